@@ -1,0 +1,210 @@
+"""`.npz` files with a header: saved whole or not at all, checked on loading, mapped into memory. Called by workspace.py.
+
+Plain NumPy opens them (``numpy.load(path, allow_pickle=False)``): a zip of uncompressed `.npy` members, of which `header` is JSON as
+uint8. Members begin at multiples of 64 bytes, so that a reader may map them instead of reading them.
+"""
+
+import contextlib
+import json
+import math
+import mmap
+import os
+import struct
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lshdup import __version__
+from lshdup.errors import ArtifactError
+
+#: Goes up whenever an older lshdup would misread what a newer one writes.
+FORMAT_VERSION = 1
+
+Array = NDArray[Any]
+
+_ALIGNMENT = 64
+_PADDING_FIELD = 0x4C44  # the zip extra field that pads; readers skip fields they do not know
+_ALWAYS_CHECKED = 16 << 20
+_CHUNK = 64 << 20
+
+
+@dataclass(frozen=True)
+class Artifact:
+    """A loaded artifact: its header and its arrays, which are mapped copy-on-write: writing to them changes no file."""
+
+    header: dict[str, Any]
+    arrays: dict[str, Array]
+
+
+def save(path: Path, kind: str, header: Mapping[str, Any], arrays: Mapping[str, Array]) -> None:
+    """Write an artifact beside `path`, fsync it, and rename it: killed at any instant, the old or the new file is there, whole.
+
+    Raises ArtifactError if the folder cannot be written or the disk is full; the old file is then untouched.
+    Determinism: equal headers and arrays give equal bytes.
+    """
+    full = {"kind": kind, "format": FORMAT_VERSION, "lshdup": __version__, **header}
+    text = json.dumps(full, sort_keys=True, separators=(",", ":")).encode("ascii")
+    members = {"header": np.frombuffer(text, np.uint8), **arrays}
+    temporary = None
+    try:
+        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
+            temporary = file.name
+            with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
+                for name, array in members.items():
+                    _write_member(archive, name, np.ascontiguousarray(array))
+            file.flush()
+            os.fsync(file.fileno())
+        Path(temporary).chmod(0o666 & ~_umask())
+        Path(temporary).replace(path)
+        temporary = None
+        with contextlib.suppress(OSError):  # some file systems cannot sync a folder
+            folder = os.open(path.parent, os.O_RDONLY)
+            try:
+                os.fsync(folder)
+            finally:
+                os.close(folder)
+    except OSError as error:
+        message = f"{path} cannot be written: {error.strerror}"
+        raise ArtifactError(message, "name another store with --store DIR, or use --no-store") from None
+    finally:
+        if temporary is not None:
+            Path(temporary).unlink(missing_ok=True)
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def _write_member(archive: zipfile.ZipFile, name: str, array: Array) -> None:
+    info = zipfile.ZipInfo(f"{name}.npy")  # the fixed date of ZipInfo: equal content, equal bytes
+    assert archive.fp is not None
+    # 30 bytes of local header, the name, this field's own 4 bytes, and the 20 of the zip64 field that is always written.
+    fixed = archive.fp.tell() + 30 + len(info.filename) + 4 + 20
+    padding = -fixed % _ALIGNMENT
+    info.extra = struct.pack("<HH", _PADDING_FIELD, padding) + bytes(padding)
+    with archive.open(info, "w", force_zip64=True) as member:
+        np.lib.format.write_array_header_1_0(member, np.lib.format.header_data_from_array_1_0(array))
+        flat = memoryview(array.reshape(-1).view(np.uint8))
+        for start in range(0, len(flat), _CHUNK):
+            member.write(flat[start : start + _CHUNK])
+
+
+def load(path: Path, kind: str, remedy: str, *, verify: bool = True) -> Artifact | None:
+    """Map an artifact, or None if there is no such file.
+
+    kind : what the header must say. remedy : the command that makes it anew, for the error. verify : check every byte; without
+    it, members above 16 MB are only mapped (a query touches a few pages of them).
+
+    Raises ArtifactError, in one line, for a file that is damaged, of another kind, or of another format version.
+    """
+    try:
+        with path.open("rb") as file:
+            return _load(file, path, kind, remedy, verify)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        message = f"{path} cannot be read: {error.strerror}"
+        raise ArtifactError(message, remedy) from None
+    except (zipfile.BadZipFile, ValueError, KeyError, EOFError, struct.error, NotImplementedError, UnicodeError) as error:
+        message = f"{path} is damaged or no lshdup artifact ({error})"
+        raise ArtifactError(message, remedy) from None
+
+
+def _load(file: IO[bytes], path: Path, kind: str, remedy: str, verify: bool) -> Artifact:
+    with zipfile.ZipFile(file) as archive:
+        infos = archive.infolist()
+    # Copy-on-write instead of read-only: kernels are compiled for writable arrays, once.
+    whole = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
+    arrays = {info.filename.removesuffix(".npy"): _map_member(whole, info, verify) for info in infos}
+    header = json.loads(arrays.pop("header").tobytes())
+    if not isinstance(header, dict) or not isinstance(header.get("format"), int):
+        message = "it has no header"
+        raise ValueError(message)
+    if header.get("kind") != kind:
+        message = f"{path} holds {header.get('kind')}, not {kind}"
+        raise ArtifactError(message, remedy)
+    if header["format"] != FORMAT_VERSION:
+        message = f"{path} has format {header['format']} (lshdup {header.get('lshdup')}); this lshdup reads {FORMAT_VERSION}"
+        raise ArtifactError(message, remedy)
+    return Artifact(header, arrays)
+
+
+def _map_member(whole: mmap.mmap, info: zipfile.ZipInfo, verify: bool) -> Array:
+    if info.compress_type != zipfile.ZIP_STORED or info.flag_bits & 1:
+        message = f"member {info.filename} is compressed or encrypted"
+        raise ValueError(message)
+    signature, name_size, extra_size = struct.unpack_from("<4s22xHH", whole, info.header_offset)
+    start = info.header_offset + 30 + name_size + extra_size
+    end = start + info.file_size
+    if signature != b"PK\x03\x04" or end > len(whole) or info.file_size != info.compress_size:
+        message = f"member {info.filename} lies outside the file"
+        raise ValueError(message)
+    view = memoryview(whole)[start:end]
+    if (verify or info.file_size <= _ALWAYS_CHECKED) and zlib.crc32(view) != info.CRC:
+        message = f"member {info.filename} has a wrong checksum"
+        raise ValueError(message)
+    head = _Bytes(view[: 1 << 16])
+    if np.lib.format.read_magic(head) != (1, 0):
+        message = f"member {info.filename} is no .npy of version 1.0"
+        raise ValueError(message)
+    shape, fortran, dtype = np.lib.format.read_array_header_1_0(head)
+    count = math.prod(shape)
+    if dtype.hasobject or fortran or count * dtype.itemsize != len(view) - head.at:
+        message = f"member {info.filename} has a shape or type that does not fit its size"
+        raise ValueError(message)
+    if not count:
+        return np.empty(shape, dtype)
+    return np.frombuffer(whole, dtype, count, start + head.at).reshape(shape)
+
+
+class _Bytes:
+    """As much of a file as NumPy's header readers want, over a memoryview."""
+
+    def __init__(self, view: memoryview) -> None:
+        self._view = view
+        self.at = 0
+
+    def read(self, size: int) -> bytes:
+        data = bytes(self._view[self.at : self.at + size])
+        self.at += len(data)
+        return data
+
+
+class Spool:
+    """A nameless file of uint64 values that grows while a run goes on, for sets that together exceed memory."""
+
+    def __init__(self, folder: Path) -> None:
+        try:
+            self._file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115 (closed by __exit__)
+        except OSError as error:
+            message = f"{folder} cannot be written: {error.strerror}"
+            raise ArtifactError(message, "name another store with --store DIR") from None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._file.close()
+
+    def append(self, values: NDArray[np.uint64]) -> None:
+        try:
+            self._file.write(memoryview(values).cast("B") if len(values) else b"")
+        except OSError as error:
+            message = f"the store is full: {error.strerror}"
+            raise ArtifactError(message, "name another store with --store DIR") from None
+
+    def values(self) -> NDArray[np.uint64]:
+        """All that was appended, mapped; valid until the spool is closed and the array is dropped."""
+        self._file.flush()
+        size = self._file.tell() // 8
+        return np.memmap(self._file, np.uint64, "r", shape=(size,)) if size else np.zeros(0, np.uint64)

@@ -1,0 +1,134 @@
+"""Signatures -> band table: the S-curve, the choice of bands and rows, the keys. Called by pipeline.py.
+
+K rows are cut into b bands of r. Two documents are candidates if they agree in all rows of some band: with probability
+1 - (1 - s^r)^b at similarity s (R3). More rows a band: fewer candidates, more misses. More bands: the reverse, and a larger table.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lshdup.errors import ParameterError
+from lshdup.kernels import banding as kernels
+from lshdup.params import MAX_PERMS, BandParams
+
+
+def collision_probability(similarity: float, bands: int, rows: int) -> float:
+    """Chance that two documents share a bucket: 1 - (1 - s^r)^b (R3).
+
+    >>> [round(collision_probability(s / 10, 20, 5), 4) for s in range(2, 9)]
+    [0.0064, 0.0475, 0.186, 0.4701, 0.8019, 0.9748, 0.9996]
+    """
+    if similarity >= 1.0:
+        return 1.0
+    return -math.expm1(bands * math.log1p(-(similarity**rows)))
+
+
+@dataclass(frozen=True)
+class BandPlan:
+    """How many bands of how many rows, and for which threshold they were planned."""
+
+    bands: int
+    rows: int
+    threshold: float
+    recall: float
+    buckets: int = 0
+
+    def miss(self, similarity: float) -> float:
+        """Chance to miss a pair of this similarity."""
+        return 1.0 - collision_probability(similarity, self.bands, self.rows)
+
+    @property
+    def keeps_promise(self) -> bool:
+        """Whether a pair at the threshold is met with the chance that was asked for."""
+        return collision_probability(self.threshold, self.bands, self.rows) >= self.recall
+
+
+def plan_bands(perms: int, params: BandParams) -> BandPlan:
+    """The recall contract: the largest r, with b = K // r, that meets a pair of similarity t with chance >= recall.
+
+    The largest r gives the fewest accidental candidates among those that keep the promise. `bands` or `rows` override the choice;
+    one of them alone makes the other K // it. Raises ParameterError if they need more than K rows, or if no r keeps the promise; the
+    error names the smallest K that would.
+
+    >>> plan_bands(128, BandParams(threshold=0.9))
+    BandPlan(bands=12, rows=10, threshold=0.9, recall=0.99, buckets=0)
+    """
+    bands, rows = params.bands, params.rows
+    if bands or rows:
+        bands = bands or perms // rows
+        rows = rows or perms // bands
+        if not (bands and rows) or bands * rows > perms:
+            message = f"{bands or 1} bands of {rows or 1} rows need {max(bands, 1) * max(rows, 1)} rows; signatures have {perms}"
+            raise ParameterError(message, f"use --perms {max(bands, 1) * max(rows, 1)}, or fewer bands or rows")
+    else:
+        rows = _largest_rows(perms, params)
+        if not rows:
+            enough = next((k for k in range(perms, MAX_PERMS + 1) if _largest_rows(k, params)), 0)
+            message = (
+                f"{perms} rows cannot meet a pair of similarity {params.threshold:g} with chance {params.recall:g}"
+            )
+            hint = f"use --perms {enough}" if enough else "raise --threshold or lower --recall"
+            raise ParameterError(message, f"{hint}; or choose --bands and --rows yourself")
+        bands = perms // rows
+    return BandPlan(bands, rows, params.threshold, params.recall, params.buckets)
+
+
+def _largest_rows(perms: int, params: BandParams) -> int:
+    for rows in range(perms, 0, -1):
+        if collision_probability(params.threshold, perms // rows, rows) >= params.recall:
+            return rows
+    return 0
+
+
+@dataclass(frozen=True)
+class BandTable:
+    """Which documents share which bucket.
+
+    keys : uint64 array of shape (bands, n_docs), every document's key in every band. order : uint32 array of shape (bands, m), the m
+    documents that take part, by key and then by number. A bucket of band i is a run of equal ``keys[i, order[i]]``.
+    """
+
+    keys: NDArray[np.uint64]
+    order: NDArray[np.uint32]
+
+    def bucket(self, band: int, key: np.uint64) -> NDArray[np.uint32]:
+        """The documents with this key in this band; a binary search that touches about log2(m) places."""
+        keys, order = self.keys[band], self.order[band]
+        edges = []
+        for beyond in (False, True):
+            low, high = 0, len(order)
+            while low < high:
+                middle = (low + high) // 2
+                found = keys[order[middle]]
+                if found < key or (beyond and found == key):
+                    low = middle + 1
+                else:
+                    high = middle
+            edges.append(low)
+        return order[edges[0] : edges[1]]
+
+
+def band_keys(signatures: NDArray[np.uint32], plan: BandPlan) -> NDArray[np.uint64]:
+    """Keys of every signature in every band: uint64 array of shape (bands, n).
+
+    Each band has its own salt, so that equal rows in different bands make different keys (R3: a separate bucket array per band).
+    """
+    keys = np.empty((plan.bands, len(signatures)), np.uint64)
+    for band in range(plan.bands):
+        kernels.band_keys(signatures, band, plan.rows, np.uint64(band + 1), np.uint64(plan.buckets), keys[band])
+    return keys
+
+
+def band_table(signatures: NDArray[np.uint32], members: NDArray[np.int64], plan: BandPlan) -> BandTable:
+    """The band table of the documents `members` (ascending int64 array); the others have keys but are in no bucket.
+
+    Cost: one pass and one sort a band; memory 8 (n) + 4 (m) bytes a band.
+    """
+    keys = band_keys(signatures, plan)
+    order = np.empty((plan.bands, len(members)), np.uint32)
+    for band in range(plan.bands):
+        order[band] = members[np.argsort(keys[band, members], kind="stable")]
+    return BandTable(keys, order)

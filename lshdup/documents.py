@@ -1,0 +1,362 @@
+"""Folders, files, file lists and id lists -> an ordered list of documents, and their bytes in batches.
+
+The only module that reads inputs. What a byte means is not decided here (formats.py, shingles.py). Called by pipeline.py.
+"""
+
+import enum
+import errno
+import fnmatch
+import os
+import re
+import stat
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lshdup.errors import InputError
+from lshdup.params import DocumentParams
+from lshdup.ragged import StringTable
+
+PADDING = 64  # as kernels/jit.py wants it; said again here because this layer may not import numba just to list files
+
+#: Batches end at whichever comes first: few enough documents to feed all threads, few enough bytes to stay in memory.
+BATCH_DOCUMENTS = 256
+BATCH_BYTES = 2 << 20
+
+
+class Reason(enum.StrEnum):
+    """Why a file that was met is not compared."""
+
+    BINARY = "binary"
+    FORMAT = "format not supported"
+    EMPTY = "no tokens"
+    HIDDEN = "hidden"
+    LINK = "symbolic link"
+    SPECIAL = "not a regular file"
+    EXCLUDED = "excluded"
+    TOO_LARGE = "too large"
+    UNREADABLE = "unreadable"
+    VANISHED = "vanished"
+    CHANGED = "changed while in use"
+    UNDECODABLE = "undecodable"
+    NOT_IDS = "not integers"
+    REPEATED = "repeated name"
+
+    @property
+    def is_error(self) -> bool:
+        """Whether a person asked for this file and did not get it: exit code 2."""
+        return self not in _EXPECTED
+
+
+_EXPECTED = {Reason.BINARY, Reason.FORMAT, Reason.EMPTY, Reason.HIDDEN, Reason.LINK, Reason.SPECIAL, Reason.EXCLUDED}
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """A file that was met and is not compared, and why."""
+
+    name: bytes
+    reason: Reason
+    detail: str = ""
+
+
+@dataclass(frozen=True)
+class DocumentList:
+    """Documents in byte order of their names.
+
+    names : n names. sizes, mtimes : int64 arrays of shape (n,), bytes and nanoseconds of the file a document is in. paths : the files they
+    are in; None where names are paths. starts, lengths : int64 arrays of shape (n,), first byte and number of bytes of the documents that
+    are lines of an id list; None where they are whole files.
+    """
+
+    names: StringTable
+    sizes: NDArray[np.int64]
+    mtimes: NDArray[np.int64]
+    paths: StringTable | None = None
+    starts: NDArray[np.int64] | None = None
+    lengths: NDArray[np.int64] | None = None
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def take(self, indices: NDArray[np.int64]) -> "DocumentList":
+        """The documents at `indices`, in that order."""
+        return DocumentList(
+            self.names.take(indices),
+            self.sizes[indices],
+            self.mtimes[indices],
+            None if self.paths is None else self.paths.take(indices),
+            None if self.starts is None else self.starts[indices],
+            None if self.lengths is None else self.lengths[indices],
+        )
+
+    @property
+    def spans(self) -> NDArray[np.int64]:
+        """int64 array of shape (n,): bytes to read for each document."""
+        return self.sizes if self.lengths is None else self.lengths
+
+
+@dataclass(frozen=True)
+class TextBatch:
+    """The bytes of some documents, one after the other, in a buffer with room to load past the end.
+
+    indices : int64 array of shape (m,), which documents of the list these are. text : uint8 array. starts, lengths : int64 arrays
+    of shape (m,). left_out : (document, reason, detail) for those that could not be read.
+    """
+
+    indices: NDArray[np.int64]
+    text: NDArray[np.uint8]
+    starts: NDArray[np.int64]
+    lengths: NDArray[np.int64]
+    left_out: list[tuple[int, Reason, str]] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, indices: Iterable[int], texts: list[bytes]) -> "TextBatch":
+        """A batch of texts that are in memory already."""
+        buffer = bytearray().join([*texts, bytes(PADDING)])
+        lengths = np.fromiter(map(len, texts), np.int64, len(texts))
+        starts = np.cumsum(lengths) - lengths
+        return cls(np.array(list(indices), np.int64), np.frombuffer(buffer, np.uint8), starts, lengths)
+
+
+# --- finding documents --------------------------------------------------------------------------------------------------
+
+
+def find_documents(
+    arguments: Iterable[bytes],
+    params: DocumentParams,
+    *,
+    id_lists: bool = False,
+    store: bytes | None = None,
+    on_left_out: Callable[[LeftOut], None] = lambda _: None,
+) -> DocumentList:
+    """Every document below the named folders, of the named files, or in the named id lists.
+
+    Parameters
+    ----------
+    arguments : folders and files, as typed. A symbolic link that is named itself is followed.
+    id_lists : each line of each file is a document: a name, then integers (R4, R5).
+    store : a folder that is left out silently, because lshdup wrote it.
+    on_left_out : told every file that was met and is not a document.
+
+    Raises InputError if an argument does not exist. Determinism: the order depends on names only.
+    """
+    finder = _Finder(params, store, on_left_out)
+    for argument in arguments:
+        finder.add(argument)
+    found = sorted(finder.found.items())
+    files = DocumentList(
+        StringTable.from_strings(name for name, _ in found),
+        np.fromiter((size for _, (size, _) in found), np.int64, len(found)),
+        np.fromiter((mtime for _, (_, mtime) in found), np.int64, len(found)),
+    )
+    return _lines_of(files, on_left_out) if id_lists else files
+
+
+def typed_name(path: bytes) -> bytes:
+    """A path as it would be typed from the current folder: no ``./`` in front unless the name begins with ``-``."""
+    name = os.path.normpath(path)
+    return b"./" + name if name.startswith(b"-") else name
+
+
+class _Finder:
+    """One walk over all arguments; keeps name -> (size, mtime)."""
+
+    def __init__(self, params: DocumentParams, store: bytes | None, on_left_out: Callable[[LeftOut], None]) -> None:
+        self.found: dict[bytes, tuple[int, int]] = {}
+        self._params = params
+        self._store = os.path.realpath(store) if store is not None and os.path.isdir(store) else None
+        self._on_left_out = on_left_out
+        self._include = _globs(params.include)
+        self._exclude = _globs(params.exclude)
+
+    def add(self, argument: bytes) -> None:
+        name = typed_name(argument)
+        try:
+            status = os.stat(argument)
+        except OSError as error:
+            shown = os.fsdecode(argument)
+            if error.errno == errno.ENOENT:
+                message = f"{shown!r}: there is no such file or folder"
+                raise InputError(message, "name folders or files that exist") from None
+            message = f"{shown!r}: {error.strerror}"
+            raise InputError(message) from None
+        if stat.S_ISDIR(status.st_mode):
+            self._walk(b"" if name == b"." else name, {(status.st_dev, status.st_ino)})
+        elif stat.S_ISREG(status.st_mode):
+            self._take(name, status)
+        else:
+            self._on_left_out(LeftOut(name, Reason.SPECIAL))
+
+    def _walk(self, top: bytes, seen: set[tuple[int, int]]) -> None:
+        folders = [top]
+        while folders:
+            folder = folders.pop()
+            try:
+                entries = os.scandir(folder or b".")
+            except OSError as error:
+                self._fail(folder, error)
+                continue
+            with entries:
+                try:
+                    for entry in entries:
+                        self._meet(entry, folder, folders, seen)
+                except OSError as error:
+                    self._fail(folder, error)
+
+    def _meet(
+        self, entry: "os.DirEntry[bytes]", folder: bytes, folders: list[bytes], seen: set[tuple[int, int]]
+    ) -> None:
+        base = entry.name
+        name = folder + b"/" + base if folder else base
+        if name.startswith(b"-"):
+            name = b"./" + name
+        try:
+            link = entry.is_symlink()
+            is_folder = entry.is_dir(follow_symlinks=self._params.follow)
+            if is_folder and self._store is not None and os.path.realpath(name) == self._store:
+                return
+            if base.startswith(b".") and not self._params.hidden:
+                self._on_left_out(LeftOut(name, Reason.HIDDEN))
+            elif link and not self._params.follow:
+                self._on_left_out(LeftOut(name, Reason.LINK))
+            elif is_folder:
+                if self._params.follow:  # only then can a folder be met twice
+                    status = entry.stat()
+                    identity = (status.st_dev, status.st_ino)
+                    if identity in seen:
+                        return
+                    seen.add(identity)
+                folders.append(name)
+            elif self._excluded(base, name):
+                self._on_left_out(LeftOut(name, Reason.EXCLUDED))
+            elif entry.is_file(follow_symlinks=self._params.follow):
+                self._take(name, entry.stat(follow_symlinks=self._params.follow))
+            elif link:
+                self._on_left_out(LeftOut(name, Reason.VANISHED, "a symbolic link to nothing"))
+            else:
+                self._on_left_out(LeftOut(name, Reason.SPECIAL))
+        except OSError as error:
+            self._fail(name, error)
+
+    def _excluded(self, base: bytes, name: bytes) -> bool:
+        if self._include and not any(glob(base) or glob(name) for glob in self._include):
+            return True
+        return any(glob(base) or glob(name) for glob in self._exclude)
+
+    def _take(self, name: bytes, status: os.stat_result) -> None:
+        if status.st_size > self._params.max_bytes:
+            detail = f"{status.st_size} bytes, --max-bytes is {self._params.max_bytes}"
+            self._on_left_out(LeftOut(name, Reason.TOO_LARGE, detail))
+        else:
+            self.found[name] = (status.st_size, status.st_mtime_ns)
+
+    def _fail(self, name: bytes, error: OSError) -> None:
+        self._on_left_out(LeftOut(name, _reason_of(error), error.strerror or ""))
+
+
+def _globs(patterns: tuple[str, ...]) -> list[Callable[[bytes], object]]:
+    return [re.compile(fnmatch.translate(pattern).encode("utf-8", "surrogateescape")).match for pattern in patterns]
+
+
+def _reason_of(error: OSError) -> Reason:
+    return Reason.VANISHED if error.errno in (errno.ENOENT, errno.ESTALE) else Reason.UNREADABLE
+
+
+def _lines_of(files: DocumentList, on_left_out: Callable[[LeftOut], None]) -> DocumentList:
+    """The lines of id lists as documents: name, then where the ids begin and end."""
+    found: dict[bytes, tuple[bytes, int, int, int, int]] = {}
+    for path, size, mtime in zip(files.names, files.sizes.tolist(), files.mtimes.tolist(), strict=True):
+        try:
+            with open(path, "rb") as lines:  # noqa: PTH123 (bytes path)
+                start = 0
+                for number, line in enumerate(lines, 1):
+                    name, body = _split_line(line)
+                    if name in found:
+                        detail = f"line {number} of {os.fsdecode(path)}"
+                        on_left_out(LeftOut(name, Reason.REPEATED, detail))
+                    elif name:
+                        found[name] = (path, size, mtime, start + body, len(line) - body)
+                    start += len(line)
+        except OSError as error:
+            on_left_out(LeftOut(path, _reason_of(error), error.strerror or ""))
+    rows = sorted(found.items())
+    columns = list(zip(*(row for _, row in rows), strict=True)) or [(), (), (), (), ()]
+    return DocumentList(
+        StringTable.from_strings(name for name, _ in rows),
+        np.array(columns[1], np.int64),
+        np.array(columns[2], np.int64),
+        StringTable.from_strings(columns[0]),
+        np.array(columns[3], np.int64),
+        np.array(columns[4], np.int64),
+    )
+
+
+def _split_line(line: bytes) -> tuple[bytes, int]:
+    """Name of an id-list line, and the position where its ids begin."""
+    parts = line.split(None, 1)
+    if not parts:
+        return b"", 0
+    return parts[0], line.index(parts[0]) + len(parts[0])
+
+
+# --- reading documents --------------------------------------------------------------------------------------------------
+
+
+def batches(documents: DocumentList, indices: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
+    """Cut `indices` into runs of at most BATCH_DOCUMENTS documents and about BATCH_BYTES bytes."""
+    spans = documents.spans[indices]
+    ends = np.cumsum(spans)
+    start = 0
+    while start < len(indices):
+        before = int(ends[start] - spans[start])
+        fits = int(np.searchsorted(ends, before + BATCH_BYTES, side="right"))
+        end = min(max(fits, start + 1), start + BATCH_DOCUMENTS)
+        yield indices[start:end]
+        start = end
+
+
+def read_batch(documents: DocumentList, indices: NDArray[np.int64]) -> TextBatch:
+    """The bytes of some documents; those that cannot be read are in `left_out` and not in `indices`.
+
+    Cost: one open, read and close a document; the GIL is free during each. A file that grew or shrank since it was listed is
+    read as it is now.
+    """
+    read: list[int] = []
+    texts: list[bytes] = []
+    left_out: list[tuple[int, Reason, str]] = []
+    for index in indices.tolist():
+        try:
+            texts.append(_read(documents, index))
+            read.append(index)
+        except OSError as error:
+            left_out.append((index, _reason_of(error), error.strerror or ""))
+    batch = TextBatch.of(read, texts)
+    return TextBatch(batch.indices, batch.text, batch.starts, batch.lengths, left_out)
+
+
+def _read(documents: DocumentList, index: int) -> bytes:
+    path = (documents.names if documents.paths is None else documents.paths)[index]
+    if documents.starts is None or documents.lengths is None:
+        return _read_file(path, int(documents.sizes[index]))
+    with open(path, "rb") as file:  # noqa: PTH123 (bytes path)
+        file.seek(int(documents.starts[index]))
+        return file.read(int(documents.lengths[index]))
+
+
+def _read_file(path: bytes, expected: int) -> bytes:
+    # Not blocking: a file that has become a pipe since it was listed must not hold the run up.
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    try:
+        data = os.read(descriptor, expected + 1)
+        if len(data) == expected:
+            return data
+        parts = [data]
+        while data:
+            data = os.read(descriptor, 1 << 20)
+            parts.append(data)
+        return b"".join(parts)
+    finally:
+        os.close(descriptor)

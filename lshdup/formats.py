@@ -1,0 +1,123 @@
+"""Bytes -> UTF-8 text: encodings, byte-order marks, HTML; and which bytes are no text at all. Called by shingles.py."""
+
+import codecs
+import re
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lshdup.documents import Reason
+from lshdup.kernels import text as kernels
+
+_BOMS = (
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+    (codecs.BOM_UTF8, "utf-8-sig"),
+)
+_FORMATS = (b"%PDF-", b"PK\x03\x04", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", b"{\\rtf", b"\x1f\x8b\x08", b"\x28\xb5\x2f\xfd")
+_HTML_ENDINGS = (b".html", b".htm", b".xhtml")
+_HTML_START = re.compile(rb"(?is)(?:\xef\xbb\xbf)?\s*(?:<\?xml[^>]*>\s*|<!--.*?-->\s*)*<(?:!doctype\s+html|html[\s>])")
+_HTML_CHARSET = re.compile(rb"(?i)<meta[^>]+charset\s*=\s*[\"']?\s*([-\w.:]+)")
+_HTML_SKIPPED = "head, script, style, template, noscript, [hidden]"
+_HTML_BLOCKS = (
+    "address, article, aside, blockquote, br, caption, center, dd, details, dialog, dir, div, dl, dt, fieldset, figcaption, "
+    "figure, footer, form, h1, h2, h3, h4, h5, h6, header, hgroup, hr, li, main, menu, nav, ol, option, p, pre, search, "
+    "section, summary, table, tbody, td, tfoot, th, thead, tr, ul"
+)
+
+
+@dataclass(frozen=True)
+class Text:
+    """What became of one document's bytes: UTF-8, or why not; `encoding` is named if it had to be guessed."""
+
+    utf8: bytes = b""
+    reason: Reason | None = None
+    detail: str = ""
+    encoding: str = ""
+
+
+def heads(text: NDArray[np.uint8], starts: NDArray[np.int64]) -> NDArray[np.uint64]:
+    """The first eight bytes of each document as little-endian uint64 of shape (n,)."""
+    window = np.lib.stride_tricks.sliding_window_view(text, 8)
+    return np.ascontiguousarray(window[starts]).view("<u8").ravel()
+
+
+def needs_patience(
+    names: list[bytes], text: NDArray[np.uint8], starts: NDArray[np.int64], lengths: NDArray[np.int64], flags: NDArray[np.uint8]
+) -> NDArray[np.bool_]:
+    """Which documents may be something other than plain UTF-8: bool array of shape (n,). Those go through `to_text`."""
+    patient = (flags & (kernels.HAS_NUL | kernels.STARTS_MARKUP)) != 0
+    first = heads(text, starts)
+    for magic in [bom for bom, _ in _BOMS] + list(_FORMATS):
+        mask = np.uint64((1 << 8 * len(magic)) - 1)
+        patient |= (first & mask == np.uint64(int.from_bytes(magic, "little"))) & (lengths >= len(magic))
+    for i, name in enumerate(names):
+        if name.endswith(_HTML_ENDINGS):
+            patient[i] = True
+    return patient
+
+
+def to_text(data: bytes, name: bytes, encoding: str = "") -> Text:
+    """One document's bytes as UTF-8 text: DESIGN 4, *Text*.
+
+    encoding : forced on documents without a byte-order mark; empty means UTF-8, else what an HTML page declares, else detected.
+    """
+    for bom, codec in _BOMS:
+        if data.startswith(bom):
+            return _decoded(data, name, codec)
+    for magic in _FORMATS:
+        if data.startswith(magic):
+            return Text(reason=Reason.FORMAT, detail=magic[:4].decode("ascii", "backslashreplace"))
+    if b"\0" in data[: kernels.BINARY_WINDOW] and not encoding:
+        return Text(reason=Reason.BINARY)
+    if encoding:
+        return _decoded(data, name, encoding)
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError:
+        return _guessed(data, name)
+    return Text(_visible_text(data) if _is_html(data, name) else data)
+
+
+def _decoded(data: bytes, name: bytes, codec: str, guessed: str = "") -> Text:
+    try:
+        # Lone surrogates in UTF-16 and UTF-32 fail here too: they are no text.
+        utf8 = data.decode(codec).encode("utf-8")
+    except (UnicodeError, LookupError):
+        return Text(reason=Reason.UNDECODABLE, detail=f"not {codec}")
+    return Text(_visible_text(utf8) if _is_html(utf8, name) else utf8, encoding=guessed)
+
+
+def _guessed(data: bytes, name: bytes) -> Text:
+    if _is_html(data, name) and (declared := _HTML_CHARSET.search(data[:2048])):
+        text = _decoded(data, name, declared.group(1).decode("ascii"))
+        if text.reason is None:
+            return text
+    import charset_normalizer
+
+    match = charset_normalizer.from_bytes(data).best()
+    if match is None:
+        return Text(reason=Reason.UNDECODABLE, detail="no encoding fits; name one with --encoding")
+    return _decoded(data, name, match.encoding, guessed=match.encoding)
+
+
+def _is_html(data: bytes, name: bytes) -> bool:
+    return name.lower().endswith(_HTML_ENDINGS) or _HTML_START.match(data[:4096]) is not None
+
+
+def _visible_text(page: bytes) -> bytes:
+    """What a reader of the page sees: no scripts and styles, blocks apart, inline elements not."""
+    from selectolax.lexbor import LexborHTMLParser
+
+    # The bytes are UTF-8 by now, whatever the page's own <meta> says.
+    tree = LexborHTMLParser(page.decode("utf-8"))
+    for node in tree.css(_HTML_SKIPPED):
+        node.decompose()
+    for node in tree.css(_HTML_BLOCKS):
+        node.insert_before("\n")
+        node.insert_after("\n")
+    body = tree.body
+    return body.text(separator="").encode("utf-8") if body is not None else b""

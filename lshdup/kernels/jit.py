@@ -1,0 +1,70 @@
+"""The one way kernels are compiled, and the machine instructions NumPy has no name for.
+
+Every kernel releases the GIL and is cached on disk, so that threads run side by side and only the first run on a machine
+compiles. Called by the other files of this folder only.
+"""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numba
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+#: Text buffers end with this many bytes that belong to no document, so that kernels may load whole words past the end.
+PADDING = 64
+
+
+def kernel(function: F) -> F:
+    """Compile on first call for the argument types met; cached on disk; runs without the GIL; integers wrap."""
+    compiled: F = numba.njit(nogil=True, cache=True, error_model="numpy")(function)
+    return compiled
+
+
+def inlined(function: F) -> F:
+    """Like `kernel`, for small helpers that are copied into every loop that calls them."""
+    compiled: F = numba.njit(nogil=True, cache=True, error_model="numpy", forceinline=True)(function)
+    return compiled
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def load64(typingctx: Any, buffer: Any, index: Any) -> Any:
+    """Eight bytes of a contiguous uint8 array from `index` on, as one little-endian uint64, whatever the alignment."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        array = context.make_array(signature.args[0])(context, builder, args[0])
+        address = builder.gep(array.data, [args[1]])
+        word = builder.load(builder.bitcast(address, ir.IntType(64).as_pointer()))
+        word.align = 1
+        return word
+
+    return types.uint64(buffer, types.intp), codegen
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def count_trailing_zeros(typingctx: Any, word: Any) -> Any:
+    """Index of the lowest set bit of a non-zero uint64, as an int64."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.cttz(args[0], ir.Constant(ir.IntType(1), 1))
+
+    return types.int64(types.uint64), codegen
+
+
+#: The constants of the 64-bit finaliser by Pelle Evensen and David Stafford ("variant 13"); odd, so each step is a bijection.
+_MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
+_MIX_2 = np.uint64(0x94D049BB133111EB)
+
+
+@inlined
+def mix64(x: np.uint64) -> np.uint64:
+    """Bijective scrambling of 64 bits (Stafford's variant 13 of the MurmurHash3 finaliser, as in SplitMix64)."""
+    x ^= x >> np.uint64(30)
+    x *= _MIX_1
+    x ^= x >> np.uint64(27)
+    x *= _MIX_2
+    return x ^ (x >> np.uint64(31))

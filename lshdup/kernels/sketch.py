@@ -1,0 +1,132 @@
+"""Shingle sets -> signature rows. One kernel for each scheme; signatures.py makes their constants and says what they promise."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lshdup.kernels.jit import inlined, kernel, mix64
+
+U32 = NDArray[np.uint32]
+I64 = NDArray[np.int64]
+U64 = NDArray[np.uint64]
+
+#: The row of a signature that no element reached: the empty set.
+EMPTY_ROW = np.uint32(0xFFFFFFFF)
+MERSENNE_31 = np.uint64((1 << 31) - 1)
+
+_UNSET = np.uint64(0xFFFFFFFFFFFFFFFF)
+_LOW_32 = np.uint64(0xFFFFFFFF)
+_32 = np.uint64(32)
+_31 = np.uint64(31)
+_ROUND_FACTOR = np.uint64(0xBF58476D1CE4E5B9)
+
+
+@inlined
+def _round_hash(mixed: np.uint64, offset: np.uint64, factor: np.uint64) -> np.uint64:
+    """The hash of one round: unrelated constants a round, so that no round of x is another round of x + 1."""
+    z = (mixed ^ offset) * factor
+    z ^= z >> _32
+    return z * _ROUND_FACTOR
+
+
+@kernel
+def fast_sketch(values: U64, offsets: I64, salt: np.uint64, round_offsets: U64, round_factors: U64, out: U32) -> None:
+    """Fast Similarity Sketching (Dahlgaard, Knudsen, Thorup, FOCS 2017, section 2), rows of `out` for the sets of a batch.
+
+    In round i every element throws a hash value into a random row; round i's values all exceed round i-1's, so a row is settled
+    by the first round that reaches it. After K rounds row j, if still unset, takes the minimum over all elements. The
+    round is kept in the upper half of a 64-bit key, so that "all exceed" is plain comparison; the row is the lower half.
+    """
+    k = out.shape[1]
+    k64 = np.uint64(k)
+    keys = np.empty(k, np.uint64)
+    mixed = np.empty(max(1, np.max(offsets[1:] - offsets[:-1])), np.uint64)
+    for d in range(len(offsets) - 1):
+        elements = values[offsets[d] : offsets[d + 1]]
+        n = len(elements)
+        row = out[d]
+        if n == 0:
+            row[:] = EMPTY_ROW
+            continue
+        for i in range(n):
+            mixed[i] = mix64(elements[i] ^ salt)
+        keys[:] = _UNSET
+        for i in range(n):  # round 0: the mixed element is its own hash
+            z = mixed[i]
+            at = ((z >> _32) * k64) >> _32
+            keys[at] = min(keys[at], z & _LOW_32)
+        unset = 0
+        for j in range(k):
+            unset += np.int64(keys[j] == _UNSET)
+        r = 1
+        while unset and r < k:
+            tag = np.uint64(r) << _32
+            offset = round_offsets[r]
+            factor = round_factors[r]
+            for i in range(n):
+                z = _round_hash(mixed[i], offset, factor)
+                at = ((z >> _32) * k64) >> _32
+                key = tag | (z & _LOW_32)
+                if key < keys[at]:
+                    unset -= np.int64(keys[at] == _UNSET)
+                    keys[at] = key
+            r += 1
+        if unset:
+            for j in range(k):
+                if keys[j] == _UNSET:
+                    offset = round_offsets[k + j]
+                    factor = round_factors[k + j]
+                    best = _UNSET
+                    for i in range(n):
+                        best = min(best, _round_hash(mixed[i], offset, factor) >> _32)
+                    keys[j] = best
+        for j in range(k):
+            row[j] = np.uint32(keys[j] & _LOW_32)
+
+
+@kernel
+def classic_sketch(values: U64, offsets: I64, salt: np.uint64, multipliers: U32, addends: U32, out: U32) -> None:
+    """K minima of (a x + b) mod 2^31 - 1 over the strongly mixed elements (Broder 1997; Carter and Wegman 1979)."""
+    mixed = np.empty(max(1, np.max(offsets[1:] - offsets[:-1])), np.uint32)
+    for d in range(len(offsets) - 1):
+        elements = values[offsets[d] : offsets[d + 1]]
+        n = len(elements)
+        if n == 0:
+            out[d, :] = EMPTY_ROW
+            continue
+        for i in range(n):
+            mixed[i] = np.uint32(mix64(elements[i] ^ salt) >> np.uint64(33))
+        for j in range(out.shape[1]):
+            a = np.uint64(multipliers[j])
+            b = np.uint64(addends[j])
+            best = MERSENNE_31
+            for i in range(n):
+                z = np.uint64(mixed[i]) * a + b
+                z = (z & MERSENNE_31) + (z >> _31)
+                z = (z & MERSENNE_31) + (z >> _31)
+                best = min(best, z)
+            out[d, j] = np.uint32(best)
+
+
+@kernel
+def permuted_minima(numbers: I64, offsets: I64, permutations: U32, out: U32) -> None:
+    """out[d, j] = smallest permutations[j, x] over the element numbers x of set d, with the permutations given as tables."""
+    for d in range(len(offsets) - 1):
+        for j in range(permutations.shape[0]):
+            table = permutations[j]
+            best = EMPTY_ROW
+            for i in range(offsets[d], offsets[d + 1]):
+                best = min(best, table[np.uint64(numbers[i])])
+            out[d, j] = best
+
+
+@kernel
+def agreeing_rows(signatures: U32, left: I64, right: I64, out: I64) -> None:
+    """out[p] = in how many rows the signatures of left[p] and right[p] agree."""
+    k = signatures.shape[1]
+    for p in range(len(left)):
+        a = signatures[left[p]]
+        b = signatures[right[p]]
+        agree = 0
+        for j in range(k):
+            agree += np.int64(a[j] == b[j])
+        out[p] = agree

@@ -1,0 +1,137 @@
+"""Every parameter of the method: its default, its domain, its checks. The only home of defaults; pure Python, no NumPy.
+
+Click parses text into these frozen classes, one for each arrow of the data flow; algorithms see only them.
+"""
+
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Self
+
+from lshdup.errors import ParameterError
+
+TOKENS = ("word", "char", "terms", "ids")
+HASHES = ("mix64", "poly31")
+SCHEMES = ("fast", "classic", "linear")
+VERIFY = ("exact", "estimate")
+DEFAULT_K = {"word": 3, "char": 9, "terms": 1, "ids": 1}
+DEFAULT_MAX_BYTES = 256 * 1024 * 1024
+MAX_PERMS = 1 << 16
+
+
+def _check(condition: bool, message: str, hint: str = "") -> None:
+    if not condition:
+        raise ParameterError(message, hint)
+
+
+class _Params:
+    """Shared by the parameter classes: to and from the JSON header of an artifact."""
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)  # type: ignore[call-overload, no-any-return]
+
+    @classmethod
+    def from_json(cls, values: dict[str, Any]) -> Self:
+        known = {field.name for field in fields(cls)}  # type: ignore[arg-type]
+        _check(set(values) == known, f"unknown or missing parameters: {sorted(set(values) ^ known)}")
+        return cls(**{key: tuple(value) if isinstance(value, list) else value for key, value in values.items()})
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentParams(_Params):
+    """Which files below the named folders are documents.
+
+    follow : follow symbolic links. hidden : take names that begin with a dot. include, exclude : globs, matched against the
+    file's own name and its whole path. max_bytes : larger files are reported and left out.
+    """
+
+    follow: bool = False
+    hidden: bool = False
+    include: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    max_bytes: int = DEFAULT_MAX_BYTES
+
+    def __post_init__(self) -> None:
+        _check(1 <= self.max_bytes < 1 << 31, f"--max-bytes is {self.max_bytes}; it must be from 1 to {(1 << 31) - 1}")
+
+
+@dataclass(frozen=True, slots=True)
+class ShingleParams(_Params):
+    """How a text becomes a shingle set (DESIGN 4).
+
+    tokens : word, char, terms or ids. k : tokens in a shingle; 0 means the default of the tokens. bag : count repeats.
+    normalize : NFKC. keep_case : no case folding. encoding : forced on every document; empty means recognised.
+    hash : mix64 (64 bits), or poly31 (the 32-bit hash of the lecture, R2; characters only).
+    """
+
+    tokens: str = "word"
+    k: int = 0
+    bag: bool = False
+    normalize: bool = True
+    keep_case: bool = False
+    encoding: str = ""
+    hash: str = "mix64"
+
+    def __post_init__(self) -> None:
+        _check(self.tokens in TOKENS, f"--tokens is {self.tokens!r}; it must be one of {', '.join(TOKENS)}")
+        _check(self.hash in HASHES, f"--hash is {self.hash!r}; it must be one of {', '.join(HASHES)}")
+        if self.k == 0:
+            object.__setattr__(self, "k", DEFAULT_K[self.tokens])
+        _check(1 <= self.k <= 1000, f"-k is {self.k}; it must be from 1 to 1000 tokens")
+        _check(
+            self.tokens != "ids" or self.k == 1,
+            f"-k is {self.k}, but ids are shingles already",
+            "leave -k out with --tokens ids",
+        )
+        _check(
+            self.hash == "mix64" or self.tokens == "char",
+            "--hash poly31 is defined on characters only",
+            "add --tokens char",
+        )
+        if self.encoding:
+            import codecs
+
+            try:
+                codecs.lookup(self.encoding)
+            except LookupError:
+                message = f"--encoding is {self.encoding!r}, which Python does not know"
+                raise ParameterError(message, "try utf-8, latin-1, cp1252 or utf-16") from None
+
+
+@dataclass(frozen=True, slots=True)
+class SketchParams(_Params):
+    """How a shingle set becomes a signature.
+
+    scheme : fast, classic or linear. perms : rows of a signature, K; more rows: smaller error, longer time, larger index.
+    seed : makes all randomness.
+    """
+
+    scheme: str = "fast"
+    perms: int = 128
+    seed: int = 1
+
+    def __post_init__(self) -> None:
+        _check(self.scheme in SCHEMES, f"--scheme is {self.scheme!r}; it must be one of {', '.join(SCHEMES)}")
+        _check(1 <= self.perms <= MAX_PERMS, f"--perms is {self.perms}; it must be from 1 to {MAX_PERMS}")
+        _check(0 <= self.seed < 1 << 63, f"--seed is {self.seed}; it must be from 0 to 2^63 - 1")
+
+
+@dataclass(frozen=True, slots=True)
+class BandParams(_Params):
+    """What the bands must promise, or how many there are.
+
+    threshold : similarity t from which pairs are wanted. recall : smallest chance to meet a pair of similarity t; more: more
+    candidates, longer time. bands, rows : override the choice; 0 means chosen. buckets : fold keys into so many buckets (R1); 0
+    means whole 64-bit keys.
+    """
+
+    threshold: float = 0.8
+    recall: float = 0.99
+    bands: int = 0
+    rows: int = 0
+    buckets: int = 0
+
+    def __post_init__(self) -> None:
+        _check(0.0 < self.threshold <= 1.0, f"--threshold is {self.threshold:g}; it must be above 0 and at most 1")
+        _check(0.0 < self.recall < 1.0, f"--recall is {self.recall:g}; it must be between 0 and 1, for instance 0.99")
+        _check(self.bands >= 0, f"--bands is {self.bands}; it must be at least 1")
+        _check(self.rows >= 0, f"--rows is {self.rows}; it must be at least 1")
+        _check(0 <= self.buckets < 1 << 62, f"--buckets is {self.buckets}; it must be at least 1")

@@ -1,0 +1,183 @@
+"""Text -> shingle sets. The definitions of DESIGN 4 in one place; the loops are in kernels/text.py. Called by pipeline.py."""
+
+import unicodedata
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lshdup.chartable import NO_TABLE, CharTable, char_table
+from lshdup.documents import PADDING, Reason, TextBatch
+from lshdup.formats import needs_patience, to_text
+from lshdup.kernels import text as kernels
+from lshdup.params import ShingleParams
+from lshdup.ragged import RaggedSets, ranges
+
+_RULES = {"word": kernels.RULE_PLAIN, "char": kernels.RULE_PLAIN, "terms": kernels.RULE_TERMS, "ids": kernels.RULE_IDS}
+_HASHES = {"mix64": kernels.HASH_MIX64, "poly31": kernels.HASH_POLY31}
+
+
+@dataclass(frozen=True)
+class ShingleBatch:
+    """Shingle sets of a batch, in the batch's order.
+
+    indices : int64 array of shape (m,), which documents of the list these are. sets : m shingle sets. left_out : (document, reason,
+    detail) for those that have none. guessed : (document, encoding) where the encoding was detected.
+    """
+
+    indices: NDArray[np.int64]
+    sets: RaggedSets
+    left_out: list[tuple[int, Reason, str]] = field(default_factory=list)
+    guessed: list[tuple[int, str]] = field(default_factory=list)
+
+
+class Shingler:
+    """Makes shingle sets; one for each thread, because it keeps the scratch arrays between batches.
+
+    Determinism: a set depends on the text and the parameters only. Cost: about 1 ns a byte for ASCII words.
+    """
+
+    def __init__(self, params: ShingleParams) -> None:
+        self.params = params
+        # Only folded, composed, 7-bit words are what the fast loop makes.
+        self._ascii_words = params.tokens == "word" and not params.keep_case
+        self._room = -1
+        self._scratch: tuple[NDArray[np.generic], ...] = ()
+
+    def shingle(self, batch: TextBatch, names: list[bytes]) -> ShingleBatch:
+        """Shingle sets of a batch of raw documents; `names` are theirs, for telling HTML by its ending.
+
+        The fast path takes a document as it is in the buffer. What may be something other than UTF-8 text, and what turns out not
+        to be, goes through `to_text`, one by one; what NFKC may reorder or compose goes through `unicodedata`.
+        """
+        count = len(batch.indices)
+        params = self.params
+        left_out = list(batch.left_out)
+        if params.tokens == "ids":
+            sets, outcomes = self._run(batch, np.zeros(count, np.uint8))
+            bad = np.flatnonzero(outcomes != kernels.DONE)
+            left_out += [(int(batch.indices[i]), Reason.NOT_IDS, "ids are integers from 0 to 2^64 - 1") for i in bad]
+            return _without(batch.indices, sets, bad, left_out, [])
+        flags = np.zeros(count, np.uint8)
+        kernels.inspect(batch.text, batch.starts, batch.lengths, flags)
+        if params.encoding:
+            patient = np.ones(count, bool)
+        else:
+            patient = needs_patience(names, batch.text, batch.starts, batch.lengths, flags)
+        lengths = np.where(patient, 0, batch.lengths)  # an empty text costs nothing and gives an empty set
+        sets, outcomes = self._run(TextBatch(batch.indices, batch.text, batch.starts, lengths), flags)
+        again = np.flatnonzero(patient | (outcomes != kernels.DONE))
+        if not len(again):
+            return ShingleBatch(batch.indices, sets, left_out)
+        texts: dict[int, bytes] = {}
+        guessed: list[tuple[int, str]] = []
+        bad_ones: list[int] = []
+        for i in again.tolist():
+            raw = batch.text[batch.starts[i] : batch.starts[i] + batch.lengths[i]].tobytes()
+            text = to_text(raw, names[i], params.encoding)
+            if text.reason is not None:
+                left_out.append((int(batch.indices[i]), text.reason, text.detail))
+                bad_ones.append(i)
+                continue
+            texts[i] = text.utf8
+            if text.encoding:
+                guessed.append((int(batch.indices[i]), text.encoding))
+        sets = _replaced(sets, list(texts), self.shingle_texts(list(texts.values())))
+        return _without(batch.indices, sets, np.array(bad_ones, np.int64), left_out, guessed)
+
+    def shingle_texts(self, texts: list[bytes]) -> RaggedSets:
+        """Shingle sets of texts that are valid UTF-8."""
+        batch = TextBatch.of(range(len(texts)), texts)
+        flags = np.zeros(len(texts), np.uint8)
+        kernels.inspect(batch.text, batch.starts, batch.lengths, flags)
+        sets, outcomes = self._run(batch, flags)
+        again = np.flatnonzero(outcomes == kernels.NEEDS_NORMALIZING).tolist()
+        if not again:
+            return sets
+        normal = [normal_form(texts[i].decode("utf-8"), self.params).encode("utf-8") for i in again]
+        batch = TextBatch.of(range(len(normal)), normal)
+        normal_flags = np.full(len(normal), kernels.HAS_HIGH, np.uint8)  # by the table that changes nothing
+        normal_sets, _ = self._run(batch, normal_flags, char_table(self.params.tokens, normalize=False, keep_case=True))
+        return _replaced(sets, again, normal_sets)
+
+    def _run(
+        self, batch: TextBatch, flags: NDArray[np.uint8], table: CharTable | None = None
+    ) -> tuple[RaggedSets, NDArray[np.uint8]]:
+        params = self.params
+        if table is None:
+            needed = params.tokens != "ids" and (not self._ascii_words or bool((flags & kernels.HAS_HIGH).any()))
+            table = char_table(params.tokens, params.normalize, params.keep_case) if needed else NO_TABLE
+        self._reserve(int(batch.lengths.max(initial=0)))
+        values = np.empty(int(batch.lengths.sum()) + 1, np.uint64)
+        sizes = np.empty(len(batch.indices), np.int64)
+        outcomes = np.empty(len(batch.indices), np.uint8)
+        total = kernels.shingle_batch(
+            batch.text,
+            batch.starts,
+            batch.lengths,
+            flags,
+            table.entries,
+            table.expansions,
+            table.classes,
+            self._ascii_words,
+            _RULES[params.tokens],
+            _HASHES[params.hash],
+            params.k,
+            params.bag,
+            *self._scratch,
+            values,
+            sizes,
+            outcomes,
+        )
+        return RaggedSets.from_sizes(values[:total].copy(), sizes), outcomes
+
+    def _reserve(self, longest: int) -> None:
+        """Scratch for the longest document; pages that no document touches cost nothing."""
+        if longest <= self._room:
+            return
+        self._room = max(longest, 1 << 16)
+        room = self._room + 2 * PADDING
+        self._scratch = (
+            np.empty(2 * room, np.uint8),  # folded
+            np.empty(4 * room, np.int32),  # edges
+            np.empty(room, np.uint8),  # work
+            np.empty(2 * room, np.uint64),  # hashes
+            np.empty(room, np.uint64),  # spare
+            np.empty(2 * room, np.int32),  # counts
+        )
+
+
+def normal_form(text: str, params: ShingleParams) -> str:
+    """NFKC, then case folding, as the parameters say (DESIGN 4, *Normal form*)."""
+    if params.normalize:
+        text = unicodedata.normalize("NFKC", text)
+    return text if params.keep_case else text.casefold()
+
+
+def fingerprints(sets: RaggedSets) -> NDArray[np.uint64]:
+    """uint64 array of shape (n_sets,): equal exactly where the sets are (but for a chance of 2^-64 a pair); 0 for an empty set."""
+    out = np.empty(len(sets), np.uint64)
+    kernels.set_fingerprints(sets.values, sets.offsets, out)
+    return out
+
+
+def _replaced(sets: RaggedSets, positions: list[int], others: RaggedSets) -> RaggedSets:
+    """`sets` with those at `positions` (ascending) taken from `others`."""
+    sizes = sets.sizes
+    starts = sets.offsets[:-1].copy()
+    starts[positions] = others.offsets[:-1] + len(sets.values)
+    sizes[positions] = others.sizes
+    pool = np.concatenate([sets.values, others.values])
+    return RaggedSets.from_sizes(pool[ranges(starts, sizes)], sizes)
+
+
+def _without(
+    indices: NDArray[np.int64],
+    sets: RaggedSets,
+    bad: NDArray[np.int64],
+    left_out: list[tuple[int, Reason, str]],
+    guessed: list[tuple[int, str]],
+) -> ShingleBatch:
+    """A batch without the documents at positions `bad`, whose sets are empty."""
+    keep = np.delete(np.arange(len(indices)), bad)
+    return ShingleBatch(indices[keep], RaggedSets.from_sizes(sets.values, sets.sizes[keep]), left_out, guessed)
