@@ -100,6 +100,35 @@ class Shingler:
         normal_sets, _ = self._run(batch, normal_flags, char_table(self.params.tokens, normalize=False, keep_case=True))
         return _replaced(sets, again, normal_sets)
 
+    def in_order(self, text: bytes) -> tuple[list[bytes], NDArray[np.uint64]]:
+        """A text's tokens and its shingles in the order of the text, repeats too: for people to look at.
+
+        text : valid UTF-8. Returns the tokens in normal form, and a uint64 array of max(1, tokens - k + 1) shingles (none without tokens).
+        Ids have no text: their tokens are the numbers themselves, ascending.
+        """
+        params = self.params
+        if params.tokens == "ids":
+            ids = self._run(TextBatch.of([0], [text]), np.zeros(1, np.uint8))[0].values
+            return [str(each).encode() for each in ids.tolist()], ids
+        table = char_table(params.tokens, params.normalize, params.keep_case)
+        for last in (False, True):
+            batch = TextBatch.of([0], [text])
+            self._reserve(len(text))
+            folded, edges, _, hashes, _, _ = self._scratch
+            shingles = np.empty(len(text) + 1, np.uint64)
+            document = batch.text[: len(text)]
+            tokens, count, outcome = kernels.shingles_in_order(
+                document, table.entries, table.expansions, table.classes,
+                _RULES[params.tokens], _HASHES[params.hash], params.k, folded, edges, hashes, shingles,
+            )  # fmt: skip
+            if outcome == kernels.DONE or last:
+                break
+            text = normal_form(text.decode("utf-8"), params).encode("utf-8")
+            table = char_table(params.tokens, normalize=False, keep_case=True)
+        data = folded.tobytes()
+        ends = edges[: 2 * tokens].tolist()
+        return [data[start:end] for start, end in zip(ends[::2], ends[1::2], strict=True)], shingles[:count]
+
     def _run(
         self, batch: TextBatch, flags: NDArray[np.uint8], table: CharTable | None = None
     ) -> tuple[RaggedSets, NDArray[np.uint8]]:

@@ -144,6 +144,14 @@ class Workspace:
             self._say(f"bands made anew from signatures.npz for threshold {wanted.threshold:g}; the stored ones are for {stored[1].threshold:g}")
         return Indexed(collection, made, wanted, kept)
 
+    def known_names(self) -> Collection | None:
+        """The collection of the last run, for looking names up in; None without one."""
+        try:
+            return self._load_collection("signatures", verify=False) or self._load_collection("shingles", verify=False)
+        except ArtifactError as error:
+            self._say(error.message)
+            return None
+
     def source(self, indexed: Indexed, jobs: int) -> SetSource:
         """Where the shingle sets of an indexed collection come from."""
         return pipeline.set_source(indexed.collection, jobs, self._left_out, indexed.kept)

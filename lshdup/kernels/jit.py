@@ -68,3 +68,21 @@ def mix64(x: np.uint64) -> np.uint64:
     x ^= x >> np.uint64(27)
     x *= _MIX_2
     return x ^ (x >> np.uint64(31))
+
+
+def on_first_compilation(callback: Callable[[], None]) -> None:
+    """Call back once if a kernel has to be compiled in this process, because the cache on disk does not have it yet."""
+    from numba.core import event
+
+    class Listener(event.Listener):
+        def on_start(self, event: Any) -> None:
+            nonlocal told
+            if not told:
+                told = True
+                callback()
+
+        def on_end(self, event: Any) -> None:
+            pass
+
+    told = False
+    event.register("numba:compile", Listener())

@@ -518,3 +518,37 @@ def set_fingerprints(values: U64, offsets: I64, fingerprints: U64) -> None:
             h += mix64(values[i] ^ TOKEN_SEED)
         n = np.uint64(offsets[d + 1] - offsets[d])
         fingerprints[d] = mix64(h ^ (n * SHINGLE_FACTOR)) if n else np.uint64(0)
+
+
+@kernel
+def shingles_in_order(
+    document: U8,
+    table: U32,
+    expansions: U32,
+    classes: U8,
+    rule: int,
+    hash_kind: int,
+    k: int,
+    folded: U8,
+    edges: I32,
+    hashes: U64,
+    shingles: U64,
+) -> tuple[int, int, int]:
+    """One document's tokens (in `folded` and `edges`) and its shingles in the order of the text, repeats too.
+
+    Returns (number of tokens, number of shingles, what became of the document). For people to look at; `shingle_batch` makes the sets.
+    """
+    tokens, outcome = _tokens_by_table(document, table, expansions, classes, folded, edges)
+    if outcome != DONE:
+        return 0, 0, outcome
+    if rule == RULE_TERMS:
+        tokens = _keep_terms(folded, edges, tokens)
+    factor = SHINGLE_FACTOR
+    mask = _ONES
+    if hash_kind == HASH_POLY31:
+        _code_points(folded, edges, tokens, hashes)
+        factor = _POLY31_FACTOR
+        mask = _POLY31_MASK
+    else:
+        _hash_tokens(folded, edges, tokens, hashes)
+    return tokens, _roll(hashes, tokens, k, factor, mask, shingles), DONE

@@ -1,0 +1,73 @@
+"""The command line: one small file per command, over the shared options of options.py. Heavy imports happen inside commands."""
+
+import os
+import sys
+from typing import Any
+
+import click
+
+from lshdup import __version__
+from lshdup.console import INTERRUPTED, OK, TROUBLE, Console
+from lshdup.errors import LshdupError
+
+
+class _Group(click.Group):
+    """Commands in the order of the data flow, not of the alphabet."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.commands)
+
+
+@click.group(
+    cls=_Group,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+    epilog="Exit codes: 0 done; 1 pairs found (only with --check); 2 usage, error, or input that could not be read; 130 interrupted.",
+)
+@click.version_option(__version__, prog_name="lshdup", message="%(prog)s %(version)s")
+def lshdup() -> None:
+    """Find near-duplicate documents in folders.
+
+    documents -> shingle sets -> signatures -> band table -> candidate pairs -> verified pairs
+
+    \b
+    lshdup pairs docs --threshold 0.9     all near-duplicate pairs below docs
+    lshdup index docs && lshdup query NAME    the near-duplicates of one document
+
+    Each step is a command and leaves an artifact in the store (.lshdup); a step that is given documents runs the steps
+    before it, a step that is given none continues from the last run. Nothing ever changes a document.
+    """
+
+
+def _register() -> None:
+    from lshdup.cli import accuracy, index, pairs, query, shingle, signatures, timing
+
+    for module in (shingle, signatures, index, query, pairs, accuracy, timing):
+        lshdup.add_command(module.command)
+
+
+_register()
+
+
+def main(arguments: list[str] | None = None) -> Any:
+    """Run the command line and exit: the one place where exceptions become exit codes."""
+    try:
+        code = lshdup.main(args=arguments, standalone_mode=False) or OK
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _close_stdout()
+        code = OK
+    except (KeyboardInterrupt, click.exceptions.Abort):
+        sys.stderr.write("lshdup: interrupted; artifacts are whole\n")
+        code = INTERRUPTED
+    except click.ClickException as error:
+        error.show()
+        code = error.exit_code
+    except LshdupError as error:
+        Console().error(error)
+        code = TROUBLE
+    sys.exit(code)
+
+
+def _close_stdout() -> None:
+    """The reader has gone: make sure that nothing tries to flush what is left."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,0 +1,88 @@
+"""Which document is meant by a word on the command line: one of the store, a file, or standard input."""
+
+import os
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from lshdup.console import shown
+from lshdup.errors import InputError
+
+if TYPE_CHECKING:
+    from lshdup.pipeline import Collection
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A document that was asked for. index : its number in the store, or -1. raw : its bytes, or None where they are in the store's file."""
+
+    name: bytes
+    index: int = -1
+    raw: bytes | None = None
+    collection: "Collection | None" = None
+
+    def text(self, encoding: str = "") -> bytes:
+        """Its text as UTF-8. Raises InputError if it has none."""
+        from lshdup.formats import to_text
+
+        text = to_text(self._bytes(), self.name, encoding)
+        if text.reason is not None:
+            message = f"{shown(self.name)} is no text: {text.reason}{f' ({text.detail})' if text.detail else ''}"
+            raise InputError(message, "name another document, or its encoding with --encoding")
+        return text.utf8
+
+    def ids(self) -> bytes:
+        """Its ids, blank-separated: a line of an id list without its name."""
+        raw = self._bytes()
+        return raw if self.index >= 0 else b"".join(raw.split(None, 1)[1:])
+
+    def _bytes(self) -> bytes:
+        if self.raw is not None:
+            return self.raw
+        import numpy as np
+
+        from lshdup.documents import read_batch
+
+        assert self.collection is not None
+        batch = read_batch(self.collection.documents, np.array([self.index]))
+        if batch.left_out:
+            message = f"{shown(self.name)} cannot be read: {batch.left_out[0][2]}"
+            raise InputError(message, "run `lshdup index DOCS` again")
+        return batch.text[: batch.lengths[0]].tobytes()
+
+
+def ask(word: bytes, collection: "Collection | None") -> Asked:
+    """The document that `word` means: standard input (-), a name of the store, a file, or a unique tail of a name of the store.
+
+    A tail that begins behind a slash is preferred: ``a.txt`` means ``docs/a.txt`` even if there is a ``docs/ba.txt``.
+    Raises InputError if it means nothing or more than one document.
+    """
+    from lshdup.documents import typed_name
+
+    if word == b"-":
+        return Asked(b"-", raw=sys.stdin.buffer.read())
+    if collection is not None:
+        index = collection.documents.names.find(typed_name(word))
+        if index is None:
+            index = collection.documents.names.find(word)
+        if index is not None:
+            return Asked(collection.documents.names[index], index, collection=collection)
+    if os.path.isfile(word):  # noqa: PTH113 (bytes path)
+        try:
+            with open(word, "rb") as file:  # noqa: PTH123 (bytes path)
+                return Asked(typed_name(word), raw=file.read())
+        except OSError as error:
+            message = f"{shown(word)}: {error.strerror}"
+            raise InputError(message) from None
+    if collection is not None and word:
+        names = collection.documents.names
+        for tail in (b"/" + word, word):
+            found = names.ending_with(tail)
+            if len(found) == 1:
+                return Asked(names[found[0]], found[0], collection=collection)
+            if found:
+                some = ", ".join(shown(names[index]) for index in found[:3])
+                message = f"{shown(word)} is the end of {len(found)} names: {some}{', …' if len(found) > 3 else ''}"
+                raise InputError(message, "give more of the name")
+    message = f"{shown(word)} is no document of the store and no file"
+    raise InputError(message, "name a file, or a document that `lshdup index DOCS` has seen")

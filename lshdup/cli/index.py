@@ -1,0 +1,37 @@
+"""`lshdup index`."""
+
+from typing import Any
+
+import click
+
+from lshdup.cli import options as shared
+from lshdup.cli.summary import say_collection, say_contract
+
+
+@click.command(
+    "index",
+    short_help="signatures -> band table (bands.npz)",
+    epilog="""\b
+Examples:
+  lshdup index sample_corpus --threshold 0.7
+  lshdup signatures sample_corpus && lshdup index
+""",
+)
+@shared.documents_options
+@shared.shingle_options
+@shared.sketch_options
+@shared.band_options
+@shared.run_options
+@click.option("-0", "--null", "nul", is_flag=True, help="Names of --files-from are NUL-separated.")
+@click.pass_context
+def command(ctx: click.Context, /, **options: Any) -> int:
+    """Make the band table that `query` and `pairs` look candidates up in, and keep it in the store.
+
+    Says how many bands of how many rows were chosen, and the chance to miss a pair at the threshold and above it. Without DOCS, the
+    table is made from signatures.npz.
+    """
+    with shared.session(ctx, options) as session:
+        indexed = session.workspace.indexed(session.request)
+        say_collection(session.console, indexed.collection)
+        say_contract(session.console, indexed.made.plan, indexed.params)
+        return session.console.exit_code

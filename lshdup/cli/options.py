@@ -1,0 +1,196 @@
+"""Options shared by commands, and how they become a request, a workspace and a target."""
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from lshdup import params
+from lshdup.console import Console
+from lshdup.errors import InputError
+from lshdup.output import FORMATS, Target
+from lshdup.params import BandParams, DocumentParams, ShingleParams, SketchParams
+
+if TYPE_CHECKING:
+    from lshdup.workspace import Request, Workspace
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_SHINGLE, _SKETCH, _BANDS = ShingleParams(), SketchParams(), BandParams()
+
+
+class Listed(click.ParamType):
+    """Values separated by commas, as a tuple: ``400,600,800``."""
+
+    name = "list"
+
+    def __init__(self, kind: type) -> None:
+        self._kind = kind
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[Any, ...]:
+        if isinstance(value, tuple):
+            return value
+        try:
+            return tuple(self._kind(part) for part in str(value).split(","))
+        except ValueError:
+            self.fail(f"{value!r} is not a list of {self._kind.__name__}s separated by commas", param, ctx)
+
+
+def option(*names: str, **settings: Any) -> Callable[[F], F]:
+    """An option with its environment variable LSHDUP_…, both shown in the help."""
+    long = next(name for name in names if name.startswith("--")).split("/")[0]
+    settings.setdefault("envvar", "LSHDUP_" + long[2:].replace("-", "_").upper())
+    return click.option(*names, show_envvar=True, **settings)
+
+
+def _stack(*decorators: Callable[[F], F]) -> Callable[[F], F]:
+    def decorate(function: F) -> F:
+        for decorator in reversed(decorators):
+            function = decorator(function)
+        return function
+
+    return decorate
+
+
+documents_options = _stack(
+    click.argument("docs", nargs=-1, type=click.Path(path_type=bytes), metavar="[DOCS]..."),
+    option("--files-from", type=click.Path(allow_dash=True, path_type=bytes), metavar="FILE",
+           help="Names of documents or folders, one a line (NUL-separated with -0); - is standard input."),
+    option("--include", multiple=True, metavar="GLOB", help="Only files whose name or path matches; repeatable."),
+    option("--exclude", multiple=True, metavar="GLOB", help="Not files whose name or path matches; repeatable."),
+    option("--hidden", is_flag=True, help="Also files and folders whose name begins with a dot."),
+    option("--follow", is_flag=True, help="Follow symbolic links."),
+    option("--max-bytes", type=int, default=params.DEFAULT_MAX_BYTES, show_default=True, help="Report larger files and leave them out."),
+)  # fmt: skip
+
+shingle_options = _stack(
+    option("--tokens", type=click.Choice(params.TOKENS), default=_SHINGLE.tokens, show_default=True,
+           help="What a shingle is made of: words, characters, the terms of R1, or lines of integer ids."),
+    option("-k", "--shingle-size", "k", type=click.IntRange(1, 1000), show_default="3 words, 9 characters, 1 term",
+           help="Tokens in a shingle. More: stricter; fewer: short texts compare better."),
+    option("--bag", is_flag=True, help="Count repeats: the j-th occurrence of a shingle is an element of its own."),
+    option("--keep-case", is_flag=True, help="No case folding."),
+    option("--no-normalize", is_flag=True, help="No Unicode normalization (NFKC)."),
+    option("--encoding", default="", metavar="NAME", help="Read every document as this.  [default: UTF-8, byte-order marks, else detected]"),
+    option("--hash", type=click.Choice(params.HASHES), default=_SHINGLE.hash, show_default=True,
+           help="Identity of a shingle: 64 bits, or the 32-bit polynomial of the lecture (characters only)."),
+)  # fmt: skip
+
+sketch_options = _stack(
+    option("--scheme", type=click.Choice(params.SCHEMES), default=_SKETCH.scheme, show_default=True,
+           help="How signatures are made: Fast Similarity Sketching, K independent permutations, or R1's biased linear maps."),
+    option("--perms", type=int, default=_SKETCH.perms, show_default=True,
+           help="Rows of a signature, K. More: smaller error, longer time, larger index."),
+    option("--seed", type=int, default=_SKETCH.seed, show_default=True, help="Makes all randomness."),
+)  # fmt: skip
+
+band_options = _stack(
+    option("-t", "--threshold", type=float, default=_BANDS.threshold, show_default=True,
+           help="Similarity from which documents are near-duplicates: above 0, at most 1."),
+    option("--recall", type=float, default=_BANDS.recall, show_default=True,
+           help="Smallest chance to find a pair of exactly that similarity. More: more candidates, longer time."),
+    option("--bands", type=click.IntRange(1), help="Override the number of bands. More: more recall, more candidates, larger index."),
+    option("--rows", type=click.IntRange(1), help="Override the rows of a band. More: fewer candidates, less recall."),
+    option("--buckets", type=click.IntRange(1), help="Fold the 64-bit band keys into so many buckets (R1's experiments)."),
+)  # fmt: skip
+
+run_options = _stack(
+    option("--store", type=click.Path(path_type=Path), default=Path(".lshdup"), show_default=True, help="Folder of the artifacts."),
+    option("--no-store", is_flag=True, help="Write no artifacts and use none."),
+    option("-j", "--jobs", type=click.IntRange(1), show_default="all processors", help="Threads."),
+    option("-q", "--quiet", is_flag=True, help="Only errors on stderr."),
+    option("-v", "--verbose", is_flag=True, help="Name every file that is left out, and why."),
+    option("--progress/--no-progress", default=None, help="Show progress.  [default: on a terminal]"),
+    option("--color/--no-color", default=None, help="Colour.  [default: on a terminal, unless NO_COLOR is set]"),
+)  # fmt: skip
+
+output_options = _stack(
+    option("--format", "format_", type=click.Choice(FORMATS), show_default="table on a terminal, tsv elsewhere", help="How to print."),
+    click.option("-0", "--null", "nul", is_flag=True, help="NUL after every field, and between the names of --files-from; for xargs -0."),
+    click.option("-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="Write there instead of stdout."),
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Session:
+    """What a command works with."""
+
+    console: Console
+    workspace: "Workspace"
+    request: "Request"
+
+
+@contextmanager
+def session(ctx: click.Context, options: dict[str, Any]) -> Iterator[Session]:
+    """From parsed options to parameters, console and workspace.
+
+    Only what was typed, or set in the environment, is *given*: a step that continues takes the rest from the artifacts.
+    """
+    console = Console(
+        quiet=options["quiet"], verbose=options["verbose"], progress=options["progress"], color=options["color"]
+    )
+    with console:
+        # Parameters first: an error in them is said before NumPy and Numba are loaded.
+        given = _given(ctx, options)
+        for kind in (ShingleParams, SketchParams, BandParams):
+            known = {field.name for field in fields(kind)}
+            kind(**{name: value for name, value in given.items() if name in known})
+        documents = _documents(options)
+        files = DocumentParams(
+            follow=options.get("follow", False),
+            hidden=options.get("hidden", False),
+            include=tuple(options.get("include", ())),
+            exclude=tuple(options.get("exclude", ())),
+            max_bytes=options.get("max_bytes", params.DEFAULT_MAX_BYTES),
+        )
+        jobs = options["jobs"] or len(os.sched_getaffinity(0))
+
+        from lshdup.kernels.jit import on_first_compilation
+        from lshdup.workspace import Request, Workspace
+
+        on_first_compilation(lambda: console.say("compiling kernels, once on this machine (about 10 s)"))
+        store = None if options["no_store"] else options["store"]
+        workspace = Workspace(store, console.say, console.left_out, console.progress)
+        yield Session(console, workspace, Request(documents, files, given, jobs))
+
+
+def target(options: dict[str, Any]) -> Target:
+    """Where a listing command prints."""
+    return Target(options["format_"] or "", options["nul"], options["output"], options["color"])
+
+
+def _given(ctx: click.Context, options: dict[str, Any]) -> dict[str, Any]:
+    given = {}
+    names = {field.name for kind in (ShingleParams, SketchParams, BandParams) for field in fields(kind)}
+    default = click.core.ParameterSource.DEFAULT
+    for name, value in options.items():
+        if value is None or ctx.get_parameter_source(name) == default:
+            continue
+        if name == "no_normalize":
+            given["normalize"] = not value
+        elif name in names and not isinstance(value, tuple):
+            given[name] = value
+    return given
+
+
+def _documents(options: dict[str, Any]) -> tuple[bytes, ...]:
+    documents = tuple(options.get("docs", ()))
+    source = options.get("files_from")
+    if source is None:
+        return documents
+    try:
+        data = sys.stdin.buffer.read() if source == b"-" else Path(os.fsdecode(source)).read_bytes()
+    except OSError as error:
+        message = f"--files-from {os.fsdecode(source)}: {error.strerror}"
+        raise InputError(message, "name a file with one document a line, or - for standard input") from None
+    separator = b"\0" if options.get("nul") else b"\n"
+    listed = tuple(name for name in data.split(separator) if name)
+    if not documents and not listed:
+        message = f"--files-from {os.fsdecode(source)} names no documents"
+        raise InputError(message, "name DOCS, or leave --files-from out to continue from the store")
+    return documents + listed

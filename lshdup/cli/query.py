@@ -1,0 +1,97 @@
+"""`lshdup query`."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from lshdup.cli import options as shared
+from lshdup.cli.asking import Asked, ask
+from lshdup.console import shown
+from lshdup.errors import ArtifactError, InputError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from lshdup.output import Cell
+    from lshdup.workspace import Indexed
+
+
+@click.command(
+    "query",
+    short_help="the near-duplicates of one document",
+    epilog="""\b
+Examples:
+  lshdup index sample_corpus && lshdup query MIT.txt
+  lshdup query - --threshold 0.9 < sample_corpus/licences/MIT.txt
+""",
+)
+@click.argument("docs", nargs=-1, required=True, type=click.Path(allow_dash=True, path_type=bytes), metavar="DOC...")
+@shared.band_options
+@shared.run_options
+@shared.output_options
+@click.pass_context
+def command(ctx: click.Context, /, **options: Any) -> int:
+    """Print the documents of the store that are near-duplicates of DOC: similarity, name (and DOC, if several are given).
+
+    DOC is a name in the store or its unique end, any other file, or - for standard input. The answer comes from the last `lshdup index`
+    (or `pairs`); the similarity is exact.
+    """
+    target = shared.target(options)
+    words = options.pop("docs")
+    with shared.session(ctx, options) as session:
+        indexed = session.workspace.indexed(session.request, save=False, verify=False)
+        several = len(words) > 1
+        wide = several or options["format_"] in ("json", "jsonl")
+        columns = ("similarity", "name", "query") if wide else ("similarity", "name")
+        asked = []
+        for word in words:
+            try:
+                asked.append(ask(word, indexed.collection))
+            except InputError as error:
+                if not several:
+                    raise
+                session.console.error(error)
+        target.write(columns, _rows(session, indexed, asked, wide=wide))
+        return session.console.exit_code
+
+
+def _rows(
+    session: shared.Session, indexed: "Indexed", asked: list[Asked], *, wide: bool
+) -> "Iterator[tuple[Cell, ...]]":
+    from lshdup import pipeline
+
+    source = session.workspace.source(indexed, session.request.jobs)
+    names = indexed.collection.documents.names
+    for each in asked:
+        own, keys = _looked_up(indexed, each)
+        if not len(own):
+            session.console.say(f"{shown(each.name)} has no tokens: it is near nothing")
+            continue
+        near = pipeline.neighbours(
+            indexed.collection, indexed.made, source, indexed.params.threshold, keys=keys, own=own, itself=each.index
+        )
+        for document, similarity in zip(near.documents.tolist(), near.similarity.tolist(), strict=True):
+            yield (similarity, names[document], each.name) if wide else (similarity, names[document])
+
+
+def _looked_up(indexed: "Indexed", asked: Asked) -> "tuple[NDArray[np.uint64], NDArray[np.uint64]]":
+    """The document's shingle set, and its band keys."""
+    import numpy as np
+
+    from lshdup import bands
+    from lshdup.shingles import Shingler
+    from lshdup.signatures import Sketcher
+
+    collection = indexed.collection
+    assert collection.sketch is not None
+    text = asked.ids() if collection.shingle.tokens == "ids" else asked.text(collection.shingle.encoding)
+    sets = Shingler(collection.shingle).shingle_texts([text])
+    if asked.index >= 0:
+        return sets[0], indexed.made.table.keys[:, asked.index]
+    if collection.sketch.scheme == "linear":
+        message = "the linear scheme numbers the elements of the whole collection: it cannot look up a document that is not in it"
+        raise ArtifactError(message, "add the document to the folder, or use --scheme fast or classic")
+    signature = Sketcher(collection.sketch).sketch(sets)
+    return sets[0], np.ascontiguousarray(bands.band_keys(signature, indexed.made.plan)[:, 0])

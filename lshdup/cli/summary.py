@@ -1,0 +1,50 @@
+"""The lines on stderr that say what a run did and what its answer promises."""
+
+from typing import TYPE_CHECKING
+
+from lshdup.console import Console, counted, shown
+
+if TYPE_CHECKING:
+    from lshdup.bands import BandPlan
+    from lshdup.params import BandParams
+    from lshdup.pipeline import Collection
+
+
+def say_collection(console: Console, collection: "Collection") -> None:
+    """documents -> shingles -> signatures, and what was left out."""
+    n = len(collection.documents)
+    shingles = int(collection.sizes.sum())
+    unread = n + len(collection.left_out) - collection.read
+    line = f"{counted(n, 'document')}, {counted(shingles, 'shingle')}"
+    if unread > 0:
+        line += f"; {counted(collection.read, 'document')} read, {unread:,} unchanged"
+    if collection.sketch is not None:
+        line += f"; signatures: {collection.sketch.scheme}, K = {collection.sketch.perms}"
+    console.say(line)
+    empty = int((collection.sizes == 0).sum())
+    if empty:
+        console.say(f"{counted(empty, 'document')} without tokens: near nothing, not compared")
+    if collection.guessed:
+        console.say(f"{counted(len(collection.guessed), 'document')} not UTF-8: encoding detected (-v lists them)")
+        for name, encoding in collection.guessed:
+            console.detail(f"{shown(name)}: read as {encoding}")
+    if console.left_out_counts:
+        reasons = ", ".join(f"{count:,} {reason}" for reason, count in sorted(console.left_out_counts.items()))
+        console.say(f"left out: {reasons}")
+
+
+def say_contract(console: Console, plan: "BandPlan", params: "BandParams") -> None:
+    """What was chosen, and the chance to miss a pair at the threshold and above."""
+    steps = [min(1.0, round(plan.threshold + step, 4)) for step in (0.0, 0.02, 0.05)]
+    misses = ", ".join(f"{s:g}: {_percent(plan.miss(s))}" for s in dict.fromkeys(steps))
+    console.say(f"{counted(plan.bands, 'band')} of {counted(plan.rows, 'row')}; chance to miss a pair of similarity {misses}")
+    if not plan.keeps_promise:
+        what = "" if params.bands or params.rows else "; choose --bands and --rows"
+        console.warn(
+            f"a pair of similarity {plan.threshold:g} is found with chance {_percent(1 - plan.miss(plan.threshold))}, "
+            f"less than --recall {params.recall:g}{what}"
+        )
+
+
+def _percent(chance: float) -> str:
+    return f"{100 * chance:.2g} %"

@@ -1,0 +1,142 @@
+"""The only writer of stderr: errors, warnings, the summary, progress; and the exit code. Called by the commands in `cli/`."""
+
+import os
+import sys
+import time
+from collections import Counter
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from lshdup.errors import LshdupError
+
+if TYPE_CHECKING:
+    from tqdm import tqdm
+
+    from lshdup.documents import LeftOut
+
+OK = 0
+PAIRS_FOUND = 1  # only with --check
+TROUBLE = 2
+INTERRUPTED = 130
+
+#: Files that could not be read are named up to so many; all of them with -v.
+NAMED = 10
+_PATIENCE = 1.0
+
+
+class Console:
+    """Talk to a person, and remember what the exit code must say.
+
+    quiet : say only errors. verbose : name every file that is left out. progress : True, False, or None for "on a terminal".
+    """
+
+    def __init__(self, *, quiet: bool = False, verbose: bool = False, progress: bool | None = None, color: bool | None = None) -> None:
+        self._quiet = quiet
+        self._verbose = verbose
+        self._progress = (sys.stderr.isatty() and not quiet) if progress is None else progress
+        self._color = use_color(color, sys.stderr.isatty())
+        self._bar: tqdm[None] | None = None
+        self._bar_stage = ""
+        self._started = time.perf_counter()
+        self._stage_started = self._started
+        self._errors = 0
+        self.left_out_counts: Counter[str] = Counter()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._close_bar()
+
+    def say(self, text: str) -> None:
+        """A line a person may want to know."""
+        if not self._quiet:
+            self._line(f"lshdup: {text}")
+
+    def detail(self, text: str) -> None:
+        """A line only -v shows."""
+        if self._verbose:
+            self._line(f"lshdup: {text}")
+
+    def warn(self, text: str) -> None:
+        """A line that quiet runs show too."""
+        self._line(f"lshdup: {self._painted('warning', '33')}: {text}")
+
+    def error(self, error: LshdupError) -> None:
+        """An error in one line, with its hint in a second."""
+        self._errors += 1
+        self._line(f"lshdup: {self._painted('error', '31')}: {error.message}")
+        if error.hint:
+            self._line(f"  {error.hint}")
+
+    def left_out(self, what: "LeftOut") -> None:
+        """Count a file that is not compared; name it with -v, or if it is an error and one of the first."""
+        self.left_out_counts[str(what.reason)] += 1
+        if what.reason.is_error:
+            self._errors += 1
+        if self._verbose or (what.reason.is_error and self._errors <= NAMED):
+            detail = f" ({what.detail})" if what.detail else ""
+            self._line(f"lshdup: {shown(what.name)}: {what.reason}{detail}")
+        elif what.reason.is_error and self._errors == NAMED + 1:
+            self._line("lshdup: … more files could not be used; -v names them all")
+
+    def progress(self, stage: str, done: int, total: int) -> None:
+        """Show a bar for what takes longer than a second."""
+        if not self._progress:
+            return
+        if stage != self._bar_stage:
+            self._close_bar()
+            self._bar_stage = stage
+            self._stage_started = time.perf_counter()
+        if self._bar is None:
+            if time.perf_counter() - self._stage_started < _PATIENCE:
+                return
+            from tqdm import tqdm
+
+            self._bar = tqdm(total=total or None, desc=stage, unit="", unit_scale=True, leave=False, file=sys.stderr)
+        self._bar.update(done - self._bar.n)
+
+    @property
+    def seconds(self) -> float:
+        """Since the command began."""
+        return time.perf_counter() - self._started
+
+    @property
+    def exit_code(self) -> int:
+        """0, or 2 if anything that was asked for could not be had."""
+        return TROUBLE if self._errors else OK
+
+    def _close_bar(self) -> None:
+        if self._bar is not None:
+            self._bar.close()
+            self._bar = None
+
+    def _line(self, text: str) -> None:
+        if self._bar is not None:
+            self._bar.clear()
+        sys.stderr.write(text + "\n")
+        sys.stderr.flush()
+
+    def _painted(self, text: str, code: str) -> str:
+        return f"\x1b[{code}m{text}\x1b[0m" if self._color else text
+
+
+def use_color(choice: bool | None, is_terminal: bool) -> bool:
+    """--color decides; else NO_COLOR (any value but empty) and TERM=dumb say no; else whether a terminal is there."""
+    if choice is not None:
+        return choice
+    return is_terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def shown(name: bytes) -> str:
+    """A name for people: valid UTF-8 as it is; other bytes and control characters as escapes, so that no name can move the cursor."""
+    text = name.decode("utf-8", "backslashreplace")
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
+
+
+def counted(n: int, noun: str) -> str:
+    """
+    >>> counted(1, "pair"), counted(1200, "pair")
+    ('1 pair', '1,200 pairs')
+    """
+    return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"

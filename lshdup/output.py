@@ -1,0 +1,170 @@
+"""The only writer of stdout: rows of a listing as table, tsv, csv, json or jsonl, to a terminal, a pipe or a file.
+
+tsv prints names byte for byte and has no header line; ``-0`` ends every field with NUL instead, which is safe for any name. json and jsonl
+are ASCII; a byte of a name that is not UTF-8 is a lone surrogate escape (``\\udcff``), as Python's `os.fsdecode` makes it.
+"""
+
+import contextlib
+import csv
+import io
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain, islice
+from pathlib import Path
+from typing import BinaryIO
+
+from lshdup.console import shown, use_color
+from lshdup.errors import InputError, ParameterError
+
+FORMATS = ("table", "tsv", "csv", "json", "jsonl")
+
+#: More rows than this are too many for a person: a terminal gets tsv then.
+TABLE_ROWS = 1000
+
+Cell = bytes | float | int | str | None
+
+
+@dataclass(frozen=True)
+class Target:
+    """Where a listing goes and how.
+
+    format : one of FORMATS, or "" for a table on a terminal and tsv elsewhere. nul : end every field with NUL. path : a file instead of
+    stdout, replaced only when the listing is complete.
+    """
+
+    format: str = ""
+    nul: bool = False
+    path: Path | None = None
+    color: bool | None = None
+
+    def __post_init__(self) -> None:
+        if self.nul and self.format not in ("", "tsv"):
+            message = f"-0 and --format {self.format} exclude each other"
+            raise ParameterError(message, "leave one of them out")
+        if self.path is not None and (not self.path.parent.is_dir() or not os.access(self.path.parent, os.W_OK)):
+            message = f"{self.path} cannot be written"
+            raise InputError(message, "name a file in a folder that exists and may be written")
+
+    def write(self, columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> None:
+        """Print all rows. Raises BrokenPipeError when the reader has gone."""
+        with self._stream() as stream:
+            kind = self.format or ("table" if self.path is None and sys.stdout.isatty() and not self.nul else "tsv")
+            if kind == "table":
+                rows = iter(rows)
+                start = list(islice(rows, TABLE_ROWS + 1))
+                if len(start) <= TABLE_ROWS:
+                    self._table(stream, columns, start)
+                    return
+                rows, kind = chain(start, rows), "tsv"
+            for part in _PARTS[kind](columns, rows) if not self.nul else _nul_parts(rows):
+                stream.write(part)
+
+    @contextlib.contextmanager
+    def _stream(self) -> Iterator[BinaryIO]:
+        if self.path is None:
+            buffered = io.BufferedWriter(_Stdout(), 1 << 16)
+            yield buffered  # type: ignore[misc]
+            buffered.flush()
+            return
+        with tempfile.NamedTemporaryFile(dir=self.path.parent, prefix=f".{self.path.name}.", delete=False) as file:
+            temporary = Path(file.name)
+            try:
+                yield file  # type: ignore[misc]
+                file.flush()
+                os.fsync(file.fileno())
+                temporary.chmod(0o644)
+                temporary.replace(self.path)
+            finally:
+                temporary.unlink(missing_ok=True)
+
+    def _table(self, stream: BinaryIO, columns: Sequence[str], rows: list[Sequence[Cell]]) -> None:
+        from rich import box
+        from rich.console import Console
+        from rich.table import Table
+        from rich.text import Text
+
+        if not rows:
+            return
+        on_terminal = self.path is None and sys.stdout.isatty()
+        table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+        for column, sample in zip(columns, rows[0], strict=True):
+            number = isinstance(sample, int | float)
+            table.add_column(column, justify="right" if number else "left", no_wrap=number, overflow="fold")
+        for row in rows:
+            table.add_row(*(Text(_for_people(cell)) for cell in row))
+        color = use_color(self.color, on_terminal)
+        text = io.StringIO()
+        width = None if on_terminal else max(200, 2 * max(len(_for_people(cell)) for row in rows for cell in row))
+        Console(file=text, force_terminal=color, no_color=not color, width=width, highlight=False).print(table)
+        stream.write(text.getvalue().encode("utf-8", "backslashreplace"))
+
+
+class _Stdout(io.RawIOBase):
+    """Stdout's descriptor: writes bytes, never closes it, and says EPIPE at once."""
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: object) -> int:
+        return os.write(sys.stdout.fileno(), data)  # type: ignore[arg-type]
+
+
+def _for_people(cell: Cell) -> str:
+    if isinstance(cell, bytes):
+        return shown(cell)
+    if isinstance(cell, float):
+        return f"{cell:.4f}" if abs(cell) < 1000 else f"{cell:,.1f}"
+    return "" if cell is None else f"{cell:,}" if isinstance(cell, int) else cell
+
+
+def _exactly(cell: Cell) -> bytes:
+    if isinstance(cell, bytes):
+        return cell
+    if isinstance(cell, str):
+        return cell.encode()
+    return b"" if cell is None else repr(cell).encode()
+
+
+def _for_json(cell: Cell) -> object:
+    return os.fsdecode(cell) if isinstance(cell, bytes) else cell
+
+
+def _tsv_parts(columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> Iterator[bytes]:
+    return (b"\t".join(map(_exactly, row)) + b"\n" for row in rows)
+
+
+def _nul_parts(rows: Iterable[Sequence[Cell]]) -> Iterator[bytes]:
+    return (b"\0".join(map(_exactly, row)) + b"\0" for row in rows)
+
+
+def _csv_parts(columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> Iterator[bytes]:
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, lineterminator="\n")
+    for row in chain([columns], rows):
+        writer.writerow([os.fsdecode(_exactly(cell)) if not isinstance(cell, str) else cell for cell in row])
+        yield os.fsencode(text.getvalue())
+        text.seek(0)
+        text.truncate()
+
+
+def _json_parts(columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> Iterator[bytes]:
+    between = b"["
+    for row in rows:
+        yield between + b"\n " + _json_row(columns, row)
+        between = b","
+    yield b"[]\n" if between == b"[" else b"\n]\n"
+
+
+def _jsonl_parts(columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> Iterator[bytes]:
+    return (_json_row(columns, row) + b"\n" for row in rows)
+
+
+def _json_row(columns: Sequence[str], row: Sequence[Cell]) -> bytes:
+    return json.dumps(dict(zip(columns, map(_for_json, row), strict=True))).encode("ascii")
+
+
+_PARTS = {"tsv": _tsv_parts, "csv": _csv_parts, "json": _json_parts, "jsonl": _jsonl_parts}
