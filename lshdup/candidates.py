@@ -15,8 +15,8 @@ from lshdup.ragged import offsets_of, ranges
 
 Pair = tuple[NDArray[np.int64], NDArray[np.int64]]
 
-#: Candidate pairs are handed on in pieces of this many: 16 bytes each.
-PIECE = 1 << 20
+#: Candidate pairs are handed on in pieces of this many, 16 bytes each: large, because verification fetches sets once a piece.
+PIECE = 1 << 22
 
 
 def first_copies(fingerprints: NDArray[np.uint64]) -> NDArray[np.int64]:
@@ -36,12 +36,16 @@ def candidate_pairs(table: BandTable) -> Iterator[Pair]:
     """
     left = np.empty(PIECE, np.int64)
     right = np.empty(PIECE, np.int64)
+    n = 0
     for band in range(len(table.keys)):
         state = np.array([0, 0, 1], np.int64)
         while state[0] < table.order.shape[1]:
-            n = kernels.bucket_pairs(table.keys, table.order[band], band, state, left, right)
-            if n:
-                yield left[:n].copy(), right[:n].copy()
+            n += kernels.bucket_pairs(table.keys, table.order[band], band, state, left[n:], right[n:])
+            if n == PIECE:
+                yield left.copy(), right.copy()
+                n = 0
+    if n:
+        yield left[:n].copy(), right[:n].copy()
 
 
 def candidates_of(table: BandTable, keys: NDArray[np.uint64]) -> NDArray[np.int64]:

@@ -127,8 +127,9 @@ def collect(
     if previous is not None:
         known = _take_over(previous, documents, sizes, prints, signatures, sketcher, present, left_out)
     todo = np.flatnonzero(~known & present)
-    reused = _reused_sets(previous, known) if keep and known.any() else None
-    keeper = _SetKeeper(keep, documents, reused, known)
+    keeper = _SetKeeper(keep)
+    if previous is not None and known.any():
+        keeper.reuse(previous.collection.sets, np.flatnonzero(known), previous.rows[known])
     guessed: list[tuple[bytes, str]] = []
     done = 0
     for batch in _batches_done(documents, todo, shingle, sketcher, jobs):
@@ -210,28 +211,21 @@ def _take_over(
     return known
 
 
-def _reused_sets(previous: Previous | None, known: NDArray[np.bool_]) -> RaggedSets | None:
-    if previous is None or previous.collection.sets is None:
-        return None
-    return previous.collection.sets.take(previous.rows[known])
-
-
 class _SetKeeper:
     """Keeps the sets of a run, in document order, in a spool or in memory; gives up when they outgrow it."""
 
-    def __init__(
-        self, keep: Spool | int, documents: DocumentList, reused: RaggedSets | None, known: NDArray[np.bool_]
-    ) -> None:
+    def __init__(self, keep: Spool | int) -> None:
         self._spool = keep if isinstance(keep, Spool) else None
         self._room = keep if isinstance(keep, int) else 1 << 62
         self._parts: list[RaggedSets] | None = [] if self._room else None
         self._indices: list[NDArray[np.int64]] = []
-        if known.any() and self._parts is not None:
-            if reused is None:
-                self._parts = None
-            else:
-                self.add(np.flatnonzero(known), reused)
-        self._n = len(documents)
+
+    def reuse(self, sets: RaggedSets | None, indices: NDArray[np.int64], rows: NDArray[np.int64]) -> None:
+        """Take the sets of unchanged documents over; without them, not all sets can be had."""
+        if sets is None or 8 * int(sets.sizes[rows].sum()) > self._room:
+            self._parts = None
+        else:
+            self.add(indices, sets if np.array_equal(rows, np.arange(len(sets))) else sets.take(rows))
 
     def add(self, indices: NDArray[np.int64], sets: RaggedSets) -> None:
         if self._parts is None:

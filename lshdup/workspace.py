@@ -98,9 +98,7 @@ class Workspace:
         """`lshdup signatures`: from documents or from shingles.npz, saved as signatures.npz."""
         if request.documents:
             self._make_writable()
-            collection = self._signed_documents(request)
-            self._save_collection("signatures", collection)
-            return collection
+            return self._signed_documents(request)
         shingles = self._load_collection("shingles")
         if shingles is None:
             raise self._nothing("shingles.npz", "signatures")
@@ -121,7 +119,6 @@ class Workspace:
             if self.store is None:
                 return Indexed(collection, pipeline.banded(collection, params), params, None)
             stored = self._load_bands(collection)
-            self._save_collection("signatures", collection)
             if stored is not None and stored[1] == params:
                 return Indexed(collection, stored[0], params, self._sets_of(collection))
             made = pipeline.banded(collection, params)
@@ -162,7 +159,8 @@ class Workspace:
         if request.documents:
             params = _merged(ShingleParams, request.given)
             documents = self._find(request, params)
-            collection = self._collect(request, documents, params, None, None, 1 << 62)
+            previous = self._previous(documents, params, None, need_sets=True)
+            collection = self._collect(request, documents, params, None, previous, 1 << 62)
             assert collection.sets is not None
             yield collection, collection.sets
             return
@@ -206,7 +204,12 @@ class Workspace:
         params, sketch = _merged(ShingleParams, request.given), _merged(SketchParams, request.given)
         documents = self._find(request, params)
         previous = self._previous(documents, params, sketch, need_sets=sketch.scheme == "linear")
-        return self._collect(request, documents, params, sketch, previous, SET_BYTES // 2)
+        collection = self._collect(request, documents, params, sketch, previous, SET_BYTES // 2)
+        if self.store is not None:
+            if collection.sets is not None:  # a collection this small: the next run need not read it to verify
+                self._save_collection("shingles", collection)
+            self._save_collection("signatures", collection)
+        return collection
 
     def _previous(
         self, documents: DocumentList, params: ShingleParams, sketch: SketchParams | None, *, need_sets: bool
@@ -214,18 +217,26 @@ class Workspace:
         """What the store knows about these documents, if it was made with the same parameters."""
         if self.store is None:
             return None
-        order = ("shingles",) if need_sets else ("signatures", "shingles")
-        for kind in order:
-            try:
-                old = self._load_collection(kind, here=True)
-            except ArtifactError as error:
-                self._say(f"{error.message}; it is made anew")
-                continue
-            if old is not None and old.shingle == params and (kind == "shingles" or old.sketch == sketch):
-                rows = _unchanged(old.documents, documents)
-                known = {each.left_out.name: each for each in old.left_out if each.left_out.reason in _LASTING}
-                return Previous(old, rows, _still_left_out(known, documents) if known else {})
-        return None
+        shingles = self._load_for_reuse("shingles")
+        old = None if need_sets else self._load_for_reuse("signatures")
+        if old is not None and (old.shingle != params or old.sketch != sketch):
+            old = None
+        if shingles is not None and shingles.shingle == params:
+            if old is None:
+                old = shingles
+            elif corpus_id(old) == corpus_id(shingles):
+                old = replace(old, sets=shingles.sets)
+        if old is None:
+            return None
+        known = {each.left_out.name: each for each in old.left_out if each.left_out.reason in _LASTING}
+        return Previous(old, _unchanged(old.documents, documents), _still_left_out(known, documents) if known else {})
+
+    def _load_for_reuse(self, kind: str) -> Collection | None:
+        try:
+            return self._load_collection(kind, here=True)
+        except ArtifactError as error:
+            self._say(f"{error.message}; it is made anew")
+            return None
 
     # --- from the store -----------------------------------------------------------------------------------------------------
 
