@@ -1,0 +1,65 @@
+"""What several test files share: the sample corpus, the experiment data, and a way to run the program as a person does."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+DATA = ROOT.parent / "shared" / "data"
+
+
+class Result:
+    """One finished run of the program; a failed check shows command, code and both streams."""
+
+    def __init__(self, command, process):
+        self.command, self.code = command, process.returncode
+        self.out, self.err = process.stdout, process.stderr.decode("utf-8", "backslashreplace")
+
+    def __repr__(self):
+        return f"{self.command}\nexit code {self.code}\n--- stdout\n{self.out[:2000]!r}\n--- stderr\n{self.err}"
+
+    @property
+    def lines(self):
+        return self.out.decode("utf-8", "surrogateescape").splitlines()
+
+    @property
+    def rows(self):
+        return [line.split("\t") for line in self.lines]
+
+    def ok(self):
+        assert self.code == 0, self
+        return self
+
+
+@pytest.fixture
+def run(tmp_path):
+    """Run `lshdup` in an empty folder, as a real process."""
+
+    def run(*arguments, code=0, stdin=b"", cwd=tmp_path, env=None):
+        command = [sys.executable, "-m", "lshdup", *arguments]
+        clean = {key: value for key, value in os.environ.items() if not key.startswith("LSHDUP_")}
+        environment = {**clean, "PYTHONPATH": str(ROOT), **(env or {})}
+        process = subprocess.run(command, input=stdin, capture_output=True, cwd=cwd, env=environment, timeout=300, check=False)
+        result = Result(command, process)
+        assert result.code == code, result
+        return result
+
+    return run
+
+
+@pytest.fixture
+def corpus(tmp_path):
+    """A copy of the sample corpus that a test may change."""
+    return Path(shutil.copytree(ROOT / "sample_corpus", tmp_path / "sample_corpus"))
+
+
+@pytest.fixture(scope="session")
+def pages():
+    """R5's hand-out."""
+    if not DATA.is_dir():
+        pytest.skip(f"no experiment data in {DATA}")
+    return DATA / "pages_shingles.txt", DATA / "pages_duplicates.txt"

@@ -1,0 +1,223 @@
+"""The definitions again, slow and obvious, sharing no code with lshdup: what every kernel and the whole program are held against."""
+
+import html.parser
+import os
+import unicodedata
+from collections import defaultdict
+from itertools import combinations
+
+MASK = (1 << 64) - 1
+UNSPACED = (
+    range(0x0E00, 0x0F00), range(0x1000, 0x10A0), range(0x1780, 0x1800), range(0x2E80, 0x2FE0), range(0x3005, 0x3008),
+    range(0x3021, 0x302A), range(0x3038, 0x303D), range(0x3040, 0x3100), range(0x31F0, 0x3200), range(0x3400, 0x4DC0),
+    range(0x4E00, 0xA000), range(0xA9E0, 0xAA00), range(0xAA60, 0xAA80), range(0xF900, 0xFB00), range(0xFF66, 0xFFA0),
+    range(0x116D0, 0x11700), range(0x1AFF0, 0x1B170), range(0x20000, 0x40000),
+)  # fmt: skip
+
+
+# --- bytes -> text ---
+
+
+class _Visible(html.parser.HTMLParser):
+    BLOCKS = frozenset(
+        "address article aside blockquote br caption center dd details dialog dir div dl dt fieldset figcaption figure footer form h1 h2 "
+        "h3 h4 h5 h6 header hgroup hr li main menu nav ol option p pre search section summary table tbody td tfoot th thead tr ul".split()
+    )
+    SKIPPED = frozenset("head script style template noscript".split())
+
+    def __init__(self):
+        super().__init__()
+        self.skipping, self.parts = 0, []
+
+    def handle_starttag(self, tag, attrs):
+        self.skipping += tag in self.SKIPPED
+        if tag in self.BLOCKS:
+            self.parts.append("\n")
+
+    def handle_endtag(self, tag):
+        self.skipping -= tag in self.SKIPPED
+        if tag in self.BLOCKS:
+            self.parts.append("\n")
+
+    def handle_data(self, data):
+        if not self.skipping:
+            self.parts.append(data)
+
+
+def visible_text(page):
+    parser = _Visible()
+    parser.feed(page)
+    parser.close()
+    return "".join(parser.parts)
+
+
+# --- text -> tokens -> shingle sets ---
+
+
+def normal_form(text, normalize=True, keep_case=False):
+    text = unicodedata.normalize("NFKC", text) if normalize else text
+    return text if keep_case else text.casefold()
+
+
+def word_tokens(text):
+    tokens, run, kind = [], "", None
+    for c in text:
+        category = unicodedata.category(c)
+        if category[0] == "M":
+            run, kind = run + c, kind or "run"
+        elif category[0] in "LN" and any(ord(c) in block for block in UNSPACED):
+            if run:
+                tokens.append(run)
+            run, kind = c, "alone"
+        elif category[0] in "LN" or c == "_":
+            if kind == "alone":
+                tokens.append(run)
+                run = ""
+            run, kind = run + c, "run"
+        else:
+            if run:
+                tokens.append(run)
+            run, kind = "", None
+    return tokens + [run] if run else tokens
+
+
+def char_tokens(text):
+    return list(" ".join(text.split()))
+
+
+def term_tokens(text):
+    """R1, on the normal form."""
+    for c in ".,:;'":
+        text = text.replace(c, "")
+    return [word for word in text.split() if len(word) >= 3 and word != "the"]
+
+
+TOKENS = {"word": word_tokens, "char": char_tokens, "terms": term_tokens}
+
+
+def mix64(x):
+    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9 & MASK
+    x = (x ^ (x >> 27)) * 0x94D049BB133111EB & MASK
+    return x ^ (x >> 31)
+
+
+def token_hash(token):
+    data = token.encode()
+    h = 0x9E3779B97F4A7C15
+    for at in range(0, len(data), 8):
+        h = mix64(h ^ int.from_bytes(data[at : at + 8], "little"))
+    return h
+
+
+def shingle_list(text, tokens="word", k=3, normalize=True, keep_case=False, hash_="mix64"):
+    tokens = TOKENS[tokens](normal_form(text, normalize, keep_case))
+    if hash_ == "poly31":
+        values, factor, mask = [ord(t) for t in tokens], 31, (1 << 32) - 1
+    else:
+        values, factor, mask = [token_hash(t) for t in tokens], 0xD6E8FEB86659FD93, MASK
+    if not values:
+        return []
+    k = min(k, len(values))
+    shingles = []
+    for at in range(len(values) - k + 1):
+        h = 0
+        for value in values[at : at + k]:
+            h = h * factor + value
+        shingles.append(h & mask)
+    return shingles
+
+
+def as_bag(shingles):
+    seen, elements = defaultdict(int), set()
+    for s in shingles:
+        elements.add(mix64((s + seen[s] * 0xA0761D6478BD642F) & MASK) if seen[s] else s)
+        seen[s] += 1
+    return elements
+
+
+# --- similarity ---
+
+
+def jaccard(a, b):
+    return len(a & b) / len(a | b) if a | b else 0.0
+
+
+def all_pairs(sets, threshold):
+    """(i, j, similarity) of all pairs at or above the threshold; empty sets are near nothing."""
+    found = []
+    for i, j in combinations(range(len(sets)), 2):
+        if sets[i] and sets[j] and (s := jaccard(sets[i], sets[j])) >= threshold:
+            found.append((i, j, s))
+    return found
+
+
+def folder_sets(folder):
+    """name -> set of word 3-shingles as tuples of tokens, of a folder of UTF-8 and Latin-1 texts and pages."""
+    sets = {}
+    for at, folders, files in os.walk(folder):
+        folders[:] = [f for f in folders if not f.startswith(".")]
+        for file in files:
+            name = os.path.join(at, file)
+            with open(name, "rb") as f:
+                data = f.read()
+            try:
+                text = data.decode("utf-8")
+            except UnicodeDecodeError:
+                text = data.decode("cp1252")
+            tokens = word_tokens(normal_form(visible_text(text) if name.endswith(".html") else text))
+            k = min(3, len(tokens))
+            sets[name] = {tuple(tokens[i : i + k]) for i in range(len(tokens) - k + 1)} if tokens else set()
+    return sets
+
+
+# --- signatures ---
+
+
+def fast_signature(elements, perms, salt, offsets, factors):
+    """Fast Similarity Sketching by its definition: rows filled round by round, then row by row."""
+    if not elements:
+        return [0xFFFFFFFF] * perms
+    best = [None] * perms
+    for r in range(2 * perms):
+        for x in elements:
+            z = mix64(x ^ salt)
+            if r:
+                z = (z ^ offsets[r]) * factors[r] & MASK
+                z = (z ^ (z >> 32)) * 0xBF58476D1CE4E5B9 & MASK
+            if r < perms:
+                row, value = (z >> 32) * perms >> 32, (r, z & 0xFFFFFFFF)
+            else:
+                row, value = r - perms, (r, z >> 32)
+            if best[row] is None or value < best[row]:
+                best[row] = value
+    return [value for _, value in best]
+
+
+def classic_signature(elements, salt, a, b):
+    p = (1 << 31) - 1
+    if not elements:
+        return [0xFFFFFFFF] * len(a)
+    mixed = [mix64(x ^ salt) >> 33 for x in elements]
+    return [min((i * x + j) % p for x in mixed) for i, j in zip(a, b, strict=True)]
+
+
+def linear_signatures(sets, prime, a, b):
+    numbers = {}
+    for each in sets:
+        for x in sorted(each):
+            numbers.setdefault(x, len(numbers))
+    return [[min((i * numbers[x] + j) % prime for x in each) if each else 0xFFFFFFFF for i, j in zip(a, b, strict=True)] for each in sets]
+
+
+# --- bands ---
+
+
+def candidates(signatures, bands, rows):
+    found = set()
+    for band in range(bands):
+        buckets = defaultdict(list)
+        for document, signature in enumerate(signatures):
+            buckets[tuple(signature[band * rows : (band + 1) * rows])].append(document)
+        for bucket in buckets.values():
+            found.update(combinations(bucket, 2))
+    return found

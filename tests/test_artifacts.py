@@ -1,0 +1,149 @@
+"""Artifacts: whole or not there, checked, mapped, opened by plain NumPy."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import zipfile
+
+import numpy as np
+import pytest
+
+from lshdup import artifacts
+from lshdup.errors import ArtifactError
+from tests.conftest import ROOT
+
+ARRAYS = {"a": np.arange(5, dtype=np.uint64), "empty": np.zeros((0, 3), np.uint32), "wide": np.arange(6, dtype=np.int64).reshape(2, 3)}
+
+
+@pytest.fixture
+def path(tmp_path):
+    path = tmp_path / "x.npz"
+    artifacts.save(path, "things", {"seed": 1}, ARRAYS)
+    return path
+
+
+def test_round_trip_and_plain_numpy(path):
+    loaded = artifacts.load(path, "things", "mend")
+    assert loaded.header["kind"] == "things"
+    assert loaded.header["seed"] == 1
+    for name, array in ARRAYS.items():
+        assert loaded.arrays[name].dtype == array.dtype
+        assert (loaded.arrays[name] == array).all()
+        assert loaded.arrays[name].shape == array.shape
+    with np.load(path, allow_pickle=False) as plain:
+        assert json.loads(plain["header"].tobytes())["kind"] == "things"
+        assert (plain["wide"] == ARRAYS["wide"]).all()
+
+
+def test_members_are_aligned_and_mapped_not_written_back(path):
+    loaded = artifacts.load(path, "things", "mend")
+    assert loaded.arrays["wide"].ctypes.data % 64 == 0
+    before = path.read_bytes()
+    loaded.arrays["a"][0] = 99
+    assert path.read_bytes() == before
+
+
+def test_equal_content_equal_bytes(path, tmp_path):
+    artifacts.save(tmp_path / "y.npz", "things", {"seed": 1}, ARRAYS)
+    assert (tmp_path / "y.npz").read_bytes() == path.read_bytes()
+
+
+def test_a_missing_file_is_none(tmp_path):
+    assert artifacts.load(tmp_path / "none.npz", "things", "mend") is None
+
+
+def test_another_kind_and_a_future_format(path, tmp_path, monkeypatch):
+    with pytest.raises(ArtifactError, match="holds things, not others") as error:
+        artifacts.load(path, "others", "lshdup mend")
+    assert error.value.hint == "lshdup mend"
+    monkeypatch.setattr(artifacts, "FORMAT_VERSION", 99)
+    artifacts.save(path, "things", {}, {})
+    monkeypatch.undo()
+    with pytest.raises(ArtifactError, match="format 99"):
+        artifacts.load(path, "things", "mend")
+
+
+def test_every_truncation_is_refused(path):
+    data = path.read_bytes()
+    for size in [0, 1, 10, *range(20, len(data), 97), len(data) - 1]:
+        path.write_bytes(data[:size])
+        with pytest.raises(ArtifactError, match="damaged"):
+            artifacts.load(path, "things", "mend")
+
+
+def test_every_flipped_byte_is_refused_or_harmless(path):
+    data = path.read_bytes()
+    for at in range(0, len(data), 3):
+        path.write_bytes(data[:at] + bytes([data[at] ^ 0x41]) + data[at + 1 :])
+        try:
+            loaded = artifacts.load(path, "things", "mend")
+        except ArtifactError:
+            continue
+        for name, array in ARRAYS.items():  # padding and zip fields that mean nothing
+            if name in loaded.arrays:
+                assert (loaded.arrays[name] == array).all()
+
+
+def test_crafted_archives_are_refused(tmp_path):
+    path = tmp_path / "x.npz"
+    np.savez(path, header=np.array([{"kind": "things"}], dtype=object), allow_pickle=True)
+    with pytest.raises(ArtifactError):
+        artifacts.load(path, "things", "mend")
+    np.savez_compressed(path, header=np.zeros(3, np.uint8))
+    with pytest.raises(ArtifactError, match="compressed"):
+        artifacts.load(path, "things", "mend")
+    with zipfile.ZipFile(path, "w") as archive:
+        shape = b"\x93NUMPY\x01\x00v\x00{'descr': '<u8', 'fortran_order': False, 'shape': (99999999999999,), }"
+        archive.writestr("header.npy", shape.ljust(127) + b"\n")
+    with pytest.raises(ArtifactError, match="shape"):
+        artifacts.load(path, "things", "mend")
+    path.write_text("no zip")
+    with pytest.raises(ArtifactError, match="damaged"):
+        artifacts.load(path, "things", "mend")
+
+
+def test_a_store_that_cannot_be_written(tmp_path):
+    with pytest.raises(ArtifactError, match="cannot be written"):
+        artifacts.save(tmp_path / "no-such-folder" / "x.npz", "things", {}, {})
+
+
+def test_a_full_disk_leaves_the_old_file(path, monkeypatch):
+    before = path.read_bytes()
+
+    def full(descriptor):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(ArtifactError, match="No space left"):
+        artifacts.save(path, "things", {"seed": 2}, ARRAYS)
+    assert path.read_bytes() == before
+    assert os.listdir(path.parent) == [path.name]
+
+
+def test_killed_while_saving_leaves_the_old_file(path):
+    """SIGKILL in the middle of writing: the old artifact is whole, and the next run is not disturbed by what is left."""
+    script = f"""
+import os, signal, sys
+sys.path.insert(0, {str(ROOT)!r})
+import numpy as np
+from pathlib import Path
+from lshdup import artifacts
+os.fsync = lambda descriptor: os.kill(os.getpid(), signal.SIGKILL)
+artifacts.save(Path({str(path)!r}), "things", {{"seed": 2}}, {{"a": np.zeros(100_000)}})
+"""
+    process = subprocess.run([sys.executable, "-c", script], check=False)
+    assert process.returncode == -signal.SIGKILL
+    assert artifacts.load(path, "things", "mend").header["seed"] == 1
+    artifacts.save(path, "things", {"seed": 3}, ARRAYS)
+    assert artifacts.load(path, "things", "mend").header["seed"] == 3
+
+
+def test_a_spool_keeps_what_is_appended(tmp_path):
+    with artifacts.Spool(tmp_path) as spool:
+        assert len(spool.values()) == 0
+        for part in (np.arange(3, dtype=np.uint64), np.zeros(0, np.uint64), np.arange(4, dtype=np.uint64)):
+            spool.append(part)
+        assert spool.values().tolist() == [0, 1, 2, 0, 1, 2, 3]
+    assert os.listdir(tmp_path) == []

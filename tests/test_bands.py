@@ -1,0 +1,173 @@
+"""S-curve, plan, band table, candidates: against the published tables, the reference, and measured recall."""
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lshdup import bands, candidates
+from lshdup.errors import ParameterError
+from lshdup.params import BandParams, SketchParams
+from lshdup.ragged import RaggedSets
+from lshdup.signatures import Sketcher
+from tests import reference
+
+
+def test_the_s_curve_of_r3_and_r2():
+    curve = [bands.collision_probability(s / 10, 20, 5) for s in range(2, 9)]
+    assert [round(p, 3) for p in curve[:-1]] == [0.006, 0.047, 0.186, 0.470, 0.802, 0.975]
+    assert round(curve[-1], 4) == 0.9996
+    assert round(bands.collision_probability(0.75, 20, 5), 4) == 0.9956
+    assert round(bands.collision_probability(0.2, 20, 5), 4) == 0.0064
+
+
+def test_known_plans():
+    """What REFERENCE says about t = 0.9, K = 128."""
+    assert round(bands.collision_probability(0.9, 5, 25), 2) == 0.31
+    assert round(bands.collision_probability(0.95, 5, 25), 2) == 0.80
+    assert round(bands.collision_probability(0.9, 12, 10), 3) == 0.994
+    assert round(bands.collision_probability(0.9, 16, 8), 4) == 0.9999
+    plan = bands.plan_bands(128, BandParams(0.9))
+    assert (plan.bands, plan.rows) == (12, 10)
+
+
+@given(st.integers(1, 2000), st.floats(0.05, 1.0), st.floats(0.5, 0.9999))
+def test_the_plan_is_the_largest_r_that_keeps_the_promise(perms, threshold, recall):
+    params = BandParams(threshold, recall)
+    keeping = [r for r in range(1, perms + 1) if 1 - (1 - threshold**r) ** (perms // r) >= recall + 1e-9]
+    near = [r for r in range(1, perms + 1) if 1 - (1 - threshold**r) ** (perms // r) >= recall - 1e-9]
+    if not keeping:
+        if not near:
+            with pytest.raises(ParameterError, match=str(perms)):
+                bands.plan_bands(perms, params)
+        return
+    plan = bands.plan_bands(perms, params)
+    assert max(keeping) <= plan.rows <= max(near)
+    assert plan.bands == perms // plan.rows
+    assert plan.keeps_promise
+
+
+def test_too_few_rows_name_how_many_would_do():
+    with pytest.raises(ParameterError) as error:
+        bands.plan_bands(16, BandParams(0.1))
+    enough = int(error.value.hint.split("--perms ")[1].split(";")[0])
+    assert bands.plan_bands(enough, BandParams(0.1)).keeps_promise
+    with pytest.raises(ParameterError):
+        bands.plan_bands(enough - 1, BandParams(0.1))
+
+
+def test_overrides():
+    assert bands.plan_bands(128, BandParams(bands=20)).rows == 6
+    assert bands.plan_bands(128, BandParams(rows=5)).bands == 25
+    assert bands.plan_bands(100, BandParams(bands=20, rows=5, threshold=0.75)).miss(0.75) == pytest.approx(0.0044, abs=1e-4)
+    for wrong in (BandParams(bands=20, rows=7), BandParams(rows=129), BandParams(bands=200)):
+        with pytest.raises(ParameterError, match="--perms|rows"):
+            bands.plan_bands(128, wrong)
+
+
+def table_of(signatures, n_bands, rows, buckets=0, members=None):
+    signatures = np.array(signatures, np.uint32)
+    plan = bands.BandPlan(n_bands, rows, 0.5, 0.9, buckets)
+    return bands.band_table(signatures, np.arange(len(signatures)) if members is None else members, plan), plan
+
+
+def met(table):
+    found = [(int(a), int(b)) for left, right in candidates.candidate_pairs(table) for a, b in zip(left, right, strict=True)]
+    assert len(found) == len(set(found)), "a pair was met twice"
+    assert all(a < b for a, b in found)
+    return set(found)
+
+
+signature_lists = st.lists(st.lists(st.integers(0, 2), min_size=6, max_size=6), max_size=25)
+
+
+@settings(deadline=None)
+@given(signature_lists, st.sampled_from([(1, 6), (2, 3), (3, 2), (6, 1), (2, 2)]))
+def test_candidates_are_those_of_the_reference(signatures, shape):
+    if not signatures:
+        signatures = [[0] * 6]
+    table, plan = table_of(signatures, *shape)
+    expected = reference.candidates(signatures, *shape)
+    assert met(table) == expected
+    for document in range(len(signatures)):
+        near = candidates.candidates_of(table, table.keys[:, document])
+        partners = {a + b - document for a, b in expected if document in (a, b)}
+        assert set(near.tolist()) == partners | {document}
+    assert (bands.band_keys(np.array(signatures, np.uint32), plan) == table.keys).all()
+
+
+@settings(deadline=None)
+@given(signature_lists.filter(bool), st.integers(1, 5))
+def test_folded_buckets_only_add_candidates(signatures, buckets):
+    folded, _ = table_of(signatures, 2, 3, buckets)
+    assert folded.keys.max() < buckets
+    assert met(folded) >= reference.candidates(signatures, 2, 3)
+
+
+def test_pieces_of_any_size_hold_the_same_pairs(monkeypatch):
+    rng = np.random.default_rng(0)
+    table, _ = table_of(rng.integers(0, 3, (120, 6)), 3, 2)
+    whole = met(table)
+    for piece in (1, 7, len(whole), len(whole) + 1):
+        monkeypatch.setattr(candidates, "PIECE", piece)
+        assert met(table) == whole
+
+
+def test_documents_that_are_no_members_are_in_no_bucket():
+    table, _ = table_of([[1, 1], [1, 1], [1, 1]], 2, 1, members=np.array([0, 2]))
+    assert met(table) == {(0, 2)}
+
+
+def test_bands_do_not_share_buckets():
+    table, _ = table_of([[1, 2], [2, 1]], 2, 1)
+    assert met(table) == set()
+
+
+@pytest.mark.parametrize("collapse", [False, True])
+@given(st.lists(st.integers(0, 4), max_size=14))
+def test_copies_are_expanded(collapse, kinds):
+    prints = np.array(kinds, np.uint64)  # kind 0 stands for the empty set: near nothing, not even itself
+    firsts = candidates.first_copies(prints)
+    first_of = {}
+    for i, kind in enumerate(kinds):
+        first_of.setdefault(kind, i)
+    assert firsts.tolist() == [first_of[kind] if kind else i for i, kind in enumerate(kinds)]
+    pairs = [(first_of[a], first_of[b]) for a, b in combinations(sorted(first_of, key=first_of.get), 2) if a and b and a + b == 5]
+    left = np.array([min(pair) for pair in pairs], np.int64)
+    right = np.array([max(pair) for pair in pairs], np.int64)
+    a, b, s = candidates.expanded(left, right, np.full(len(pairs), 0.5), firsts, collapse=collapse)
+    found = sorted(zip(a.tolist(), b.tolist(), s.tolist(), strict=True))
+    expected = []
+    for i, j in combinations(range(len(kinds)), 2):
+        if kinds[i] == kinds[j] != 0:
+            if not collapse or i == first_of[kinds[i]]:
+                expected.append((i, j, 1.0))
+        elif 0 not in (kinds[i], kinds[j]) and kinds[i] + kinds[j] == 5:
+            if not collapse or (i == first_of[kinds[i]] and j == first_of[kinds[j]]):
+                expected.append((i, j, 0.5))
+    assert found == sorted(expected)
+
+
+@pytest.mark.parametrize("scheme", ["fast", "classic"])
+@pytest.mark.parametrize("n", [30, 300])
+def test_found_recall_follows_the_s_curve(scheme, n):
+    """Share of pairs that become candidates, per similarity, within a binomial interval (99.99 %) of the curve or above it."""
+    rng = np.random.default_rng(n)
+    plan = bands.plan_bands(128, BandParams(0.8))
+    trials = 600
+    for different in (1, n // 15, n // 9, n // 5, n // 3):
+        similarity = (n - different) / (n + different)
+        hits = 0
+        for _ in range(trials):
+            pool = rng.integers(0, 1 << 64, n + different, dtype=np.uint64).tolist()
+            sets = RaggedSets.from_sets([pool[:n], pool[different:]])
+            keys = bands.band_keys(Sketcher(SketchParams(scheme, 128, int(rng.integers(1 << 62)))).sketch(sets), plan)
+            hits += bool((keys[:, 0] == keys[:, 1]).any())
+        expected = bands.collision_probability(similarity, plan.bands, plan.rows)
+        margin = 4 * (expected * (1 - expected) / trials) ** 0.5 + 1 / trials
+        if scheme == "classic":
+            assert abs(hits / trials - expected) <= margin
+        elif expected >= 0.5:  # the fast scheme is steeper: never worse where recall is promised
+            assert hits / trials >= expected - margin

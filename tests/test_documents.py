@@ -1,0 +1,196 @@
+"""Finding and reading documents, and turning their bytes into text."""
+
+import os
+import socket
+
+import numpy as np
+import pytest
+
+from lshdup.documents import DocumentList, Reason, TextBatch, batches, find_documents, read_batch, typed_name
+from lshdup.errors import InputError
+from lshdup.formats import to_text
+from lshdup.params import DocumentParams, ShingleParams
+from lshdup.ragged import StringTable
+from lshdup.shingles import Shingler
+from tests import reference
+
+
+def found(*arguments, **params):
+    left_out = []
+    store = params.pop("store", None)
+    documents = find_documents([os.fsencode(a) for a in arguments], DocumentParams(**params), store=store, on_left_out=left_out.append)
+    return list(documents.names), {each.name: each.reason for each in left_out}
+
+
+@pytest.fixture
+def tree(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "docs/sub").mkdir(parents=True)
+    for name in ("docs/b.txt", "docs/a.txt.copy3", "docs/sub/c", "docs/.hidden", "-dash", "docs/line\nbreak", "docs/tab\t[x]"):
+        (tmp_path / name).write_text(f"text of {name}")
+    (tmp_path / "docs/.git").mkdir()
+    (tmp_path / "docs/.git/x").write_text("x")
+    with open(b"docs/not-utf8-\xff", "wb") as file:
+        file.write(b"text")
+    return tmp_path
+
+
+def test_every_regular_file_in_byte_order(tree):
+    names, left_out = found("docs")
+    assert names == [b"docs/a.txt.copy3", b"docs/b.txt", b"docs/line\nbreak", b"docs/not-utf8-\xff", b"docs/sub/c", b"docs/tab\t[x]"]
+    assert left_out == {b"docs/.hidden": Reason.HIDDEN, b"docs/.git": Reason.HIDDEN}
+
+
+def test_names_are_as_typed(tree):
+    assert [typed_name(n) for n in (b"./a", b"docs//a/", b"-x", b"../y", b"/z")] == [b"a", b"docs/a", b"./-x", b"../y", b"/z"]
+    assert found("./docs/b.txt")[0] == [b"docs/b.txt"]
+    assert b"./-dash" in found(".")[0]
+    assert b"docs/b.txt" in found(".")[0]
+    assert found("docs", ".", "docs/b.txt")[0] == found(".")[0]
+
+
+def test_hidden_include_exclude(tree):
+    assert {b"docs/.hidden", b"docs/.git/x"} <= set(found("docs", hidden=True)[0])
+    assert found("docs", include=("*.txt",))[0] == [b"docs/b.txt"]
+    names, left_out = found("docs", exclude=("docs/sub/*", "*copy3"))
+    assert b"docs/sub/c" not in names
+    assert left_out[b"docs/sub/c"] == left_out[b"docs/a.txt.copy3"] == Reason.EXCLUDED
+
+
+def test_links_are_followed_only_when_asked_and_loops_end(tree):
+    os.symlink("b.txt", "docs/link")
+    os.symlink(".", "docs/loop")
+    os.symlink("nowhere", "docs/broken")
+    names, left_out = found("docs")
+    assert b"docs/link" not in names
+    assert left_out[b"docs/link"] == left_out[b"docs/loop"] == Reason.LINK
+    names, left_out = found("docs", follow=True)
+    assert b"docs/link" in names
+    assert not [name for name in names if b"loop/" in name]
+    assert left_out[b"docs/broken"] == Reason.VANISHED
+    os.symlink("docs", "named")
+    assert b"named/b.txt" in found("named")[0]
+
+
+def test_pipes_sockets_and_the_store_are_left_out(tree):
+    os.mkfifo("docs/pipe")
+    with socket.socket(socket.AF_UNIX) as s:
+        s.bind("docs/socket")
+    (tree / "docs/.lshdup").mkdir()
+    (tree / "docs/.lshdup/x").write_text("x")
+    names, left_out = found("docs", hidden=True, store=b"docs/.lshdup")
+    assert left_out[b"docs/pipe"] == left_out[b"docs/socket"] == Reason.SPECIAL
+    assert not [name for name in [*names, *left_out] if b".lshdup" in name]
+
+
+def test_large_files_are_reported_not_cut(tree):
+    names, left_out = found("docs", max_bytes=17)
+    assert left_out[b"docs/a.txt.copy3"] == Reason.TOO_LARGE
+    assert left_out[b"docs/a.txt.copy3"].is_error
+    assert b"docs/not-utf8-\xff" in names
+
+
+def test_a_missing_argument_is_an_error(tree):
+    with pytest.raises(InputError, match="no-such"):
+        found("no-such")
+
+
+def test_id_lists(tree):
+    (tree / "ids.txt").write_bytes(b"b 1 2 3\n\n  a 4  5\nb 9\nc\n")
+    left_out = []
+    documents = find_documents([b"ids.txt"], DocumentParams(), id_lists=True, on_left_out=left_out.append)
+    assert list(documents.names) == [b"a", b"b", b"c"]
+    batch = read_batch(documents, np.arange(3))
+    texts = [batch.text[s : s + n].tobytes().split() for s, n in zip(batch.starts, batch.lengths, strict=True)]
+    assert texts == [[b"4", b"5"], [b"1", b"2", b"3"], []]
+    assert [(each.name, each.reason, each.detail) for each in left_out] == [(b"b", Reason.REPEATED, "line 4 of ids.txt")]
+
+
+def test_reading_survives_what_happens_to_files(tree):
+    documents = find_documents([b"docs"], DocumentParams())
+    os.remove("docs/b.txt")
+    (tree / "docs/sub/c").write_text("grown " * 100)
+    (tree / "docs/a.txt.copy3").write_text("s")
+    os.remove("docs/tab\t[x]")
+    os.mkfifo("docs/tab\t[x]")
+    batch = read_batch(documents, np.arange(len(documents)))
+    texts = {
+        documents.names[i]: batch.text[s : s + n].tobytes() for i, s, n in zip(batch.indices, batch.starts, batch.lengths, strict=True)
+    }
+    assert texts[b"docs/sub/c"] == b"grown " * 100
+    assert texts[b"docs/a.txt.copy3"] == b"s"
+    assert (1, Reason.VANISHED) in [(index, reason) for index, reason, _ in batch.left_out]
+
+
+def test_batches_cover_everything_once():
+    sizes = np.array([1, 5_000_000, 3, 4, 2_000_000, 2_000_000] + [10] * 1000)
+    documents = DocumentList(StringTable.from_strings([b"x"] * len(sizes)), sizes, sizes)
+    todo = np.arange(1, len(sizes))
+    parts = list(batches(documents, todo))
+    assert np.concatenate(parts).tolist() == todo.tolist()
+    assert all(len(part) <= 256 for part in parts)
+    assert all(len(part) == 1 or sizes[part].sum() <= 2 << 20 for part in parts)
+
+
+# --- bytes -> text ---
+
+
+def shingled(*texts, names=None, **params):
+    batch = TextBatch.of(range(len(texts)), list(texts))
+    return Shingler(ShingleParams(**params)).shingle(batch, names or [b"x"] * len(texts))
+
+
+TEXT = "Größe, 漢字 – naïve café ΟΔΟΣ"
+
+
+@pytest.mark.parametrize("codec", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-be"])
+def test_byte_order_marks(codec):
+    bom = {"utf-16-le": "\ufeff", "utf-16-be": "\ufeff", "utf-32-be": "\ufeff"}.get(codec, "")
+    made = shingled((bom + TEXT).encode(codec), TEXT.encode())
+    assert made.left_out == []
+    assert made.sets[0].tolist() == made.sets[1].tolist() == sorted(set(reference.shingle_list(TEXT)))
+
+
+def test_binary_and_foreign_formats_are_left_out():
+    made = shingled(b"abc\0def", b"%PDF-1.7 text", b"PK\x03\x04...", b"fine text", b"x" * 9000 + b"\0", b"\x1f\x8b\x08zip")
+    assert made.indices.tolist() == [3, 4]
+    assert [reason for _, reason, _ in made.left_out] == [Reason.BINARY, Reason.FORMAT, Reason.FORMAT, Reason.FORMAT]
+    assert not any(reason.is_error for _, reason, _ in made.left_out)
+
+
+def test_detected_and_forced_encodings():
+    latin = ("Die Größe der Bäume überraschte fünf müde Übersetzer. " * 5).encode("latin-1")
+    made = shingled(latin)
+    assert len(made.guessed) == 1
+    assert made.sets[0].tolist() == sorted(set(reference.shingle_list(latin.decode("latin-1"))))
+    forced = shingled(latin, b"\xef\xbb\xbfplain", encoding="cp1253")
+    assert forced.guessed == []
+    assert forced.sets[0].tolist() == sorted(set(reference.shingle_list(latin.decode("cp1253"))))
+    wrong = shingled(latin, encoding="utf-8")
+    assert [(reason, reason.is_error) for _, reason, _ in wrong.left_out] == [(Reason.UNDECODABLE, True)]
+
+
+PAGE = """<!DOCTYPE html><html><head><title>No</title><style>p{}</style></head><body><script>no()</script>
+<h1>One</h1><p>two<b>th</b>ree</p><p>four<br>five</p><ul><li>six<li>seven</ul><template>no</template><div hidden>no</div>
+<table><tr><td>eight</td><td>nine &amp; ten</td></tr></table>\u00fcber<!-- no --></body></html>"""
+WORDS = ["one", "twothree", "four", "five", "six", "seven", "eight", "nine", "ten", "über"]
+
+
+@pytest.mark.parametrize("name", [b"a.html", b"a.HTM", b"a.txt", b"a"])
+def test_pages_are_reduced_to_what_is_visible(name):
+    made = shingled(PAGE.encode(), names=[name], k=1)
+    assert made.sets[0].tolist() == sorted({reference.token_hash(word) for word in WORDS})
+
+
+def test_pages_in_declared_and_marked_encodings():
+    page = PAGE.replace("<head>", '<head><meta charset="iso-8859-1">')
+    for data in (page.encode("latin-1"), PAGE.encode("utf-16")):
+        made = shingled(data, names=[b"page"], k=1)
+        assert made.sets[0].tolist() == sorted({reference.token_hash(word) for word in WORDS})
+
+
+def test_a_text_that_speaks_of_markup_is_no_page():
+    text = b"<p> is a tag; <html> begins a page"
+    assert to_text(text, b"notes.txt").utf8 == text
+    made = shingled(text, names=[b"notes.txt"], k=1)
+    assert made.sets[0].tolist() == sorted(set(reference.shingle_list(text.decode(), k=1)))

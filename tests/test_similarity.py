@@ -1,0 +1,102 @@
+"""Exact similarity and the exact join against the reference."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lshdup import similarity
+from lshdup.exactjoin import exact_pairs
+from lshdup.ragged import RaggedSets, StringTable
+from tests import reference
+
+# Small domains make ties and overlaps; the full domain makes none.
+collections = st.lists(st.sets(st.integers(0, 12) | st.integers(0, (1 << 64) - 1), max_size=14), max_size=14)
+thresholds = st.sampled_from([0.01, 0.1, 0.25, 1 / 3, 0.5, 0.6, 2 / 3, 0.75, 0.8, 0.9, 1.0])
+
+
+@settings(max_examples=300, deadline=None)
+@given(collections, thresholds)
+def test_the_exact_join_is_brute_force(sets, threshold):
+    ragged = RaggedSets.from_sets(sets)
+    members = np.flatnonzero(ragged.sizes)
+    found = []
+    for left, right, score in exact_pairs(ragged, members, threshold):
+        found += zip(left.tolist(), right.tolist(), score.tolist(), strict=True)
+    assert sorted(found) == reference.all_pairs(sets, threshold)
+
+
+def test_the_exact_join_in_pieces(monkeypatch):
+    rng = np.random.default_rng(4)
+    sets = [set(rng.integers(0, 40, rng.integers(1, 12)).tolist()) for _ in range(200)]
+    monkeypatch.setattr("lshdup.exactjoin.PIECE", 1)
+    ragged = RaggedSets.from_sets(sets)
+    parts = list(exact_pairs(ragged, np.arange(200), 0.3))
+    assert len(parts) > 1
+    found = sorted((a, b, s) for part in parts for a, b, s in zip(*(x.tolist() for x in part), strict=True))
+    assert found == reference.all_pairs(sets, 0.3)
+
+
+@settings(max_examples=150, deadline=None)
+@given(collections.filter(lambda sets: len(sets) > 1))
+def test_all_pairs_and_given_pairs(sets):
+    ragged = RaggedSets.from_sets(sets)
+    left, right = np.triu_indices(len(sets), 1)
+    expected = [reference.jaccard(sets[i], sets[j]) for i, j in zip(left, right, strict=True)]
+    assert similarity.jaccard(ragged, left, right).tolist() == expected
+    for jobs in (1, 3):
+        pieces = list(similarity.all_pairs(ragged, jobs))
+        assert np.concatenate([piece for _, piece in pieces]).tolist() == expected
+
+
+def test_many_pairs_on_several_threads():
+    rng = np.random.default_rng(9)
+    sets = [set(rng.integers(0, 60, 20).tolist()) for _ in range(80)]
+    ragged = RaggedSets.from_sets(sets)
+    left, right = np.triu_indices(80, 1)
+    alone = similarity.jaccard(ragged, left, right, jobs=1)
+    assert similarity.jaccard(ragged, left, right, jobs=4).tolist() == alone.tolist()
+    assert alone.tolist() == [reference.jaccard(sets[i], sets[j]) for i, j in zip(left, right, strict=True)]
+
+
+@pytest.mark.parametrize("room", [0, 400, 1 << 30])
+def test_verification_in_blocks_of_any_size(monkeypatch, room):
+    rng = np.random.default_rng(1)
+    sets = [set(rng.integers(0, 30, rng.integers(1, 15)).tolist()) for _ in range(60)]
+    ragged = RaggedSets.from_sets(sets)
+    left, right = np.triu_indices(60, 1)
+    asked = []
+
+    def source(wanted):
+        asked.append(wanted)
+        return ragged.take(wanted)
+
+    monkeypatch.setattr(similarity, "SET_BYTES", room)
+    found = similarity.verified(left, right, ragged.sizes, source, 0.3).ordered()
+    expected = sorted(reference.all_pairs(sets, 0.3), key=lambda each: (-each[2], each[0], each[1]))
+    assert list(zip(found.left.tolist(), found.right.tolist(), found.similarity.tolist(), strict=True)) == expected
+    assert (len(asked) == 1) == (room == 1 << 30)
+
+
+@given(st.lists(st.binary(max_size=5), max_size=12), st.binary(min_size=1, max_size=2))
+def test_string_tables(strings, tail):
+    table = StringTable.from_strings(strings)
+    assert list(table) == strings
+    assert table.ending_with(tail) == [i for i, s in enumerate(strings) if s.endswith(tail)]
+    indices = np.array([i for i in range(len(strings)) if i % 2], np.int64)
+    assert list(table.take(indices)) == strings[1::2]
+    ordered = sorted(set(strings))
+    for i, s in enumerate(ordered):
+        assert StringTable.from_strings(ordered).find(s) == i
+    assert StringTable.from_strings(ordered).find(b"not there") is None
+
+
+@given(collections)
+def test_ragged_sets_round_trip(sets):
+    ragged = RaggedSets.from_sets(sets)
+    assert [set(each.tolist()) for each in ragged] == sets
+    order = np.arange(len(sets))[::-1]
+    assert [set(each.tolist()) for each in ragged.take(order)] == sets[::-1]
+    again = RaggedSets.concatenate([ragged.take(np.array([i])) for i in range(len(sets))])
+    assert (again.values == ragged.values).all()
+    assert (again.offsets == ragged.offsets).all()

@@ -1,0 +1,171 @@
+"""Tokens, shingles and shingle sets against the reference."""
+
+import random
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from lshdup.documents import TextBatch
+from lshdup.params import ShingleParams
+from lshdup.shingles import Shingler, fingerprints
+from tests import reference
+
+# Characters that do something: marks of several classes, Maybe characters, jamo, expansions, unspaced scripts, white space.
+SPICY = (
+    "aZ9_ \t\n\x0b\x1c\u00a0\u2003.,:;'-the\u00df\u0130\u01c5\ufb01\u2126\u212b\u00b2\u2460\ufdfa\u0300\u0301\u0316\u0323\u0327\u0345"
+    "\u05b0\u05bc\u064b\u0651\u0654\u0921\u093c\u094d\u0d46\u0d3e\u0d57\u0e01\u0e33\u0e48\u0e40\u0eb3\u1780\u17d2\u1000\u1039"
+    "\u3042\u3099\u309a\u30ab\uff76\uff9e\u30fc\u6f22\u3005\u3007\u1100\u1161\u11a8\uac00\uac01\u0344\u0f73\u00b4\u1fbd\u1e9b\u0958"
+    "\U0001d400\U0001f600\U0002f800\U00020000\U0002a6df\U0002a6e0\ue000\U000e0100\U0001109a\U000110ba\u0378"
+)
+texts = st.one_of(
+    st.text(st.sampled_from(SPICY), max_size=40),
+    st.text(max_size=40),
+    st.text(st.characters(max_codepoint=127), max_size=300),
+)
+
+
+def sets_of(texts, **params):
+    return Shingler(ShingleParams(**params)).shingle_texts([text.encode() for text in texts])
+
+
+def encodable(text):
+    return text.encode("utf-8", "replace").decode()
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.lists(texts, max_size=5), st.sampled_from(["word", "char", "terms"]), st.integers(1, 5), st.booleans(), st.booleans())
+@example(["e\u0301", "\u00e9\u0316\u0323", "\u00b4\u0316", "a\ufdfa" * 9], "word", 1, True, False)
+def test_shingle_sets_are_those_of_the_reference(texts, tokens, k, normalize, keep_case):
+    texts = [encodable(text) for text in texts]
+    sets = sets_of(texts, tokens=tokens, k=k, normalize=normalize, keep_case=keep_case)
+    for text, found in zip(texts, sets, strict=True):
+        assert found.tolist() == sorted(set(reference.shingle_list(text, tokens, k, normalize, keep_case)))
+
+
+@settings(max_examples=100, deadline=None)
+@given(texts, st.sampled_from(["word", "char", "terms"]))
+def test_tokens_and_shingles_in_order(text, tokens):
+    text = encodable(text)
+    params = ShingleParams(tokens=tokens)
+    found, shingles = Shingler(params).in_order(text.encode())
+    assert [token.decode() for token in found] == reference.TOKENS[tokens](reference.normal_form(text))
+    assert shingles.tolist() == reference.shingle_list(text, tokens, params.k)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.sampled_from(["a", "b", "cd", "e"]), max_size=60), st.integers(1, 3))
+def test_bags_count_repeats(words, k):
+    text = " ".join(words)
+    (found,) = sets_of([text], k=k, bag=True)
+    assert found.tolist() == sorted(reference.as_bag(reference.shingle_list(text, "word", k)))
+
+
+def test_every_code_point_alone_and_between_letters():
+    points = [chr(c) for c in range(0x110000) if not 0xD800 <= c < 0xE000]
+    for start in range(0, len(points), 50_000):
+        texts = [f"x{c}y" for c in points[start : start + 50_000]]
+        sets = sets_of(texts, k=1)
+        for text, found in zip(texts, sets, strict=True):
+            expected = set(reference.shingle_list(text, "word", 1))
+            assert set(found.tolist()) == expected, hex(ord(text[1]))
+
+
+def test_long_documents_of_every_kind():
+    rng = random.Random(5)
+    words = ["".join(rng.choices("abcdefghijklmnop_7", k=rng.choice([1, 2, 5, 8, 9, 16, 17, 40]))) for _ in range(3000)]
+    for alphabet in ("abc ", "ñandú ", "漢字かな", "กำแพง ๆ ", "Größe "):
+        words += [rng.choice(alphabet) * rng.randint(1, 3) for _ in range(500)]
+    rng.shuffle(words)
+    texts = [" ".join(words), " ".join(words[:500]).upper(), "x" * 100_000, "a " * 70_000, "漢" * 40_000, "\n".join(words * 30)]
+    for text, found in zip(texts, sets_of(texts), strict=True):
+        assert found.tolist() == sorted(set(reference.shingle_list(text)))
+
+
+def test_token_boundaries_count():
+    a, b = sets_of(["ab c", "a bc"], k=2)
+    assert set(a.tolist()).isdisjoint(b.tolist())
+
+
+def test_short_and_empty_documents():
+    sets = sets_of(["", "...", "one", "one two", "one two three", "one two three four"])
+    assert sets.sizes.tolist() == [0, 0, 1, 1, 1, 2]
+    assert len({tuple(each) for each in sets}) == 5
+
+
+def test_thai_marks_stay_with_their_base():
+    tokens, _ = Shingler(ShingleParams()).in_order("ที่นี่ 東京タワー".encode())
+    assert [token.decode() for token in tokens] == ["ที่", "นี่", "東", "京", "タ", "ワ", "ー"]
+
+
+def test_white_space_in_characters():
+    tokens, _ = Shingler(ShingleParams(tokens="char")).in_order(" a \t\n b\u00a0c ".encode())
+    assert b"".join(tokens) == b"a b c"
+
+
+def test_lecture_hashes():
+    """R2: the 3-shingles of abeabe under h = 31 h + c."""
+    text = "abeabe"
+    (found,) = sets_of([text], tokens="char", k=3, hash="poly31")
+    assert found.tolist() == [96356, 97406, 100166]
+    (bag,) = sets_of([text], tokens="char", k=3, hash="poly31", bag=True)
+    assert len(bag) == 4  # abe twice
+
+
+def test_known_answers():
+    """Shingle hashes are in every artifact: they must not change silently."""
+    (found,) = sets_of(["The quick brown fox"])
+    assert [f"{x:016x}" for x in found.tolist()] == KNOWN["ascii"]
+    (found,) = sets_of(["zwölf Boxkämpfer jagen"], k=2)
+    assert [f"{x:016x}" for x in found.tolist()] == KNOWN["latin"]
+
+
+KNOWN = {
+    "ascii": ["002de00965b63620", "e92ef595e7dfb0ff"],
+    "latin": ["25927b509d539ffb", "685f4e769d0bfa09"],
+}
+
+
+def batch_of(*texts):
+    return TextBatch.of(range(len(texts)), list(texts)), [f"{i}".encode() for i in range(len(texts))]
+
+
+def test_ids():
+    batch, names = batch_of(b" 3 1\t2 3\n", b"", b"18446744073709551615 0", b"18446744073709551616", b"1 x", b"-1", b"12,5")
+    made = Shingler(ShingleParams(tokens="ids")).shingle(batch, names)
+    assert made.indices.tolist() == [0, 1, 2]
+    assert [each.tolist() for each in made.sets] == [[1, 2, 3], [], [0, (1 << 64) - 1]]
+    assert [(index, str(reason)) for index, reason, _ in made.left_out] == [(i, "not integers") for i in (3, 4, 5, 6)]
+
+
+def test_ids_that_crowd_are_sorted_too():
+    rng = random.Random(3)
+    ids = [rng.randrange(500) for _ in range(5000)] + [1 << 63, (1 << 64) - 1]
+    batch, names = batch_of(" ".join(map(str, ids)).encode())
+    made = Shingler(ShingleParams(tokens="ids")).shingle(batch, names)
+    assert made.sets[0].tolist() == sorted(set(ids))
+
+
+def test_one_document_or_a_batch():
+    texts = ["one two three four", "Ünï cödé", "e\u0301tude", "", "漢字 and words"] * 7
+    together = sets_of(texts)
+    for text, found in zip(texts, together, strict=True):
+        (alone,) = sets_of([text])
+        assert alone.tolist() == found.tolist()
+
+
+@pytest.mark.parametrize("junk", [b"\xff", b"a\xc3", b"\xed\xa0\x80", b"\xc0\xaf", b"\xf4\x90\x80\x80", b"\xe2\x82", b"\xf0\x9f\x98"])
+def test_invalid_utf8_is_never_taken_for_utf8(junk):
+    batch, names = batch_of(b"good words here", b"some more text here " + junk + b" and after it more words")
+    made = Shingler(ShingleParams()).shingle(batch, names)
+    assert [index for index, _ in made.guessed] + [index for index, _, _ in made.left_out] == [1]
+
+
+def test_fingerprints_tell_sets_apart():
+    rng = np.random.default_rng(2)
+    texts = [" ".join(map(str, rng.integers(0, 4, rng.integers(0, 6)))) for _ in range(3000)]
+    sets = sets_of(texts, k=2)
+    prints = fingerprints(sets)
+    assert len(set(prints.tolist())) == len({tuple(each.tolist()) for each in sets})
+    assert all(p == 0 for p, each in zip(prints.tolist(), sets, strict=True) if not len(each))
