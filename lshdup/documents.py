@@ -17,9 +17,8 @@ from numpy.typing import NDArray
 
 from lshdup.errors import InputError
 from lshdup.params import DocumentParams
-from lshdup.ragged import StringTable
+from lshdup.ragged import PADDING, StringTable
 
-PADDING = 64  # as kernels/jit.py wants it; said again here because this layer may not import numba just to list files
 
 #: Batches end at whichever comes first: few enough documents to feed all threads, few enough bytes to stay in memory.
 BATCH_DOCUMENTS = 256

@@ -45,6 +45,9 @@ class Target:
         if self.nul and self.format not in ("", "tsv"):
             message = f"-0 and --format {self.format} exclude each other"
             raise ParameterError(message, "leave one of them out")
+        if self.path is None and sys.stdout is None:
+            message = "standard output is closed"
+            raise InputError(message, "name a file with -o")
         if self.path is not None and (not self.path.parent.is_dir() or not os.access(self.path.parent, os.W_OK)):
             message = f"{self.path} cannot be written"
             raise InputError(message, "name a file in a folder that exists and may be written")

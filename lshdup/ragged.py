@@ -7,6 +7,9 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
+#: Buffers of text end with this many bytes that belong to no document, so that kernels may load whole words past the end.
+PADDING = 64
+
 
 @dataclass(frozen=True)
 class RaggedSets:

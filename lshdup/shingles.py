@@ -7,11 +7,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.chartable import NO_TABLE, CharTable, char_table
-from lshdup.documents import PADDING, Reason, TextBatch
+from lshdup.documents import Reason, TextBatch
 from lshdup.formats import needs_patience, to_text
 from lshdup.kernels import text as kernels
 from lshdup.params import ShingleParams
-from lshdup.ragged import RaggedSets, ranges
+from lshdup.ragged import PADDING, RaggedSets, ranges
 
 _RULES = {"word": kernels.RULE_PLAIN, "char": kernels.RULE_PLAIN, "terms": kernels.RULE_TERMS, "ids": kernels.RULE_IDS}
 _HASHES = {"mix64": kernels.HASH_MIX64, "poly31": kernels.HASH_POLY31}

@@ -112,13 +112,18 @@ class Workspace:
         whether every byte of the artifacts is checked, or only what is touched.
         """
         if request.documents:
+            params = _merged(BandParams, request.given)
+            bands.plan_bands(_merged(SketchParams, request.given).perms, params)  # whether it can be kept, before the work
             if self.store is not None:
                 self._make_writable()
             collection = self._signed_documents(request)
-            params = _merged(BandParams, request.given)
             if self.store is None:
                 return Indexed(collection, pipeline.banded(collection, params), params, None)
-            stored = self._load_bands(collection)
+            try:
+                stored = self._load_bands(collection)
+            except ArtifactError as error:
+                self._say(f"{error.message}; it is made anew")
+                stored = None
             if stored is not None and stored[1] == params:
                 return Indexed(collection, stored[0], params, self._sets_of(collection))
             made = pipeline.banded(collection, params)

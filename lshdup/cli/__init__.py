@@ -52,7 +52,8 @@ def main(arguments: list[str] | None = None) -> Any:
     """Run the command line and exit: the one place where exceptions become exit codes."""
     try:
         code = lshdup.main(args=arguments, standalone_mode=False) or OK
-        sys.stdout.flush()
+        if sys.stdout is not None:
+            sys.stdout.flush()
     except BrokenPipeError:
         _close_stdout()
         code = OK
@@ -64,6 +65,10 @@ def main(arguments: list[str] | None = None) -> Any:
         code = error.exit_code
     except LshdupError as error:
         Console().error(error)
+        code = TROUBLE
+    except OSError as error:
+        # What a stage did not expect of the file system: standard output on a full disk, a pipe that breaks.
+        Console().error(LshdupError(f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}"))
         code = TROUBLE
     sys.exit(code)
 

@@ -15,9 +15,6 @@ from numba.extending import intrinsic
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-#: Text buffers end with this many bytes that belong to no document, so that kernels may load whole words past the end.
-PADDING = 64
-
 
 def kernel(function: F) -> F:
     """Compile on first call for the argument types met; cached on disk; runs without the GIL; integers wrap."""

@@ -8,7 +8,8 @@ shingle; `sort_unique` makes the set. Called by `shingles.py`, which owns the sc
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.kernels.jit import PADDING, count_trailing_zeros, inlined, kernel, load64, mix64
+from lshdup.kernels.jit import count_trailing_zeros, inlined, kernel, load64, mix64
+from lshdup.ragged import PADDING
 
 # What a code point does to the token it meets (three bits of a character table entry, see chartable.py).
 SEPARATE = 0  # ends the token

@@ -1,0 +1,587 @@
+"""The program as a person runs it: real processes, real folders, exact streams and exit codes."""
+
+import json
+import os
+import pty
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from tests import reference
+from tests.conftest import ROOT
+
+COMMANDS = ("shingle", "signatures", "index", "query", "pairs", "accuracy", "timing")
+
+
+def brute_force(folder, threshold):
+    """(a, b, similarity) as `pairs` must print them, from the reference's own reading of the folder."""
+    sets = reference.folder_sets(folder)
+    names = sorted(sets, key=os.fsencode)
+    found = reference.all_pairs([sets[name] for name in names], threshold)
+    return sorted(((names[i], names[j], s) for i, j, s in found), key=lambda each: (-each[2], os.fsencode(each[0]), os.fsencode(each[1])))
+
+
+@pytest.fixture(scope="module")
+def sample_pairs():
+    here = os.getcwd()
+    os.chdir(ROOT)
+    try:
+        return {t: brute_force("sample_corpus", t) for t in (0.5, 0.7, 0.9)}
+    finally:
+        os.chdir(here)
+
+
+# --- pairs -----------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("threshold", [0.5, 0.7, 0.9])
+def test_pairs_are_those_of_brute_force(run, sample_pairs, threshold):
+    expected = sample_pairs[threshold]
+    for options, allowed in ((["--recall", "0.9999", "--perms", "256"], 0), (["--exact"], 0), ([], len(expected) // 100)):
+        found = [(a, b, float(s)) for a, b, s in run("pairs", "sample_corpus", "-t", str(threshold), *options, "--no-store", cwd=ROOT).rows]
+        assert set(found) <= set(expected)
+        assert found == [each for each in expected if each in set(found)], "order"
+        assert len(expected) - len(found) <= allowed
+        if not allowed:
+            assert found == expected
+
+
+def test_sample_corpus_covers_the_range(sample_pairs):
+    similarities = [s for _, _, s in sample_pairs[0.5]]
+    for low in (0.5, 0.6, 0.7, 0.8, 0.9):
+        assert sum(low <= s < low + 0.1 for s in similarities) >= 5, low
+    readme = [pair for pair in sample_pairs[0.5] if any(name.endswith(("README.md", "make.py")) for name in pair[:2])]
+    assert readme == []
+
+
+@pytest.mark.parametrize("options", [["--tokens", "char"], ["--tokens", "terms"], ["--bag"], ["-k", "1", "--keep-case", "--no-normalize"]])
+def test_every_kind_of_shingle_through_every_route(run, corpus, options):
+    exact = run("pairs", "sample_corpus", "-t", "0.8", *options, "--exact", "--no-store").rows
+    found = run("pairs", "sample_corpus", "-t", "0.8", *options, "--recall", "0.99999", "--perms", "512").rows
+    assert found == exact
+    assert run("pairs").rows == exact  # from the store
+    assert len(exact) > 5
+
+
+@pytest.mark.parametrize("scheme", ["fast", "classic", "linear"])
+def test_every_scheme(run, corpus, scheme):
+    one = run("pairs", "sample_corpus", "-t", "0.9", "--scheme", scheme).rows
+    exact = run("pairs", "sample_corpus", "-t", "0.9", "--exact").rows
+    assert set(map(tuple, one)) <= set(map(tuple, exact))
+    assert len(one) >= 0.85 * len(exact)
+    assert run("pairs", "sample_corpus", "-t", "0.9", "--scheme", scheme).rows == one  # again, from the store
+    for jobs in ("1", "4"):
+        assert run("pairs", "sample_corpus", "-t", "0.9", "--scheme", scheme, "--no-store", "--jobs", jobs).rows == one
+
+
+def test_estimates_instead_of_exact_similarities(run, corpus):
+    rows = run("pairs", "sample_corpus", "-t", "0.8", "--verify", "estimate", "--perms", "400").rows
+    exact = {(a, b): float(s) for a, b, s in run("pairs", "sample_corpus", "-t", "0.1", "--exact").rows}
+    assert len(rows) > 20
+    for a, b, s in rows:
+        assert float(s) * 400 == pytest.approx(round(float(s) * 400))
+        assert abs(float(s) - exact[a, b]) < 0.12
+
+
+def test_collapse_copies(run, tmp_path):
+    (tmp_path / "d").mkdir()
+    for i in range(6):
+        (tmp_path / f"d/{i}").write_text("the same text in every one of these files")
+    (tmp_path / "d/near").write_text("the same text in every one of these files too")
+    everything = run("pairs", "d", "-t", "0.5").rows
+    assert len(everything) == 6 * 5 // 2 + 6
+    collapsed = run("pairs", "d", "-t", "0.5", "--collapse-copies").rows
+    assert collapsed == [["d/0", f"d/{i}", "1.0"] for i in range(1, 6)] + [["d/0", "d/near", everything[-1][2]]]
+    assert run("query", "d/3").rows == [["1.0", f"d/{i}"] for i in (0, 1, 2, 4, 5)] + [[everything[-1][2], "d/near"]]
+
+
+def test_thousands_of_identical_files_are_linear(run, tmp_path):
+    (tmp_path / "d").mkdir()
+    for i in range(3000):
+        (tmp_path / f"d/{i:04}").write_text("a text that is everywhere the same, word for word")
+    assert len(run("pairs", "d", "--collapse-copies").rows) == 2999
+
+
+def test_check(run, tmp_path):
+    (tmp_path / "a").write_text("one text here and now")
+    (tmp_path / "b").write_text("another thing altogether")
+    run("pairs", "a", "b", "--check", code=0)
+    (tmp_path / "b").write_text("one text here and now")
+    assert run("pairs", "a", "b", "--check", code=1).rows == [["a", "b", "1.0"]]
+
+
+# --- step by step ------------------------------------------------------------------------------------------------------------
+
+
+def test_step_by_step_gives_the_same_answers(run, corpus, tmp_path):
+    at_once = run("pairs", "sample_corpus", "-t", "0.7", "--no-store").out
+    run("shingle", "sample_corpus")
+    assert sorted(os.listdir(tmp_path / ".lshdup")) == [".gitignore", "shingles.npz"]
+    run("signatures")
+    run("index", "-t", "0.7")
+    assert run("pairs").out == at_once
+    query = run("query", "sample_corpus/udhr/eng.txt").out
+    import numpy as np
+
+    for kind in ("shingles", "signatures", "bands"):
+        with np.load(tmp_path / f".lshdup/{kind}.npz", allow_pickle=False) as plain:
+            assert json.loads(plain["header"].tobytes())["kind"] == kind
+            assert all(plain[member] is not None for member in plain.files)
+    stepwise = {kind: (tmp_path / f".lshdup/{kind}.npz").read_bytes() for kind in ("shingles", "signatures", "bands")}
+    assert run("pairs", "sample_corpus", "-t", "0.7", "--store", "other").out == at_once
+    assert run("query", "sample_corpus/udhr/eng.txt", "--store", "other").out == query
+    assert {kind: (tmp_path / f"other/{kind}.npz").read_bytes() for kind in stepwise} == stepwise
+
+
+def test_only_what_changed_is_read_again(run, corpus, tmp_path):
+    first = run("pairs", "sample_corpus", "-t", "0.9")
+    assert "unchanged" not in first.err
+    again = run("pairs", "sample_corpus", "-t", "0.9")
+    assert "0 documents read, 121 unchanged" in again.err
+    assert again.out == first.out
+    with (corpus / "udhr/fra.txt").open("a") as file:
+        file.write("et un peu plus de texte encore\n")
+    os.remove(corpus / "licences/ISC.txt.exact")
+    (corpus / "new.txt").write_text((corpus / "licences/ISC.txt").read_text())
+    changed = run("pairs", "sample_corpus", "-t", "0.9")
+    assert "2 documents read, 119 unchanged" in changed.err
+    assert changed.out == run("pairs", "sample_corpus", "-t", "0.9", "--no-store").out
+    fresh = run("pairs", "sample_corpus", "-t", "0.9", "--store", "fresh")
+    assert changed.out == fresh.out
+    for kind in ("shingles", "signatures", "bands"):
+        assert (tmp_path / f".lshdup/{kind}.npz").read_bytes() == (tmp_path / f"fresh/{kind}.npz").read_bytes(), kind
+    (corpus / "udhr/eng.txt").touch()
+    assert "1 document read" in run("shingle", "sample_corpus").err
+
+
+def test_unchanged_documents_are_not_even_opened(run, corpus):
+    """The strongest way to see it: unreadable content that nobody notices, as size and time are the same."""
+    first = run("pairs", "sample_corpus", "-t", "0.9").out
+    path = corpus / "udhr/fra.txt"
+    status = path.stat()
+    path.write_bytes(b"\0" * status.st_size)
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+    assert run("pairs", "sample_corpus", "-t", "0.9").out == first
+
+
+def test_left_out_files_are_remembered_and_counted_every_time(run, corpus):
+    (corpus / "image").write_bytes(b"\x89PNG\0\0\0")
+    (corpus / "paper").write_bytes(b"%PDF-1.4 ...")
+    for _ in range(2):
+        err = run("index", "sample_corpus").err
+        assert "left out: 1 binary, 1 format not supported" in err
+    assert "0 documents read" in err
+
+
+def test_a_stale_signature_file_is_made_anew(run, corpus):
+    run("index", "sample_corpus", "--perms", "64")
+    with (corpus / "udhr/fra.txt").open("a") as file:
+        file.write("encore du texte\n")
+    run("shingle", "sample_corpus")
+    result = run("pairs", "-t", "0.9")
+    assert "signatures.npz is made from shingles.npz" in result.err
+    assert "K = 64" in result.err
+    assert result.out == run("pairs", "sample_corpus", "-t", "0.9", "--perms", "64", "--no-store").out
+
+
+def test_large_collections_are_verified_by_reading_again(run, corpus, tmp_path):
+    """With room for no sets, candidates are read again; the answers are the same, and changes are noticed."""
+    script = "import lshdup.similarity, lshdup.workspace\nlshdup.workspace.SET_BYTES = 0\nfrom lshdup.cli import main\nmain()"
+
+    def small(*arguments):
+        command = [sys.executable, "-c", script, *arguments]
+        env = {**os.environ, "PYTHONPATH": str(ROOT)}
+        return subprocess.run(command, capture_output=True, cwd=tmp_path, env=env, check=False)
+
+    first = small("pairs", "sample_corpus", "-t", "0.9")
+    assert not (tmp_path / ".lshdup/shingles.npz").exists()
+    assert first.stdout == run("pairs", "sample_corpus", "-t", "0.9", "--no-store").out
+    with (corpus / "udhr/fra.txt").open("a") as file:
+        file.write("encore du texte\n")
+    changed = small("pairs")
+    assert changed.returncode == 2
+    assert b"udhr/fra.txt: changed while in use" in changed.stderr
+    expected = [line for line in first.stdout.splitlines() if b"fra.txt\t" not in line]
+    assert changed.stdout.splitlines() == expected
+
+
+def test_bands_of_a_lower_threshold_are_made_anew(run, corpus):
+    run("index", "sample_corpus", "-t", "0.9")
+    higher = run("pairs", "-t", "0.95")
+    assert "anew" not in higher.err
+    lower = run("pairs", "-t", "0.5")
+    assert "bands made anew" in lower.err
+    assert lower.out == run("pairs", "sample_corpus", "-t", "0.5", "--no-store").out
+
+
+def test_the_store_works_from_another_folder(run, corpus, tmp_path):
+    run("index", "sample_corpus", "-t", "0.9", "--store", "st")
+    expected = run("query", "eng.txt", "--store", "st").out
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    assert run("query", "eng.txt", "--store", "../st", cwd=elsewhere).out == expected
+    os.remove(tmp_path / "st/shingles.npz")  # now the documents themselves must be found
+    assert run("query", "eng.txt", "--store", "../st", cwd=elsewhere).out == expected
+    assert run("pairs", "--store", str(tmp_path / "st"), cwd=elsewhere).out == run("pairs", "--store", "st").out
+
+
+# --- query -------------------------------------------------------------------------------------------------------------------
+
+
+def test_query_by_name_tail_file_and_standard_input(run, corpus, tmp_path):
+    run("index", "sample_corpus", "-t", "0.7")
+    by_name = run("query", "sample_corpus/licences/Apache-1.1.txt").rows
+    assert [name for _, name in by_name][:1] == ["sample_corpus/licences/Apache-1.1.txt.copy1"]
+    assert run("query", "Apache-1.1.txt").rows == by_name
+    assert run("query", "e-1.1.txt").rows == by_name
+    text = (corpus / "licences/Apache-1.1.txt").read_bytes()
+    (tmp_path / "outside.txt").write_bytes(text)
+    itself = [["1.0", "sample_corpus/licences/Apache-1.1.txt"]]
+    assert sorted(run("query", "outside.txt").rows) == sorted(itself + by_name)
+    assert sorted(run("query", "-", stdin=text).rows) == sorted(itself + by_name)
+    assert sorted(run("query", "-", stdin=text.decode().encode("utf-16")).rows) == sorted(itself + by_name)
+    several = run("query", "Apache-1.1.txt", "-", stdin=text).rows
+    assert len(several) == 2 * len(by_name) + 1
+    assert {row[2] for row in several} == {"sample_corpus/licences/Apache-1.1.txt", "-"}
+    assert run("query", "-", stdin=b"").out == b""
+    assert "is the end of 5 names" in run("query", "copy1", code=2).err
+    assert "no document of the store" in run("query", "nothing-like-it", code=2).err
+    partly = run("query", "nothing-like-it", "Apache-1.1.txt", code=2)
+    assert len(partly.rows) == len(by_name)
+
+
+def test_query_agrees_with_pairs(run, corpus):
+    pairs = run("pairs", "sample_corpus", "-t", "0.6").rows
+    for name in {pair[0] for pair in pairs[::7]}:
+        expected = {(s, b if a == name else a) for a, b, s in pairs if name in (a, b)}
+        assert set(map(tuple, run("query", name).rows)) == expected
+
+
+def test_query_of_a_document_that_changed(run, corpus):
+    run("index", "sample_corpus", "-t", "0.9")
+    before = run("query", "udhr/eng.html").rows
+    (corpus / "udhr/eng.txt.copy1").unlink()
+    assert run("query", "udhr/eng.html").rows == before  # shingles.npz still knows it
+    os.remove(corpus.parent / ".lshdup/shingles.npz")
+    result = run("query", "udhr/eng.html", code=2)
+    assert "eng.txt.copy1: vanished" in result.err
+    assert result.rows == [row for row in before if not row[1].endswith("eng.txt.copy1")]
+
+
+# --- the published collection ----------------------------------------------------------------------------------------------------
+
+
+def test_r5_hand_out(run, pages):
+    shingles, duplicates = pages
+    expected = {tuple(line.split(",")) for line in duplicates.read_text().split()}
+    for options in ([], ["--perms", "10000", "--bands", "500"], ["--exact"]):
+        rows = run("pairs", str(shingles), "--tokens", "ids", "-t", "0.85", "--no-store", *options).rows
+        assert {(str(int(a[5:])), str(int(b[5:]))) for a, b, _ in rows} == expected
+    assert len(expected) == 50
+
+
+def test_id_lists_through_the_store(run, tmp_path):
+    (tmp_path / "ids").write_text("x 1 2 3 4\ny 1 2 3 5\nz 7 8 9\nempty\n")
+    assert run("pairs", "ids", "--tokens", "ids", "-t", "0.5", "--recall", "0.99999").rows == [["x", "y", "0.6"]]
+    assert run("query", "y").rows == [["0.6", "x"]]
+    assert run("query", "-", stdin=b"new 7 8 9 10").rows == [["0.75", "z"]]
+    bad = run("pairs", "ids", "README", "--tokens", "ids", code=2)
+    assert "README" in bad.err
+    (tmp_path / "ids").write_text("x 1 2 3 4\ny 1 2 3 5\nz 7 eight 9\n")
+    result = run("pairs", "ids", "--tokens", "ids", "-t", "0.5", "--recall", "0.99999", code=2)
+    assert result.rows == [["x", "y", "0.6"]]
+    assert "z: not integers" in result.err
+
+
+# --- output ------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def odd_names(tmp_path):
+    names = [b"new\nline", b"tab\there", b"[bold]red[bold]", b"-rf", b"bytes-\xff\xfe", "ünï".encode(), b'quo"te,comma', b"\x1b[31mred"]
+    os.mkdir(tmp_path / "odd")
+    for name in names:
+        with open(os.path.join(os.fsencode(tmp_path), b"odd", name), "wb") as file:
+            file.write(b"all of these have the same text")
+    return [b"odd/" + name for name in sorted(names)]
+
+
+def test_odd_names_byte_for_byte(run, odd_names, tmp_path):
+    pairs = [(a, b) for i, a in enumerate(odd_names) for b in odd_names[i + 1 :]]
+    assert run("pairs", "odd").out == b"".join(a + b"\t" + b + b"\t1.0\n" for a, b in pairs)
+    assert run("pairs", "odd", "-0").out == b"".join(a + b"\0" + b + b"\0" + b"1.0\0" for a, b in pairs)
+    parsed = json.loads(run("pairs", "odd", "--format", "json").out)
+    assert [(os.fsencode(row["a"]), os.fsencode(row["b"]), row["similarity"]) for row in parsed] == [(a, b, 1.0) for a, b in pairs]
+    assert run("query", b"odd/bytes-\xff\xfe").out.count(b"\n") == 8  # 7 names, one with a newline
+    table = run("pairs", "odd", "--format", "table").out
+    assert b"\x1b" not in table
+    assert b"[bold]red[bold]" in table
+    assert b"\\x1b" in run("pairs", "odd", "--max-bytes", "1", "-v", code=2).err.encode()
+    listed = run("pairs", "--files-from", "-", "-0", stdin=b"\0".join(odd_names)).out
+    assert listed == run("pairs", "odd", "-0").out
+
+
+def test_dash_names_in_the_current_folder_are_safe(run, tmp_path):
+    for name in ("-n", "-e"):
+        (tmp_path / name).write_text("one and the same text")
+    assert run("pairs", ".").rows == [["./-e", "./-n", "1.0"]]
+    assert run("query", "./-n").rows == [["1.0", "./-e"]]
+
+
+def test_formats(run, tmp_path):
+    for name in ("a", "b"):
+        (tmp_path / name).write_text("one and the same text")
+    assert json.loads(run("pairs", "a", "b", "--format", "json").out) == [{"a": "a", "b": "b", "similarity": 1.0}]
+    assert run("pairs", "a", "--format", "json").out == b"[]\n"
+    assert json.loads(run("pairs", "a", "b", "--format", "jsonl").out) == {"a": "a", "b": "b", "similarity": 1.0}
+    assert run("pairs", "a", "--format", "jsonl").out == b""
+    assert run("pairs", "a", "b", "--format", "csv").out == b"a,b,similarity\na,b,1.0\n"
+    assert run("pairs", "a", "b", "-o", "out.tsv").out == b""
+    assert (tmp_path / "out.tsv").read_bytes() == b"a\tb\t1.0\n"
+    assert "exclude each other" in run("pairs", "a", "b", "-0", "--format", "csv", code=2).err
+    assert "cannot be written" in run("pairs", "a", "b", "-o", "no/such/file", code=2).err
+    assert not run("pairs", "a", "b", "-q").err
+
+
+def shell(command, cwd):
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    function = f'lshdup() {{ {shlex.quote(sys.executable)} -m lshdup "$@"; }}'
+    return subprocess.run(["bash", "-o", "pipefail", "-c", f"{function}\n{command}"], capture_output=True, cwd=cwd, env=env, check=False)
+
+
+def test_pipes(run, corpus, tmp_path):
+    head = shell("lshdup pairs sample_corpus -t 0.3 | head -1", tmp_path)
+    assert head.returncode == 0, head.stderr
+    assert head.stdout.count(b"\n") == 1
+    assert b"Traceback" not in head.stderr
+    assert b"BrokenPipe" not in head.stderr
+    echoed = shell("lshdup pairs sample_corpus -t 0.9 -0 | xargs -0 -n3 echo", tmp_path)
+    assert echoed.stdout.decode().splitlines() == [" ".join(row) for row in run("pairs", "sample_corpus", "-t", "0.9").rows]
+    lines = shell("lshdup pairs sample_corpus -t 0.9 --format jsonl | python3 -m json.tool --json-lines", tmp_path)
+    assert lines.returncode == 0
+    assert lines.stdout.count(b'"similarity"') == len(echoed.stdout.splitlines())
+    closed = shell("lshdup pairs sample_corpus -t 0.9 >&-", tmp_path)
+    assert closed.returncode == 2
+    assert b"standard output is closed" in closed.stderr
+    full = shell("lshdup pairs sample_corpus -t 0.9 > /dev/full", tmp_path)
+    assert full.returncode == 2
+    assert b"Traceback" not in full.stderr
+
+
+def test_a_table_on_a_terminal(corpus, tmp_path):
+    parent, child = pty.openpty()
+    env = {**os.environ, "PYTHONPATH": str(ROOT), "TERM": "xterm", "COLUMNS": "200"}
+    command = [sys.executable, "-m", "lshdup", "pairs", "sample_corpus", "-t", "0.95", "-q"]
+    with subprocess.Popen(command, stdout=child, stderr=child, stdin=subprocess.DEVNULL, cwd=tmp_path, env=env) as process:
+        os.close(child)
+        shown = b""
+        while True:
+            try:
+                part = os.read(parent, 1 << 16)
+            except OSError:
+                break
+            if not part:
+                break
+            shown += part
+    assert process.returncode == 0
+    assert re.search(rb"a +b +similarity", re.sub(rb"\x1b\[[0-9;]*m", b"", shown))
+
+
+# --- trouble -----------------------------------------------------------------------------------------------------------------
+
+
+def test_usage_errors(run, tmp_path):
+    (tmp_path / "a").write_text("text")
+    for arguments, words in [
+        (["pairs", "no-such-folder"], ["no-such-folder", "no such file"]),
+        (["pairs", "a", "-t", "1.5"], ["--threshold is 1.5", "at most 1"]),
+        (["pairs", "a", "--recall", "1"], ["--recall is 1"]),
+        (["pairs", "a", "--perms", "0"], ["--perms is 0"]),
+        (["pairs", "a", "--tokens", "ids", "-k", "2"], ["ids are shingles already"]),
+        (["pairs", "a", "--hash", "poly31"], ["characters only"]),
+        (["pairs", "a", "--encoding", "klingon"], ["klingon"]),
+        (["pairs", "a", "--perms", "8", "-t", "0.1"], ["8 rows cannot meet", "--perms"]),
+        (["pairs", "a", "--bands", "20", "--rows", "20"], ["400"]),
+        (["pairs"], ["there is no signatures.npz in .lshdup", "lshdup index DOCS"]),
+        (["signatures"], ["there is no shingles.npz"]),
+        (["shingle"], ["no documents were named"]),
+        (["query", "a"], ["there is no signatures.npz"]),
+        (["pairs", "--no-store"], ["--no-store leaves nothing"]),
+        (["shingle", "a", "--no-store"], ["--no-store forbids"]),
+        (["pairs", "--files-from", "/dev/null"], ["names no documents"]),
+        (["pairs", "--nonsense"], ["--nonsense"]),
+        (["pairs", "a", "--no-store", "--scheme", "linear"], ["different coefficients", "fewer --perms"]),
+    ]:
+        result = run(*arguments, code=2)
+        assert result.out == b""
+        assert "Traceback" not in result.err
+        for word in words:
+            assert word in result.err, result
+
+
+def test_conflicting_parameters_name_the_difference(run, corpus):
+    run("shingle", "sample_corpus")
+    result = run("pairs", "--tokens", "char", code=2)
+    assert "made with --tokens word, not char" in result.err
+    run("index")
+    assert "--perms 128, not 64" in run("pairs", "--perms", "64", code=2).err
+    run("pairs", "--perms", "128", "--tokens", "word")
+
+
+def test_damaged_artifacts_are_refused_in_one_line(run, corpus, tmp_path):
+    run("index", "sample_corpus")
+    for kind in ("signatures", "bands"):
+        path = tmp_path / f".lshdup/{kind}.npz"
+        data = path.read_bytes()
+        path.write_bytes(data[: len(data) // 2])
+        result = run("pairs", code=2)
+        assert f"{kind}.npz is damaged" in result.err
+        assert len(result.err.splitlines()) == 2
+        path.write_bytes(data)
+    (tmp_path / ".lshdup/bands.npz").write_bytes((tmp_path / ".lshdup/signatures.npz").read_bytes())
+    assert "holds signatures, not bands" in run("pairs", code=2).err
+    expected = run("pairs", "sample_corpus", "--no-store").out
+    (tmp_path / ".lshdup/signatures.npz").write_bytes(b"junk")
+    mended = run("pairs", "sample_corpus")
+    assert mended.out == expected
+    assert "made anew" in mended.err
+
+
+def test_unreadable_files_are_counted_and_the_rest_goes_on(run, corpus):
+    if os.geteuid() == 0:
+        # Root reads everything: a folder in place of a listed file is what cannot be read.
+        os.remove(corpus / "udhr/fra.txt")
+        os.symlink("nowhere", corpus / "udhr/fra.txt")
+        result = run("pairs", "sample_corpus", "-t", "0.9", "--follow", code=2)
+        assert "sample_corpus/udhr/fra.txt: vanished" in result.err
+    else:
+        (corpus / "udhr/fra.txt").chmod(0)
+        result = run("pairs", "sample_corpus", "-t", "0.9", code=2)
+        assert "sample_corpus/udhr/fra.txt: unreadable" in result.err
+    assert len(result.rows) > 10
+
+
+def test_a_store_that_cannot_be_made(run, tmp_path):
+    (tmp_path / "a").write_text("text")
+    (tmp_path / "file").write_text("in the way")
+    result = run("pairs", "a", "--store", "file/store", code=2)
+    assert "cannot be written" in result.err
+    assert "--no-store" in result.err
+
+
+def test_empty_folders_and_single_documents(run, tmp_path):
+    (tmp_path / "d").mkdir()
+    assert run("pairs", "d").out == b""
+    (tmp_path / "d/empty").write_text("")
+    (tmp_path / "d/also").write_text(" \n")
+    result = run("pairs", "d", "-t", "0.1", "--perms", "512")
+    assert result.out == b""
+    assert "2 documents without tokens" in result.err
+    (tmp_path / "d/one").write_text("a b c d")
+    assert run("pairs", "d").out == b""
+    assert run("query", "one").out == b""
+    assert run("query", "empty").out == b""
+    assert run("pairs", "d", "--exact").out == b""
+
+
+@pytest.mark.parametrize("delay", [0.05, 0.3, 0.6, 1.0])
+def test_interrupted_runs_leave_whole_artifacts(run, tmp_path, delay):
+    (tmp_path / "d").mkdir()
+    for i in range(4000):
+        (tmp_path / f"d/{i:05}").write_text(f"{i} " + f"words of text number {i % 100} and more of them " * 40)
+    expected = run("index", "d").err
+    before = {path.name: path.read_bytes() for path in (tmp_path / ".lshdup").iterdir()}
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    script = (  # a program that an interactive shell starts has SIGINT at its default, whatever this test's parent did
+        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\nfrom lshdup.cli import main\nmain()"
+    )
+    command = [sys.executable, "-c", script, "index", "d", "--perms", "129", "-q"]
+    with subprocess.Popen(command, cwd=tmp_path, env=env, stderr=subprocess.PIPE) as process:
+        time.sleep(delay)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=20)
+    assert process.returncode in (130, 0, -signal.SIGINT), err
+    if delay >= 0.3:
+        assert process.returncode != -signal.SIGINT
+    assert b"Traceback" not in err or delay < 0.3
+    assert expected
+    leftovers = [path.name for path in (tmp_path / ".lshdup").iterdir()]
+    assert not [name for name in leftovers if name.startswith(".") and name != ".gitignore"]
+    if process.returncode == 130:
+        for name, data in before.items():
+            assert (tmp_path / ".lshdup" / name).exists(), name
+            assert len(data) > 0
+    run("index", "d", "--perms", "129")
+    run("pairs", "-o", "out")
+
+
+# --- help --------------------------------------------------------------------------------------------------------------------
+
+
+def examples(text):
+    return [line.strip() for line in text.split("Examples:")[1].splitlines() if line.strip().startswith("lshdup")]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_ends_with_examples_that_run(run, corpus, tmp_path, command):
+    text = run(command, "-h").out.decode()
+    assert run(command, "--help").out.decode() == text
+    found = examples(text)
+    assert len(found) == 2
+    for line in found:
+        process = shell(line, tmp_path)
+        assert process.returncode == 0, (line, process.stderr)
+        assert process.stdout or command in ("shingle", "signatures", "index"), line
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_option_shows_its_default_or_variable(run, command):
+    text = run(command, "--help").out.decode()
+    for name in ("--store", "--jobs"):
+        assert name in text
+    assert "env var: LSHDUP_STORE" in re.sub(r"\s+", " ", text)
+
+
+def test_environment_variables(run, tmp_path):
+    for name, text in (("a", "one two three four five"), ("b", "one two three four six")):
+        (tmp_path / name).write_text(text)
+    assert run("pairs", "a", "b").out == b""
+    assert run("pairs", "a", "b", env={"LSHDUP_THRESHOLD": "0.5", "LSHDUP_RECALL": "0.9999"}).rows == [["a", "b", "0.5"]]
+    run("pairs", "a", "b", env={"LSHDUP_STORE": "elsewhere"})
+    assert (tmp_path / "elsewhere/bands.npz").exists()
+
+
+def test_version_and_bare_call(run):
+    assert re.fullmatch(rb"lshdup \d+\.\d+\.\d+\n", run("--version").out)
+    assert b"pairs" in run("--help").out
+
+
+def test_show_shingles(run, corpus):
+    rows = run("shingle", "--show", "-", "--tokens", "char", "-k", "3", "--hash", "poly31", stdin=b"abeabe").rows
+    assert rows == [["96356", "abe"], ["97406", "bea"], ["100166", "eab"]]
+    run("shingle", "sample_corpus")
+    rows = run("shingle", "--show", "odd/short.txt").rows
+    assert rows == [[f"{reference.shingle_list('Two words')[0]:016x}", "two words"]]
+
+
+def test_accuracy_and_timing(run, corpus):
+    columns = ("scheme", "perms", "epsilon", "runs", "pairs", "off", "bias", "rmse", "largest")
+    text = run("accuracy", "sample_corpus", "--scheme", "fast,classic", "--perms", "50,400", "--epsilon", "0.05", "--runs", "2", "--format", "jsonl")
+    rows = [json.loads(line) for line in text.lines]
+    assert [tuple(row) for row in rows] == [columns] * 4
+    assert {row["pairs"] for row in rows} == {120 * 119 // 2}
+    for coarse, fine in ((rows[0], rows[1]), (rows[2], rows[3])):
+        assert fine["off"] < coarse["off"]
+        assert fine["rmse"] < coarse["rmse"] < 0.1
+        assert abs(fine["bias"]) < 0.01
+    timings = run("timing", "sample_corpus", "--perms", "64,128", "--runs", "2", "--format", "jsonl").lines
+    rows = [json.loads(line) for line in timings]
+    assert [row["part"] for row in rows] == ["exact, all pairs", "signature matrix", "estimated, all pairs"] * 2
+    assert all(0 < row["smallest"] <= row["median"] <= row["largest"] for row in rows)
+    assert rows[2]["comparisons"] == 64 * 7140
+    assert "fewer than two documents" in run("accuracy", "sample_corpus/odd/short.txt", code=2).err
