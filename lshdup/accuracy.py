@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from lshdup.collection import Collection, Progress, no_progress, sketched
 from lshdup.params import SketchParams
-from lshdup.pipeline import Collection, Progress, no_progress, sketched
 from lshdup.ragged import RaggedSets
 from lshdup.signatures import estimate
 from lshdup.similarity import all_pairs
@@ -43,7 +43,7 @@ def accuracy(
 ) -> Iterator[Accuracy]:
     """One result for each K and epsilon; run i uses seed `sketch.seed` + i. Documents without shingles take no part.
 
-    Cost: one exact similarity a pair and K (however many runs), K comparisons a pair and run. Memory: bounded, whatever the number of pairs.
+    Cost: one exact similarity a pair and K (however many runs), K comparisons a pair and run. Memory: bounded.
     """
     present = np.flatnonzero(collection.sizes > 0)
     compared = replace(collection, sets=sets.take(present))
@@ -53,9 +53,7 @@ def accuracy(
     for k in perms:
         off = np.zeros(len(epsilons))
         total = squares = largest = 0.0
-        signed = [
-            sketched(compared, replace(sketch, perms=k, seed=sketch.seed + run), jobs).signatures for run in range(runs)
-        ]
+        signed = [sketched(compared, replace(sketch, perms=k, seed=sketch.seed + run), jobs).signatures for run in range(runs)]
         done = 0
         for first, exact in all_pairs(compared.sets, jobs):
             rows = _rows_of(n, first, len(exact))

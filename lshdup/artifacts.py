@@ -4,11 +4,9 @@ Plain NumPy opens them (``numpy.load(path, allow_pickle=False)``): a zip of unco
 uint8. Members begin at multiples of 64 bytes, so that a reader may map them instead of reading them.
 """
 
-import contextlib
 import json
 import math
 import mmap
-import os
 import struct
 import tempfile
 import zipfile
@@ -23,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup import __version__
+from lshdup.atomic import replacing
 from lshdup.errors import ArtifactError
 
 #: Goes up whenever an older lshdup would misread what a newer one writes.
@@ -53,36 +52,13 @@ def save(path: Path, kind: str, header: Mapping[str, Any], arrays: Mapping[str, 
     full = {"kind": kind, "format": FORMAT_VERSION, "lshdup": __version__, **header}
     text = json.dumps(full, sort_keys=True, separators=(",", ":")).encode("ascii")
     members = {"header": np.frombuffer(text, np.uint8), **arrays}
-    temporary = None
     try:
-        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
-            temporary = file.name
-            with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
-                for name, array in members.items():
-                    _write_member(archive, name, np.ascontiguousarray(array))
-            file.flush()
-            os.fsync(file.fileno())
-        Path(temporary).chmod(0o666 & ~_umask())
-        Path(temporary).replace(path)
-        temporary = None
-        with contextlib.suppress(OSError):  # some file systems cannot sync a folder
-            folder = os.open(path.parent, os.O_RDONLY)
-            try:
-                os.fsync(folder)
-            finally:
-                os.close(folder)
+        with replacing(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
+            for name, array in members.items():
+                _write_member(archive, name, np.ascontiguousarray(array))
     except OSError as error:
         message = f"{path} cannot be written: {error.strerror}"
         raise ArtifactError(message, "name another store with --store DIR, or use --no-store") from None
-    finally:
-        if temporary is not None:
-            Path(temporary).unlink(missing_ok=True)
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def _write_member(archive: zipfile.ZipFile, name: str, array: Array) -> None:
@@ -94,7 +70,7 @@ def _write_member(archive: zipfile.ZipFile, name: str, array: Array) -> None:
     info.extra = struct.pack("<HH", _PADDING_FIELD, padding) + bytes(padding)
     with archive.open(info, "w", force_zip64=True) as member:
         np.lib.format.write_array_header_1_0(member, np.lib.format.header_data_from_array_1_0(array))
-        flat = memoryview(array.reshape(-1).view(np.uint8))
+        flat = array.reshape(-1).view(np.uint8).data
         for start in range(0, len(flat), _CHUNK):
             member.write(flat[start : start + _CHUNK])
 
@@ -129,7 +105,7 @@ def _load(file: IO[bytes], path: Path, kind: str, remedy: str, verify: bool) -> 
     header = json.loads(arrays.pop("header").tobytes())
     if not isinstance(header, dict) or not isinstance(header.get("format"), int):
         message = "it has no header"
-        raise ValueError(message)
+        raise KeyError(message)
     if header.get("kind") != kind:
         message = f"{path} holds {header.get('kind')}, not {kind}"
         raise ArtifactError(message, remedy)
@@ -174,8 +150,8 @@ class _Bytes:
         self._view = view
         self.at = 0
 
-    def read(self, size: int) -> bytes:
-        data = bytes(self._view[self.at : self.at + size])
+    def read(self, size: int = -1, /) -> bytes:
+        data = bytes(self._view[self.at : self.at + size if size >= 0 else None])
         self.at += len(data)
         return data
 
@@ -198,7 +174,7 @@ class Spool:
 
     def append(self, values: NDArray[np.uint64]) -> None:
         try:
-            self._file.write(memoryview(values).cast("B") if len(values) else b"")
+            self._file.write(values.tobytes())
         except OSError as error:
             message = f"the store is full: {error.strerror}"
             raise ArtifactError(message, "name another store with --store DIR") from None

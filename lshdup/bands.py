@@ -67,9 +67,7 @@ def plan_bands(perms: int, params: BandParams) -> BandPlan:
         rows = _largest_rows(perms, params)
         if not rows:
             enough = next((k for k in range(perms, MAX_PERMS + 1) if _largest_rows(k, params)), 0)
-            message = (
-                f"{perms} rows cannot meet a pair of similarity {params.threshold:g} with chance {params.recall:g}"
-            )
+            message = f"{perms} rows cannot meet a pair of similarity {params.threshold:g} with chance {params.recall:g}"
             hint = f"use --perms {enough}" if enough else "raise --threshold or lower --recall"
             raise ParameterError(message, f"{hint}; or choose --bands and --rows yourself")
         bands = perms // rows
@@ -108,7 +106,8 @@ class BandTable:
                 else:
                     high = middle
             edges.append(low)
-        return order[edges[0] : edges[1]]
+        bucket: NDArray[np.uint32] = order[edges[0] : edges[1]]
+        return bucket
 
 
 def band_keys(signatures: NDArray[np.uint32], plan: BandPlan) -> NDArray[np.uint64]:

@@ -5,7 +5,7 @@ import sys
 import time
 from collections import Counter
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, NoReturn, Self
 
 from lshdup.errors import LshdupError
 
@@ -35,7 +35,7 @@ class Console:
         self._verbose = verbose
         self._progress = (sys.stderr.isatty() and not quiet) if progress is None else progress
         self._color = use_color(color, sys.stderr.isatty())
-        self._bar: tqdm[None] | None = None
+        self._bar: tqdm[NoReturn] | None = None
         self._bar_stage = ""
         self._started = time.perf_counter()
         self._stage_started = self._started
@@ -93,7 +93,8 @@ class Console:
                 return
             from tqdm import tqdm
 
-            self._bar = tqdm(total=total or None, desc=stage, unit="", unit_scale=True, leave=False, file=sys.stderr)
+            bar: tqdm[NoReturn] = tqdm(total=total or None, desc=stage, unit="", unit_scale=True, leave=False, file=sys.stderr)
+            self._bar = bar
         self._bar.update(done - self._bar.n)
 
     @property
@@ -135,7 +136,8 @@ def shown(name: bytes) -> str:
 
 
 def counted(n: int, noun: str) -> str:
-    """
+    """A number with its noun.
+
     >>> counted(1, "pair"), counted(1200, "pair")
     ('1 pair', '1,200 pairs')
     """

@@ -19,7 +19,6 @@ from lshdup.errors import InputError
 from lshdup.params import DocumentParams
 from lshdup.ragged import PADDING, StringTable
 
-
 #: Batches end at whichever comes first: few enough documents to feed all threads, few enough bytes to stay in memory.
 BATCH_DOCUMENTS = 256
 BATCH_BYTES = 2 << 20
@@ -133,14 +132,12 @@ def find_documents(
 ) -> DocumentList:
     """Every document below the named folders, of the named files, or in the named id lists.
 
-    Parameters
-    ----------
-    arguments : folders and files, as typed. A symbolic link that is named itself is followed.
-    id_lists : each line of each file is a document: a name, then integers (R4, R5).
-    store : a folder that is left out silently, because lshdup wrote it.
-    on_left_out : told every file that was met and is not a document.
+    arguments : folders and files, as typed; a symbolic link that is named itself is followed. id_lists : each line of each file is a
+    document: a name, then integers (R4, R5). store : a folder that is left out silently, because lshdup wrote it. on_left_out : told
+    every file that was met and is not a document.
 
     Raises InputError if an argument does not exist. Determinism: the order depends on names only.
+
     """
     finder = _Finder(params, store, on_left_out)
     for argument in arguments:
@@ -205,9 +202,7 @@ class _Finder:
                 except OSError as error:
                     self._fail(folder, error)
 
-    def _meet(
-        self, entry: "os.DirEntry[bytes]", folder: bytes, folders: list[bytes], seen: set[tuple[int, int]]
-    ) -> None:
+    def _meet(self, entry: "os.DirEntry[bytes]", folder: bytes, folders: list[bytes], seen: set[tuple[int, int]]) -> None:
         base = entry.name
         name = folder + b"/" + base if folder else base
         if name.startswith(b"-"):

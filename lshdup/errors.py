@@ -8,6 +8,7 @@ class LshdupError(Exception):
     ----------
     message : what is wrong, with the value; one line.
     hint : what to do about it; one line, may be empty.
+
     """
 
     def __init__(self, message: str, hint: str = "") -> None:

@@ -49,7 +49,7 @@ def needs_patience(
     names: list[bytes], text: NDArray[np.uint8], starts: NDArray[np.int64], lengths: NDArray[np.int64], flags: NDArray[np.uint8]
 ) -> NDArray[np.bool_]:
     """Which documents may be something other than plain UTF-8: bool array of shape (n,). Those go through `to_text`."""
-    patient = (flags & (kernels.HAS_NUL | kernels.STARTS_MARKUP)) != 0
+    patient: NDArray[np.bool_] = (flags & (kernels.HAS_NUL | kernels.STARTS_MARKUP)) != 0
     first = heads(text, starts)
     for magic in [bom for bom, _ in _BOMS] + list(_FORMATS):
         mask = np.uint64((1 << 8 * len(magic)) - 1)

@@ -1,7 +1,7 @@
-"""The only writer of stdout: rows of a listing as table, tsv, csv, json or jsonl, to a terminal, a pipe or a file.
+r"""The only writer of stdout: rows of a listing as table, tsv, csv, json or jsonl, to a terminal, a pipe or a file.
 
 tsv prints names byte for byte and has no header line; ``-0`` ends every field with NUL instead, which is safe for any name. json and jsonl
-are ASCII; a byte of a name that is not UTF-8 is a lone surrogate escape (``\\udcff``), as Python's `os.fsdecode` makes it.
+are ASCII; a byte of a name that is not UTF-8 is a lone surrogate escape (``\udcff``), as Python's `os.fsdecode` makes it.
 """
 
 import contextlib
@@ -10,13 +10,13 @@ import io
 import json
 import os
 import sys
-import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
 from typing import BinaryIO
 
+from lshdup.atomic import replacing
 from lshdup.console import shown, use_color
 from lshdup.errors import InputError, ParameterError
 
@@ -70,19 +70,11 @@ class Target:
     def _stream(self) -> Iterator[BinaryIO]:
         if self.path is None:
             buffered = io.BufferedWriter(_Stdout(), 1 << 16)
-            yield buffered  # type: ignore[misc]
+            yield buffered
             buffered.flush()
             return
-        with tempfile.NamedTemporaryFile(dir=self.path.parent, prefix=f".{self.path.name}.", delete=False) as file:
-            temporary = Path(file.name)
-            try:
-                yield file  # type: ignore[misc]
-                file.flush()
-                os.fsync(file.fileno())
-                temporary.chmod(0o644)
-                temporary.replace(self.path)
-            finally:
-                temporary.unlink(missing_ok=True)
+        with replacing(self.path) as file:
+            yield file
 
     def _table(self, stream: BinaryIO, columns: Sequence[str], rows: list[Sequence[Cell]]) -> None:
         from rich import box

@@ -1,5 +1,6 @@
 """Many things of different length in two arrays: values one after the other, and offsets. In memory and on disk alike."""
 
+import itertools
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Self
@@ -91,7 +92,7 @@ class StringTable:
     def __iter__(self) -> Iterator[bytes]:
         blob = self.blob.tobytes()
         offsets = self.offsets.tolist()
-        return (blob[start:end] for start, end in zip(offsets, offsets[1:], strict=False))
+        return (blob[start:end] for start, end in itertools.pairwise(offsets))
 
     @classmethod
     def from_strings(cls, strings: Iterable[bytes]) -> Self:

@@ -31,6 +31,20 @@ class ShingleBatch:
     guessed: list[tuple[int, str]] = field(default_factory=list)
 
 
+class _Scratch:
+    """Arrays for one document of up to `room` bytes at a time; pages that no document touches cost nothing."""
+
+    def __init__(self, room: int) -> None:
+        self.room = room
+        space = room + 2 * PADDING
+        self.folded = np.empty(2 * space, np.uint8)
+        self.edges = np.empty(4 * space, np.int32)
+        self.work = np.empty(space, np.uint8)
+        self.hashes = np.empty(2 * space, np.uint64)
+        self.spare = np.empty(space, np.uint64)
+        self.counts = np.empty(2 * space, np.int32)
+
+
 class Shingler:
     """Makes shingle sets; one for each thread, because it keeps the scratch arrays between batches.
 
@@ -41,8 +55,7 @@ class Shingler:
         self.params = params
         # Only folded, composed, 7-bit words are what the fast loop makes.
         self._ascii_words = params.tokens == "word" and not params.keep_case
-        self._room = -1
-        self._scratch: tuple[NDArray[np.generic], ...] = ()
+        self._scratch = _Scratch(1 << 16)
 
     def shingle(self, batch: TextBatch, names: list[bytes]) -> ShingleBatch:
         """Shingle sets of a batch of raw documents; `names` are theirs, for telling HTML by its ending.
@@ -60,9 +73,8 @@ class Shingler:
             return _without(batch.indices, sets, bad, left_out, [])
         flags = np.zeros(count, np.uint8)
         kernels.inspect(batch.text, batch.starts, batch.lengths, flags)
-        if params.encoding:
-            patient = np.ones(count, bool)
-        else:
+        patient = np.ones(count, bool)
+        if not params.encoding:
             patient = needs_patience(names, batch.text, batch.starts, batch.lengths, flags)
         lengths = np.where(patient, 0, batch.lengths)  # an empty text costs nothing and gives an empty set
         sets, outcomes = self._run(TextBatch(batch.indices, batch.text, batch.starts, lengths), flags)
@@ -114,29 +126,28 @@ class Shingler:
         for last in (False, True):
             batch = TextBatch.of([0], [text])
             self._reserve(len(text))
-            folded, edges, _, hashes, _, _ = self._scratch
+            scratch = self._scratch
             shingles = np.empty(len(text) + 1, np.uint64)
             document = batch.text[: len(text)]
             tokens, count, outcome = kernels.shingles_in_order(
                 document, table.entries, table.expansions, table.classes,
-                _RULES[params.tokens], _HASHES[params.hash], params.k, folded, edges, hashes, shingles,
+                _RULES[params.tokens], _HASHES[params.hash], params.k, scratch.folded, scratch.edges, scratch.hashes, shingles,
             )  # fmt: skip
             if outcome == kernels.DONE or last:
                 break
             text = normal_form(text.decode("utf-8"), params).encode("utf-8")
             table = char_table(params.tokens, normalize=False, keep_case=True)
-        data = folded.tobytes()
-        ends = edges[: 2 * tokens].tolist()
+        data = self._scratch.folded.tobytes()
+        ends = self._scratch.edges[: 2 * tokens].tolist()
         return [data[start:end] for start, end in zip(ends[::2], ends[1::2], strict=True)], shingles[:count]
 
-    def _run(
-        self, batch: TextBatch, flags: NDArray[np.uint8], table: CharTable | None = None
-    ) -> tuple[RaggedSets, NDArray[np.uint8]]:
+    def _run(self, batch: TextBatch, flags: NDArray[np.uint8], table: CharTable | None = None) -> tuple[RaggedSets, NDArray[np.uint8]]:
         params = self.params
         if table is None:
             needed = params.tokens != "ids" and (not self._ascii_words or bool((flags & kernels.HAS_HIGH).any()))
             table = char_table(params.tokens, params.normalize, params.keep_case) if needed else NO_TABLE
         self._reserve(int(batch.lengths.max(initial=0)))
+        scratch = self._scratch
         values = np.empty(int(batch.lengths.sum()) + 1, np.uint64)
         sizes = np.empty(len(batch.indices), np.int64)
         outcomes = np.empty(len(batch.indices), np.uint8)
@@ -153,7 +164,12 @@ class Shingler:
             _HASHES[params.hash],
             params.k,
             params.bag,
-            *self._scratch,
+            scratch.folded,
+            scratch.edges,
+            scratch.work,
+            scratch.hashes,
+            scratch.spare,
+            scratch.counts,
             values,
             sizes,
             outcomes,
@@ -161,19 +177,8 @@ class Shingler:
         return RaggedSets.from_sizes(values[:total].copy(), sizes), outcomes
 
     def _reserve(self, longest: int) -> None:
-        """Scratch for the longest document; pages that no document touches cost nothing."""
-        if longest <= self._room:
-            return
-        self._room = max(longest, 1 << 16)
-        room = self._room + 2 * PADDING
-        self._scratch = (
-            np.empty(2 * room, np.uint8),  # folded
-            np.empty(4 * room, np.int32),  # edges
-            np.empty(room, np.uint8),  # work
-            np.empty(2 * room, np.uint64),  # hashes
-            np.empty(room, np.uint64),  # spare
-            np.empty(2 * room, np.int32),  # counts
-        )
+        if longest > self._scratch.room:
+            self._scratch = _Scratch(longest)
 
 
 def normal_form(text: str, params: ShingleParams) -> str:

@@ -40,9 +40,7 @@ class Sketcher:
         if self.params.scheme == "classic":
             kernels.classic_sketch(sets.values, sets.offsets, self._salt, self._first, self._second, out)
         else:
-            kernels.fast_sketch(
-                sets.values, sets.offsets, self._salt, self._round_offsets, self._round_factors, out
-            )
+            kernels.fast_sketch(sets.values, sets.offsets, self._salt, self._round_offsets, self._round_factors, out)
         return out
 
 

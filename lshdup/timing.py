@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from lshdup.collection import Collection, sketched
 from lshdup.params import SketchParams
-from lshdup.pipeline import Collection, sketched
 from lshdup.ragged import RaggedSets
 from lshdup.signatures import estimate
 from lshdup.similarity import all_pairs
@@ -72,6 +72,4 @@ def timing(
                 if run >= 0:
                     times.append(time.perf_counter() - start)
         for (name, comparisons, _), times in zip(parts, seconds, strict=True):
-            yield Timing(
-                sketch.scheme, k, name, comparisons, float(np.median(times)), min(times), max(times), runs
-            )
+            yield Timing(sketch.scheme, k, name, comparisons, float(np.median(times)), min(times), max(times), runs)

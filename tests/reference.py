@@ -78,7 +78,7 @@ def word_tokens(text):
             if run:
                 tokens.append(run)
             run, kind = "", None
-    return tokens + [run] if run else tokens
+    return [*tokens, run] if run else tokens
 
 
 def char_tokens(text):

@@ -571,7 +571,8 @@ def test_show_shingles(run, corpus):
 
 def test_accuracy_and_timing(run, corpus):
     columns = ("scheme", "perms", "epsilon", "runs", "pairs", "off", "bias", "rmse", "largest")
-    text = run("accuracy", "sample_corpus", "--scheme", "fast,classic", "--perms", "50,400", "--epsilon", "0.05", "--runs", "2", "--format", "jsonl")
+    options = ["--scheme", "fast,classic", "--perms", "50,400", "--epsilon", "0.05", "--runs", "2", "--format", "jsonl"]
+    text = run("accuracy", "sample_corpus", *options)
     rows = [json.loads(line) for line in text.lines]
     assert [tuple(row) for row in rows] == [columns] * 4
     assert {row["pairs"] for row in rows} == {120 * 119 // 2}

@@ -10,13 +10,15 @@ PACKAGE = ROOT / "lshdup"
 
 #: From the foundations up; a module imports only from lines above its own, and within the stages only from earlier stages.
 LAYERS = [
-    ["errors", "__init__"],
+    ["errors", "atomic", "__init__"],
     ["params", "ragged", "kernels.jit"],
     ["kernels.text", "kernels.sketch", "kernels.banding", "kernels.sets"],
     ["chartable"],
     ["documents"], ["formats"], ["shingles"], ["signatures"], ["bands"], ["candidates"], ["similarity"], ["exactjoin"],
     ["artifacts"],
+    ["collection"],
     ["pipeline"],
+    ["store"],
     ["workspace", "accuracy", "timing"],
     ["console"],
     ["output"],

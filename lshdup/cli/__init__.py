@@ -25,7 +25,7 @@ class _Group(click.Group):
 )
 @click.version_option(__version__, prog_name="lshdup", message="%(prog)s %(version)s")
 def lshdup() -> None:
-    """Find near-duplicate documents in folders.
+    r"""Find near-duplicate documents in folders.
 
     documents -> shingle sets -> signatures -> band table -> candidate pairs -> verified pairs
 

@@ -25,8 +25,13 @@ Examples:
 @shared.shingle_options
 @click.option("--scheme", type=shared.Listed(str), default="fast", show_default=True, help="Schemes: fast, classic, linear.")
 @click.option("--perms", type=shared.Listed(int), default="400,600,800", show_default=True, help="Rows of a signature, K.")
-@click.option("--epsilon", type=shared.Listed(float), default="0.04,0.07,0.09", show_default=True,
-              help="An estimate is off if it differs from the exact similarity by more than this.")
+@click.option(
+    "--epsilon",
+    type=shared.Listed(float),
+    default="0.04,0.07,0.09",
+    show_default=True,
+    help="An estimate is off if it differs from the exact similarity by more than this.",
+)
 @click.option("--runs", type=click.IntRange(1), default=5, show_default=True, help="Independent seeds.")
 @click.option("--seed", type=int, default=SketchParams().seed, show_default=True, help="The first of the seeds.")
 @shared.run_options

@@ -9,12 +9,15 @@ from lshdup.console import shown
 from lshdup.errors import InputError
 
 if TYPE_CHECKING:
-    from lshdup.pipeline import Collection
+    from lshdup.collection import Collection
 
 
 @dataclass(frozen=True)
 class Asked:
-    """A document that was asked for. index : its number in the store, or -1. raw : its bytes, or None where they are in the store's file."""
+    """A document that was asked for.
+
+    index : its number in the store, or -1. raw : its bytes, or None where they are in the file of that document.
+    """
 
     name: bytes
     index: int = -1

@@ -24,7 +24,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 _SHINGLE, _SKETCH, _BANDS = ShingleParams(), SketchParams(), BandParams()
 
 
-class Listed(click.ParamType):
+class Listed(click.ParamType[tuple[Any, ...]]):
     """Values separated by commas, as a tuple: ``400,600,800``."""
 
     name = "list"
@@ -76,7 +76,8 @@ shingle_options = _stack(
     option("--bag", is_flag=True, help="Count repeats: the j-th occurrence of a shingle is an element of its own."),
     option("--keep-case", is_flag=True, help="No case folding."),
     option("--no-normalize", is_flag=True, help="No Unicode normalization (NFKC)."),
-    option("--encoding", default="", metavar="NAME", help="Read every document as this.  [default: UTF-8, byte-order marks, else detected]"),
+    option("--encoding", default="", metavar="NAME", show_default="UTF-8, byte-order marks, else detected",
+           help="Read every document as this."),
     option("--hash", type=click.Choice(params.HASHES), default=_SHINGLE.hash, show_default=True,
            help="Identity of a shingle: 64 bits, or the 32-bit polynomial of the lecture (characters only)."),
 )  # fmt: skip
@@ -131,9 +132,7 @@ def session(ctx: click.Context, options: dict[str, Any]) -> Iterator[Session]:
 
     Only what was typed, or set in the environment, is *given*: a step that continues takes the rest from the artifacts.
     """
-    console = Console(
-        quiet=options["quiet"], verbose=options["verbose"], progress=options["progress"], color=options["color"]
-    )
+    console = Console(quiet=options["quiet"], verbose=options["verbose"], progress=options["progress"], color=options["color"])
     with console:
         # Parameters first: an error in them is said before NumPy and Numba are loaded.
         given = _given(ctx, options)

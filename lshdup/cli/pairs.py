@@ -11,9 +11,10 @@ from lshdup.console import OK, PAIRS_FOUND, counted
 from lshdup.params import VERIFY, BandParams
 
 if TYPE_CHECKING:
+    from lshdup.collection import Collection
     from lshdup.documents import DocumentList
     from lshdup.output import Cell
-    from lshdup.pipeline import Collection, Found
+    from lshdup.pipeline import Found
     from lshdup.similarity import Pairs
 
 _CHUNK = 1 << 16
@@ -33,10 +34,14 @@ Examples:
 @shared.sketch_options
 @shared.band_options
 @click.option("--exact", is_flag=True, help="Join all sets instead of looking candidates up: every pair, no misses.")
-@click.option("--verify", type=click.Choice(VERIFY), default="exact", show_default=True,
-              help="The similarity that decides and is printed: of the shingle sets, or as estimated by the signatures.")
-@click.option("--collapse-copies", is_flag=True,
-              help="Each document with an identical shingle set once, beside the first of its kind.")
+@click.option(
+    "--verify",
+    type=click.Choice(VERIFY),
+    default="exact",
+    show_default=True,
+    help="The similarity that decides and is printed: of the shingle sets, or as estimated by the signatures.",
+)
+@click.option("--collapse-copies", is_flag=True, help="Each document with an identical shingle set once, beside the first of its kind.")
 @click.option("--check", is_flag=True, help="Exit with 1 if there are pairs.")
 @shared.run_options
 @shared.output_options

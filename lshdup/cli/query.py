@@ -57,9 +57,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         return session.console.exit_code
 
 
-def _rows(
-    session: shared.Session, indexed: "Indexed", asked: list[Asked], *, wide: bool
-) -> "Iterator[tuple[Cell, ...]]":
+def _rows(session: shared.Session, indexed: "Indexed", asked: list[Asked], *, wide: bool) -> "Iterator[tuple[Cell, ...]]":
     from lshdup import pipeline
 
     source = session.workspace.source(indexed, session.request.jobs)

@@ -1,6 +1,7 @@
 """`lshdup shingle`."""
 
 from collections.abc import Iterator
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -25,8 +26,12 @@ Examples:
 )
 @shared.documents_options
 @shared.shingle_options
-@click.option("--show", metavar="DOC", type=click.Path(allow_dash=True, path_type=bytes),
-              help="Print the shingles of this file, document of the store, or - (standard input): hash and text. Writes nothing.")
+@click.option(
+    "--show",
+    metavar="DOC",
+    type=click.Path(allow_dash=True, path_type=bytes),
+    help="Print the shingles of this file, document of the store, or - (standard input): hash and text. Writes nothing.",
+)
 @shared.run_options
 @shared.output_options
 @click.pass_context
@@ -39,9 +44,10 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     target = shared.target(options)
     with shared.session(ctx, options) as session:
         if options["show"] is not None:
-            stored = session.workspace.known_names()
+            stored = session.workspace.last_collection()
             asked = ask(options["show"], stored)
-            given = {name: value for name, value in session.request.given.items() if name in ShingleParams.__slots__}
+            known = {field.name for field in fields(ShingleParams)}
+            given = {name: value for name, value in session.request.given.items() if name in known}
             params = ShingleParams(**given) if given or stored is None else stored.shingle
             target.write(("shingle", "text"), _rows(asked.text(params.encoding), params))
             return session.console.exit_code

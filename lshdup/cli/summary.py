@@ -6,12 +6,12 @@ from lshdup.console import Console, counted, shown
 
 if TYPE_CHECKING:
     from lshdup.bands import BandPlan
+    from lshdup.collection import Collection
     from lshdup.params import BandParams
-    from lshdup.pipeline import Collection
 
 
 def say_collection(console: Console, collection: "Collection") -> None:
-    """documents -> shingles -> signatures, and what was left out."""
+    """Documents -> shingles -> signatures, and what was left out."""
     n = len(collection.documents)
     shingles = int(collection.sizes.sum())
     unread = n + len(collection.left_out) - collection.read

@@ -48,9 +48,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         rows = (
             [getattr(result, column) for column in COLUMNS]
             for scheme in dict.fromkeys(sketch.scheme for sketch in sketches)
-            for result in timing(
-                sets, collection, SketchParams(scheme, 1, options["seed"]), perms, options["runs"], session.request.jobs
-            )
+            for result in timing(sets, collection, SketchParams(scheme, 1, options["seed"]), perms, options["runs"], session.request.jobs)
         )
         target.write(COLUMNS, rows)
         return session.console.exit_code

@@ -28,7 +28,7 @@ def inlined(function: F) -> F:
     return compiled
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def load64(typingctx: Any, buffer: Any, index: Any) -> Any:
     """Eight bytes of a contiguous uint8 array from `index` on, as one little-endian uint64, whatever the alignment."""
 
@@ -42,7 +42,7 @@ def load64(typingctx: Any, buffer: Any, index: Any) -> Any:
     return types.uint64(buffer, types.intp), codegen
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def count_trailing_zeros(typingctx: Any, word: Any) -> Any:
     """Index of the lowest set bit of a non-zero uint64, as an int64."""
 
@@ -71,6 +71,8 @@ def on_first_compilation(callback: Callable[[], None]) -> None:
     """Call back once if a kernel has to be compiled in this process, because the cache on disk does not have it yet."""
     from numba.core import event
 
+    told = False
+
     class Listener(event.Listener):
         def on_start(self, event: Any) -> None:
             nonlocal told
@@ -81,5 +83,5 @@ def on_first_compilation(callback: Callable[[], None]) -> None:
         def on_end(self, event: Any) -> None:
             pass
 
-    told = False
-    event.register("numba:compile", Listener())
+    register: Any = event.register
+    register("numba:compile", Listener())

@@ -77,12 +77,12 @@ def inspect(text: U8, starts: I64, lengths: I64, flags: U8) -> None:
         window = min(length, BINARY_WINDOW)
         high = np.uint64(0)
         for i in range(0, length - 7, 8):
-            word = load64(document, i)
+            word: np.uint64 = load64(document, i)
             high |= word
             if i < BINARY_WINDOW and (word - _LOW_BITS) & ~word & _HIGH_BITS:
                 found |= np.uint8(HAS_NUL)
         for i in range(length - length % 8, length):
-            high |= np.uint64(document[i]) << np.uint64(0)
+            high |= np.uint64(document[i])
             if document[i] == 0 and i < window:
                 found |= np.uint8(HAS_NUL)
         if high & _HIGH_BITS:
@@ -149,13 +149,7 @@ def _decode(document: U8, i: int, length: int) -> tuple[np.uint32, int]:
         if point < 0x800 or 0xD800 <= point < 0xE000:
             return _INVALID, 1
         return point, 3
-    if (
-        c > 0xF4
-        or i + 3 >= length
-        or document[i + 1] & 0xC0 != 0x80
-        or document[i + 2] & 0xC0 != 0x80
-        or document[i + 3] & 0xC0 != 0x80
-    ):
+    if c > 0xF4 or i + 3 >= length or document[i + 1] & 0xC0 != 0x80 or document[i + 2] & 0xC0 != 0x80 or document[i + 3] & 0xC0 != 0x80:
         return _INVALID, 1
     point = (
         ((c & np.uint32(0x07)) << np.uint32(18))
@@ -191,9 +185,7 @@ def _encode(point: np.uint32, out: U8, o: int) -> int:
 
 
 @inlined
-def _tokens_by_table(
-    document: U8, table: U32, expansions: U32, classes: U8, folded: U8, edges: I32
-) -> tuple[int, int]:
+def _tokens_by_table(document: U8, table: U32, expansions: U32, classes: U8, folded: U8, edges: I32) -> tuple[int, int]:
     """Fold and tokenise any UTF-8 by the character table; returns (number of tokens, what became of the document).
 
     The text is its own NFKC form, character by character, as long as every character passes the quick check of UAX #15

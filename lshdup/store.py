@@ -1,0 +1,256 @@
+"""The store: collections and band tables as artifacts in one folder. Called by workspace.py, which knows when to use them."""
+
+import errno
+import hashlib
+import json
+import os
+import unicodedata
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lshdup import artifacts, bands
+from lshdup.artifacts import Array, Artifact
+from lshdup.bands import BandTable
+from lshdup.collection import Collection, LeftOutFile
+from lshdup.documents import DocumentList, LeftOut, Reason
+from lshdup.errors import ArtifactError, ParameterError
+from lshdup.params import BandParams, ShingleParams, SketchParams
+from lshdup.pipeline import Banded
+from lshdup.ragged import RaggedSets, StringTable
+
+
+class Store:
+    """One folder with at most one `shingles.npz`, `signatures.npz` and `bands.npz`."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def path(self, kind: str) -> Path:
+        return self.folder / f"{kind}.npz"
+
+    def make_writable(self) -> None:
+        """Prove before the work that its result can be written."""
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            ignore = self.folder / ".gitignore"
+            if not ignore.exists():
+                ignore.write_text("# Made by lshdup.\n*\n")
+            if not os.access(self.folder, os.W_OK | os.X_OK):
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        except OSError as error:
+            message = f"the store {self.folder} cannot be written: {error.strerror}"
+            raise ArtifactError(message, "name another with --store DIR, or use --no-store") from None
+
+    def save_collection(self, kind: str, collection: Collection) -> None:
+        old = self._load_quietly(kind)
+        if old is not None and _same(old, collection):
+            return
+        arrays = _document_arrays(collection)
+        if kind == "shingles":
+            assert collection.sets is not None
+            arrays |= {"values": collection.sets.values, "offsets": collection.sets.offsets}
+        else:
+            assert collection.signatures is not None
+            arrays |= {"signatures": collection.signatures}
+        artifacts.save(self.path(kind), kind, self._header(collection, with_sketch=kind == "signatures"), arrays)
+
+    def _load_quietly(self, kind: str) -> Collection | None:
+        try:
+            return self.load_collection(kind, here=True, verify=False)
+        except ArtifactError:
+            return None
+
+    def _header(self, collection: Collection, *, with_sketch: bool) -> dict[str, Any]:
+        header: dict[str, Any] = {
+            "shingle": collection.shingle.to_json(),
+            "unicode": unicodedata.unidata_version,
+            "corpus": corpus_id(collection),
+            "base": os.path.relpath(Path.cwd(), self.folder.resolve()),
+        }
+        if with_sketch and collection.sketch is not None:
+            header["sketch"] = collection.sketch.to_json()
+        return header
+
+    def load_collection(self, kind: str, *, here: bool = False, verify: bool = True) -> Collection | None:
+        """shingles.npz or signatures.npz. here : only if its names are meant from the current folder."""
+        remedy = f"run `lshdup {'shingle' if kind == 'shingles' else kind} DOCS`"
+        path = self.path(kind)
+        artifact = artifacts.load(path, kind, remedy, verify=verify)
+        if artifact is None:
+            return None
+        try:
+            if artifact.header["unicode"] != unicodedata.unidata_version:
+                made, here_now = artifact.header["unicode"], unicodedata.unidata_version
+                message = f"{path} was made with Unicode {made}; this Python has {here_now}"
+                raise ArtifactError(message, remedy)
+            home = Path(os.path.normpath(self.folder.resolve() / artifact.header["base"]))
+            at_home = home == Path.cwd()
+            if here and not at_home:
+                return None
+            return _read_collection(artifact, None if at_home else os.fsencode(home))
+        except (KeyError, TypeError, ValueError, IndexError, ParameterError) as error:
+            message = f"{path} is damaged ({error})"
+            raise ArtifactError(message, remedy) from None
+
+    def save_bands(self, collection: Collection, made: Banded, params: BandParams) -> None:
+        header = self._header(collection, with_sketch=True) | {"bands": params.to_json()}
+        arrays = _document_arrays(collection) | {"keys": made.table.keys, "order": made.table.order, "firsts": made.firsts}
+        artifacts.save(self.path("bands"), "bands", header, arrays)
+
+    def load_bands(self, collection: Collection, verify: bool = True) -> tuple[Banded, BandParams] | None:
+        """bands.npz, if it was made from this collection."""
+        path = self.path("bands")
+        remedy = "run `lshdup index`"
+        try:
+            artifact = artifacts.load(path, "bands", remedy, verify=verify)
+            if artifact is None:
+                return None
+            assert collection.sketch is not None
+            if artifact.header["corpus"] != corpus_id(collection) or artifact.header["sketch"] != collection.sketch.to_json():
+                return None
+            params = BandParams.from_json(artifact.header["bands"])
+            plan = bands.plan_bands(collection.sketch.perms, params)
+            keys, order, firsts = artifact.arrays["keys"], artifact.arrays["order"], artifact.arrays["firsts"]
+            n = len(collection.documents)
+            _refuse_if(
+                keys.shape != (plan.bands, n) or firsts.shape != (n,) or len(order) != plan.bands or order.shape[1] > n, "shapes do not fit"
+            )
+            _refuse_if(keys.dtype != np.uint64 or order.dtype != np.uint32 or firsts.dtype != np.int64, "types do not fit")
+            _refuse_if(
+                verify and n and (order.max(initial=0) >= n or firsts.min() < 0 or firsts.max() >= n),
+                "it names documents that are not there",
+            )
+            return Banded(plan, BandTable(keys, order), firsts), params
+        except (KeyError, TypeError, ValueError, IndexError, ParameterError) as error:
+            message = f"{path} is damaged ({error})"
+            raise ArtifactError(message, remedy) from None
+
+
+# --- collections as arrays ------------------------------------------------------------------------------------------------------
+
+
+def corpus_id(collection: Collection) -> str:
+    """32 hexadecimal digits that say: these names, with these shingle sets, by these definitions."""
+    digest = hashlib.blake2b(digest_size=16)
+    digest.update(json.dumps([collection.shingle.to_json(), unicodedata.unidata_version], sort_keys=True).encode())
+    for array in (collection.documents.names.offsets, collection.documents.names.blob, collection.fingerprints):
+        digest.update(np.ascontiguousarray(array).view(np.uint8).data)
+    return digest.hexdigest()
+
+
+def _document_arrays(collection: Collection) -> dict[str, Array]:
+    documents = collection.documents
+    left = collection.left_out
+    reasons = list(Reason)
+    arrays: dict[str, Array] = {
+        "names_blob": documents.names.blob,
+        "names_offsets": documents.names.offsets,
+        "file_sizes": documents.sizes,
+        "file_mtimes": documents.mtimes,
+        "set_sizes": collection.sizes,
+        "fingerprints": collection.fingerprints,
+    }
+    names = StringTable.from_strings(each.left_out.name for each in left)
+    details = StringTable.from_strings(each.left_out.detail.encode("utf-8", "surrogateescape") for each in left)
+    arrays |= {
+        "left_names_blob": names.blob,
+        "left_names_offsets": names.offsets,
+        "left_details_blob": details.blob,
+        "left_details_offsets": details.offsets,
+        "left_reasons": np.array([reasons.index(each.left_out.reason) for each in left], np.uint8),
+        "left_sizes": np.array([each.size for each in left], np.int64),
+        "left_mtimes": np.array([each.mtime for each in left], np.int64),
+    }
+    if documents.starts is not None and documents.lengths is not None and documents.paths is not None:
+        arrays |= {
+            "paths_blob": documents.paths.blob,
+            "paths_offsets": documents.paths.offsets,
+            "starts": documents.starts,
+            "lengths": documents.lengths,
+        }
+    return arrays
+
+
+def _read_collection(artifact: Artifact, home: bytes | None) -> Collection:
+    arrays, header = artifact.arrays, artifact.header
+    names = _strings(arrays, "names")
+    n = len(names)
+    paths = starts = lengths = None
+    if "starts" in arrays:
+        paths, starts, lengths = _strings(arrays, "paths"), _ints(arrays, "starts", n), _ints(arrays, "lengths", n)
+    if home is not None:
+        paths = StringTable.from_strings(os.path.join(home, path) for path in (names if paths is None else paths))  # noqa: PTH118
+    documents = DocumentList(names, _ints(arrays, "file_sizes", n), _ints(arrays, "file_mtimes", n), paths, starts, lengths)
+    reasons = list(Reason)
+    left_names, details = _strings(arrays, "left_names"), _strings(arrays, "left_details")
+    left_out = tuple(
+        LeftOutFile(LeftOut(name, reasons[reason], detail.decode("utf-8", "surrogateescape")), size, mtime)
+        for name, reason, detail, size, mtime in zip(
+            left_names,
+            arrays["left_reasons"].tolist(),
+            details,
+            arrays["left_sizes"].tolist(),
+            arrays["left_mtimes"].tolist(),
+            strict=True,
+        )
+    )
+    sizes = _ints(arrays, "set_sizes", n)
+    sets = signatures = sketch = None
+    if "values" in arrays:
+        sets = RaggedSets(arrays["values"], arrays["offsets"])
+        _refuse_if(
+            sets.values.dtype != np.uint64 or len(sets) != n or not _are_offsets(sets.offsets, len(sets.values)), "its sets do not fit"
+        )
+        _refuse_if(not np.array_equal(sets.sizes, sizes), "its sets have other sizes than it says")
+    if "sketch" in header:
+        sketch = SketchParams.from_json(header["sketch"])
+        signatures = arrays["signatures"]
+        _refuse_if(signatures.dtype != np.uint32 or signatures.shape != (n, sketch.perms), "its signatures have another shape")
+    fingerprints = arrays["fingerprints"]
+    _refuse_if(fingerprints.dtype != np.uint64 or fingerprints.shape != (n,), "its fingerprints have another shape")
+    shingle = ShingleParams.from_json(header["shingle"])
+    return Collection(documents, shingle, sizes, fingerprints, left_out, sets, sketch, signatures)
+
+
+def _refuse_if(wrong: object, what: str) -> None:
+    """Raise ValueError; whoever loads the artifact names the file and the remedy."""
+    if wrong:
+        raise ValueError(what)
+
+
+def _strings(arrays: Mapping[str, Array], name: str) -> StringTable:
+    table = StringTable(arrays[f"{name}_blob"], arrays[f"{name}_offsets"])
+    _refuse_if(table.blob.dtype != np.uint8 or not _are_offsets(table.offsets, len(table.blob)), f"{name} do not fit")
+    return table
+
+
+def _ints(arrays: Mapping[str, Array], name: str, n: int) -> NDArray[np.int64]:
+    array = arrays[name]
+    _refuse_if(array.dtype != np.int64 or array.shape != (n,), f"{name} do not fit")
+    return array
+
+
+def _are_offsets(offsets: Array, total: int) -> bool:
+    return bool(
+        offsets.dtype == np.int64
+        and offsets.ndim == 1
+        and len(offsets)
+        and offsets[0] == 0
+        and offsets[-1] == total
+        and (np.diff(offsets) >= 0).all()
+    )
+
+
+def _same(old: Collection, new: Collection) -> bool:
+    """Whether saving would change nothing."""
+    return (
+        corpus_id(old) == corpus_id(new)
+        and old.sketch == new.sketch
+        and old.left_out == new.left_out
+        and np.array_equal(old.documents.sizes, new.documents.sizes)
+        and np.array_equal(old.documents.mtimes, new.documents.mtimes)
+    )
