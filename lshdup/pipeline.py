@@ -42,7 +42,7 @@ def banded(collection: Collection, params: BandParams) -> Banded:
 
 @dataclass(frozen=True)
 class Found:
-    """Verified pairs in output order, and how many candidate pairs there were (-1 if all pairs were joined exactly)."""
+    """Verified pairs of first copies, and how many candidate pairs there were (-1 if all pairs were joined exactly)."""
 
     pairs: Pairs
     candidates: int
@@ -55,14 +55,12 @@ def near_duplicates(
     threshold: float,
     *,
     verify: str = "exact",
-    collapse: bool = False,
     jobs: int = 1,
     progress: Progress = no_progress,
 ) -> Found:
-    """All pairs at or above the threshold among the candidates.
+    """All pairs of first copies at or above the threshold among the candidates; `with_copies` adds the rest.
 
-    verify : "exact" prints |A ∩ B| / |A ∪ B|, "estimate" the share of agreeing rows. collapse : each further copy once, beside the
-    first of its kind.
+    verify : by which similarity: "exact" is |A ∩ B| / |A ∪ B|, "estimate" the share of agreeing rows.
     """
     parts: list[Pairs] = []
     met = 0
@@ -76,27 +74,18 @@ def near_duplicates(
             parts.append(Pairs(left[keep], right[keep], found[keep]))
         else:
             parts.append(similarity.verified(left, right, collection.sizes, source, threshold, jobs))
-    return Found(_all_copies(parts, made.firsts, collapse), met)
+    return Found(similarity.concatenated(parts), met)
 
 
-def exact_near_duplicates(collection: Collection, sets: RaggedSets, threshold: float, *, collapse: bool = False) -> Found:
-    """All pairs at or above the threshold, no misses, by the prefix-filter join over the sets."""
-    firsts = candidates.first_copies(collection.fingerprints)
+def exact_near_duplicates(collection: Collection, sets: RaggedSets, firsts: NDArray[np.int64], threshold: float) -> Found:
+    """The same, no misses, by the prefix-filter join over the sets."""
     joined = exactjoin.exact_pairs(sets, members(collection, firsts), threshold)
-    return Found(_all_copies([Pairs(*part) for part in joined], firsts, collapse), -1)
+    return Found(similarity.concatenated([Pairs(*part) for part in joined]), -1)
 
 
-def _all_copies(parts: list[Pairs], firsts: NDArray[np.int64], collapse: bool) -> Pairs:
-    none = Pairs(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))
-    parts = [none, *parts]
-    left, right, score = candidates.expanded(
-        np.concatenate([part.left for part in parts]),
-        np.concatenate([part.right for part in parts]),
-        np.concatenate([part.similarity for part in parts]),
-        firsts,
-        collapse=collapse,
-    )
-    return Pairs(left, right, score).ordered()
+def with_copies(pairs: Pairs, firsts: NDArray[np.int64], *, collapse: bool = False) -> Pairs:
+    """Pairs of first copies -> pairs of all documents, in output order. collapse : each further copy once, beside the first of its kind."""
+    return Pairs(*candidates.expanded(pairs.left, pairs.right, pairs.similarity, firsts, collapse=collapse)).ordered()
 
 
 # --- one document against the table -----------------------------------------------------------------------------------------

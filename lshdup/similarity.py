@@ -3,7 +3,7 @@
 Exact means |A ∩ B| / |A ∪ B| of the 64-bit shingle sets, divided once in double precision.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -86,6 +86,11 @@ def verified(
         keep = found >= threshold
         parts.append(Pairs(a[keep], b[keep], found[keep]))
         progress(end - start)
+    return concatenated(parts)
+
+
+def concatenated(parts: Sequence[Pairs]) -> Pairs:
+    """All pairs of all parts, in order."""
     none = np.zeros(0, np.int64)
     return Pairs(
         np.concatenate([none, *(part.left for part in parts)]),

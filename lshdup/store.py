@@ -19,12 +19,16 @@ from lshdup.collection import Collection, LeftOutFile
 from lshdup.documents import DocumentList, LeftOut, Reason
 from lshdup.errors import ArtifactError, ParameterError
 from lshdup.params import BandParams, ShingleParams, SketchParams
-from lshdup.pipeline import Banded
+from lshdup.pipeline import Banded, Found
 from lshdup.ragged import RaggedSets, StringTable
+from lshdup.similarity import Pairs
+
+#: More verified pairs than this (100 MB) are not kept for the next run.
+_MOST_PAIRS = 1 << 22
 
 
 class Store:
-    """One folder with at most one `shingles.npz`, `signatures.npz` and `bands.npz`."""
+    """One folder with at most one `shingles.npz`, `signatures.npz`, `bands.npz` and `pairs.npz`."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -128,6 +132,32 @@ class Store:
         except (KeyError, TypeError, ValueError, IndexError, ParameterError) as error:
             message = f"{path} is damaged ({error})"
             raise ArtifactError(message, remedy) from None
+
+    def save_pairs(self, collection: Collection, made: Banded, params: BandParams, verify: str, found: Found) -> None:
+        """The verified pairs of first copies, so that the next run over the same documents need read none of them."""
+        pairs = found.pairs
+        if len(pairs) <= _MOST_PAIRS:
+            arrays = {"left": pairs.left, "right": pairs.right, "similarity": pairs.similarity}
+            header = self._pairs_header(collection, made, params, verify) | {"candidates": found.candidates}
+            artifacts.save(self.path("pairs"), "pairs", header, arrays)
+
+    def load_pairs(self, collection: Collection, made: Banded, params: BandParams, verify: str) -> Found | None:
+        """pairs.npz, if it was made from this collection and table with these parameters; damaged, it is as good as not there."""
+        try:
+            artifact = artifacts.load(self.path("pairs"), "pairs", "run `lshdup pairs` again")
+        except ArtifactError:
+            return None
+        if artifact is None:
+            return None
+        wanted = self._pairs_header(collection, made, params, verify)
+        if any(artifact.header.get(key) != value for key, value in wanted.items()):
+            return None
+        pairs = Pairs(artifact.arrays["left"], artifact.arrays["right"], artifact.arrays["similarity"])
+        return Found(pairs, artifact.header["candidates"])
+
+    def _pairs_header(self, collection: Collection, made: Banded, params: BandParams, verify: str) -> dict[str, Any]:
+        plan = {"planned_bands": made.plan.bands, "planned_rows": made.plan.rows}
+        return self._header(collection, with_sketch=True) | {"bands": params.to_json(), "verify": verify} | plan
 
 
 # --- collections as arrays ------------------------------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ from lshdup.collection import Collection, LeftOutFile, Previous, Progress, colle
 from lshdup.documents import DocumentList, LeftOut, Reason, find_documents
 from lshdup.errors import ArtifactError, InputError, ParameterError
 from lshdup.params import BandParams, DocumentParams, ShingleParams, SketchParams
-from lshdup.pipeline import Banded
+from lshdup.pipeline import Banded, Found
 from lshdup.ragged import RaggedSets
 from lshdup.similarity import SET_BYTES, SetSource
 from lshdup.store import Store, corpus_id
@@ -127,6 +127,20 @@ class Workspace:
             threshold = f"{wanted.threshold:g}; the stored ones are for {stored[1].threshold:g}"
             self._say(f"bands made anew from signatures.npz for threshold {threshold}")
         return Indexed(collection, made, wanted, kept)
+
+    def verified(self, indexed: Indexed, verify: str, jobs: int) -> Found:
+        """`lshdup pairs`: the verified pairs of first copies; those of the last run, where nothing has changed since."""
+        collection, made, params = indexed.collection, indexed.made, indexed.params
+        if self._store is not None and (known := self._store.load_pairs(collection, made, params, verify)) is not None:
+            return known
+        missing: list[LeftOut] = []
+        source = set_source(collection, jobs, missing.append, indexed.kept)
+        found = pipeline.near_duplicates(collection, made, source, params.threshold, verify=verify, jobs=jobs, progress=self._progress)
+        for each in missing:
+            self._left_out(each)
+        if self._store is not None and not missing:
+            self._store.save_pairs(collection, made, params, verify, found)
+        return found
 
     def source(self, indexed: Indexed, jobs: int) -> SetSource:
         """Where the shingle sets of an indexed collection come from."""

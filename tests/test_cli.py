@@ -201,6 +201,16 @@ def test_large_collections_are_verified_by_reading_again(run, corpus, tmp_path):
     first = small("pairs", "sample_corpus", "-t", "0.9")
     assert not (tmp_path / ".lshdup/shingles.npz").exists()
     assert first.stdout == run("pairs", "sample_corpus", "-t", "0.9", "--no-store").out
+    path = corpus / "udhr/eng.txt.copy1"  # a candidate of others: were it read again, it would be missed
+    content, status = path.read_bytes(), path.stat()
+    path.write_bytes(b"x" * status.st_size)
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+    assert small("pairs", "sample_corpus", "-t", "0.9").stdout == first.stdout
+    assert small("pairs", "sample_corpus", "-t", "0.85").returncode == 2  # another table: other candidates must be read
+    path.write_bytes(content)
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+    assert small("pairs", "sample_corpus", "-t", "0.9").stdout == first.stdout
+    (tmp_path / ".lshdup/pairs.npz").write_bytes(b"junk")
     with (corpus / "udhr/fra.txt").open("a") as file:
         file.write("encore du texte\n")
     changed = small("pairs")

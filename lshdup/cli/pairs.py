@@ -7,14 +7,13 @@ import click
 
 from lshdup.cli import options as shared
 from lshdup.cli.summary import say_collection, say_contract
-from lshdup.console import OK, PAIRS_FOUND, counted
+from lshdup.console import OK, PAIRS_FOUND, Console, counted
 from lshdup.params import VERIFY, BandParams
 
 if TYPE_CHECKING:
     from lshdup.collection import Collection
     from lshdup.documents import DocumentList
     from lshdup.output import Cell
-    from lshdup.pipeline import Found
     from lshdup.similarity import Pairs
 
 _CHUNK = 1 << 16
@@ -56,48 +55,44 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     with shared.session(ctx, options) as session:
         console = session.console
         if options["exact"]:
-            collection, found = _joined(session, options)
+            collection, pairs = _joined(session, options)
         else:
-            collection, found = _banded(session, options)
-        target.write(("a", "b", "similarity"), _rows(found.pairs, collection.documents))
-        if options["check"] and console.exit_code == OK and len(found.pairs):
+            collection, pairs = _banded(session, options)
+        target.write(("a", "b", "similarity"), _rows(pairs, collection.documents))
+        if options["check"] and console.exit_code == OK and len(pairs):
             return PAIRS_FOUND
         return console.exit_code
 
 
-def _banded(session: shared.Session, options: dict[str, Any]) -> "tuple[Collection, Found]":
-    from lshdup import pipeline
+def _banded(session: shared.Session, options: dict[str, Any]) -> "tuple[Collection, Pairs]":
+    from lshdup.pipeline import with_copies
 
     console, workspace, request = session.console, session.workspace, session.request
     indexed = workspace.indexed(request, save=False)
     say_collection(console, indexed.collection)
     say_contract(console, indexed.made.plan, indexed.params)
-    threshold = indexed.params.threshold
-    found = pipeline.near_duplicates(
-        indexed.collection,
-        indexed.made,
-        workspace.source(indexed, request.jobs),
-        threshold,
-        verify=options["verify"],
-        collapse=options["collapse_copies"],
-        jobs=request.jobs,
-        progress=console.progress,
-    )
-    found_line = f"{counted(found.candidates, 'candidate pair')} -> {counted(len(found.pairs), 'pair')}"
-    console.say(f"{found_line} of similarity {threshold:g} or more; {console.seconds:.2f} s")
-    return indexed.collection, found
+    found = workspace.verified(indexed, options["verify"], request.jobs)
+    pairs = with_copies(found.pairs, indexed.made.firsts, collapse=options["collapse_copies"])
+    _say_found(console, f"{counted(found.candidates, 'candidate pair')} -> ", pairs, indexed.params.threshold, "")
+    return indexed.collection, pairs
 
 
-def _joined(session: shared.Session, options: dict[str, Any]) -> "tuple[Collection, Found]":
-    from lshdup import pipeline
+def _joined(session: shared.Session, options: dict[str, Any]) -> "tuple[Collection, Pairs]":
+    from lshdup.candidates import first_copies
+    from lshdup.pipeline import exact_near_duplicates, with_copies
 
-    console = session.console
     threshold = session.request.given.get("threshold", BandParams().threshold)
     with session.workspace.every_set(session.request) as (collection, sets):
-        say_collection(console, collection)
-        found = pipeline.exact_near_duplicates(collection, sets, threshold, collapse=options["collapse_copies"])
-    console.say(f"{counted(len(found.pairs), 'pair')} of similarity {threshold:g} or more, none missed; {console.seconds:.2f} s")
-    return collection, found
+        say_collection(session.console, collection)
+        firsts = first_copies(collection.fingerprints)
+        found = exact_near_duplicates(collection, sets, firsts, threshold)
+        pairs = with_copies(found.pairs, firsts, collapse=options["collapse_copies"])
+    _say_found(session.console, "", pairs, threshold, ", none missed")
+    return collection, pairs
+
+
+def _say_found(console: Console, before: str, pairs: "Pairs", threshold: float, after: str) -> None:
+    console.say(f"{before}{counted(len(pairs), 'pair')} of similarity {threshold:g} or more{after}; {console.seconds:.2f} s")
 
 
 def _rows(pairs: "Pairs", documents: "DocumentList") -> "Iterator[tuple[Cell, ...]]":

@@ -57,7 +57,10 @@ _HIGH_BITS = np.uint64(0x8080808080808080)
 _GATHER = np.uint64(0x0102040810204080)  # moves the lowest bit of each of eight bytes into the highest byte
 _WORD_THE = np.uint64(0x656874)
 _ONE = np.uint64(1)
-_EIGHT = np.uint64(8)
+_TWO = np.uint64(2)
+_THREE = np.uint64(3)
+_FOUR = np.uint64(4)
+CROWD = 48
 _INVALID = np.uint32(0xFFFFFFFF)
 
 U8 = NDArray[np.uint8]
@@ -129,59 +132,65 @@ def _ascii_words(document: U8, folded: U8, edges: I32, work: U8) -> int:
 
 
 @inlined
-def _decode(document: U8, i: int, length: int) -> tuple[np.uint32, int]:
+def _decode(document: U8, i: np.uint64, length: np.uint64) -> tuple[np.uint32, np.uint64]:
     """The code point at byte i of strict UTF-8 (RFC 3629) and its number of bytes, or `_INVALID`."""
     c = np.uint32(document[i])
     if c < 0x80:
-        return c, 1
+        return c, _ONE
     if c < 0xE0:
-        if c < 0xC2 or i + 1 >= length or document[i + 1] & 0xC0 != 0x80:
-            return _INVALID, 1
-        return ((c & np.uint32(0x1F)) << np.uint32(6)) | np.uint32(document[i + 1] & 0x3F), 2
+        if c < 0xC2 or i + _ONE >= length or document[i + _ONE] & 0xC0 != 0x80:
+            return _INVALID, _ONE
+        return ((c & np.uint32(0x1F)) << np.uint32(6)) | np.uint32(document[i + _ONE] & 0x3F), _TWO
     if c < 0xF0:
-        if i + 2 >= length or document[i + 1] & 0xC0 != 0x80 or document[i + 2] & 0xC0 != 0x80:
-            return _INVALID, 1
+        if i + _TWO >= length or document[i + _ONE] & 0xC0 != 0x80 or document[i + _TWO] & 0xC0 != 0x80:
+            return _INVALID, _ONE
         point = (
             ((c & np.uint32(0x0F)) << np.uint32(12))
-            | (np.uint32(document[i + 1] & 0x3F) << np.uint32(6))
-            | np.uint32(document[i + 2] & 0x3F)
+            | (np.uint32(document[i + _ONE] & 0x3F) << np.uint32(6))
+            | np.uint32(document[i + _TWO] & 0x3F)
         )
         if point < 0x800 or 0xD800 <= point < 0xE000:
-            return _INVALID, 1
-        return point, 3
-    if c > 0xF4 or i + 3 >= length or document[i + 1] & 0xC0 != 0x80 or document[i + 2] & 0xC0 != 0x80 or document[i + 3] & 0xC0 != 0x80:
-        return _INVALID, 1
+            return _INVALID, _ONE
+        return point, _THREE
+    if (
+        c > 0xF4
+        or i + _THREE >= length
+        or document[i + _ONE] & 0xC0 != 0x80
+        or document[i + _TWO] & 0xC0 != 0x80
+        or document[i + _THREE] & 0xC0 != 0x80
+    ):
+        return _INVALID, _ONE
     point = (
         ((c & np.uint32(0x07)) << np.uint32(18))
-        | (np.uint32(document[i + 1] & 0x3F) << np.uint32(12))
-        | (np.uint32(document[i + 2] & 0x3F) << np.uint32(6))
-        | np.uint32(document[i + 3] & 0x3F)
+        | (np.uint32(document[i + _ONE] & 0x3F) << np.uint32(12))
+        | (np.uint32(document[i + _TWO] & 0x3F) << np.uint32(6))
+        | np.uint32(document[i + _THREE] & 0x3F)
     )
     if point < 0x10000 or point > 0x10FFFF:
-        return _INVALID, 1
-    return point, 4
+        return _INVALID, _ONE
+    return point, _FOUR
 
 
 @inlined
-def _encode(point: np.uint32, out: U8, o: int) -> int:
+def _encode(point: np.uint32, out: U8, o: np.uint64) -> np.uint64:
     """Write a code point as UTF-8 at out[o]; returns the next position."""
     if point < 0x80:
         out[o] = np.uint8(point)
-        return o + 1
+        return o + _ONE
     if point < 0x800:
         out[o] = np.uint8(0xC0 | (point >> np.uint32(6)))
-        out[o + 1] = np.uint8(0x80 | (point & np.uint32(0x3F)))
-        return o + 2
+        out[o + _ONE] = np.uint8(0x80 | (point & np.uint32(0x3F)))
+        return o + _TWO
     if point < 0x10000:
         out[o] = np.uint8(0xE0 | (point >> np.uint32(12)))
-        out[o + 1] = np.uint8(0x80 | ((point >> np.uint32(6)) & np.uint32(0x3F)))
-        out[o + 2] = np.uint8(0x80 | (point & np.uint32(0x3F)))
-        return o + 3
+        out[o + _ONE] = np.uint8(0x80 | ((point >> np.uint32(6)) & np.uint32(0x3F)))
+        out[o + _TWO] = np.uint8(0x80 | (point & np.uint32(0x3F)))
+        return o + _THREE
     out[o] = np.uint8(0xF0 | (point >> np.uint32(18)))
-    out[o + 1] = np.uint8(0x80 | ((point >> np.uint32(12)) & np.uint32(0x3F)))
-    out[o + 2] = np.uint8(0x80 | ((point >> np.uint32(6)) & np.uint32(0x3F)))
-    out[o + 3] = np.uint8(0x80 | (point & np.uint32(0x3F)))
-    return o + 4
+    out[o + _ONE] = np.uint8(0x80 | ((point >> np.uint32(12)) & np.uint32(0x3F)))
+    out[o + _TWO] = np.uint8(0x80 | ((point >> np.uint32(6)) & np.uint32(0x3F)))
+    out[o + _THREE] = np.uint8(0x80 | (point & np.uint32(0x3F)))
+    return o + _FOUR
 
 
 @inlined
@@ -191,26 +200,26 @@ def _tokens_by_table(document: U8, table: U32, expansions: U32, classes: U8, fol
     The text is its own NFKC form, character by character, as long as every character passes the quick check of UAX #15
     (section 9) after its own mapping: no COMPLEX one, combining classes in order. Where that fails, the caller normalises.
     """
-    length = len(document)
-    limit = len(folded) - 8
-    o = 0
-    n = 0
+    length = np.uint64(len(document))
+    limit = np.uint64(len(folded) - 8)
+    o = np.uint64(0)
+    n = np.uint64(0)
     opened = SEPARATE  # or JOIN: a run is open; or ALONE: such a token is open
     blank_pending = False
     last_class = np.uint8(0)
-    i = 0
+    i = np.uint64(0)
     while i < length:
         point, step = _decode(document, i, length)
         if point == _INVALID:
-            return n, NOT_UTF8
+            return np.int64(n), NOT_UTF8
         i += step
         entry = table[point]
         if entry & np.uint32(COMPLEX):
-            return n, NEEDS_NORMALIZING
+            return np.int64(n), NEEDS_NORMALIZING
         if entry & np.uint32(HAS_CLASS):
             first = classes[np.uint64(2) * np.uint64(point)]
             if first != 0 and first < last_class:
-                return n, NEEDS_NORMALIZING
+                return np.int64(n), NEEDS_NORMALIZING
             last_class = classes[np.uint64(2) * np.uint64(point) + _ONE]
         else:
             last_class = np.uint8(0)
@@ -229,48 +238,48 @@ def _tokens_by_table(document: U8, table: U32, expansions: U32, classes: U8, fol
                 if opened != JOIN:
                     if opened == ALONE:
                         edges[n] = o
-                        n += 1
+                        n += _ONE
                     edges[n] = o
-                    n += 1
+                    n += _ONE
                     opened = JOIN
             elif action == SEPARATE:
                 if opened != SEPARATE:
                     edges[n] = o
-                    n += 1
+                    n += _ONE
                     opened = SEPARATE
                 continue
             elif action == ALONE:
                 if opened != SEPARATE:
                     edges[n] = o
-                    n += 1
+                    n += _ONE
                 if blank_pending:
                     blank_pending = False
                     edges[n] = o
                     folded[o] = 0x20
-                    o += 1
-                    edges[n + 1] = o
-                    n += 2
+                    o += _ONE
+                    edges[n + _ONE] = o
+                    n += _TWO
                 edges[n] = o
-                n += 1
+                n += _ONE
                 opened = ALONE
             elif action == MARK:
                 if opened == SEPARATE:
                     edges[n] = o
-                    n += 1
+                    n += _ONE
                     opened = JOIN
             elif action == BLANK:
-                blank_pending = n > 0
+                blank_pending = n > np.uint64(0)
                 continue
             else:
                 continue
             if o > limit:
                 # Expansions outgrew the scratch array (a text of U+FDFA grows elevenfold): take the patient way.
-                return n, NEEDS_NORMALIZING
+                return np.int64(n), NEEDS_NORMALIZING
             o = _encode(part & np.uint32(CODE_POINT_BITS), folded, o)
     if opened != SEPARATE:
         edges[n] = o
-        n += 1
-    return n >> 1, DONE
+        n += _ONE
+    return np.int64(n >> _ONE), DONE
 
 
 @inlined
@@ -318,7 +327,7 @@ def _hash_tokens(folded: U8, edges: I32, tokens: int, hashes: U64) -> None:
 def _code_points(folded: U8, edges: I32, tokens: int, hashes: U64) -> None:
     """hashes[t] = the code point of a one-character token, for the lecture's polynomial hash (R2)."""
     for t in range(tokens):
-        point, _ = _decode(folded, np.int64(edges[2 * t]), np.int64(edges[2 * t + 1]))
+        point, _ = _decode(folded, np.uint64(edges[2 * t]), np.uint64(edges[2 * t + 1]))
         hashes[t] = np.uint64(point)
 
 
@@ -343,8 +352,8 @@ def _roll(hashes: U64, tokens: int, k: int, factor: np.uint64, mask: np.uint64, 
 def _sort(values: U64, n: int, spare: U64, counts: I32) -> None:
     """Sort values[:n] in place: one scatter by the leading bits of the range, then insertion.
 
-    Hashes are uniform, so n buckets hold one or two values each and the whole costs a few cycles a value; ids that crowd in a
-    few buckets fall back to a comparison sort.
+    Hashes are uniform, so n buckets hold one or two values each and the whole costs a few cycles a value; ids, or repeats, that
+    crowd in one bucket get a comparison sort of their own.
     """
     low = values[0]
     high = values[0]
@@ -362,18 +371,19 @@ def _sort(values: U64, n: int, spare: U64, counts: I32) -> None:
         counts[i] = 0
     for i in range(n):
         counts[((values[i] - low) >> shift) + _ONE] += 1
-    crowd = 0
     for i in range(buckets):
-        crowd = max(crowd, counts[i + 1])
         counts[i + 1] += counts[i]
-    if crowd > 64:
-        values[:n].sort()
-        return
     for i in range(n):
         bucket = (values[i] - low) >> shift
         at = counts[bucket]
         spare[np.uint64(at)] = values[i]
         counts[bucket] = at + 1
+    begin = 0  # counts[b] is where bucket b ends, now
+    for i in range(buckets):
+        end = counts[i]
+        if end - begin > CROWD:
+            spare[begin:end].sort()
+        begin = end
     values[0] = spare[0]
     for i in range(1, n):
         x = spare[i]
