@@ -26,7 +26,7 @@ from lshdup.signatures import Sketcher
 
 WORDS = 900
 SYLLABLES = {
-    "latin": "ba be bi bo ca co da de di do du fa fe fo ga ge la le li lo ma me mi mo na ne ni no pa pe ra re ri ro sa se si so ta te ti to",
+    "latin": "ba be bi ca co da de di do du fa fe fo ga ge la le li lo ma me mi mo na ne ni no pa pe ra re ri ro sa se si so ta te ti to",
     "cyrillic": "ба бе би бо ва ве га да де ди до ка ке ла ле ли ло ма ме на не ни но па пе ра ре ри ро са се си со та те ти то",
     "han": "人 口 日 月 水 火 木 金 土 山 川 田 天 地 大 小 中 上 下 左 右 東 西 南 北 国 家 学 生 先 校 時 間 年 今 何 行 来 見 食",
 }

@@ -134,7 +134,7 @@ def collect(
         guessed += [(documents.names[index], encoding) for index, encoding in batch.guessed]
         done += len(batch.indices) + len(batch.left_out)
         progress("documents", done, len(todo))
-    sets = keeper.finish(present)
+    sets = keeper.finish()
     if not present.all():
         rows = np.flatnonzero(present)
         documents, sizes, prints = documents.take(rows), sizes[rows], prints[rows]
@@ -227,8 +227,8 @@ class _SetKeeper:
         self._parts.append(sets)
         self._indices.append(indices)
 
-    def finish(self, present: NDArray[np.bool_]) -> RaggedSets | None:
-        """All sets in document order; those of documents that are not present are left out."""
+    def finish(self) -> RaggedSets | None:
+        """The sets of all documents that have one, in document order."""
         if self._parts is None:
             return None
         if self._spool is not None:

@@ -1,4 +1,4 @@
-"""Text -> shingle sets. The definitions of DESIGN 4 in one place; the loops are in kernels/text.py. Called by pipeline.py."""
+"""Text -> shingle sets: the definitions of DESIGN 4 in one place, over the loops of the same name. Called by collection.py."""
 
 import unicodedata
 from dataclasses import dataclass, field
@@ -9,11 +9,12 @@ from numpy.typing import NDArray
 from lshdup.chartable import NO_TABLE, CharTable, char_table
 from lshdup.documents import Reason, TextBatch
 from lshdup.formats import needs_patience, to_text
-from lshdup.kernels import text as kernels
+from lshdup.kernels import shingles as kernels
+from lshdup.kernels import text as text_kernels
 from lshdup.params import ShingleParams
 from lshdup.ragged import PADDING, RaggedSets, ranges
 
-_RULES = {"word": kernels.RULE_PLAIN, "char": kernels.RULE_PLAIN, "terms": kernels.RULE_TERMS, "ids": kernels.RULE_IDS}
+_RULES = {"word": text_kernels.RULE_PLAIN, "char": text_kernels.RULE_PLAIN, "terms": text_kernels.RULE_TERMS, "ids": text_kernels.RULE_IDS}
 _HASHES = {"mix64": kernels.HASH_MIX64, "poly31": kernels.HASH_POLY31}
 
 
@@ -68,17 +69,17 @@ class Shingler:
         left_out = list(batch.left_out)
         if params.tokens == "ids":
             sets, outcomes = self._run(batch, np.zeros(count, np.uint8))
-            bad = np.flatnonzero(outcomes != kernels.DONE)
+            bad = np.flatnonzero(outcomes != text_kernels.DONE)
             left_out += [(int(batch.indices[i]), Reason.NOT_IDS, "ids are integers from 0 to 2^64 - 1") for i in bad]
             return _without(batch.indices, sets, bad, left_out, [])
         flags = np.zeros(count, np.uint8)
-        kernels.inspect(batch.text, batch.starts, batch.lengths, flags)
+        text_kernels.inspect(batch.text, batch.starts, batch.lengths, flags)
         patient = np.ones(count, bool)
         if not params.encoding:
             patient = needs_patience(names, batch.text, batch.starts, batch.lengths, flags)
         lengths = np.where(patient, 0, batch.lengths)  # an empty text costs nothing and gives an empty set
         sets, outcomes = self._run(TextBatch(batch.indices, batch.text, batch.starts, lengths), flags)
-        again = np.flatnonzero(patient | (outcomes != kernels.DONE))
+        again = np.flatnonzero(patient | (outcomes != text_kernels.DONE))
         if not len(again):
             return ShingleBatch(batch.indices, sets, left_out)
         texts: dict[int, bytes] = {}
@@ -101,14 +102,14 @@ class Shingler:
         """Shingle sets of texts that are valid UTF-8."""
         batch = TextBatch.of(range(len(texts)), texts)
         flags = np.zeros(len(texts), np.uint8)
-        kernels.inspect(batch.text, batch.starts, batch.lengths, flags)
+        text_kernels.inspect(batch.text, batch.starts, batch.lengths, flags)
         sets, outcomes = self._run(batch, flags)
-        again = np.flatnonzero(outcomes == kernels.NEEDS_NORMALIZING).tolist()
+        again = np.flatnonzero(outcomes == text_kernels.NEEDS_NORMALIZING).tolist()
         if not again:
             return sets
         normal = [normal_form(texts[i].decode("utf-8"), self.params).encode("utf-8") for i in again]
         batch = TextBatch.of(range(len(normal)), normal)
-        normal_flags = np.full(len(normal), kernels.HAS_HIGH, np.uint8)  # by the table that changes nothing
+        normal_flags = np.full(len(normal), text_kernels.HAS_HIGH, np.uint8)  # by the table that changes nothing
         normal_sets, _ = self._run(batch, normal_flags, char_table(self.params.tokens, normalize=False, keep_case=True))
         return _replaced(sets, again, normal_sets)
 
@@ -133,7 +134,7 @@ class Shingler:
                 document, table.entries, table.expansions, table.classes,
                 _RULES[params.tokens], _HASHES[params.hash], params.k, scratch.folded, scratch.edges, scratch.hashes, shingles,
             )  # fmt: skip
-            if outcome == kernels.DONE or last:
+            if outcome == text_kernels.DONE or last:
                 break
             text = normal_form(text.decode("utf-8"), params).encode("utf-8")
             table = char_table(params.tokens, normalize=False, keep_case=True)
@@ -144,7 +145,7 @@ class Shingler:
     def _run(self, batch: TextBatch, flags: NDArray[np.uint8], table: CharTable | None = None) -> tuple[RaggedSets, NDArray[np.uint8]]:
         params = self.params
         if table is None:
-            needed = params.tokens != "ids" and (not self._ascii_words or bool((flags & kernels.HAS_HIGH).any()))
+            needed = params.tokens != "ids" and (not self._ascii_words or bool((flags & text_kernels.HAS_HIGH).any()))
             table = char_table(params.tokens, params.normalize, params.keep_case) if needed else NO_TABLE
         self._reserve(int(batch.lengths.max(initial=0)))
         scratch = self._scratch

@@ -12,7 +12,8 @@ PACKAGE = ROOT / "lshdup"
 LAYERS = [
     ["errors", "atomic", "__init__"],
     ["params", "ragged", "kernels.jit"],
-    ["kernels.text", "kernels.sketch", "kernels.banding", "kernels.sets"],
+    ["kernels.text"],
+    ["kernels.shingles", "kernels.sketch", "kernels.banding", "kernels.sets"],
     ["chartable"],
     ["documents"], ["formats"], ["shingles"], ["signatures"], ["bands"], ["candidates"], ["similarity"], ["exactjoin"],
     ["artifacts"],

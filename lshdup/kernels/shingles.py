@@ -1,0 +1,260 @@
+"""From tokens to shingle sets: hash, roll, sort. `shingle_batch` is the whole way from bytes to sets for a batch of documents.
+
+`_hash_tokens` turns tokens into 64-bit hashes, `_roll` turns k neighbouring hashes into one shingle, `_sort` and `_unique` make the set.
+Called by shingles.py, which owns the scratch arrays and the definitions in words.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lshdup.kernels.jit import inlined, kernel, load64, mix64
+from lshdup.kernels.text import DONE, HAS_HIGH, RULE_IDS, RULE_TERMS, decode, keep_terms, parse_ids, tokens_by_table
+
+HASH_MIX64 = 0
+HASH_POLY31 = 1
+
+TOKEN_SEED = np.uint64(0x9E3779B97F4A7C15)
+SHINGLE_FACTOR = np.uint64(0xD6E8FEB86659FD93)
+BAG_STEP = np.uint64(0xA0761D6478BD642F)
+
+#: More values than this in one bucket of `_sort` are sorted by comparison.
+CROWD = 48
+
+_POLY31_FACTOR = np.uint64(31)
+_POLY31_MASK = np.uint64(0xFFFFFFFF)
+_ONES = np.uint64(0xFFFFFFFFFFFFFFFF)
+_ONE = np.uint64(1)
+
+U8 = NDArray[np.uint8]
+U32 = NDArray[np.uint32]
+I32 = NDArray[np.int32]
+I64 = NDArray[np.int64]
+U64 = NDArray[np.uint64]
+
+
+@inlined
+def _hash_tokens(folded: U8, edges: I32, tokens: int, hashes: U64) -> None:
+    """hashes[t] = the token's bytes, eight at a time, each word xor-ed in and mixed; the last one padded with zeros.
+
+    The first loop has no branch: nearly all words of nearly all languages end within it. Tokens contain no NUL unless they are
+    characters, where the length is one byte, so the padding is unambiguous and up to eight bytes the hash is a bijection.
+    """
+    for t in range(tokens):
+        start = edges[2 * t]
+        size = min(edges[2 * t + 1] - start, 8)
+        hashes[t] = mix64(TOKEN_SEED ^ (load64(folded, start) & (_ONES >> np.uint64(64 - 8 * size))))
+    for t in range(tokens):
+        end = edges[2 * t + 1]
+        at = edges[2 * t] + 8
+        if at < end:
+            h = hashes[t]
+            while at < end:
+                size = min(end - at, 8)
+                h = mix64(h ^ (load64(folded, at) & (_ONES >> np.uint64(64 - 8 * size))))
+                at += 8
+            hashes[t] = h
+
+
+@inlined
+def _code_points(folded: U8, edges: I32, tokens: int, hashes: U64) -> None:
+    """hashes[t] = the code point of a one-character token, for the lecture's polynomial hash (R2)."""
+    for t in range(tokens):
+        point, _ = decode(folded, np.uint64(edges[2 * t]), np.uint64(edges[2 * t + 1]))
+        hashes[t] = np.uint64(point)
+
+
+@inlined
+def _roll(hashes: U64, tokens: int, k: int, factor: np.uint64, mask: np.uint64, shingles: U64) -> int:
+    """shingles[t] = Horner's polynomial in `factor` over k neighbouring hashes; a shorter document is one shingle."""
+    if tokens == 0:
+        return 0
+    k = min(k, tokens)
+    n = tokens - k + 1
+    for t in range(n):
+        shingles[t] = hashes[t]
+    for j in range(1, k):
+        for t in range(n):
+            shingles[t] = shingles[t] * factor + hashes[t + j]
+    for t in range(n):
+        shingles[t] &= mask
+    return n
+
+
+@inlined
+def _sort(values: U64, n: int, spare: U64, counts: I32) -> None:
+    """Sort values[:n] in place: one scatter by the leading bits of the range, then insertion.
+
+    Hashes are uniform, so n buckets hold one or two values each and the whole costs a few cycles a value; ids, or repeats, that
+    crowd in one bucket get a comparison sort of their own.
+    """
+    low = values[0]
+    high = values[0]
+    for i in range(n):
+        low = min(low, values[i])
+        high = max(high, values[i])
+    bits = np.uint64(0)
+    while (1 << bits) < n:
+        bits += _ONE
+    shift = np.uint64(0)
+    while shift < 63 and ((high - low) >> shift) >> bits:
+        shift += _ONE
+    buckets = 1 << np.int64(bits)
+    for i in range(buckets + 1):
+        counts[i] = 0
+    for i in range(n):
+        counts[((values[i] - low) >> shift) + _ONE] += 1
+    for i in range(buckets):
+        counts[i + 1] += counts[i]
+    for i in range(n):
+        bucket = (values[i] - low) >> shift
+        at = counts[bucket]
+        spare[np.uint64(at)] = values[i]
+        counts[bucket] = at + 1
+    begin = 0  # counts[b] is where bucket b ends, now
+    for i in range(buckets):
+        end = counts[i]
+        if end - begin > CROWD:
+            spare[begin:end].sort()
+        begin = end
+    values[0] = spare[0]
+    for i in range(1, n):
+        x = spare[i]
+        j = np.uint64(i)
+        while j > np.uint64(0) and values[j - _ONE] > x:
+            values[j] = values[j - _ONE]
+            j -= _ONE
+        values[j] = x
+
+
+@inlined
+def _unique(values: U64, n: int) -> int:
+    """Drop repeats from sorted values in place; returns how many are left."""
+    m = _ONE
+    for i in range(1, n):
+        x = values[i]
+        different = x != values[m - _ONE]
+        values[m] = x
+        m += np.uint64(different)
+    return np.int64(m)
+
+
+@inlined
+def _count_repeats(values: U64, n: int) -> None:
+    """Turn a sorted multiset into a set: the j-th repeat of x (j = 1 …) becomes mix64(x + j * BAG_STEP)."""
+    run = values[0]
+    repeat = np.uint64(0)
+    for i in range(1, n):
+        x = values[i]
+        if x == run:
+            repeat += _ONE
+            values[i] = mix64(x + repeat * BAG_STEP)
+        else:
+            run = x
+            repeat = np.uint64(0)
+
+
+@inlined
+def _shingles_of(folded: U8, edges: I32, tokens: int, rule: int, hash_kind: int, k: int, hashes: U64, shingles: U64) -> int:
+    """Shingles of a document's tokens in the order of the text; ids are their own hashes already. Returns how many."""
+    if hash_kind == HASH_POLY31:
+        _code_points(folded, edges, tokens, hashes)
+        return _roll(hashes, tokens, k, _POLY31_FACTOR, _POLY31_MASK, shingles)
+    if rule != RULE_IDS:
+        _hash_tokens(folded, edges, tokens, hashes)
+    return _roll(hashes, tokens, k, SHINGLE_FACTOR, _ONES, shingles)
+
+
+@kernel
+def shingle_batch(
+    text: U8,
+    starts: I64,
+    lengths: I64,
+    flags: U8,
+    table: U32,
+    expansions: U32,
+    classes: U8,
+    take_ascii: bool,
+    rule: int,
+    hash_kind: int,
+    k: int,
+    bag: bool,
+    folded: U8,
+    edges: I32,
+    work: U8,
+    hashes: U64,
+    spare: U64,
+    counts: I32,
+    values: U64,
+    sizes: I64,
+    outcomes: U8,
+) -> int:
+    """Shingle sets of a batch: `values` holds them one after the other, each sorted; returns the total.
+
+    Documents whose outcome is not DONE have size 0 here. `values` must have room for one value per byte of text, `folded` for
+    twice the longest document and padding, the other scratch arrays for the longest document and padding.
+    """
+    total = 0
+    for d in range(len(starts)):
+        document = text[starts[d] : starts[d] + lengths[d]]
+        room = values[total:]
+        outcome = DONE
+        tokens = 0
+        if rule == RULE_IDS:
+            tokens, outcome = parse_ids(document, hashes)
+        elif take_ascii and not flags[d] & HAS_HIGH:
+            tokens = ascii_words(document, folded, edges, work)
+        else:
+            tokens, outcome = tokens_by_table(document, table, expansions, classes, folded, edges)
+        outcomes[d] = outcome
+        sizes[d] = 0
+        if outcome != DONE:
+            continue
+        if rule == RULE_TERMS:
+            tokens = keep_terms(folded, edges, tokens)
+        n = _shingles_of(folded, edges, tokens, rule, hash_kind, k, hashes, room)
+        if n > 1:
+            _sort(room, n, spare, counts)
+            if bag:
+                _count_repeats(room, n)
+                _sort(room, n, spare, counts)
+            n = _unique(room, n)
+        sizes[d] = n
+        total += n
+    return total
+
+
+@kernel
+def set_fingerprints(values: U64, offsets: I64, fingerprints: U64) -> None:
+    """One 64-bit number per set, the same exactly for equal sets (up to a chance of 2^-64 a pair); 0 for the empty set."""
+    for d in range(len(offsets) - 1):
+        h = np.uint64(0)
+        for i in range(offsets[d], offsets[d + 1]):
+            h += mix64(values[i] ^ TOKEN_SEED)
+        n = np.uint64(offsets[d + 1] - offsets[d])
+        fingerprints[d] = mix64(h ^ (n * SHINGLE_FACTOR)) if n else np.uint64(0)
+
+
+@kernel
+def shingles_in_order(
+    document: U8,
+    table: U32,
+    expansions: U32,
+    classes: U8,
+    rule: int,
+    hash_kind: int,
+    k: int,
+    folded: U8,
+    edges: I32,
+    hashes: U64,
+    shingles: U64,
+) -> tuple[int, int, int]:
+    """One document's tokens (in `folded` and `edges`) and its shingles in the order of the text, repeats too.
+
+    Returns (number of tokens, number of shingles, what became of the document). For people to look at; `shingle_batch` makes the sets.
+    """
+    tokens, outcome = tokens_by_table(document, table, expansions, classes, folded, edges)
+    if outcome != DONE:
+        return 0, 0, outcome
+    if rule == RULE_TERMS:
+        tokens = keep_terms(folded, edges, tokens)
+    return tokens, _shingles_of(folded, edges, tokens, rule, hash_kind, k, hashes, shingles), DONE
