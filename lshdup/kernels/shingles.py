@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.kernels.jit import inlined, kernel, load64, mix64
-from lshdup.kernels.text import DONE, HAS_HIGH, RULE_IDS, RULE_TERMS, decode, keep_terms, parse_ids, tokens_by_table
+from lshdup.kernels.text import DONE, HAS_HIGH, RULE_IDS, RULE_TERMS, ascii_words, decode, keep_terms, parse_ids, tokens_by_table
 
 HASH_MIX64 = 0
 HASH_POLY31 = 1
