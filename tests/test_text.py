@@ -36,6 +36,9 @@ def encodable(text):
 
 @settings(max_examples=400, deadline=None)
 @given(st.lists(texts, max_size=5), st.sampled_from(["word", "char", "terms"]), st.integers(1, 5), st.booleans(), st.booleans())
+@example(["\ufdfa", "\ufdfa"], "word", 1, True, False)
+@example(["\ufdfa" * 50, "\u0390" * 50, "a"], "char", 1, True, False)
+@example(["\u0390" * 50, "a"], "char", 2, False, False)
 @example(["e\u0301", "\u00e9\u0316\u0323", "\u00b4\u0316", "a\ufdfa" * 9], "word", 1, True, False)
 def test_shingle_sets_are_those_of_the_reference(texts, tokens, k, normalize, keep_case):
     texts = [encodable(text) for text in texts]

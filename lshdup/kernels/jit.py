@@ -4,7 +4,9 @@ Every kernel releases the GIL and is cached on disk, so that threads run side by
 compiles. Called by the other files of this folder only.
 """
 
+import hashlib
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeVar
 
 import numba
@@ -16,15 +18,31 @@ from numba.extending import intrinsic
 F = TypeVar("F", bound=Callable[..., Any])
 
 
+def _stamp() -> str:
+    """What all kernels are compiled from: their sources."""
+    digest = hashlib.blake2b(digest_size=16)
+    for path in sorted(Path(__file__).parent.glob("*.py")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+_STAMP = _stamp()
+
+
 def kernel(function: F) -> F:
-    """Compile on first call for the argument types met; cached on disk; runs without the GIL; integers wrap."""
-    compiled: F = numba.njit(nogil=True, cache=True, error_model="numpy")(function)
-    return compiled
+    """Compile on first call for the argument types met; cached on disk; runs without the GIL; integers wrap.
+
+    Numba takes a cached kernel for current while the file it stands in is unchanged; but kernels call helpers in other files. So the
+    stamp it compares is replaced by one of all sources: a change of any of them compiles all of them anew.
+    """
+    compiled: Any = numba.njit(nogil=True, cache=True, error_model="numpy")(function)
+    compiled._cache._cache_file._source_stamp = _STAMP
+    return compiled  # type: ignore[no-any-return]
 
 
 def inlined(function: F) -> F:
-    """Like `kernel`, for small helpers that are copied into every loop that calls them."""
-    compiled: F = numba.njit(nogil=True, cache=True, error_model="numpy", forceinline=True)(function)
+    """For small helpers, which are copied into every loop that calls them."""
+    compiled: F = numba.njit(nogil=True, error_model="numpy", forceinline=True)(function)
     return compiled
 
 

@@ -271,7 +271,11 @@ def tokens_by_table(document: U8, table: U32, expansions: U32, classes: U8, fold
     if opened != SEPARATE:
         edges[n] = o
         n += _ONE
-    return np.int64(n >> _ONE), DONE
+    tokens = n >> _ONE
+    if tokens > length:
+        # Expansions again: there is room for one token a byte, which a text in normal form never exceeds.
+        return np.int64(0), NEEDS_NORMALIZING
+    return np.int64(tokens), DONE
 
 
 @inlined
