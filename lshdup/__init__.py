@@ -1,3 +1,21 @@
-"""lshdup finds near-duplicate documents: shingles, MinHash signatures, banded LSH, verified pairs."""
+"""lshdup finds near-duplicate documents: shingles, MinHash signatures, banded LSH, verified pairs.
+
+The classes of the Python interface are imported when they are first used, so that ``lshdup --help`` stays light.
+"""
+
+from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
+__all__ = ["LSH", "MinHash", "NearDuplicates", "__version__"]
+
+if TYPE_CHECKING:
+    from lshdup.minhash import LSH, MinHash, NearDuplicates
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("LSH", "MinHash", "NearDuplicates"):
+        from lshdup import minhash
+
+        return getattr(minhash, name)
+    message = f"module {__name__!r} has no attribute {name!r}"
+    raise AttributeError(message)

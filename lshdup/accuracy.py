@@ -1,23 +1,36 @@
-"""R1's table 1: for how many pairs is the estimate off by more than epsilon? Called by `lshdup accuracy`."""
+"""The accuracy experiments: R1's table 1 (estimates of all pairs) and table 4 (what bands find). Called by `lshdup accuracy`.
+
+Each measurement comes with what theory expects of it, so that a person sees at a glance whether the system is at its statistical optimum.
+"""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
+from lshdup.bands import BandPlan, band_keys, collision_probabilities, half_point_estimate
 from lshdup.collection import Collection, Progress, no_progress, sketched
+from lshdup.kernels import statistics as kernels
 from lshdup.params import SketchParams
 from lshdup.ragged import RaggedSets
 from lshdup.signatures import estimate
-from lshdup.similarity import all_pairs
+from lshdup.similarity import all_pairs, jaccard
+
+#: An error that equals epsilon but for rounding is not more than epsilon, in the measurement as in the expectation.
+TIE = 1e-9
+
+#: Different similarities beyond so many are rounded to a millionth before tails are summed: memory stays bounded.
+_DIFFERENT = 1 << 22
 
 
 @dataclass(frozen=True)
 class Accuracy:
-    """Estimates of all pairs against exact similarities, mean over independent seeds.
+    """Estimates of all pairs against exact similarities, over independent seeds (R1 table 1).
 
-    off : pairs whose estimate differs from the exact similarity by more than epsilon. bias : mean of estimate - exact. rmse : root of
-    the mean square of it. largest : its largest absolute value in any run.
+    off : mean number of pairs whose estimate differs from the exact similarity by more than epsilon; off_error : standard error of that
+    mean, from its spread over the runs. expected : the number that K independent permutations would give (binomial tails). bias : mean
+    of estimate - exact. rmse : root of the mean square of it. largest : its largest absolute value in any run.
     """
 
     scheme: str
@@ -26,6 +39,8 @@ class Accuracy:
     runs: int
     pairs: int
     off: float
+    off_error: float
+    expected: float
     bias: float
     rmse: float
     largest: float
@@ -43,39 +58,177 @@ def accuracy(
 ) -> Iterator[Accuracy]:
     """One result for each K and epsilon; run i uses seed `sketch.seed` + i. Documents without shingles take no part.
 
-    Cost: one exact similarity a pair and K (however many runs), K comparisons a pair and run. Memory: bounded.
+    Cost: one exact similarity a pair and K (however many runs), K comparisons a pair and run. Memory: the signatures of all runs, and a
+    piece of at most about 8 million pairs.
     """
-    present = np.flatnonzero(collection.sizes > 0)
-    compared = replace(collection, sets=sets.take(present))
+    compared, _ = _compared(sets, collection)
     assert compared.sets is not None
-    n = len(present)
+    n = len(compared.sets)
     pairs = n * (n - 1) // 2
     for k in perms:
-        off = np.zeros(len(epsilons))
+        off = np.zeros((runs, len(epsilons)))
         total = squares = largest = 0.0
-        signed = [sketched(compared, replace(sketch, perms=k, seed=sketch.seed + run), jobs).signatures for run in range(runs)]
+        expected = np.zeros(len(epsilons))
+        seeds = [replace(sketch, perms=k, seed=sketch.seed + run) for run in range(runs)]
+        signed = [sketched(compared, params, jobs).signatures for params in seeds]
         done = 0
         for first, exact in all_pairs(compared.sets, jobs):
-            rows = _rows_of(n, first, len(exact))
-            left = np.repeat(rows, n - 1 - rows)
-            right = np.concatenate([np.arange(row + 1, n) for row in rows])
-            for signatures in signed:
+            left, right = _pairs_of(n, first, len(exact))
+            different, counts = _distribution(exact)
+            for at, epsilon in enumerate(epsilons):
+                chances = np.empty(len(different))
+                kernels.chances_off(different, k, epsilon + TIE, chances)
+                expected[at] += float(chances @ counts)
+            for run, signatures in enumerate(signed):
                 assert signatures is not None
-                error = estimate(signatures, left, right).similarity - exact
-                off += [np.count_nonzero(np.abs(error) > epsilon) for epsilon in epsilons]
+                error = estimate(signatures, left, right, jobs).similarity - exact
+                size = np.abs(error)
+                off[run] += [np.count_nonzero(size > epsilon + TIE) for epsilon in epsilons]
                 total += float(error.sum())
                 squares += float(error @ error)
-                largest = max(largest, float(np.abs(error).max(initial=0.0)))
+                largest = max(largest, float(size.max(initial=0.0)))
             done += len(exact)
             progress(f"K = {k}", done, pairs)
         measured = max(1, pairs * runs)
-        for epsilon, count in zip(epsilons, off, strict=True):
+        for at, epsilon in enumerate(epsilons):
+            spread = float(off[:, at].std(ddof=1)) if runs > 1 else float("nan")
             yield Accuracy(
-                sketch.scheme, k, epsilon, runs, pairs, float(count) / runs, total / measured, (squares / measured) ** 0.5, largest
+                scheme=sketch.scheme,
+                perms=k,
+                epsilon=epsilon,
+                runs=runs,
+                pairs=pairs,
+                off=float(off[:, at].mean()),
+                off_error=spread / runs**0.5,
+                expected=float(expected[at]),
+                bias=total / measured,
+                rmse=(squares / measured) ** 0.5,
+                largest=largest,
             )
 
 
-def _rows_of(n: int, first: int, pairs: int) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
-    """The rows of the upper triangle, from `first` on, that together hold so many pairs."""
+@dataclass(frozen=True)
+class BandAccuracy:
+    """What the bands find for sampled documents, means per query (R1 table 4).
+
+    half : (1/b)^(1/r). near : documents at least `threshold` similar to the query. found : those of them that share a bucket with it.
+    false_positives : others that share a bucket; false_positive_rate : their share of all that share one. false_negatives : similar but no
+    bucket shared; false_negative_rate : their share of all that share none. *_expected : from the S-curve over the exact similarities.
+    *_low, *_high : 95 % confidence interval over the queries.
+    """
+
+    scheme: str
+    perms: int
+    bands: int
+    rows: int
+    half: float
+    queries: int
+    near: float
+    found: float
+    found_low: float
+    found_high: float
+    found_expected: float
+    false_positives: float
+    false_positives_low: float
+    false_positives_high: float
+    false_positives_expected: float
+    false_positive_rate: float
+    false_negatives: float
+    false_negatives_expected: float
+    false_negative_rate: float
+
+
+def band_accuracy(
+    sets: RaggedSets,
+    collection: Collection,
+    sketch: SketchParams,
+    bands: Sequence[int],
+    threshold: float,
+    sample: int,
+    buckets: int = 0,
+    jobs: int = 1,
+    progress: Progress = no_progress,
+) -> Iterator[BandAccuracy]:
+    """One result for each number of bands b, with r = K // b rows; `sample` different documents, drawn by the seed, are the queries.
+
+    Candidates are all that share a bucket, none is verified away: a pair counts as found by the bands alone. buckets : 0 means whole 64-bit
+    keys; else keys are folded into so many (R1 took the smallest prime >= the number of documents).
+
+    Cost: one exact similarity a query and document, one signature a document. Memory: sample times documents, 8 bytes each.
+    """
+    compared, _ = _compared(sets, collection)
+    assert compared.sets is not None
+    n = len(compared.sets)
+    rng = np.random.Generator(np.random.PCG64(sketch.seed))
+    queries = np.sort(rng.choice(n, min(sample, n), replace=False))
+    left = np.repeat(queries, n)
+    exact = jaccard(compared.sets, left, np.tile(np.arange(n), len(queries)), jobs).reshape(len(queries), n)
+    exact[np.arange(len(queries)), queries] = -1.0  # a document is no neighbour of itself
+    is_other = exact >= 0
+    is_near = exact >= threshold
+    signatures = sketched(compared, sketch, jobs).signatures
+    assert signatures is not None
+    for done, b in enumerate(bands, 1):
+        plan = BandPlan(b, sketch.perms // b, threshold, 0.0, buckets)
+        keys = band_keys(signatures, plan)
+        shares = np.zeros_like(is_near)
+        for band in range(b):
+            shares |= keys[band, queries, None] == keys[band]
+        shares &= is_other
+        chance = np.where(is_other, collision_probabilities(np.maximum(exact, 0.0), plan.bands, plan.rows), 0.0)
+        if buckets:  # and by accident, in any of the bands
+            chance = np.where(is_other, 1.0 - (1.0 - chance) * (1.0 - 1.0 / buckets) ** b, 0.0)
+        found, false_positives = (shares & is_near).sum(1), (shares & ~is_near).sum(1)
+        false_negatives, apart = (is_near & ~shares).sum(1), (is_other & ~shares).sum(1)
+        progress("bands", done, len(bands))
+        yield BandAccuracy(
+            scheme=sketch.scheme,
+            perms=sketch.perms,
+            bands=b,
+            rows=plan.rows,
+            half=half_point_estimate(plan.bands, plan.rows),
+            queries=len(queries),
+            near=float(is_near.sum(1).mean()),
+            found=float(found.mean()),
+            found_low=_interval(found)[0],
+            found_high=_interval(found)[1],
+            found_expected=float((chance * is_near).sum(1).mean()),
+            false_positives=float(false_positives.mean()),
+            false_positives_low=_interval(false_positives)[0],
+            false_positives_high=_interval(false_positives)[1],
+            false_positives_expected=float((chance * ~is_near).sum(1).mean()),
+            false_positive_rate=float(false_positives.sum() / max(1, shares.sum())),
+            false_negatives=float(false_negatives.mean()),
+            false_negatives_expected=float(((1.0 - chance) * is_near).sum(1).mean()),
+            false_negative_rate=float(false_negatives.sum() / max(1, apart.sum())),
+        )
+
+
+def _compared(sets: RaggedSets, collection: Collection) -> tuple[Collection, NDArray[np.int64]]:
+    """The documents that have shingles, with their sets."""
+    present = np.flatnonzero(collection.sizes > 0)
+    return replace(collection, sets=sets.take(present)), present
+
+
+def _interval(counts: NDArray[np.int64]) -> tuple[float, float]:
+    """95 % confidence interval of a mean over queries, by its standard error; not below 0."""
+    mean = float(counts.mean())
+    half = 1.96 * float(counts.std(ddof=1)) / len(counts) ** 0.5 if len(counts) > 1 else float("nan")
+    return max(0.0, mean - half), mean + half
+
+
+def _distribution(exact: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Different similarities and how often each occurs."""
+    different, counts = np.unique(exact, return_counts=True)
+    if len(different) > _DIFFERENT:
+        different, counts = np.unique(exact.round(6), return_counts=True)
+    return different, counts
+
+
+def _pairs_of(n: int, first: int, pairs: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """left, right of so many pairs of the upper triangle, in whole rows from `first` on."""
     lengths = n - 1 - np.arange(first, n)
-    return np.arange(first, first + int(np.searchsorted(np.cumsum(lengths), pairs)) + 1)
+    rows = np.arange(first, first + int(np.searchsorted(np.cumsum(lengths), pairs)) + 1)
+    left = np.repeat(rows, n - 1 - rows)
+    starts = np.cumsum(n - 1 - rows) - (n - 1 - rows)
+    return left, np.arange(pairs) - np.repeat(starts, n - 1 - rows) + left + 1

@@ -23,7 +23,32 @@ def collision_probability(similarity: float, bands: int, rows: int) -> float:
     """
     if similarity >= 1.0:
         return 1.0
-    return -math.expm1(bands * math.log1p(-(similarity**rows)))
+    return -math.expm1(bands * math.log1p(-math.pow(similarity, rows)))
+
+
+def collision_probabilities(similarity: NDArray[np.float64], bands: int, rows: int) -> NDArray[np.float64]:
+    """`collision_probability` of every element of a float64 array, of the same shape."""
+    with np.errstate(divide="ignore"):
+        chances: NDArray[np.float64] = -np.expm1(bands * np.log1p(-(similarity**rows)))
+    return chances
+
+
+def half_point(bands: int, rows: int) -> float:
+    """The similarity at which the S-curve is exactly 1/2: (1 - 2^(-1/b))^(1/r).
+
+    >>> [round(half_point(b, r), 4) for r, b in ((3, 10), (6, 20), (5, 50))]
+    [0.4061, 0.5694, 0.4243]
+    """
+    return math.pow(-math.expm1(-math.log(2.0) / bands), 1.0 / rows)
+
+
+def half_point_estimate(bands: int, rows: int) -> float:
+    """The threshold as R3 approximates it: (1/b)^(1/r), where the curve is about 1 - 1/e, not 1/2.
+
+    >>> [round(half_point_estimate(b, r), 4) for r, b in ((3, 10), (6, 20), (5, 50))]
+    [0.4642, 0.607, 0.4573]
+    """
+    return math.pow(1.0 / bands, 1.0 / rows)
 
 
 @dataclass(frozen=True)

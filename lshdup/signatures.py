@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.kernels import sketch as kernels
+from lshdup.parallel import in_parts
 from lshdup.params import SketchParams
 from lshdup.ragged import RaggedSets
 
@@ -62,11 +63,11 @@ def linear_signatures(sets: RaggedSets, params: SketchParams) -> NDArray[np.uint
     a = rng.choice(p, params.perms, replace=False).astype(np.int64)
     b = rng.choice(p, params.perms, replace=False).astype(np.int64)
     out = np.empty((len(sets), params.perms), np.uint32)
-    x = np.arange(n, dtype=np.int64)
     at_once = max(1, (1 << 24) // max(n, 1))
     for first in range(0, params.perms, at_once):
         rows = slice(first, first + at_once)
-        permutations = ((a[rows, None] * x + b[rows, None]) % p).astype(np.uint32)
+        permutations = np.empty((len(a[rows]), n), np.uint32)
+        kernels.linear_permutations(a[rows], b[rows], p, permutations)
         part = np.empty((len(sets), len(permutations)), np.uint32)
         kernels.permuted_minima(numbers, sets.offsets, permutations, part)
         out[:, rows] = part
@@ -116,14 +117,14 @@ class Estimate:
     standard_error: NDArray[np.float64]
 
 
-def estimate(signatures: NDArray[np.uint32], left: NDArray[np.int64], right: NDArray[np.int64]) -> Estimate:
+def estimate(signatures: NDArray[np.uint32], left: NDArray[np.int64], right: NDArray[np.int64], jobs: int = 1) -> Estimate:
     """Share of agreeing rows for the pairs (left[i], right[i]) of rows of a (n, K) uint32 matrix.
 
     The standard error is that of K independent rows, sqrt(s (1 - s) / K); the fast scheme does at least as well. Two empty sets
     agree in every row though their similarity is not defined: callers leave them out.
     """
     agreeing = np.empty(len(left), np.int64)
-    kernels.agreeing_rows(signatures, left, right, agreeing)
+    in_parts(len(left), jobs, lambda part: kernels.agreeing_rows(signatures, left[part], right[part], agreeing[part]))
     rows = signatures.shape[1]
     similarity = agreeing / rows
     return Estimate(similarity, np.sqrt(similarity * (1 - similarity) / rows))

@@ -4,17 +4,20 @@ Exact means |A ∩ B| / |A ∪ B| of the 64-bit shingle sets, divided once in do
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.kernels import sets as kernels
-from lshdup.ragged import RaggedSets
+from lshdup.parallel import in_parts
+from lshdup.ragged import RaggedSets, offsets_of
 
 #: Sets for at most this many bytes of shingles are held at a time.
 SET_BYTES = 512 << 20
+
+#: Pairs in one piece of all pairs: 8 bytes each.
+PAIRS_AT_ONCE = 1 << 23
 
 #: Gives the shingle sets of some documents (ascending int64 array); a document whose set can no longer be had is an empty set.
 SetSource = Callable[[NDArray[np.int64]], RaggedSets]
@@ -48,13 +51,7 @@ def jaccard(sets: RaggedSets, left: NDArray[np.int64], right: NDArray[np.int64],
     [0.6667, 0.3333]
     """
     out = np.empty(len(left), np.float64)
-    cuts = np.linspace(0, len(left), jobs * 4 + 1).astype(np.int64) if jobs > 1 and len(left) > 1024 else [0, len(left)]
-
-    def part(start: int, end: int) -> None:
-        kernels.pair_jaccard(sets.values, sets.offsets, left[start:end], right[start:end], out[start:end])
-
-    with ThreadPoolExecutor(jobs) as pool:
-        list(pool.map(part, cuts[:-1], cuts[1:]))
+    in_parts(len(left), jobs, lambda part: kernels.pair_jaccard(sets.values, sets.offsets, left[part], right[part], out[part]))
     return out
 
 
@@ -116,25 +113,29 @@ def _blocks(left: NDArray[np.int64], right: NDArray[np.int64], sizes: NDArray[np
 def all_pairs(sets: RaggedSets, jobs: int = 1) -> Iterator[tuple[int, NDArray[np.float64]]]:
     """Similarity of every pair, in pieces of whole rows of the upper triangle: (first row, float64 array).
 
-    Memory: one piece, at most about 8 million pairs (or one row). Rows are in order; pair (i, j), i < j, follows (i, j - 1).
+    Rows are in order; pair (i, j), i < j, follows (i, j - 1). Memory: one piece of at most about 8 million pairs (or one row), and posting
+    lists as large as the sets. Cost: one step for every element that two sets have in common.
     """
     n = len(sets)
+    _, inverse, frequency = np.unique(sets.values, return_inverse=True, return_counts=True)
+    numbers = inverse.astype(np.uint32)
+    posting_starts = offsets_of(frequency)
+    owners = np.repeat(np.arange(n, dtype=np.uint32), sets.sizes)
+    postings = owners[np.argsort(inverse, kind="stable")]
+    row_ends = np.cumsum(np.arange(n - 1, 0, -1))  # pairs up to and including each row
     first = 0
-    with ThreadPoolExecutor(jobs) as pool:
-        while first < n - 1:
-            last, pairs = first, 0
-            while last < n - 1 and (last == first or pairs + n - 1 - last <= 1 << 23):
-                pairs += n - 1 - last
-                last += 1
-            rows = np.arange(first, last)
-            ends = np.cumsum(n - 1 - rows)
-            out = np.empty(pairs, np.float64)
+    while first < n - 1:
+        before = int(row_ends[first - 1]) if first else 0
+        last = max(first + 1, int(np.searchsorted(row_ends, before + PAIRS_AT_ONCE, side="right")))
+        out = np.empty(int(row_ends[last - 1]) - before, np.float64)
 
-            def part(rows: NDArray[np.int64], out: NDArray[np.float64] = out, base: int = first, ends: NDArray[np.int64] = ends) -> None:
-                if len(rows):
-                    at, end = int(ends[rows[0] - base]) - (n - 1 - int(rows[0])), int(ends[rows[-1] - base])
-                    kernels.all_pairs_jaccard(sets.values, sets.offsets, int(rows[0]), int(rows[-1]) + 1, out[at:end])
+        def rows(part: slice, out: NDArray[np.float64] = out, first: int = first, before: int = before) -> None:
+            start, end = first + part.start, first + part.stop
+            at = (int(row_ends[start - 1]) if start else 0) - before
+            kernels.all_pairs_jaccard(
+                numbers, sets.offsets, posting_starts, postings, start, end, out[at : int(row_ends[end - 1]) - before]
+            )
 
-            list(pool.map(part, np.array_split(rows, jobs * 8)))
-            yield first, out
-            first = last
+        in_parts(last - first, jobs, rows, least=16)
+        yield first, out
+        first = last

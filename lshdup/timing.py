@@ -5,12 +5,18 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
-from lshdup.collection import Collection, sketched
+from lshdup.collection import Collection, Progress, no_progress, sketched
 from lshdup.params import SketchParams
 from lshdup.ragged import RaggedSets
 from lshdup.signatures import estimate
 from lshdup.similarity import all_pairs
+
+EXACT, MATRIX, ESTIMATED = "exact, all pairs", "signature matrix", "estimated, all pairs"
+
+#: Pairs whose indices are made at a time when all are estimated.
+_PIECE = 1 << 22
 
 
 @dataclass(frozen=True)
@@ -28,44 +34,52 @@ class Timing:
 
 
 def timing(
-    sets: RaggedSets, collection: Collection, sketch: SketchParams, perms: Sequence[int], runs: int, jobs: int = 1
+    sets: RaggedSets,
+    collection: Collection,
+    sketch: SketchParams,
+    perms: Sequence[int],
+    runs: int,
+    jobs: int = 1,
+    progress: Progress = no_progress,
 ) -> Iterator[Timing]:
     """For each K: exact similarity of all pairs, the signature matrix, estimated similarity of all pairs; interleaved runs.
 
-    Comparisons are the elements the two sets of a pair have together, hash values made (K an element), and rows compared (K a pair).
-    Kernels are compiled, and the data touched, before the first measured run.
+    Comparisons: for exact similarities the elements that merging the two sorted sets of each pair steps over, |A| + |B| - |A ∩ B| at most;
+    for the matrix the hash values that K permutations take, K an element (the fast scheme makes far fewer); for estimates the rows
+    compared, K a pair. Kernels are compiled, and the data touched, before the first measured run. Memory: bounded.
     """
     present = np.flatnonzero(collection.sizes > 0)
     compared = replace(collection, sets=sets.take(present))
     assert compared.sets is not None
     own = compared.sets
     n = len(present)
-    left, right = np.triu_indices(n, 1)
+    pairs = n * (n - 1) // 2
     elements = int(own.sizes.sum())
 
     def exact() -> None:
         for _ in all_pairs(own, jobs):
             pass
 
-    for k in perms:
+    for done, k in enumerate(perms):
         params = replace(sketch, perms=k)
         signatures = sketched(compared, params, jobs).signatures
         assert signatures is not None
-        signed = signatures
 
         def matrix(params: SketchParams = params) -> None:
             sketched(compared, params, jobs)
 
-        def estimated(signed: "np.ndarray[tuple[int, int], np.dtype[np.uint32]]" = signed) -> None:
-            estimate(signed, left, right)
+        def estimated(signatures: NDArray[np.uint32] = signatures) -> None:
+            for left, right in _all_pairs_of(n):
+                estimate(signatures, left, right, jobs)
 
         parts: list[tuple[str, int, Callable[[], None]]] = [
-            ("exact, all pairs", elements * (n - 1), exact),
-            ("signature matrix", elements * k, matrix),
-            ("estimated, all pairs", len(left) * k, estimated),
+            (EXACT, elements * (n - 1), exact),
+            (MATRIX, elements * k, matrix),
+            (ESTIMATED, pairs * k, estimated),
         ]
         seconds: list[list[float]] = [[] for _ in parts]
         for run in range(-1, runs):
+            progress("timing", done * (runs + 1) + run + 1, len(perms) * (runs + 1))
             for (_, _, work), times in zip(parts, seconds, strict=True):
                 start = time.perf_counter()
                 work()
@@ -73,3 +87,28 @@ def timing(
                     times.append(time.perf_counter() - start)
         for (name, comparisons, _), times in zip(parts, seconds, strict=True):
             yield Timing(sketch.scheme, k, name, comparisons, float(np.median(times)), min(times), max(times), runs)
+
+
+def winners(timings: Sequence[Timing]) -> Iterator[str]:
+    """For each scheme and K, in words: which of exact and estimated similarities of all pairs is faster on this collection.
+
+    Estimates need the matrix first, so its seconds count with theirs.
+    """
+    for at in range(0, len(timings), 3):
+        exact, matrix, estimated = timings[at : at + 3]
+        whole = matrix.median + estimated.median
+        winner = "exact is" if exact.median <= whole else "estimated is"
+        factor = max(exact.median, whole) / max(1e-9, min(exact.median, whole))
+        yield (
+            f"{exact.scheme}, K = {exact.perms}: {winner} {factor:.1f} x faster "
+            f"(exact {exact.median:.4f} s; matrix and estimates {whole:.4f} s)"
+        )
+
+
+def _all_pairs_of(n: int) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+    """left, right of all pairs of the upper triangle, in pieces of whole rows."""
+    at_once = max(1, _PIECE // max(1, n))
+    for first in range(0, n - 1, at_once):
+        rows = np.arange(first, min(first + at_once, n - 1))
+        left = np.repeat(rows, n - 1 - rows)
+        yield left, np.concatenate([np.arange(row + 1, n) for row in rows])

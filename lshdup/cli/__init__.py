@@ -39,9 +39,9 @@ def lshdup() -> None:
 
 
 def _register() -> None:
-    from lshdup.cli import accuracy, index, pairs, query, shingle, signatures, timing
+    from lshdup.cli import accuracy, curve, index, pairs, query, shingle, signatures, timing
 
-    for module in (shingle, signatures, index, query, pairs, accuracy, timing):
+    for module in (shingle, signatures, index, query, pairs, accuracy, timing, curve):
         lshdup.add_command(module.command)
 
 

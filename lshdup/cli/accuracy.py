@@ -1,30 +1,48 @@
 """`lshdup accuracy`."""
 
-from typing import Any
+from dataclasses import astuple, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from lshdup.cli import options as shared
 from lshdup.cli.summary import say_collection
-from lshdup.errors import InputError
-from lshdup.params import SketchParams
+from lshdup.errors import InputError, ParameterError
+from lshdup.params import BandParams, SketchParams
 
-COLUMNS = ("scheme", "perms", "epsilon", "runs", "pairs", "off", "bias", "rmse", "largest")
+if TYPE_CHECKING:
+    from lshdup.accuracy import Accuracy, BandAccuracy
+    from lshdup.collection import Collection
+    from lshdup.ragged import RaggedSets
+
+
+class _Buckets(click.ParamType[str | int]):
+    """A number of buckets, or the word prime."""
+
+    name = "buckets"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str | int:
+        if value == "prime":
+            return "prime"
+        if not str(value).isdecimal() or int(value) < 1:
+            self.fail(f"{value!r} is neither a number of buckets nor the word prime", param, ctx)
+        return int(value)
 
 
 @click.command(
     "accuracy",
-    short_help="how far estimates are from exact similarities (R1 table 1)",
+    short_help="how far estimates are from exact, and what bands find (R1 tables 1, 4)",
     epilog="""\b
 Examples:
   lshdup accuracy sample_corpus --perms 100,400 --epsilon 0.05,0.1 --runs 3
-  lshdup accuracy sample_corpus --tokens terms --scheme linear
+  lshdup accuracy sample_corpus --perms 120 --bands 10,20,40 --threshold 0.7 --sample 50
 """,
 )
 @shared.documents_options
 @shared.shingle_options
-@click.option("--scheme", type=shared.Listed(str), default="fast", show_default=True, help="Schemes: fast, classic, linear.")
-@click.option("--perms", type=shared.Listed(int), default="400,600,800", show_default=True, help="Rows of a signature, K.")
+@shared.schemes_option
+@click.option("--perms", type=shared.Listed(int), show_default="400,600,800; with --bands 1200", help="Rows of a signature, K.")
 @click.option(
     "--epsilon",
     type=shared.Listed(float),
@@ -33,34 +51,121 @@ Examples:
     help="An estimate is off if it differs from the exact similarity by more than this.",
 )
 @click.option("--runs", type=click.IntRange(1), default=5, show_default=True, help="Independent seeds.")
+@click.option("--bands", type=shared.Listed(int), help="Measure what so many bands find, instead of estimates.")
+@click.option("-t", "--threshold", type=float, default=0.9, show_default=True, help="With --bands: similarity of near-duplicates.")
+@click.option("--sample", type=click.IntRange(1), default=110, show_default=True, help="With --bands: documents to query.")
+@click.option(
+    "--buckets",
+    type=_Buckets(),
+    show_default="whole 64-bit keys",
+    help="With --bands: fold keys into so many buckets; prime: the smallest prime from the number of documents (R1).",
+)
 @click.option("--seed", type=int, default=SketchParams().seed, show_default=True, help="The first of the seeds.")
+@shared.plot_option
 @shared.run_options
 @shared.output_options
 @click.pass_context
 def command(ctx: click.Context, /, **options: Any) -> int:
-    """Compare the estimates of all pairs with their exact similarities.
+    """Compare the estimates of all pairs with their exact similarities; with --bands, what bands find with what there is to find.
 
-    Prints, for each scheme, K and epsilon, the mean number of pairs (off) whose estimate differs by more than epsilon, and bias, root mean
-    square and largest error. Without DOCS, the sets of shingles.npz are used.
+    Prints, for each scheme, K and epsilon, the mean number of pairs (off) whose estimate differs by more than epsilon, the number that K
+    independent permutations would give (expected), and bias, root mean square and largest error. With --bands, for each number of
+    bands: found near-duplicates, false positives and false negatives per query, beside what the S-curve expects. Without DOCS, the
+    sets of shingles.npz are used.
     """  # fmt: skip
     target = shared.target(options)
-    sketches = [SketchParams(scheme, perms, options["seed"]) for scheme in options.pop("scheme") for perms in options["perms"]]
-    perms, epsilons = options.pop("perms"), options.pop("epsilon")
+    shared.check_plot(options["plot"])
+    bands = options.pop("bands")
+    perms = options.pop("perms") or ((1200,) if bands else (400, 600, 800))
+    for scheme in options["schemes"]:
+        for k in perms:
+            SketchParams(scheme, k, options["seed"])
+    BandParams(threshold=options["threshold"])
+    _check_use(ctx, bands, perms)
+    measured = {name: options.pop(name) for name in ("threshold", "sample", "buckets", "epsilon", "runs", "seed", "schemes")}
     with shared.session(ctx, options) as session, session.workspace.every_set(session.request) as (collection, sets):
-        from lshdup.accuracy import accuracy
-
         say_collection(session.console, collection)
         if int((collection.sizes > 0).sum()) < 2:
             message = "fewer than two documents with tokens: there is no pair to measure"
             raise InputError(message, "name more documents")
-        schemes = dict.fromkeys(sketch.scheme for sketch in sketches)
-        rows = (
-            [getattr(result, column) for column in COLUMNS]
-            for scheme in schemes
-            for result in accuracy(
-                sets, collection, SketchParams(scheme, 1, options["seed"]), perms, epsilons, options["runs"],
-                session.request.jobs, session.console.progress,
-            )
-        )  # fmt: skip
-        target.write(COLUMNS, rows)
+        measure = _bands if bands else _estimates
+        results: list[Any] = measure(session, collection, sets, perms, bands, measured)
+        target.write([field.name for field in fields(results[0])], map(astuple, results))
+        if options["plot"] is not None:
+            _plot(options["plot"], results, bands=bool(bands))
         return session.console.exit_code
+
+
+def _check_use(ctx: click.Context, bands: tuple[int, ...] | None, perms: tuple[int, ...]) -> None:
+    """Refuse options that the other experiment would ignore, and bands that need more rows than there are."""
+    other = ("epsilon", "runs") if bands else ("threshold", "sample", "buckets")
+    for name in other:
+        if ctx.get_parameter_source(name) != click.core.ParameterSource.DEFAULT:
+            message = f"--{name} has no meaning {'with' if bands else 'without'} --bands"
+            raise ParameterError(message, "leave one of them out")
+    for b in bands or ():
+        if not 1 <= b <= min(perms):
+            message = f"--bands {b} with --perms {min(perms)}: there must be 1 to K bands"
+            raise ParameterError(message, "use fewer bands or more --perms")
+
+
+def _estimates(
+    session: shared.Session,
+    collection: "Collection",
+    sets: "RaggedSets",
+    perms: tuple[int, ...],
+    bands: None,
+    options: dict[str, Any],
+) -> "list[Accuracy]":
+    from lshdup.accuracy import accuracy
+
+    jobs, progress = session.request.jobs, session.console.progress
+    return [
+        result
+        for scheme in options["schemes"]
+        for result in accuracy(
+            sets, collection, SketchParams(scheme, 1, options["seed"]), perms, options["epsilon"], options["runs"], jobs, progress
+        )
+    ]
+
+
+def _bands(
+    session: shared.Session,
+    collection: "Collection",
+    sets: "RaggedSets",
+    perms: tuple[int, ...],
+    bands: tuple[int, ...],
+    options: dict[str, Any],
+) -> "list[BandAccuracy]":
+    from lshdup.accuracy import band_accuracy
+    from lshdup.signatures import smallest_prime_from
+
+    buckets = options["buckets"] or 0
+    if buckets == "prime":
+        buckets = smallest_prime_from(int((collection.sizes > 0).sum()))
+    jobs, progress = session.request.jobs, session.console.progress
+    return [
+        result
+        for scheme in options["schemes"]
+        for k in perms
+        for result in band_accuracy(
+            sets,
+            collection,
+            SketchParams(scheme, k, options["seed"]),
+            bands,
+            options["threshold"],
+            options["sample"],
+            buckets,
+            jobs,
+            progress,
+        )
+    ]
+
+
+def _plot(path: Path, results: list[Any], *, bands: bool) -> None:
+    from lshdup.plots import accuracy_figure, bands_figure
+
+    if bands:
+        bands_figure(path, results)
+    else:
+        accuracy_figure(path, results)

@@ -82,32 +82,42 @@ shingle_options = _stack(
            help="Identity of a shingle: 64 bits, or the 32-bit polynomial of the lecture (characters only)."),
 )  # fmt: skip
 
+perms_option = option("--perms", type=int, default=_SKETCH.perms, show_default=True,
+                      help="Rows of a signature, K. More: smaller error, longer time, larger index.")  # fmt: skip
+
 sketch_options = _stack(
     option("--scheme", type=click.Choice(params.SCHEMES), default=_SKETCH.scheme, show_default=True,
            help="How signatures are made: Fast Similarity Sketching, K independent permutations, or R1's biased linear maps."),
-    option("--perms", type=int, default=_SKETCH.perms, show_default=True,
-           help="Rows of a signature, K. More: smaller error, longer time, larger index."),
+    perms_option,
     option("--seed", type=int, default=_SKETCH.seed, show_default=True, help="Makes all randomness."),
 )  # fmt: skip
 
-band_options = _stack(
+shape_options = _stack(
     option("-t", "--threshold", type=float, default=_BANDS.threshold, show_default=True,
            help="Similarity from which documents are near-duplicates: above 0, at most 1."),
     option("--recall", type=float, default=_BANDS.recall, show_default=True,
            help="Smallest chance to find a pair of exactly that similarity. More: more candidates, longer time."),
     option("--bands", type=click.IntRange(1), help="Override the number of bands. More: more recall, more candidates, larger index."),
     option("--rows", type=click.IntRange(1), help="Override the rows of a band. More: fewer candidates, less recall."),
+)  # fmt: skip
+
+band_options = _stack(
+    shape_options,
     option("--buckets", type=click.IntRange(1), help="Fold the 64-bit band keys into so many buckets (R1's experiments)."),
+)  # fmt: skip
+
+talk_options = _stack(
+    option("-q", "--quiet", is_flag=True, help="Only errors on stderr."),
+    option("--color/--no-color", default=None, help="Colour.  [default: on a terminal, unless NO_COLOR is set]"),
 )  # fmt: skip
 
 run_options = _stack(
     option("--store", type=click.Path(path_type=Path), default=Path(".lshdup"), show_default=True, help="Folder of the artifacts."),
     option("--no-store", is_flag=True, help="Write no artifacts and use none."),
     option("-j", "--jobs", type=click.IntRange(1), show_default="all processors", help="Threads."),
-    option("-q", "--quiet", is_flag=True, help="Only errors on stderr."),
     option("-v", "--verbose", is_flag=True, help="Name every file that is left out, and why."),
     option("--progress/--no-progress", default=None, help="Show progress.  [default: on a terminal]"),
-    option("--color/--no-color", default=None, help="Colour.  [default: on a terminal, unless NO_COLOR is set]"),
+    talk_options,
 )  # fmt: skip
 
 output_options = _stack(
@@ -115,6 +125,21 @@ output_options = _stack(
     click.option("-0", "--null", "nul", is_flag=True, help="NUL after every field, and between the names of --files-from; for xargs -0."),
     click.option("-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="Write there instead of stdout."),
 )  # fmt: skip
+
+
+plot_option = click.option("--plot", type=click.Path(path_type=Path), metavar="FILE",
+                           help="Draw it too: FILE.png, .svg or .pdf (needs lshdup[plot]).")  # fmt: skip
+
+schemes_option = click.option("--scheme", "schemes", type=Listed(str), default="fast", show_default=True,
+                              help="Schemes, separated by commas: fast, classic, linear.")  # fmt: skip
+
+
+def check_plot(path: Path | None) -> None:
+    """Before any work starts: that a figure can be made and written there."""
+    if path is not None:
+        from lshdup.plots import check
+
+        check(path)
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,6 @@
 """`lshdup timing`."""
 
+from dataclasses import astuple, fields
 from typing import Any
 
 import click
@@ -8,8 +9,6 @@ from lshdup.cli import options as shared
 from lshdup.cli.summary import say_collection
 from lshdup.errors import InputError
 from lshdup.params import SketchParams
-
-COLUMNS = ("scheme", "perms", "part", "comparisons", "median", "smallest", "largest", "runs")
 
 
 @click.command(
@@ -23,32 +22,43 @@ Examples:
 )
 @shared.documents_options
 @shared.shingle_options
-@click.option("--scheme", type=shared.Listed(str), default="fast", show_default=True, help="Schemes: fast, classic, linear.")
+@shared.schemes_option
 @click.option("--perms", type=shared.Listed(int), default="150,350,600", show_default=True, help="Rows of a signature, K.")
 @click.option("--runs", type=click.IntRange(1), default=5, show_default=True, help="Measured runs of each part, interleaved.")
 @click.option("--seed", type=int, default=SketchParams().seed, show_default=True, help="Makes all randomness.")
+@shared.plot_option
 @shared.run_options
 @shared.output_options
 @click.pass_context
 def command(ctx: click.Context, /, **options: Any) -> int:
     """Measure exact similarity of all pairs, the signature matrix, and estimated similarity of all pairs.
 
-    Prints elementary comparisons and seconds (median, smallest, largest) of each. Without DOCS, the sets of shingles.npz are used.
+    Prints elementary comparisons and seconds (median, smallest, largest) of each; says on stderr which of exact and estimated is
+    faster on this collection. Without DOCS, the sets of shingles.npz are used.
     """
     target = shared.target(options)
-    sketches = [SketchParams(scheme, perms, options["seed"]) for scheme in options.pop("scheme") for perms in options["perms"]]
-    perms = options.pop("perms")
+    shared.check_plot(options["plot"])
+    sketches = [SketchParams(scheme, k, options["seed"]) for scheme in options["schemes"] for k in options["perms"]]
+    perms, runs = options.pop("perms"), options.pop("runs")
     with shared.session(ctx, options) as session, session.workspace.every_set(session.request) as (collection, sets):
-        from lshdup.timing import timing
+        from lshdup.timing import Timing, timing, winners
 
         say_collection(session.console, collection)
         if int((collection.sizes > 0).sum()) < 2:
             message = "fewer than two documents with tokens: there is no pair to measure"
             raise InputError(message, "name more documents")
-        rows = (
-            [getattr(result, column) for column in COLUMNS]
+        timings = [
+            result
             for scheme in dict.fromkeys(sketch.scheme for sketch in sketches)
-            for result in timing(sets, collection, SketchParams(scheme, 1, options["seed"]), perms, options["runs"], session.request.jobs)
-        )
-        target.write(COLUMNS, rows)
+            for result in timing(
+                sets, collection, SketchParams(scheme, 1, options["seed"]), perms, runs, session.request.jobs, session.console.progress
+            )
+        ]
+        target.write([field.name for field in fields(Timing)], map(astuple, timings))
+        for line in winners(timings):
+            session.console.say(line)
+        if options["plot"] is not None:
+            from lshdup.plots import timing_figure
+
+            timing_figure(options["plot"], timings)
         return session.console.exit_code

@@ -38,17 +38,27 @@ def pair_jaccard(values: U64, offsets: I64, left: I64, right: I64, out: F64) -> 
 
 
 @kernel
-def all_pairs_jaccard(values: U64, offsets: I64, first: int, last: int, out: F64) -> None:
-    """Rows first … last-1 of the upper triangle of all similarities, one row after the other, into `out`."""
+def all_pairs_jaccard(numbers: U32, offsets: I64, posting_starts: I64, postings: U32, first: int, last: int, out: F64) -> None:
+    """Rows first … last-1 of the upper triangle of all similarities, one row after the other, into `out`.
+
+    By counting: each element of set i adds one to every later set that its posting list names, so a pair costs what it has in common and
+    not what it is. numbers : the elements of all sets, renumbered from 0. postings : for each element the sets that have it, ascending.
+    """
     n = len(offsets) - 1
+    common = np.zeros(n, np.int32)
     p = 0
     for i in range(first, last):
-        a = values[offsets[i] : offsets[i + 1]]
+        common[i + 1 :] = 0
+        size = offsets[i + 1] - offsets[i]
+        for at in range(offsets[i], offsets[i + 1]):
+            element = np.uint64(numbers[at])
+            q = posting_starts[element + np.uint64(1)] - 1
+            while q >= 0 and postings[q] > i:
+                common[np.uint64(postings[q])] += 1
+                q -= 1
         for j in range(i + 1, n):
-            b = values[offsets[j] : offsets[j + 1]]
-            common = _intersection(a, b)
-            union = len(a) + len(b) - common
-            out[p] = common / union if union else 0.0
+            union = size + offsets[j + 1] - offsets[j] - common[j]
+            out[p] = common[j] / union if union else 0.0
             p += 1
 
 

@@ -1,0 +1,98 @@
+"""`lshdup curve`."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from lshdup.cli import options as shared
+from lshdup.cli.summary import say_contract
+from lshdup.console import Console
+from lshdup.params import BandParams, SketchParams
+
+if TYPE_CHECKING:
+    from lshdup.bands import BandPlan
+    from lshdup.output import Cell
+
+#: How far below the threshold `--all` shows the chance to become a candidate.
+BELOW = (0.1, 0.2, 0.3, 0.4)
+
+
+@click.command(
+    "curve",
+    short_help="S-curve, thresholds, and the choice of bands and rows (R3)",
+    epilog="""\b
+Examples:
+  lshdup curve --bands 20 --rows 5
+  lshdup curve --perms 128 --threshold 0.9 --all
+""",
+)
+@shared.shape_options
+@shared.perms_option
+@click.option("--all", "every", is_flag=True, help="All (bands, rows) of K: their misses at the threshold, and candidates below it.")
+@shared.plot_option
+@shared.talk_options
+@shared.output_options
+@click.pass_context
+def command(ctx: click.Context, /, **options: Any) -> int:
+    """Print the chance to become a candidate at each similarity, for given bands and rows or for those lshdup would choose.
+
+    The chance is 1 - (1 - s^r)^b; for small s^r it is about b s^r (approximation). On stderr: where it is exactly 1/2, and
+    (1/b)^(1/r). With --all: every shape that K rows allow, the chosen one marked.
+    """
+    target = shared.target(options)
+    console = Console(quiet=options["quiet"], color=options["color"])
+    given = {name: options[name] for name in ("bands", "rows") if options[name] is not None}
+    params = BandParams(options["threshold"], options["recall"], **given)
+    explicit = ctx.get_parameter_source("perms") != click.core.ParameterSource.DEFAULT
+    perms = params.bands * params.rows if params.bands and params.rows and not explicit else options["perms"]
+    SketchParams(perms=perms)
+    shared.check_plot(options["plot"])
+
+    from lshdup import bands
+
+    plan = bands.plan_bands(perms, params)
+    half, estimate = bands.half_point(plan.bands, plan.rows), bands.half_point_estimate(plan.bands, plan.rows)
+    say_contract(console, plan, params)
+    console.say(f"the chance is 1/2 at {half:.4f}; (1/b)^(1/r) = {estimate:.4f}")
+    if options["every"]:
+        columns = ("bands", "rows", "half", "estimate", f"miss at {params.threshold:g}", *_below(params), "chosen")
+        target.write(columns, _shapes(perms, params, plan))
+    else:
+        target.write(("similarity", "probability", "approximation"), _curve(plan))
+    if options["plot"] is not None:
+        _plot(options["plot"], plan, params)
+    return console.exit_code
+
+
+def _curve(plan: "BandPlan") -> "Iterator[tuple[Cell, ...]]":
+    from lshdup.bands import collision_probability
+
+    for tenth in range(1, 11):
+        s = tenth / 10
+        yield s, collision_probability(s, plan.bands, plan.rows), plan.bands * s**plan.rows
+
+
+def _lower(params: BandParams) -> list[float]:
+    return [round(params.threshold - step, 6) for step in BELOW if params.threshold - step > 0]
+
+
+def _below(params: BandParams) -> list[str]:
+    return [f"candidate at {s:g}" for s in _lower(params)]
+
+
+def _shapes(perms: int, params: BandParams, plan: "BandPlan") -> "Iterator[tuple[Cell, ...]]":
+    from lshdup.bands import collision_probability, half_point, half_point_estimate
+
+    for b, r in dict.fromkeys((perms // r, r) for r in range(1, perms + 1)):
+        miss = 1.0 - collision_probability(params.threshold, b, r)
+        lower = [collision_probability(s, b, r) for s in _lower(params)]
+        chosen = "chosen" if (b, r) == (plan.bands, plan.rows) else ""
+        yield b, r, half_point(b, r), half_point_estimate(b, r), miss, *lower, chosen
+
+
+def _plot(path: Path, plan: "BandPlan", params: BandParams) -> None:
+    from lshdup.plots import curve_figure
+
+    curve_figure(path, [(plan.bands, plan.rows)], params.threshold)

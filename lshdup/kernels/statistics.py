@@ -1,0 +1,52 @@
+"""Binomial tails, for what the experiments may expect. Called by accuracy.py."""
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lshdup.kernels.jit import inlined, kernel
+
+F64 = NDArray[np.float64]
+
+_NEGLIGIBLE = 1e-18
+
+
+@inlined
+def _log_binomial(n: int, x: int, p: float) -> float:
+    """Log P(X = x), X binomial with n trials of chance 0 < p < 1."""
+    choose = math.lgamma(n + 1.0) - math.lgamma(x + 1.0) - math.lgamma(n - x + 1.0)
+    return choose + x * math.log(p) + (n - x) * math.log1p(-p)
+
+
+@kernel
+def chances_off(exact: F64, perms: int, epsilon: float, out: F64) -> None:
+    """out[i] = P(|X / perms - s| > epsilon) for X binomial with `perms` trials of chance s = exact[i].
+
+    Each tail is summed from its edge outwards by the ratio of neighbouring terms, until they no longer matter: some dozens of terms.
+    """
+    for i in range(len(exact)):
+        s = exact[i]
+        if s <= 0.0 or s >= 1.0:
+            out[i] = 0.0
+            continue
+        total = 0.0
+        low = min(perms, np.int64(math.floor((s - epsilon) * perms)) + 1)
+        while low >= 0 and not s - low / perms > epsilon:
+            low -= 1
+        if low >= 0:
+            term = math.exp(_log_binomial(perms, low, s))
+            while low >= 0 and term > _NEGLIGIBLE:
+                total += term
+                term *= low / (perms - low + 1.0) * (1.0 - s) / s
+                low -= 1
+        high = max(0, np.int64(math.ceil((s + epsilon) * perms)) - 1)
+        while high <= perms and not high / perms - s > epsilon:
+            high += 1
+        if high <= perms:
+            term = math.exp(_log_binomial(perms, high, s))
+            while high <= perms and term > _NEGLIGIBLE:
+                total += term
+                term *= (perms - high) / (high + 1.0) * s / (1.0 - s)
+                high += 1
+        out[i] = total

@@ -1,0 +1,282 @@
+"""The class interface: MinHash, LSH and NearDuplicates, as in the class experiments (R1), over the stages of this package.
+
+For Python programs; the command line does not use it. Everything is computed in the constructor: objects hold plain arrays and names, have no
+hidden state, and can be pickled.
+"""
+
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lshdup import bands, candidates
+from lshdup.collection import Collection, collect, sketched
+from lshdup.documents import DocumentList, find_documents
+from lshdup.errors import InputError, ParameterError
+from lshdup.params import BandParams, DocumentParams, ShingleParams, SketchParams
+from lshdup.ragged import RaggedSets, StringTable
+from lshdup.shingles import Shingler, fingerprints
+from lshdup.signatures import estimate
+from lshdup.similarity import jaccard, verified
+
+#: A folder, a mapping of names to texts, or texts, whose names are then "0", "1", …
+Documents = str | os.PathLike[str] | Mapping[str, str] | Iterable[str]
+
+
+class MinHash:
+    """Shingle sets and signatures of a collection.
+
+    Parameters
+    ----------
+    documents : folder to read (its files are documents as `lshdup pairs` sees them), or texts in memory: a mapping of names to texts, or an
+        iterable of texts, which are named "0", "1", ….
+    num_permutations : K, rows of a signature; the standard error of an estimate is sqrt(s (1 - s) / K).
+    tokens, k, bag, normalize, keep_case : how a text becomes a shingle set; see `ShingleParams`. R1's terms are ``tokens="terms"``.
+    scheme : "fast", "classic" or "linear"; see `lshdup.signatures`.
+    seed : makes all randomness.
+    jobs : threads; None means one a processor. The result is the same for any number.
+
+    Raises InputError if the folder is not there or holds no documents, ParameterError for a parameter outside its domain.
+
+    >>> texts = {"a": "the cat sat on the mat", "b": "the cat sat on the mat today", "c": "something else entirely"}
+    >>> minhash = MinHash(texts, 256, k=2)
+    >>> minhash.all_docs()
+    ['a', 'b', 'c']
+    >>> round(minhash.exact_jaccard("a", "b"), 4)
+    0.8333
+    >>> abs(minhash.approximate_jaccard("a", "b") - 5 / 6) < 4 * (5 / 36 / 256) ** 0.5
+    True
+    >>> minhash.minhash_matrix().shape, minhash.num_terms, minhash.num_permutations
+    ((256, 3), 8, 256)
+
+    """
+
+    def __init__(
+        self,
+        documents: Documents,
+        num_permutations: int = 128,
+        *,
+        tokens: str = "word",
+        k: int | None = None,
+        bag: bool = False,
+        normalize: bool = True,
+        keep_case: bool = False,
+        scheme: str = "fast",
+        seed: int = 1,
+        jobs: int | None = None,
+    ) -> None:
+        shingle = ShingleParams(tokens=tokens, k=k or 0, bag=bag, normalize=normalize, keep_case=keep_case)
+        sketch = SketchParams(scheme, num_permutations, seed)
+        threads = jobs or len(os.sched_getaffinity(0))
+        collection = _read(documents, shingle, threads)
+        self._collection = sketched(collection, sketch, threads)
+        self._names = [os.fsdecode(name) for name in collection.documents.names]
+        self._rows = {name: row for row, name in enumerate(self._names)}
+
+    def all_docs(self) -> list[str]:
+        """Names of all documents, in the order of the columns of `minhash_matrix`: byte order for a folder, as given for texts."""
+        return list(self._names)
+
+    @property
+    def num_permutations(self) -> int:
+        """K, the rows of a signature."""
+        return self.signatures.shape[1]
+
+    @property
+    def num_terms(self) -> int:
+        """How many different shingles the collection has (R1's n)."""
+        return len(np.unique(self.sets.values))
+
+    @property
+    def sets(self) -> RaggedSets:
+        """The shingle sets, in the order of `all_docs`: uint64 values, sorted within each set."""
+        assert self._collection.sets is not None
+        return self._collection.sets
+
+    @property
+    def signatures(self) -> NDArray[np.uint32]:
+        """uint32 array of shape (n_docs, K): one signature a row. Rows of a document without tokens are 2^32 - 1."""
+        assert self._collection.signatures is not None
+        return self._collection.signatures
+
+    def exact_jaccard(self, first: str, second: str) -> float:
+        """|A ∩ B| / |A ∪ B| of the two documents' shingle sets; 0 if both are empty. Raises KeyError for an unknown name."""
+        pair = np.array([self._rows[first]]), np.array([self._rows[second]])
+        return float(jaccard(self.sets, *pair)[0])
+
+    def minhash_sig(self, doc: str) -> NDArray[np.uint32]:
+        """The signature of a document: uint32 array of shape (K,). Raises KeyError for an unknown name."""
+        return self.signatures[self._rows[doc]].copy()
+
+    def approximate_jaccard(self, first: str, second: str) -> float:
+        """Share of the rows in which the two signatures agree: an unbiased estimate of `exact_jaccard` (but for scheme "linear").
+
+        A document without tokens is near nothing: 0. Raises KeyError for an unknown name.
+        """
+        left, right = self._rows[first], self._rows[second]
+        if not self._collection.sizes[left] or not self._collection.sizes[right]:
+            return 0.0
+        return float(estimate(self.signatures, np.array([left]), np.array([right])).similarity[0])
+
+    def minhash_matrix(self) -> NDArray[np.uint32]:
+        """All signatures as R1 has them: uint32 array of shape (K, n_docs), one signature a column, in the order of `all_docs`."""
+        return np.ascontiguousarray(self.signatures.T)
+
+
+class LSH:
+    """Banded hash tables over a signature matrix: which documents share a bucket.
+
+    Parameters
+    ----------
+    minhash_matrix : uint32 array of shape (K, n_docs), one signature a column, for instance `MinHash.minhash_matrix()`.
+    doc_names : n_docs names, in the order of the columns.
+    bands : b; each has K // b rows. More bands: more recall, more candidates, larger tables.
+    buckets : fold the 64-bit keys of a band into so many buckets, as R1 did (its number: the smallest prime >= n_docs); 0 means whole keys.
+
+    Raises ParameterError if shapes do not fit or there are more bands than rows.
+
+    >>> matrix = np.array([[1, 1, 7], [2, 2, 8], [3, 9, 9], [4, 9, 9]], np.uint32)
+    >>> LSH(matrix, ["a", "b", "c"], bands=2).near_duplicates_of("b")
+    ['a', 'c']
+
+    """
+
+    def __init__(self, minhash_matrix: NDArray[np.uint32], doc_names: Iterable[str], bands: int, *, buckets: int = 0) -> None:
+        self._names = list(doc_names)
+        self._rows = {name: row for row, name in enumerate(self._names)}
+        matrix = np.asarray(minhash_matrix, np.uint32)
+        if matrix.ndim != 2 or matrix.shape[1] != len(self._names):
+            message = f"a matrix of shape {matrix.shape} does not fit {len(self._names)} names: one column a document is needed"
+            raise ParameterError(message, "give minhash.minhash_matrix() and minhash.all_docs()")
+        self.plan = _plan(matrix.shape[0], bands, buckets)
+        signatures = np.ascontiguousarray(matrix.T)
+        # A column of 2^32 - 1 is a document without tokens: near nothing.
+        members = np.flatnonzero((signatures != 0xFFFFFFFF).any(axis=1))
+        self._table = _band_table(signatures, members, self.plan)
+        self._members = members
+
+    def near_duplicates_of(self, doc: str) -> list[str]:
+        """Names of the other documents that share a bucket with this one, in the order of the columns. Raises KeyError for an unknown name."""
+        row = self._rows[doc]
+        if row not in self._members:
+            return []
+        near = candidates.candidates_of(self._table, np.ascontiguousarray(self._table.keys[:, row]))
+        return [self._names[other] for other in near.tolist() if other != row]
+
+
+class NearDuplicates:
+    """Near-duplicates in a collection, verified.
+
+    Parameters
+    ----------
+    documents, num_permutations and the other keywords : as for `MinHash`.
+    threshold : smallest similarity of near-duplicates.
+    num_bands : bands of the table; None means the fewest rows that meet a pair at the threshold with chance `recall`.
+    recall : see `lshdup.bands.plan_bands`.
+
+    >>> texts = {"a": "one two three four five", "b": "one two three four five", "c": "one two three four six", "d": "nothing like it"}
+    >>> found = NearDuplicates(texts, 256, threshold=0.5, recall=0.999)
+    >>> found.of("a")
+    [('b', 1.0), ('c', 0.5)]
+    >>> found.pairs()
+    [('a', 'b', 1.0), ('a', 'c', 0.5), ('b', 'c', 0.5)]
+
+    """
+
+    def __init__(
+        self,
+        documents: Documents,
+        num_permutations: int = 128,
+        num_bands: int | None = None,
+        threshold: float = 0.8,
+        *,
+        recall: float = 0.99,
+        tokens: str = "word",
+        k: int | None = None,
+        bag: bool = False,
+        normalize: bool = True,
+        keep_case: bool = False,
+        scheme: str = "fast",
+        seed: int = 1,
+        jobs: int | None = None,
+    ) -> None:
+        params = BandParams(threshold, recall, bands=num_bands or 0)
+        self.plan = bands.plan_bands(num_permutations, params)
+        self.threshold = threshold
+        self.minhash = MinHash(
+            documents, num_permutations, tokens=tokens, k=k, bag=bag, normalize=normalize, keep_case=keep_case,
+            scheme=scheme, seed=seed, jobs=jobs,
+        )  # fmt: skip
+        members = np.flatnonzero(self.minhash.sets.sizes > 0)
+        self._table = bands.band_table(self.minhash.signatures, members, self.plan)
+
+    def of(self, doc: str) -> list[tuple[str, float]]:
+        """(name, exact similarity) of the near-duplicates of a document, most similar first. Raises KeyError for an unknown name."""
+        names = self.minhash.all_docs()
+        row = names.index(doc) if doc in names else -1
+        if row < 0:
+            raise KeyError(doc)
+        sets = self.minhash.sets
+        if not len(sets[row]):
+            return []
+        near = candidates.candidates_of(self._table, np.ascontiguousarray(self._table.keys[:, row]))
+        near = near[near != row]
+        score = jaccard(sets, np.full(len(near), row), near)
+        order = np.lexsort((near, -score))
+        return [(names[near[at]], float(score[at])) for at in order.tolist() if score[at] >= self.threshold]
+
+    def pairs(self) -> list[tuple[str, str, float]]:
+        """(name, name, exact similarity) of all pairs, most similar first: what `lshdup pairs` prints."""
+        names, sets = self.minhash.all_docs(), self.minhash.sets
+        found = []
+        for left, right in candidates.candidate_pairs(self._table):
+            pairs = verified(left, right, sets.sizes, sets.take, self.threshold).ordered()
+            found += zip(pairs.left.tolist(), pairs.right.tolist(), pairs.similarity.tolist(), strict=True)
+        found.sort(key=lambda pair: (-pair[2], pair[0], pair[1]))
+        return [(names[a], names[b], similarity) for a, b, similarity in found]
+
+    @staticmethod
+    def near_duplicate_detector(
+        documents: Documents, num_permutations: int, num_bands: int, s: float, doc: str, **keywords: object
+    ) -> list[str]:
+        """R1's function: the LSH candidates of `doc`, minus those whose *estimated* similarity is below s.
+
+        Keywords go to `MinHash`; R1's own setting is ``tokens="terms", scheme="linear"``. Verifying by estimates loses near-duplicates just
+        above s: `of` verifies exactly.
+
+        >>> texts = ["one two three four five", "one two three four five", "something else"]
+        >>> NearDuplicates.near_duplicate_detector(texts, 100, 20, 0.9, "0")
+        ['1']
+        """
+        minhash = MinHash(documents, num_permutations, **keywords)  # type: ignore[arg-type]
+        lsh = LSH(minhash.minhash_matrix(), minhash.all_docs(), num_bands)
+        return [other for other in lsh.near_duplicates_of(doc) if minhash.approximate_jaccard(doc, other) >= s]
+
+
+def _plan(perms: int, n_bands: int, buckets: int) -> bands.BandPlan:
+    if not 1 <= n_bands <= perms:
+        message = f"{n_bands} bands of {perms} rows: there must be 1 to {perms}"
+        raise ParameterError(message, "use fewer bands or more permutations")
+    return bands.BandPlan(n_bands, perms // n_bands, 1.0, 0.0, buckets)
+
+
+_band_table = bands.band_table  # LSH has a parameter called bands, as R1 does
+
+
+def _read(documents: Documents, shingle: ShingleParams, jobs: int) -> Collection:
+    """The collection with its sets, from a folder or from memory."""
+    if isinstance(documents, str | os.PathLike):
+        folder = Path(documents)
+        found = find_documents([os.fsencode(folder)], DocumentParams(), id_lists=shingle.tokens == "ids")
+        if not len(found):
+            message = f"{folder}: there are no documents in it"
+            raise InputError(message, "name a folder with text files")
+        return collect(found, shingle, jobs=jobs, keep=1 << 62)
+    named = documents.items() if isinstance(documents, Mapping) else ((str(at), text) for at, text in enumerate(documents))
+    names, texts = zip(*named, strict=True) if (named := list(named)) else ((), ())
+    sets = Shingler(shingle).shingle_texts([text.encode("utf-8") for text in texts])
+    zeros = np.zeros(len(names), np.int64)
+    listed = DocumentList(StringTable.from_strings(os.fsencode(name) for name in names), zeros, zeros)
+    return Collection(listed, shingle, sets.sizes, fingerprints(sets), sets=sets)

@@ -1,0 +1,19 @@
+"""One loop cut in parts, on several threads. For kernels, which run without the GIL."""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+
+
+def in_parts(steps: int, jobs: int, work: Callable[[slice], None], *, least: int = 1024) -> None:
+    """Call `work` on slices that together cover range(steps), on `jobs` threads; returns when all are done.
+
+    least : a part of fewer steps is not worth a thread.
+    """
+    parts = min(8 * jobs, steps // least) if jobs > 1 else 1
+    if parts < 2:
+        work(slice(0, steps))
+        return
+    cuts = [steps * part // parts for part in range(parts + 1)]
+    with ThreadPoolExecutor(jobs) as pool:
+        list(pool.map(work, (slice(start, end) for start, end in pairwise(cuts))))

@@ -1,0 +1,151 @@
+"""Figures of the experiments, each with the expectation beside the measurement. The only module that imports matplotlib (extra `plot`)."""
+
+import importlib.util
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lshdup.accuracy import Accuracy, BandAccuracy
+from lshdup.bands import collision_probability, half_point, half_point_estimate
+from lshdup.errors import ParameterError
+from lshdup.timing import Timing
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+SUFFIXES = (".png", ".svg", ".pdf")
+
+# Okabe and Ito's colours: told apart by every kind of eye.
+_COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+_EXPECTED = "#555555"
+
+
+def check(path: Path) -> None:
+    """Before any work starts: that the figure can be made and written. Raises ParameterError."""
+    if path.suffix.lower() not in SUFFIXES:
+        message = f"--plot {path}: a figure ends in one of {', '.join(SUFFIXES)}"
+        raise ParameterError(message, f"for instance --plot {path.stem}.svg")
+    if not path.parent.is_dir():
+        message = f"--plot {path}: there is no folder {path.parent}"
+        raise ParameterError(message, "name a folder that exists")
+    if importlib.util.find_spec("matplotlib") is None:
+        message = "--plot needs matplotlib, which is not installed"
+        raise ParameterError(message, "pip install 'lshdup[plot]'")
+
+
+def curve_figure(path: Path, shapes: Sequence[tuple[int, int]], threshold: float | None) -> None:
+    """S-curves of (bands, rows), with the point where each is 1/2 and (1/b)^(1/r) beside it (R3)."""
+    figure, (axes,) = _figure(1)
+    steps = [i / 400 for i in range(401)]
+    for color, (bands, rows) in zip(_COLORS, shapes, strict=False):
+        axes.plot(steps, [collision_probability(s, bands, rows) for s in steps], color=color, label=f"{bands} bands of {rows} rows", lw=2)
+        half, estimate = half_point(bands, rows), half_point_estimate(bands, rows)
+        axes.plot([half], [0.5], "o", color=color)
+        axes.plot([estimate], [collision_probability(estimate, bands, rows)], "x", color=color, mew=2)
+    axes.plot([], [], "o", color=_EXPECTED, ls="", label="exactly 1/2")
+    axes.plot([], [], "x", color=_EXPECTED, ls="", mew=2, label="$(1/b)^{1/r}$")
+    if threshold is not None:
+        axes.axvline(threshold, color=_EXPECTED, ls=":", lw=1)
+        axes.annotate(f" t = {threshold:g}", (threshold, 0.02), color=_EXPECTED)
+    axes.set(xlabel="Jaccard similarity", ylabel="chance to become a candidate", xlim=(0, 1), ylim=(0, 1.02))
+    axes.set_title("Chance that two documents share a bucket")
+    axes.legend(frameon=False, loc="upper left")
+    _save(figure, path)
+
+
+def accuracy_figure(path: Path, results: Sequence[Accuracy]) -> None:
+    """Pairs off by more than epsilon against K: a panel for each epsilon, independent permutations dashed (R1 figure 1)."""
+    epsilons = sorted({result.epsilon for result in results})
+    figure, panels = _figure(len(epsilons))
+    for axes, epsilon in zip(panels, epsilons, strict=True):
+        chosen = [result for result in results if result.epsilon == epsilon]
+        perms = sorted({result.perms for result in chosen})
+        places = range(len(perms))
+        schemes = list(dict.fromkeys(result.scheme for result in chosen))
+        width = 0.8 / len(schemes)
+        for at, (color, scheme) in enumerate(zip(_COLORS, schemes, strict=False)):
+            own = {result.perms: result for result in chosen if result.scheme == scheme}
+            centres = [place + (at - (len(schemes) - 1) / 2) * width for place in places]
+            axes.bar(centres, [own[k].off for k in perms], width * 0.92, color=color, label=scheme)
+            errors = [own[k].off_error if own[k].runs > 1 else 0.0 for k in perms]
+            axes.errorbar(centres, [own[k].off for k in perms], errors, fmt="none", ecolor="black", lw=1, capsize=2)
+        expected = {result.perms: result.expected for result in chosen}
+        for place, k in zip(places, perms, strict=True):
+            label = "independent permutations, expected" if place == 0 else None
+            axes.plot([place - 0.45, place + 0.45], [expected[k]] * 2, color=_EXPECTED, ls="--", lw=1.5, label=label)
+        axes.set_xticks(list(places), [str(k) for k in perms])
+        axes.set(xlabel="permutations K", title=f"$\\varepsilon$ = {epsilon:g}")
+        axes.set_yscale("symlog", linthresh=1)
+        axes.set_ylim(bottom=0)
+    panels[0].set_ylabel("pairs off by more than $\\varepsilon$, mean of the runs")
+    handles, labels = panels[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=4, frameon=False)
+    figure.suptitle(f"Estimates of {results[0].pairs:,} pairs, {results[0].runs} runs")
+    _save(figure, path)
+
+
+def bands_figure(path: Path, results: Sequence[BandAccuracy]) -> None:
+    """Found, false negatives and false positives per query against the number of bands, S-curve expectations dashed (R1 figure 3)."""
+    figure, panels = _figure(2)
+    bands = [result.bands for result in results]
+    left, right = panels
+    left.axhline(results[0].near, color=_EXPECTED, ls=":", lw=1, label="similar documents")
+    measured: list[tuple[Axes, str, str, str]] = [
+        (left, "found", _COLORS[0], "found"),
+        (left, "false_negatives", _COLORS[1], "missed"),
+        (right, "false_positives", _COLORS[2], "less similar, but sharing a bucket"),
+    ]
+    for axes, name, color, label in measured:
+        values = [getattr(result, name) for result in results]
+        axes.plot(bands, values, "o-", color=color, label=label, lw=2)
+        if name != "false_negatives":
+            lows = [value - getattr(result, f"{name}_low") for value, result in zip(values, results, strict=True)]
+            highs = [getattr(result, f"{name}_high") - value for value, result in zip(values, results, strict=True)]
+            axes.errorbar(bands, values, [lows, highs], fmt="none", ecolor=color, capsize=3)
+        axes.plot(bands, [getattr(result, f"{name}_expected") for result in results], "--", color=_EXPECTED, lw=1.2)
+    for axes in panels:
+        axes.plot([], [], "--", color=_EXPECTED, label="expected from the S-curve")
+        axes.set(xlabel=f"bands, of K = {results[0].perms} rows", ylim=(0, None))
+        axes.legend(frameon=False)
+    left.set(ylabel="documents per query", title="Near-duplicates")
+    right.set(title="False positives")
+    figure.suptitle(f"What the bands find, {results[0].queries} queries")
+    _save(figure, path)
+
+
+def timing_figure(path: Path, results: Sequence[Timing]) -> None:
+    """Seconds of each part against K, with the spread of the runs (R1 figure 2)."""
+    figure, (axes,) = _figure(1)
+    lines = list(dict.fromkeys((result.scheme, result.part) for result in results))
+    for color, (scheme, part) in zip(_COLORS * 3, lines, strict=False):
+        own = sorted((result for result in results if (result.scheme, result.part) == (scheme, part)), key=lambda result: result.perms)
+        perms, medians = [result.perms for result in own], [result.median for result in own]
+        spread = [[r.median - r.smallest for r in own], [r.largest - r.median for r in own]]
+        style = "s--" if part.startswith("exact") else "o-"
+        axes.errorbar(perms, medians, spread, fmt=style, color=color, lw=2, capsize=3, label=f"{part} ({scheme})")
+    axes.set(xlabel="permutations K", ylabel="seconds, median and range", title="Exact and estimated similarity of all pairs")
+    axes.set_yscale("log")
+    axes.legend(frameon=False)
+    _save(figure, path)
+
+
+def _figure(panels: int) -> "tuple[Figure, Any]":
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(max(6.4, 3.6 * panels), 4.4), layout="constrained")
+    axes = figure.subplots(1, panels, squeeze=False)[0]
+    for each in axes:
+        each.spines[["top", "right"]].set_visible(False)
+        each.grid(axis="y", color="#dddddd", lw=0.6)
+        each.set_axisbelow(True)
+    return figure, axes
+
+
+def _save(figure: "Figure", path: Path) -> None:
+    """Without a date or random ids, so that the same figure is the same file."""
+    import matplotlib as mpl
+
+    metadata: dict[str, Any] = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}.get(path.suffix.lower(), {})
+    with mpl.rc_context({"svg.hashsalt": "lshdup", "svg.fonttype": "path"}):
+        figure.savefig(path, dpi=110, metadata=metadata)
