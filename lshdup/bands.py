@@ -66,9 +66,10 @@ def plan_bands(perms: int, params: BandParams) -> BandPlan:
     else:
         rows = _largest_rows(perms, params)
         if not rows:
-            enough = next((k for k in range(perms, MAX_PERMS + 1) if _largest_rows(k, params)), 0)
+            # One row a band finds most: b bands of it are enough from b = log(1 - recall) / log(1 - t) on.
+            enough = math.ceil(math.log1p(-params.recall) / math.log1p(-params.threshold))
             message = f"{perms} rows cannot meet a pair of similarity {params.threshold:g} with chance {params.recall:g}"
-            hint = f"use --perms {enough}" if enough else "raise --threshold or lower --recall"
+            hint = f"use --perms {enough}" if enough <= MAX_PERMS else "raise --threshold or lower --recall"
             raise ParameterError(message, f"{hint}; or choose --bands and --rows yourself")
         bands = perms // rows
     return BandPlan(bands, rows, params.threshold, params.recall, params.buckets)
