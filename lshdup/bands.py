@@ -37,7 +37,7 @@ def half_point(bands: int, rows: int) -> float:
     """The similarity at which the S-curve is exactly 1/2: (1 - 2^(-1/b))^(1/r).
 
     >>> [round(half_point(b, r), 4) for r, b in ((3, 10), (6, 20), (5, 50))]
-    [0.4061, 0.5694, 0.4243]
+    [0.4061, 0.5694, 0.4244]
     """
     return math.pow(-math.expm1(-math.log(2.0) / bands), 1.0 / rows)
 
@@ -91,9 +91,10 @@ def plan_bands(perms: int, params: BandParams) -> BandPlan:
     else:
         rows = _largest_rows(perms, params)
         if not rows:
-            enough = next((k for k in range(perms, MAX_PERMS + 1) if _largest_rows(k, params)), 0)
+            # One row a band finds most: b bands of it are enough from b = log(1 - recall) / log(1 - t) on.
+            enough = math.ceil(math.log1p(-params.recall) / math.log1p(-params.threshold))
             message = f"{perms} rows cannot meet a pair of similarity {params.threshold:g} with chance {params.recall:g}"
-            hint = f"use --perms {enough}" if enough else "raise --threshold or lower --recall"
+            hint = f"use --perms {enough}" if enough <= MAX_PERMS else "raise --threshold or lower --recall"
             raise ParameterError(message, f"{hint}; or choose --bands and --rows yourself")
         bands = perms // rows
     return BandPlan(bands, rows, params.threshold, params.recall, params.buckets)

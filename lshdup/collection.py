@@ -45,7 +45,8 @@ class Collection:
     documents : the n documents that could be read, those without tokens too. sizes : int64 array of shape (n,), shingles of each.
     fingerprints : uint64 array of shape (n,), of the shingle sets. left_out : files that were read and are no documents. sets : the
     shingle sets, if they were kept. signatures : uint32 array of shape (n, K), if they were made, by `sketch`. guessed : number and
-    encoding of documents whose encoding was detected in this run. read : how many documents were read in this run.
+    encoding of documents whose encoding was detected in this run. read : how many documents were read in this run; None if it continues
+    from an artifact, and nobody has looked at the documents.
     """
 
     documents: DocumentList
@@ -57,7 +58,7 @@ class Collection:
     sketch: SketchParams | None = None
     signatures: NDArray[np.uint32] | None = None
     guessed: tuple[tuple[bytes, str], ...] = ()
-    read: int = 0
+    read: int | None = None
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,6 @@
 """The only writer of stderr: errors, warnings, the summary, progress; and the exit code. Called by the commands in `cli/`."""
 
+import contextlib
 import os
 import sys
 import time
@@ -33,8 +34,8 @@ class Console:
     def __init__(self, *, quiet: bool = False, verbose: bool = False, progress: bool | None = None, color: bool | None = None) -> None:
         self._quiet = quiet
         self._verbose = verbose
-        self._progress = (sys.stderr.isatty() and not quiet) if progress is None else progress
-        self._color = use_color(color, sys.stderr.isatty())
+        self._progress = (_on_terminal() and not quiet) if progress is None else progress
+        self._color = use_color(color, _on_terminal())
         self._bar: tqdm[NoReturn] | None = None
         self._bar_stage = ""
         self._started = time.perf_counter()
@@ -113,13 +114,20 @@ class Console:
             self._bar = None
 
     def _line(self, text: str) -> None:
+        if sys.stderr is None:
+            return
         if self._bar is not None:
             self._bar.clear()
-        sys.stderr.write(text + "\n")
-        sys.stderr.flush()
+        with contextlib.suppress(OSError):  # nobody can be told that nobody can be told
+            sys.stderr.write(text + "\n")
+            sys.stderr.flush()
 
     def _painted(self, text: str, code: str) -> str:
         return f"\x1b[{code}m{text}\x1b[0m" if self._color else text
+
+
+def _on_terminal() -> bool:
+    return sys.stderr is not None and sys.stderr.isatty()
 
 
 def use_color(choice: bool | None, is_terminal: bool) -> bool:

@@ -66,7 +66,7 @@ class DocumentList:
 
     names : n names. sizes, mtimes : int64 arrays of shape (n,), bytes and nanoseconds of the file a document is in. paths : the files they
     are in; None where names are paths. starts, lengths : int64 arrays of shape (n,), first byte and number of bytes of the documents that
-    are lines of an id list; None where they are whole files.
+    are lines of an id list; None where they are whole files. home : the folder that names and paths start from; empty: the current one.
     """
 
     names: StringTable
@@ -75,9 +75,21 @@ class DocumentList:
     paths: StringTable | None = None
     starts: NDArray[np.int64] | None = None
     lengths: NDArray[np.int64] | None = None
+    home: bytes = b""
 
     def __len__(self) -> int:
         return len(self.names)
+
+    def path(self, index: int) -> bytes:
+        """Where to read a document from, as seen from the current folder."""
+        return os.path.join(self.home, (self.names if self.paths is None else self.paths)[index])  # noqa: PTH118 (bytes path)
+
+    def typed_names(self, indices: NDArray[np.int64]) -> list[bytes]:
+        """Names as they would be typed from the current folder."""
+        names = list(self.names.take(indices))
+        if not self.home or self.paths is not None:
+            return names
+        return [typed_name(os.path.relpath(os.path.join(self.home, name))) for name in names]  # noqa: PTH118 (bytes path)
 
     def take(self, indices: NDArray[np.int64]) -> "DocumentList":
         """The documents at `indices`, in that order."""
@@ -88,6 +100,7 @@ class DocumentList:
             None if self.paths is None else self.paths.take(indices),
             None if self.starts is None else self.starts[indices],
             None if self.lengths is None else self.lengths[indices],
+            self.home,
         )
 
     @property
@@ -136,12 +149,16 @@ def find_documents(
     document: a name, then integers (R4, R5). store : a folder that is left out silently, because lshdup wrote it. on_left_out : told
     every file that was met and is not a document.
 
-    Raises InputError if an argument does not exist. Determinism: the order depends on names only.
-
+    Raises InputError if no argument exists at all. Determinism: the order depends on names only; of a folder that is reached by two ways,
+    the first in the order of arguments and names counts.
     """
     finder = _Finder(params, store, on_left_out)
-    for argument in arguments:
-        finder.add(argument)
+    missing = [missed for argument in arguments if (missed := finder.add(argument)) is not None]
+    if missing and not finder.found:
+        message = f"{os.fsdecode(missing[0].name)!r}: {missing[0].detail}"
+        raise InputError(message, "name folders or files that exist")
+    for each in missing:
+        on_left_out(each)
     found = sorted(finder.found.items())
     files = DocumentList(
         StringTable.from_strings(name for name, _ in found),
@@ -152,9 +169,17 @@ def find_documents(
 
 
 def typed_name(path: bytes) -> bytes:
-    """A path as it would be typed from the current folder: no ``./`` in front unless the name begins with ``-``."""
-    name = os.path.normpath(path)
-    return b"./" + name if name.startswith(b"-") else name
+    """A path as it would be typed from the current folder: no ``./`` in front unless the name begins with ``-``.
+
+    ``..`` stays: behind a symbolic link it means another folder than the text suggests.
+
+    >>> typed_name(b"./docs//a.txt"), typed_name(b"-x"), typed_name(b"../y/"), typed_name(b"./")
+    (b'docs/a.txt', b'./-x', b'../y', b'.')
+    """
+    name = b"/".join(part for part in path.split(b"/") if part not in (b"", b"."))
+    if path.startswith(b"/"):
+        return b"/" + name
+    return b"./" + name if name.startswith(b"-") else name or b"."
 
 
 class _Finder:
@@ -162,69 +187,59 @@ class _Finder:
 
     def __init__(self, params: DocumentParams, store: bytes | None, on_left_out: Callable[[LeftOut], None]) -> None:
         self.found: dict[bytes, tuple[int, int]] = {}
+        self._seen: set[tuple[int, int]] = set()
         self._params = params
         self._store = os.path.realpath(store) if store is not None and os.path.isdir(store) else None
         self._on_left_out = on_left_out
         self._include = _globs(params.include)
         self._exclude = _globs(params.exclude)
 
-    def add(self, argument: bytes) -> None:
+    def add(self, argument: bytes) -> LeftOut | None:
+        """Take what an argument names; returns it if it cannot be had."""
         name = typed_name(argument)
         try:
             status = os.stat(argument)
         except OSError as error:
-            shown = os.fsdecode(argument)
-            if error.errno == errno.ENOENT:
-                message = f"{shown!r}: there is no such file or folder"
-                raise InputError(message, "name folders or files that exist") from None
-            message = f"{shown!r}: {error.strerror}"
-            raise InputError(message) from None
+            return LeftOut(argument, _reason_of(error), error.strerror or "")
         if stat.S_ISDIR(status.st_mode):
-            self._walk(b"" if name == b"." else name, {(status.st_dev, status.st_ino)})
+            self._walk(name)
+        elif self._excluded(os.path.basename(name), name):  # noqa: PTH119 (bytes path)
+            self._on_left_out(LeftOut(name, Reason.EXCLUDED))
         elif stat.S_ISREG(status.st_mode):
             self._take(name, status)
         else:
             self._on_left_out(LeftOut(name, Reason.SPECIAL))
+        return None
 
-    def _walk(self, top: bytes, seen: set[tuple[int, int]]) -> None:
+    def _walk(self, top: bytes) -> None:
         folders = [top]
         while folders:
             folder = folders.pop()
             try:
-                entries = os.scandir(folder or b".")
+                status = os.stat(folder)
+                if (status.st_dev, status.st_ino) in self._seen:
+                    continue
+                self._seen.add((status.st_dev, status.st_ino))
+                with os.scandir(folder) as entries:
+                    # With links, which name a folder gets depends on the order in which its names are met.
+                    for entry in sorted(entries, key=lambda entry: entry.name) if self._params.follow else entries:
+                        self._meet(entry, typed_name(folder + b"/" + entry.name), folders)
             except OSError as error:
                 self._fail(folder, error)
-                continue
-            with entries:
-                try:
-                    for entry in entries:
-                        self._meet(entry, folder, folders, seen)
-                except OSError as error:
-                    self._fail(folder, error)
 
-    def _meet(self, entry: "os.DirEntry[bytes]", folder: bytes, folders: list[bytes], seen: set[tuple[int, int]]) -> None:
-        base = entry.name
-        name = folder + b"/" + base if folder else base
-        if name.startswith(b"-"):
-            name = b"./" + name
+    def _meet(self, entry: "os.DirEntry[bytes]", name: bytes, folders: list[bytes]) -> None:
         try:
             link = entry.is_symlink()
             is_folder = entry.is_dir(follow_symlinks=self._params.follow)
             if is_folder and self._store is not None and os.path.realpath(name) == self._store:
                 return
-            if base.startswith(b".") and not self._params.hidden:
+            if entry.name.startswith(b".") and not self._params.hidden:
                 self._on_left_out(LeftOut(name, Reason.HIDDEN))
             elif link and not self._params.follow:
                 self._on_left_out(LeftOut(name, Reason.LINK))
             elif is_folder:
-                if self._params.follow:  # only then can a folder be met twice
-                    status = entry.stat()
-                    identity = (status.st_dev, status.st_ino)
-                    if identity in seen:
-                        return
-                    seen.add(identity)
                 folders.append(name)
-            elif self._excluded(base, name):
+            elif self._excluded(entry.name, name):
                 self._on_left_out(LeftOut(name, Reason.EXCLUDED))
             elif entry.is_file(follow_symlinks=self._params.follow):
                 self._take(name, entry.stat(follow_symlinks=self._params.follow))
@@ -332,7 +347,7 @@ def read_batch(documents: DocumentList, indices: NDArray[np.int64]) -> TextBatch
 
 
 def _read(documents: DocumentList, index: int) -> bytes:
-    path = (documents.names if documents.paths is None else documents.paths)[index]
+    path = documents.path(index)
     if documents.starts is None or documents.lengths is None:
         return _read_file(path, int(documents.sizes[index]))
     with open(path, "rb") as file:  # noqa: PTH123 (bytes path)

@@ -55,7 +55,7 @@ def needs_patience(
         mask = np.uint64((1 << 8 * len(magic)) - 1)
         patient |= (first & mask == np.uint64(int.from_bytes(magic, "little"))) & (lengths >= len(magic))
     for i, name in enumerate(names):
-        if name.endswith(_HTML_ENDINGS):
+        if name.lower().endswith(_HTML_ENDINGS):
             patient[i] = True
     return patient
 

@@ -1,7 +1,7 @@
 """The class interface: MinHash, LSH and NearDuplicates, as in the class experiments (R1), over the stages of this package.
 
-For Python programs; the command line does not use it. Everything is computed in the constructor: objects hold plain arrays and names, have no
-hidden state, and can be pickled.
+For Python programs; the command line does not use it. Everything is computed in the constructor: objects hold plain arrays and
+names, have no hidden state, and can be pickled.
 """
 
 import os
@@ -15,6 +15,7 @@ from lshdup import bands, candidates
 from lshdup.collection import Collection, collect, sketched
 from lshdup.documents import DocumentList, find_documents
 from lshdup.errors import InputError, ParameterError
+from lshdup.parallel import processors
 from lshdup.params import BandParams, DocumentParams, ShingleParams, SketchParams
 from lshdup.ragged import RaggedSets, StringTable
 from lshdup.shingles import Shingler, fingerprints
@@ -69,7 +70,7 @@ class MinHash:
     ) -> None:
         shingle = ShingleParams(tokens=tokens, k=k or 0, bag=bag, normalize=normalize, keep_case=keep_case)
         sketch = SketchParams(scheme, num_permutations, seed)
-        threads = jobs or len(os.sched_getaffinity(0))
+        threads = jobs or processors()
         collection = _read(documents, shingle, threads)
         self._collection = sketched(collection, sketch, threads)
         self._names = [os.fsdecode(name) for name in collection.documents.names]
@@ -82,7 +83,7 @@ class MinHash:
     @property
     def num_permutations(self) -> int:
         """K, the rows of a signature."""
-        return self.signatures.shape[1]
+        return int(self.signatures.shape[1])
 
     @property
     def num_terms(self) -> int:
@@ -108,7 +109,8 @@ class MinHash:
 
     def minhash_sig(self, doc: str) -> NDArray[np.uint32]:
         """The signature of a document: uint32 array of shape (K,). Raises KeyError for an unknown name."""
-        return self.signatures[self._rows[doc]].copy()
+        signature: NDArray[np.uint32] = self.signatures[self._rows[doc]].copy()
+        return signature
 
     def approximate_jaccard(self, first: str, second: str) -> float:
         """Share of the rows in which the two signatures agree: an unbiased estimate of `exact_jaccard` (but for scheme "linear").
@@ -158,7 +160,10 @@ class LSH:
         self._members = members
 
     def near_duplicates_of(self, doc: str) -> list[str]:
-        """Names of the other documents that share a bucket with this one, in the order of the columns. Raises KeyError for an unknown name."""
+        """Names of the other documents that share a bucket with this one, in the order of the columns.
+
+        Raises KeyError for an unknown name.
+        """
         row = self._rows[doc]
         if row not in self._members:
             return []
@@ -230,7 +235,7 @@ class NearDuplicates:
     def pairs(self) -> list[tuple[str, str, float]]:
         """(name, name, exact similarity) of all pairs, most similar first: what `lshdup pairs` prints."""
         names, sets = self.minhash.all_docs(), self.minhash.sets
-        found = []
+        found: list[tuple[int, int, float]] = []
         for left, right in candidates.candidate_pairs(self._table):
             pairs = verified(left, right, sets.sizes, sets.take, self.threshold).ordered()
             found += zip(pairs.left.tolist(), pairs.right.tolist(), pairs.similarity.tolist(), strict=True)
@@ -274,8 +279,11 @@ def _read(documents: Documents, shingle: ShingleParams, jobs: int) -> Collection
             message = f"{folder}: there are no documents in it"
             raise InputError(message, "name a folder with text files")
         return collect(found, shingle, jobs=jobs, keep=1 << 62)
-    named = documents.items() if isinstance(documents, Mapping) else ((str(at), text) for at, text in enumerate(documents))
-    names, texts = zip(*named, strict=True) if (named := list(named)) else ((), ())
+    if isinstance(documents, Mapping):
+        names, texts = list(documents.keys()), list(documents.values())
+    else:
+        texts = list(documents)
+        names = [str(at) for at in range(len(texts))]
     sets = Shingler(shingle).shingle_texts([text.encode("utf-8") for text in texts])
     zeros = np.zeros(len(names), np.int64)
     listed = DocumentList(StringTable.from_strings(os.fsencode(name) for name in names), zeros, zeros)

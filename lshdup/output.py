@@ -58,8 +58,8 @@ class Target:
             kind = self.format or ("table" if self.path is None and sys.stdout.isatty() and not self.nul else "tsv")
             if kind == "table":
                 rows = iter(rows)
-                start = list(islice(rows, TABLE_ROWS + 1))
-                if len(start) <= TABLE_ROWS:
+                start = list(islice(rows, None if self.format else TABLE_ROWS + 1))
+                if self.format or len(start) <= TABLE_ROWS:
                     self._table(stream, columns, start)
                     return
                 rows, kind = chain(start, rows), "tsv"

@@ -1,8 +1,14 @@
 """One loop cut in parts, on several threads. For kernels, which run without the GIL."""
 
+import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
+
+
+def processors() -> int:
+    """How many this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def in_parts(steps: int, jobs: int, work: Callable[[slice], None], *, least: int = 1024) -> None:

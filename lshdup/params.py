@@ -91,7 +91,7 @@ class ShingleParams(_Params):
 
             try:
                 codecs.lookup(self.encoding)
-            except LookupError:
+            except (LookupError, ValueError):
                 message = f"--encoding is {self.encoding!r}, which Python does not know"
                 raise ParameterError(message, "try utf-8, latin-1, cp1252 or utf-16") from None
 

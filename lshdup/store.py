@@ -39,10 +39,9 @@ class Store:
     def make_writable(self) -> None:
         """Prove before the work that its result can be written."""
         try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            ignore = self.folder / ".gitignore"
-            if not ignore.exists():
-                ignore.write_text("# Made by lshdup.\n*\n")
+            if not self.folder.is_dir():
+                self.folder.mkdir(parents=True)
+                (self.folder / ".gitignore").write_text("# Made by lshdup.\n*\n")
             if not os.access(self.folder, os.W_OK | os.X_OK):
                 raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
         except OSError as error:
@@ -52,6 +51,7 @@ class Store:
     def save_collection(self, kind: str, collection: Collection) -> None:
         old = self._load_quietly(kind)
         if old is not None and _same(old, collection):
+            self.path(kind).touch()  # the times of artifacts tell which collection the last run was of
             return
         arrays = _document_arrays(collection)
         if kind == "shingles":
@@ -73,7 +73,7 @@ class Store:
             "shingle": collection.shingle.to_json(),
             "unicode": unicodedata.unidata_version,
             "corpus": corpus_id(collection),
-            "base": os.path.relpath(Path.cwd(), self.folder.resolve()),
+            "base": os.path.relpath(os.fsdecode(collection.documents.home) or Path.cwd(), self.folder.resolve()),
         }
         if with_sketch and collection.sketch is not None:
             header["sketch"] = collection.sketch.to_json()
@@ -95,7 +95,7 @@ class Store:
             at_home = home == Path.cwd()
             if here and not at_home:
                 return None
-            return _read_collection(artifact, None if at_home else os.fsencode(home))
+            return _read_collection(artifact, b"" if at_home else os.fsencode(home))
         except (KeyError, TypeError, ValueError, IndexError, ParameterError) as error:
             message = f"{path} is damaged ({error})"
             raise ArtifactError(message, remedy) from None
@@ -104,6 +104,11 @@ class Store:
         header = self._header(collection, with_sketch=True) | {"bands": params.to_json()}
         arrays = _document_arrays(collection) | {"keys": made.table.keys, "order": made.table.order, "firsts": made.firsts}
         artifacts.save(self.path("bands"), "bands", header, arrays)
+
+    def stored_threshold(self) -> float | None:
+        """The threshold of the stored band table, of whatever documents."""
+        artifact = artifacts.load(self.path("bands"), "bands", "run `lshdup index`", verify=False)
+        return None if artifact is None else BandParams.from_json(artifact.header["bands"]).threshold
 
     def load_bands(self, collection: Collection, verify: bool = True) -> tuple[Banded, BandParams] | None:
         """bands.npz, if it was made from this collection."""
@@ -205,16 +210,14 @@ def _document_arrays(collection: Collection) -> dict[str, Array]:
     return arrays
 
 
-def _read_collection(artifact: Artifact, home: bytes | None) -> Collection:
+def _read_collection(artifact: Artifact, home: bytes) -> Collection:
     arrays, header = artifact.arrays, artifact.header
     names = _strings(arrays, "names")
     n = len(names)
     paths = starts = lengths = None
     if "starts" in arrays:
         paths, starts, lengths = _strings(arrays, "paths"), _ints(arrays, "starts", n), _ints(arrays, "lengths", n)
-    if home is not None:
-        paths = StringTable.from_strings(os.path.join(home, path) for path in (names if paths is None else paths))  # noqa: PTH118
-    documents = DocumentList(names, _ints(arrays, "file_sizes", n), _ints(arrays, "file_mtimes", n), paths, starts, lengths)
+    documents = DocumentList(names, _ints(arrays, "file_sizes", n), _ints(arrays, "file_mtimes", n), paths, starts, lengths, home)
     reasons = list(Reason)
     left_names, details = _strings(arrays, "left_names"), _strings(arrays, "left_details")
     left_out = tuple(
@@ -283,4 +286,13 @@ def _same(old: Collection, new: Collection) -> bool:
         and old.left_out == new.left_out
         and np.array_equal(old.documents.sizes, new.documents.sizes)
         and np.array_equal(old.documents.mtimes, new.documents.mtimes)
+        and _place(old.documents) == _place(new.documents)
     )
+
+
+def _place(documents: DocumentList) -> list[bytes]:
+    """Where the documents of id lists are."""
+    if documents.starts is None or documents.lengths is None or documents.paths is None:
+        return []
+    columns = (documents.paths.offsets, documents.paths.blob, documents.starts, documents.lengths)
+    return [column.tobytes() for column in columns]

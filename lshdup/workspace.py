@@ -139,7 +139,10 @@ class Workspace:
         for each in missing:
             self._left_out(each)
         if self._store is not None and not missing:
-            self._store.save_pairs(collection, made, params, verify, found)
+            try:
+                self._store.save_pairs(collection, made, params, verify, found)
+            except ArtifactError as error:  # the answer is there; the next run will have to find it again
+                self._say(error.message)
         return found
 
     def source(self, indexed: Indexed, jobs: int) -> SetSource:
@@ -156,6 +159,7 @@ class Workspace:
             collection = self._collect(request, documents, params, None, previous, 1 << 62)
         else:
             collection = self._stored_shingles(request)
+            self._refuse_older(collection)
         assert collection.sets is not None
         yield collection, collection.sets
 
@@ -275,11 +279,7 @@ class Workspace:
         signatures = self._store.load_collection("signatures", verify=verify)
         shingles = self._store.load_collection("shingles", verify=False)
         if signatures is not None and signatures.sketch is not None:
-            stale = (
-                shingles is not None
-                and corpus_id(shingles) != corpus_id(signatures)
-                and self._store.path("shingles").stat().st_mtime_ns > self._store.path("signatures").stat().st_mtime_ns
-            )
+            stale = shingles is not None and corpus_id(shingles) != corpus_id(signatures) and self._shingles_are_newer()
             if not stale:
                 _check_conflict("signatures.npz", signatures.shingle, request.given, "name the documents again")
                 remedy = "run `lshdup signatures` with these options, or name the documents again"
@@ -291,6 +291,23 @@ class Workspace:
         base = signatures.sketch if signatures is not None else None
         self._say(f"signatures.npz is made from shingles.npz{', which is newer' if base else ''}")
         return self._sketch_and_save(shingles, _merged(SketchParams, request.given, base), request.jobs)
+
+    def _refuse_older(self, shingles: Collection) -> None:
+        """Raise if signatures.npz is newer than shingles.npz and of another collection: that was the last run, and kept no sets."""
+        assert self._store is not None
+        signatures = self._store.load_collection("signatures", verify=False)
+        if signatures is not None and corpus_id(signatures) != corpus_id(shingles) and not self._shingles_are_newer():
+            message = f"shingles.npz in {self._store.folder} is not of the last run"
+            raise ArtifactError(message, "name DOCS, or run `lshdup shingle DOCS` first")
+
+    def _shingles_are_newer(self) -> bool:
+        assert self._store is not None
+        return self._store.path("shingles").stat().st_mtime_ns > self._store.path("signatures").stat().st_mtime_ns
+
+    def last_threshold(self) -> float:
+        """What the last band table was planned for; the default without one."""
+        known = self._store.stored_threshold() if self._store is not None else None
+        return BandParams().threshold if known is None else known
 
     def _sketch_and_save(self, shingles: Collection, sketch: SketchParams, jobs: int) -> Collection:
         assert self._store is not None
@@ -331,6 +348,9 @@ def _unchanged(old: DocumentList, new: DocumentList) -> NDArray[np.int64]:
     same = (rows >= 0) & (old.sizes[rows] == new.sizes) & (old.mtimes[rows] == new.mtimes)
     if old.starts is not None and old.lengths is not None and new.starts is not None and new.lengths is not None:
         same &= (old.starts[rows] == new.starts) & (old.lengths[rows] == new.lengths)
+        if old.paths is not None and new.paths is not None:
+            old_paths, new_paths = list(old.paths), list(new.paths)
+            same &= np.fromiter((old_paths[row] == path for row, path in zip(rows, new_paths, strict=True)), bool, len(new))
     return np.where(same, rows, -1)
 
 

@@ -231,13 +231,61 @@ def test_bands_of_a_lower_threshold_are_made_anew(run, corpus):
 
 def test_the_store_works_from_another_folder(run, corpus, tmp_path):
     run("index", "sample_corpus", "-t", "0.9", "--store", "st")
-    expected = run("query", "eng.txt", "--store", "st").out
+    expected = [[s, f"../{name}"] for s, name in run("query", "eng.txt", "--store", "st").rows]
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
-    assert run("query", "eng.txt", "--store", "../st", cwd=elsewhere).out == expected
+    assert run("query", "eng.txt", "--store", "../st", cwd=elsewhere).rows == expected
     os.remove(tmp_path / "st/shingles.npz")  # now the documents themselves must be found
-    assert run("query", "eng.txt", "--store", "../st", cwd=elsewhere).out == expected
-    assert run("pairs", "--store", str(tmp_path / "st"), cwd=elsewhere).out == run("pairs", "--store", "st").out
+    assert run("query", "eng.txt", "--store", "../st", cwd=elsewhere).rows == expected
+    here = [[f"../{a}", f"../{b}", s] for a, b, s in run("pairs", "--store", "st").rows]
+    assert run("pairs", "--store", str(tmp_path / "st"), cwd=elsewhere).rows == here
+
+
+def test_the_last_run_is_continued_whichever_it_was(run, corpus):
+    a, b = run("pairs", "sample_corpus/licences", "-t", "0.9").rows, run("pairs", "sample_corpus/udhr", "-t", "0.9", "--no-store").rows
+    assert a != b
+    run("shingle", "sample_corpus/udhr")
+    assert run("pairs", "-t", "0.9").rows == b
+    run("index", "sample_corpus/licences", "-t", "0.9")
+    assert run("pairs").rows == a
+    run("shingle", "sample_corpus/udhr")
+    run("index", "sample_corpus/licences", "-t", "0.9")  # nothing changed there, and yet it is the last run now
+    assert run("pairs").rows == a
+    assert "is not of the last run" in run("pairs", "--exact", code=2).err  # shingles.npz still is of the others
+
+
+def test_the_exact_join_continues_with_the_threshold_and_refuses_older_sets(run, corpus, tmp_path):
+    run("index", "sample_corpus", "-t", "0.6")
+    assert run("pairs", "--exact").rows == run("pairs", "sample_corpus", "--exact", "-t", "0.6").rows
+    (tmp_path / ".lshdup/shingles.npz").unlink()
+    run("shingle", "sample_corpus/udhr")
+    shingles = tmp_path / ".lshdup/shingles.npz"
+    os.utime(shingles, ns=(0, 0))  # as if a run too large to keep its sets had come later
+    assert "is not of the last run" in run("pairs", "--exact", code=2).err
+
+
+def test_steps_from_another_folder_leave_the_store_right(run, corpus, tmp_path):
+    run("shingle", "sample_corpus")
+    inner = tmp_path / "sample_corpus/udhr"
+    run("index", "-t", "0.9", "--store", "../../.lshdup", cwd=inner)
+    expected = run("query", "sample_corpus/udhr/eng.html").rows
+    assert expected[0] == ["1.0", "sample_corpus/udhr/eng.txt"]
+    assert run("query", "eng.html", "--store", "../../.lshdup", cwd=inner).rows == [
+        [s, n.removeprefix("sample_corpus/udhr/")] for s, n in expected
+    ]
+    (tmp_path / ".lshdup/shingles.npz").unlink()
+    assert run("query", "sample_corpus/udhr/eng.html").rows == expected
+    names = {name for a, b, _ in run("pairs", "--store", "../../.lshdup", cwd=inner).rows for name in (a, b)}
+    assert names
+    assert all((inner / name).exists() for name in names)
+
+
+def test_id_lists_of_the_same_shape_are_told_apart(run, tmp_path):
+    for name, text in (("a", "d1 1 2 3 4\nd2 5 6 7 8\n"), ("b", "d1 1 2 3 4\nd2 1 2 3 4\n")):
+        (tmp_path / name).write_text(text)
+        os.utime(tmp_path / name, ns=(0, 0))
+    assert run("pairs", "a", "--tokens", "ids").rows == []
+    assert run("pairs", "b", "--tokens", "ids").rows == [["d1", "d2", "1.0"]]
 
 
 # --- query -------------------------------------------------------------------------------------------------------------------
@@ -272,7 +320,15 @@ def test_query_agrees_with_pairs(run, corpus):
         assert set(map(tuple, run("query", name).rows)) == expected
 
 
-def test_query_of_a_document_that_changed(run, corpus):
+def test_query_of_a_changed_document_looks_up_its_present_text(run, corpus):
+    run("index", "sample_corpus", "-t", "0.9")
+    (corpus / "udhr/eng.html").write_bytes((corpus / "licences/ISC.txt").read_bytes())
+    result = run("query", "udhr/eng.html")
+    assert "has changed since it was indexed" in result.err
+    assert [name for _, name in result.rows] == ["sample_corpus/licences/ISC.txt", "sample_corpus/licences/ISC.txt.exact"]
+
+
+def test_query_of_neighbours_that_vanished(run, corpus):
     run("index", "sample_corpus", "-t", "0.9")
     before = run("query", "udhr/eng.html").rows
     (corpus / "udhr/eng.txt.copy1").unlink()
@@ -358,6 +414,52 @@ def test_formats(run, tmp_path):
     assert not run("pairs", "a", "b", "-q").err
 
 
+def test_output_goes_where_it_is_sent(run, tmp_path):
+    for name in ("a", "b"):
+        (tmp_path / name).write_text("one and the same text")
+    (tmp_path / "target").write_text("old")
+    (tmp_path / "target").chmod(0o600)
+    (tmp_path / "link").symlink_to("target")
+    run("pairs", "a", "b", "-o", "link")
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "target").read_text() == "a\tb\t1.0\n"
+    assert (tmp_path / "target").stat().st_mode & 0o777 == 0o600
+    run("pairs", "a", "b", "-o", "/dev/null")
+    assert not os.path.isfile("/dev/null")
+    os.mkfifo(tmp_path / "pipe")
+    with subprocess.Popen(["cat", tmp_path / "pipe"], stdout=subprocess.PIPE) as reader:
+        run("pairs", "a", "b", "-o", "pipe")
+        assert reader.communicate(timeout=10)[0] == b"a\tb\t1.0\n"
+
+
+def test_an_answer_is_printed_even_if_it_cannot_be_kept(run, tmp_path):
+    for name in ("a", "b"):
+        (tmp_path / name).write_text("one and the same text")
+    run("index", "a", "b")
+    (tmp_path / ".lshdup/pairs.npz").mkdir()
+    result = run("pairs")
+    assert result.rows == [["a", "b", "1.0"]]
+    assert "cannot be written" in result.err
+
+
+def test_one_missing_document_does_not_stop_the_others(run, tmp_path):
+    for name in ("a", "b"):
+        (tmp_path / name).write_text("one and the same text")
+    result = run("pairs", "--files-from", "-", stdin=b"a\ngone\nb\n", code=2)
+    assert result.rows == [["a", "b", "1.0"]]
+    assert "gone: vanished" in result.err
+
+
+def test_options_that_would_be_ignored_are_refused(run, tmp_path):
+    for name in ("a", "b.md"):
+        (tmp_path / name).write_text("one and the same text")
+    run("index", "a", "b.md")
+    assert "--exclude has no meaning without DOCS" in run("pairs", "--exclude", "*", code=2).err
+    assert "--recall has no meaning with --exact" in run("pairs", "a", "b.md", "--exact", "--recall", "0.5", code=2).err
+    assert "--format has no meaning without --show" in run("shingle", "a", "--format", "json", code=2).err
+    assert run("pairs", "a", "b.md", "--include", "*.md").rows == []
+
+
 def shell(command, cwd):
     env = {**os.environ, "PYTHONPATH": str(ROOT)}
     function = f'lshdup() {{ {shlex.quote(sys.executable)} -m lshdup "$@"; }}'
@@ -378,6 +480,9 @@ def test_pipes(run, corpus, tmp_path):
     closed = shell("lshdup pairs sample_corpus -t 0.9 >&-", tmp_path)
     assert closed.returncode == 2
     assert b"standard output is closed" in closed.stderr
+    mute = shell("lshdup pairs sample_corpus -t 0.9 2>&-", tmp_path)
+    assert mute.returncode == 0
+    assert mute.stdout.count(b"\n") == len(echoed.stdout.splitlines())
     full = shell("lshdup pairs sample_corpus -t 0.9 > /dev/full", tmp_path)
     assert full.returncode == 2
     assert b"Traceback" not in full.stderr
@@ -408,7 +513,7 @@ def test_a_table_on_a_terminal(corpus, tmp_path):
 def test_usage_errors(run, tmp_path):
     (tmp_path / "a").write_text("text")
     for arguments, words in [
-        (["pairs", "no-such-folder"], ["no-such-folder", "no such file"]),
+        (["pairs", "no-such-folder"], ["no-such-folder", "No such file"]),
         (["pairs", "a", "-t", "1.5"], ["--threshold is 1.5", "at most 1"]),
         (["pairs", "a", "--recall", "1"], ["--recall is 1"]),
         (["pairs", "a", "--perms", "0"], ["--perms is 0"]),

@@ -42,11 +42,19 @@ def test_every_regular_file_in_byte_order(tree):
 
 
 def test_names_are_as_typed(tree):
-    assert [typed_name(n) for n in (b"./a", b"docs//a/", b"-x", b"../y", b"/z")] == [b"a", b"docs/a", b"./-x", b"../y", b"/z"]
+    assert [typed_name(n) for n in (b"./a", b"docs//a/", b"-x", b"../y", b"/z//", b"l/../t")] == [
+        b"a", b"docs/a", b"./-x", b"../y", b"/z", b"l/../t",
+    ]  # fmt: skip
     assert found("./docs/b.txt")[0] == [b"docs/b.txt"]
     assert b"./-dash" in found(".")[0]
     assert b"docs/b.txt" in found(".")[0]
     assert found("docs", ".", "docs/b.txt")[0] == found(".")[0]
+    assert found("docs", str(tree / "docs"))[0] == found("docs")[0]
+    os.makedirs("far/away")
+    os.symlink("far/away", "link")
+    (tree / "far/t").write_text("behind the link")
+    (tree / "t").write_text("not this one")
+    assert found("link/../t")[0] == [b"link/../t"]
 
 
 def test_hidden_include_exclude(tree):

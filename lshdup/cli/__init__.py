@@ -66,6 +66,9 @@ def main(arguments: list[str] | None = None) -> Any:
     except LshdupError as error:
         Console().error(error)
         code = TROUBLE
+    except MemoryError as error:
+        Console().error(LshdupError(f"not enough memory: {error}", "use fewer --perms, or fewer documents at a time"))
+        code = TROUBLE
     except OSError as error:
         # What a stage did not expect of the file system: standard output on a full disk, a pipe that breaks.
         Console().error(LshdupError(f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}"))

@@ -37,7 +37,14 @@ class Asked:
     def ids(self) -> bytes:
         """Its ids, blank-separated: a line of an id list without its name."""
         raw = self._bytes()
-        return raw if self.index >= 0 else b"".join(raw.split(None, 1)[1:])
+        if self.index >= 0:
+            return raw
+        lines = [line for line in raw.splitlines() if line.strip()]
+        _, *ids = lines[0].split() if len(lines) == 1 else [b""]
+        if len(lines) != 1 or not all(each.isdigit() for each in ids):
+            message = f"{shown(self.name)} is not one line of an id list: a name, then integers"
+            raise InputError(message, "give one document at a time, for instance: echo 'name 1 2 3' | lshdup query -")
+        return b" ".join(ids)
 
     def _bytes(self) -> bytes:
         if self.raw is not None:
@@ -60,16 +67,20 @@ def ask(word: bytes, collection: "Collection | None") -> Asked:
     A tail that begins behind a slash is preferred: ``a.txt`` means ``docs/a.txt`` even if there is a ``docs/ba.txt``.
     Raises InputError if it means nothing or more than one document.
     """
+    import numpy as np
+
     from lshdup.documents import typed_name
 
     if word == b"-":
         return Asked(b"-", raw=sys.stdin.buffer.read())
     if collection is not None:
-        index = collection.documents.names.find(typed_name(word))
-        if index is None:
-            index = collection.documents.names.find(word)
-        if index is not None:
-            return Asked(collection.documents.names[index], index, collection=collection)
+        documents = collection.documents
+        home = documents.home
+        from_home = os.path.relpath(word, home) if home and documents.paths is None and not word.startswith(b"/") else word
+        for name in dict.fromkeys((typed_name(from_home), word)):
+            index = documents.names.find(name)
+            if index is not None:
+                return Asked(documents.typed_names(np.array([index]))[0], index, collection=collection)
     if os.path.isfile(word):  # noqa: PTH113 (bytes path)
         try:
             with open(word, "rb") as file:  # noqa: PTH123 (bytes path)
@@ -82,7 +93,7 @@ def ask(word: bytes, collection: "Collection | None") -> Asked:
         for tail in (b"/" + word, word):
             found = names.ending_with(tail)
             if len(found) == 1:
-                return Asked(names[found[0]], found[0], collection=collection)
+                return Asked(collection.documents.typed_names(np.array(found))[0], found[0], collection=collection)
             if found:
                 some = ", ".join(shown(names[index]) for index in found[:3])
                 message = f"{shown(word)} is the end of {len(found)} names: {some}{', …' if len(found) > 3 else ''}"

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -12,7 +12,7 @@ import click
 
 from lshdup import params
 from lshdup.console import Console
-from lshdup.errors import InputError
+from lshdup.errors import InputError, ParameterError
 from lshdup.output import FORMATS, Target
 from lshdup.params import BandParams, DocumentParams, ShingleParams, SketchParams
 
@@ -165,6 +165,8 @@ def session(ctx: click.Context, options: dict[str, Any]) -> Iterator[Session]:
             known = {field.name for field in fields(kind)}
             kind(**{name: value for name, value in given.items() if name in known})
         documents = _documents(options)
+        if not documents and "docs" in options:
+            refuse(ctx, ("include", "exclude", "hidden", "follow", "max_bytes"), "without DOCS")
         files = DocumentParams(
             follow=options.get("follow", False),
             hidden=options.get("hidden", False),
@@ -172,15 +174,24 @@ def session(ctx: click.Context, options: dict[str, Any]) -> Iterator[Session]:
             exclude=tuple(options.get("exclude", ())),
             max_bytes=options.get("max_bytes", params.DEFAULT_MAX_BYTES),
         )
-        jobs = options["jobs"] or len(os.sched_getaffinity(0))
 
         from lshdup.kernels.jit import on_first_compilation
+        from lshdup.parallel import processors
         from lshdup.workspace import Request, Workspace
 
         on_first_compilation(lambda: console.say("compiling kernels, once on this machine (about 10 s)"))
         store = None if options["no_store"] else options["store"]
         workspace = Workspace(store, console.say, console.left_out, console.progress)
-        yield Session(console, workspace, Request(documents, files, given, jobs))
+        yield Session(console, workspace, Request(documents, files, given, options["jobs"] or processors()))
+
+
+def refuse(ctx: click.Context, names: Iterable[str], where: str) -> None:
+    """Raise if an option was typed that this run would ignore."""
+    for name in names:
+        if ctx.get_parameter_source(name) == click.core.ParameterSource.COMMANDLINE:
+            option = next(each for each in ctx.command.params if each.name == name)
+            message = f"{max(option.opts, key=len)} has no meaning {where}"
+            raise ParameterError(message, "leave it out")
 
 
 def target(options: dict[str, Any]) -> Target:

@@ -32,7 +32,7 @@ Examples:
 @shared.shingle_options
 @shared.sketch_options
 @shared.band_options
-@click.option("--exact", is_flag=True, help="Join all sets instead of looking candidates up: every pair, no misses.")
+@shared.option("--exact", is_flag=True, help="Join all sets instead of looking candidates up: every pair, no misses.")
 @click.option(
     "--verify",
     type=click.Choice(VERIFY),
@@ -40,8 +40,8 @@ Examples:
     show_default=True,
     help="The similarity that decides and is printed: of the shingle sets, or as estimated by the signatures.",
 )
-@click.option("--collapse-copies", is_flag=True, help="Each document with an identical shingle set once, beside the first of its kind.")
-@click.option("--check", is_flag=True, help="Exit with 1 if there are pairs.")
+@shared.option("--collapse-copies", is_flag=True, help="Each document with an identical shingle set once, beside the first of its kind.")
+@shared.option("--check", is_flag=True, help="Exit with 1 if there are pairs.")
 @shared.run_options
 @shared.output_options
 @click.pass_context
@@ -52,6 +52,8 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     said on stderr. Without DOCS, the documents of the last run are compared.
     """  # fmt: skip
     target = shared.target(options)
+    if options["exact"]:
+        shared.refuse(ctx, ("scheme", "perms", "seed", "recall", "bands", "rows", "buckets", "verify"), "with --exact")
     with shared.session(ctx, options) as session:
         console = session.console
         if options["exact"]:
@@ -81,7 +83,9 @@ def _joined(session: shared.Session, options: dict[str, Any]) -> "tuple[Collecti
     from lshdup.candidates import first_copies
     from lshdup.pipeline import exact_near_duplicates, with_copies
 
-    threshold = session.request.given.get("threshold", BandParams().threshold)
+    request = session.request
+    default = BandParams().threshold if request.documents else session.workspace.last_threshold()
+    threshold = request.given.get("threshold", default)
     with session.workspace.every_set(session.request) as (collection, sets):
         say_collection(session.console, collection)
         firsts = first_copies(collection.fingerprints)
@@ -96,8 +100,7 @@ def _say_found(console: Console, before: str, pairs: "Pairs", threshold: float, 
 
 
 def _rows(pairs: "Pairs", documents: "DocumentList") -> "Iterator[tuple[Cell, ...]]":
-    names = documents.names
     for start in range(0, len(pairs), _CHUNK):
         part = slice(start, start + _CHUNK)
-        left, right = list(names.take(pairs.left[part])), list(names.take(pairs.right[part]))
+        left, right = documents.typed_names(pairs.left[part]), documents.typed_names(pairs.right[part])
         yield from zip(left, right, pairs.similarity[part].tolist(), strict=True)

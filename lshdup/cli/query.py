@@ -7,7 +7,7 @@ import click
 
 from lshdup.cli import options as shared
 from lshdup.cli.asking import Asked, ask
-from lshdup.console import shown
+from lshdup.console import Console, shown
 from lshdup.errors import ArtifactError, InputError
 
 if TYPE_CHECKING:
@@ -61,25 +61,25 @@ def _rows(session: shared.Session, indexed: "Indexed", asked: list[Asked], *, wi
     from lshdup import pipeline
 
     source = session.workspace.source(indexed, session.request.jobs)
-    names = indexed.collection.documents.names
     for each in asked:
-        own, keys = _looked_up(indexed, each)
+        own, keys = _looked_up(session.console, indexed, each)
         if not len(own):
             session.console.say(f"{shown(each.name)} has no tokens: it is near nothing")
             continue
         near = pipeline.neighbours(
             indexed.collection, indexed.made, source, indexed.params.threshold, keys=keys, own=own, itself=each.index
         )
-        for document, similarity in zip(near.documents.tolist(), near.similarity.tolist(), strict=True):
-            yield (similarity, names[document], each.name) if wide else (similarity, names[document])
+        names = indexed.collection.documents.typed_names(near.documents)
+        for name, similarity in zip(names, near.similarity.tolist(), strict=True):
+            yield (similarity, name, each.name) if wide else (similarity, name)
 
 
-def _looked_up(indexed: "Indexed", asked: Asked) -> "tuple[NDArray[np.uint64], NDArray[np.uint64]]":
+def _looked_up(console: Console, indexed: "Indexed", asked: Asked) -> "tuple[NDArray[np.uint64], NDArray[np.uint64]]":
     """The document's shingle set, and its band keys."""
     import numpy as np
 
     from lshdup import bands
-    from lshdup.shingles import Shingler
+    from lshdup.shingles import Shingler, fingerprints
     from lshdup.signatures import Sketcher
 
     collection = indexed.collection
@@ -87,7 +87,9 @@ def _looked_up(indexed: "Indexed", asked: Asked) -> "tuple[NDArray[np.uint64], N
     text = asked.ids() if collection.shingle.tokens == "ids" else asked.text(collection.shingle.encoding)
     sets = Shingler(collection.shingle).shingle_texts([text])
     if asked.index >= 0:
-        return sets[0], indexed.made.table.keys[:, asked.index]
+        if fingerprints(sets)[0] == collection.fingerprints[asked.index]:
+            return sets[0], indexed.made.table.keys[:, asked.index]
+        console.warn(f"{shown(asked.name)} has changed since it was indexed; its present text is looked up")
     if collection.sketch.scheme == "linear":
         message = "the linear scheme numbers the elements of the whole collection: it cannot look up a document that is not in it"
         raise ArtifactError(message, "add the document to the folder, or use --scheme fast or classic")

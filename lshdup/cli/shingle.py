@@ -42,14 +42,18 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     new and changed documents are read when it is run again.
     """  # fmt: skip
     target = shared.target(options)
+    if options["show"] is None:
+        shared.refuse(ctx, ("format_", "output"), "without --show")
     with shared.session(ctx, options) as session:
         if options["show"] is not None:
             stored = session.workspace.last_collection()
             asked = ask(options["show"], stored)
             known = {field.name for field in fields(ShingleParams)}
             given = {name: value for name, value in session.request.given.items() if name in known}
-            params = ShingleParams(**given) if given or stored is None else stored.shingle
-            target.write(("shingle", "text"), _rows(asked.text(params.encoding), params))
+            base = stored.shingle.to_json() if stored is not None and "tokens" not in given else {}
+            params = ShingleParams(**(base | given))
+            text = asked.ids() if params.tokens == "ids" else asked.text(params.encoding)
+            target.write(("shingle", "text"), _rows(text, params))
             return session.console.exit_code
         collection = session.workspace.shingled(session.request)
         say_collection(session.console, collection)

@@ -14,9 +14,9 @@ def say_collection(console: Console, collection: "Collection") -> None:
     """Documents -> shingles -> signatures, and what was left out."""
     n = len(collection.documents)
     shingles = int(collection.sizes.sum())
-    unread = n + len(collection.left_out) - collection.read
     line = f"{counted(n, 'document')}, {counted(shingles, 'shingle')}"
-    if unread > 0:
+    unread = n + len(collection.left_out) - (collection.read or 0)
+    if collection.read is not None and unread > 0:
         line += f"; {counted(collection.read, 'document')} read, {unread:,} unchanged"
     if collection.sketch is not None:
         line += f"; signatures: {collection.sketch.scheme}, K = {collection.sketch.perms}"

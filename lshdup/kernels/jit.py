@@ -35,7 +35,11 @@ def kernel(function: F) -> F:
     Numba takes a cached kernel for current while the file it stands in is unchanged; but kernels call helpers in other files. So the
     stamp it compares is replaced by one of all sources: a change of any of them compiles all of them anew.
     """
-    compiled: Any = numba.njit(nogil=True, cache=True, error_model="numpy")(function)
+    compiled: Any = numba.njit(nogil=True, error_model="numpy")(function)
+    try:
+        compiled.enable_caching()
+    except RuntimeError:  # neither this folder nor the user's cache can be written: every run compiles
+        return compiled  # type: ignore[no-any-return]
     compiled._cache._cache_file._source_stamp = _STAMP
     return compiled  # type: ignore[no-any-return]
 
