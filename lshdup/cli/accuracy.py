@@ -103,6 +103,10 @@ def _check_use(ctx: click.Context, bands: tuple[int, ...] | None, perms: tuple[i
         if ctx.get_parameter_source(name) != click.core.ParameterSource.DEFAULT:
             message = f"--{name} has no meaning {'with' if bands else 'without'} --bands"
             raise ParameterError(message, "leave one of them out")
+    for epsilon in ctx.params["epsilon"]:
+        if not 0 < epsilon < 1:
+            message = f"--epsilon is {epsilon:g}; it must be above 0 and below 1"
+            raise ParameterError(message)
     for b in bands or ():
         if not 1 <= b <= min(perms):
             message = f"--bands {b} with --perms {min(perms)}: there must be 1 to K bands"

@@ -1,0 +1,242 @@
+"""The experiments of R1 and R3: numbers against slow references, and the published tables where the data is there."""
+
+import json
+import math
+import re
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lshdup import accuracy, bands, timing
+from lshdup.collection import Collection, sketched
+from lshdup.documents import DocumentList
+from lshdup.kernels import statistics
+from lshdup.params import ShingleParams, SketchParams
+from lshdup.ragged import RaggedSets, StringTable
+from lshdup.signatures import smallest_prime_from
+from tests import reference
+
+
+def collection_of(sets):
+    ragged = RaggedSets.from_sets(sets)
+    zeros = np.zeros(len(sets), np.int64)
+    documents = DocumentList(StringTable.from_strings(str(i).encode() for i in range(len(sets))), zeros, zeros)
+    return ragged, Collection(documents, ShingleParams(), ragged.sizes, np.zeros(len(sets), np.uint64), sets=ragged)
+
+
+def some_sets(n, seed=0):
+    rng = np.random.default_rng(seed)
+    sets = []
+    for i in range(n):
+        base = sets[int(rng.integers(i))] if i and i % 2 else set(rng.integers(0, 400, 40).tolist())
+        sets.append({x if rng.random() < 0.9 else int(rng.integers(400)) for x in base})
+    return sets
+
+
+# --- expectations ----
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.integers(1, 40), st.integers(0, 40), st.integers(1, 40), st.floats(0.01, 0.6))
+def test_binomial_tails(perms, common, more, epsilon):
+    """P(|X / K - s| > eps), summed term by term in exact arithmetic."""
+    s = Fraction(common, common + more)
+    limit = Fraction(epsilon) + Fraction(1, 10**9)
+    exact = sum(math.comb(perms, x) * s**x * (1 - s) ** (perms - x) for x in range(perms + 1) if abs(Fraction(x, perms) - s) > limit)
+    out = np.empty(1)
+    statistics.chances_off(np.array([float(s)]), perms, epsilon + accuracy.TIE, out)
+    assert out[0] == pytest.approx(float(exact), rel=1e-9, abs=1e-15)
+
+
+def test_half_points_and_the_exercises_of_r3():
+    for r, b in ((3, 10), (6, 20), (5, 50)):
+        half = bands.half_point(b, r)
+        assert bands.collision_probability(half, b, r) == pytest.approx(0.5, abs=1e-12)
+        assert bands.half_point_estimate(b, r) == pytest.approx((1 / b) ** (1 / r))
+        for s in range(1, 10):
+            assert bands.collision_probability(s / 10, b, r) == pytest.approx(1 - (1 - (s / 10) ** r) ** b, abs=1e-12)
+        small = 0.02
+        assert bands.collision_probability(small, b, r) == pytest.approx(b * small**r, rel=0.01)
+    pinned = {(3, 10): (0.4061, 0.4642), (6, 20): (0.5694, 0.6070), (5, 50): (0.4244, 0.4573)}
+    for (r, b), values in pinned.items():
+        assert (round(bands.half_point(b, r), 4), round(bands.half_point_estimate(b, r), 4)) == values
+
+
+# --- accuracy ----
+
+
+@pytest.mark.parametrize("scheme", ["fast", "classic", "linear"])
+def test_accuracy_counts_what_a_loop_counts(scheme):
+    sets = [*some_sets(24), set(), set()]
+    ragged, collection = collection_of(sets)
+    present = [i for i, each in enumerate(sets) if each]
+    (one, two) = accuracy.accuracy(ragged, collection, SketchParams(scheme, 1, 5), [60], [0.02, 0.06], 3, jobs=2)
+    compared = collection_of([sets[i] for i in present])[1]
+    errors = []
+    for run in range(3):
+        signatures = sketched(compared, SketchParams(scheme, 60, 5 + run)).signatures
+        for i in range(len(present)):
+            exact = [reference.jaccard(sets[present[i]], sets[present[j]]) for j in range(i + 1, len(present))]
+            errors += [float((signatures[i] == signatures[i + 1 + at]).mean()) - s for at, s in enumerate(exact)]
+    errors = np.array(errors)
+    assert one.pairs == len(present) * (len(present) - 1) // 2
+    for result, epsilon in ((one, 0.02), (two, 0.06)):
+        assert result.off == pytest.approx((np.abs(errors) > epsilon + 1e-9).sum() / 3)
+    assert one.bias == pytest.approx(errors.mean())
+    assert one.rmse == pytest.approx((errors**2).mean() ** 0.5)
+    assert one.largest == pytest.approx(np.abs(errors).max())
+
+
+def test_pieces_of_all_pairs_change_nothing(monkeypatch):
+    ragged, collection = collection_of(some_sets(40))
+    whole = list(accuracy.accuracy(ragged, collection, SketchParams("fast", 1, 1), [50], [0.05], 2))
+    monkeypatch.setattr("lshdup.similarity.PAIRS_AT_ONCE", 100)
+    monkeypatch.setattr("lshdup.timing._PIECE", 100)
+    assert [(r.off, r.largest) for r in accuracy.accuracy(ragged, collection, SketchParams("fast", 1, 1), [50], [0.05], 2)] == [
+        (r.off, r.largest) for r in whole
+    ]
+    pairs = [(int(a), int(b)) for left, right in timing._all_pairs_of(40) for a, b in zip(left, right, strict=True)]
+    assert pairs == [(i, j) for i in range(40) for j in range(i + 1, 40)]
+
+
+@pytest.mark.parametrize("buckets", [0, 7])
+def test_band_accuracy_counts_what_loops_count(buckets):
+    sets = some_sets(30, 3)
+    ragged, collection = collection_of(sets)
+    sketch = SketchParams("fast", 60, 2)
+    (result,) = accuracy.band_accuracy(ragged, collection, sketch, [12], 0.6, sample=30, buckets=buckets)
+    signatures = sketched(collection, sketch).signatures
+    keys = bands.band_keys(signatures, bands.BandPlan(12, 5, 0.6, 0.0, buckets))
+    counts = {"found": 0, "fp": 0, "fn": 0, "apart": 0}
+    for i in range(30):
+        for j in range(30):
+            if i != j:
+                shares, near = bool((keys[:, i] == keys[:, j]).any()), reference.jaccard(sets[i], sets[j]) >= 0.6
+                counts["found"] += shares and near
+                counts["fp"] += shares and not near
+                counts["fn"] += near and not shares
+                counts["apart"] += not shares
+    assert result.rows == 5
+    assert result.queries == 30
+    assert result.found == pytest.approx(counts["found"] / 30)
+    assert result.false_positives == pytest.approx(counts["fp"] / 30)
+    assert result.false_negatives == pytest.approx(counts["fn"] / 30)
+    assert result.false_positive_rate == pytest.approx(counts["fp"] / max(1, counts["fp"] + counts["found"]))
+    assert result.false_negative_rate == pytest.approx(counts["fn"] / counts["apart"])
+    assert result.near == pytest.approx(result.found + result.false_negatives)
+    assert result.found_low <= result.found <= result.found_high
+
+
+def test_band_expectations_are_met_on_average():
+    """Over many seeds, found and false positives come out as the S-curve says (classic: independent rows)."""
+    ragged, collection = collection_of(some_sets(40, 8))
+    results = [
+        next(iter(accuracy.band_accuracy(ragged, collection, SketchParams("classic", 60, seed), [15], 0.6, sample=40)))
+        for seed in range(40)
+    ]
+    for name in ("found", "false_positives", "false_negatives"):
+        values = np.array([getattr(result, name) for result in results])
+        expected = getattr(results[0], f"{name}_expected")
+        assert abs(values.mean() - expected) <= 4 * values.std(ddof=1) / len(values) ** 0.5 + 1e-9
+
+
+# --- commands ----
+
+
+def rows_of(result):
+    return [json.loads(line) for line in result.lines]
+
+
+def test_curve(run):
+    shown = run("curve", "--bands", "20", "--rows", "5", "--format", "jsonl")
+    table = {row["similarity"]: row["probability"] for row in rows_of(shown)}
+    assert [round(table[s / 10], 3) for s in range(2, 8)] == [0.006, 0.047, 0.186, 0.470, 0.802, 0.975]
+    assert round(table[0.8], 4) == 0.9996
+    assert "the chance is 1/2 at 0.5087; (1/b)^(1/r) = 0.5493" in shown.err
+    shapes = rows_of(run("curve", "--perms", "128", "-t", "0.9", "--all", "--format", "jsonl"))
+    assert len(shapes) == 128
+    (chosen,) = [row for row in shapes if row["chosen"]]
+    assert (chosen["bands"], chosen["rows"]) == (12, 10)
+    assert chosen["miss at 0.9"] == pytest.approx(1 - 0.994172, abs=1e-5)
+    assert chosen["candidate at 0.6"] == pytest.approx(1 - (1 - 0.6**10) ** 12)
+    assert "8 rows cannot meet" in run("curve", "--perms", "8", "-t", "0.1", code=2).err
+
+
+def test_accuracy_of_bands(run, corpus):
+    options = ["--perms", "120", "--bands", "10,40", "-t", "0.7", "--sample", "121", "--format", "jsonl"]
+    few, many = rows_of(run("accuracy", "sample_corpus", *options))
+    assert (few["rows"], many["rows"]) == (12, 3)
+    assert few["near"] == many["near"] > 0
+    assert few["found"] <= many["found"] <= many["near"]
+    assert few["half"] == pytest.approx((1 / 10) ** (1 / 12))
+    prime = rows_of(run("accuracy", "sample_corpus", *options, "--buckets", "prime"))
+    assert prime[1]["false_positives"] > many["false_positives"]
+    assert smallest_prime_from(120) == 127
+
+
+def test_experiments_refuse_what_has_no_meaning(run, corpus):
+    for arguments, words in [
+        (["accuracy", "sample_corpus", "--bands", "10", "--epsilon", "0.1"], "--epsilon has no meaning with --bands"),
+        (["accuracy", "sample_corpus", "--sample", "10"], "--sample has no meaning without --bands"),
+        (["accuracy", "sample_corpus", "--perms", "100", "--bands", "200"], "--bands 200"),
+        (["accuracy", "sample_corpus", "--buckets", "many"], "neither a number"),
+        (["accuracy", "sample_corpus", "--epsilon", "nan"], "--epsilon is nan"),
+        (["accuracy", "sample_corpus", "--perms", "x"], "not a list"),
+        (["accuracy", "sample_corpus", "--plot", "x.gif"], "ends in one of"),
+        (["curve", "--plot", "no/such/x.png"], "there is no folder"),
+    ]:
+        assert words in run(*arguments, code=2).err
+
+
+def test_plots(run, corpus, tmp_path):
+    run("curve", "--plot", "curve.svg")
+    run("accuracy", "sample_corpus", "--perms", "50,100", "--epsilon", "0.05,0.1", "--runs", "2", "--plot", "accuracy.png")
+    run("accuracy", "sample_corpus", "--perms", "120", "--bands", "10,40", "-t", "0.7", "--plot", "bands.pdf")
+    run("timing", "sample_corpus", "--perms", "50,100", "--runs", "2", "--plot", "timing.png")
+    assert (tmp_path / "curve.svg").read_text().startswith("<?xml")
+    assert (tmp_path / "accuracy.png").read_bytes().startswith(b"\x89PNG")
+    assert (tmp_path / "bands.pdf").read_bytes().startswith(b"%PDF")
+    assert (tmp_path / "timing.png").stat().st_size > 5000
+    first = (tmp_path / "curve.svg").read_bytes()
+    run("curve", "--plot", "curve.svg")
+    assert (tmp_path / "curve.svg").read_bytes() == first
+
+
+def test_plots_without_matplotlib_are_refused_before_any_work(run, corpus, tmp_path):
+    (tmp_path / "sitecustomize.py").write_text("import sys; sys.modules['matplotlib'] = None\n")
+    hidden = tmp_path / "hide"
+    hidden.mkdir()
+    (hidden / "sitecustomize.py").write_text(
+        "import importlib.util as u\nfind = u.find_spec\nu.find_spec = lambda n, *a: None if n == 'matplotlib' else find(n, *a)\n"
+    )
+    from tests.conftest import ROOT
+
+    result = run("accuracy", "no-such-folder", "--plot", "x.png", code=2, env={"PYTHONPATH": f"{hidden}:{ROOT}"})
+    assert "pip install 'lshdup[plot]'" in result.err
+    assert "no-such-folder" not in result.err
+
+
+def test_timing_says_who_wins(run, corpus):
+    result = run("timing", "sample_corpus", "--perms", "64,128", "--runs", "2", "--scheme", "fast,classic", "--format", "jsonl")
+    rows = rows_of(result)
+    assert [row["part"] for row in rows] == [timing.EXACT, timing.MATRIX, timing.ESTIMATED] * 4
+    assert {row["scheme"] for row in rows} == {"fast", "classic"}
+    assert all(0 < row["smallest"] <= row["median"] <= row["largest"] for row in rows)
+    assert rows[2]["comparisons"] == 64 * 7140
+    assert len(re.findall(r"(?:exact|estimated) is \d+\.\d x faster", result.err)) == 4
+
+
+# --- published ----
+
+
+def test_r4_and_r5_settings(run, pages):
+    shingles, duplicates = pages
+    expected = {tuple(line.split(",")) for line in duplicates.read_text().split()}
+    exact = {(a, b) for a, b, _ in run("pairs", str(shingles), "--tokens", "ids", "-t", "0.9", "--exact", "--no-store").rows}
+    found = run("pairs", str(shingles), "--tokens", "ids", "-t", "0.9", "--perms", "960", "--bands", "60", "--no-store").rows
+    assert {(a, b) for a, b, _ in found} == exact
+    found = run("pairs", str(shingles), "--tokens", "ids", "-t", "0.85", "--perms", "10000", "--bands", "500", "--no-store").rows
+    assert {(str(int(a[5:])), str(int(b[5:]))) for a, b, _ in found} == expected

@@ -1,0 +1,107 @@
+"""The class interface of R1."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+import lshdup
+from lshdup.errors import InputError, ParameterError
+from tests import reference
+from tests.conftest import ROOT
+
+TEXTS = {
+    "a": "the quick brown fox jumps over the lazy dog and runs away from here",
+    "b": "the quick brown fox jumps over the lazy dog and runs away from there",
+    "copy": "The quick, brown fox jumps over the lazy dog and runs away from here!",
+    "other": "an entirely different sentence about nothing in particular at all",
+    "empty": "",
+}
+
+
+def exact(a, b):
+    return reference.jaccard(set(reference.shingle_list(TEXTS[a])), set(reference.shingle_list(TEXTS[b])))
+
+
+@pytest.mark.parametrize("scheme", ["fast", "classic", "linear"])
+def test_minhash(scheme):
+    minhash = lshdup.MinHash(TEXTS, 20 if scheme == "linear" else 400, scheme=scheme, jobs=2)
+    assert minhash.all_docs() == list(TEXTS)
+    assert minhash.num_terms == len(set().union(*(reference.shingle_list(text) for text in TEXTS.values())))
+    matrix = minhash.minhash_matrix()
+    assert matrix.shape == (minhash.num_permutations, 5)
+    assert matrix.dtype == np.uint32
+    for column, name in enumerate(TEXTS):
+        assert (minhash.minhash_sig(name) == matrix[:, column]).all()
+        for other in TEXTS:
+            assert minhash.exact_jaccard(name, other) == exact(name, other)
+    assert minhash.approximate_jaccard("a", "copy") == 1.0
+    assert minhash.approximate_jaccard("empty", "empty") == 0.0
+    if scheme != "linear":
+        s = exact("a", "b")
+        assert abs(minhash.approximate_jaccard("a", "b") - s) < 4 * (s * (1 - s) / 400) ** 0.5
+    with pytest.raises(KeyError):
+        minhash.minhash_sig("nobody")
+
+
+def test_objects_are_pickled_and_hold_no_hidden_state():
+    minhash = lshdup.MinHash(TEXTS)
+    again = pickle.loads(pickle.dumps(minhash))
+    assert (again.minhash_matrix() == minhash.minhash_matrix()).all()
+    minhash.minhash_sig("a")[:] = 0
+    minhash.all_docs().clear()
+    assert (again.minhash_matrix() == minhash.minhash_matrix()).all()
+    assert minhash.all_docs() == list(TEXTS)
+    found = pickle.loads(pickle.dumps(lshdup.NearDuplicates(TEXTS, threshold=0.5)))
+    assert found.of("a")[0] == ("copy", 1.0)
+    lsh = pickle.loads(pickle.dumps(lshdup.LSH(minhash.minhash_matrix(), minhash.all_docs(), 32)))
+    assert "copy" in lsh.near_duplicates_of("a")
+
+
+def test_lsh_buckets_are_those_of_the_reference():
+    minhash = lshdup.MinHash(TEXTS, 60, k=1)
+    names = minhash.all_docs()
+    for bands in (1, 10, 20, 60):
+        lsh = lshdup.LSH(minhash.minhash_matrix(), names, bands)
+        pairs = reference.candidates(minhash.signatures.tolist()[:-1], bands, 60 // bands)
+        for row, name in enumerate(names[:-1]):
+            expected = sorted(a + b - row for a, b in pairs if row in (a, b))
+            assert lsh.near_duplicates_of(name) == [names[other] for other in expected]
+        assert lsh.near_duplicates_of("empty") == []
+    everything = lshdup.LSH(minhash.minhash_matrix(), names, 60, buckets=1)
+    assert everything.near_duplicates_of("a") == ["b", "copy", "other"]
+
+
+def test_near_duplicates():
+    found = lshdup.NearDuplicates(TEXTS, 256, threshold=0.5, recall=0.9999)
+    assert found.of("a") == [("copy", 1.0), ("b", exact("a", "b"))]
+    assert found.of("empty") == found.of("other") == []
+    assert found.pairs() == [("a", "copy", 1.0), ("a", "b", exact("a", "b")), ("b", "copy", exact("b", "copy"))]
+    assert lshdup.NearDuplicates.near_duplicate_detector(TEXTS, 200, 50, 0.5, "a") == ["b", "copy"]
+    assert lshdup.NearDuplicates.near_duplicate_detector(TEXTS, 200, 50, 0.99, "a") == ["copy"]
+
+
+def test_folders_give_what_the_command_line_gives(run, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    found = lshdup.NearDuplicates("sample_corpus", threshold=0.8)
+    printed = [(a, b, float(s)) for a, b, s in run("pairs", "sample_corpus", "-t", "0.8", "--no-store", cwd=ROOT).rows]
+    assert found.pairs() == printed
+    for name in {a for a, _, _ in printed}:
+        expected = sorted(((b if a == name else a, s) for a, b, s in printed if name in (a, b)), key=lambda each: (-each[1], each[0]))
+        assert found.of(name) == expected
+
+
+def test_sequences_and_errors(tmp_path):
+    assert lshdup.MinHash(["one text", "another text"]).all_docs() == ["0", "1"]
+    assert lshdup.MinHash([]).minhash_matrix().shape == (128, 0)
+    with pytest.raises(InputError, match="no documents"):
+        lshdup.MinHash(tmp_path)
+    with pytest.raises(InputError, match="nowhere"):
+        lshdup.MinHash(tmp_path / "nowhere")
+    with pytest.raises(ParameterError):
+        lshdup.MinHash(TEXTS, 0)
+    with pytest.raises(ParameterError, match="shape"):
+        lshdup.LSH(np.zeros((4, 2), np.uint32), ["a"], 2)
+    with pytest.raises(ParameterError, match="bands"):
+        lshdup.LSH(np.zeros((4, 1), np.uint32), ["a"], 5)
+    assert not hasattr(lshdup, "nothing")
