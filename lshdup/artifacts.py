@@ -83,6 +83,9 @@ def load(path: Path, kind: str, remedy: str, *, verify: bool = True) -> Artifact
 
     Raises ArtifactError, in one line, for a file that is damaged, of another kind, or of another format version.
     """
+    if path.exists() and not path.is_file():
+        message = f"{path} is no regular file"
+        raise ArtifactError(message, "move it away")
     try:
         with path.open("rb") as file:
             return _load(file, path, kind, remedy, verify)

@@ -3,6 +3,7 @@
 Called by pipeline.py and workspace.py. Knows no terminal and no store.
 """
 
+import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -130,7 +131,8 @@ def collect(
         keeper.add(batch.indices, batch.sets)
         for index, reason, detail in batch.left_out:
             present[index] = False
-            out = LeftOut(documents.names[index], reason, detail)
+            place = f"; in {os.fsdecode(documents.path(index))}" if documents.starts is not None else ""
+            out = LeftOut(documents.names[index], reason, detail + place)
             left_out.append(LeftOutFile(out, int(documents.sizes[index]), int(documents.mtimes[index])))
         guessed += [(documents.names[index], encoding) for index, encoding in batch.guessed]
         done += len(batch.indices) + len(batch.left_out)

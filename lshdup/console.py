@@ -56,7 +56,7 @@ class Console:
 
     def detail(self, text: str) -> None:
         """A line only -v shows."""
-        if self._verbose:
+        if self._verbose and not self._quiet:
             self._line(f"lshdup: {text}")
 
     def warn(self, text: str) -> None:

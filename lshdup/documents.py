@@ -36,6 +36,7 @@ class Reason(enum.StrEnum):
     EXCLUDED = "excluded"
     TOO_LARGE = "too large"
     UNREADABLE = "unreadable"
+    MISSING = "missing"
     VANISHED = "vanished"
     CHANGED = "changed while in use"
     UNDECODABLE = "undecodable"
@@ -83,6 +84,17 @@ class DocumentList:
     def path(self, index: int) -> bytes:
         """Where to read a document from, as seen from the current folder."""
         return os.path.join(self.home, (self.names if self.paths is None else self.paths)[index])  # noqa: PTH118 (bytes path)
+
+    def changed(self, indices: NDArray[np.int64]) -> int:
+        """How many of these documents have vanished, or have another size or time than when they were listed. Opens none."""
+        changed = 0
+        for index in indices.tolist():
+            try:
+                status = os.stat(self.path(index))
+                changed += (status.st_size, status.st_mtime_ns) != (self.sizes[index], self.mtimes[index])
+            except OSError:
+                changed += 1
+        return changed
 
     def typed_names(self, indices: NDArray[np.int64]) -> list[bytes]:
         """Names as they would be typed from the current folder."""
@@ -187,7 +199,8 @@ class _Finder:
 
     def __init__(self, params: DocumentParams, store: bytes | None, on_left_out: Callable[[LeftOut], None]) -> None:
         self.found: dict[bytes, tuple[int, int]] = {}
-        self._seen: set[tuple[int, int]] = set()
+        self._seen: dict[tuple[int, int], bytes] = {}  # folders, by device and number
+        self._named: dict[bytes, int] = {}  # files that were named themselves, and their numbers
         self._params = params
         self._store = os.path.realpath(store) if store is not None and os.path.isdir(store) else None
         self._on_left_out = on_left_out
@@ -200,16 +213,29 @@ class _Finder:
         try:
             status = os.stat(argument)
         except OSError as error:
-            return LeftOut(argument, _reason_of(error), error.strerror or "")
+            return LeftOut(argument, Reason.MISSING if error.errno == errno.ENOENT else Reason.UNREADABLE, error.strerror or "")
         if stat.S_ISDIR(status.st_mode):
             self._walk(name)
+        elif self._met_already(argument, status):
+            return None
         elif self._excluded(os.path.basename(name), name):  # noqa: PTH119 (bytes path)
             self._on_left_out(LeftOut(name, Reason.EXCLUDED))
         elif stat.S_ISREG(status.st_mode):
             self._take(name, status)
         else:
-            self._on_left_out(LeftOut(name, Reason.SPECIAL))
+            return LeftOut(name, Reason.UNREADABLE, "not a regular file")
         return None
+
+    def _met_already(self, argument: bytes, status: os.stat_result) -> bool:
+        """Whether a file that is named has been found under another spelling. (Hard links are other files.)"""
+        real = os.path.realpath(argument)
+        if real in self._named:
+            return True
+        self._named[real] = status.st_ino
+        parent, base = os.path.split(argument)
+        folder = os.stat(parent or b".")
+        walked = self._seen.get((folder.st_dev, folder.st_ino))
+        return walked is not None and typed_name(walked + b"/" + base) in self.found
 
     def _walk(self, top: bytes) -> None:
         folders = [top]
@@ -219,7 +245,7 @@ class _Finder:
                 status = os.stat(folder)
                 if (status.st_dev, status.st_ino) in self._seen:
                     continue
-                self._seen.add((status.st_dev, status.st_ino))
+                self._seen[status.st_dev, status.st_ino] = folder
                 with os.scandir(folder) as entries:
                     # With links, which name a folder gets depends on the order in which its names are met.
                     for entry in sorted(entries, key=lambda entry: entry.name) if self._params.follow else entries:
@@ -241,6 +267,8 @@ class _Finder:
                 folders.append(name)
             elif self._excluded(entry.name, name):
                 self._on_left_out(LeftOut(name, Reason.EXCLUDED))
+            elif self._named and entry.inode() in self._named.values() and os.path.realpath(name) in self._named:
+                return
             elif entry.is_file(follow_symlinks=self._params.follow):
                 self._take(name, entry.stat(follow_symlinks=self._params.follow))
             elif link:

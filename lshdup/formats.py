@@ -21,6 +21,10 @@ _FORMATS = (b"%PDF-", b"PK\x03\x04", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", b"{\\r
 _HTML_ENDINGS = (b".html", b".htm", b".xhtml")
 _HTML_START = re.compile(rb"(?is)(?:\xef\xbb\xbf)?\s*(?:<\?xml[^>]*>\s*|<!--.*?-->\s*)*<(?:!doctype\s+html|html[\s>])")
 _HTML_CHARSET = re.compile(rb"(?i)<meta[^>]+charset\s*=\s*[\"']?\s*([-\w.:]+)")
+#: What browsers take undeclared text for; lshdup does where it is about as plausible as the detector's first choice.
+_WESTERN = "cp1252"
+_MESSIER = 0.1
+
 _HTML_SKIPPED = "head, script, style, template, noscript, [hidden]"
 _HTML_BLOCKS = (
     "address, article, aside, blockquote, br, caption, center, dd, details, dialog, dir, div, dl, dt, fieldset, figcaption, "
@@ -63,18 +67,18 @@ def needs_patience(
 def to_text(data: bytes, name: bytes, encoding: str = "") -> Text:
     """One document's bytes as UTF-8 text: DESIGN 4, *Text*.
 
-    encoding : forced on documents without a byte-order mark; empty means UTF-8, else what an HTML page declares, else detected.
+    encoding : forced on every document; empty means by byte-order mark, UTF-8, what an HTML page declares, or detected.
     """
+    if encoding:
+        return _decoded(data, name, encoding)
     for bom, codec in _BOMS:
         if data.startswith(bom):
             return _decoded(data, name, codec)
     for magic in _FORMATS:
         if data.startswith(magic):
             return Text(reason=Reason.FORMAT, detail=magic[:4].decode("ascii", "backslashreplace"))
-    if b"\0" in data[: kernels.BINARY_WINDOW] and not encoding:
+    if b"\0" in data[: kernels.BINARY_WINDOW]:
         return Text(reason=Reason.BINARY)
-    if encoding:
-        return _decoded(data, name, encoding)
     try:
         data.decode("utf-8")
     except UnicodeDecodeError:
@@ -85,7 +89,7 @@ def to_text(data: bytes, name: bytes, encoding: str = "") -> Text:
 def _decoded(data: bytes, name: bytes, codec: str, guessed: str = "") -> Text:
     try:
         # Lone surrogates in UTF-16 and UTF-32 fail here too: they are no text.
-        utf8 = data.decode(codec).encode("utf-8")
+        utf8 = data.decode(codec).removeprefix("\ufeff").encode("utf-8")
     except (UnicodeError, LookupError):
         return Text(reason=Reason.UNDECODABLE, detail=f"not {codec}")
     return Text(_visible_text(utf8) if _is_html(utf8, name) else utf8, encoding=guessed)
@@ -98,10 +102,15 @@ def _guessed(data: bytes, name: bytes) -> Text:
             return text
     import charset_normalizer
 
-    match = charset_normalizer.from_bytes(data).best()
-    if match is None:
+    matches = list(charset_normalizer.from_bytes(data))
+    if not matches:
         return Text(reason=Reason.UNDECODABLE, detail="no encoding fits; name one with --encoding")
-    return _decoded(data, name, match.encoding, guessed=match.encoding)
+    encoding = matches[0].encoding
+    # Its relatives for other Latin alphabets often look a little tidier to the detector, and another one for each near-copy of a text.
+    western = [match for match in matches if _WESTERN in (match.encoding, *match.could_be_from_charset)]
+    if western and western[0].chaos <= matches[0].chaos + _MESSIER:
+        encoding = _WESTERN
+    return _decoded(data, name, encoding, guessed=encoding)
 
 
 def _is_html(data: bytes, name: bytes) -> bool:

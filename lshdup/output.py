@@ -52,8 +52,11 @@ class Target:
             message = f"{self.path} cannot be written"
             raise InputError(message, "name a file in a folder that exists and may be written")
 
-    def write(self, columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> None:
-        """Print all rows. Raises BrokenPipeError when the reader has gone."""
+    def write(self, columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> bool:
+        """Print all rows; returns whether they can be told apart (False: tsv with tabs or newlines in names).
+
+        Raises BrokenPipeError when the reader has gone.
+        """
         with self._stream() as stream:
             kind = self.format or ("table" if self.path is None and sys.stdout.isatty() and not self.nul else "tsv")
             if kind == "table":
@@ -61,10 +64,14 @@ class Target:
                 start = list(islice(rows, None if self.format else TABLE_ROWS + 1))
                 if self.format or len(start) <= TABLE_ROWS:
                     self._table(stream, columns, start)
-                    return
+                    return True
                 rows, kind = chain(start, rows), "tsv"
+            clear = True
             for part in _PARTS[kind](columns, rows) if not self.nul else _nul_parts(rows):
                 stream.write(part)
+                if kind == "tsv" and not self.nul:
+                    clear &= part.count(b"\t") == len(columns) - 1 and part.count(b"\n") == 1
+            return clear
 
     @contextlib.contextmanager
     def _stream(self) -> Iterator[BinaryIO]:

@@ -23,6 +23,9 @@ from lshdup.pipeline import Banded, Found
 from lshdup.ragged import RaggedSets, StringTable
 from lshdup.similarity import Pairs
 
+#: The first line of a store's .gitignore, by which it is known.
+_MARK = "# Made by lshdup."
+
 #: More verified pairs than this (100 MB) are not kept for the next run.
 _MOST_PAIRS = 1 << 22
 
@@ -39,14 +42,26 @@ class Store:
     def make_writable(self) -> None:
         """Prove before the work that its result can be written."""
         try:
-            if not self.folder.is_dir():
-                self.folder.mkdir(parents=True)
-                (self.folder / ".gitignore").write_text("# Made by lshdup.\n*\n")
+            self.folder.mkdir(parents=True, exist_ok=True)
+            if not self._is_ours():
+                if any(self.folder.iterdir()):
+                    message = f"the folder {self.folder} holds other files and is no store of lshdup"
+                    raise ArtifactError(message, "name a new folder with --store DIR")
+                (self.folder / ".gitignore").write_text(f"{_MARK}\n*\n")
             if not os.access(self.folder, os.W_OK | os.X_OK):
                 raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
         except OSError as error:
             message = f"the store {self.folder} cannot be written: {error.strerror}"
             raise ArtifactError(message, "name another with --store DIR, or use --no-store") from None
+
+    def _is_ours(self) -> bool:
+        """Whether lshdup made this folder: only there it overwrites files."""
+        mark = self.folder / ".gitignore"
+        return mark.is_file() and mark.read_text("utf-8", "replace").startswith(_MARK)
+
+    def drop(self, kind: str) -> None:
+        """Remove an artifact that cannot be used."""
+        self.path(kind).unlink(missing_ok=True)
 
     def save_collection(self, kind: str, collection: Collection) -> None:
         old = self._load_quietly(kind)

@@ -124,8 +124,7 @@ class Workspace:
         if save:
             self._store.save_bands(collection, made, wanted)
         elif stored is not None:
-            threshold = f"{wanted.threshold:g}; the stored ones are for {stored[1].threshold:g}"
-            self._say(f"bands made anew from signatures.npz for threshold {threshold}")
+            self._say(f"bands made anew from signatures.npz; the stored ones were planned for {stored[1].threshold:g}")
         return Indexed(collection, made, wanted, kept)
 
     def verified(self, indexed: Indexed, verify: str, jobs: int) -> Found:
@@ -254,6 +253,7 @@ class Workspace:
             return self._store.load_collection(kind, here=True)
         except ArtifactError as error:
             self._say(f"{error.message}; it is made anew")
+            self._store.drop(kind)
             return None
 
     def _writable(self) -> Store:

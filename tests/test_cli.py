@@ -379,6 +379,8 @@ def odd_names(tmp_path):
 
 def test_odd_names_byte_for_byte(run, odd_names, tmp_path):
     pairs = [(a, b) for i, a in enumerate(odd_names) for b in odd_names[i + 1 :]]
+    assert "some names hold tabs or newlines" in run("pairs", "odd").err
+    assert "some names" not in run("pairs", "odd", "-0").err
     assert run("pairs", "odd").out == b"".join(a + b"\t" + b + b"\t1.0\n" for a, b in pairs)
     assert run("pairs", "odd", "-0").out == b"".join(a + b"\0" + b + b"\0" + b"1.0\0" for a, b in pairs)
     parsed = json.loads(run("pairs", "odd", "--format", "json").out)
@@ -447,7 +449,7 @@ def test_one_missing_document_does_not_stop_the_others(run, tmp_path):
         (tmp_path / name).write_text("one and the same text")
     result = run("pairs", "--files-from", "-", stdin=b"a\ngone\nb\n", code=2)
     assert result.rows == [["a", "b", "1.0"]]
-    assert "gone: vanished" in result.err
+    assert "gone: missing" in result.err
 
 
 def test_options_that_would_be_ignored_are_refused(run, tmp_path):
@@ -460,6 +462,61 @@ def test_options_that_would_be_ignored_are_refused(run, tmp_path):
     assert run("pairs", "a", "b.md", "--include", "*.md").rows == []
 
 
+def test_one_file_under_several_spellings_is_one_document(run, corpus, tmp_path):
+    name = "sample_corpus/licences/ISC.txt"
+    for arguments in (
+        [name, tmp_path / name, f"./{name}"],
+        [tmp_path / name, "sample_corpus/licences"],
+        ["sample_corpus/licences", tmp_path / name],
+    ):
+        rows = run("pairs", *map(str, arguments), "-t", "0.99", "--no-store").rows
+        assert not [row for row in rows if os.path.samefile(tmp_path / row[0], tmp_path / row[1])], rows
+    run("index", name, "sample_corpus/licences/ISC.txt.exact")
+    assert run("query", str(tmp_path / name)).rows == run("query", name).rows == [["1.0", "sample_corpus/licences/ISC.txt.exact"]]
+
+
+def test_answers_from_the_store_tell_what_has_changed(run, corpus):
+    run("index", "sample_corpus", "-t", "0.9")
+    assert "changed or vanished" not in run("pairs").err
+    (corpus / "licences/ISC.txt.exact").unlink()
+    with (corpus / "udhr/eng.txt").open("a") as file:
+        file.write("more")
+    assert "2 documents of this answer changed or vanished" in run("pairs").err
+    assert "1 document of this answer changed or vanished" in run("query", "licences/ISC.txt").err
+
+
+def test_a_folder_that_is_no_store_is_left_alone(run, corpus, tmp_path):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine/pairs.npz").write_text("precious")
+    for folder in ("mine", "sample_corpus", ""):
+        result = run("pairs", "sample_corpus", "--store", folder, code=2)
+        assert "is no store of lshdup" in result.err
+    assert (tmp_path / "mine/pairs.npz").read_text() == "precious"
+    assert not (corpus / ".gitignore").exists()
+    (tmp_path / "mine/signatures.npz").symlink_to("/dev/null")
+    assert "is no regular file" in run("query", "x", "--store", "mine", code=2).err
+
+
+def test_standard_input_and_output_by_their_usual_name(run, corpus):
+    assert "standard input is no document here" in run("pairs", "sample_corpus", "-", code=2).err
+    assert run("pairs", "sample_corpus", "-o", "-").out == run("pairs", "sample_corpus").out
+    assert not (corpus.parent / "-").exists()
+
+
+def test_named_files_that_cannot_be_documents(run, tmp_path):
+    (tmp_path / "a").write_text("text")
+    os.mkfifo(tmp_path / "pipe")
+    assert "pipe: unreadable (not a regular file)" in run("pairs", "a", "pipe", code=2).err
+
+
+def test_defects_never_exit_with_the_code_for_pairs(tmp_path):
+    script = "import lshdup.output, lshdup.cli\nlshdup.output.Target.write = lambda *a: 1 / 0\nlshdup.cli.main(['curve'])"
+    process = subprocess.run([sys.executable, "-c", script], capture_output=True, cwd=ROOT, check=False)
+    assert process.returncode == 2
+    assert b"ZeroDivisionError" in process.stderr
+    assert b"defect of lshdup" in process.stderr
+
+
 def shell(command, cwd):
     env = {**os.environ, "PYTHONPATH": str(ROOT)}
     function = f'lshdup() {{ {shlex.quote(sys.executable)} -m lshdup "$@"; }}'
@@ -467,6 +524,8 @@ def shell(command, cwd):
 
 
 def test_pipes(run, corpus, tmp_path):
+    head = shell("lshdup pairs sample_corpus -t 0.02 --perms 512 --recall 0.5 | (exec <&-; sleep 4); exit ${PIPESTATUS[0]}", tmp_path)
+    assert head.returncode == 0, head.stderr
     head = shell("lshdup pairs sample_corpus -t 0.3 | head -1", tmp_path)
     assert head.returncode == 0, head.stderr
     assert head.stdout.count(b"\n") == 1
@@ -558,6 +617,10 @@ def test_damaged_artifacts_are_refused_in_one_line(run, corpus, tmp_path):
         assert f"{kind}.npz is damaged" in result.err
         assert len(result.err.splitlines()) == 2
         path.write_bytes(data)
+    shingles = tmp_path / ".lshdup/shingles.npz"
+    shingles.write_bytes(b"junk")
+    assert "made anew" in run("index", "sample_corpus").err
+    run("query", "MIT.txt")
     (tmp_path / ".lshdup/bands.npz").write_bytes((tmp_path / ".lshdup/signatures.npz").read_bytes())
     assert "holds signatures, not bands" in run("pairs", code=2).err
     expected = run("pairs", "sample_corpus", "--no-store").out

@@ -171,11 +171,28 @@ def test_detected_and_forced_encodings():
     made = shingled(latin)
     assert len(made.guessed) == 1
     assert made.sets[0].tolist() == sorted(set(reference.shingle_list(latin.decode("latin-1"))))
-    forced = shingled(latin, b"\xef\xbb\xbfplain", encoding="cp1253")
+    assert made.guessed[0][1] == "cp1252"
+    forced = shingled(latin, "\ufeffplain".encode("cp1253", "ignore"), encoding="cp1253")
     assert forced.guessed == []
     assert forced.sets[0].tolist() == sorted(set(reference.shingle_list(latin.decode("cp1253"))))
     wrong = shingled(latin, encoding="utf-8")
     assert [(reason, reason.is_error) for _, reason, _ in wrong.left_out] == [(Reason.UNDECODABLE, True)]
+
+
+@pytest.mark.parametrize(
+    ("codec", "text"),
+    [
+        ("cp1252", "L'été dernier, nous avons visité la forêt près de Besançon où les élèves étaient très heureux. Après le dîner"),
+        ("cp1252", "Meet me at the café for a naïve résumé by Zoë"),
+        ("cp1252", "A decisão não foi fácil, porém a comissão concluiu a votação às três horas da manhã com ação."),
+        ("cp1250", "Všichni lidé rodí se svobodní a sobě rovní co do důstojnosti a práv. Příliš žluťoučký kůň úpěl ďábelské ódy"),
+        ("cp1251", "Все люди рождаются свободными и равными в своем достоинстве и правах"),
+        ("shift_jis", "すべての人間は、生まれながらにして自由であり、かつ、尊厳と権利とについて平等である。"),
+    ],
+)
+def test_common_encodings_are_recognised(codec, text):
+    made = shingled(text.encode(codec), text.encode())
+    assert made.sets[0].tolist() == made.sets[1].tolist(), made.guessed
 
 
 PAGE = """<!DOCTYPE html><html><head><title>No</title><style>p{}</style></head><body><script>no()</script>

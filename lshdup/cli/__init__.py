@@ -2,6 +2,7 @@
 
 import os
 import sys
+import traceback
 from typing import Any
 
 import click
@@ -14,6 +15,14 @@ from lshdup.errors import LshdupError
 class _Group(click.Group):
     """Commands in the order of the data flow, not of the alphabet."""
 
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a command; a reader that has gone is no error (Click would exit with 1)."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            _close_stdout()
+            return OK
+
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.commands)
 
@@ -25,7 +34,7 @@ class _Group(click.Group):
 )
 @click.version_option(__version__, prog_name="lshdup", message="%(prog)s %(version)s")
 def lshdup() -> None:
-    r"""Find near-duplicate documents in folders.
+    """Find near-duplicate documents in folders.
 
     documents -> shingle sets -> signatures -> band table -> candidate pairs -> verified pairs
 
@@ -35,7 +44,7 @@ def lshdup() -> None:
 
     Each step is a command and leaves an artifact in the store (.lshdup); a step that is given documents runs the steps
     before it, a step that is given none continues from the last run. Nothing ever changes a document.
-    """
+    """  # noqa: D301
 
 
 def _register() -> None:
@@ -54,7 +63,7 @@ def main(arguments: list[str] | None = None) -> Any:
         code = lshdup.main(args=arguments, standalone_mode=False) or OK
         if sys.stdout is not None:
             sys.stdout.flush()
-    except BrokenPipeError:
+    except BrokenPipeError:  # in the last flush
         _close_stdout()
         code = OK
     except (KeyboardInterrupt, click.exceptions.Abort):
@@ -72,6 +81,10 @@ def main(arguments: list[str] | None = None) -> Any:
     except OSError as error:
         # What a stage did not expect of the file system: standard output on a full disk, a pipe that breaks.
         Console().error(LshdupError(f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}"))
+        code = TROUBLE
+    except Exception:
+        traceback.print_exc()
+        Console().error(LshdupError("this is a defect of lshdup", "please report the lines above"))
         code = TROUBLE
     sys.exit(code)
 

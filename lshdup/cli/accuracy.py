@@ -32,7 +32,7 @@ class _Buckets(click.ParamType[str | int]):
 
 @click.command(
     "accuracy",
-    short_help="how far estimates are from exact, and what bands find (R1 tables 1, 4)",
+    short_help="how far estimates are from exact, and what bands find (tables 1 and 4)",
     epilog="""\b
 Examples:
   lshdup accuracy sample_corpus --perms 100,400 --epsilon 0.05,0.1 --runs 3
@@ -58,7 +58,7 @@ Examples:
     "--buckets",
     type=_Buckets(),
     show_default="whole 64-bit keys",
-    help="With --bands: fold keys into so many buckets; prime: the smallest prime from the number of documents (R1).",
+    help="With --bands: fold keys into so many buckets; prime: the smallest prime from the number of documents.",
 )
 @click.option("--seed", type=int, default=SketchParams().seed, show_default=True, help="The first of the seeds.")
 @shared.plot_option

@@ -31,7 +31,7 @@ class Asked:
         text = to_text(self._bytes(), self.name, encoding)
         if text.reason is not None:
             message = f"{shown(self.name)} is no text: {text.reason}{f' ({text.detail})' if text.detail else ''}"
-            raise InputError(message, "name another document, or its encoding with --encoding")
+            raise InputError(message, "name a document that is text")
         return text.utf8
 
     def ids(self) -> bytes:
@@ -76,8 +76,10 @@ def ask(word: bytes, collection: "Collection | None") -> Asked:
     if collection is not None:
         documents = collection.documents
         home = documents.home
-        from_home = os.path.relpath(word, home) if home and documents.paths is None and not word.startswith(b"/") else word
-        for name in dict.fromkeys((typed_name(from_home), word)):
+        spellings = [typed_name(word), word] if not home else []
+        if documents.paths is None:
+            spellings.append(typed_name(os.path.relpath(os.path.realpath(word), os.path.realpath(home or b"."))))
+        for name in dict.fromkeys([*spellings, word]):
             index = documents.names.find(name)
             if index is not None:
                 return Asked(documents.typed_names(np.array([index]))[0], index, collection=collection)

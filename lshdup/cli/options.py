@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -11,12 +11,16 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from lshdup import params
-from lshdup.console import Console
+from lshdup.console import Console, counted
 from lshdup.errors import InputError, ParameterError
-from lshdup.output import FORMATS, Target
+from lshdup.output import FORMATS, Cell, Target
 from lshdup.params import BandParams, DocumentParams, ShingleParams, SketchParams
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from lshdup.documents import DocumentList
     from lshdup.workspace import Request, Workspace
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -70,7 +74,7 @@ documents_options = _stack(
 
 shingle_options = _stack(
     option("--tokens", type=click.Choice(params.TOKENS), default=_SHINGLE.tokens, show_default=True,
-           help="What a shingle is made of: words, characters, the terms of R1, or lines of integer ids."),
+           help="What a shingle is made of: words, characters, the terms of the class experiments, or lines of integer ids."),
     option("-k", "--shingle-size", "k", type=click.IntRange(1, 1000), show_default="3 words, 9 characters, 1 term",
            help="Tokens in a shingle. More: stricter; fewer: short texts compare better."),
     option("--bag", is_flag=True, help="Count repeats: the j-th occurrence of a shingle is an element of its own."),
@@ -87,7 +91,7 @@ perms_option = option("--perms", type=int, default=_SKETCH.perms, show_default=T
 
 sketch_options = _stack(
     option("--scheme", type=click.Choice(params.SCHEMES), default=_SKETCH.scheme, show_default=True,
-           help="How signatures are made: Fast Similarity Sketching, K independent permutations, or R1's biased linear maps."),
+           help="How signatures are made: Fast Similarity Sketching, K independent permutations, or biased linear maps."),
     perms_option,
     option("--seed", type=int, default=_SKETCH.seed, show_default=True, help="Makes all randomness."),
 )  # fmt: skip
@@ -103,7 +107,7 @@ shape_options = _stack(
 
 band_options = _stack(
     shape_options,
-    option("--buckets", type=click.IntRange(1), help="Fold the 64-bit band keys into so many buckets (R1's experiments)."),
+    option("--buckets", type=click.IntRange(1), help="Fold the 64-bit band keys into so many buckets, as in the class experiments."),
 )  # fmt: skip
 
 talk_options = _stack(
@@ -111,19 +115,23 @@ talk_options = _stack(
     option("--color/--no-color", default=None, help="Colour.  [default: on a terminal, unless NO_COLOR is set]"),
 )  # fmt: skip
 
-run_options = _stack(
+store_options = _stack(
     option("--store", type=click.Path(path_type=Path), default=Path(".lshdup"), show_default=True, help="Folder of the artifacts."),
-    option("--no-store", is_flag=True, help="Write no artifacts and use none."),
     option("-j", "--jobs", type=click.IntRange(1), show_default="all processors", help="Threads."),
     option("-v", "--verbose", is_flag=True, help="Name every file that is left out, and why."),
     option("--progress/--no-progress", default=None, help="Show progress.  [default: on a terminal]"),
     talk_options,
 )  # fmt: skip
 
+run_options = _stack(
+    store_options,
+    option("--no-store", is_flag=True, help="Write no artifacts and use none."),
+)  # fmt: skip
+
 output_options = _stack(
     option("--format", "format_", type=click.Choice(FORMATS), show_default="table on a terminal, tsv elsewhere", help="How to print."),
     click.option("-0", "--null", "nul", is_flag=True, help="NUL after every field, and between the names of --files-from; for xargs -0."),
-    click.option("-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="Write there instead of stdout."),
+    click.option("-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="Write there instead of standard output (-)."),
 )  # fmt: skip
 
 
@@ -180,7 +188,7 @@ def session(ctx: click.Context, options: dict[str, Any]) -> Iterator[Session]:
         from lshdup.workspace import Request, Workspace
 
         on_first_compilation(lambda: console.say("compiling kernels, once on this machine (about 10 s)"))
-        store = None if options["no_store"] else options["store"]
+        store = None if options.get("no_store") else options["store"]
         workspace = Workspace(store, console.say, console.left_out, console.progress)
         yield Session(console, workspace, Request(documents, files, given, options["jobs"] or processors()))
 
@@ -194,9 +202,27 @@ def refuse(ctx: click.Context, names: Iterable[str], where: str) -> None:
             raise ParameterError(message, "leave it out")
 
 
+def warn_of_changes(session: Session, documents: "DocumentList", answer: "NDArray[np.int64]") -> None:
+    """Say so if an answer that comes from the store alone names documents that are not what they were."""
+    if session.request.documents:
+        return
+    changed = documents.changed(answer)
+    if changed:
+        session.console.warn(
+            f"{counted(changed, 'document')} of this answer changed or vanished since the last run; name DOCS to look again"
+        )
+
+
+def write(console: Console, target: Target, columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> None:
+    """Print a listing; say so if names make its lines ambiguous."""
+    if not target.write(columns, rows):
+        console.warn("some names hold tabs or newlines: lines are ambiguous; use -0, or --format jsonl")
+
+
 def target(options: dict[str, Any]) -> Target:
     """Where a listing command prints."""
-    return Target(options["format_"] or "", options["nul"], options["output"], options["color"])
+    path = options["output"]
+    return Target(options["format_"] or "", options["nul"], None if path == Path("-") else path, options["color"])
 
 
 def _given(ctx: click.Context, options: dict[str, Any]) -> dict[str, Any]:
@@ -215,6 +241,9 @@ def _given(ctx: click.Context, options: dict[str, Any]) -> dict[str, Any]:
 
 def _documents(options: dict[str, Any]) -> tuple[bytes, ...]:
     documents = tuple(options.get("docs", ()))
+    if b"-" in documents:
+        message = "standard input is no document here"
+        raise InputError(message, "ask with `lshdup query -`, or name the file ./- if that is meant")
     source = options.get("files_from")
     if source is None:
         return documents

@@ -52,6 +52,8 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     said on stderr. Without DOCS, the documents of the last run are compared.
     """  # fmt: skip
     target = shared.target(options)
+    import numpy as np
+
     if options["exact"]:
         shared.refuse(ctx, ("scheme", "perms", "seed", "recall", "bands", "rows", "buckets", "verify"), "with --exact")
     with shared.session(ctx, options) as session:
@@ -60,7 +62,8 @@ def command(ctx: click.Context, /, **options: Any) -> int:
             collection, pairs = _joined(session, options)
         else:
             collection, pairs = _banded(session, options)
-        target.write(("a", "b", "similarity"), _rows(pairs, collection.documents))
+        shared.write(console, target, ("a", "b", "similarity"), _rows(pairs, collection.documents))
+        shared.warn_of_changes(session, collection.documents, np.union1d(pairs.left, pairs.right))
         if options["check"] and console.exit_code == OK and len(pairs):
             return PAIRS_FOUND
         return console.exit_code
@@ -75,7 +78,10 @@ def _banded(session: shared.Session, options: dict[str, Any]) -> "tuple[Collecti
     say_contract(console, indexed.made.plan, indexed.params)
     found = workspace.verified(indexed, options["verify"], request.jobs)
     pairs = with_copies(found.pairs, indexed.made.firsts, collapse=options["collapse_copies"])
-    _say_found(console, f"{counted(found.candidates, 'candidate pair')} -> ", pairs, indexed.params.threshold, "")
+    before = f"{counted(found.candidates, 'candidate pair')} -> "
+    if len(pairs) != len(found.pairs):
+        before += f"{len(found.pairs):,}; with copies "
+    _say_found(console, before, pairs, indexed.params.threshold, "")
     return indexed.collection, pairs
 
 

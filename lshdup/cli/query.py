@@ -7,6 +7,7 @@ import click
 
 from lshdup.cli import options as shared
 from lshdup.cli.asking import Asked, ask
+from lshdup.cli.summary import say_contract
 from lshdup.console import Console, shown
 from lshdup.errors import ArtifactError, InputError
 
@@ -29,7 +30,7 @@ Examples:
 )
 @click.argument("docs", nargs=-1, required=True, type=click.Path(allow_dash=True, path_type=bytes), metavar="DOC...")
 @shared.band_options
-@shared.run_options
+@shared.store_options
 @shared.output_options
 @click.pass_context
 def command(ctx: click.Context, /, **options: Any) -> int:
@@ -42,6 +43,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     words = options.pop("docs")
     with shared.session(ctx, options) as session:
         indexed = session.workspace.indexed(session.request, save=False, verify=False)
+        say_contract(session.console, indexed.made.plan, indexed.params)
         several = len(words) > 1
         wide = several or options["format_"] in ("json", "jsonl")
         columns = ("similarity", "name", "query") if wide else ("similarity", "name")
@@ -53,7 +55,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
                 if not several:
                     raise
                 session.console.error(error)
-        target.write(columns, _rows(session, indexed, asked, wide=wide))
+        shared.write(session.console, target, columns, _rows(session, indexed, asked, wide=wide))
         return session.console.exit_code
 
 
@@ -69,6 +71,7 @@ def _rows(session: shared.Session, indexed: "Indexed", asked: list[Asked], *, wi
         near = pipeline.neighbours(
             indexed.collection, indexed.made, source, indexed.params.threshold, keys=keys, own=own, itself=each.index
         )
+        shared.warn_of_changes(session, indexed.collection.documents, near.documents)
         names = indexed.collection.documents.typed_names(near.documents)
         for name, similarity in zip(names, near.similarity.tolist(), strict=True):
             yield (similarity, name, each.name) if wide else (similarity, name)

@@ -1,5 +1,6 @@
 """The lines on stderr that say what a run did and what its answer promises."""
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from lshdup.console import Console, counted, shown
@@ -25,7 +26,9 @@ def say_collection(console: Console, collection: "Collection") -> None:
     if empty:
         console.say(f"{counted(empty, 'document')} without tokens: near nothing, not compared")
     if collection.guessed:
-        console.say(f"{counted(len(collection.guessed), 'document')} not UTF-8: encoding detected (-v lists them)")
+        kinds = Counter(encoding for _, encoding in collection.guessed)
+        shares = ", ".join(f"{count:,} as {encoding}" for encoding, count in sorted(kinds.items()))
+        console.say(f"{counted(len(collection.guessed), 'document')} not UTF-8, read {shares} (-v names them; --encoding forces one)")
         for name, encoding in collection.guessed:
             console.detail(f"{shown(name)}: read as {encoding}")
     if console.left_out_counts:
@@ -35,13 +38,13 @@ def say_collection(console: Console, collection: "Collection") -> None:
 
 def say_contract(console: Console, plan: "BandPlan", params: "BandParams") -> None:
     """What was chosen, and the chance to miss a pair at the threshold and above."""
-    steps = [min(1.0, round(plan.threshold + step, 4)) for step in (0.0, 0.02, 0.05)]
+    steps = [min(1.0, round(params.threshold + step, 4)) for step in (0.0, 0.02, 0.05)]
     misses = ", ".join(f"{s:g}: {_percent(plan.miss(s))}" for s in dict.fromkeys(steps))
     console.say(f"{counted(plan.bands, 'band')} of {counted(plan.rows, 'row')}; chance to miss a pair of similarity {misses}")
-    if not plan.keeps_promise:
+    if 1.0 - plan.miss(params.threshold) < params.recall:
         what = "" if params.bands or params.rows else "; choose --bands and --rows"
         console.warn(
-            f"a pair of similarity {plan.threshold:g} is found with chance {_percent(1 - plan.miss(plan.threshold))}, "
+            f"a pair of similarity {params.threshold:g} is found with chance {_percent(1 - plan.miss(params.threshold))}, "
             f"less than --recall {params.recall:g}{what}"
         )
 

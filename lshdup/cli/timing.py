@@ -13,7 +13,7 @@ from lshdup.params import SketchParams
 
 @click.command(
     "timing",
-    short_help="seconds for exact and estimated all pairs (R1 table 2)",
+    short_help="seconds for exact and estimated all pairs (table 2)",
     epilog="""\b
 Examples:
   lshdup timing sample_corpus --perms 150,350,600 --runs 3
