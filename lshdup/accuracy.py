@@ -28,9 +28,10 @@ _DIFFERENT = 1 << 22
 class Accuracy:
     """Estimates of all pairs against exact similarities, over independent seeds (R1 table 1).
 
-    off : mean number of pairs whose estimate differs from the exact similarity by more than epsilon; off_error : standard error of that
-    mean, from its spread over the runs. expected : the number that K independent permutations would give (binomial tails). bias : mean
-    of estimate - exact. rmse : root of the mean square of it. largest : its largest absolute value in any run.
+    off : mean number of pairs whose estimate differs from the exact similarity by more than epsilon; off_error : standard error
+    of that mean, from its spread over the runs; off_worst : the largest number in any run. expected : the number that K
+    independent permutations would give (binomial tails). bias : mean of estimate - exact. rmse : root of the mean square of it.
+    largest : its largest absolute value in any run.
     """
 
     scheme: str
@@ -40,6 +41,7 @@ class Accuracy:
     pairs: int
     off: float
     off_error: float
+    off_worst: float
     expected: float
     bias: float
     rmse: float
@@ -100,6 +102,7 @@ def accuracy(
                 pairs=pairs,
                 off=float(off[:, at].mean()),
                 off_error=spread / runs**0.5,
+                off_worst=float(off[:, at].max()),
                 expected=float(expected[at]),
                 bias=total / measured,
                 rmse=(squares / measured) ** 0.5,
@@ -145,25 +148,27 @@ def band_accuracy(
     bands: Sequence[int],
     threshold: float,
     sample: int,
+    queries: NDArray[np.bool_] | None = None,
     buckets: int = 0,
     jobs: int = 1,
     progress: Progress = no_progress,
 ) -> Iterator[BandAccuracy]:
     """One result for each number of bands b, with r = K // b rows; `sample` different documents, drawn by the seed, are the queries.
 
+    queries : bool array over the documents, which of them may be drawn; None means all.
     Candidates are all that share a bucket, none is verified away: a pair counts as found by the bands alone. buckets : 0 means whole 64-bit
     keys; else keys are folded into so many (R1 took the smallest prime >= the number of documents).
 
     Cost: one exact similarity a query and document, one signature a document. Memory: sample times documents, 8 bytes each.
     """
-    compared, _ = _compared(sets, collection)
+    compared, present = _compared(sets, collection)
     assert compared.sets is not None
     n = len(compared.sets)
     rng = np.random.Generator(np.random.PCG64(sketch.seed))
-    queries = np.sort(rng.choice(n, min(sample, n), replace=False))
-    left = np.repeat(queries, n)
-    exact = jaccard(compared.sets, left, np.tile(np.arange(n), len(queries)), jobs).reshape(len(queries), n)
-    exact[np.arange(len(queries)), queries] = -1.0  # a document is no neighbour of itself
+    eligible = np.arange(n) if queries is None else np.flatnonzero(queries[present])
+    drawn = np.sort(rng.choice(eligible, min(sample, len(eligible)), replace=False))
+    exact = jaccard(compared.sets, np.repeat(drawn, n), np.tile(np.arange(n), len(drawn)), jobs).reshape(len(drawn), n)
+    exact[np.arange(len(drawn)), drawn] = -1.0  # a document is no neighbour of itself
     is_other = exact >= 0
     is_near = exact >= threshold
     signatures = sketched(compared, sketch, jobs).signatures
@@ -173,7 +178,7 @@ def band_accuracy(
         keys = band_keys(signatures, plan)
         shares = np.zeros_like(is_near)
         for band in range(b):
-            shares |= keys[band, queries, None] == keys[band]
+            shares |= keys[band, drawn, None] == keys[band]
         shares &= is_other
         chance = np.where(is_other, collision_probabilities(np.maximum(exact, 0.0), plan.bands, plan.rows), 0.0)
         if buckets:  # and by accident, in any of the bands
@@ -187,7 +192,7 @@ def band_accuracy(
             bands=b,
             rows=plan.rows,
             half=half_point_estimate(plan.bands, plan.rows),
-            queries=len(queries),
+            queries=len(drawn),
             near=float(is_near.sum(1).mean()),
             found=float(found.mean()),
             found_low=_interval(found)[0],

@@ -77,7 +77,7 @@ def accuracy_figure(path: Path, results: Sequence[Accuracy]) -> None:
         axes.set_xticks(list(places), [str(k) for k in perms])
         axes.set(xlabel="permutations K", title=f"$\\varepsilon$ = {epsilon:g}")
         axes.set_yscale("symlog", linthresh=1)
-        axes.set_ylim(bottom=0)
+        axes.set_ylim(0, 2.0 * max(1.0, *(result.off + result.off_error for result in chosen if result.runs > 1), *expected.values()))
     panels[0].set_ylabel("pairs off by more than $\\varepsilon$, mean of the runs")
     handles, labels = panels[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=4, frameon=False)

@@ -172,6 +172,10 @@ def test_accuracy_of_bands(run, corpus):
     assert few["near"] == many["near"] > 0
     assert few["found"] <= many["found"] <= many["near"]
     assert few["half"] == pytest.approx((1 / 10) ** (1 / 12))
+    originals = rows_of(run("accuracy", "sample_corpus", *options, "--queries", "*/udhr/eng.txt"))
+    assert originals[0]["queries"] == 1
+    assert originals[1]["near"] == 4  # the page and three copies
+    assert "matches no document" in run("accuracy", "sample_corpus", *options, "--queries", "x*", code=2).err
     prime = rows_of(run("accuracy", "sample_corpus", *options, "--buckets", "prime"))
     assert prime[1]["false_positives"] > many["false_positives"]
     assert smallest_prime_from(120) == 127

@@ -1,5 +1,7 @@
 """`lshdup accuracy`."""
 
+import fnmatch
+import re
 from dataclasses import astuple, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -54,6 +56,7 @@ Examples:
 @click.option("--bands", type=shared.Listed(int), help="Measure what so many bands find, instead of estimates.")
 @click.option("-t", "--threshold", type=float, default=0.9, show_default=True, help="With --bands: similarity of near-duplicates.")
 @click.option("--sample", type=click.IntRange(1), default=110, show_default=True, help="With --bands: documents to query.")
+@click.option("--queries", metavar="GLOB", help="With --bands: draw the queries from documents whose name matches.")
 @click.option(
     "--buckets",
     type=_Buckets(),
@@ -82,7 +85,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
             SketchParams(scheme, k, options["seed"])
     BandParams(threshold=options["threshold"])
     _check_use(ctx, bands, perms)
-    measured = {name: options.pop(name) for name in ("threshold", "sample", "buckets", "epsilon", "runs", "seed", "schemes")}
+    measured = {name: options.pop(name) for name in ("threshold", "sample", "queries", "buckets", "epsilon", "runs", "seed", "schemes")}
     with shared.session(ctx, options) as session, session.workspace.every_set(session.request) as (collection, sets):
         say_collection(session.console, collection)
         if int((collection.sizes > 0).sum()) < 2:
@@ -98,7 +101,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
 
 def _check_use(ctx: click.Context, bands: tuple[int, ...] | None, perms: tuple[int, ...]) -> None:
     """Refuse options that the other experiment would ignore, and bands that need more rows than there are."""
-    other = ("epsilon", "runs") if bands else ("threshold", "sample", "buckets")
+    other = ("epsilon", "runs") if bands else ("threshold", "sample", "queries", "buckets")
     for name in other:
         if ctx.get_parameter_source(name) != click.core.ParameterSource.DEFAULT:
             message = f"--{name} has no meaning {'with' if bands else 'without'} --bands"
@@ -141,12 +144,21 @@ def _bands(
     bands: tuple[int, ...],
     options: dict[str, Any],
 ) -> "list[BandAccuracy]":
+    import numpy as np
+
     from lshdup.accuracy import band_accuracy
     from lshdup.signatures import smallest_prime_from
 
     buckets = options["buckets"] or 0
     if buckets == "prime":
         buckets = smallest_prime_from(int((collection.sizes > 0).sum()))
+    eligible = None
+    if options["queries"] is not None:
+        wanted = re.compile(fnmatch.translate(options["queries"]).encode("utf-8", "surrogateescape")).match
+        eligible = np.array([wanted(name) is not None for name in collection.documents.names])
+        if not (eligible & (collection.sizes > 0)).any():
+            message = f"--queries {options['queries']} matches no document"
+            raise InputError(message, "quote the pattern, so that it is not expanded by the shell")
     jobs, progress = session.request.jobs, session.console.progress
     return [
         result
@@ -159,6 +171,7 @@ def _bands(
             bands,
             options["threshold"],
             options["sample"],
+            eligible,
             buckets,
             jobs,
             progress,
