@@ -200,7 +200,7 @@ class _Finder:
     def __init__(self, params: DocumentParams, store: bytes | None, on_left_out: Callable[[LeftOut], None]) -> None:
         self.found: dict[bytes, tuple[int, int]] = {}
         self._seen: dict[tuple[int, int], bytes] = {}  # folders, by device and number
-        self._named: dict[bytes, int] = {}  # files that were named themselves, and their numbers
+        self._named: dict[int, bytes] = {}  # files that were named themselves, by number
         self._params = params
         self._store = os.path.realpath(store) if store is not None and os.path.isdir(store) else None
         self._on_left_out = on_left_out
@@ -228,14 +228,20 @@ class _Finder:
 
     def _met_already(self, argument: bytes, status: os.stat_result) -> bool:
         """Whether a file that is named has been found under another spelling. (Hard links are other files.)"""
-        real = os.path.realpath(argument)
-        if real in self._named:
+        first = self._named.setdefault(status.st_ino, argument)
+        if first is not argument and os.path.realpath(first) == os.path.realpath(argument):
             return True
-        self._named[real] = status.st_ino
+        if not self._seen:
+            return False
         parent, base = os.path.split(argument)
         folder = os.stat(parent or b".")
         walked = self._seen.get((folder.st_dev, folder.st_ino))
         return walked is not None and typed_name(walked + b"/" + base) in self.found
+
+    def _was_named(self, entry: "os.DirEntry[bytes]", name: bytes) -> bool:
+        """Whether a file that is met in a folder was named itself before, under another spelling."""
+        named = self._named.get(entry.inode()) if self._named else None
+        return named is not None and typed_name(named) != name and os.path.realpath(named) == os.path.realpath(name)
 
     def _walk(self, top: bytes) -> None:
         folders = [top]
@@ -246,10 +252,12 @@ class _Finder:
                 if (status.st_dev, status.st_ino) in self._seen:
                     continue
                 self._seen[status.st_dev, status.st_ino] = folder
+                prefix = b"" if folder == b"." else folder.rstrip(b"/") + b"/"
                 with os.scandir(folder) as entries:
                     # With links, which name a folder gets depends on the order in which its names are met.
                     for entry in sorted(entries, key=lambda entry: entry.name) if self._params.follow else entries:
-                        self._meet(entry, typed_name(folder + b"/" + entry.name), folders)
+                        name = prefix + entry.name
+                        self._meet(entry, b"./" + name if name.startswith(b"-") else name, folders)
             except OSError as error:
                 self._fail(folder, error)
 
@@ -267,7 +275,7 @@ class _Finder:
                 folders.append(name)
             elif self._excluded(entry.name, name):
                 self._on_left_out(LeftOut(name, Reason.EXCLUDED))
-            elif self._named and entry.inode() in self._named.values() and os.path.realpath(name) in self._named:
+            elif self._was_named(entry, name):
                 return
             elif entry.is_file(follow_symlinks=self._params.follow):
                 self._take(name, entry.stat(follow_symlinks=self._params.follow))

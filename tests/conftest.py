@@ -7,6 +7,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# In CI the same examples every time, so that a landing does not depend on luck; elsewhere new ones every time.
+settings.register_profile("ci", derandomize=True)
+if os.environ.get("CI"):
+    settings.load_profile("ci")
 
 ROOT = Path(__file__).parent.parent
 DATA = ROOT.parent / "shared" / "data"

@@ -667,35 +667,33 @@ def test_empty_folders_and_single_documents(run, tmp_path):
     assert run("pairs", "d", "--exact").out == b""
 
 
-@pytest.mark.parametrize("delay", [0.05, 0.3, 0.6, 1.0])
+@pytest.mark.parametrize("delay", [0.0, 0.2, 0.5, 0.9])
 def test_interrupted_runs_leave_whole_artifacts(run, tmp_path, delay):
     (tmp_path / "d").mkdir()
     for i in range(4000):
         (tmp_path / f"d/{i:05}").write_text(f"{i} " + f"words of text number {i % 100} and more of them " * 40)
-    expected = run("index", "d").err
-    before = {path.name: path.read_bytes() for path in (tmp_path / ".lshdup").iterdir()}
-    env = {**os.environ, "PYTHONPATH": str(ROOT)}
-    script = (  # a program that an interactive shell starts has SIGINT at its default, whatever this test's parent did
-        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\nfrom lshdup.cli import main\nmain()"
+    run("index", "d")
+    # A program that an interactive shell starts has SIGINT at its default, whatever this test's parent did.
+    script = (
+        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "from lshdup.cli import main\nprint('ready', flush=True)\nmain()"
     )
     command = [sys.executable, "-c", script, "index", "d", "--perms", "129", "-q"]
-    with subprocess.Popen(command, cwd=tmp_path, env=env, stderr=subprocess.PIPE) as process:
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    with subprocess.Popen(command, cwd=tmp_path, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        process.stdout.readline()
         time.sleep(delay)
+        sent = time.monotonic()
         process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=20)
-    assert process.returncode in (130, 0, -signal.SIGINT), err
-    if delay >= 0.3:
-        assert process.returncode != -signal.SIGINT
-    assert b"Traceback" not in err or delay < 0.3
-    assert expected
-    leftovers = [path.name for path in (tmp_path / ".lshdup").iterdir()]
-    assert not [name for name in leftovers if name.startswith(".") and name != ".gitignore"]
+        _, err = process.communicate(timeout=30)
+    assert process.returncode in (130, 0), err
+    assert b"Traceback" not in err
     if process.returncode == 130:
-        for name, data in before.items():
-            assert (tmp_path / ".lshdup" / name).exists(), name
-            assert len(data) > 0
+        assert time.monotonic() - sent < 10  # a second is the aim; the bound is for a machine that is busy
+        assert b"interrupted" in err
+    assert not [path for path in (tmp_path / ".lshdup").iterdir() if path.name.startswith(".") and path.name != ".gitignore"]
+    run("pairs", "-o", "out")  # the old artifacts or the new ones, but whole
     run("index", "d", "--perms", "129")
-    run("pairs", "-o", "out")
 
 
 # --- help --------------------------------------------------------------------------------------------------------------------
