@@ -1,6 +1,7 @@
 """The command line: one small file per command, over the shared options of options.py. Heavy imports happen inside commands."""
 
 import os
+import signal
 import sys
 import traceback
 from typing import Any
@@ -86,6 +87,8 @@ def main(arguments: list[str] | None = None) -> Any:
         traceback.print_exc()
         Console().error(LshdupError("this is a defect of lshdup", "please report the lines above"))
         code = TROUBLE
+    # The work is done, and what it printed is out: an interrupt while Python takes itself apart must not make it look otherwise.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     sys.exit(code)
 
 
