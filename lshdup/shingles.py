@@ -124,20 +124,22 @@ class Shingler:
             ids = self._run(TextBatch.of([0], [text]), np.zeros(1, np.uint8))[0].values
             return [str(each).encode() for each in ids.tolist()], ids
         table = char_table(params.tokens, params.normalize, params.keep_case)
+        counts = np.zeros(2, np.int64)
         for last in (False, True):
             batch = TextBatch.of([0], [text])
             self._reserve(len(text))
             scratch = self._scratch
             shingles = np.empty(len(text) + 1, np.uint64)
             document = batch.text[: len(text)]
-            tokens, count, outcome = kernels.shingles_in_order(
+            outcome = kernels.shingles_in_order(
                 document, table.entries, table.expansions, table.classes,
-                _RULES[params.tokens], _HASHES[params.hash], params.k, scratch.folded, scratch.edges, scratch.hashes, shingles,
+                _RULES[params.tokens], _HASHES[params.hash], params.k, scratch.folded, scratch.edges, scratch.hashes, shingles, counts,
             )  # fmt: skip
             if outcome == text_kernels.DONE or last:
                 break
             text = normal_form(text.decode("utf-8"), params).encode("utf-8")
             table = char_table(params.tokens, normalize=False, keep_case=True)
+        tokens, count = counts.tolist()
         data = self._scratch.folded.tobytes()
         ends = self._scratch.edges[: 2 * tokens].tolist()
         return [data[start:end] for start, end in zip(ends[::2], ends[1::2], strict=True)], shingles[:count]

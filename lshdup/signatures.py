@@ -38,10 +38,13 @@ class Sketcher:
         out = np.empty((len(sets), self.params.perms), np.uint32)
         if not len(sets):
             return out
+        largest = int(sets.sizes.max())
         if self.params.scheme == "classic":
-            kernels.classic_sketch(sets.values, sets.offsets, self._salt, self._first, self._second, out)
+            mixed = np.empty(largest, np.uint32)
+            kernels.classic_sketch(sets.values, sets.offsets, self._salt, self._first, self._second, mixed, out)
         else:
-            kernels.fast_sketch(sets.values, sets.offsets, self._salt, self._round_offsets, self._round_factors, out)
+            keys, room = np.empty(self.params.perms, np.uint64), np.empty(largest, np.uint64)
+            kernels.fast_sketch(sets.values, sets.offsets, self._salt, self._round_offsets, self._round_factors, keys, room, out)
         return out
 
 

@@ -132,8 +132,9 @@ def all_pairs(sets: RaggedSets, jobs: int = 1) -> Iterator[tuple[int, NDArray[np
         def rows(part: slice, out: NDArray[np.float64] = out, first: int = first, before: int = before) -> None:
             start, end = first + part.start, first + part.stop
             at = (int(row_ends[start - 1]) if start else 0) - before
+            common = np.empty(n, np.int32)
             kernels.all_pairs_jaccard(
-                numbers, sets.offsets, posting_starts, postings, start, end, out[at : int(row_ends[end - 1]) - before]
+                numbers, sets.offsets, posting_starts, postings, start, end, common, out[at : int(row_ends[end - 1]) - before]
             )
 
         in_parts(last - first, jobs, rows, least=16)

@@ -1,77 +1,112 @@
-"""The one way kernels are compiled, and the machine instructions NumPy has no name for.
+"""How kernels become machine code, and how they are called: compiled once on a machine, then loaded without the compiler.
 
-Every kernel releases the GIL and is cached on disk, so that threads run side by side and only the first run on a machine
-compiles. Called by the other files of this folder only.
+A kernel is a Python function on arrays and numbers. Its first call on a machine compiles it by numba (compiling.py) and keeps the object
+code on disk; every later process maps that code and calls it, and never imports numba: a few milliseconds instead of half a second. The
+GIL is free while a kernel runs. Called by the other files of this folder only.
 """
 
+import contextlib
+import ctypes
 import hashlib
-from collections.abc import Callable
+import json
+import os
+import platform
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
-import numba
 import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+#: How numba's calling convention passes an argument: the C types it is spread over. Arrays: owner, parent, elements, bytes of an element,
+#: data, then the shape and the strides.
+_SCALARS = {"int64": ctypes.c_int64, "float64": ctypes.c_double, "uint64": ctypes.c_uint64, "bool": ctypes.c_uint8}
+_ARRAY = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_ssize_t, ctypes.c_ssize_t, ctypes.c_void_p)
+_EXTENT = (ctypes.c_ssize_t, ctypes.c_ssize_t)
 
-def _stamp() -> str:
-    """What all kernels are compiled from: their sources."""
-    digest = hashlib.blake2b(digest_size=16)
-    for path in sorted(Path(__file__).parent.glob("*.py")):
-        digest.update(path.read_bytes())
-    return digest.hexdigest()
+_lock = threading.RLock()
+_before_compiling: list[Callable[[], None]] = []
 
 
-_STAMP = _stamp()
+class Kernel:
+    """A function that runs as machine code. Takes C-contiguous arrays of one or two dimensions, int, float, bool and `numpy.uint64`;
+    returns an int or nothing; allocates nothing and raises nothing.
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function = function
+        self.__name__ = function.__name__
+        self.__doc__ = function.__doc__
+        self._loaded: dict[tuple[str, ...], Callable[..., int]] = {}
+
+    def __call__(self, *args: Any) -> Any:
+        kinds = tuple(map(_kind, args))
+        call = self._loaded.get(kinds)
+        if call is None:
+            with _lock:
+                call = self._loaded[kinds] = self._loaded.get(kinds) or _load(self, kinds)
+        words: list[Any] = []
+        for arg in args:
+            if isinstance(arg, np.ndarray):
+                words += (None, None, arg.size, arg.itemsize, arg.__array_interface__["data"][0], *arg.shape, *arg.strides)
+            else:
+                words.append(arg if isinstance(arg, bool | float) else int(arg))
+        result, exception = ctypes.c_int64(0), ctypes.c_void_p()
+        if call(ctypes.byref(result), ctypes.byref(exception), *words):
+            message = f"kernel {self.__name__} failed"
+            raise RuntimeError(message)
+        return result.value
+
+
+class Helper:
+    """A small function that kernels call, copied into every loop that does; or a machine instruction that NumPy has no name for."""
+
+    def __init__(self, function: Callable[..., Any], make: str) -> None:
+        self.function = function
+        self.make = make
+        self.__doc__ = function.__doc__
+
+    def __call__(self, *args: Any) -> Any:
+        """As Python; kernels never come here."""
+        return self.function(*args)
 
 
 def kernel(function: F) -> F:
-    """Compile on first call for the argument types met; cached on disk; runs without the GIL; integers wrap.
-
-    Numba takes a cached kernel for current while the file it stands in is unchanged; but kernels call helpers in other files. So the
-    stamp it compares is replaced by one of all sources: a change of any of them compiles all of them anew.
-    """
-    compiled: Any = numba.njit(nogil=True, error_model="numpy")(function)
-    try:
-        compiled.enable_caching()
-    except RuntimeError:  # neither this folder nor the user's cache can be written: every run compiles
-        return compiled  # type: ignore[no-any-return]
-    compiled._cache._cache_file._source_stamp = _STAMP
-    return compiled  # type: ignore[no-any-return]
+    """A function to be compiled for the argument types it is called with."""
+    return cast("F", Kernel(function))
 
 
 def inlined(function: F) -> F:
-    """For small helpers, which are copied into every loop that calls them."""
-    compiled: F = numba.njit(nogil=True, error_model="numpy", forceinline=True)(function)
-    return compiled
+    """A helper, copied into the kernels that call it."""
+    return cast("F", Helper(function, "inlined"))
 
 
-@intrinsic
-def load64(typingctx: Any, buffer: Any, index: Any) -> Any:
+def instruction(function: F) -> F:
+    """A helper whose body is in compiling.py, under the same name."""
+    return cast("F", Helper(function, "instruction"))
+
+
+def on_first_compilation(callback: Callable[[], None]) -> None:
+    """Call back once if a kernel has to be compiled in this process, because this machine has not done so yet."""
+    _before_compiling[:] = [callback]
+
+
+# --- instructions and helpers that every kernel may use -----------------------------------------------------------------------
+
+
+@instruction
+def load64(buffer: Any, index: Any) -> Any:
     """Eight bytes of a contiguous uint8 array from `index` on, as one little-endian uint64, whatever the alignment."""
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        array = context.make_array(signature.args[0])(context, builder, args[0])
-        address = builder.gep(array.data, [args[1]])
-        word = builder.load(builder.bitcast(address, ir.IntType(64).as_pointer()))
-        word.align = 1
-        return word
-
-    return types.uint64(buffer, types.intp), codegen
+    raise NotImplementedError
 
 
-@intrinsic
-def count_trailing_zeros(typingctx: Any, word: Any) -> Any:
+@instruction
+def count_trailing_zeros(word: Any) -> Any:
     """Index of the lowest set bit of a non-zero uint64, as an int64."""
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.cttz(args[0], ir.Constant(ir.IntType(1), 1))
-
-    return types.int64(types.uint64), codegen
+    raise NotImplementedError
 
 
 #: The constants of the 64-bit finaliser by Pelle Evensen and David Stafford ("variant 13"); odd, so each step is a bijection.
@@ -89,21 +124,115 @@ def mix64(x: np.uint64) -> np.uint64:
     return x ^ (x >> np.uint64(31))
 
 
-def on_first_compilation(callback: Callable[[], None]) -> None:
-    """Call back once if a kernel has to be compiled in this process, because the cache on disk does not have it yet."""
-    from numba.core import event
+# --- from a call to machine code ------------------------------------------------------------------------------------------------
 
-    told = False
 
-    class Listener(event.Listener):
-        def on_start(self, event: Any) -> None:
-            nonlocal told
-            if not told:
-                told = True
-                callback()
+def _kind(arg: Any) -> str:
+    """How an argument is passed: ``uint8[1]`` is a one-dimensional array."""
+    if isinstance(arg, np.ndarray):
+        if not arg.flags.carray and not (arg.flags.c_contiguous and arg.flags.aligned):
+            message = f"kernels take contiguous arrays, not strides {arg.strides} of {arg.shape} {arg.dtype}"
+            raise TypeError(message)
+        return f"{arg.dtype.name}[{arg.ndim}]"
+    if isinstance(arg, bool | np.bool_):
+        return "bool"
+    if isinstance(arg, np.uint64):
+        return "uint64"
+    return "float64" if isinstance(arg, float) else "int64"
 
-        def on_end(self, event: Any) -> None:
-            pass
 
-    register: Any = event.register
-    register("numba:compile", Listener())
+def _load(wanted: Kernel, kinds: tuple[str, ...]) -> Callable[..., int]:
+    """Machine code from the cache on disk, or compiled now and put there."""
+    llvm, engine, machine = _engine()
+    place = f"{wanted.function.__module__.removeprefix('lshdup.')}.{wanted.__name__}"
+    version = {"sources": _sources(), "machine": machine, "kinds": kinds}
+    digest = hashlib.blake2b(json.dumps([machine, kinds]).encode(), digest_size=6).hexdigest()
+    name = f"{place}-{digest}.kernel"
+    found = _read(name, version)
+    if found is None:
+        for callback in _before_compiling:
+            callback()
+        _before_compiling.clear()
+        from lshdup.kernels.compiling import compiled
+
+        found = compiled(wanted.function, kinds)
+        _write(name, version, *found)
+    symbol, code = found
+    engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+    engine.finalize_object()
+    types: list[Any] = [ctypes.c_void_p, ctypes.c_void_p]
+    for kind in kinds:
+        scalar = _SCALARS.get(kind)
+        types += [scalar] if scalar is not None else [*_ARRAY, *_EXTENT * int(kind[-2])]
+    return ctypes.CFUNCTYPE(ctypes.c_int32, *types)(engine.get_function_address(symbol))
+
+
+_engines: list[tuple[Any, Any, str]] = []
+
+
+def _engine() -> tuple[Any, Any, str]:
+    """LLVM, the engine that links object code into this process, and what machine its code is for."""
+    if not _engines:
+        import llvmlite
+        import llvmlite.binding as llvm
+
+        for start in (llvm.initialize_native_target, llvm.initialize_native_asmprinter):
+            with contextlib.suppress(RuntimeError):  # numba has done so already, or LLVM does it by itself
+                start()
+        target = llvm.Target.from_default_triple().create_target_machine(jit=True)
+        features = llvm.get_host_cpu_features().flatten()
+        machine = f"{platform.machine()} {llvm.get_host_cpu_name()} {features} llvmlite {llvmlite.__version__}"
+        _engines.append((llvm, llvm.create_mcjit_compiler(llvm.parse_assembly(""), target), machine))
+    return _engines[0]
+
+
+def _sources() -> str:
+    """What all kernels are compiled from: a change of any file compiles all of them anew, because they call each other's helpers."""
+    if not _stamp:
+        digest = hashlib.blake2b(digest_size=16)
+        for path in sorted(Path(__file__).parent.glob("*.py")):
+            digest.update(path.read_bytes())
+        _stamp.append(digest.hexdigest())
+    return _stamp[0]
+
+
+_stamp: list[str] = []
+
+
+# --- the cache: one small file for each kernel, beside the byte code or in the user's cache folder -------------------------------
+
+
+def _folders() -> Iterator[Path]:
+    yield Path(__file__).parent / "__pycache__"
+    home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")  # noqa: PTH111 (an absent home stays "~")
+    if os.path.isabs(home):  # noqa: PTH117
+        yield Path(home) / "lshdup"
+
+
+def _read(name: str, version: dict[str, Any]) -> tuple[str, bytes] | None:
+    for folder in _folders():
+        try:
+            head, _, code = (folder / name).read_bytes().partition(b"\n")
+            stored = json.loads(head)
+        except (OSError, ValueError):
+            continue
+        if stored == _header(version, stored.get("symbol", ""), code):
+            return stored["symbol"], code
+    return None
+
+
+def _write(name: str, version: dict[str, Any], symbol: str, code: bytes) -> None:
+    """Where the first folder takes it; nowhere if none does: then every run compiles."""
+    head = json.dumps(_header(version, symbol, code)).encode()
+    for folder in _folders():
+        with contextlib.suppress(OSError):
+            folder.mkdir(parents=True, exist_ok=True)
+            with tempfile.NamedTemporaryFile(dir=folder, delete=False) as file:
+                file.write(head + b"\n" + code)
+            Path(file.name).replace(folder / name)
+            return
+
+
+def _header(version: dict[str, Any], symbol: str, code: bytes) -> dict[str, Any]:
+    check = hashlib.blake2b(code, digest_size=16).hexdigest()
+    return {**version, "kinds": list(version["kinds"]), "symbol": symbol, "check": check}

@@ -6,6 +6,7 @@ from numpy.typing import NDArray
 from lshdup.kernels.jit import inlined, kernel
 
 F64 = NDArray[np.float64]
+I32 = NDArray[np.int32]
 I64 = NDArray[np.int64]
 U32 = NDArray[np.uint32]
 U64 = NDArray[np.uint64]
@@ -38,14 +39,14 @@ def pair_jaccard(values: U64, offsets: I64, left: I64, right: I64, out: F64) -> 
 
 
 @kernel
-def all_pairs_jaccard(numbers: U32, offsets: I64, posting_starts: I64, postings: U32, first: int, last: int, out: F64) -> None:
+def all_pairs_jaccard(numbers: U32, offsets: I64, posting_starts: I64, postings: U32, first: int, last: int, common: I32, out: F64) -> None:
     """Rows first … last-1 of the upper triangle of all similarities, one row after the other, into `out`.
 
     By counting: each element of set i adds one to every later set that its posting list names, so a pair costs what it has in common and
     not what it is. numbers : the elements of all sets, renumbered from 0. postings : for each element the sets that have it, ascending.
+    common : scratch, one place a set.
     """
     n = len(offsets) - 1
-    common = np.zeros(n, np.int32)
     p = 0
     for i in range(first, last):
         common[i + 1 :] = 0

@@ -81,6 +81,32 @@ def _roll(hashes: U64, tokens: int, k: int, factor: np.uint64, mask: np.uint64, 
 
 
 @inlined
+def _heap_sort(values: U64, begin: int, n: int) -> None:
+    """Sort values[begin:begin + n] in place, in n log n steps whatever they are."""
+    last = n
+    root = n // 2
+    while last > 1:
+        if root > 0:  # building the heap
+            root -= 1
+            x = values[begin + root]
+        else:  # taking the largest from it
+            last -= 1
+            x = values[begin + last]
+            values[begin + last] = values[begin]
+        at = root
+        child = 2 * at + 1
+        while child < last:
+            if child + 1 < last and values[begin + child] < values[begin + child + 1]:
+                child += 1
+            if values[begin + child] <= x:
+                break
+            values[begin + at] = values[begin + child]
+            at = child
+            child = 2 * at + 1
+        values[begin + at] = x
+
+
+@inlined
 def _sort(values: U64, n: int, spare: U64, counts: I32) -> None:
     """Sort values[:n] in place: one scatter by the leading bits of the range, then insertion.
 
@@ -114,7 +140,7 @@ def _sort(values: U64, n: int, spare: U64, counts: I32) -> None:
     for i in range(buckets):
         end = counts[i]
         if end - begin > CROWD:
-            spare[begin:end].sort()
+            _heap_sort(spare, begin, end - begin)
         begin = end
     values[0] = spare[0]
     for i in range(1, n):
@@ -247,14 +273,19 @@ def shingles_in_order(
     edges: I32,
     hashes: U64,
     shingles: U64,
-) -> tuple[int, int, int]:
+    found: I64,
+) -> int:
     """One document's tokens (in `folded` and `edges`) and its shingles in the order of the text, repeats too.
 
-    Returns (number of tokens, number of shingles, what became of the document). For people to look at; `shingle_batch` makes the sets.
+    `found` takes the number of tokens and the number of shingles; returns what became of the document. For people to look at;
+    `shingle_batch` makes the sets.
     """
     tokens, outcome = tokens_by_table(document, table, expansions, classes, folded, edges)
+    found[0] = found[1] = 0
     if outcome != DONE:
-        return 0, 0, outcome
+        return outcome
     if rule == RULE_TERMS:
         tokens = keep_terms(folded, edges, tokens)
-    return tokens, _shingles_of(folded, edges, tokens, rule, hash_kind, k, hashes, shingles), DONE
+    found[0] = tokens
+    found[1] = _shingles_of(folded, edges, tokens, rule, hash_kind, k, hashes, shingles)
+    return outcome

@@ -29,17 +29,19 @@ def _round_hash(mixed: np.uint64, offset: np.uint64, factor: np.uint64) -> np.ui
 
 
 @kernel
-def fast_sketch(values: U64, offsets: I64, salt: np.uint64, round_offsets: U64, round_factors: U64, out: U32) -> None:
+def fast_sketch(
+    values: U64, offsets: I64, salt: np.uint64, round_offsets: U64, round_factors: U64, keys: U64, mixed: U64, out: U32
+) -> None:
     """Fast Similarity Sketching (Dahlgaard, Knudsen, Thorup, FOCS 2017, section 2), rows of `out` for the sets of a batch.
 
     In round i every element throws a hash value into a random row; round i's values all exceed round i-1's, so a row is settled
     by the first round that reaches it. After K rounds row j, if still unset, takes the minimum over all elements. The
     round is kept in the upper half of a 64-bit key, so that "all exceed" is plain comparison; the row is the lower half.
+
+    Scratch: `keys` has room for K, `mixed` for the largest set.
     """
     k = out.shape[1]
     k64 = np.uint64(k)
-    keys = np.empty(k, np.uint64)
-    mixed = np.empty(max(1, np.max(offsets[1:] - offsets[:-1])), np.uint64)
     for d in range(len(offsets) - 1):
         elements = values[offsets[d] : offsets[d + 1]]
         n = len(elements)
@@ -49,7 +51,8 @@ def fast_sketch(values: U64, offsets: I64, salt: np.uint64, round_offsets: U64, 
             continue
         for i in range(n):
             mixed[i] = mix64(elements[i] ^ salt)
-        keys[:] = _UNSET
+        for j in range(k):
+            keys[j] = _UNSET
         for i in range(n):  # round 0: the mixed element is its own hash
             z = mixed[i]
             at = ((z >> _32) * k64) >> _32
@@ -84,9 +87,11 @@ def fast_sketch(values: U64, offsets: I64, salt: np.uint64, round_offsets: U64, 
 
 
 @kernel
-def classic_sketch(values: U64, offsets: I64, salt: np.uint64, multipliers: U32, addends: U32, out: U32) -> None:
-    """K minima of (a x + b) mod 2^31 - 1 over the strongly mixed elements (Broder 1997; Carter and Wegman 1979)."""
-    mixed = np.empty(max(1, np.max(offsets[1:] - offsets[:-1])), np.uint32)
+def classic_sketch(values: U64, offsets: I64, salt: np.uint64, multipliers: U32, addends: U32, mixed: U32, out: U32) -> None:
+    """K minima of (a x + b) mod 2^31 - 1 over the strongly mixed elements (Broder 1997; Carter and Wegman 1979).
+
+    Scratch: `mixed` has room for the largest set.
+    """
     for d in range(len(offsets) - 1):
         elements = values[offsets[d] : offsets[d + 1]]
         n = len(elements)
