@@ -257,8 +257,7 @@ def _batches_done(
     def work(indices: NDArray[np.int64]) -> _Done:
         if not hasattr(local, "shingler"):
             local.shingler = Shingler(shingle)
-        batch = read_batch(documents, indices)
-        made = local.shingler.shingle(batch, [documents.names[i] for i in batch.indices.tolist()])
+        made = local.shingler.shingle(read_batch(documents, indices))
         signatures = sketcher.sketch(made.sets) if sketcher is not None else None
         return _Done(made.indices, made.sets, fingerprints(made.sets), signatures, made.left_out, made.guessed)
 

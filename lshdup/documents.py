@@ -10,12 +10,13 @@ import os
 import re
 import stat
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.errors import InputError
+from lshdup.files import read_files, stat_files
 from lshdup.params import DocumentParams
 from lshdup.ragged import PADDING, StringTable
 
@@ -125,23 +126,24 @@ class DocumentList:
 class TextBatch:
     """The bytes of some documents, one after the other, in a buffer with room to load past the end.
 
-    indices : int64 array of shape (m,), which documents of the list these are. text : uint8 array. starts, lengths : int64 arrays
-    of shape (m,). left_out : (document, reason, detail) for those that could not be read.
+    indices : int64 array of shape (m,), which documents of the list these are. names : theirs. text : uint8 array. starts, lengths :
+    int64 arrays of shape (m,). left_out : (document, reason, detail) for those that could not be read.
     """
 
     indices: NDArray[np.int64]
+    names: list[bytes]
     text: NDArray[np.uint8]
     starts: NDArray[np.int64]
     lengths: NDArray[np.int64]
     left_out: list[tuple[int, Reason, str]] = field(default_factory=list)
 
     @classmethod
-    def of(cls, indices: Iterable[int], texts: list[bytes]) -> "TextBatch":
-        """A batch of texts that are in memory already."""
+    def of(cls, indices: Iterable[int], texts: list[bytes], names: list[bytes] | None = None) -> "TextBatch":
+        """A batch of texts that are in memory already; without names, none of them is named like HTML."""
         buffer = bytearray().join([*texts, bytes(PADDING)])
         lengths = np.fromiter(map(len, texts), np.int64, len(texts))
         starts = np.cumsum(lengths) - lengths
-        return cls(np.array(list(indices), np.int64), np.frombuffer(buffer, np.uint8), starts, lengths)
+        return cls(np.array(list(indices), np.int64), names or [b""] * len(texts), np.frombuffer(buffer, np.uint8), starts, lengths)
 
 
 # --- finding documents --------------------------------------------------------------------------------------------------
@@ -171,12 +173,7 @@ def find_documents(
         raise InputError(message, "name folders or files that exist")
     for each in missing:
         on_left_out(each)
-    found = sorted(finder.found.items())
-    files = DocumentList(
-        StringTable.from_strings(name for name, _ in found),
-        np.fromiter((size for _, (size, _) in found), np.int64, len(found)),
-        np.fromiter((mtime for _, (_, mtime) in found), np.int64, len(found)),
-    )
+    files = finder.files()
     return _lines_of(files, on_left_out) if id_lists else files
 
 
@@ -195,10 +192,10 @@ def typed_name(path: bytes) -> bytes:
 
 
 class _Finder:
-    """One walk over all arguments; keeps name -> (size, mtime)."""
+    """One walk over all arguments; keeps name -> (size, mtime), or None for a file that is asked with all others at the end."""
 
     def __init__(self, params: DocumentParams, store: bytes | None, on_left_out: Callable[[LeftOut], None]) -> None:
-        self.found: dict[bytes, tuple[int, int]] = {}
+        self.found: dict[bytes, tuple[int, int] | None] = {}
         self._seen: dict[tuple[int, int], bytes] = {}  # folders, by device and number
         self._named: dict[int, bytes] = {}  # files that were named themselves, by number
         self._params = params
@@ -226,6 +223,25 @@ class _Finder:
             return LeftOut(name, Reason.UNREADABLE, "not a regular file")
         return None
 
+    def files(self) -> DocumentList:
+        """What was found, in byte order of the names."""
+        plain = [name for name, known in self.found.items() if known is None]
+        stats = stat_files(plain)
+        for index, error in stats.failed.items():
+            if error is not None:
+                self._fail(plain[index], error)
+            else:  # it was a regular file when its folder was listed
+                self._on_left_out(LeftOut(plain[index], Reason.SPECIAL))
+        for index in np.flatnonzero(stats.sizes > self._params.max_bytes).tolist():
+            self._too_large(plain[index], int(stats.sizes[index]))
+        good = np.flatnonzero((stats.sizes >= 0) & (stats.sizes <= self._params.max_bytes))
+        named = [(name, *known) for name, known in self.found.items() if known is not None]
+        names = [plain[index] for index in good.tolist()] + [name for name, _, _ in named]
+        sizes = np.concatenate([stats.sizes[good], np.array([size for _, size, _ in named], np.int64)])
+        mtimes = np.concatenate([stats.mtimes[good], np.array([mtime for _, _, mtime in named], np.int64)])
+        order = np.array(sorted(range(len(names)), key=names.__getitem__), np.int64)
+        return DocumentList(StringTable.from_strings(map(names.__getitem__, order.tolist())), sizes[order], mtimes[order])
+
     def _met_already(self, argument: bytes, status: os.stat_result) -> bool:
         """Whether a file that is named has been found under another spelling. (Hard links are other files.)"""
         first = self._named.setdefault(status.st_ino, argument)
@@ -245,6 +261,8 @@ class _Finder:
 
     def _walk(self, top: bytes) -> None:
         folders = [top]
+        simple = not (self._named or self._include or self._exclude)
+        dot, dash = b".-"
         while folders:
             folder = folders.pop()
             try:
@@ -256,8 +274,12 @@ class _Finder:
                 with os.scandir(folder) as entries:
                     # With links, which name a folder gets depends on the order in which its names are met.
                     for entry in sorted(entries, key=lambda entry: entry.name) if self._params.follow else entries:
-                        name = prefix + entry.name
-                        self._meet(entry, b"./" + name if name.startswith(b"-") else name, folders)
+                        name = entry.name
+                        if simple and name[0] != dot and entry.is_file(follow_symlinks=False):
+                            self.found[prefix + name if prefix or name[0] != dash else b"./" + name] = None
+                        else:
+                            name = prefix + name
+                            self._meet(entry, b"./" + name if name.startswith(b"-") else name, folders)
             except OSError as error:
                 self._fail(folder, error)
 
@@ -277,8 +299,10 @@ class _Finder:
                 self._on_left_out(LeftOut(name, Reason.EXCLUDED))
             elif self._was_named(entry, name):
                 return
-            elif entry.is_file(follow_symlinks=self._params.follow):
-                self._take(name, entry.stat(follow_symlinks=self._params.follow))
+            elif entry.is_file(follow_symlinks=False):
+                self.found[name] = None
+            elif entry.is_file():  # a link that is followed
+                self._take(name, entry.stat())
             elif link:
                 self._on_left_out(LeftOut(name, Reason.VANISHED, "a symbolic link to nothing"))
             else:
@@ -293,10 +317,12 @@ class _Finder:
 
     def _take(self, name: bytes, status: os.stat_result) -> None:
         if status.st_size > self._params.max_bytes:
-            detail = f"{status.st_size} bytes, --max-bytes is {self._params.max_bytes}"
-            self._on_left_out(LeftOut(name, Reason.TOO_LARGE, detail))
+            self._too_large(name, status.st_size)
         else:
             self.found[name] = (status.st_size, status.st_mtime_ns)
+
+    def _too_large(self, name: bytes, size: int) -> None:
+        self._on_left_out(LeftOut(name, Reason.TOO_LARGE, f"{size} bytes, --max-bytes is {self._params.max_bytes}"))
 
     def _fail(self, name: bytes, error: OSError) -> None:
         self._on_left_out(LeftOut(name, _reason_of(error), error.strerror or ""))
@@ -366,42 +392,35 @@ def batches(documents: DocumentList, indices: NDArray[np.int64]) -> Iterator[NDA
 def read_batch(documents: DocumentList, indices: NDArray[np.int64]) -> TextBatch:
     """The bytes of some documents; those that cannot be read are in `left_out` and not in `indices`.
 
-    Cost: one open, read and close a document; the GIL is free during each. A file that grew or shrank since it was listed is
-    read as it is now.
+    Cost: one open, read and close a file, without the GIL. A file that grew or shrank since it was listed is read as it is now.
     """
+    names = documents.names.some(indices)
+    if documents.starts is not None and documents.lengths is not None:
+        return _read_lines(documents, indices, names)
+    paths = names if not documents.home else [os.path.join(documents.home, name) for name in names]  # noqa: PTH118 (bytes path)
+    contents = read_files(paths, documents.sizes[indices])
+    if not contents.failed:
+        return TextBatch(indices, names, contents.text, contents.starts, contents.lengths)
+    left_out = [(int(indices[i]), _reason_of(error), error.strerror or "") for i, error in contents.failed.items()]
+    good = np.delete(np.arange(len(indices)), list(contents.failed))
+    names = [names[i] for i in good.tolist()]
+    return TextBatch(indices[good], names, contents.text, contents.starts[good], contents.lengths[good], left_out)
+
+
+def _read_lines(documents: DocumentList, indices: NDArray[np.int64], names: list[bytes]) -> TextBatch:
+    """Documents that are lines of id lists."""
+    assert documents.starts is not None
+    assert documents.lengths is not None
     read: list[int] = []
     texts: list[bytes] = []
     left_out: list[tuple[int, Reason, str]] = []
-    for index in indices.tolist():
+    for position, index in enumerate(indices.tolist()):
         try:
-            texts.append(_read(documents, index))
-            read.append(index)
+            with open(documents.path(index), "rb") as file:  # noqa: PTH123 (bytes path)
+                file.seek(int(documents.starts[index]))
+                texts.append(file.read(int(documents.lengths[index])))
+            read.append(position)
         except OSError as error:
             left_out.append((index, _reason_of(error), error.strerror or ""))
-    batch = TextBatch.of(read, texts)
-    return TextBatch(batch.indices, batch.text, batch.starts, batch.lengths, left_out)
-
-
-def _read(documents: DocumentList, index: int) -> bytes:
-    path = documents.path(index)
-    if documents.starts is None or documents.lengths is None:
-        return _read_file(path, int(documents.sizes[index]))
-    with open(path, "rb") as file:  # noqa: PTH123 (bytes path)
-        file.seek(int(documents.starts[index]))
-        return file.read(int(documents.lengths[index]))
-
-
-def _read_file(path: bytes, expected: int) -> bytes:
-    # Not blocking: a file that has become a pipe since it was listed must not hold the run up.
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-    try:
-        data = os.read(descriptor, expected + 1)
-        if len(data) == expected:
-            return data
-        parts = [data]
-        while data:
-            data = os.read(descriptor, 1 << 20)
-            parts.append(data)
-        return b"".join(parts)
-    finally:
-        os.close(descriptor)
+    batch = TextBatch.of(indices[read].tolist(), texts, [names[position] for position in read])
+    return replace(batch, left_out=left_out)

@@ -100,6 +100,15 @@ class StringTable:
         sizes = np.fromiter(map(len, strings), np.int64, len(strings))
         return cls(np.frombuffer(b"".join(strings), np.uint8), offsets_of(sizes))
 
+    def some(self, indices: NDArray[np.int64]) -> list[bytes]:
+        """The strings at `indices`, as objects."""
+        if not len(indices):
+            return []
+        first = int(self.offsets[indices].min())
+        blob = self.blob[first : int(self.offsets[indices + 1].max())].tobytes()  # neighbours, as nearly always: little more than they are
+        starts, ends = (self.offsets[indices] - first).tolist(), (self.offsets[indices + 1] - first).tolist()
+        return [blob[start:end] for start, end in zip(starts, ends, strict=True)]
+
     def take(self, indices: NDArray[np.int64]) -> "StringTable":
         """The strings at `indices`, in that order."""
         sizes = np.diff(self.offsets)[indices]

@@ -1,7 +1,7 @@
 """Text -> shingle sets: the definitions of DESIGN 4 in one place, over the loops of the same name. Called by collection.py."""
 
 import unicodedata
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,14 +58,14 @@ class Shingler:
         self._ascii_words = params.tokens == "word" and not params.keep_case
         self._scratch = _Scratch(1 << 16)
 
-    def shingle(self, batch: TextBatch, names: list[bytes]) -> ShingleBatch:
-        """Shingle sets of a batch of raw documents; `names` are theirs, for telling HTML by its ending.
+    def shingle(self, batch: TextBatch) -> ShingleBatch:
+        """Shingle sets of a batch of raw documents, whose names may tell HTML by their endings.
 
         The fast path takes a document as it is in the buffer. What may be something other than UTF-8 text, and what turns out not
         to be, goes through `to_text`, one by one; what NFKC may reorder or compose goes through `unicodedata`.
         """
         count = len(batch.indices)
-        params = self.params
+        params, names = self.params, batch.names
         left_out = list(batch.left_out)
         if params.tokens == "ids":
             sets, outcomes = self._run(batch, np.zeros(count, np.uint8))
@@ -78,7 +78,7 @@ class Shingler:
         if not params.encoding:
             patient = needs_patience(names, batch.text, batch.starts, batch.lengths, flags)
         lengths = np.where(patient, 0, batch.lengths)  # an empty text costs nothing and gives an empty set
-        sets, outcomes = self._run(TextBatch(batch.indices, batch.text, batch.starts, lengths), flags)
+        sets, outcomes = self._run(replace(batch, lengths=lengths), flags)
         again = np.flatnonzero(patient | (outcomes != text_kernels.DONE))
         if not len(again):
             return ShingleBatch(batch.indices, sets, left_out)

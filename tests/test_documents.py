@@ -6,6 +6,7 @@ import socket
 import numpy as np
 import pytest
 
+from lshdup import files
 from lshdup.documents import DocumentList, Reason, TextBatch, batches, find_documents, read_batch, typed_name
 from lshdup.errors import InputError
 from lshdup.formats import to_text
@@ -114,7 +115,28 @@ def test_id_lists(tree):
     assert [(each.name, each.reason, each.detail) for each in left_out] == [(b"b", Reason.REPEATED, "line 4 of ids.txt")]
 
 
-def test_reading_survives_what_happens_to_files(tree):
+@pytest.fixture(params=[True, False])
+def system(request, monkeypatch):
+    """The file system asked by kernels, where they know it, and by Python."""
+    if request.param and not files.KERNELS_KNOW_THE_SYSTEM:
+        pytest.skip("the kernels do not know this system")
+    monkeypatch.setattr(files, "KERNELS_KNOW_THE_SYSTEM", request.param)
+
+
+def test_sizes_and_times_are_those_of_stat(tree, system):
+    os.utime("docs/a.txt.copy3", ns=(1, -5_000_000_001))
+    os.symlink("a.txt", "docs/link")
+    paths = [b"docs/b.txt", b"docs/a.txt.copy3", b"docs", b"docs/link", b"docs/none", b"docs/not-utf8-\xff", b""]
+    stats = files.stat_files(paths)
+    for i in (0, 1, 5):
+        status = os.lstat(paths[i])
+        assert (stats.sizes[i], stats.mtimes[i]) == (status.st_size, status.st_mtime_ns)
+    assert {i: error and type(error) for i, error in stats.failed.items()} == {
+        2: None, 3: None, 4: FileNotFoundError, 6: FileNotFoundError
+    }  # fmt: skip
+
+
+def test_reading_survives_what_happens_to_files(tree, system):
     documents = find_documents([b"docs"], DocumentParams())
     os.remove("docs/b.txt")
     (tree / "docs/sub/c").write_text("grown " * 100)
@@ -144,8 +166,7 @@ def test_batches_cover_everything_once():
 
 
 def shingled(*texts, names=None, **params):
-    batch = TextBatch.of(range(len(texts)), list(texts))
-    return Shingler(ShingleParams(**params)).shingle(batch, names or [b"x"] * len(texts))
+    return Shingler(ShingleParams(**params)).shingle(TextBatch.of(range(len(texts)), list(texts), names))
 
 
 TEXT = "Größe, 漢字 – naïve café ΟΔΟΣ"

@@ -131,12 +131,12 @@ KNOWN = {
 
 
 def batch_of(*texts):
-    return TextBatch.of(range(len(texts)), list(texts)), [f"{i}".encode() for i in range(len(texts))]
+    return TextBatch.of(range(len(texts)), list(texts))
 
 
 def test_ids():
-    batch, names = batch_of(b" 3 1\t2 3\n", b"", b"18446744073709551615 0", b"18446744073709551616", b"1 x", b"-1", b"12,5")
-    made = Shingler(ShingleParams(tokens="ids")).shingle(batch, names)
+    batch = batch_of(b" 3 1\t2 3\n", b"", b"18446744073709551615 0", b"18446744073709551616", b"1 x", b"-1", b"12,5")
+    made = Shingler(ShingleParams(tokens="ids")).shingle(batch)
     assert made.indices.tolist() == [0, 1, 2]
     assert [each.tolist() for each in made.sets] == [[1, 2, 3], [], [0, (1 << 64) - 1]]
     assert [(index, str(reason)) for index, reason, _ in made.left_out] == [(i, "not integers") for i in (3, 4, 5, 6)]
@@ -145,8 +145,8 @@ def test_ids():
 def test_ids_that_crowd_are_sorted_too():
     rng = random.Random(3)
     ids = [rng.randrange(500) for _ in range(5000)] + [1 << 63, (1 << 64) - 1]
-    batch, names = batch_of(" ".join(map(str, ids)).encode())
-    made = Shingler(ShingleParams(tokens="ids")).shingle(batch, names)
+    batch = batch_of(" ".join(map(str, ids)).encode())
+    made = Shingler(ShingleParams(tokens="ids")).shingle(batch)
     assert made.sets[0].tolist() == sorted(set(ids))
 
 
@@ -160,8 +160,8 @@ def test_one_document_or_a_batch():
 
 @pytest.mark.parametrize("junk", [b"\xff", b"a\xc3", b"\xed\xa0\x80", b"\xc0\xaf", b"\xf4\x90\x80\x80", b"\xe2\x82", b"\xf0\x9f\x98"])
 def test_invalid_utf8_is_never_taken_for_utf8(junk):
-    batch, names = batch_of(b"good words here", b"some more text here " + junk + b" and after it more words")
-    made = Shingler(ShingleParams()).shingle(batch, names)
+    batch = batch_of(b"good words here", b"some more text here " + junk + b" and after it more words")
+    made = Shingler(ShingleParams()).shingle(batch)
     assert [index for index, _ in made.guessed] + [index for index, _, _ in made.left_out] == [1]
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numba
 from llvmlite import ir
 from numba import types
-from numba.core import compiler
+from numba.core import cgutils, compiler
 from numba.core.registry import cpu_target
 from numba.extending import intrinsic
 
@@ -16,7 +16,7 @@ from lshdup.kernels.jit import Helper
 
 #: Functions of the C library that object code may call: it is linked again in processes where numba's own are not there.
 _C_LIBRARY = {
-    "memset", "memcpy", "memmove", "floor", "ceil", "exp", "log", "log1p", "expm1", "pow", "lgamma",
+    "memset", "memcpy", "memmove", "floor", "ceil", "exp", "log", "log1p", "expm1", "pow", "lgamma", "statx", "open", "read", "close",
 }  # fmt: skip
 
 
@@ -88,3 +88,62 @@ def _count_trailing_zeros(typingctx: Any, word: Any) -> Any:
         return builder.cttz(args[0], ir.Constant(ir.IntType(1), 1))
 
     return types.int64(types.uint64), codegen
+
+
+# --- calls of the C library -----------------------------------------------------------------------------------------------------
+
+_INT, _LONG, _POINTER = ir.IntType(32), ir.IntType(64), ir.IntType(8).as_pointer()
+_CURRENT_FOLDER = -100  # AT_FDCWD
+_NO_FOLLOW = 0x100  # AT_SYMLINK_NOFOLLOW
+_TYPE_TIME_SIZE = 0x1 | 0x40 | 0x200  # STATX_TYPE, STATX_MTIME, STATX_SIZE
+
+
+def _c_call(builder: Any, name: str, result: Any, *args: Any) -> Any:
+    """The result of a C function, as an int64."""
+    kind = ir.FunctionType(result, [arg.type for arg in args])
+    declared: Any = cgutils
+    value = builder.call(declared.get_or_insert_function(builder.module, kind, name), args)
+    return value if result is _LONG else builder.sext(value, _LONG)
+
+
+def _address(context: Any, builder: Any, kind: Any, array: Any, index: Any = None) -> Any:
+    """Where an array's element is, as a pointer to bytes."""
+    data = context.make_array(kind)(context, builder, array).data
+    return builder.bitcast(data if index is None else builder.gep(data, [index]), _POINTER)
+
+
+@intrinsic
+def _c_statx(typingctx: Any, paths: Any, start: Any, record: Any) -> Any:
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        path = _address(context, builder, signature.args[0], args[0], args[1])
+        out = _address(context, builder, signature.args[2], args[2])
+        folder, flags, mask = _INT(_CURRENT_FOLDER), _INT(_NO_FOLLOW), _INT(_TYPE_TIME_SIZE)
+        return _c_call(builder, "statx", _INT, folder, path, flags, mask, out)
+
+    return types.int64(paths, types.intp, record), codegen
+
+
+@intrinsic
+def _c_open(typingctx: Any, paths: Any, start: Any, flags: Any) -> Any:
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        path = _address(context, builder, signature.args[0], args[0], args[1])
+        return _c_call(builder, "open", _INT, path, builder.trunc(args[2], _INT))
+
+    return types.int64(paths, types.intp, types.int64), codegen
+
+
+@intrinsic
+def _c_read(typingctx: Any, descriptor: Any, buffer: Any, start: Any, size: Any) -> Any:
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        place = _address(context, builder, signature.args[1], args[1], args[2])
+        return _c_call(builder, "read", _LONG, builder.trunc(args[0], _INT), place, args[3])
+
+    return types.int64(types.int64, buffer, types.intp, types.int64), codegen
+
+
+@intrinsic
+def _c_close(typingctx: Any, descriptor: Any) -> Any:
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return _c_call(builder, "close", _INT, builder.trunc(args[0], _INT))
+
+    return types.int64(types.int64), codegen

@@ -1,0 +1,115 @@
+"""Sizes, times and bytes of many files at once: by kernels where the system is known to them, else one by one. Called by documents.py."""
+
+import os
+import stat
+import sys
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lshdup.kernels import files as kernels
+from lshdup.parallel import in_parts, processors
+from lshdup.ragged import PADDING, offsets_of
+
+#: The kernels know Linux's statx(2) and its record; elsewhere Python asks, with the same answers.
+KERNELS_KNOW_THE_SYSTEM = sys.platform == "linux" and sys.byteorder == "little" and sys.maxsize > 1 << 32
+
+# Not blocking: a file that has become a pipe since it was listed must not hold the run up.
+_OPEN = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0)
+
+
+@dataclass(frozen=True)
+class Stats:
+    """What the file system says: int64 arrays of shape (n,), bytes and nanoseconds; `failed` says why for those that have neither."""
+
+    sizes: NDArray[np.int64]
+    mtimes: NDArray[np.int64]
+    failed: dict[int, OSError | None]
+
+
+def stat_files(paths: list[bytes]) -> Stats:
+    """Size and time of regular files; links are not followed. What is no regular file is in `failed` with None."""
+    n = len(paths)
+    sizes, mtimes = np.full(n, -1, np.int64), np.zeros(n, np.int64)
+    if KERNELS_KNOW_THE_SYSTEM and n:
+        blob, starts = _terminated(paths)
+
+        def part(rows: slice) -> None:
+            record = np.zeros(kernels.RECORD, np.uint64)
+            kernels.stat_files(blob, starts[rows], record, sizes[rows], mtimes[rows])
+
+        in_parts(n, processors(), part, least=4096)
+    failed: dict[int, OSError | None] = {}
+    for index in np.flatnonzero(sizes < 0).tolist():
+        try:
+            status = os.lstat(paths[index])
+        except OSError as error:
+            failed[index] = error
+            continue
+        if stat.S_ISREG(status.st_mode):
+            sizes[index], mtimes[index] = status.st_size, status.st_mtime_ns
+        else:
+            failed[index] = None
+    return Stats(sizes, mtimes, failed)
+
+
+@dataclass(frozen=True)
+class Contents:
+    """Files one after the other in a uint8 buffer that ends with PADDING; int64 starts and lengths of shape (n,); why others failed."""
+
+    text: NDArray[np.uint8]
+    starts: NDArray[np.int64]
+    lengths: NDArray[np.int64]
+    failed: dict[int, OSError]
+
+
+def read_files(paths: list[bytes], expected: NDArray[np.int64]) -> Contents:
+    """The bytes of files that had `expected` bytes (int64 array) when they were listed; one that grew or shrank is read as it is now.
+
+    Cost: one open, read and close a file, without the GIL.
+    """
+    n = len(paths)
+    offsets = offsets_of(expected)
+    starts, lengths, outcomes = offsets[:-1], expected.copy(), np.full(n, -1, np.int64)
+    text = np.empty(int(offsets[-1]) + PADDING, np.uint8)
+    if KERNELS_KNOW_THE_SYSTEM and n:
+        blob, path_starts = _terminated(paths)
+        kernels.read_files(blob, path_starts, _OPEN, text, starts, expected, outcomes)
+    text[offsets[-1] :] = 0
+    failed: dict[int, OSError] = {}
+    again = np.flatnonzero(outcomes < 0).tolist()
+    if again:
+        parts, end = [text[: offsets[-1]].tobytes()], int(offsets[-1])
+        for index in again:
+            data = b""
+            try:
+                data = _read(paths[index], int(expected[index]))
+            except OSError as error:
+                failed[index] = error
+            parts.append(data)
+            starts[index], lengths[index] = end, len(data)
+            end += len(data)
+        text = np.frombuffer(bytearray().join([*parts, bytes(PADDING)]), np.uint8)
+    return Contents(text, starts, lengths, failed)
+
+
+def _terminated(paths: list[bytes]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """Paths as C wants them, each ended by NUL, and where they start."""
+    sizes = np.fromiter(map(len, paths), np.int64, len(paths)) + 1
+    return np.frombuffer(b"\0".join([*paths, b""]), np.uint8), offsets_of(sizes)[:-1]
+
+
+def _read(path: bytes, expected: int) -> bytes:
+    descriptor = os.open(path, _OPEN)
+    try:
+        data = os.read(descriptor, expected + 1)
+        if len(data) == expected:
+            return data
+        parts = [data]
+        while data:
+            data = os.read(descriptor, 1 << 20)
+            parts.append(data)
+        return b"".join(parts)
+    finally:
+        os.close(descriptor)
