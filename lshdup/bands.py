@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 
 from lshdup.errors import ParameterError
 from lshdup.kernels import banding as kernels
+from lshdup.kernels import ordering
+from lshdup.parallel import in_parts
 from lshdup.params import MAX_PERMS, BandParams
 
 
@@ -136,24 +138,30 @@ class BandTable:
         return bucket
 
 
-def band_keys(signatures: NDArray[np.uint32], plan: BandPlan) -> NDArray[np.uint64]:
+def band_keys(signatures: NDArray[np.uint32], plan: BandPlan, jobs: int = 1) -> NDArray[np.uint64]:
     """Keys of every signature in every band: uint64 array of shape (bands, n).
 
-    Each band has its own salt, so that equal rows in different bands make different keys (R3: a separate bucket array per band).
+    Equal rows in different bands make different keys (R3: a separate bucket array per band).
     """
     keys = np.empty((plan.bands, len(signatures)), np.uint64)
-    for band in range(plan.bands):
-        kernels.band_keys(signatures, band, plan.rows, np.uint64(band + 1), np.uint64(plan.buckets), keys[band])
+    buckets = np.uint64(plan.buckets)
+    in_parts(len(signatures), jobs, lambda part: kernels.band_keys(signatures, part.start, part.stop, plan.rows, buckets, keys))
     return keys
 
 
-def band_table(signatures: NDArray[np.uint32], members: NDArray[np.int64], plan: BandPlan) -> BandTable:
+def band_table(signatures: NDArray[np.uint32], members: NDArray[np.int64], plan: BandPlan, jobs: int = 1) -> BandTable:
     """The band table of the documents `members` (ascending int64 array); the others have keys but are in no bucket.
 
-    Cost: one pass and one sort a band; memory 8 (n) + 4 (m) bytes a band.
+    Cost: one pass over the signatures, and one over the keys of each band. Memory: 8 (n) + 4 (m) bytes a band, and 16 (m) a thread.
     """
-    keys = band_keys(signatures, plan)
+    keys = band_keys(signatures, plan, jobs)
     order = np.empty((plan.bands, len(members)), np.uint32)
-    for band in range(plan.bands):
-        order[band] = members[np.argsort(keys[band, members], kind="stable")]
+
+    def sort(bands: slice) -> None:
+        counts = np.empty(2 * len(members) + 2, np.uint32)
+        spare = np.empty(len(members), np.uint64)
+        for band in range(bands.start, bands.stop):
+            ordering.order_by_key(keys[band], members, counts, spare, order[band])
+
+    in_parts(plan.bands, jobs, sort, least=1)
     return BandTable(keys, order)

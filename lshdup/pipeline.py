@@ -32,12 +32,12 @@ def members(collection: Collection, firsts: NDArray[np.int64]) -> NDArray[np.int
     return np.flatnonzero((firsts == np.arange(len(firsts))) & (collection.sizes > 0))
 
 
-def banded(collection: Collection, params: BandParams) -> Banded:
+def banded(collection: Collection, params: BandParams, jobs: int = 1) -> Banded:
     """Plan the bands and make the table. Raises ParameterError if no plan keeps the promise."""
     assert collection.signatures is not None
     plan = bands.plan_bands(collection.signatures.shape[1], params)
     firsts = candidates.first_copies(collection.fingerprints)
-    return Banded(plan, bands.band_table(collection.signatures, members(collection, firsts), plan), firsts)
+    return Banded(plan, bands.band_table(collection.signatures, members(collection, firsts), plan, jobs), firsts)
 
 
 @dataclass(frozen=True)

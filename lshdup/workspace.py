@@ -120,7 +120,7 @@ class Workspace:
             serves = not save and wanted.threshold >= params.threshold and replace(wanted, threshold=params.threshold) == params
             if serves or wanted == params:
                 return Indexed(collection, made, wanted, kept)
-        made = pipeline.banded(collection, wanted)
+        made = pipeline.banded(collection, wanted, request.jobs)
         if save:
             self._store.save_bands(collection, made, wanted)
         elif stored is not None:
@@ -215,7 +215,7 @@ class Workspace:
         bands.plan_bands(_merged(SketchParams, request.given).perms, params)  # whether the promise can be kept, before the work
         if self._store is None:
             collection = self._signed_documents(request)
-            return Indexed(collection, pipeline.banded(collection, params), params, None)
+            return Indexed(collection, pipeline.banded(collection, params, request.jobs), params, None)
         self._writable()
         collection = self._signed_documents(request)
         kept = self._sets_of(collection)
@@ -226,7 +226,7 @@ class Workspace:
             stored = None
         if stored is not None and stored[1] == params:
             return Indexed(collection, stored[0], params, kept)
-        made = pipeline.banded(collection, params)
+        made = pipeline.banded(collection, params, request.jobs)
         self._store.save_bands(collection, made, params)
         return Indexed(collection, made, params, kept)
 

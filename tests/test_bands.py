@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from lshdup import bands, candidates
 from lshdup.errors import ParameterError
+from lshdup.kernels import ordering
 from lshdup.params import BandParams, SketchParams
 from lshdup.ragged import RaggedSets
 from lshdup.signatures import Sketcher
@@ -170,3 +171,26 @@ def test_found_recall_follows_the_s_curve(scheme, n):
             assert abs(hits / trials - expected) <= margin
         elif expected >= 0.5:  # the fast scheme is steeper: never worse where recall is promised
             assert hits / trials >= expected - margin
+
+
+key_lists = st.lists(st.one_of(st.integers(0, 3), st.integers(0, (1 << 64) - 1), st.sampled_from([1 << 63, (1 << 64) - 1])), max_size=60)
+
+
+@settings(deadline=None)
+@given(key_lists, st.data())
+def test_buckets_are_in_the_order_of_a_stable_sort(keys, data):
+    keys = np.array(keys, np.uint64)
+    members = np.array(data.draw(st.lists(st.integers(0, max(len(keys) - 1, 0)), unique=True).map(sorted)) if len(keys) else [], np.int64)
+    order = np.full(len(members), 9, np.uint32)
+    counts, spare = np.empty(2 * len(members) + 2, np.uint32), np.empty(len(members), np.uint64)
+    ordering.order_by_key(keys, members, counts, spare, order)
+    assert order.tolist() == members[np.argsort(keys[members], kind="stable")].tolist()
+
+
+def test_a_table_is_the_same_on_any_number_of_threads():
+    rng = np.random.default_rng(5)
+    signatures = rng.integers(0, 4, (5000, 12), dtype=np.uint32)
+    plan = bands.BandPlan(4, 3, 0.5, 0.9)
+    one, four = (bands.band_table(signatures, np.arange(0, 5000, 2), plan, jobs) for jobs in (1, 4))
+    assert (one.keys == four.keys).all()
+    assert (one.order == four.order).all()

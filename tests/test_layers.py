@@ -15,7 +15,7 @@ LAYERS = [
     ["kernels.jit"],
     ["kernels.compiling"],
     ["kernels.text"],
-    ["kernels.shingles", "kernels.sketch", "kernels.banding", "kernels.sets", "kernels.statistics", "kernels.files"],
+    ["kernels.shingles", "kernels.sketch", "kernels.banding", "kernels.sets", "kernels.statistics", "kernels.files", "kernels.ordering"],
     ["chartable"],
     ["files"], ["documents"], ["formats"], ["shingles"], ["signatures"], ["bands"], ["candidates"], ["similarity"], ["exactjoin"],
     ["artifacts"],

@@ -11,14 +11,18 @@ U64 = NDArray[np.uint64]
 
 
 @kernel
-def band_keys(signatures: U32, band: int, rows: int, salt: np.uint64, buckets: np.uint64, out: U64) -> None:
-    """out[d] = 64-bit key of rows band*rows … of signature d; folded into `buckets` if that is not 0."""
-    for d in range(signatures.shape[0]):
-        row = signatures[d, band * rows : (band + 1) * rows]
-        h = salt
-        for j in range(rows):
-            h = mix64(h ^ np.uint64(row[j]))
-        out[d] = h % buckets if buckets else h
+def band_keys(signatures: U32, first: int, last: int, rows: int, buckets: np.uint64, out: U64) -> None:
+    """out[band, d] = 64-bit key of rows band*rows … of signature d, for d from `first` to `last`; folded into `buckets` if that is not 0.
+
+    The band's number is in the key, so that equal rows in different bands make different keys.
+    """
+    for d in range(first, last):
+        for band in range(out.shape[0]):
+            row = signatures[d, band * rows : (band + 1) * rows]
+            h = np.uint64(band + 1)
+            for j in range(rows):
+                h = mix64(h ^ np.uint64(row[j]))
+            out[band, d] = h % buckets if buckets else h
 
 
 @inlined
