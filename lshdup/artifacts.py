@@ -7,6 +7,7 @@ uint8. Members begin at multiples of 64 bytes, so that a reader may map them ins
 import json
 import math
 import mmap
+import os
 import struct
 import tempfile
 import zipfile
@@ -31,7 +32,7 @@ Array = NDArray[Any]
 
 _ALIGNMENT = 64
 _PADDING_FIELD = 0x4C44  # the zip extra field that pads; readers skip fields they do not know
-_ALWAYS_CHECKED = 16 << 20
+_ALWAYS_CHECKED = 4 << 20
 _CHUNK = 64 << 20
 
 
@@ -79,7 +80,7 @@ def load(path: Path, kind: str, remedy: str, *, verify: bool = True) -> Artifact
     """Map an artifact, or None if there is no such file.
 
     kind : what the header must say. remedy : the command that makes it anew, for the error. verify : check every byte; without
-    it, members above 16 MB are only mapped (a query touches a few pages of them).
+    it, members above 4 MB are only mapped (a query touches a few pages of them).
 
     Raises ArtifactError, in one line, for a file that is damaged, of another kind, or of another format version.
     """
@@ -157,6 +158,21 @@ class _Bytes:
         data = bytes(self._view[self.at : self.at + size if size >= 0 else None])
         self.at += len(data)
         return data
+
+
+def room_on_disk(folder: Path, shape: tuple[int, int]) -> NDArray[np.uint32]:
+    """A uint32 array in a nameless file of `folder`, for signatures that together may exceed memory: the system writes them as they come
+    and takes their memory back when it needs it. Raises ArtifactError if the disk has no room.
+    """
+    size = 4 * math.prod(shape)
+    try:
+        with tempfile.TemporaryFile(dir=folder) as file:
+            # All of it now: a mapped file that runs into a full disk later would end the process without a word.
+            os.posix_fallocate(file.fileno(), 0, size)
+            return np.memmap(file, np.uint32, "r+", shape=shape)
+    except OSError as error:
+        message = f"{folder} has no room for {size:,} bytes of signatures: {error.strerror}"
+        raise ArtifactError(message, "name another store with --store DIR, or use fewer --perms") from None
 
 
 class Spool:

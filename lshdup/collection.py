@@ -26,6 +26,15 @@ from lshdup.similarity import SetSource
 Progress = Callable[[str, int, int], None]
 
 
+#: Makes an uninitialised uint32 array of a shape.
+Room = Callable[[tuple[int, int]], NDArray[np.uint32]]
+
+
+def in_memory(shape: tuple[int, int]) -> NDArray[np.uint32]:
+    """Room in memory."""
+    return np.empty(shape, np.uint32)
+
+
 def no_progress(stage: str, done: int, total: int) -> None:
     """For callers that do not want to know."""
 
@@ -47,7 +56,7 @@ class Collection:
     fingerprints : uint64 array of shape (n,), of the shingle sets. left_out : files that were read and are no documents. sets : the
     shingle sets, if they were kept. signatures : uint32 array of shape (n, K), if they were made, by `sketch`. guessed : number and
     encoding of documents whose encoding was detected in this run. read : how many documents were read in this run; None if it continues
-    from an artifact, and nobody has looked at the documents.
+    from an artifact, and nobody has looked at the documents. corpus : what `store.corpus_id` says of it; empty if nobody has asked yet.
     """
 
     documents: DocumentList
@@ -60,6 +69,7 @@ class Collection:
     signatures: NDArray[np.uint32] | None = None
     guessed: tuple[tuple[bytes, str], ...] = ()
     read: int | None = None
+    corpus: str = ""
 
 
 @dataclass(frozen=True)
@@ -95,12 +105,13 @@ def collect(
     jobs: int = 1,
     previous: Previous | None = None,
     keep: Spool | int = 0,
+    room: Room = in_memory,
     progress: Progress = no_progress,
 ) -> Collection:
     """Read documents, make their shingle sets and, if `sketch` is given, their signatures.
 
     keep : what becomes of the sets: a spool keeps all of them on disk; a number keeps them in memory if they fit into so many bytes.
-    previous : unchanged documents are taken from there instead of being read.
+    previous : unchanged documents are taken from there instead of being read. room : makes the array for the signatures.
 
     Determinism: the same at any number of jobs. Memory: signatures, two batches a thread, and what `keep` says.
     """
@@ -111,7 +122,7 @@ def collect(
     sketcher = Sketcher(sketch) if sketch is not None and not linear else None
     sizes = np.zeros(n, np.int64)
     prints = np.zeros(n, np.uint64)
-    signatures = np.empty((n, sketch.perms), np.uint32) if sketcher and sketch else None
+    signatures = room((n, sketch.perms)) if sketcher and sketch else None
     known = np.zeros(n, bool)
     present = np.ones(n, bool)
     left_out: list[LeftOutFile] = []
@@ -141,13 +152,21 @@ def collect(
     if not present.all():
         rows = np.flatnonzero(present)
         documents, sizes, prints = documents.take(rows), sizes[rows], prints[rows]
-        signatures = signatures[rows] if signatures is not None else None
+        signatures = _moved_up(signatures, rows) if signatures is not None else None
     left_out.sort(key=lambda each: each.left_out.name)
     collection = Collection(documents, shingle, sizes, prints, tuple(left_out), sets, sketch, signatures, tuple(sorted(guessed)), len(todo))
     return sketched(collection, sketch, jobs) if linear and sketch else collection
 
 
-def sketched(collection: Collection, sketch: SketchParams, jobs: int = 1) -> Collection:
+def _moved_up(signatures: NDArray[np.uint32], rows: NDArray[np.int64]) -> NDArray[np.uint32]:
+    """The signatures of `rows` (ascending), in the same memory."""
+    for start in range(0, len(rows), 4096):
+        part = rows[start : start + 4096]
+        signatures[start : start + len(part)] = signatures[part]
+    return signatures[: len(rows)]
+
+
+def sketched(collection: Collection, sketch: SketchParams, jobs: int = 1, room: Room = in_memory) -> Collection:
     """The collection with signatures made from the sets it holds."""
     sets = collection.sets
     assert sets is not None
@@ -158,7 +177,7 @@ def sketched(collection: Collection, sketch: SketchParams, jobs: int = 1) -> Col
             raise ParameterError(str(error), "use fewer --perms, or another --scheme") from None
         return replace(collection, sketch=sketch, signatures=signatures)
     sketcher = Sketcher(sketch)
-    signatures = np.empty((len(sets), sketch.perms), np.uint32)
+    signatures = room((len(sets), sketch.perms))
 
     def part(start: int) -> None:
         end = min(start + 4096, len(sets))

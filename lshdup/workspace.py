@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup import bands, pipeline
-from lshdup.artifacts import Spool
-from lshdup.collection import Collection, LeftOutFile, Previous, Progress, collect, no_progress, set_source, sketched
+from lshdup.artifacts import Spool, room_on_disk
+from lshdup.collection import Collection, LeftOutFile, Previous, Progress, collect, in_memory, no_progress, set_source, sketched
 from lshdup.documents import DocumentList, LeftOut, Reason, find_documents
 from lshdup.errors import ArtifactError, InputError, ParameterError
 from lshdup.params import BandParams, DocumentParams, ShingleParams, SketchParams
@@ -26,6 +26,9 @@ from lshdup.similarity import SET_BYTES, SetSource
 from lshdup.store import Store, corpus_id
 
 P = TypeVar("P", ShingleParams, SketchParams, BandParams)
+
+#: Signatures of more bytes than this are kept in a file while the run goes on, if there is a store.
+MOST_IN_MEMORY = 256 << 20
 
 #: Left out because of what is in the file: no need to read it again while it is unchanged.
 _LASTING = {Reason.BINARY, Reason.FORMAT, Reason.UNDECODABLE, Reason.NOT_IDS}
@@ -194,10 +197,18 @@ class Workspace:
         previous: Previous | None,
         keep: Spool | int,
     ) -> Collection:
-        collection = collect(documents, params, sketch, jobs=request.jobs, previous=previous, keep=keep, progress=self._progress)
+        collection = collect(
+            documents, params, sketch, jobs=request.jobs, previous=previous, keep=keep, room=self._room, progress=self._progress
+        )
         for each in collection.left_out:
             self._left_out(each.left_out)
         return collection
+
+    def _room(self, shape: tuple[int, int]) -> NDArray[np.uint32]:
+        """For signatures: in the store, if they are many."""
+        if self._store is None or 4 * shape[0] * shape[1] <= MOST_IN_MEMORY:
+            return in_memory(shape)
+        return room_on_disk(self._store.folder, shape)
 
     def _signed_documents(self, request: Request) -> Collection:
         params, sketch = _merged(ShingleParams, request.given), _merged(SketchParams, request.given)
@@ -205,6 +216,7 @@ class Workspace:
         previous = self._previous(documents, params, sketch, need_sets=sketch.scheme == "linear")
         collection = self._collect(request, documents, params, sketch, previous, SET_BYTES // 2)
         if self._store is not None:
+            collection = replace(collection, corpus=corpus_id(collection))
             if collection.sets is not None:  # a collection this small: the next run need not read it to verify
                 self._store.save_collection("shingles", collection)
             self._store.save_collection("signatures", collection)
@@ -311,7 +323,7 @@ class Workspace:
 
     def _sketch_and_save(self, shingles: Collection, sketch: SketchParams, jobs: int) -> Collection:
         assert self._store is not None
-        collection = sketched(shingles, sketch, jobs)
+        collection = sketched(shingles, sketch, jobs, self._room)
         self._store.save_collection("signatures", collection)
         return collection
 

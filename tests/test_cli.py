@@ -189,9 +189,45 @@ def test_a_stale_signature_file_is_made_anew(run, corpus):
     assert result.out == run("pairs", "sample_corpus", "-t", "0.9", "--perms", "64", "--no-store").out
 
 
+def test_nothing_depends_on_threads_and_batches(corpus, tmp_path):
+    """Artifacts and answers are the same bytes for any number of threads, any batch size, signatures in memory or in a file."""
+    script = """
+import sys, lshdup.documents, lshdup.workspace
+lshdup.documents.BATCH_DOCUMENTS, lshdup.documents.BATCH_BYTES = int(sys.argv.pop(1)), int(sys.argv.pop(1))
+lshdup.workspace.MOST_IN_MEMORY = int(sys.argv.pop(1))
+from lshdup.cli import main
+main()"""
+    seen = set()
+    for jobs, documents, size, memory in ((1, 256, 1 << 21, 1 << 28), (2, 1, 1, 0), (4, 7, 1 << 30, 0), (4, 1000, 5000, 1 << 28)):
+        store = tmp_path / f"store-{jobs}-{documents}"
+        parameters = [str(documents), str(size), str(memory)]
+        command = [
+            sys.executable,
+            "-c",
+            script,
+            *parameters,
+            "pairs",
+            "sample_corpus",
+            "-t",
+            "0.5",
+            "--jobs",
+            str(jobs),
+            "--store",
+            str(store),
+        ]
+        env = {**os.environ, "PYTHONPATH": str(ROOT)}
+        process = subprocess.run(command, capture_output=True, cwd=tmp_path, env=env, check=True)
+        seen.add((process.stdout, *((store / f"{kind}.npz").read_bytes() for kind in ("shingles", "signatures", "bands", "pairs"))))
+    assert len(seen) == 1
+
+
 def test_large_collections_are_verified_by_reading_again(run, corpus, tmp_path):
     """With room for no sets, candidates are read again; the answers are the same, and changes are noticed."""
-    script = "import lshdup.similarity, lshdup.workspace\nlshdup.workspace.SET_BYTES = 0\nfrom lshdup.cli import main\nmain()"
+    script = """
+import lshdup.similarity, lshdup.workspace
+lshdup.workspace.SET_BYTES = lshdup.workspace.MOST_IN_MEMORY = 0
+from lshdup.cli import main
+main()"""
 
     def small(*arguments):
         command = [sys.executable, "-c", script, *arguments]

@@ -14,7 +14,7 @@ _ONE = np.uint64(1)
 
 @kernel
 def order_by_key(keys: U64, members: I64, counts: U32, sorted_keys: U64, order: U32) -> None:
-    """order = members by keys[member], equal keys in the order of `members`.
+    """Order = members by keys[member], equal keys in the order of `members`.
 
     One scatter by the leading bits of the keys' range, then insertion: keys are hashes, so a place of the scatter holds one or two
     different ones, and equal ones cost a step each. Scratch: `counts` has room for a power of two >= m, and one; `sorted_keys` for m.
