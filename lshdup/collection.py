@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from lshdup.artifacts import Spool
 from lshdup.documents import DocumentList, LeftOut, Reason, batches, read_batch
 from lshdup.errors import ParameterError
+from lshdup.files import Buffer
 from lshdup.params import ShingleParams, SketchParams
 from lshdup.ragged import RaggedSets
 from lshdup.shingles import Shingler, fingerprints
@@ -87,7 +88,7 @@ class Previous:
 
 @dataclass
 class _Done:
-    """One finished batch."""
+    """One finished batch. sets : without values, if nobody keeps them."""
 
     indices: NDArray[np.int64]
     sets: RaggedSets
@@ -134,7 +135,7 @@ def collect(
         keeper.reuse(previous.collection.sets, np.flatnonzero(known), previous.rows[known])
     guessed: list[tuple[bytes, str]] = []
     done = 0
-    for batch in _batches_done(documents, todo, shingle, sketcher, jobs):
+    for batch in _batches_done(documents, todo, shingle, sketcher, jobs, lambda: keeper.wanting):
         sizes[batch.indices] = batch.sets.sizes
         prints[batch.indices] = batch.fingerprints
         if signatures is not None and batch.signatures is not None:
@@ -229,6 +230,11 @@ class _SetKeeper:
         self._parts: list[RaggedSets] | None = [] if self._room else None
         self._indices: list[NDArray[np.int64]] = []
 
+    @property
+    def wanting(self) -> bool:
+        """Whether it has not given up."""
+        return self._parts is not None
+
     def reuse(self, sets: RaggedSets | None, indices: NDArray[np.int64], rows: NDArray[np.int64]) -> None:
         """Take the sets of unchanged documents over; without them, not all sets can be had."""
         if sets is None or 8 * int(sets.sizes[rows].sum()) > self._room:
@@ -269,16 +275,22 @@ def _batches_done(
     shingle: ShingleParams,
     sketcher: Sketcher | None,
     jobs: int,
+    keeping: Callable[[], bool] = lambda: True,
 ) -> Iterator[_Done]:
-    """Finished batches in order. Each thread reads, shingles and sketches its own batch; two a thread are under way."""
+    """Finished batches in order. Each thread reads, shingles and sketches its own batch; two a thread are under way.
+
+    keeping : whether anybody still wants the sets.
+    """
     local = threading.local()
 
     def work(indices: NDArray[np.int64]) -> _Done:
         if not hasattr(local, "shingler"):
-            local.shingler = Shingler(shingle)
-        made = local.shingler.shingle(read_batch(documents, indices))
+            local.shingler, local.buffer = Shingler(shingle), Buffer()
+        made = local.shingler.shingle(read_batch(documents, indices, local.buffer))
         signatures = sketcher.sketch(made.sets) if sketcher is not None else None
-        return _Done(made.indices, made.sets, fingerprints(made.sets), signatures, made.left_out, made.guessed)
+        prints = fingerprints(made.sets)
+        sets = made.sets.copy() if keeping() else RaggedSets(made.sets.values[:0], made.sets.offsets)
+        return _Done(made.indices, sets, prints, signatures, made.left_out, made.guessed)
 
     with ThreadPoolExecutor(jobs) as pool:
         under_way: deque[Future[_Done]] = deque()

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.errors import InputError
-from lshdup.files import read_files, stat_files
+from lshdup.files import Buffer, read_files, stat_files
 from lshdup.params import DocumentParams
 from lshdup.ragged import PADDING, StringTable
 
@@ -389,16 +389,17 @@ def batches(documents: DocumentList, indices: NDArray[np.int64]) -> Iterator[NDA
         start = end
 
 
-def read_batch(documents: DocumentList, indices: NDArray[np.int64]) -> TextBatch:
+def read_batch(documents: DocumentList, indices: NDArray[np.int64], buffer: Buffer | None = None) -> TextBatch:
     """The bytes of some documents; those that cannot be read are in `left_out` and not in `indices`.
 
+    buffer : memory for them, which the next batch may use again.
     Cost: one open, read and close a file, without the GIL. A file that grew or shrank since it was listed is read as it is now.
     """
     names = documents.names.some(indices)
     if documents.starts is not None and documents.lengths is not None:
         return _read_lines(documents, indices, names)
     paths = names if not documents.home else [os.path.join(documents.home, name) for name in names]  # noqa: PTH118 (bytes path)
-    contents = read_files(paths, documents.sizes[indices])
+    contents = read_files(paths, documents.sizes[indices], buffer)
     if not contents.failed:
         return TextBatch(indices, names, contents.text, contents.starts, contents.lengths)
     left_out = [(int(indices[i]), _reason_of(error), error.strerror or "") for i, error in contents.failed.items()]

@@ -64,15 +64,28 @@ class Contents:
     failed: dict[int, OSError]
 
 
-def read_files(paths: list[bytes], expected: NDArray[np.int64]) -> Contents:
+class Buffer:
+    """Memory that is used again: new pages for every batch would cost as much as reading into them."""
+
+    def __init__(self) -> None:
+        self._bytes = np.empty(0, np.uint8)
+
+    def room(self, size: int) -> NDArray[np.uint8]:
+        """Uninitialised uint8 array of shape (size,); what was there before is gone."""
+        if size > len(self._bytes):
+            self._bytes = np.empty(size + size // 2, np.uint8)
+        return self._bytes[:size]
+
+
+def read_files(paths: list[bytes], expected: NDArray[np.int64], buffer: Buffer | None = None) -> Contents:
     """The bytes of files that had `expected` bytes (int64 array) when they were listed; one that grew or shrank is read as it is now.
 
-    Cost: one open, read and close a file, without the GIL.
+    buffer : where to; the contents are then valid until it is used again. Cost: one open, read and close a file, without the GIL.
     """
     n = len(paths)
     offsets = offsets_of(expected)
     starts, lengths, outcomes = offsets[:-1], expected.copy(), np.full(n, -1, np.int64)
-    text = np.empty(int(offsets[-1]) + PADDING, np.uint8)
+    text = (buffer or Buffer()).room(int(offsets[-1]) + PADDING)
     if KERNELS_KNOW_THE_SYSTEM and n:
         blob, path_starts = _terminated(paths)
         kernels.read_files(blob, path_starts, _OPEN, text, starts, expected, outcomes)

@@ -63,6 +63,10 @@ class RaggedSets:
         values = parts[0].values if len(parts) == 1 else np.concatenate([part.values for part in parts])
         return cls.from_sizes(values, np.concatenate([part.sizes for part in parts]))
 
+    def copy(self) -> "RaggedSets":
+        """The same, in memory of their own."""
+        return RaggedSets(self.values.copy(), self.offsets)
+
     def take(self, indices: NDArray[np.int64]) -> "RaggedSets":
         """The sets at `indices` (int64 array), in that order, copied."""
         sizes = self.sizes[indices]

@@ -57,9 +57,10 @@ class Shingler:
         # Only folded, composed, 7-bit words are what the fast loop makes.
         self._ascii_words = params.tokens == "word" and not params.keep_case
         self._scratch = _Scratch(1 << 16)
+        self._values = np.empty(0, np.uint64)
 
     def shingle(self, batch: TextBatch) -> ShingleBatch:
-        """Shingle sets of a batch of raw documents, whose names may tell HTML by their endings.
+        """Shingle sets of a batch of raw documents, whose names may tell HTML by their endings. Valid until the next call.
 
         The fast path takes a document as it is in the buffer. What may be something other than UTF-8 text, and what turns out not
         to be, goes through `to_text`, one by one; what NFKC may reorder or compose goes through `unicodedata`.
@@ -95,7 +96,7 @@ class Shingler:
             texts[i] = text.utf8
             if text.encoding:
                 guessed.append((int(batch.indices[i]), text.encoding))
-        sets = _replaced(sets, list(texts), self.shingle_texts(list(texts.values())))
+        sets = _replaced(sets.copy(), list(texts), self.shingle_texts(list(texts.values())))
         return _without(batch.indices, sets, np.array(bad_ones, np.int64), left_out, guessed)
 
     def shingle_texts(self, texts: list[bytes]) -> RaggedSets:
@@ -105,6 +106,7 @@ class Shingler:
         text_kernels.inspect(batch.text, batch.starts, batch.lengths, flags)
         sets, outcomes = self._run(batch, flags)
         again = np.flatnonzero(outcomes == text_kernels.NEEDS_NORMALIZING).tolist()
+        sets = sets.copy()
         if not again:
             return sets
         normal = [normal_form(texts[i].decode("utf-8"), self.params).encode("utf-8") for i in again]
@@ -121,7 +123,7 @@ class Shingler:
         """
         params = self.params
         if params.tokens == "ids":
-            ids = self._run(TextBatch.of([0], [text]), np.zeros(1, np.uint8))[0].values
+            ids = self._run(TextBatch.of([0], [text]), np.zeros(1, np.uint8))[0].values.copy()
             return [str(each).encode() for each in ids.tolist()], ids
         table = char_table(params.tokens, params.normalize, params.keep_case)
         counts = np.zeros(2, np.int64)
@@ -145,13 +147,17 @@ class Shingler:
         return [data[start:end] for start, end in zip(ends[::2], ends[1::2], strict=True)], shingles[:count]
 
     def _run(self, batch: TextBatch, flags: NDArray[np.uint8], table: CharTable | None = None) -> tuple[RaggedSets, NDArray[np.uint8]]:
+        """The sets, which the next run overwrites, and what became of each document."""
         params = self.params
         if table is None:
             needed = params.tokens != "ids" and (not self._ascii_words or bool((flags & text_kernels.HAS_HIGH).any()))
             table = char_table(params.tokens, params.normalize, params.keep_case) if needed else NO_TABLE
         self._reserve(int(batch.lengths.max(initial=0)))
         scratch = self._scratch
-        values = np.empty(int(batch.lengths.sum()) + 1, np.uint64)
+        room = int(batch.lengths.sum()) + 1
+        if room > len(self._values):
+            self._values = np.empty(room, np.uint64)
+        values = self._values
         sizes = np.empty(len(batch.indices), np.int64)
         outcomes = np.empty(len(batch.indices), np.uint8)
         total = kernels.shingle_batch(
@@ -177,7 +183,7 @@ class Shingler:
             sizes,
             outcomes,
         )
-        return RaggedSets.from_sizes(values[:total].copy(), sizes), outcomes
+        return RaggedSets.from_sizes(values[:total], sizes), outcomes
 
     def _reserve(self, longest: int) -> None:
         if longest > self._scratch.room:

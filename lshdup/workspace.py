@@ -214,7 +214,9 @@ class Workspace:
         params, sketch = _merged(ShingleParams, request.given), _merged(SketchParams, request.given)
         documents = self._find(request, params)
         previous = self._previous(documents, params, sketch, need_sets=sketch.scheme == "linear")
-        collection = self._collect(request, documents, params, sketch, previous, SET_BYTES // 2)
+        # A token is seven bytes or so and makes a shingle of eight: of more text than this, the sets would not be kept in the end.
+        keep = SET_BYTES // 2 if documents.spans.sum() <= SET_BYTES else 0
+        collection = self._collect(request, documents, params, sketch, previous, keep)
         if self._store is not None:
             collection = replace(collection, corpus=corpus_id(collection))
             if collection.sets is not None:  # a collection this small: the next run need not read it to verify

@@ -58,6 +58,10 @@ def _register() -> None:
 _register()
 
 
+# NumPy's linear algebra, which nothing here uses, would start a thread for each processor when it is imported.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+
 def main(arguments: list[str] | None = None) -> Any:
     """Run the command line and exit: the one place where exceptions become exit codes."""
     try:
