@@ -334,7 +334,7 @@ def set_source(collection: Collection, jobs: int, on_left_out: Callable[[LeftOut
                 report(index, Reason.CHANGED, "it is not what was indexed")
             for index, reason, detail in batch.left_out:
                 report(index, reason, detail)
-            parts.append(batch.sets.take(np.flatnonzero(same)))
+            parts.append(batch.sets if same.all() else batch.sets.take(np.flatnonzero(same)))
             found.append(batch.indices[same])
         sets = RaggedSets.concatenate(parts)
         sizes = np.zeros(len(wanted), np.int64)

@@ -3,10 +3,14 @@
 import itertools
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+
+from lshdup.kernels import copying
+
+T = TypeVar("T", bound="np.generic[Any]")
 
 #: Buffers of text end with this many bytes that belong to no document, so that kernels may load whole words past the end.
 PADDING = 64
@@ -70,7 +74,7 @@ class RaggedSets:
     def take(self, indices: NDArray[np.int64]) -> "RaggedSets":
         """The sets at `indices` (int64 array), in that order, copied."""
         sizes = self.sizes[indices]
-        return RaggedSets.from_sizes(self.values[ranges(self.offsets[indices], sizes)], sizes)
+        return RaggedSets.from_sizes(_runs(self.values, self.offsets[indices], sizes), sizes)
 
 
 @dataclass(frozen=True)
@@ -116,7 +120,7 @@ class StringTable:
     def take(self, indices: NDArray[np.int64]) -> "StringTable":
         """The strings at `indices`, in that order."""
         sizes = np.diff(self.offsets)[indices]
-        return StringTable(self.blob[ranges(self.offsets[indices], sizes)], offsets_of(sizes))
+        return StringTable(_runs(self.blob, self.offsets[indices], sizes), offsets_of(sizes))
 
     def find(self, string: bytes) -> int | None:
         """Index of `string` in a table in byte order, or None; reads about log2(n) strings."""
@@ -148,6 +152,16 @@ def offsets_of(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
     offsets = np.zeros(len(sizes) + 1, np.int64)
     np.cumsum(sizes, out=offsets[1:])
     return offsets
+
+
+def _runs(values: NDArray[T], starts: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[T]:
+    """values[starts[i]:starts[i] + sizes[i]] for all i, one after the other. Raises IndexError for runs that are not there."""
+    if len(starts) and (starts.min() < 0 or sizes.min() < 0 or (starts + sizes).max() > len(values)):
+        message = "a run lies outside the values"
+        raise IndexError(message)
+    out = np.empty(int(sizes.sum()), values.dtype)
+    copying.copy_runs(np.ascontiguousarray(values), starts, sizes, out)
+    return out
 
 
 def ranges(starts: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -11,9 +11,10 @@ PACKAGE = ROOT / "lshdup"
 #: From the foundations up; a module imports only from lines above its own, and within the stages only from earlier stages.
 LAYERS = [
     ["errors", "atomic", "__init__"],
-    ["params", "ragged", "parallel"],
     ["kernels.jit"],
     ["kernels.compiling"],
+    ["kernels.copying"],
+    ["params", "ragged", "parallel"],
     ["kernels.text"],
     ["kernels.shingles", "kernels.sketch", "kernels.banding", "kernels.sets", "kernels.statistics", "kernels.files", "kernels.ordering"],
     ["chartable"],
