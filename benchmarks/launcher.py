@@ -1,0 +1,27 @@
+"""Run one command and write down its wall time, peak memory and exit code. Imports little and is a process of its own.
+
+A process that a large one starts counts the large one's memory as its own peak until it has become its own program; so what is measured
+is started by this small one. Called by measure.py: `launcher.py RESULT STDOUT STDERR COMMAND...`
+"""
+
+import os
+import sys
+import time
+
+
+def main() -> None:
+    """Start, wait, report."""
+    result, out, err, *command = sys.argv[1:]
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+    redirect = [(os.POSIX_SPAWN_OPEN, number, path, flags, 0o600) for number, path in ((1, out), (2, err))]
+    start = time.perf_counter()
+    child = os.posix_spawnp(command[0], command, os.environ, file_actions=redirect)
+    _, status, usage = os.wait4(child, 0)
+    seconds = time.perf_counter() - start
+    peak = usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+    with open(result, "w") as file:  # noqa: PTH123 (pathlib is more than this program)
+        file.write(f"{seconds} {peak} {os.waitstatus_to_exitcode(status)}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,106 @@
+"""Commands and functions, timed side by side: what every section measures with.
+
+Machines are slower at some times than at others. So the things that are compared take turns, a ratio is made within each turn, and what
+is reported is the median over the turns.
+"""
+
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+LSHDUP = (sys.executable, "-m", "lshdup")
+
+#: A pair of names, the smaller one first.
+NamePair = tuple[bytes, bytes]
+
+
+class CommandFailedError(Exception):
+    """A command that was to be measured did not do its work; its message is what the command said."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run: seconds of wall time, peak bytes of resident memory, lines of the answer, and the pairs in it if they were asked for."""
+
+    seconds: float
+    peak: int = 0
+    lines: int = 0
+    pairs: frozenset[NamePair] = frozenset()
+
+
+def run(*command: str, cwd: Path, keep: bool = False, package: Path = ROOT, environment: Mapping[str, str] | None = None) -> Run:
+    """Run a command that must succeed.
+
+    keep : read the answer, lines `name TAB name ...`, as pairs. package : the folder that lshdup is imported from.
+    """
+    env = {name: value for name, value in os.environ.items() if not name.startswith("LSHDUP_")}
+    env |= {"PYTHONPATH": os.pathsep.join(dict.fromkeys((str(package), str(ROOT)))), "LC_ALL": "C", **(environment or {})}
+    with tempfile.TemporaryDirectory() as temporary:
+        result, out, err = (Path(temporary) / name for name in ("result", "out", "err"))
+        launcher = [sys.executable, "-I", "-S", str(ROOT / "benchmarks" / "launcher.py")]
+        subprocess.run([*launcher, *map(str, (result, out, err)), *command], cwd=cwd, env=env, check=True)
+        seconds, peak, code = result.read_text().split()
+        if int(code):
+            raise CommandFailedError(f"{' '.join(command)}: exit code {code}: {err.read_text(errors='replace')[-2000:]}")
+        lines, pairs = 0, frozenset[NamePair]()
+        if keep:
+            pairs = _pairs(out.read_bytes())
+            lines = len(pairs)
+        else:
+            with out.open("rb") as file:
+                while part := file.read(1 << 22):
+                    lines += part.count(b"\n")
+    return Run(float(seconds), int(peak), lines, pairs)
+
+
+def _pairs(answer: bytes) -> frozenset[NamePair]:
+    split = (line.split(b"\t")[:2] for line in answer.splitlines())
+    return frozenset((a, b) if a < b else (b, a) for a, b in split)
+
+
+def timed(work: Callable[[], object]) -> Run:
+    """One call of a function."""
+    start = time.perf_counter()
+    work()
+    return Run(time.perf_counter() - start)
+
+
+def interleaved(runs: int, works: Mapping[str, Callable[[], Run]]) -> dict[str, list[Run]]:
+    """Everything in turn, `runs` times."""
+    done: dict[str, list[Run]] = {name: [] for name in works}
+    for _ in range(runs):
+        for name, work in works.items():
+            done[name].append(work())
+    return done
+
+
+def seconds(runs: Sequence[Run]) -> float:
+    """Median wall time."""
+    return statistics.median(run.seconds for run in runs)
+
+
+def peak(runs: Sequence[Run]) -> int:
+    """Largest peak memory."""
+    return max(run.peak for run in runs)
+
+
+def ratio(runs: Sequence[Run], others: Sequence[Run]) -> float:
+    """Median over the turns of one's time by the other's."""
+    return statistics.median(a.seconds / b.seconds for a, b in zip(runs, others, strict=True))
+
+
+def recall(found: frozenset[NamePair], true: frozenset[NamePair]) -> float:
+    """Share of the true pairs that were found; 1 if there are none."""
+    return len(found & true) / len(true) if true else 1.0
+
+
+def precision(found: frozenset[NamePair], true: frozenset[NamePair]) -> float:
+    """Share of the found pairs that are true; 1 if there are none."""
+    return len(found & true) / len(found) if found else 1.0
