@@ -1,0 +1,6 @@
+"""What one would write with other libraries: one script each, all on the same shingles.
+
+    python -m benchmarks.peers.with_datasketch FOLDER THRESHOLD
+
+prints the pairs of near-duplicates below the folder, `name TAB name`.
+"""

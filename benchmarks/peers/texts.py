@@ -1,0 +1,35 @@
+"""Files -> sets of 3-word shingles, and pairs -> lines: what all scripts have in common."""
+
+import re
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+_WORD = re.compile(r"\w+")
+
+
+def shingled(folder: str) -> tuple[list[str], list[set[str]]]:
+    """Names of the files below a folder, and the set of runs of three lower-case words of each."""
+    names, sets = [], []
+    for path in sorted(Path(folder).rglob("*")):
+        if path.is_file():
+            words = _WORD.findall(path.read_text(encoding="utf-8").lower())
+            names.append(str(path))
+            sets.append(set(map(" ".join, zip(words, words[1:], words[2:], strict=False))) or {" ".join(words)})
+    return names, sets
+
+
+def jaccard(a: set[str], b: set[str]) -> float:
+    """Size of the intersection by size of the union."""
+    common = len(a & b)
+    return common / (len(a) + len(b) - common)
+
+
+def print_pairs(names: list[str], pairs: Iterable[tuple[int, int]]) -> None:
+    """Pairs of positions as lines of names."""
+    sys.stdout.writelines(f"{names[a]}\t{names[b]}\n" for a, b in sorted(pairs))
+
+
+def verified(candidates: Iterable[tuple[int, int]], sets: list[set[str]], threshold: float) -> list[tuple[int, int]]:
+    """Those candidate pairs that are near-duplicates indeed."""
+    return [(a, b) for a, b in candidates if jaccard(sets[a], sets[b]) >= threshold]
