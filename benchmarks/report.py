@@ -1,0 +1,60 @@
+"""Results -> the README's performance section, between its two comments: `python -m benchmarks.report [RESULTS.json] [README.md]`."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from benchmarks.tables import Table
+
+ROOT = Path(__file__).parent.parent
+RESULTS = ROOT / "benchmarks" / "results.json"
+BEGIN, END = "<!-- performance -->", "<!-- /performance -->"
+
+#: In the order of the README, which need not be that of measuring.
+ORDER = ("whole", "scale", "peers", "recall", "exact", "kinds", "stages", "hot", "first")
+
+
+def performance(results: dict[str, Any]) -> str:
+    """The section's text."""
+    sections = [results[name] for name in ORDER if name in results]
+    if not sections:
+        message = "no section was measured"
+        raise ValueError(message)
+    parts = [_circumstances(sections)]
+    parts += [Table(**table).markdown() for section in sections for table in section["tables"]]
+    return "\n\n".join(parts)
+
+
+def _circumstances(sections: list[dict[str, Any]]) -> str:
+    """On what was measured, once if it is the same for all sections."""
+    seen = list(dict.fromkeys(_sentence(section["versions"]) for section in sections))
+    runs = sorted({section["runs"] for section in sections})
+    times = " to ".join(dict.fromkeys(str(each) for each in (runs[0], runs[-1])))
+    return (
+        f"{' Some sections: '.join(seen)} What is compared took turns, up to {times} times; medians. The documents are made up: words by "
+        "Zipf's law, stock phrases, one document in ten a near-copy of an earlier one with 0 to 12 % of its words replaced. What is "
+        "aimed at stands last."
+    )
+
+
+def _sentence(versions: dict[str, str]) -> str:
+    known = dict(versions)
+    processors, system = known.pop("processors"), known.pop("system")
+    packages = ", ".join(f"{name} {version}" for name, version in known.items() if version != "not installed")
+    return f"{processors} processors, {system}, {packages}."
+
+
+def write_readme(results: Path = RESULTS, readme: Path = ROOT / "README.md") -> None:
+    """Replace what stands between the two comments. Raises ValueError if the README has not both."""
+    before, begin, rest = readme.read_text("utf-8").partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not (begin and end):
+        message = f"{readme}: {BEGIN} and {END} are not both there"
+        raise ValueError(message)
+    text = performance(json.loads(results.read_text("utf-8")))
+    readme.write_text(f"{before}{BEGIN}\n{text}\n{END}{after}", "utf-8")
+
+
+if __name__ == "__main__":
+    write_readme(*map(Path, sys.argv[1:3]))

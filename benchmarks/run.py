@@ -1,0 +1,97 @@
+"""Measure everything: `python -m benchmarks.run`, about a quarter of an hour on two cores that have nothing else to do.
+
+    python -m benchmarks.run --documents 5000 --only whole,stages     what was changed just now
+    python -m benchmarks.run --million --readme                       all of it, into the README
+
+Makes its own files, prints a table a section. Results go to a JSON file with -o: sections that were not run keep what is in it.
+"""
+
+import argparse
+import importlib.metadata
+import json
+import os
+import platform
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from benchmarks import report
+from benchmarks.sections import SECTIONS
+from benchmarks.sections.bench import Bench
+
+PACKAGES = ("numpy", "numba", "datasketch", "rensa", "FastSketchLSH", "SetSimilaritySearch")
+
+
+def versions() -> dict[str, str]:
+    """What was measured, and on what."""
+    found = {"processors": str(os.cpu_count()), "system": f"{platform.system()} {platform.machine()}", "Python": platform.python_version()}
+    for package in PACKAGES:
+        try:
+            found[package] = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            found[package] = "not installed"
+    return found
+
+
+def options_of(arguments: list[str] | None) -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.run", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--documents", type=int, default=Bench.documents, help="files of the largest corpora (default: %(default)s)")
+    parser.add_argument("--peer-documents", type=int, default=Bench.peer_documents, help="files for other libraries (default: %(default)s)")
+    parser.add_argument("--runs", type=int, default=Bench.runs, help="turns; medians are reported (default: %(default)s)")
+    parser.add_argument("--only", type=lambda text: text.split(","), default=list(SECTIONS), help=f"some of {','.join(SECTIONS)}")
+    parser.add_argument("--million", action="store_true", help="1,000,000 files too, in the section `scale`: 8 GB of disk")
+    parser.add_argument("--folder", type=Path, help="make the corpora here and keep them (default: a temporary folder)")
+    parser.add_argument("--seed", type=int, default=Bench.seed, help="of the corpora (default: %(default)s)")
+    parser.add_argument("-o", "--output", type=Path, help="JSON file for the results")
+    parser.add_argument(
+        "--readme", action="store_true", help=f"results to {report.RESULTS.name} beside this file, and the README's section from it"
+    )
+    options = parser.parse_args(arguments)
+    if unknown := set(options.only) - set(SECTIONS):
+        parser.error(f"--only: no section {', '.join(sorted(unknown))}; there are {', '.join(SECTIONS)}")
+    if options.documents < 2000 or options.peer_documents < 1000 or options.runs < 1:
+        parser.error("--documents must be at least 2,000, --peer-documents 1,000, --runs 1")
+    return options
+
+
+def measure(bench: Bench, names: list[str]) -> dict[str, dict[str, Any]]:
+    """Run sections; print each as it is done."""
+    done: dict[str, dict[str, Any]] = {}
+    for name in (name for name in SECTIONS if name in names):
+        start = time.perf_counter()
+        tables = SECTIONS[name](bench)
+        took = time.perf_counter() - start
+        print(*(table.text() for table in tables), sep="\n\n", end=f"\n\n[{name}: {took:.0f} s]\n\n", flush=True)
+        done[name] = {
+            "versions": versions(),
+            "runs": bench.runs,
+            "took": round(took),
+            "tables": [table.to_json() for table in tables],
+        }
+    return done
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Measure, print, save."""
+    options = options_of(arguments)
+    output = report.RESULTS if options.readme and not options.output else options.output
+    with tempfile.TemporaryDirectory() as temporary:
+        home = options.folder or Path(temporary)
+        home.mkdir(parents=True, exist_ok=True)
+        bench = Bench(home.resolve(), options.documents, options.peer_documents, options.runs, options.million, options.seed)
+        print(", ".join(f"{name} {version}" for name, version in versions().items()), end="\n\n", file=sys.stderr)
+        done = measure(bench, options.only)
+    if output:
+        before = json.loads(output.read_text("utf-8")) if output.exists() else {}
+        output.write_text(json.dumps({**before, **done}, indent=1, ensure_ascii=False) + "\n", "utf-8")
+    if options.readme:
+        report.write_readme(output)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,19 @@
+"""The sections of the suite, in the order in which they are shown; each can be run alone."""
+
+from collections.abc import Callable
+
+from benchmarks.sections import exact, first, hot, kinds, peers, recall, scale, stages, whole
+from benchmarks.sections.bench import Bench
+from benchmarks.tables import Table
+
+SECTIONS: dict[str, Callable[[Bench], list[Table]]] = {
+    "whole": whole.section,
+    "scale": scale.section,
+    "peers": peers.section,
+    "recall": recall.section,
+    "exact": exact.section,
+    "kinds": kinds.section,
+    "stages": stages.section,
+    "hot": hot.section,
+    "first": first.section,
+}

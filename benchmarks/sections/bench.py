@@ -1,0 +1,62 @@
+"""What all sections share: the options of the run, the folder of corpora, and lshdup as they call it."""
+
+import shutil
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+from benchmarks.corpora import corpus
+from benchmarks.measure import LSHDUP, Run, run
+
+
+@dataclass(frozen=True)
+class Bench:
+    """Options of a run. home : where corpora are made, and where commands run."""
+
+    home: Path
+    documents: int = 100_000
+    peer_documents: int = 10_000
+    runs: int = 5
+    million: bool = False
+    seed: int = 1
+
+    @property
+    def few(self) -> int:
+        """Runs of what takes long and is not compared with a bar by ratio."""
+        return min(self.runs, 3)
+
+    def corpus(self, kind: str, documents: int) -> str:
+        """Name of a corpus's folder, as seen from `home`; its files are in the page cache."""
+        folder = corpus(self.home, kind, documents, self.seed)
+        self.md5sum(folder.name)
+        return folder.name
+
+    def lshdup(self, *arguments: str, keep: bool = False) -> Run:
+        """One run of lshdup."""
+        return run(*LSHDUP, *arguments, cwd=self.home, keep=keep)
+
+    def fresh(self, *arguments: str) -> Run:
+        """One run that finds no store."""
+        self.forget()
+        return self.lshdup(*arguments)
+
+    def forget(self) -> None:
+        """Remove the store."""
+        shutil.rmtree(self.home / ".lshdup", ignore_errors=True)
+
+    def compiled(self, *arguments: str) -> None:
+        """Have the kernels of a command in the cache."""
+        self.lshdup(*arguments, "--no-store", "-q")
+
+    def md5sum(self, folder: str) -> Run:
+        """The floor: two processes that read every byte and do little with it."""
+        return run("bash", "-c", f"find {folder} -type f -print0 | xargs -0 -P 2 -n 2000 md5sum", cwd=self.home)
+
+    def small(self) -> str:
+        """A corpus of 100 files."""
+        return self.corpus("natural", 100)
+
+
+def installed(module: str) -> bool:
+    """Whether a peer can be measured."""
+    return find_spec(module) is not None

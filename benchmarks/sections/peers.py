@@ -1,0 +1,55 @@
+"""Scripts with other libraries, on the same files, at the same thresholds."""
+
+import sys
+from functools import partial
+
+from benchmarks.measure import interleaved, peak, precision, ratio, recall, run, seconds
+from benchmarks.sections.bench import Bench, installed
+from benchmarks.tables import Table
+
+THRESHOLDS = (0.7, 0.8, 0.9)
+
+#: Shown name -> (module it needs, script and options, whether it is measured at one threshold only).
+SCRIPTS = {
+    "datasketch": ("datasketch", ("with_datasketch",), False),
+    "datasketch, SHA-1 (its default)": ("datasketch", ("with_datasketch", "--hash", "sha1"), True),
+    "rensa": ("rensa", ("with_rensa",), False),
+}
+
+
+def section(bench: Bench) -> list[Table]:
+    """Time, recall and precision of each."""
+    n = bench.peer_documents
+    small = bench.small()
+    bench.compiled("pairs", small)
+    folder = bench.corpus("natural", n)
+    table = Table(
+        f"**Beside other libraries.** {n:,} files, all stages, start-up and verification included. Small scripts (`benchmarks/peers`) make "
+        "the same shingle sets in Python, sketch with 128 permutations, look candidates up, and verify them exactly.",
+        note="A script's candidates are those its library's bands give for the threshold (for rensa, the fewest that find nine in ten); "
+        "lshdup promises 0.99. More documents raise the ratios, because start-up weighs less.",
+    )
+    for threshold in THRESHOLDS:
+        true = bench.lshdup("pairs", folder, "-q", "--exact", "--no-store", "--threshold", str(threshold), keep=True).pairs
+        works = {"lshdup": partial(bench.lshdup, "pairs", folder, "-q", "--no-store", "--threshold", str(threshold), keep=True)}
+        for name, (module, (script, *options), once) in SCRIPTS.items():
+            if once and threshold != 0.8:
+                continue
+            if not installed(module):
+                table.rows.append({"threshold": f"{threshold}", "with": f"{name}: not installed"})
+                continue
+            command = (sys.executable, "-m", f"benchmarks.peers.{script}", folder, str(threshold), *options)
+            works[name] = partial(run, *command, cwd=bench.home, keep=True)
+        done = interleaved(bench.runs if threshold == 0.8 else bench.few, works)
+        for name, runs in done.items():
+            table.rows.append(
+                {
+                    "threshold": f"{threshold}", "with": name, "seconds": seconds(runs),
+                    "lshdup is faster": None if name == "lshdup" else ratio(runs, done["lshdup"]),
+                    "pairs": runs[0].lines, "recall": recall(runs[0].pairs, true), "precision": precision(runs[0].pairs, true),
+                    "memory": peak(runs),
+                }
+            )  # fmt: skip
+    start = [bench.lshdup("pairs", small, "-q", "--no-store") for _ in range(bench.runs)]
+    table.rows.append({"threshold": "0.8", "with": "lshdup on 100 files: its start-up", "seconds": seconds(start), "memory": peak(start)})
+    return [table]

@@ -1,0 +1,63 @@
+"""The whole program against the time it takes to read the files."""
+
+import os
+
+from benchmarks.corpora import FOLDER
+from benchmarks.measure import interleaved, peak, precision, ratio, recall, seconds
+from benchmarks.sections.bench import Bench
+from benchmarks.tables import Table
+
+#: Beyond this, the exact answer takes longer than the rest of the section.
+EXACT_UP_TO = 100_000
+
+
+def section(bench: Bench) -> list[Table]:
+    """`pairs` on all files, again, a query, help, and 100 files; beside md5sum."""
+    n = bench.documents
+    small = bench.small()
+    folder = bench.corpus("natural", n)
+    stored = f"{folder}/{(n - 1) // FOLDER:04}/{n - 1:07}.txt"
+    bench.compiled("pairs", small)
+    done = interleaved(
+        bench.runs,
+        {
+            "md5sum": lambda: bench.md5sum(folder),
+            "fresh": lambda: bench.fresh("pairs", folder, "-q"),
+            "again": lambda: bench.lshdup("pairs", folder, "-q"),
+            "query": lambda: bench.lshdup("query", stored, "-q"),
+            "help": lambda: bench.lshdup("--help"),
+            "small": lambda: bench.lshdup("pairs", small, "-q", "--no-store"),
+        },
+    )
+    answer = bench.lshdup("pairs", folder, "-q", keep=True)
+    size = sum(file.stat().st_size for file in (bench.home / folder).rglob("*") if file.is_file())
+    table = Table(
+        f"**The whole run.** {n:,} files of {size / n / 1000:.1f} kB; files and compiled kernels are cached, start-up is included; ratios "
+        "are made within each turn.",
+    )
+    table.add(what="`md5sum` of the files, 2 processes", seconds=seconds(done["md5sum"]))
+    found: dict[str, float] = {}
+    if n <= EXACT_UP_TO:
+        true = bench.lshdup("pairs", folder, "-q", "--exact", "--no-store", keep=True).pairs
+        found = {"recall": recall(answer.pairs, true), "precision": precision(answer.pairs, true)}
+    table.add(
+        what="`lshdup pairs`", seconds=seconds(done["fresh"]), ratio=ratio(done["fresh"], done["md5sum"]), memory=peak(done["fresh"]),
+        answers=answer.lines, **found, aim="2 × md5sum",
+    )  # fmt: skip
+    again = ratio(done["again"], done["fresh"])
+    table.add(
+        what="again, nothing changed", seconds=seconds(done["again"]), ratio=again, memory=peak(done["again"]),
+        answers=done["again"][0].lines, aim="0.2 × the first run",
+    )  # fmt: skip
+    table.add(
+        what="`lshdup query` of one of them", seconds=seconds(done["query"]), memory=peak(done["query"]),
+        answers=done["query"][0].lines, aim="0.25 s, 150 MB",
+    )  # fmt: skip
+    table.add(
+        what="`lshdup pairs` on 100 files", seconds=seconds(done["small"]), memory=peak(done["small"]),
+        answers=done["small"][0].lines, aim="0.6 s",
+    )  # fmt: skip
+    table.add(what="`lshdup --help`", seconds=seconds(done["help"]), aim="0.15 s")
+    if (os.cpu_count() or 1) != 2:
+        table.note = "The aims are for two cores."
+    return [table]
