@@ -35,10 +35,10 @@ class Bench:
         """One run of lshdup."""
         return run(*LSHDUP, *arguments, cwd=self.home, keep=keep)
 
-    def fresh(self, *arguments: str) -> Run:
+    def fresh(self, *arguments: str, keep: bool = False) -> Run:
         """One run that finds no store."""
         self.forget()
-        return self.lshdup(*arguments)
+        return self.lshdup(*arguments, keep=keep)
 
     def forget(self) -> None:
         """Remove the store."""

@@ -1,9 +1,9 @@
 """Cost against the number of documents."""
 
+import os
 from functools import partial
 from pathlib import Path
 
-from benchmarks.corpora import FOLDER
 from benchmarks.measure import interleaved, peak, ratio, seconds
 from benchmarks.sections.bench import Bench
 from benchmarks.tables import Table
@@ -16,7 +16,7 @@ def section(bench: Bench) -> list[Table]:
     bench.compiled("pairs", bench.small())
     for n in dict.fromkeys((bench.documents // 10, bench.documents, *((1_000_000,) if bench.million else ()))):
         folder = bench.corpus("natural", n)
-        stored = f"{folder}/{(n - 1) // FOLDER:04}/{n - 1:07}.txt"
+        stored = os.fsdecode(min(bench.fresh("pairs", folder, "-q", keep=True).pairs)[0])
         done = interleaved(
             1 if n > 200_000 else bench.few,
             {

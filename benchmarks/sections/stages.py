@@ -70,7 +70,7 @@ def _one_pass(folder: Path) -> dict[str, Run]:
     texts = [read_batch(documents, indices) for indices in batches(documents, np.arange(len(documents)))]
     lap("read")
     shingler = Shingler(ShingleParams())
-    made = [shingler.shingle(batch, [documents.names[i] for i in batch.indices.tolist()]).sets for batch in texts]
+    made = [shingler.shingle(batch).sets for batch in texts]
     lap("shingle")
     sketcher = Sketcher(SketchParams())
     signatures = np.concatenate([sketcher.sketch(each) for each in made])
