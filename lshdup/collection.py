@@ -19,7 +19,7 @@ from lshdup.errors import ParameterError
 from lshdup.files import Buffer
 from lshdup.params import ShingleParams, SketchParams
 from lshdup.ragged import RaggedSets
-from lshdup.shingles import Shingler, fingerprints
+from lshdup.shingles import ShingleBatch, Shingler, fingerprints
 from lshdup.signatures import Sketcher, linear_signatures
 from lshdup.similarity import SetSource
 
@@ -88,9 +88,10 @@ class Previous:
 
 @dataclass
 class _Done:
-    """One finished batch. sets : without values, if nobody keeps them."""
+    """One finished batch. sets : none, if nobody wants them."""
 
     indices: NDArray[np.int64]
+    sizes: NDArray[np.int64]
     sets: RaggedSets
     fingerprints: NDArray[np.uint64]
     signatures: NDArray[np.uint32] | None
@@ -135,8 +136,8 @@ def collect(
         keeper.reuse(previous.collection.sets, np.flatnonzero(known), previous.rows[known])
     guessed: list[tuple[bytes, str]] = []
     done = 0
-    for batch in _batches_done(documents, todo, shingle, sketcher, jobs, lambda: keeper.wanting):
-        sizes[batch.indices] = batch.sets.sizes
+    for batch in _batches_done(documents, todo, shingle, sketcher, jobs, keeper.kept):
+        sizes[batch.indices] = batch.sizes
         prints[batch.indices] = batch.fingerprints
         if signatures is not None and batch.signatures is not None:
             signatures[batch.indices] = batch.signatures
@@ -221,6 +222,9 @@ def _take_over(
     return known
 
 
+_NO_VALUES = RaggedSets.from_sets([])
+
+
 class _SetKeeper:
     """Keeps the sets of a run, in document order, in a spool or in memory; gives up when they outgrow it."""
 
@@ -230,10 +234,9 @@ class _SetKeeper:
         self._parts: list[RaggedSets] | None = [] if self._room else None
         self._indices: list[NDArray[np.int64]] = []
 
-    @property
-    def wanting(self) -> bool:
-        """Whether it has not given up."""
-        return self._parts is not None
+    def kept(self, made: ShingleBatch, _: NDArray[np.uint64]) -> RaggedSets:
+        """The sets in memory of their own, unless it has given up. For any thread."""
+        return made.sets.copy() if self._parts is not None else _NO_VALUES
 
     def reuse(self, sets: RaggedSets | None, indices: NDArray[np.int64], rows: NDArray[np.int64]) -> None:
         """Take the sets of unchanged documents over; without them, not all sets can be had."""
@@ -275,11 +278,11 @@ def _batches_done(
     shingle: ShingleParams,
     sketcher: Sketcher | None,
     jobs: int,
-    keeping: Callable[[], bool] = lambda: True,
+    keep: Callable[[ShingleBatch, NDArray[np.uint64]], RaggedSets],
 ) -> Iterator[_Done]:
     """Finished batches in order. Each thread reads, shingles and sketches its own batch; two a thread are under way.
 
-    keeping : whether anybody still wants the sets.
+    keep : told, on that thread, the sets, which are valid until it returns, and their fingerprints; gives what the batch shall hold.
     """
     local = threading.local()
 
@@ -289,8 +292,7 @@ def _batches_done(
         made = local.shingler.shingle(read_batch(documents, indices, local.buffer))
         signatures = sketcher.sketch(made.sets) if sketcher is not None else None
         prints = fingerprints(made.sets)
-        sets = made.sets.copy() if keeping() else RaggedSets(made.sets.values[:0], made.sets.offsets)
-        return _Done(made.indices, sets, prints, signatures, made.left_out, made.guessed)
+        return _Done(made.indices, made.sets.sizes, keep(made, prints), prints, signatures, made.left_out, made.guessed)
 
     with ThreadPoolExecutor(jobs) as pool:
         under_way: deque[Future[_Done]] = deque()
@@ -326,19 +328,23 @@ def set_source(collection: Collection, jobs: int, on_left_out: Callable[[LeftOut
             on_left_out(LeftOut(collection.documents.names[index], reason, detail))
 
     def read_again(wanted: NDArray[np.int64]) -> RaggedSets:
-        parts: list[RaggedSets] = []
-        found: list[NDArray[np.int64]] = []
-        for batch in _batches_done(collection.documents, wanted, collection.shingle, None, jobs):
-            same = batch.fingerprints == collection.fingerprints[batch.indices]
-            for index in batch.indices[~same].tolist():
-                report(index, Reason.CHANGED, "it is not what was indexed")
+        sizes = collection.sizes[wanted]
+        sets = RaggedSets.from_sizes(np.empty(int(sizes.sum()), np.uint64), sizes)
+        same = np.zeros(len(wanted), bool)
+
+        def place(made: ShingleBatch, prints: NDArray[np.uint64]) -> RaggedSets:
+            """On the thread that made them, straight to where they belong."""
+            at = np.searchsorted(wanted, made.indices)
+            same[at] = (prints == collection.fingerprints[made.indices]) & (made.sets.sizes == sizes[at])
+            for i in np.flatnonzero(same[at]).tolist():
+                sets.values[sets.offsets[at[i]] : sets.offsets[at[i] + 1]] = made.sets[i]
+            return _NO_VALUES
+
+        for batch in _batches_done(collection.documents, wanted, collection.shingle, None, jobs, place):
             for index, reason, detail in batch.left_out:
                 report(index, reason, detail)
-            parts.append(batch.sets if same.all() else batch.sets.take(np.flatnonzero(same)))
-            found.append(batch.indices[same])
-        sets = RaggedSets.concatenate(parts)
-        sizes = np.zeros(len(wanted), np.int64)
-        sizes[np.searchsorted(wanted, np.concatenate([np.zeros(0, np.int64), *found]))] = sets.sizes
-        return RaggedSets.from_sizes(sets.values, sizes)
+            for index in batch.indices[~same[np.searchsorted(wanted, batch.indices)]].tolist():
+                report(index, Reason.CHANGED, "it is not what was indexed")
+        return sets if same.all() else RaggedSets.from_sizes(sets.take(np.flatnonzero(same)).values, np.where(same, sizes, 0))
 
     return read_again
