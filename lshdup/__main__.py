@@ -1,6 +1,6 @@
 """``python -m lshdup``."""
 
-from lshdup.cli import main
+from lshdup.cli import program
 
 if __name__ == "__main__":
-    main()
+    program()

@@ -712,7 +712,7 @@ def test_interrupted_runs_leave_whole_artifacts(run, tmp_path, delay):
     # A program that an interactive shell starts has SIGINT at its default, whatever this test's parent did.
     script = (
         "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-        "from lshdup.cli import main\nprint('ready', flush=True)\nmain()"
+        "from lshdup.cli import program\nprint('ready', flush=True)\nprogram()"
     )
     command = [sys.executable, "-c", script, "index", "d", "--perms", "129", "-q"]
     env = {**os.environ, "PYTHONPATH": str(ROOT)}

@@ -4,7 +4,7 @@ import os
 import signal
 import sys
 import traceback
-from typing import Any
+from typing import Any, NoReturn
 
 import click
 
@@ -62,7 +62,7 @@ _register()
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
-def main(arguments: list[str] | None = None) -> Any:
+def main(arguments: list[str] | None = None) -> NoReturn:
     """Run the command line and exit: the one place where exceptions become exit codes."""
     try:
         code = lshdup.main(args=arguments, standalone_mode=False) or OK
@@ -91,9 +91,18 @@ def main(arguments: list[str] | None = None) -> Any:
         traceback.print_exc()
         Console().error(LshdupError("this is a defect of lshdup", "please report the lines above"))
         code = TROUBLE
-    # The work is done, and what it printed is out: an interrupt while Python takes itself apart must not make it look otherwise.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
     sys.exit(code)
+
+
+def program() -> NoReturn:
+    """The command `lshdup`: `main`, and out. To take Python apart object by object would take as long as a query does."""
+    try:
+        main()
+    except SystemExit as done:
+        # What it printed is out: an interrupt from here on must not make it look otherwise.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        os._exit(done.code if isinstance(done.code, int) else OK)
+    os._exit(OK)
 
 
 def _close_stdout() -> None:
