@@ -94,8 +94,8 @@ class _Held:
         missing = wanted[~self._here[wanted]]
         if len(missing):
             known = wanted[self._here[wanted]]
-            kept = self._sets.take(self._place[known].astype(np.int64))
-            self._sets = RaggedSets.concatenate([kept, self._source(missing)])
+            self._sets = self._sets.take(self._place[known].astype(np.int64))  # the others are free before new ones come
+            self._sets = RaggedSets.concatenate([self._sets, self._source(missing)])
             self._here[self.documents] = False
             self.documents = np.concatenate([known, missing]).astype(np.uint32)
             self._here[self.documents] = True
@@ -110,6 +110,7 @@ def _tiled(left: NDArray[np.uint32], right: NDArray[np.uint32], sets: RaggedSets
     """
     if sets.values.nbytes <= CACHE_BYTES or len(left) < 2 * len(sets):
         return left, right
+    # One sort of whole numbers: left without its last four bits, right, those four bits. Places are numbered densely from 0.
     keys = packed(left >> np.uint32(4), right)
     keys = keys << np.uint64(4) | (left & np.uint32(15)).astype(np.uint64)
     keys.sort()

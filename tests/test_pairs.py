@@ -8,11 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lshdup import copies
+from lshdup import copies, workspace
 from lshdup.candidates import first_copies
 from lshdup.copies import listing
 from lshdup.output import FORMATS, Target
 from lshdup.pairs import Pairs, gathered
+from lshdup.params import DocumentParams, PairParams
+from lshdup.workspace import Request, Workspace
 
 similarities = st.sampled_from([1.0, 0.9, 2 / 3, 0.5, 1 / 3])
 
@@ -130,3 +132,16 @@ def test_columns_print_as_rows(tmp_path: Path, kind, names):
     assert printed[0] == printed[1]
     assert clear[0] == clear[1] == (kind != "tsv" or names[1] == b"b c")
     assert printed[2] == {"csv": b"a,b,s\n", "json": b"[]\n"}.get(kind, b"")
+
+
+def test_a_bucket_of_very_many_pairs_is_said_before_they_are_compared(tmp_path, monkeypatch):
+    for i in range(4):
+        (tmp_path / f"{i}").write_text(" ".join(map(str, range(100 + i))))
+    monkeypatch.setattr(workspace, "_MANY_PAIRS", 6)
+    for limit, expected in ((0, True), (3, False)):
+        said = []
+        steps = Workspace(None, said.append)
+        indexed = steps.indexed(Request((bytes(tmp_path),), DocumentParams(), {"bands": 128, "rows": 1}, 1))
+        found = steps.verified(indexed, PairParams(max_bucket=limit), 1)
+        assert found.buckets.largest == 4
+        assert any("a bucket has 4 documents: their 6 pairs" in line and "--max-bucket" in line for line in said) == expected

@@ -93,7 +93,7 @@ def cut(left, right, size):
 @pytest.mark.parametrize("room", [0, 800, 1 << 30])
 def test_verification_in_blocks_of_any_size(monkeypatch, room, piece, cache, jobs):
     rng = np.random.default_rng(1)
-    sets = [set(rng.integers(0, 30, rng.integers(1, 15)).tolist()) for _ in range(60)]
+    sets = [set(rng.integers(0, 30, rng.integers(1, 15)).tolist()) for _ in range(80)]
     ragged = RaggedSets.from_sets(sets)
     asked = []
 
@@ -103,10 +103,10 @@ def test_verification_in_blocks_of_any_size(monkeypatch, room, piece, cache, job
 
     monkeypatch.setattr(similarity, "SET_BYTES", room)
     monkeypatch.setattr(similarity, "CACHE_BYTES", cache)
-    found = gathered(similarity.verified(cut(*np.triu_indices(60, 1), piece), ragged.sizes, source, 0.3, jobs))
+    found = gathered(similarity.verified(cut(*np.triu_indices(80, 1), piece), ragged.sizes, source, 0.3, jobs))
     expected = sorted(reference.all_pairs(sets, 0.3), key=lambda each: (-each[2], each[0], each[1]))
     assert list(zip(found.left.tolist(), found.right.tolist(), found.similarity.tolist(), strict=True)) == expected
-    if piece > 1770:
+    if piece > 80 * 79 // 2:
         assert (len(asked) == 1) == (room == 1 << 30)
 
 
