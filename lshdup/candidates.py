@@ -1,22 +1,40 @@
 """Band table -> candidate pairs, each once; or the candidates of one signature. Called by pipeline.py.
 
 Documents with identical shingle sets share every bucket, so they are collapsed first: only the first of each class is in the
-table, and `expanded` gives the answer for all of them.
+table, and copies.py gives the answer for all of them.
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.bands import BandTable
 from lshdup.kernels import banding as kernels
-from lshdup.ragged import offsets_of, ranges
 
-Pair = tuple[NDArray[np.int64], NDArray[np.int64]]
+Pair = tuple[NDArray[np.uint32], NDArray[np.uint32]]
 
-#: Candidate pairs are handed on in pieces of this many, 16 bytes each: large, because verification fetches sets once a piece.
-PIECE = 1 << 22
+#: Candidate pairs are handed on in pieces of this many, 8 bytes each.
+PIECE = 1 << 20
+
+
+@dataclass(frozen=True)
+class Buckets:
+    """The largest bucket of a band table, and what was left out because of its size.
+
+    largest : documents in the largest bucket. example : the first of them. left_out : buckets above the limit. documents : how many are in
+    at least one of those. pairs : how many pairs they hold, a pair once for each of those buckets it is in; other bands may have met it.
+    """
+
+    largest: int = 0
+    example: int = 0
+    left_out: int = 0
+    documents: int = 0
+    pairs: int = 0
+
+
+NO_BUCKETS = Buckets()
 
 
 def first_copies(fingerprints: NDArray[np.uint64]) -> NDArray[np.int64]:
@@ -29,69 +47,45 @@ def first_copies(fingerprints: NDArray[np.uint64]) -> NDArray[np.int64]:
     return firsts
 
 
-def candidate_pairs(table: BandTable) -> Iterator[Pair]:
-    """Every pair that shares a bucket, once, at the first band in which it does; pieces of (left, right), left < right.
+def candidate_pairs(table: BandTable, max_bucket: int = 0) -> tuple[Buckets, Iterator[Pair]]:
+    """Every pair that shares a bucket, once; pieces of (left, right), uint32 arrays, left < right.
 
-    Cost: one step a pair and common band, plus one a document and band. Memory: one piece.
+    max_bucket : buckets of more documents are left out; 0: none is.
+
+    Pairs come cluster by cluster, a cluster being what buckets connect, and within one by left document: whoever fetches
+    something for each document finds those that belong together close together.
+
+    Cost: one step a pair and common band, plus two a document and band. Memory: one piece, 5 bytes a document of the collection, and 4
+    bytes a band for each document that shares a bucket.
     """
-    left = np.empty(PIECE, np.int64)
-    right = np.empty(PIECE, np.int64)
-    n = 0
+    bands, n = table.keys.shape
+    parent = np.arange(n, dtype=np.uint32)
+    left_out = np.zeros(n, np.uint8)
+    tally = np.zeros(4, np.int64)
+    for band in range(bands):
+        kernels.join_buckets(table.keys[band], table.order[band], max_bucket, parent, left_out, tally)
+    kernels.find_roots(parent)
+    largest, example, buckets, pairs = tally.tolist()
+    return Buckets(largest, example, buckets, int(left_out.sum()), pairs), _pieces(table, max_bucket, parent)
+
+
+def _pieces(table: BandTable, max_bucket: int, root: NDArray[np.uint32]) -> Iterator[Pair]:
+    visit = np.flatnonzero(np.bincount(root, minlength=len(root))[root] > 1).astype(np.uint32)
+    visit = visit[np.argsort(root[visit], kind="stable")]
+    rows = np.zeros(len(root), np.uint32)
+    rows[visit] = np.arange(len(visit), dtype=np.uint32)
+    places = np.full((len(visit), len(table.keys)), kernels.LAST, np.uint32)
     for band in range(len(table.keys)):
-        state = np.array([0, 0, 1], np.int64)
-        while state[0] < table.order.shape[1]:
-            n += kernels.bucket_pairs(table.keys, table.order[band], band, state, left[n:], right[n:])
-            if n == PIECE:
-                yield left.copy(), right.copy()
-                n = 0
-    if n:
-        yield left[:n].copy(), right[:n].copy()
+        kernels.bucket_places(table.keys[band], table.order[band], max_bucket, rows, band, places)
+    left, right = np.empty(PIECE, np.uint32), np.empty(PIECE, np.uint32)
+    state = np.zeros(3, np.int64)
+    while state[0] < len(visit):
+        n = kernels.bucket_pairs(table.keys, table.order, visit, places, state, left, right)
+        if n:
+            yield left[:n].copy(), right[:n].copy()
 
 
 def candidates_of(table: BandTable, keys: NDArray[np.uint64]) -> NDArray[np.int64]:
     """Documents of the table that share a bucket with keys of shape (bands,): ascending int64 array without repeats."""
     buckets = [table.bucket(band, key) for band, key in enumerate(keys)]
     return np.unique(np.concatenate(buckets)).astype(np.int64)
-
-
-def expanded(
-    left: NDArray[np.int64],
-    right: NDArray[np.int64],
-    similarity: NDArray[np.float64],
-    firsts: NDArray[np.int64],
-    *,
-    collapse: bool,
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
-    """Pairs of first copies -> pairs of all documents.
-
-    collapse : each further copy is paired with the first of its kind only (m - 1 lines for m equal documents), and no pair between two
-    kinds is repeated for their copies. Otherwise every pair of documents is there: m (m - 1) / 2 for m equal ones.
-    """
-    copies = np.flatnonzero(firsts != np.arange(len(firsts)))
-    if collapse or not len(copies):
-        ones = np.ones(len(copies))
-        return (
-            np.concatenate([left, firsts[copies]]),
-            np.concatenate([right, copies]),
-            np.concatenate([similarity, ones]),
-        )
-    by_class = np.argsort(firsts, kind="stable")  # classes in order of their first copy, members ascending
-    sizes = np.bincount(firsts, minlength=len(firsts))
-    starts = offsets_of(sizes)[:-1]
-    # Between two classes: every member of one with every member of the other.
-    across = sizes[left] * sizes[right]
-    step = ranges(np.zeros(len(left), np.int64), across)
-    of_pair = np.repeat(np.arange(len(left)), across)
-    a = by_class[starts[left[of_pair]] + step // sizes[right[of_pair]]]
-    b = by_class[starts[right[of_pair]] + step % sizes[right[of_pair]]]
-    # Within a class: each member with those after it.
-    place = np.arange(len(firsts)) - np.repeat(starts, sizes)
-    after = np.repeat(sizes, sizes) - place - 1
-    c = np.repeat(by_class, after)
-    d = by_class[ranges(np.arange(len(firsts)) + 1, after)]
-    low, high = np.concatenate([a, c]), np.concatenate([b, d])
-    return (
-        np.minimum(low, high),
-        np.maximum(low, high),
-        np.concatenate([similarity[of_pair], np.ones(len(c))]),
-    )

@@ -237,7 +237,7 @@ class NearDuplicates:
         found = pipeline.near_duplicates(self.minhash.collection, self._made, self.minhash.sets.take, self.threshold)
         pairs = pipeline.with_copies(found.pairs, self._made.firsts)
         names = self.minhash.all_docs()
-        rows = zip(pairs.left.tolist(), pairs.right.tolist(), pairs.similarity.tolist(), strict=True)
+        rows = (row for piece in pairs.pieces() for row in zip(*(column.tolist() for column in piece), strict=True))
         return [(names[left], names[right], score) for left, right, score in rows]
 
     @staticmethod

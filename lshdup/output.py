@@ -27,6 +27,9 @@ TABLE_ROWS = 1000
 
 Cell = bytes | float | int | str | None
 
+#: Columns of equal length, each of one type.
+Piece = Sequence[Sequence[Cell]]
+
 
 @dataclass(frozen=True)
 class Target:
@@ -58,7 +61,7 @@ class Target:
         Raises BrokenPipeError when the reader has gone.
         """
         with self._stream() as stream:
-            kind = self.format or ("table" if self.path is None and sys.stdout.isatty() and not self.nul else "tsv")
+            kind = self._kind()
             if kind == "table":
                 rows = iter(rows)
                 start = list(islice(rows, None if self.format else TABLE_ROWS + 1))
@@ -72,6 +75,23 @@ class Target:
                 if kind == "tsv" and not self.nul:
                     clear &= part.count(b"\t") == len(columns) - 1 and part.count(b"\n") == 1
             return clear
+
+    def write_pieces(self, columns: Sequence[str], pieces: Iterable[Piece]) -> bool:
+        """The same for rows that come as columns, many at a time: faster where there are millions."""
+        if self._kind() != "tsv":
+            return self.write(columns, (row for piece in pieces for row in zip(*piece, strict=True)))
+        separator, end = (b"\0", b"\0") if self.nul else (b"\t", b"\n")
+        clear = True
+        with self._stream() as stream:
+            for piece in pieces:
+                data = _joined(piece, separator, end)
+                stream.write(data)
+                rows = len(piece[0])
+                clear &= self.nul or (data.count(b"\t") == rows * (len(columns) - 1) and data.count(b"\n") == rows)
+        return clear
+
+    def _kind(self) -> str:
+        return self.format or ("table" if self.path is None and sys.stdout.isatty() and not self.nul else "tsv")
 
     @contextlib.contextmanager
     def _stream(self) -> Iterator[BinaryIO]:
@@ -141,6 +161,18 @@ def _tsv_parts(columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> Iterat
 
 def _nul_parts(rows: Iterable[Sequence[Cell]]) -> Iterator[bytes]:
     return (b"\0".join(map(_exactly, row)) + b"\0" for row in rows)
+
+
+def _joined(piece: Piece, separator: bytes, end: bytes) -> bytes:
+    """The rows of a piece as `_tsv_parts` has them, without a step of Python for each."""
+    return end.join(map(separator.join, zip(*map(_texts, piece), strict=True))) + end if piece[0] else b""
+
+
+def _texts(column: Sequence[Cell]) -> Iterable[bytes]:
+    if isinstance(column[0], bytes):
+        return column  # type: ignore[return-value]
+    texts = {cell: _exactly(cell) for cell in set(column)}  # few are different
+    return map(texts.__getitem__, column)
 
 
 def _csv_parts(columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> Iterator[bytes]:

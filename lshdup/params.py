@@ -135,3 +135,19 @@ class BandParams(_Params):
         _check(self.bands >= 0, f"--bands is {self.bands}; it must be at least 1")
         _check(self.rows >= 0, f"--rows is {self.rows}; it must be at least 1")
         _check(0 <= self.buckets < 1 << 62, f"--buckets is {self.buckets}; it must be at least 1")
+
+
+@dataclass(frozen=True, slots=True)
+class PairParams(_Params):
+    """How candidate pairs are met and verified.
+
+    verify : by which similarity: "exact" is |A ∩ B| / |A ∪ B| of the shingle sets, "estimate" the share of agreeing rows. max_bucket :
+    buckets of more documents, copies counted once, give no candidates; 0 means all do.
+    """
+
+    verify: str = "exact"
+    max_bucket: int = 0
+
+    def __post_init__(self) -> None:
+        _check(self.verify in VERIFY, f"--verify is {self.verify!r}; it must be one of {', '.join(VERIFY)}")
+        _check(self.max_bucket >= 0, f"--max-bucket is {self.max_bucket}; it must be at least 1")

@@ -4,6 +4,7 @@ Read `banded` and `near_duplicates`: they are the table of contents; what comes 
 and no store; takes a callback for progress.
 """
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,11 +12,16 @@ from numpy.typing import NDArray
 
 from lshdup import bands, candidates, exactjoin, similarity
 from lshdup.bands import BandPlan, BandTable
+from lshdup.candidates import NO_BUCKETS, Buckets, Pair
 from lshdup.collection import Collection, Progress, no_progress
-from lshdup.params import BandParams
+from lshdup.copies import Listing, listing
+from lshdup.pairs import Columns, Pairs, gathered
+from lshdup.params import BandParams, PairParams
 from lshdup.ragged import RaggedSets
 from lshdup.signatures import estimate
-from lshdup.similarity import Pairs, SetSource
+from lshdup.similarity import SetSource
+
+_AS_USUAL = PairParams()
 
 
 @dataclass(frozen=True)
@@ -42,10 +48,11 @@ def banded(collection: Collection, params: BandParams, jobs: int = 1) -> Banded:
 
 @dataclass(frozen=True)
 class Found:
-    """Verified pairs of first copies, and how many candidate pairs there were (-1 if all pairs were joined exactly)."""
+    """Verified pairs of first copies, how many candidate pairs there were (-1 if all pairs were joined exactly), and in what buckets."""
 
     pairs: Pairs
     candidates: int
+    buckets: Buckets = NO_BUCKETS
 
 
 def near_duplicates(
@@ -53,39 +60,53 @@ def near_duplicates(
     made: Banded,
     source: SetSource,
     threshold: float,
+    params: PairParams = _AS_USUAL,
     *,
-    verify: str = "exact",
     jobs: int = 1,
     progress: Progress = no_progress,
+    on_buckets: Callable[[Buckets], None] = lambda _: None,
 ) -> Found:
     """All pairs of first copies at or above the threshold among the candidates; `with_copies` adds the rest.
 
-    verify : by which similarity: "exact" is |A ∩ B| / |A ∪ B|, "estimate" the share of agreeing rows.
+    on_buckets : told about the buckets before their pairs are looked at.
     """
-    parts: list[Pairs] = []
+    buckets, pieces = candidates.candidate_pairs(made.table, params.max_bucket)
+    on_buckets(buckets)
     met = 0
-    for left, right in candidates.candidate_pairs(made.table):
-        met += len(left)
-        progress("candidates", met, 0)
-        if verify == "estimate":
-            assert collection.signatures is not None
-            found = estimate(collection.signatures, left, right).similarity
-            keep = found >= threshold
-            parts.append(Pairs(left[keep], right[keep], found[keep]))
-        else:
-            parts.append(similarity.verified(left, right, collection.sizes, source, threshold, jobs))
-    return Found(similarity.concatenated(parts), met)
+
+    def counted() -> Iterator[Pair]:
+        nonlocal met
+        for left, right in pieces:
+            met += len(left)
+            progress("candidates", met, 0)
+            yield left, right
+
+    if params.verify == "estimate":
+        found = _estimated(collection, counted(), threshold, jobs)
+    else:
+        found = similarity.verified(counted(), collection.sizes, source, threshold, jobs)
+    pairs = gathered(found)
+    return Found(pairs, met, buckets)
+
+
+def _estimated(collection: Collection, pieces: Iterator[Pair], threshold: float, jobs: int) -> Iterator[Columns]:
+    """Those candidate pairs of which the share of agreeing rows is at least the threshold."""
+    assert collection.signatures is not None
+    for left, right in pieces:
+        found = estimate(collection.signatures, left.astype(np.int64), right.astype(np.int64), jobs).similarity
+        keep = found >= threshold
+        yield left[keep], right[keep], found[keep]
 
 
 def exact_near_duplicates(collection: Collection, sets: RaggedSets, firsts: NDArray[np.int64], threshold: float) -> Found:
     """The same, no misses, by the prefix-filter join over the sets."""
     joined = exactjoin.exact_pairs(sets, members(collection, firsts), threshold)
-    return Found(similarity.concatenated([Pairs(*part) for part in joined]), -1)
+    return Found(gathered((left.astype(np.uint32), right.astype(np.uint32), score) for left, right, score in joined), -1)
 
 
-def with_copies(pairs: Pairs, firsts: NDArray[np.int64], *, collapse: bool = False) -> Pairs:
+def with_copies(pairs: Pairs, firsts: NDArray[np.int64], *, collapse: bool = False) -> Listing:
     """Pairs of first copies -> pairs of all documents, in output order. collapse : each further copy once, beside the first of its kind."""
-    return Pairs(*candidates.expanded(pairs.left, pairs.right, pairs.similarity, firsts, collapse=collapse)).ordered()
+    return listing(pairs, firsts, collapse=collapse)
 
 
 # --- one document against the table -----------------------------------------------------------------------------------------

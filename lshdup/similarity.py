@@ -3,18 +3,21 @@
 Exact means |A ∩ B| / |A ∪ B| of the 64-bit shingle sets, divided once in double precision.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.kernels import sets as kernels
+from lshdup.pairs import Columns, packed, unpacked
 from lshdup.parallel import in_parts
 from lshdup.ragged import RaggedSets, offsets_of
 
 #: Sets for at most this many bytes of shingles are held at a time.
 SET_BYTES = 512 << 20
+
+#: Sets of so many bytes stay in the cache of a processor.
+CACHE_BYTES = 1 << 20
 
 #: Pairs in one piece of all pairs: 8 bytes each.
 PAIRS_AT_ONCE = 1 << 23
@@ -23,91 +26,96 @@ PAIRS_AT_ONCE = 1 << 23
 SetSource = Callable[[NDArray[np.int64]], RaggedSets]
 
 
-@dataclass(frozen=True)
-class Pairs:
-    """Pairs of documents with their similarity.
+def jaccard(
+    sets: RaggedSets, left: NDArray[np.integer], right: NDArray[np.integer], jobs: int = 1, threshold: float = 0.0
+) -> NDArray[np.float64]:
+    """float64 array: similarity of sets left[i] and right[i]; 0 where it is below the threshold, or where both are empty.
 
-    left, right : int64 arrays of shape (n_pairs,), numbers of documents, left < right. similarity : float64 array of shape (n_pairs,).
-    """
-
-    left: NDArray[np.int64]
-    right: NDArray[np.int64]
-    similarity: NDArray[np.float64]
-
-    def __len__(self) -> int:
-        return len(self.left)
-
-    def ordered(self) -> "Pairs":
-        """By similarity descending, then by left and right ascending: the order of every output."""
-        order = np.lexsort((self.right, self.left, -self.similarity))
-        return Pairs(self.left[order], self.right[order], self.similarity[order])
-
-
-def jaccard(sets: RaggedSets, left: NDArray[np.int64], right: NDArray[np.int64], jobs: int = 1) -> NDArray[np.float64]:
-    """float64 array: similarity of sets left[i] and right[i]; 0 where both are empty. Cost: about 1 ns an element.
+    left, right : integer arrays of numbers below 2^32. Cost: about 1 ns an element, much less where two sets are alike, or below the
+    threshold.
 
     >>> sets = RaggedSets.from_sets([{1, 2, 3}, {1, 3}, {3}])
     >>> jaccard(sets, np.array([0, 0]), np.array([1, 2])).round(4).tolist()
     [0.6667, 0.3333]
     """
     out = np.empty(len(left), np.float64)
-    in_parts(len(left), jobs, lambda part: kernels.pair_jaccard(sets.values, sets.offsets, left[part], right[part], out[part]))
+    a, b = left.astype(np.uint32, copy=False), right.astype(np.uint32, copy=False)
+
+    def work(part: slice) -> None:
+        kernels.pair_jaccard(sets.values, sets.offsets, a[part], b[part], threshold, out[part])
+
+    in_parts(len(left), jobs, work)
     return out
 
 
 def verified(
-    left: NDArray[np.int64],
-    right: NDArray[np.int64],
+    pieces: Iterable[tuple[NDArray[np.uint32], NDArray[np.uint32]]],
     sizes: NDArray[np.int64],
     source: SetSource,
     threshold: float,
     jobs: int = 1,
-    progress: Callable[[int], None] = lambda _: None,
-) -> Pairs:
-    """Those candidate pairs whose exact similarity is at least the threshold.
+) -> Iterator[Columns]:
+    """Those candidate pairs whose exact similarity is at least the threshold, in no order: pieces of (left, right, similarity).
 
-    sizes : int64 array over all documents, elements of each set. Sets are fetched for a block of pairs at a time, pairs ordered by
-    document, so that a set is fetched a few times at most and memory stays below about SET_BYTES.
+    pieces : uint32 arrays (left, right), which are written to. sizes : int64 array of shape (n,) over all documents, elements of each set.
+
+    Sets are fetched for a block of pairs at a time, only those that the block before did not have, and held for at most SET_BYTES.
+    So where pairs come cluster by cluster, a set is fetched once, unless those of its cluster are too many to be held.
     """
-    # Length filter: J <= smaller / larger.
-    small, large = np.minimum(sizes[left], sizes[right]), np.maximum(sizes[left], sizes[right])
-    possible = small >= threshold * large * (1 - 1e-12)
-    left, right = left[possible], right[possible]
-    order = np.lexsort((right, left))
-    left, right = left[order], right[order]
-    parts = []
-    for start, end in _blocks(left, right, sizes):
-        a, b = left[start:end], right[start:end]
-        wanted = np.unique(np.concatenate([a, b]))
-        found = jaccard(source(wanted), np.searchsorted(wanted, a), np.searchsorted(wanted, b), jobs)
-        keep = found >= threshold
-        parts.append(Pairs(a[keep], b[keep], found[keep]))
-        progress(end - start)
-    return concatenated(parts)
+    held = _Held(len(sizes), source)
+    for left, right in pieces:
+        possible = kernels.possible_pairs(left, right, sizes, threshold)
+        left, right = left[:possible], right[:possible]
+        start = 0
+        while start < possible:
+            seen = np.zeros(len(sizes), np.uint8)
+            # Half the room: the sets of two blocks are there while one follows the other.
+            end = kernels.block_end(left, right, start, sizes, SET_BYTES // 16, seen)
+            sets, place = held.sets_of(np.flatnonzero(seen))
+            a, b = _tiled(place[left[start:end]], place[right[start:end]], sets)
+            found = jaccard(sets, a, b, jobs, threshold)
+            keep = found >= threshold
+            yield held.documents[a[keep]], held.documents[b[keep]], found[keep]
+            start = end
 
 
-def concatenated(parts: Sequence[Pairs]) -> Pairs:
-    """All pairs of all parts, in order."""
-    none = np.zeros(0, np.int64)
-    return Pairs(
-        np.concatenate([none, *(part.left for part in parts)]),
-        np.concatenate([none, *(part.right for part in parts)]),
-        np.concatenate([np.zeros(0), *(part.similarity for part in parts)]),
-    )
+class _Held:
+    """The sets of the block of pairs that is verified, and for each document its place among them."""
+
+    def __init__(self, n: int, source: SetSource) -> None:
+        self.documents = np.zeros(0, np.uint32)
+        self._sets = RaggedSets.concatenate([])
+        self._place = np.zeros(n, np.uint32)
+        self._here = np.zeros(n, bool)
+        self._source = source
+
+    def sets_of(self, wanted: NDArray[np.int64]) -> tuple[RaggedSets, NDArray[np.uint32]]:
+        """Sets of at least these documents (ascending int64 array), and where in them each is."""
+        missing = wanted[~self._here[wanted]]
+        if len(missing):
+            known = wanted[self._here[wanted]]
+            self._sets = self._sets.take(self._place[known].astype(np.int64))  # the others are free before new ones come
+            self._sets = RaggedSets.concatenate([self._sets, self._source(missing)])
+            self._here[self.documents] = False
+            self.documents = np.concatenate([known, missing]).astype(np.uint32)
+            self._here[self.documents] = True
+            self._place[self.documents] = np.arange(len(self.documents), dtype=np.uint32)
+        return self._sets, self._place
 
 
-def _blocks(left: NDArray[np.int64], right: NDArray[np.int64], sizes: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
-    """Cut ordered pairs so that the sets of one block fit into SET_BYTES."""
-    start = 0
-    while start < len(left):
-        end = len(left)
-        while end - start > 1:
-            wanted = np.unique(np.concatenate([left[start:end], right[start:end]]))
-            if 8 * int(sizes[wanted].sum()) <= SET_BYTES:
-                break
-            end = start + (end - start + 1) // 2
-        yield start, end
-        start = end
+def _tiled(left: NDArray[np.uint32], right: NDArray[np.uint32], sets: RaggedSets) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
+    """The pairs in an order in which a set that was just compared is compared again soon, sixteen sets by all their partners.
+
+    Otherwise, where many sets are each compared with many, all of them come from memory once for each.
+    """
+    if sets.values.nbytes <= CACHE_BYTES or len(left) < 2 * len(sets):
+        return left, right
+    # One sort of whole numbers: left without its last four bits, right, those four bits. Places are numbered densely from 0.
+    keys = packed(left >> np.uint32(4), right)
+    keys = keys << np.uint64(4) | (left & np.uint32(15)).astype(np.uint64)
+    keys.sort()
+    high, right = unpacked(keys >> np.uint64(4))
+    return high << np.uint32(4) | (keys & np.uint64(15)).astype(np.uint32), right
 
 
 def all_pairs(sets: RaggedSets, jobs: int = 1) -> Iterator[tuple[int, NDArray[np.float64]]]:

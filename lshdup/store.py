@@ -6,6 +6,7 @@ import json
 import os
 import unicodedata
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -15,18 +16,19 @@ from numpy.typing import NDArray
 from lshdup import artifacts, bands
 from lshdup.artifacts import Array, Artifact
 from lshdup.bands import BandTable
+from lshdup.candidates import Buckets
 from lshdup.collection import Collection, LeftOutFile
 from lshdup.documents import DocumentList, LeftOut, Reason
 from lshdup.errors import ArtifactError, ParameterError
-from lshdup.params import BandParams, ShingleParams, SketchParams
+from lshdup.pairs import Pairs
+from lshdup.params import BandParams, PairParams, ShingleParams, SketchParams
 from lshdup.pipeline import Banded, Found
 from lshdup.ragged import RaggedSets, StringTable
-from lshdup.similarity import Pairs
 
 #: The first line of a store's .gitignore, by which it is known.
 _MARK = "# Made by lshdup."
 
-#: More verified pairs than this (100 MB) are not kept for the next run.
+#: More verified pairs than this (64 MB) are not kept for the next run.
 _MOST_PAIRS = 1 << 22
 
 
@@ -153,31 +155,35 @@ class Store:
             message = f"{path} is damaged ({error})"
             raise ArtifactError(message, remedy) from None
 
-    def save_pairs(self, collection: Collection, made: Banded, params: BandParams, verify: str, found: Found) -> None:
+    def save_pairs(self, collection: Collection, made: Banded, params: BandParams, asked: PairParams, found: Found) -> None:
         """The verified pairs of first copies, so that the next run over the same documents need read none of them."""
         pairs = found.pairs
         if len(pairs) <= _MOST_PAIRS:
-            arrays = {"left": pairs.left, "right": pairs.right, "similarity": pairs.similarity}
-            header = self._pairs_header(collection, made, params, verify) | {"candidates": found.candidates}
+            arrays: dict[str, Array] = {"left": pairs.left, "right": pairs.right, "similarity": pairs.similarity}
+            header = self._pairs_header(collection, made, params, asked)
+            header = header | {"candidates": found.candidates, "buckets": asdict(found.buckets)}
             artifacts.save(self.path("pairs"), "pairs", header, arrays)
 
-    def load_pairs(self, collection: Collection, made: Banded, params: BandParams, verify: str) -> Found | None:
+    def load_pairs(self, collection: Collection, made: Banded, params: BandParams, asked: PairParams) -> Found | None:
         """pairs.npz, if it was made from this collection and table with these parameters; damaged, it is as good as not there."""
         try:
             artifact = artifacts.load(self.path("pairs"), "pairs", "run `lshdup pairs` again")
-        except ArtifactError:
+            if artifact is None:
+                return None
+            wanted = self._pairs_header(collection, made, params, asked)
+            if any(artifact.header.get(key) != value for key, value in wanted.items()):
+                return None
+            left, right, similarity = (artifact.arrays[name] for name in ("left", "right", "similarity"))
+            _refuse_if(not len(left) == len(right) == len(similarity), "columns of different length")
+            n = len(collection.documents)
+            _refuse_if(len(left) and max(left.max(), right.max()) >= n, "it names documents that are not there")
+            return Found(Pairs.of(left, right, similarity), artifact.header["candidates"], Buckets(**artifact.header["buckets"]))
+        except (ArtifactError, KeyError, TypeError, ValueError):
             return None
-        if artifact is None:
-            return None
-        wanted = self._pairs_header(collection, made, params, verify)
-        if any(artifact.header.get(key) != value for key, value in wanted.items()):
-            return None
-        pairs = Pairs(artifact.arrays["left"], artifact.arrays["right"], artifact.arrays["similarity"])
-        return Found(pairs, artifact.header["candidates"])
 
-    def _pairs_header(self, collection: Collection, made: Banded, params: BandParams, verify: str) -> dict[str, Any]:
+    def _pairs_header(self, collection: Collection, made: Banded, params: BandParams, asked: PairParams) -> dict[str, Any]:
         plan = {"planned_bands": made.plan.bands, "planned_rows": made.plan.rows}
-        return self._header(collection, with_sketch=True) | {"bands": params.to_json(), "verify": verify} | plan
+        return self._header(collection, with_sketch=True) | {"bands": params.to_json(), "pairs": asked.to_json()} | plan
 
 
 # --- collections as arrays ------------------------------------------------------------------------------------------------------

@@ -16,10 +16,11 @@ from numpy.typing import NDArray
 
 from lshdup import bands, pipeline
 from lshdup.artifacts import Spool, room_on_disk
+from lshdup.candidates import Buckets
 from lshdup.collection import Collection, LeftOutFile, Previous, Progress, collect, in_memory, no_progress, set_source, sketched
 from lshdup.documents import DocumentList, LeftOut, Reason, find_documents
 from lshdup.errors import ArtifactError, InputError, ParameterError
-from lshdup.params import BandParams, DocumentParams, ShingleParams, SketchParams
+from lshdup.params import BandParams, DocumentParams, PairParams, ShingleParams, SketchParams
 from lshdup.pipeline import Banded, Found
 from lshdup.ragged import RaggedSets
 from lshdup.similarity import SET_BYTES, SetSource
@@ -32,6 +33,9 @@ MOST_IN_MEMORY = 256 << 20
 
 #: Left out because of what is in the file: no need to read it again while it is unchanged.
 _LASTING = {Reason.BINARY, Reason.FORMAT, Reason.UNDECODABLE, Reason.NOT_IDS}
+
+#: A bucket with more pairs than this takes minutes and gigabytes: that is said before.
+_MANY_PAIRS = 1 << 28
 
 #: Options that are not called like their parameter.
 _OPTIONS = {"k": "-k", "keep_case": "--keep-case", "normalize": "normalization"}
@@ -130,22 +134,30 @@ class Workspace:
             self._say(f"bands made anew from signatures.npz; the stored ones were planned for {stored[1].threshold:g}")
         return Indexed(collection, made, wanted, kept)
 
-    def verified(self, indexed: Indexed, verify: str, jobs: int) -> Found:
+    def verified(self, indexed: Indexed, asked: PairParams, jobs: int) -> Found:
         """`lshdup pairs`: the verified pairs of first copies; those of the last run, where nothing has changed since."""
         collection, made, params = indexed.collection, indexed.made, indexed.params
-        if self._store is not None and (known := self._store.load_pairs(collection, made, params, verify)) is not None:
+        if self._store is not None and (known := self._store.load_pairs(collection, made, params, asked)) is not None:
             return known
         missing: list[LeftOut] = []
         source = set_source(collection, jobs, missing.append, indexed.kept)
-        found = pipeline.near_duplicates(collection, made, source, params.threshold, verify=verify, jobs=jobs, progress=self._progress)
+        found = pipeline.near_duplicates(
+            collection, made, source, params.threshold, asked, jobs=jobs, progress=self._progress, on_buckets=self._say_if_hot
+        )
         for each in missing:
             self._left_out(each)
         if self._store is not None and not missing:
             try:
-                self._store.save_pairs(collection, made, params, verify, found)
+                self._store.save_pairs(collection, made, params, asked, found)
             except ArtifactError as error:  # the answer is there; the next run will have to find it again
                 self._say(error.message)
         return found
+
+    def _say_if_hot(self, buckets: Buckets) -> None:
+        pairs = buckets.largest * (buckets.largest - 1) // 2
+        if not buckets.left_out and pairs >= _MANY_PAIRS:
+            what = f"a bucket has {buckets.largest:,} documents: their {pairs:,} pairs are compared, and those found are held in memory"
+            self._say(f"{what}, 16 bytes each; --max-bucket N leaves such buckets out")
 
     def source(self, indexed: Indexed, jobs: int) -> SetSource:
         """Where the shingle sets of an indexed collection come from."""

@@ -1,5 +1,6 @@
 """S-curve, plan, band table, candidates: against the published tables, the reference, and measured recall."""
 
+from collections import defaultdict
 from itertools import combinations
 
 import numpy as np
@@ -75,7 +76,7 @@ def table_of(signatures, n_bands, rows, buckets=0, members=None):
 
 
 def met(table):
-    found = [(int(a), int(b)) for left, right in candidates.candidate_pairs(table) for a, b in zip(left, right, strict=True)]
+    found = [(int(a), int(b)) for left, right in candidates.candidate_pairs(table)[1] for a, b in zip(left, right, strict=True)]
     assert len(found) == len(set(found)), "a pair was met twice"
     assert all(a < b for a, b in found)
     return set(found)
@@ -126,28 +127,41 @@ def test_bands_do_not_share_buckets():
     assert met(table) == set()
 
 
-@pytest.mark.parametrize("collapse", [False, True])
-@given(st.lists(st.integers(0, 4), max_size=14))
-def test_copies_are_expanded(collapse, kinds):
-    prints = np.array(kinds, np.uint64)  # kind 0 stands for the empty set: near nothing, not even itself
-    firsts = candidates.first_copies(prints)
-    first_of = {}
-    for i, kind in enumerate(kinds):
-        first_of.setdefault(kind, i)
-    assert firsts.tolist() == [first_of[kind] if kind else i for i, kind in enumerate(kinds)]
-    pairs = [(first_of[a], first_of[b]) for a, b in combinations(sorted(first_of, key=first_of.get), 2) if a and b and a + b == 5]
-    left = np.array([min(pair) for pair in pairs], np.int64)
-    right = np.array([max(pair) for pair in pairs], np.int64)
-    a, b, s = candidates.expanded(left, right, np.full(len(pairs), 0.5), firsts, collapse=collapse)
-    found = sorted(zip(a.tolist(), b.tolist(), s.tolist(), strict=True))
-    expected = []
-    for i, j in combinations(range(len(kinds)), 2):
-        if kinds[i] == kinds[j] != 0:
-            if not collapse or i == first_of[kinds[i]]:
-                expected.append((i, j, 1.0))
-        elif 0 not in (kinds[i], kinds[j]) and kinds[i] + kinds[j] == 5 and (not collapse or {i, j} <= set(first_of.values())):
-            expected.append((i, j, 0.5))
-    assert found == sorted(expected)
+@settings(deadline=None)
+@given(signature_lists.filter(bool), st.sampled_from([(1, 6), (2, 3), (3, 2), (6, 1)]), st.integers(1, 8))
+def test_large_buckets_are_left_out_and_counted(signatures, shape, limit):
+    table, _ = table_of(signatures, *shape)
+    n_bands, rows = shape
+    expected, large = set(), []
+    for band in range(n_bands):
+        buckets = defaultdict(list)
+        for document, signature in enumerate(signatures):
+            buckets[tuple(signature[band * rows : (band + 1) * rows])].append(document)
+        for bucket in buckets.values():
+            if len(bucket) > limit:
+                large.append(bucket)
+            else:
+                expected.update(combinations(bucket, 2))
+    counts, pieces = candidates.candidate_pairs(table, limit)
+    found = [pair for left, right in pieces for pair in zip(left.tolist(), right.tolist(), strict=True)]
+    assert len(found) == len(set(found))
+    assert set(found) == expected
+    assert counts.left_out == len(large)
+    assert counts.documents == len({document for bucket in large for document in bucket})
+    assert counts.pairs == sum(len(bucket) * (len(bucket) - 1) // 2 for bucket in large)
+    everything, _ = candidates.candidate_pairs(table)
+    assert (everything.largest, everything.example) == (counts.largest, counts.example)
+    assert everything.left_out == everything.documents == everything.pairs == 0
+    if large:
+        assert counts.largest == max(map(len, large))
+        assert counts.example in [bucket[0] for bucket in large if len(bucket) == counts.largest]
+
+
+def test_pairs_come_cluster_by_cluster(monkeypatch):
+    monkeypatch.setattr(candidates, "PIECE", 3)
+    table, _ = table_of([[kind, 1 + i] for i, kind in enumerate([5, 6, 5, 7, 6, 5, 8, 6])], 2, 1)
+    found = [pair for left, right in candidates.candidate_pairs(table)[1] for pair in zip(left.tolist(), right.tolist(), strict=True)]
+    assert found == [(0, 2), (0, 5), (2, 5), (1, 4), (1, 7), (4, 7)]
 
 
 @pytest.mark.parametrize("scheme", ["fast", "classic"])

@@ -107,6 +107,46 @@ def test_thousands_of_identical_files_are_linear(run, tmp_path):
     assert len(run("pairs", "d", "--collapse-copies").rows) == 2999
 
 
+def test_a_reader_that_leaves_ends_millions_of_pairs_at_once(run, tmp_path):
+    (tmp_path / "d").mkdir()
+    for i in range(20_000):
+        (tmp_path / f"d/{i:05}").write_text("one and the same text")
+    run("index", "d")
+    started = time.monotonic()
+    head = shell("lshdup pairs | head -2; exit ${PIPESTATUS[0]}", tmp_path)
+    assert head.returncode == 0, head.stderr
+    assert head.stdout == b"d/00000\td/00001\t1.0\nd/00000\td/00002\t1.0\n"
+    assert b"199,990,000 pairs" in head.stderr
+    assert time.monotonic() - started < 20  # all pairs would take a minute
+
+
+def test_template_files_and_a_limit_on_buckets(run, tmp_path):
+    """Sixty files of one template and three alike: all pairs without a limit; with one, what is left out is said, and kept apart."""
+    (tmp_path / "d").mkdir()
+    words = [f"word{i}" for i in range(300)]
+    for i in range(60):
+        (tmp_path / f"d/t{i:02}").write_text(" ".join([*words[:150], f"number{i}", *words[150:]]))
+    for i in range(3):
+        (tmp_path / f"d/u{i}").write_text(" ".join([f"other{j}" for j in range(200)] + [f"end{i}"]))
+    (tmp_path / "d/t60").write_bytes((tmp_path / "d/t00").read_bytes())  # copies count once
+    everything = run("pairs", "d", "-t", "0.9")
+    assert len(everything.rows) == 61 * 60 // 2 + 3
+    assert "left out" not in everything.err
+    verbose = run("pairs", "-v")
+    assert re.search(r"the largest bucket: \d\d documents, with d/t00", verbose.err)
+    for _ in range(2):  # the second from pairs.npz
+        limited = run("pairs", "--max-bucket", "20")
+        assert [row[:2] for row in limited.rows] == [["d/t00", "d/t60"], ["d/u0", "d/u1"], ["d/u0", "d/u2"], ["d/u1", "d/u2"]]
+        assert "warning: --max-bucket 20 left out" in limited.err
+        assert "60 documents: up to" in limited.err
+        assert "not looked at" in limited.err
+    assert run("pairs", "--max-bucket", "60").out == everything.out
+    assert run("pairs").out == everything.out
+    assert run("pairs", "d", "-t", "0.9", "--max-bucket", "20", "--no-store", "--jobs", "1").out == limited.out
+    assert "has no meaning with --exact" in run("pairs", "d", "--exact", "--max-bucket", "5", code=2).err
+    assert b"no limit" in run("pairs", "-h").out
+
+
 def test_check(run, tmp_path):
     (tmp_path / "a").write_text("one text here and now")
     (tmp_path / "b").write_text("another thing altogether")

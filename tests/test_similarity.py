@@ -5,8 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lshdup import similarity
+from lshdup import bands, candidates, similarity
 from lshdup.exactjoin import exact_pairs
+from lshdup.pairs import gathered
 from lshdup.ragged import RaggedSets, StringTable
 from tests import reference
 
@@ -59,12 +60,41 @@ def test_many_pairs_on_several_threads():
     assert alone.tolist() == [reference.jaccard(sets[i], sets[j]) for i, j in zip(left, right, strict=True)]
 
 
-@pytest.mark.parametrize("room", [0, 400, 1 << 30])
-def test_verification_in_blocks_of_any_size(monkeypatch, room):
-    rng = np.random.default_rng(1)
-    sets = [set(rng.integers(0, 30, rng.integers(1, 15)).tolist()) for _ in range(60)]
+@settings(max_examples=150, deadline=None)
+@given(collections.filter(lambda sets: len(sets) > 1), thresholds)
+def test_similarities_below_the_threshold_are_given_up(sets, threshold):
     ragged = RaggedSets.from_sets(sets)
-    left, right = np.triu_indices(60, 1)
+    left, right = np.triu_indices(len(sets), 1)
+    exact = similarity.jaccard(ragged, left, right)
+    assert similarity.jaccard(ragged, left, right, 1, threshold).tolist() == np.where(exact >= threshold, exact, 0).tolist()
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.integers(0, 1 << 32), st.integers(0, 60), st.integers(0, 60), st.integers(0, 90), thresholds)
+def test_long_runs_of_common_elements(seed, only_a, only_b, common, threshold):
+    """Sets are compared eight elements at a time where they go on alike: wherever such runs begin and end."""
+    rng = np.random.default_rng(seed)
+    pool = rng.choice(1000, only_a + only_b + common, replace=False).tolist()
+    a, b = set(pool[: only_a + common]), set(pool[only_a:])
+    exact = reference.jaccard(a, b)
+    found = similarity.jaccard(RaggedSets.from_sets([a, b]), np.array([0]), np.array([1]), 1, threshold)
+    assert found[0] == (exact if exact >= threshold else 0)
+
+
+def cut(left, right, size):
+    """Pairs in pieces of at most `size`."""
+    left, right = left.astype(np.uint32), right.astype(np.uint32)
+    return [(left[i : i + size].copy(), right[i : i + size].copy()) for i in range(0, len(left), size)]
+
+
+@pytest.mark.parametrize("jobs", [1, 3])
+@pytest.mark.parametrize("cache", [0, 1 << 20])
+@pytest.mark.parametrize("piece", [7, 1 << 20])
+@pytest.mark.parametrize("room", [0, 800, 1 << 30])
+def test_verification_in_blocks_of_any_size(monkeypatch, room, piece, cache, jobs):
+    rng = np.random.default_rng(1)
+    sets = [set(rng.integers(0, 30, rng.integers(1, 15)).tolist()) for _ in range(80)]
+    ragged = RaggedSets.from_sets(sets)
     asked = []
 
     def source(wanted):
@@ -72,10 +102,33 @@ def test_verification_in_blocks_of_any_size(monkeypatch, room):
         return ragged.take(wanted)
 
     monkeypatch.setattr(similarity, "SET_BYTES", room)
-    found = similarity.verified(left, right, ragged.sizes, source, 0.3).ordered()
+    monkeypatch.setattr(similarity, "CACHE_BYTES", cache)
+    found = gathered(similarity.verified(cut(*np.triu_indices(80, 1), piece), ragged.sizes, source, 0.3, jobs))
     expected = sorted(reference.all_pairs(sets, 0.3), key=lambda each: (-each[2], each[0], each[1]))
     assert list(zip(found.left.tolist(), found.right.tolist(), found.similarity.tolist(), strict=True)) == expected
-    assert (len(asked) == 1) == (room == 1 << 30)
+    if piece > 80 * 79 // 2:
+        assert (len(asked) == 1) == (room == 1 << 30)
+
+
+def test_sets_of_a_cluster_are_fetched_once(monkeypatch):
+    """Pairs come cluster by cluster, so a set is fetched once, though only few of them are held at a time."""
+    rng = np.random.default_rng(2)
+    clusters = rng.permutation(np.repeat(np.arange(100), 5))  # five documents of each, all over the collection
+    signatures = clusters[:, None].astype(np.uint32).repeat(4, 1)
+    table = bands.band_table(signatures, np.arange(500), bands.BandPlan(2, 2, 0.5, 0.9))
+    sets = RaggedSets.from_sets([set(range(1000 * kind, 1000 * kind + 20)) for kind in clusters.tolist()])
+    asked = []
+
+    def source(wanted):
+        asked.extend(wanted.tolist())
+        return sets.take(wanted)
+
+    monkeypatch.setattr(similarity, "SET_BYTES", 16 * 20 * 30)  # thirty sets
+    monkeypatch.setattr(candidates, "PIECE", 64)
+    found = gathered(similarity.verified(candidates.candidate_pairs(table)[1], sets.sizes, source, 0.5))
+    assert len(found) == 100 * 10
+    assert set(asked) == set(range(500))
+    assert len(asked) <= 500 + 25 * 5  # a cluster that two blocks share may be fetched again, but not what is still held
 
 
 @given(st.lists(st.binary(max_size=5), max_size=12), st.binary(min_size=1, max_size=2))

@@ -13,8 +13,8 @@ import click
 from lshdup import params
 from lshdup.console import Console, counted
 from lshdup.errors import InputError, ParameterError
-from lshdup.output import FORMATS, Cell, Target
-from lshdup.params import BandParams, DocumentParams, ShingleParams, SketchParams
+from lshdup.output import FORMATS, Cell, Piece, Target
+from lshdup.params import BandParams, DocumentParams, PairParams, ShingleParams, SketchParams
 
 if TYPE_CHECKING:
     import numpy as np
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_SHINGLE, _SKETCH, _BANDS = ShingleParams(), SketchParams(), BandParams()
+_SHINGLE, _SKETCH, _BANDS, _PAIRS = ShingleParams(), SketchParams(), BandParams(), PairParams()
 
 
 class Listed(click.ParamType[tuple[Any, ...]]):
@@ -108,6 +108,15 @@ shape_options = _stack(
 band_options = _stack(
     shape_options,
     option("--buckets", type=click.IntRange(1), help="Fold the 64-bit band keys into so many buckets, as in the class experiments."),
+)  # fmt: skip
+
+pair_options = _stack(
+    option("--exact", is_flag=True, help="Join all sets instead of looking candidates up: every pair, no misses."),
+    click.option("--verify", type=click.Choice(params.VERIFY), default=_PAIRS.verify, show_default=True,
+                 help="The similarity that decides and is printed: of the shingle sets, or as estimated by the signatures."),
+    option("--max-bucket", type=click.IntRange(1), metavar="N", show_default="no limit",
+           help="Look no pairs up in buckets of more than N documents (copies count once); says what that left out."),
+    option("--collapse-copies", is_flag=True, help="Each document with an identical shingle set once, beside the first of its kind."),
 )  # fmt: skip
 
 talk_options = _stack(
@@ -216,7 +225,17 @@ def warn_of_changes(session: Session, documents: "DocumentList", answer: "NDArra
 def write(console: Console, target: Target, columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> None:
     """Print a listing; say so if names make its lines ambiguous."""
     if not target.write(columns, rows):
-        console.warn("some names hold tabs or newlines: lines are ambiguous; use -0, or --format jsonl")
+        _warn_of_ambiguity(console)
+
+
+def write_pieces(console: Console, target: Target, columns: Sequence[str], pieces: Iterable[Piece]) -> None:
+    """The same, many rows at a time."""
+    if not target.write_pieces(columns, pieces):
+        _warn_of_ambiguity(console)
+
+
+def _warn_of_ambiguity(console: Console) -> None:
+    console.warn("some names hold tabs or newlines: lines are ambiguous; use -0, or --format jsonl")
 
 
 def target(options: dict[str, Any]) -> Target:

@@ -6,17 +6,20 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lshdup.cli import options as shared
-from lshdup.cli.summary import say_collection, say_contract
+from lshdup.cli.summary import say_buckets, say_collection, say_contract
 from lshdup.console import OK, PAIRS_FOUND, Console, counted
-from lshdup.params import VERIFY, BandParams
+from lshdup.params import BandParams, PairParams
 
 if TYPE_CHECKING:
-    from lshdup.collection import Collection
-    from lshdup.documents import DocumentList
-    from lshdup.output import Cell
-    from lshdup.similarity import Pairs
+    from numpy.typing import NDArray
 
-_CHUNK = 1 << 16
+    from lshdup.collection import Collection
+    from lshdup.copies import Listing
+    from lshdup.documents import DocumentList
+    from lshdup.output import Piece
+
+#: Rows that are made and printed at a time: few enough that they stay in the cache of a processor.
+_ROWS = 1 << 13
 
 
 @click.command(
@@ -32,15 +35,7 @@ Examples:
 @shared.shingle_options
 @shared.sketch_options
 @shared.band_options
-@shared.option("--exact", is_flag=True, help="Join all sets instead of looking candidates up: every pair, no misses.")
-@click.option(
-    "--verify",
-    type=click.Choice(VERIFY),
-    default="exact",
-    show_default=True,
-    help="The similarity that decides and is printed: of the shingle sets, or as estimated by the signatures.",
-)
-@shared.option("--collapse-copies", is_flag=True, help="Each document with an identical shingle set once, beside the first of its kind.")
+@shared.pair_options
 @shared.option("--check", is_flag=True, help="Exit with 1 if there are pairs.")
 @shared.run_options
 @shared.output_options
@@ -52,31 +47,31 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     said on stderr. Without DOCS, the documents of the last run are compared.
     """  # fmt: skip
     target = shared.target(options)
-    import numpy as np
-
     if options["exact"]:
-        shared.refuse(ctx, ("scheme", "perms", "seed", "recall", "bands", "rows", "buckets", "verify"), "with --exact")
+        shared.refuse(ctx, ("scheme", "perms", "seed", "recall", "bands", "rows", "buckets", "verify", "max_bucket"), "with --exact")
     with shared.session(ctx, options) as session:
         console = session.console
         if options["exact"]:
             collection, pairs = _joined(session, options)
         else:
             collection, pairs = _banded(session, options)
-        shared.write(console, target, ("a", "b", "similarity"), _rows(pairs, collection.documents))
-        shared.warn_of_changes(session, collection.documents, np.union1d(pairs.left, pairs.right))
+        shared.write_pieces(console, target, ("a", "b", "similarity"), _columns(pairs, collection.documents))
+        shared.warn_of_changes(session, collection.documents, pairs.documents())
         if options["check"] and console.exit_code == OK and len(pairs):
             return PAIRS_FOUND
         return console.exit_code
 
 
-def _banded(session: shared.Session, options: dict[str, Any]) -> "tuple[Collection, Pairs]":
+def _banded(session: shared.Session, options: dict[str, Any]) -> "tuple[Collection, Listing]":
     from lshdup.pipeline import with_copies
 
     console, workspace, request = session.console, session.workspace, session.request
+    asked = PairParams(options["verify"], options["max_bucket"] or 0)
     indexed = workspace.indexed(request, save=False)
     say_collection(console, indexed.collection)
     say_contract(console, indexed.made.plan, indexed.params)
-    found = workspace.verified(indexed, options["verify"], request.jobs)
+    found = workspace.verified(indexed, asked, request.jobs)
+    say_buckets(console, found.buckets, indexed.collection.documents, asked.max_bucket)
     pairs = with_copies(found.pairs, indexed.made.firsts, collapse=options["collapse_copies"])
     before = f"{counted(found.candidates, 'candidate pair')} -> "
     if len(pairs) != len(found.pairs):
@@ -85,7 +80,7 @@ def _banded(session: shared.Session, options: dict[str, Any]) -> "tuple[Collecti
     return indexed.collection, pairs
 
 
-def _joined(session: shared.Session, options: dict[str, Any]) -> "tuple[Collection, Pairs]":
+def _joined(session: shared.Session, options: dict[str, Any]) -> "tuple[Collection, Listing]":
     from lshdup.candidates import first_copies
     from lshdup.pipeline import exact_near_duplicates, with_copies
 
@@ -101,12 +96,22 @@ def _joined(session: shared.Session, options: dict[str, Any]) -> "tuple[Collecti
     return collection, pairs
 
 
-def _say_found(console: Console, before: str, pairs: "Pairs", threshold: float, after: str) -> None:
+def _say_found(console: Console, before: str, pairs: "Listing", threshold: float, after: str) -> None:
     console.say(f"{before}{counted(len(pairs), 'pair')} of similarity {threshold:g} or more{after}; {console.seconds:.2f} s")
 
 
-def _rows(pairs: "Pairs", documents: "DocumentList") -> "Iterator[tuple[Cell, ...]]":
-    for start in range(0, len(pairs), _CHUNK):
-        part = slice(start, start + _CHUNK)
-        left, right = documents.typed_names(pairs.left[part]), documents.typed_names(pairs.right[part])
-        yield from zip(left, right, pairs.similarity[part].tolist(), strict=True)
+def _columns(pairs: "Listing", documents: "DocumentList") -> "Iterator[Piece]":
+    import numpy as np
+
+    # A name is in many pairs: each is made once.
+    names: NDArray[Any] = np.empty(len(documents), object)
+    known = np.zeros(len(documents), bool)
+    for left, right, similarity in pairs.pieces():
+        for column in (left, right):
+            new = np.unique(column[~known[column]]).astype(np.int64)
+            for document, name in zip(new.tolist(), documents.typed_names(new), strict=True):
+                names[document] = name
+            known[new] = True
+        for start in range(0, len(left), _ROWS):
+            part = slice(start, start + _ROWS)
+            yield names[left[part]].tolist(), names[right[part]].tolist(), similarity[part].tolist()

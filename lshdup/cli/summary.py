@@ -7,7 +7,9 @@ from lshdup.console import Console, counted, shown
 
 if TYPE_CHECKING:
     from lshdup.bands import BandPlan
+    from lshdup.candidates import Buckets
     from lshdup.collection import Collection
+    from lshdup.documents import DocumentList
     from lshdup.params import BandParams
 
 
@@ -47,6 +49,21 @@ def say_contract(console: Console, plan: "BandPlan", params: "BandParams") -> No
             f"a pair of similarity {params.threshold:g} is found with chance {_percent(1 - plan.miss(params.threshold))}, "
             f"less than --recall {params.recall:g}{what}"
         )
+
+
+def say_buckets(console: Console, buckets: "Buckets", documents: "DocumentList", limit: int) -> None:
+    """What --max-bucket left out; with -v, the largest bucket even if nothing was."""
+    if not buckets.largest:
+        return
+    name = shown(documents.names[buckets.example])
+    if not buckets.left_out:
+        console.detail(f"the largest bucket: {counted(buckets.largest, 'document')}, with {name}")
+        return
+    console.warn(
+        f"--max-bucket {limit} left out {counted(buckets.left_out, 'bucket')} with {counted(buckets.documents, 'document')}: up to "
+        f"{counted(buckets.pairs, 'pair')} not looked at, which the chances above do not count; "
+        f"the largest has {counted(buckets.largest, 'document')}, with {name}"
+    )
 
 
 def _percent(chance: float) -> str:

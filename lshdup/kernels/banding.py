@@ -5,9 +5,13 @@ from numpy.typing import NDArray
 
 from lshdup.kernels.jit import inlined, kernel, mix64
 
+U8 = NDArray[np.uint8]
 U32 = NDArray[np.uint32]
 I64 = NDArray[np.int64]
 U64 = NDArray[np.uint64]
+
+#: In the places of `bucket_places`: no document follows in this bucket.
+LAST = 0xFFFFFFFF
 
 
 @kernel
@@ -26,46 +30,115 @@ def band_keys(signatures: U32, first: int, last: int, rows: int, buckets: np.uin
 
 
 @inlined
-def _met_before(keys: U64, band: int, a: np.uint64, b: np.uint64) -> bool:
+def _bucket_end(keys: U64, order: U32, start: int) -> int:
+    end = start + 1
+    while end < len(order) and keys[order[end]] == keys[order[start]]:
+        end += 1
+    return end
+
+
+@inlined
+def _root(parent: U32, document: np.uint32) -> np.uint32:
+    while parent[document] != document:
+        parent[document] = parent[parent[document]]
+        document = parent[document]
+    return document
+
+
+@kernel
+def join_buckets(keys: U64, order: U32, limit: int, parent: U32, left_out: U8, tally: I64) -> None:
+    """Join the documents of each bucket of one band: afterwards they have the same root, the smallest of all joined.
+
+    keys, order : one band. limit : larger buckets join nothing, and their documents are marked in `left_out`; 0: none is too large.
+    tally : size and first document of the largest bucket so far; number of buckets left out, and of pairs in them.
+    """
+    start = 0
+    while start < len(order):
+        end = _bucket_end(keys, order, start)
+        size = end - start
+        if size > tally[0]:
+            tally[0] = size
+            tally[1] = order[start]
+        if limit and size > limit:
+            tally[2] += 1
+            tally[3] += size * (size - 1) // 2
+            for p in range(start, end):
+                left_out[order[p]] = 1
+        elif size > 1:
+            a = _root(parent, order[start])
+            for p in range(start + 1, end):
+                b = _root(parent, order[p])
+                if a < b:
+                    parent[b] = a
+                elif b < a:
+                    parent[a] = b
+                    a = b
+        start = end
+
+
+@kernel
+def find_roots(parent: U32) -> None:
+    """Afterwards each document's parent is its root. Roots are the smallest of their kind, so one pass upwards does it."""
+    for d in range(len(parent)):
+        parent[d] = parent[parent[d]]
+
+
+@kernel
+def bucket_places(keys: U64, order: U32, limit: int, rows: U32, band: int, places: U32) -> None:
+    """places[rows[d], band] = where in `order` the documents begin that follow d in its bucket, if any do and it is not too large."""
+    start = 0
+    while start < len(order):
+        end = _bucket_end(keys, order, start)
+        if not limit or end - start <= limit:
+            for p in range(start, end - 1):
+                places[rows[order[p]], band] = p + 1
+        start = end
+
+
+@inlined
+def _met_before(keys: U64, places: U32, v: int, band: int, a: np.uint32, b: np.uint32) -> bool:
     for earlier in range(band):
-        if keys[earlier, a] == keys[earlier, b]:
+        # a < b: if the bucket counts, b follows a in it.
+        if places[v, earlier] != LAST and keys[earlier, a] == keys[earlier, b]:
             return True
     return False
 
 
 @kernel
-def bucket_pairs(keys: U64, order: U32, band: int, state: I64, left: I64, right: I64) -> int:
-    """Fill `left`, `right` with the pairs of documents whose first common bucket is in this band; returns how many.
+def bucket_pairs(keys: U64, order: U32, visit: U32, places: U32, state: I64, left: U32, right: U32) -> int:
+    """Fill `left`, `right` with pairs of documents that share a bucket, each once; returns how many.
 
-    `order` lists documents by their key in this band, ascending within a bucket. `state` holds (bucket's start, i, j): where the last
-    call stopped, because the output was full; state[0] == len(order) says the band is done. A pair has met before if
-    it agrees in an earlier band, so no set of seen pairs is needed.
+    visit : the documents in the order in which their pairs are wanted; a document's partners are those that follow it in its buckets.
+    places : of `bucket_places`, a row for each visit. state : (visit, band, place) where the last call stopped, because the output
+    was full; state[0] == len(visit) says that all is done. A pair is met in the first band in which it agrees, so no set of
+    seen pairs is needed.
     """
     n = 0
     room = len(left)
-    mine = keys[band]
-    start, i, j = state[0], state[1], state[2]
-    while start < len(order):
-        key = mine[order[start]]
-        end = start + 1
-        while end < len(order) and mine[order[end]] == key:
-            end += 1
-        while i < end:
-            a = order[i]
-            while j < end:
-                if n == room:
-                    state[0], state[1], state[2] = start, i, j
-                    return n
-                b = order[j]
-                if not _met_before(keys, band, a, b):
-                    left[n] = a
-                    right[n] = b
-                    n += 1
-                j += 1
-            i += 1
-            j = i + 1
-        start = end
-        i = start
-        j = i + 1
-    state[0], state[1], state[2] = start, i, j
+    bands, m = order.shape
+    v, band, p = state[0], state[1], state[2]
+    while v < len(visit):
+        a = visit[v]
+        while band < bands:
+            if p == 0:  # no document follows at place 0
+                p = np.int64(places[v, band])
+            if p != LAST:
+                key = keys[band, a]
+                while p < m:
+                    b = order[band, p]
+                    if keys[band, b] != key:
+                        break
+                    if n == room:
+                        state[0], state[1], state[2] = v, band, p
+                        return n
+                    if not _met_before(keys, places, v, band, a, b):
+                        left[n] = a
+                        right[n] = b
+                        n += 1
+                    p += 1
+            band += 1
+            p = 0
+        v += 1
+        band = 0
+    state[0], state[1], state[2] = v, band, p
     return n

@@ -8,17 +8,39 @@ from lshdup.kernels.jit import inlined, kernel
 F64 = NDArray[np.float64]
 I32 = NDArray[np.int32]
 I64 = NDArray[np.int64]
+U8 = NDArray[np.uint8]
 U32 = NDArray[np.uint32]
 U64 = NDArray[np.uint64]
 
+_0, _1, _2, _3, _4, _5, _6, _7, _8 = (np.uint64(i) for i in range(9))
+
 
 @inlined
-def _intersection(a: U64, b: U64) -> int:
-    """|a ∩ b| of two sorted sets; both positions move without a branch that could be mispredicted."""
+def _overlap(a: U64, b: U64, least: int) -> int:
+    """|a ∩ b| of two sorted sets, or some number below `least` once that is out of reach.
+
+    Sets that are compared are mostly alike: eight elements at a time while both go on alike; else eight steps of a merge in which
+    both positions move without a branch that could be mispredicted.
+    """
     i = np.uint64(0)
     j = np.uint64(0)
     n, m = np.uint64(len(a)), np.uint64(len(b))
     common = 0
+    while i + _8 <= n and j + _8 <= m:
+        if common + np.int64(min(n - i, m - j)) < least:
+            return common
+        differ = (a[i] ^ b[j]) | (a[i + _1] ^ b[j + _1]) | (a[i + _2] ^ b[j + _2]) | (a[i + _3] ^ b[j + _3])
+        differ |= (a[i + _4] ^ b[j + _4]) | (a[i + _5] ^ b[j + _5]) | (a[i + _6] ^ b[j + _6]) | (a[i + _7] ^ b[j + _7])
+        if differ == _0:
+            common += 8
+            i += _8
+            j += _8
+        else:
+            for _ in range(8):
+                x, y = a[i], b[j]
+                common += np.int64(x == y)
+                i += np.uint64(x <= y)
+                j += np.uint64(y <= x)
     while i < n and j < m:
         x, y = a[i], b[j]
         common += np.int64(x == y)
@@ -28,14 +50,48 @@ def _intersection(a: U64, b: U64) -> int:
 
 
 @kernel
-def pair_jaccard(values: U64, offsets: I64, left: I64, right: I64, out: F64) -> None:
-    """out[p] = Jaccard similarity of sets left[p] and right[p]; 0 if both are empty."""
+def pair_jaccard(values: U64, offsets: I64, left: U32, right: U32, threshold: float, out: F64) -> None:
+    """out[p] = Jaccard similarity of sets left[p] and right[p]; 0 if it is below the threshold, or if both are empty."""
     for p in range(len(left)):
         a = values[offsets[left[p]] : offsets[left[p] + 1]]
         b = values[offsets[right[p]] : offsets[right[p] + 1]]
-        common = _intersection(a, b)
-        union = len(a) + len(b) - common
-        out[p] = common / union if union else 0.0
+        together = len(a) + len(b)
+        # Less than this is too little, with one to spare for rounding.
+        common = _overlap(a, b, np.int64(threshold / (1.0 + threshold) * together) - 1)
+        similarity = common / (together - common) if together else 0.0
+        out[p] = similarity if similarity >= threshold else 0.0
+
+
+@kernel
+def possible_pairs(left: U32, right: U32, sizes: I64, threshold: float) -> int:
+    """Move the pairs whose sizes allow the threshold to the front, in order; returns how many: J <= smaller / larger."""
+    n = 0
+    for p in range(len(left)):
+        a, b = sizes[left[p]], sizes[right[p]]
+        if min(a, b) >= threshold * max(a, b) * (1.0 - 1e-12):
+            left[n] = left[p]
+            right[n] = right[p]
+            n += 1
+    return n
+
+
+@kernel
+def block_end(left: U32, right: U32, start: int, sizes: I64, room: int, seen: U8) -> int:
+    """The end of the pairs from `start` on whose documents together have at most `room` elements; one pair at least.
+
+    seen : over all documents, 0 before; those of the block are marked.
+    """
+    p = start
+    while p < len(left):
+        a, b = left[p], right[p]
+        more = (0 if seen[a] else sizes[a]) + (0 if seen[b] else sizes[b])
+        if more > room and p > start:
+            break
+        room -= more
+        seen[a] = 1
+        seen[b] = 1
+        p += 1
+    return p
 
 
 @kernel

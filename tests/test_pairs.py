@@ -1,0 +1,147 @@
+"""Pairs in output order, and the pairs of copies that are made as they are read: against all of them made and sorted."""
+
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lshdup import copies, workspace
+from lshdup.candidates import first_copies
+from lshdup.copies import listing
+from lshdup.output import FORMATS, Target
+from lshdup.pairs import Pairs, gathered
+from lshdup.params import DocumentParams, PairParams
+from lshdup.workspace import Request, Workspace
+
+similarities = st.sampled_from([1.0, 0.9, 2 / 3, 0.5, 1 / 3])
+
+
+def ordered(pairs):
+    return sorted(pairs, key=lambda each: (-each[2], each[0], each[1]))
+
+
+def rows(columns):
+    return list(zip(*(column.tolist() for column in columns), strict=True))
+
+
+def columns_of(pairs):
+    left, right, similarity = zip(*pairs, strict=True) if pairs else ((), (), ())
+    return np.array(left, np.uint32), np.array(right, np.uint32), np.array(similarity, np.float64)
+
+
+pair_sets = st.dictionaries(st.tuples(st.integers(0, 30), st.integers(0, 30)).filter(lambda pair: pair[0] < pair[1]), similarities)
+
+
+@given(pair_sets, st.integers(1, 9))
+def test_parts_in_any_order_make_one_order(pairs, size):
+    pairs = [(a, b, s) for (a, b), s in pairs.items()]
+    made = gathered(columns_of(pairs[start : start + size]) for start in range(0, len(pairs), size))
+    assert len(made) == len(pairs)
+    assert rows((made.left, made.right, made.similarity)) == ordered(pairs)
+    assert rows(made.part(3, 7)) == ordered(pairs)[3:7]
+    assert [column.dtype for column in made.part(0, 2)] == [np.uint32, np.uint32, np.float64]
+    assert made.values.tolist() == sorted({s for _, _, s in pairs}, reverse=True)
+
+
+def test_largest_numbers_of_documents():
+    pairs = Pairs.of(np.array([(1 << 32) - 2]), np.array([(1 << 32) - 1]), np.array([0.5]))
+    assert rows(pairs.part(0, 1)) == [((1 << 32) - 2, (1 << 32) - 1, 0.5)]
+
+
+@st.composite
+def collections(draw):
+    """Kinds of documents (0 stands for an empty set: near nothing, not even itself), and similarities of some pairs of kinds."""
+    kinds = draw(st.lists(st.integers(0, 5), max_size=24))
+    among = st.tuples(st.integers(1, 5), st.integers(1, 5)).filter(lambda pair: pair[0] < pair[1])
+    return kinds, draw(st.dictionaries(among, similarities))
+
+
+def found_pairs(kinds, similar):
+    """The pairs of first copies as `near_duplicates` finds them, and each document's first copy."""
+    firsts = first_copies(np.array(kinds, np.uint64))
+    first_of = {kind: kinds.index(kind) for kind in set(kinds)}
+    assert firsts.tolist() == [first_of[kind] if kind else i for i, kind in enumerate(kinds)]
+    pairs = [(*sorted((first_of[a], first_of[b])), s) for (a, b), s in similar.items() if a in first_of and b in first_of]
+    return gathered([columns_of(pairs)]), firsts
+
+
+@settings(max_examples=300, deadline=None)
+@given(collections(), st.sampled_from([1, 2, 5, 20, 1 << 18]), st.booleans())
+def test_pairs_of_copies_are_those_of_brute_force(collection, piece, collapse):
+    kinds, similar = collection
+    pairs, firsts = found_pairs(kinds, similar)
+    expected = []
+    for i, j in combinations(range(len(kinds)), 2):
+        low, high = sorted((kinds[i], kinds[j]))
+        if low == high != 0 and (not collapse or firsts[j] == i):
+            expected.append((i, j, 1.0))
+        elif (low, high) in similar and (not collapse or (firsts[i] == i and firsts[j] == j)):
+            expected.append((i, j, similar[low, high]))
+    before = copies.PIECE
+    copies.PIECE = piece
+    try:
+        made = listing(pairs, firsts, collapse=collapse)
+        pieces = list(made.pieces())
+    finally:
+        copies.PIECE = before
+    assert [row for each in pieces for row in rows(each)] == ordered(expected)
+    assert len(made) == len(expected)
+    assert made.documents().tolist() == sorted({document for a, b, _ in expected for document in (a, b)})
+    assert all(len(each[0]) <= piece + len(kinds) for each in pieces)
+
+
+def test_pairs_of_copies_are_counted_but_not_made():
+    n = 1_000_000
+    made = listing(gathered([]), np.zeros(n, np.int64))
+    assert len(made) == n * (n - 1) // 2
+    left, right, similarity = next(made.pieces())
+    assert (left[0], right[0], similarity[0]) == (0, 1, 1.0)
+    assert len(left) <= n
+    assert len(listing(gathered([]), np.zeros(n, np.int64), collapse=True)) == n - 1
+
+
+def test_two_large_kinds_and_one_document(monkeypatch):
+    """Copies before and after those of the other kind, in pieces that end anywhere."""
+    monkeypatch.setattr(copies, "PIECE", 100)
+    rng = np.random.default_rng(3)
+    kinds = [*rng.integers(1, 3, 60).tolist(), 3]
+    pairs, firsts = found_pairs(kinds, {(1, 2): 0.5, (1, 3): 0.5, (2, 3): 0.9})
+    value = {(1, 2): 0.5, (1, 3): 0.5, (2, 3): 0.9}
+    expected = [(i, j, value.get((*sorted((kinds[i], kinds[j])),), 1.0)) for i, j in combinations(range(61), 2)]
+    assert [row for each in listing(pairs, firsts).pieces() for row in rows(each)] == ordered(expected)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in FORMATS if kind != "table"] + ["nul"])
+@pytest.mark.parametrize("names", [[b"a", b"b c", b"\xff"], [b"a\tb", b"c", b"d"], [b"a", b"b", b"c\n"]])
+def test_columns_print_as_rows(tmp_path: Path, kind, names):
+    similarity = [1.0, 0.1 + 0.2, 1 / 3]
+    printed, clear = [], []
+    for at in ("rows", "columns", "nothing"):
+        target = Target("" if kind == "nul" else kind, kind == "nul", tmp_path / at)
+        if at == "rows":
+            clear.append(target.write(("a", "b", "s"), zip(names, names[::-1], similarity, strict=True)))
+        elif at == "columns":
+            pieces = [(names[:2], names[:0:-1], similarity[:2]), ([], [], []), (names[2:], names[:1], similarity[2:])]
+            clear.append(target.write_pieces(("a", "b", "s"), pieces))
+        else:
+            assert target.write_pieces(("a", "b", "s"), [])
+        printed.append((tmp_path / at).read_bytes())
+    assert printed[0] == printed[1]
+    assert clear[0] == clear[1] == (kind != "tsv" or names[1] == b"b c")
+    assert printed[2] == {"csv": b"a,b,s\n", "json": b"[]\n"}.get(kind, b"")
+
+
+def test_a_bucket_of_very_many_pairs_is_said_before_they_are_compared(tmp_path, monkeypatch):
+    for i in range(4):
+        (tmp_path / f"{i}").write_text(" ".join(map(str, range(100 + i))))
+    monkeypatch.setattr(workspace, "_MANY_PAIRS", 6)
+    for limit, expected in ((0, True), (3, False)):
+        said = []
+        steps = Workspace(None, said.append)
+        indexed = steps.indexed(Request((bytes(tmp_path),), DocumentParams(), {"bands": 128, "rows": 1}, 1))
+        found = steps.verified(indexed, PairParams(max_bucket=limit), 1)
+        assert found.buckets.largest == 4
+        assert any("a bucket has 4 documents: their 6 pairs" in line and "--max-bucket" in line for line in said) == expected
