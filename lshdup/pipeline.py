@@ -77,9 +77,9 @@ def near_duplicates(
     return Found(similarity.concatenated(parts), met)
 
 
-def exact_near_duplicates(collection: Collection, sets: RaggedSets, firsts: NDArray[np.int64], threshold: float) -> Found:
+def exact_near_duplicates(collection: Collection, sets: RaggedSets, firsts: NDArray[np.int64], threshold: float, jobs: int = 1) -> Found:
     """The same, no misses, by the prefix-filter join over the sets."""
-    joined = exactjoin.exact_pairs(sets, members(collection, firsts), threshold)
+    joined = exactjoin.exact_pairs(sets, members(collection, firsts), threshold, jobs)
     return Found(similarity.concatenated([Pairs(*part) for part in joined]), -1)
 
 
