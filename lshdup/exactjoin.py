@@ -71,7 +71,10 @@ class _Prefixes:
 
 @dataclass(frozen=True)
 class _Index:
-    """Posting lists: that of slot i is ``[starts[i]:starts[i + 1]]`` of elements (uint64) and holders (uint64: rank << 32 | place)."""
+    """Posting lists: that of slot i is ``[starts[i]:starts[i + 1]]`` of elements (uint64) and holders (uint64).
+
+    A holder is rank << 32 | how many elements the set has after this one.
+    """
 
     starts: NDArray[np.int64]
     elements: NDArray[np.uint64]
@@ -130,7 +133,7 @@ def _probed(sets: RaggedSets, order: NDArray[np.int64], prefixes: _Prefixes, ind
             local.out = np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room)
         state = np.array([first], np.int64)
         written = kernels.prefix_join(
-            sets.values, sets.offsets, order, threshold, prefixes.starts, prefixes.elements, prefixes.single, prefixes.kept,
+            sets.values, sets.offsets, order, prefixes.sizes, threshold, prefixes.starts, prefixes.elements, prefixes.single, prefixes.kept,
             index.starts, index.elements, index.holders, longest, state, last, local.missing, local.met, *local.out,
         )  # fmt: skip
         x, y, similarity = local.out

@@ -82,6 +82,8 @@ _MANY = 0xFFFF
 UNMET = 0x7FFFFFFF
 _OUT = 0x7FFFFFFE
 
+_LOW = np.uint64(0xFFFFFFFF)
+
 #: Steps of a merge between two looks at whether the wanted overlap is still in reach.
 _STRIDE = np.uint64(32)
 
@@ -219,7 +221,7 @@ def fill_postings(
     elements: U64,
     holders: U64,
 ) -> None:
-    """The postings of the same lists, ascending by rank: element, and rank << 32 | place in its set.
+    """The postings of the same lists, ascending by rank: element, and rank << 32 | how many elements its set has after it.
 
     list_starts[list + 1] is where the list begins; when all parts are done it is where it ends, and list_starts[list] where it begins.
     Elements that share a list are told apart by `elements`.
@@ -237,7 +239,7 @@ def fill_postings(
                 to = list_starts[at + np.uint64(1)]
                 list_starts[at + np.uint64(1)] = to + 1
                 elements[to] = element
-                holders[to] = np.uint64(rank) << np.uint64(32) | np.uint64(single[rank] + j)
+                holders[to] = np.uint64(rank) << np.uint64(32) | np.uint64(sizes[rank] - single[rank] - j - 1)
 
 
 @inlined
@@ -286,6 +288,7 @@ def prefix_join(
     values: U64,
     offsets: I64,
     order: I64,
+    sizes: I64,
     threshold: float,
     starts: I64,
     prefix: U64,
@@ -315,38 +318,42 @@ def prefix_join(
         state[0] = x
         if kept[x] == 0:
             continue
-        size = offsets[order[x] + 1] - offsets[order[x]]
+        size = sizes[x]
         near = 0
+        length, wanted = -1, 0
+        lowest = np.uint64(longest[x]) << np.uint64(32)
+        beyond = np.uint64(x) << np.uint64(32)
         for j in range(kept[x]):
             element = prefix[starts[x] + j]
             at = _slot(element, lists)
-            low, end = list_starts[at], list_starts[at + np.uint64(1)]
+            low, end = np.uint64(list_starts[at]), np.uint64(list_starts[at + np.uint64(1)])
             # The length filter, by bisection: lists ascend by rank, and so by size.
             high = end
-            lowest = np.uint64(longest[x]) << np.uint64(32)
             while low < high:
-                middle = (low + high) >> 1
+                middle = (low + high) >> np.uint64(1)
                 if holders[middle] < lowest:
-                    low = middle + 1
+                    low = middle + np.uint64(1)
                 else:
                     high = middle
             rest = size - single[x] - j - 1
             for q in range(low, end):
-                y = np.int64(holders[q] >> np.uint64(32))
-                if y >= x:
+                holder = holders[q]
+                if holder >= beyond:
                     break
-                if elements[q] != element or missing[y] == _OUT:
+                y = holder >> np.uint64(32)
+                lacking = missing[y]
+                if elements[q] != element or lacking == _OUT:
                     continue
-                length = offsets[order[y] + 1] - offsets[order[y]]
-                if missing[y] == UNMET:
-                    met[near] = y
+                if lacking == UNMET:
+                    met[near] = np.int64(y)
                     near += 1
-                    missing[y] = _least_overlap(size, length, threshold)
-                missing[y] -= 1
+                    if sizes[y] != length:  # of many neighbours in a list it is the same
+                        length = sizes[y]
+                        wanted = _least_overlap(size, length, threshold)
+                    lacking = wanted
+                lacking -= 1
                 # The position filter: what is left of both cannot make up for what is missing.
-                place = np.int64(holders[q] & np.uint64(0xFFFFFFFF))
-                if missing[y] > min(rest, length - place - 1):
-                    missing[y] = _OUT
+                missing[y] = _OUT if lacking > min(rest, np.int64(holder & _LOW)) else lacking
         if written + near > len(left) and written > 0:
             for c in range(near):
                 missing[met[c]] = UNMET
