@@ -1,4 +1,5 @@
-"""The accuracy experiments: R1's table 1 (estimates of all pairs) and table 4 (what bands find). Called by `lshdup accuracy`.
+"""The accuracy experiments: R1's table 1 (estimates of all pairs) and table 4 (what bands find for queries), and what share of all true
+pairs bands find. Called by `lshdup accuracy`.
 
 Each measurement comes with what theory expects of it, so that a person sees at a glance whether the system is at its statistical optimum.
 """
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from lshdup.bands import BandPlan, band_keys, collision_probabilities, half_point_estimate
 from lshdup.collection import Collection, Progress, no_progress, sketched
 from lshdup.kernels import statistics as kernels
+from lshdup.pairs import Pairs
 from lshdup.params import SketchParams
 from lshdup.ragged import RaggedSets
 from lshdup.signatures import estimate
@@ -180,9 +182,7 @@ def band_accuracy(
         for band in range(b):
             shares |= keys[band, drawn, None] == keys[band]
         shares &= is_other
-        chance = np.where(is_other, collision_probabilities(np.maximum(exact, 0.0), plan.bands, plan.rows), 0.0)
-        if buckets:  # and by accident, in any of the bands
-            chance = np.where(is_other, 1.0 - (1.0 - chance) * (1.0 - 1.0 / buckets) ** b, 0.0)
+        chance = np.where(is_other, _chances(np.maximum(exact, 0.0), plan), 0.0)
         found, false_positives = (shares & is_near).sum(1), (shares & ~is_near).sum(1)
         false_negatives, apart = (is_near & ~shares).sum(1), (is_other & ~shares).sum(1)
         progress("bands", done, len(bands))
@@ -207,6 +207,97 @@ def band_accuracy(
             false_negatives_expected=float(((1.0 - chance) * is_near).sum(1).mean()),
             false_negative_rate=float(false_negatives.sum() / max(1, apart.sum())),
         )
+
+
+@dataclass(frozen=True)
+class BandRecall:
+    """What share of the true pairs bands find, in one bin of similarity: at least similarity_from, below similarity_to (at 1: up to 1).
+
+    pairs : true pairs, of documents with different shingle sets. found : those of them that share a bucket. share : found / pairs, None
+    without pairs. share_low, share_high : 95 % confidence interval of the share (Wilson), as if pairs were independent. expected : mean of
+    the S-curve over the similarities of the pairs.
+    """
+
+    scheme: str
+    perms: int
+    bands: int
+    rows: int
+    similarity_from: float
+    similarity_to: float
+    pairs: int
+    found: int
+    share: float | None
+    share_low: float | None
+    share_high: float | None
+    expected: float | None
+
+
+def band_recall(
+    pairs: Pairs, sets: RaggedSets, collection: Collection, sketch: SketchParams, plans: Sequence[BandPlan], jobs: int = 1
+) -> Iterator[BandRecall]:
+    """For each plan one result for each bin of similarity from the threshold to 1, and last one for all of them.
+
+    pairs : the true pairs, of numbers of documents: the exact join's. Exact copies are always found, so they are best left out. plans : of
+    `sketch.perms` rows. What is found is what `lshdup pairs` finds with these parameters.
+
+    Cost: one signature a document, one comparison a pair and band. Memory: some 40 bytes a pair, a signature a document.
+    """
+    signatures = sketched(replace(collection, sets=sets), sketch, jobs).signatures
+    assert signatures is not None
+    left, right, similarity = pairs.part(0, len(pairs))
+    for plan in plans:
+        keys = band_keys(signatures, plan, jobs)
+        met = np.zeros(len(pairs), np.bool_)
+        for band in keys:
+            met |= band[left] == band[right]
+        chance = _chances(similarity, plan)
+        edges = similarity_bins(plan.threshold)
+        bins = np.searchsorted(edges[1:-1], similarity, side="right")
+        n = np.bincount(bins, minlength=len(edges) - 1)
+        found = np.bincount(bins[met], minlength=len(edges) - 1)
+        expected = np.bincount(bins, chance, minlength=len(edges) - 1)
+        rows = list(zip(edges[:-1], edges[1:], n.tolist(), found.tolist(), expected.tolist(), strict=True))
+        if len(rows) > 1:
+            rows.append((edges[0], edges[-1], int(n.sum()), int(found.sum()), float(expected.sum())))
+        for low, high, of, hits, hoped in rows:
+            share, mean = (hits / of, hoped / of) if of else (None, None)
+            least, most = share_interval(hits, of) if of else (None, None)
+            yield BandRecall(sketch.scheme, sketch.perms, plan.bands, plan.rows, low, high, of, hits, share, least, most, mean)
+
+
+def similarity_bins(threshold: float) -> list[float]:
+    """Edges of bins from the threshold to 1: the first of the widths 0.1, 0.05, 0.02, 0.01, … that makes five or more.
+
+    >>> similarity_bins(0.85)
+    [0.85, 0.86, 0.88, 0.9, 0.92, 0.94, 0.96, 0.98, 1.0]
+    """
+    widths = (factor * 10**power for power in range(1, 16) for factor in (1, 2, 5))
+    steps = next((each for each in widths if (1.0 - threshold) * each > 4.999), 1)
+    # Quotients of whole numbers, as similarities are: one that equals an edge is the same double.
+    inner = (step / steps for step in range(int(threshold * steps), steps))
+    return [threshold, *(edge for edge in inner if edge > threshold), 1.0]
+
+
+def share_interval(hits: int, trials: int) -> tuple[float, float]:
+    """95 % confidence interval of a chance, of which `hits` of `trials` were seen (Wilson, JASA 1927).
+
+    >>> [round(edge, 4) for edge in share_interval(99, 100)]
+    [0.9455, 0.9982]
+    """
+    z = 1.959964
+    share = hits / trials
+    middle = share + z * z / (2 * trials)
+    half = z * (share * (1.0 - share) / trials + z * z / (4 * trials * trials)) ** 0.5
+    whole = 1.0 + z * z / trials
+    return (middle - half) / whole if hits else 0.0, (middle + half) / whole if hits < trials else 1.0
+
+
+def _chances(similarity: NDArray[np.float64], plan: BandPlan) -> NDArray[np.float64]:
+    """Chance to share a bucket, at each similarity: by the S-curve, or by accident in any of the bands."""
+    chance = collision_probabilities(similarity, plan.bands, plan.rows)
+    if plan.buckets:
+        chance = 1.0 - (1.0 - chance) * (1.0 - 1.0 / plan.buckets) ** plan.bands
+    return chance
 
 
 def _compared(sets: RaggedSets, collection: Collection) -> tuple[Collection, NDArray[np.int64]]:

@@ -98,10 +98,10 @@ def _estimated(collection: Collection, pieces: Iterator[Pair], threshold: float,
         yield left[keep], right[keep], found[keep]
 
 
-def exact_near_duplicates(collection: Collection, sets: RaggedSets, firsts: NDArray[np.int64], threshold: float) -> Found:
+def exact_near_duplicates(collection: Collection, sets: RaggedSets, firsts: NDArray[np.int64], threshold: float, jobs: int = 1) -> Found:
     """The same, no misses, by the prefix-filter join over the sets."""
-    joined = exactjoin.exact_pairs(sets, members(collection, firsts), threshold)
-    return Found(gathered((left.astype(np.uint32), right.astype(np.uint32), score) for left, right, score in joined), -1)
+    joined = exactjoin.exact_pairs(sets, members(collection, firsts), threshold, jobs)
+    return Found(gathered(joined), -1)
 
 
 def with_copies(pairs: Pairs, firsts: NDArray[np.int64], *, collapse: bool = False) -> Listing:

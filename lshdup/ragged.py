@@ -64,7 +64,8 @@ class RaggedSets:
         parts = list(parts)
         if not parts:
             return cls(np.zeros(0, np.uint64), np.zeros(1, np.int64))
-        values = parts[0].values if len(parts) == 1 else np.concatenate([part.values for part in parts])
+        filled = [part.values for part in parts if len(part.values)]
+        values = filled[0] if len(filled) == 1 else np.concatenate([parts[0].values[:0], *filled])
         return cls.from_sizes(values, np.concatenate([part.sizes for part in parts]))
 
     def copy(self) -> "RaggedSets":

@@ -1,5 +1,6 @@
 """The experiments of R1 and R3: numbers against slow references, and the published tables where the data is there."""
 
+import itertools
 import json
 import math
 import re
@@ -10,11 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lshdup import accuracy, bands, timing
+from lshdup import accuracy, bands, exactjoin, timing
 from lshdup.collection import Collection, sketched
 from lshdup.documents import DocumentList
 from lshdup.kernels import statistics
-from lshdup.params import ShingleParams, SketchParams
+from lshdup.pairs import gathered
+from lshdup.params import BandParams, ShingleParams, SketchParams
 from lshdup.ragged import RaggedSets, StringTable
 from lshdup.signatures import smallest_prime_from
 from tests import reference
@@ -143,6 +145,86 @@ def test_band_expectations_are_met_on_average():
         assert abs(values.mean() - expected) <= 4 * values.std(ddof=1) / len(values) ** 0.5 + 1e-9
 
 
+# --- what share of the true pairs bands find ----
+
+
+def with_true_pairs(sets, threshold):
+    ragged, collection = collection_of(sets)
+    joined = exactjoin.exact_pairs(ragged, np.arange(len(sets)), threshold)
+    return gathered(joined), ragged, collection
+
+
+@pytest.mark.parametrize("buckets", [0, 7])
+@pytest.mark.parametrize("threshold", [0.35, 0.5, 0.62, 1.0])
+def test_band_recall_counts_what_loops_count(threshold, buckets):
+    sets = [*some_sets(60, 11), set(), set(range(50)), set(range(50))]  # one pair that is equal
+    pairs, ragged, collection = with_true_pairs(sets, threshold)
+    sketch = SketchParams("fast", 30, 4)
+    plans = [bands.plan_bands(30, BandParams(threshold, 0.9, bands=b, buckets=buckets)) for b in (3, 10)]
+    results = list(accuracy.band_recall(pairs, ragged, collection, sketch, plans, 2))
+    signatures = sketched(collection, sketch).signatures
+    edges = accuracy.similarity_bins(threshold)
+    bins = list(itertools.pairwise(edges)) + ([(threshold, 1.0)] if len(edges) > 2 else [])
+    assert [(r.bands, r.similarity_from, r.similarity_to) for r in results] == [(b, *each) for b in (3, 10) for each in bins]
+    for r in results:
+        keys = bands.band_keys(signatures, bands.BandPlan(r.bands, 30 // r.bands, threshold, 0.9, buckets))
+        true, found, chances = 0, 0, []
+        for i, j, s in reference.all_pairs(sets, threshold):
+            if r.similarity_from <= s < r.similarity_to or s == r.similarity_to == 1:
+                true += 1
+                found += bool((keys[:, i] == keys[:, j]).any())
+                apart = (1 - s**r.rows) ** r.bands * ((1 - 1 / buckets) ** r.bands if buckets else 1)
+                chances.append(1 - apart)
+        assert (r.pairs, r.found, r.rows) == (true, found, 30 // r.bands)
+        if true:
+            assert r.share == found / true
+            assert r.share_low <= r.share <= r.share_high
+            assert r.expected == pytest.approx(np.mean(chances))
+        else:
+            assert r.share is r.share_low is r.share_high is r.expected is None
+    assert results[-1].pairs == len(pairs) > 0
+    assert buckets or threshold == 1.0 or any(0 < r.share < 1 for r in results if r.pairs)
+
+
+@pytest.mark.parametrize("scheme", ["classic", "fast"])
+def test_band_recall_is_what_the_s_curve_says_on_average(scheme):
+    pairs, ragged, collection = with_true_pairs(some_sets(150, 8), 0.4)
+    plan = bands.plan_bands(48, BandParams(0.4, bands=6))
+    runs = [list(accuracy.band_recall(pairs, ragged, collection, SketchParams(scheme, 48, seed), [plan])) for seed in range(60)]
+    told_apart = 0
+    for results in zip(*runs, strict=True):
+        if not results[0].pairs:
+            continue
+        shares = np.array([r.share for r in results])
+        expected = results[0].expected
+        told_apart += 0.1 < expected < 0.9
+        assert abs(shares.mean() - expected) <= 4 * shares.std(ddof=1) / len(shares) ** 0.5 + 0.01
+    assert told_apart >= 3
+    # Intervals hold the expectation about as often as they say; pairs that share documents vary a little more.
+    held = [r.share_low <= r.expected <= r.share_high for results in runs for r in results[:-1] if r.pairs]
+    assert np.mean(held) > 0.85
+
+
+@given(st.integers(1, 10**6), st.floats(0, 1))
+def test_share_intervals_are_where_the_score_test_turns(trials, part):
+    hits = round(part * trials)
+    low, high = accuracy.share_interval(hits, trials)
+    assert 0 <= low <= hits / trials <= high <= 1
+    for edge in (low, high):
+        if 0 < edge < 1:
+            assert abs(hits / trials - edge) == pytest.approx(1.959964 * (edge * (1 - edge) / trials) ** 0.5, rel=1e-6, abs=1e-9)
+
+
+@given(st.floats(1e-300, 1, exclude_min=True) | st.sampled_from([k / m for m in range(1, 60) for k in range(1, m + 1)]))
+def test_similarity_bins_ascend_from_the_threshold_to_1(threshold):
+    edges = accuracy.similarity_bins(threshold)
+    assert edges[0] == threshold
+    assert edges[-1] == 1.0
+    assert all(low < high for low, high in itertools.pairwise(edges)) or edges == [1.0, 1.0]
+    assert len(edges) <= 13
+    assert threshold > 1 - 1e-9 or len(edges) >= 6
+
+
 # --- commands ----
 
 
@@ -181,6 +263,31 @@ def test_accuracy_of_bands(run, corpus):
     assert smallest_prime_from(120) == 127
 
 
+def test_accuracy_found_is_what_pairs_finds(run, corpus):
+    options = ["-t", "0.5", "--perms", "64", "--seed", "3", "--no-store"]
+    shape = ["--bands", "5"]
+    planned = rows_of(run("accuracy", "sample_corpus", *options, "--found", "--format", "jsonl"))
+    given = rows_of(run("accuracy", "sample_corpus", *options, "--found", *shape, "--format", "jsonl"))
+    assert rows_of(run("accuracy", "sample_corpus", *options, "--found", *shape, "--format", "jsonl", "--jobs", "1")) == given
+    assert planned[-1]["pairs"] == given[-1]["pairs"] == sum(row["pairs"] for row in given[:-1])
+    assert len(given) == 6
+    for rows, more in ((planned, []), (given, shape)):
+        # Of equal documents only the first counts.
+        different = [row for row in run("pairs", "sample_corpus", *options, *more, "--collapse-copies").rows if row[2] != "1.0"]
+        assert len(different) == rows[-1]["found"]
+        for row in rows:
+            low, high = row["similarity_from"], row["similarity_to"]
+            assert sum(low <= float(s) < high for _, _, s in different) == row["found"] <= row["pairs"]
+    assert (given[0]["bands"], given[0]["rows"]) == (5, 12)
+    assert given[-1]["found"] < planned[-1]["found"]
+    text = run("accuracy", "sample_corpus", *options, "--found", *shape)
+    assert text.rows[-1][:7] == ["fast", "64", "5", "12", "0.5", "1.0", str(given[-1]["pairs"])]
+    assert "by the exact join" in text.err
+    assert "less than --recall 0.99" in text.err
+    none = rows_of(run("accuracy", "sample_corpus", "--found", "-t", "1", "--no-store", "--format", "jsonl"))
+    assert [(row["pairs"], row["share"]) for row in none] == [(0, None)]
+
+
 def test_experiments_refuse_what_has_no_meaning(run, corpus):
     for arguments, words in [
         (["accuracy", "sample_corpus", "--bands", "10", "--epsilon", "0.1"], "--epsilon has no meaning with --bands"),
@@ -189,6 +296,12 @@ def test_experiments_refuse_what_has_no_meaning(run, corpus):
         (["accuracy", "sample_corpus", "--buckets", "many"], "neither a number"),
         (["accuracy", "sample_corpus", "--epsilon", "nan"], "--epsilon is nan"),
         (["accuracy", "sample_corpus", "--perms", "x"], "not a list"),
+        (["accuracy", "sample_corpus", "--found", "--runs", "3"], "--runs has no meaning with --found"),
+        (["accuracy", "sample_corpus", "--found", "--bands", "9", "--queries", "*"], "--queries has no meaning with --found"),
+        (["accuracy", "sample_corpus", "--recall", "0.5", "--bands", "9"], "--recall has no meaning with --bands"),
+        (["accuracy", "sample_corpus", "--threshold", "0.5"], "--threshold has no meaning without --bands or --found"),
+        (["accuracy", "no-such-folder", "--found", "--plot", "x.png"], "--plot draws no figure"),
+        (["accuracy", "no-such-folder", "--found", "--perms", "8", "-t", "0.1"], "8 rows cannot meet"),
         (["accuracy", "sample_corpus", "--plot", "x.gif"], "ends in one of"),
         (["curve", "--plot", "no/such/x.png"], "there is no folder"),
     ]:

@@ -16,26 +16,82 @@ collections = st.lists(st.sets(st.integers(0, 12) | st.integers(0, (1 << 64) - 1
 thresholds = st.sampled_from([0.01, 0.1, 0.25, 1 / 3, 0.5, 0.6, 2 / 3, 0.75, 0.8, 0.9, 1.0])
 
 
-@settings(max_examples=300, deadline=None)
-@given(collections, thresholds)
-def test_the_exact_join_is_brute_force(sets, threshold):
+def joined(ragged, members, threshold, jobs=1):
+    """All pairs of the exact join, in the order in which they come."""
+    pieces = list(exact_pairs(ragged, members, threshold, jobs))
+    return [pair for piece in pieces for pair in zip(*(array.tolist() for array in piece), strict=True)]
+
+
+# Few elements, so that overlaps of every size are frequent; thresholds that similarities meet exactly, and tiny ones.
+overlapping = st.lists(st.sets(st.integers(0, 40), max_size=30), max_size=30)
+rationals = st.tuples(st.integers(1, 40), st.integers(1, 40)).map(lambda pair: min(pair) / max(pair))
+
+
+@settings(max_examples=400, deadline=None)
+@given(collections | overlapping, thresholds | rationals | st.sampled_from([1e-300, 1e-9, 0.999]), st.sampled_from([1, 3, 1 << 20]))
+def test_the_exact_join_is_brute_force(sets, threshold, most):
+    """most : with 1 or 3 counters and posting lists, elements share them, and how rare they are is not known; that must not matter."""
     ragged = RaggedSets.from_sets(sets)
-    members = np.flatnonzero(ragged.sizes)
-    found = []
-    for left, right, score in exact_pairs(ragged, members, threshold):
-        found += zip(left.tolist(), right.tolist(), score.tolist(), strict=True)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("lshdup.exactjoin._MOST", most)
+        found = joined(ragged, np.arange(len(sets)), threshold)
     assert sorted(found) == reference.all_pairs(sets, threshold)
 
 
-def test_the_exact_join_in_pieces(monkeypatch):
+@settings(max_examples=100, deadline=None)
+@given(overlapping, rationals, st.integers(1, 5), st.data())
+def test_the_exact_join_is_the_same_at_any_number_of_jobs_and_room(sets, threshold, probes, data):
+    ragged = RaggedSets.from_sets(sets)
+    members = np.array([i for i in range(len(sets)) if data.draw(st.booleans())], np.int64)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("lshdup.exactjoin._PROBES", probes)
+        alone = joined(ragged, members, threshold)
+        assert joined(ragged, members, threshold, 2) == joined(ragged, members, threshold, 4) == alone
+        patched.setattr("lshdup.exactjoin.PIECE", 1)  # room for the pairs of one set at least
+        assert joined(ragged, members, threshold, 2) == alone
+    wanted = set(members.tolist())
+    assert sorted(alone) == [pair for pair in reference.all_pairs(sets, threshold) if {pair[0], pair[1]} <= wanted]
+
+
+@pytest.mark.parametrize("jobs", [1, 3])
+def test_the_exact_join_in_pieces(monkeypatch, jobs):
     rng = np.random.default_rng(4)
     sets = [set(rng.integers(0, 40, rng.integers(1, 12)).tolist()) for _ in range(200)]
     monkeypatch.setattr("lshdup.exactjoin.PIECE", 1)
     ragged = RaggedSets.from_sets(sets)
-    parts = list(exact_pairs(ragged, np.arange(200), 0.3))
-    assert len(parts) > 1
-    found = sorted((a, b, s) for part in parts for a, b, s in zip(*(x.tolist() for x in part), strict=True))
-    assert found == reference.all_pairs(sets, 0.3)
+    parts = list(exact_pairs(ragged, np.arange(200), 0.3, jobs))
+    assert len(parts) > 2
+    assert max(len(left) for left, _, _ in parts) <= 200
+    assert sorted(joined(ragged, np.arange(200), 0.3, jobs)) == reference.all_pairs(sets, 0.3)
+
+
+def test_the_exact_join_of_longer_sets():
+    """Sets of hundreds of elements: prefixes of many, lists of many, and elements so frequent that they share a rarity."""
+    rng = np.random.default_rng(7)
+    template = set(rng.integers(0, 1 << 62, 60).tolist())
+    sets = []
+    for i in range(250):
+        if i % 4 == 3:
+            base = sorted(sets[int(rng.integers(i))])
+            sets.append({x if rng.random() < 0.95 else int(rng.integers(1 << 62)) for x in base})
+        else:
+            sets.append({*template, *rng.zipf(1.2, int(rng.integers(1, 400))).tolist()})
+    ragged = RaggedSets.from_sets([{x % (1 << 64) for x in each} for each in sets])
+    sets = [set(each.tolist()) for each in ragged]
+    for threshold in (0.2, 0.6, 0.9):
+        found = joined(ragged, np.arange(250), threshold, 2)
+        assert sorted(found) == reference.all_pairs(sets, threshold)
+        assert len(found) > 20
+
+
+def test_the_exact_join_where_counters_are_full(monkeypatch):
+    """A counter that began anew at 2^16 would take elements of many sets for those of one."""
+    monkeypatch.setattr("lshdup.exactjoin._MOST", 1)
+    sets = [set(range(1000 * (i // 2), 1000 * (i // 2) + 256 - i % 2)) for i in range(257)]
+    sets[-1] = set(range((1 << 16) + 1 - sum(map(len, sets[:-1]))))
+    ragged = RaggedSets.from_sets(sets)
+    assert len(ragged.values) == (1 << 16) + 1
+    assert sorted(joined(ragged, np.arange(257), 0.9)) == [(i, i + 1, 255 / 256) for i in range(0, 256, 2)]
 
 
 @settings(max_examples=150, deadline=None)

@@ -15,7 +15,7 @@ from benchmarks.corpora import text_of
 from benchmarks.measure import Run, interleaved, seconds, timed
 from benchmarks.sections.bench import Bench, installed
 from benchmarks.tables import Table
-from lshdup import bands, candidates, similarity
+from lshdup import bands, candidates, pairs, similarity
 from lshdup.documents import batches, find_documents, read_batch
 from lshdup.params import BandParams, DocumentParams, ShingleParams, SketchParams
 from lshdup.ragged import RaggedSets
@@ -70,7 +70,7 @@ def _one_pass(folder: Path) -> dict[str, Run]:
     texts = [read_batch(documents, indices) for indices in batches(documents, np.arange(len(documents)))]
     lap("read")
     shingler = Shingler(ShingleParams())
-    made = [shingler.shingle(batch).sets for batch in texts]
+    made = [shingler.shingle(batch).sets.copy() for batch in texts]
     lap("shingle")
     sketcher = Sketcher(SketchParams())
     signatures = np.concatenate([sketcher.sketch(each) for each in made])
@@ -81,10 +81,9 @@ def _one_pass(folder: Path) -> dict[str, Run]:
     lap("find copies")
     table = bands.band_table(signatures, members, bands.plan_bands(signatures.shape[1], BandParams()))
     lap("band")
-    pieces = list(candidates.candidate_pairs(table))
+    pieces = list(candidates.candidate_pairs(table)[1])
     lap("candidates")
-    for left, right in pieces:
-        similarity.verified(left, right, sets.sizes, sets.take, BandParams().threshold)
+    pairs.gathered(similarity.verified(pieces, sets.sizes, sets.take, BandParams().threshold))
     lap("verify")
     return took
 

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lshdup.cli import options as shared
-from lshdup.cli.summary import say_collection
+from lshdup.cli.summary import say_collection, say_contract
+from lshdup.console import counted
 from lshdup.errors import InputError, ParameterError
 from lshdup.params import BandParams, SketchParams
 
 if TYPE_CHECKING:
-    from lshdup.accuracy import Accuracy, BandAccuracy
+    from lshdup.accuracy import Accuracy, BandAccuracy, BandRecall
     from lshdup.collection import Collection
     from lshdup.ragged import RaggedSets
 
@@ -39,12 +40,15 @@ class _Buckets(click.ParamType[str | int]):
 Examples:
   lshdup accuracy sample_corpus --perms 100,400 --epsilon 0.05,0.1 --runs 3
   lshdup accuracy sample_corpus --perms 120 --bands 10,20,40 --threshold 0.7 --sample 50
+  lshdup accuracy sample_corpus --found --threshold 0.7
 """,
 )
 @shared.documents_options
 @shared.shingle_options
 @shared.schemes_option
-@click.option("--perms", type=shared.Listed(int), show_default="400,600,800; with --bands 1200", help="Rows of a signature, K.")
+@click.option(
+    "--perms", type=shared.Listed(int), show_default="400,600,800; with --bands 1200; with --found 128", help="Rows of a signature, K."
+)
 @click.option(
     "--epsilon",
     type=shared.Listed(float),
@@ -54,14 +58,16 @@ Examples:
 )
 @click.option("--runs", type=click.IntRange(1), default=5, show_default=True, help="Independent seeds.")
 @click.option("--bands", type=shared.Listed(int), help="Measure what so many bands find, instead of estimates.")
-@click.option("-t", "--threshold", type=float, default=0.9, show_default=True, help="With --bands: similarity of near-duplicates.")
+@click.option("--found", is_flag=True, help="Measure what share of all true pairs the bands find: planned ones, or --bands.")
+@click.option("-t", "--threshold", type=float, default=0.9, show_default=True, help="With --bands, --found: similarity of near-duplicates.")
+@click.option("--recall", type=float, default=BandParams().recall, show_default=True, help="With --found: plan the bands for this chance.")
 @click.option("--sample", type=click.IntRange(1), default=110, show_default=True, help="With --bands: documents to query.")
 @click.option("--queries", metavar="GLOB", help="With --bands: draw the queries from documents whose name matches.")
 @click.option(
     "--buckets",
     type=_Buckets(),
     show_default="whole 64-bit keys",
-    help="With --bands: fold keys into so many buckets; prime: the smallest prime from the number of documents.",
+    help="With --bands, --found: fold keys into so many buckets; prime: the smallest prime from the number of documents.",
 )
 @click.option("--seed", type=int, default=SketchParams().seed, show_default=True, help="The first of the seeds.")
 @shared.plot_option
@@ -69,29 +75,36 @@ Examples:
 @shared.output_options
 @click.pass_context
 def command(ctx: click.Context, /, **options: Any) -> int:
-    """Compare the estimates of all pairs with their exact similarities; with --bands, what bands find with what there is to find.
+    """Compare the estimates of all pairs with their exact similarities; with --bands or --found, what bands find with what there is.
 
     Prints, for each scheme, K and epsilon, the mean number of pairs (off) whose estimate differs by more than epsilon, the number that K
     independent permutations would give (expected), and bias, root mean square and largest error. With --bands, for each number of
     bands: found near-duplicates, false positives and false negatives per query, beside what the S-curve expects. Without DOCS, the
     sets of shingles.npz are used.
+
+    With --found: all pairs from the threshold on, by the exact join, and the share of them that the bands of `lshdup pairs` find, with a
+    95 % interval, in each bin of similarity (the last line: in all), beside what the S-curve expects. Exact copies are counted once.
     """  # fmt: skip
     target = shared.target(options)
     shared.check_plot(options["plot"])
-    bands = options.pop("bands")
-    perms = options.pop("perms") or ((1200,) if bands else (400, 600, 800))
+    bands, found = options.pop("bands"), options.pop("found")
+    perms = options.pop("perms") or ((SketchParams().perms,) if found else (1200,) if bands else (400, 600, 800))
     for scheme in options["schemes"]:
         for k in perms:
             SketchParams(scheme, k, options["seed"])
-    BandParams(threshold=options["threshold"])
+    params = BandParams(options["threshold"], options["recall"])
     _check_use(ctx, bands, perms)
-    measured = {name: options.pop(name) for name in ("threshold", "sample", "queries", "buckets", "epsilon", "runs", "seed", "schemes")}
+    if found and not bands:
+        _check_plans(perms, params)
+    measured = {
+        name: options.pop(name) for name in ("threshold", "recall", "sample", "queries", "buckets", "epsilon", "runs", "seed", "schemes")
+    }
+    measure = _found if found else _bands if bands else _estimates
     with shared.session(ctx, options) as session, session.workspace.every_set(session.request) as (collection, sets):
         say_collection(session.console, collection)
         if int((collection.sizes > 0).sum()) < 2:
             message = "fewer than two documents with tokens: there is no pair to measure"
             raise InputError(message, "name more documents")
-        measure = _bands if bands else _estimates
         results: list[Any] = measure(session, collection, sets, perms, bands, measured)
         target.write([field.name for field in fields(results[0])], map(astuple, results))
         if options["plot"] is not None:
@@ -99,13 +112,29 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         return session.console.exit_code
 
 
+#: Options that not every experiment heeds, and what they need: --bands, --found, either, or neither.
+_USE = {
+    "epsilon": (),
+    "runs": (),
+    "sample": ("bands",),
+    "queries": ("bands",),
+    "threshold": ("bands", "found"),
+    "buckets": ("bands", "found"),
+    "recall": ("found",),
+}
+
+
 def _check_use(ctx: click.Context, bands: tuple[int, ...] | None, perms: tuple[int, ...]) -> None:
-    """Refuse options that the other experiment would ignore, and bands that need more rows than there are."""
-    other = ("epsilon", "runs") if bands else ("threshold", "sample", "queries", "buckets")
-    for name in other:
-        if ctx.get_parameter_source(name) != click.core.ParameterSource.DEFAULT:
-            message = f"--{name} has no meaning {'with' if bands else 'without'} --bands"
+    """Refuse options that this experiment would ignore, and bands that need more rows than there are."""
+    mode = "found" if ctx.params["found"] else "bands" if bands else ""
+    for name, modes in _USE.items():
+        if ctx.get_parameter_source(name) != click.core.ParameterSource.DEFAULT and mode not in (modes or ("",)):
+            where = f"with --{mode}" if mode else f"without {' or '.join(f'--{each}' for each in modes)}"
+            message = f"--{name} has no meaning {where}"
             raise ParameterError(message, "leave one of them out")
+    if mode == "found" and ctx.params["plot"] is not None:
+        message = "--plot draws no figure of --found"
+        raise ParameterError(message, "leave one of them out")
     for epsilon in ctx.params["epsilon"]:
         if not 0 < epsilon < 1:
             message = f"--epsilon is {epsilon:g}; it must be above 0 and below 1"
@@ -114,6 +143,14 @@ def _check_use(ctx: click.Context, bands: tuple[int, ...] | None, perms: tuple[i
         if not 1 <= b <= min(perms):
             message = f"--bands {b} with --perms {min(perms)}: there must be 1 to K bands"
             raise ParameterError(message, "use fewer bands or more --perms")
+
+
+def _check_plans(perms: tuple[int, ...], params: BandParams) -> None:
+    """Before any work starts: whether so many rows can keep the promise."""
+    from lshdup.bands import plan_bands
+
+    for k in perms:
+        plan_bands(k, params)
 
 
 def _estimates(
@@ -147,11 +184,8 @@ def _bands(
     import numpy as np
 
     from lshdup.accuracy import band_accuracy
-    from lshdup.signatures import smallest_prime_from
 
-    buckets = options["buckets"] or 0
-    if buckets == "prime":
-        buckets = smallest_prime_from(int((collection.sizes > 0).sum()))
+    buckets = _buckets(options["buckets"], collection)
     eligible = None
     if options["queries"] is not None:
         wanted = re.compile(fnmatch.translate(options["queries"]).encode("utf-8", "surrogateescape")).match
@@ -177,6 +211,43 @@ def _bands(
             progress,
         )
     ]
+
+
+def _found(
+    session: shared.Session,
+    collection: "Collection",
+    sets: "RaggedSets",
+    perms: tuple[int, ...],
+    bands: tuple[int, ...] | None,
+    options: dict[str, Any],
+) -> "list[BandRecall]":
+    from lshdup.accuracy import band_recall
+    from lshdup.bands import plan_bands
+    from lshdup.candidates import first_copies
+    from lshdup.pipeline import exact_near_duplicates
+
+    console, jobs, threshold = session.console, session.request.jobs, options["threshold"]
+    buckets = _buckets(options["buckets"], collection)
+    wanted = [BandParams(threshold, options["recall"], b, 0, buckets) for b in bands or (0,)]
+    plans = {k: [plan_bands(k, each) for each in wanted] for k in perms}
+    for k in perms:
+        for plan, params in zip(plans[k], wanted, strict=True):
+            say_contract(console, plan, params)
+    pairs = exact_near_duplicates(collection, sets, first_copies(collection.fingerprints), threshold, jobs).pairs
+    console.say(f"{counted(len(pairs), 'pair')} of similarity {threshold:g} or more, by the exact join; {console.seconds:.2f} s")
+    return [
+        result
+        for scheme in options["schemes"]
+        for k in perms
+        for result in band_recall(pairs, sets, collection, SketchParams(scheme, k, options["seed"]), plans[k], jobs)
+    ]
+
+
+def _buckets(wanted: str | int | None, collection: "Collection") -> int:
+    """How many buckets --buckets means; 0: whole keys."""
+    from lshdup.signatures import smallest_prime_from
+
+    return smallest_prime_from(int((collection.sizes > 0).sum())) if wanted == "prime" else int(wanted or 0)
 
 
 def _plot(path: Path, results: list[Any], *, bands: bool) -> None:

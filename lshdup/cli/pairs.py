@@ -90,7 +90,7 @@ def _joined(session: shared.Session, options: dict[str, Any]) -> "tuple[Collecti
     with session.workspace.every_set(session.request) as (collection, sets):
         say_collection(session.console, collection)
         firsts = first_copies(collection.fingerprints)
-        found = exact_near_duplicates(collection, sets, firsts, threshold)
+        found = exact_near_duplicates(collection, sets, firsts, threshold, request.jobs)
         pairs = with_copies(found.pairs, firsts, collapse=options["collapse_copies"])
     _say_found(session.console, "", pairs, threshold, ", none missed")
     return collection, pairs
