@@ -32,6 +32,8 @@ _PROBES = 512
 #: Nearly as many numbers as a 32-bit slot can tell apart.
 _MOST = (1 << 32) - 2
 
+Piece = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]
+
 
 def exact_pairs(sets: RaggedSets, members: NDArray[np.int64], threshold: float, jobs: int = 1) -> Iterator[Columns]:
     """Pieces of (left, right, similarity) over the sets `members` (int64 array), left < right, in no order.
