@@ -32,6 +32,7 @@ _PROBES = 512
 #: Nearly as many numbers as a 32-bit slot can tell apart.
 _MOST = (1 << 32) - 2
 
+#: (rank, rank, similarity) of pairs.
 Piece = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]
 
 
@@ -120,9 +121,7 @@ def _index(prefixes: _Prefixes, threshold: float, jobs: int) -> _Index:
     return index
 
 
-def _probed(
-    sets: RaggedSets, order: NDArray[np.int64], prefixes: _Prefixes, index: _Index, threshold: float, jobs: int
-) -> Iterator[Columns]:
+def _probed(sets: RaggedSets, order: NDArray[np.int64], prefixes: _Prefixes, index: _Index, threshold: float, jobs: int) -> Iterator[Piece]:
     """Each set with those before it: pieces of (rank, rank, similarity)."""
     n = len(order)
     # The length filter; a set too many is ruled out later, one too few would be missed.
