@@ -336,6 +336,9 @@ def set_source(collection: Collection, jobs: int, on_left_out: Callable[[LeftOut
             """On the thread that made them, straight to where they belong."""
             at = np.searchsorted(wanted, made.indices)
             same[at] = (prints == collection.fingerprints[made.indices]) & (made.sets.sizes == sizes[at])
+            if same[at].all() and len(at) and at[-1] - at[0] + 1 == len(at):  # as nearly always
+                sets.values[sets.offsets[at[0]] : sets.offsets[at[-1] + 1]] = made.sets.values
+                return _NO_VALUES
             for i in np.flatnonzero(same[at]).tolist():
                 sets.values[sets.offsets[at[i]] : sets.offsets[at[i] + 1]] = made.sets[i]
             return _NO_VALUES
