@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 
 from lshdup.bands import BandTable
 from lshdup.kernels import banding as kernels
+from lshdup.kernels import ordering
+from lshdup.ragged import distinct
 
 Pair = tuple[NDArray[np.uint32], NDArray[np.uint32]]
 
@@ -40,10 +42,11 @@ NO_BUCKETS = Buckets()
 def first_copies(fingerprints: NDArray[np.uint64]) -> NDArray[np.int64]:
     """For each document the first one with the same shingle set: int64 array of shape (n,). Empty sets are their own."""
     n = len(fingerprints)
-    _, first, inverse = np.unique(fingerprints, return_index=True, return_inverse=True)
-    firsts = first[inverse.reshape(n)].astype(np.int64)
-    empty = fingerprints == 0
-    firsts[empty] = np.flatnonzero(empty)
+    order = np.empty(n, np.uint32)
+    in_order = np.empty(n, np.uint64)
+    ordering.order_by_key(fingerprints, np.arange(n), np.empty(2 * n + 2, np.uint32), in_order, order)
+    firsts = np.empty(n, np.int64)
+    kernels.first_of_equal(in_order, order, firsts)
     return firsts
 
 
@@ -88,4 +91,4 @@ def _pieces(table: BandTable, max_bucket: int, root: NDArray[np.uint32]) -> Iter
 def candidates_of(table: BandTable, keys: NDArray[np.uint64]) -> NDArray[np.int64]:
     """Documents of the table that share a bucket with keys of shape (bands,): ascending int64 array without repeats."""
     buckets = [table.bucket(band, key) for band, key in enumerate(keys)]
-    return np.unique(np.concatenate(buckets)).astype(np.int64)
+    return distinct(np.concatenate(buckets))[0].astype(np.int64)

@@ -117,6 +117,8 @@ def collect(
 
     Determinism: the same at any number of jobs. Memory: signatures, two batches a thread, and what `keep` says.
     """
+    if previous is not None and (same := _all_the_same(documents, sketch, previous, keep)) is not None:
+        return same
     n = len(documents)
     linear = sketch is not None and sketch.scheme == "linear"
     if linear:  # needs all sets at once
@@ -188,6 +190,25 @@ def sketched(collection: Collection, sketch: SketchParams, jobs: int = 1, room: 
     with ThreadPoolExecutor(jobs) as pool:
         list(pool.map(part, range(0, len(sets), 4096)))
     return replace(collection, sketch=sketch, signatures=signatures)
+
+
+def _all_the_same(documents: DocumentList, sketch: SketchParams | None, previous: Previous, keep: Spool | int) -> Collection | None:
+    """The earlier collection as it is, if nothing was added, changed or removed since: none of its arrays is copied."""
+    old = previous.collection
+    made = sketch is None or (old.signatures is not None and old.sketch == sketch)
+    kept = old.sets is not None or not isinstance(keep, Spool)
+    if not made or not kept:
+        return None
+    if previous.left_out:
+        present = np.flatnonzero([name not in previous.left_out for name in documents.names])
+        documents, rows = documents.take(present), previous.rows[present]
+    else:
+        rows = previous.rows
+    if len(rows) != len(old.documents) or not np.array_equal(rows, np.arange(len(rows))):
+        return None
+    left_out = tuple(previous.left_out[name] for name in sorted(previous.left_out))
+    signatures = old.signatures if sketch is not None else None
+    return replace(old, documents=documents, left_out=left_out, sketch=sketch, signatures=signatures, guessed=(), read=0)
 
 
 def _take_over(

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.ragged import offsets_of, ranges
+from lshdup.ragged import distinct, offsets_of, ranges
 
 #: Pairs that are looked at together where a whole column would be too much: 16 bytes each.
 CHUNK = 1 << 17
@@ -86,7 +86,7 @@ def gathered(parts: Iterable[Columns]) -> Pairs:
     Memory: 8 bytes a pair while they come, 16 when they are put together. Cost: a part is sorted by similarity, and the whole by pairs.
     """
     kept = deque(_by_similarity(*part) for part in parts if len(part[0]))
-    values = np.unique(np.concatenate([np.zeros(0), *(each.values for each in kept)]))[::-1]
+    values = distinct(np.concatenate([np.zeros(0), *(each.values for each in kept)]))[0][::-1]
     sizes = np.zeros(len(values), np.int64)
     for each in kept:
         sizes[_places(values, each.values)] += np.diff(each.offsets)
@@ -108,7 +108,7 @@ def gathered(parts: Iterable[Columns]) -> Pairs:
 
 def _by_similarity(left: NDArray[np.uint32], right: NDArray[np.uint32], similarity: NDArray[np.float64]) -> Pairs:
     """One part, in order of similarity only."""
-    values, counts = np.unique(similarity, return_counts=True)
+    values, counts = distinct(similarity)
     keys = packed(left, right)
     if len(values) > 1:
         places = len(values) - 1 - np.searchsorted(values, similarity)

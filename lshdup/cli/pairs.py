@@ -103,12 +103,14 @@ def _say_found(console: Console, before: str, pairs: "Listing", threshold: float
 def _columns(pairs: "Listing", documents: "DocumentList") -> "Iterator[Piece]":
     import numpy as np
 
+    from lshdup.ragged import distinct
+
     # A name is in many pairs: each is made once.
     names: NDArray[Any] = np.empty(len(documents), object)
     known = np.zeros(len(documents), bool)
     for left, right, similarity in pairs.pieces():
         for column in (left, right):
-            new = np.unique(column[~known[column]]).astype(np.int64)
+            new = distinct(column[~known[column]])[0].astype(np.int64)
             for document, name in zip(new.tolist(), documents.typed_names(new), strict=True):
                 names[document] = name
             known[new] = True

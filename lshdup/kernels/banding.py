@@ -77,6 +77,18 @@ def join_buckets(keys: U64, order: U32, limit: int, parent: U32, left_out: U8, t
 
 
 @kernel
+def first_of_equal(keys: U64, order: U32, firsts: I64) -> None:
+    """firsts[d] = the first document with d's key. keys, order : keys ascending, and their documents, ascending where keys are equal. A
+    document of key 0 is its own first.
+    """
+    first = np.uint32(0)
+    for i in range(len(order)):
+        if i == 0 or keys[i] != keys[i - 1] or keys[i] == 0:
+            first = order[i]
+        firsts[order[i]] = first
+
+
+@kernel
 def find_roots(parent: U32) -> None:
     """Afterwards each document's parent is its root. Roots are the smallest of their kind, so one pass upwards does it."""
     for d in range(len(parent)):

@@ -1,4 +1,4 @@
-"""Sorting things by 64-bit hashes, in a few steps each. Called by bands.py."""
+"""Sorting things by 64-bit hashes, in a few steps each. Called by bands.py and candidates.py."""
 
 import numpy as np
 from numpy.typing import NDArray
