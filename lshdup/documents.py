@@ -21,8 +21,8 @@ from lshdup.params import DocumentParams
 from lshdup.ragged import PADDING, StringTable
 
 #: Batches end at whichever comes first: few enough documents to feed all threads, few enough bytes to stay in memory.
-BATCH_DOCUMENTS = 256
-BATCH_BYTES = 2 << 20
+BATCH_DOCUMENTS = 512
+BATCH_BYTES = 4 << 20
 
 
 class Reason(enum.StrEnum):

@@ -18,6 +18,9 @@ _BOMS = (
     (codecs.BOM_UTF8, "utf-8-sig"),
 )
 _FORMATS = (b"%PDF-", b"PK\x03\x04", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", b"{\\rtf", b"\x1f\x8b\x08", b"\x28\xb5\x2f\xfd")
+_MAGICS = (*(bom for bom, _ in _BOMS), *_FORMATS)
+_BEGINS_MAGIC = np.zeros(256, bool)
+_BEGINS_MAGIC[[magic[0] for magic in _MAGICS]] = True
 _HTML_ENDINGS = (b".html", b".htm", b".xhtml")
 _HTML_START = re.compile(rb"(?is)(?:\xef\xbb\xbf)?\s*(?:<\?xml[^>]*>\s*|<!--.*?-->\s*)*<(?:!doctype\s+html|html[\s>])")
 _HTML_CHARSET = re.compile(rb"(?i)<meta[^>]+charset\s*=\s*[\"']?\s*([-\w.:]+)")
@@ -54,12 +57,14 @@ def needs_patience(
 ) -> NDArray[np.bool_]:
     """Which documents may be something other than plain UTF-8: bool array of shape (n,). Those go through `to_text`."""
     patient: NDArray[np.bool_] = (flags & (kernels.HAS_NUL | kernels.STARTS_MARKUP)) != 0
-    first = heads(text, starts)
-    for magic in [bom for bom, _ in _BOMS] + list(_FORMATS):
-        mask = np.uint64((1 << 8 * len(magic)) - 1)
-        patient |= (first & mask == np.uint64(int.from_bytes(magic, "little"))) & (lengths >= len(magic))
+    perhaps = np.flatnonzero(_BEGINS_MAGIC[text[starts]])
+    if len(perhaps):
+        first = heads(text, starts[perhaps])
+        for magic in _MAGICS:
+            mask = np.uint64((1 << 8 * len(magic)) - 1)
+            patient[perhaps] |= (first & mask == np.uint64(int.from_bytes(magic, "little"))) & (lengths[perhaps] >= len(magic))
     for i, name in enumerate(names):
-        if name.lower().endswith(_HTML_ENDINGS):
+        if name[-1:] in b"lmLM" and name.lower().endswith(_HTML_ENDINGS):
             patient[i] = True
     return patient
 

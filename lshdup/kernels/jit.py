@@ -40,20 +40,24 @@ class Kernel:
         self.function = function
         self.__name__ = function.__name__
         self.__doc__ = function.__doc__
-        self._loaded: dict[tuple[str, ...], Callable[..., int]] = {}
+        self._loaded: dict[tuple[Any, ...], Callable[..., int]] = {}
 
     def __call__(self, *args: Any) -> Any:
-        kinds = tuple(map(_kind, args))
-        call = self._loaded.get(kinds)
-        if call is None:
-            with _lock:
-                call = self._loaded[kinds] = self._loaded.get(kinds) or _load(self, kinds)
+        # A call costs as much as some thousand bytes of text: so what numba's dispatcher would look up, a tuple of types does.
+        types: list[Any] = []
         words: list[Any] = []
         for arg in args:
             if isinstance(arg, np.ndarray):
+                types += (arg.dtype, arg.ndim, arg.flags.c_contiguous)
                 words += (None, None, arg.size, arg.itemsize, arg.__array_interface__["data"][0], *arg.shape, *arg.strides)
             else:
+                types.append(type(arg))
                 words.append(arg if isinstance(arg, bool | float) else int(arg))
+        key = tuple(types)
+        call = self._loaded.get(key)
+        if call is None:
+            with _lock:
+                call = self._loaded[key] = self._loaded.get(key) or _load(self, tuple(map(_kind, args)))
         result, exception = ctypes.c_int64(0), ctypes.c_void_p()
         if call(ctypes.byref(result), ctypes.byref(exception), *words):
             message = f"kernel {self.__name__} failed"
@@ -130,8 +134,8 @@ def mix64(x: np.uint64) -> np.uint64:
 def _kind(arg: Any) -> str:
     """How an argument is passed: ``uint8[1]`` is a one-dimensional array."""
     if isinstance(arg, np.ndarray):
-        if not arg.flags.carray and not (arg.flags.c_contiguous and arg.flags.aligned):
-            message = f"kernels take contiguous arrays, not strides {arg.strides} of {arg.shape} {arg.dtype}"
+        if not (arg.flags.c_contiguous and arg.dtype.isnative):
+            message = f"kernels take contiguous arrays of the machine's byte order, not strides {arg.strides} of {arg.shape} {arg.dtype}"
             raise TypeError(message)
         return f"{arg.dtype.name}[{arg.ndim}]"
     if isinstance(arg, bool | np.bool_):
