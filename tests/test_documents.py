@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from lshdup import files
-from lshdup.documents import DocumentList, Reason, TextBatch, batches, find_documents, read_batch, typed_name
+from lshdup.documents import BATCH_BYTES, BATCH_DOCUMENTS, DocumentList, Reason, TextBatch, batches, find_documents, read_batch, typed_name
 from lshdup.errors import InputError
 from lshdup.formats import to_text
 from lshdup.params import DocumentParams, ShingleParams
@@ -153,13 +153,13 @@ def test_reading_survives_what_happens_to_files(tree, system):
 
 
 def test_batches_cover_everything_once():
-    sizes = np.array([1, 5_000_000, 3, 4, 2_000_000, 2_000_000] + [10] * 1000)
+    sizes = np.array([1, BATCH_BYTES + 1, 3, 4, BATCH_BYTES - 5, BATCH_BYTES - 5] + [10] * 3 * BATCH_DOCUMENTS)
     documents = DocumentList(StringTable.from_strings([b"x"] * len(sizes)), sizes, sizes)
     todo = np.arange(1, len(sizes))
     parts = list(batches(documents, todo))
     assert np.concatenate(parts).tolist() == todo.tolist()
-    assert all(len(part) <= 256 for part in parts)
-    assert all(len(part) == 1 or sizes[part].sum() <= 2 << 20 for part in parts)
+    assert all(len(part) <= BATCH_DOCUMENTS for part in parts)
+    assert all(len(part) == 1 or sizes[part].sum() <= BATCH_BYTES for part in parts)
 
 
 # --- bytes -> text ---

@@ -85,9 +85,17 @@ def _load64(typingctx: Any, buffer: Any, index: Any) -> Any:
 @intrinsic
 def _count_trailing_zeros(typingctx: Any, word: Any) -> Any:
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.cttz(args[0], ir.Constant(ir.IntType(1), 1))
+        return builder.cttz(args[0], ir.Constant(ir.IntType(1), 0))
 
     return types.int64(types.uint64), codegen
+
+
+@intrinsic
+def _count_ones(typingctx: Any, word: Any) -> Any:
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.ctpop(args[0])
+
+    return types.uint64(types.uint64), codegen
 
 
 # --- calls of the C library -----------------------------------------------------------------------------------------------------

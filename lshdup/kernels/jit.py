@@ -109,7 +109,13 @@ def load64(buffer: Any, index: Any) -> Any:
 
 @instruction
 def count_trailing_zeros(word: Any) -> Any:
-    """Index of the lowest set bit of a non-zero uint64, as an int64."""
+    """Index of the lowest set bit of a uint64, as an int64; 64 if none is set."""
+    raise NotImplementedError
+
+
+@instruction
+def count_ones(word: Any) -> Any:
+    """How many bits of a uint64 are set, as a uint64."""
     raise NotImplementedError
 
 

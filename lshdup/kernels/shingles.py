@@ -42,7 +42,9 @@ def _hash_tokens(folded: U8, edges: I32, tokens: int, hashes: U64) -> None:
     for t in range(tokens):
         start = edges[2 * t]
         size = min(edges[2 * t + 1] - start, 8)
-        hashes[t] = mix64(TOKEN_SEED ^ (load64(folded, start) & (_ONES >> np.uint64(64 - 8 * size))))
+        hashes[t] = load64(folded, start) & (_ONES >> np.uint64(64 - 8 * size))
+    for t in range(tokens):  # apart, because this much the compiler vectorises
+        hashes[t] = mix64(TOKEN_SEED ^ hashes[t])
     for t in range(tokens):
         end = edges[2 * t + 1]
         at = edges[2 * t] + 8
@@ -107,17 +109,20 @@ def _heap_sort(values: U64, begin: int, n: int) -> None:
 
 
 @inlined
-def _sort(values: U64, n: int, spare: U64, counts: I32) -> None:
-    """Sort values[:n] in place: one scatter by the leading bits of the range, then insertion.
+def _sort(values: U64, n: int, spare: U64, counts: I32, uniform: bool) -> None:
+    """Sort values[:n] in place: one scatter by the leading bits, then insertion.
 
-    Hashes are uniform, so n buckets hold one or two values each and the whole costs a few cycles a value; ids, or repeats, that
-    crowd in one bucket get a comparison sort of their own.
+    Hashes are uniform over all 64 bits, so n buckets hold one or two values each and the whole costs a few cycles a value. Where values are
+    not (ids, the lecture's hash), the bits are those of their range, and what crowds in one bucket gets a sort of its own.
     """
-    low = values[0]
-    high = values[0]
-    for i in range(n):
-        low = min(low, values[i])
-        high = max(high, values[i])
+    low = np.uint64(0)
+    high = _ONES
+    if not uniform:
+        low = values[0]
+        high = values[0]
+        for i in range(n):
+            low = min(low, values[i])
+            high = max(high, values[i])
     bits = np.uint64(0)
     while (1 << bits) < n:
         bits += _ONE
@@ -129,19 +134,22 @@ def _sort(values: U64, n: int, spare: U64, counts: I32) -> None:
         counts[i] = 0
     for i in range(n):
         counts[((values[i] - low) >> shift) + _ONE] += 1
+    crowd = np.int32(0)
     for i in range(buckets):
+        crowd = max(crowd, counts[i + 1])
         counts[i + 1] += counts[i]
     for i in range(n):
         bucket = (values[i] - low) >> shift
         at = counts[bucket]
         spare[np.uint64(at)] = values[i]
         counts[bucket] = at + 1
-    begin = 0  # counts[b] is where bucket b ends, now
-    for i in range(buckets):
-        end = counts[i]
-        if end - begin > CROWD:
-            _heap_sort(spare, begin, end - begin)
-        begin = end
+    if crowd > CROWD:
+        begin = 0  # counts[b] is where bucket b ends, now
+        for i in range(buckets):
+            end = counts[i]
+            if end - begin > CROWD:
+                _heap_sort(spare, begin, end - begin)
+            begin = end
     # Most of what stands wrong in a bucket of two or three, one pass puts right without a branch that could be mispredicted.
     largest = spare[0]
     for i in range(1, n):
@@ -227,6 +235,7 @@ def shingle_batch(
     twice the longest document and padding, the other scratch arrays for the longest document and padding.
     """
     total = 0
+    uniform = rule != RULE_IDS and hash_kind == HASH_MIX64
     for d in range(len(starts)):
         document = text[starts[d] : starts[d] + lengths[d]]
         room = values[total:]
@@ -246,10 +255,10 @@ def shingle_batch(
             tokens = keep_terms(folded, edges, tokens)
         n = _shingles_of(folded, edges, tokens, rule, hash_kind, k, hashes, room)
         if n > 1:
-            _sort(room, n, spare, counts)
+            _sort(room, n, spare, counts, uniform)
             if bag:
                 _count_repeats(room, n)
-                _sort(room, n, spare, counts)
+                _sort(room, n, spare, counts, uniform)
             n = _unique(room, n)
         sizes[d] = n
         total += n

@@ -8,7 +8,7 @@ kernels/shingles.py; `inspect` by shingles.py.
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.kernels.jit import count_trailing_zeros, inlined, kernel, load64
+from lshdup.kernels.jit import count_ones, count_trailing_zeros, inlined, kernel, load64
 from lshdup.ragged import PADDING
 
 # What a code point does to the token it meets (three bits of a character table entry, see chartable.py).
@@ -116,10 +116,15 @@ def ascii_words(document: U8, folded: U8, edges: I32, work: U8) -> int:
             verdicts |= ((load64(work, base + 8 * j) * _GATHER) >> np.uint64(56)) << np.uint64(8 * j)
         turns = verdicts ^ ((verdicts << _ONE) | carry)
         carry = verdicts >> np.uint64(63)
-        while turns:
-            edges[n] = base + count_trailing_zeros(turns)
-            n += _ONE
-            turns &= turns - _ONE
+        # Eight at a time, whether they are there or not: one branch a few words instead of one an edge.
+        found = count_ones(turns)
+        done = np.uint64(0)
+        while done < found:
+            for j in range(8):
+                edges[n + done + np.uint64(j)] = base + count_trailing_zeros(turns)
+                turns &= turns - _ONE
+            done += np.uint64(8)
+        n += found
     return np.int64(n >> _ONE)
 
 
