@@ -12,7 +12,7 @@ import struct
 import tempfile
 import zipfile
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -38,10 +38,14 @@ _CHUNK = 64 << 20
 
 @dataclass(frozen=True)
 class Artifact:
-    """A loaded artifact: its header and its arrays, which are mapped copy-on-write: writing to them changes no file."""
+    """A loaded artifact: its header and its arrays, which are mapped copy-on-write: writing to them changes no file.
+
+    unmap : let go of the pages that were touched so far; they come again when they are touched again. Nobody may have written to them.
+    """
 
     header: dict[str, Any]
     arrays: dict[str, Array]
+    unmap: Callable[[], None]
 
 
 def save(path: Path, kind: str, header: Mapping[str, Any], arrays: Mapping[str, Array]) -> None:
@@ -116,7 +120,7 @@ def _load(file: IO[bytes], path: Path, kind: str, remedy: str, verify: bool) -> 
     if header["format"] != FORMAT_VERSION:
         message = f"{path} has format {header['format']} (lshdup {header.get('lshdup')}); this lshdup reads {FORMAT_VERSION}"
         raise ArtifactError(message, remedy)
-    return Artifact(header, arrays)
+    return Artifact(header, arrays, lambda: whole.madvise(mmap.MADV_DONTNEED))
 
 
 def _map_member(whole: mmap.mmap, info: zipfile.ZipInfo, verify: bool) -> Array:

@@ -5,6 +5,7 @@ K rows are cut into b bands of r. Two documents are candidates if they agree in 
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -114,27 +115,45 @@ class BandTable:
     """Which documents share which bucket.
 
     keys : uint64 array of shape (bands, n_docs), every document's key in every band. order : uint32 array of shape (bands, m), the m
-    documents that take part, by key and then by number. A bucket of band i is a run of equal ``keys[i, order[i]]``.
+    documents that take part, by key and then by number. A bucket of band i is a run of equal ``keys[i, order[i]]``. unmap : lets go of the
+    memory of what was touched, if both are mapped from a file: systems map up to a megabyte around each touch.
     """
 
     keys: NDArray[np.uint64]
     order: NDArray[np.uint32]
+    unmap: Callable[[], None] = lambda: None
 
     def bucket(self, band: int, key: np.uint64) -> NDArray[np.uint32]:
-        """The documents with this key in this band; a binary search that touches about log2(m) places."""
+        """The documents with this key in this band.
+
+        Keys are hashes: where one stands can be guessed from its size. A few guesses touch a few pages of a mapped table, where a binary
+        search would touch forty; keys folded into few buckets are found by the binary steps between the guesses.
+        """
         keys, order = self.keys[band], self.order[band]
-        edges = []
-        for beyond in (False, True):
-            low, high = 0, len(order)
-            while low < high:
-                middle = (low + high) // 2
-                found = keys[order[middle]]
-                if found < key or (beyond and found == key):
-                    low = middle + 1
-                else:
-                    high = middle
-            edges.append(low)
-        bucket: NDArray[np.uint32] = order[edges[0] : edges[1]]
+        wanted = int(key)
+        # Before `low` all are smaller than `wanted`, the largest of them `below`; from `high` on none is, the smallest of them `above`.
+        low, high, below, above = 0, len(order), 0, 1 << 64
+        guess = True
+        while low < high:
+            size = high - low
+            middle = low + (min(size * (wanted - below) // (above - below), size - 1) if guess else size // 2)
+            found = int(keys[order[middle]])
+            if found < wanted:
+                low, below = middle + 1, found
+            else:
+                high, above = middle, found
+            guess = 2 * (high - low) <= size  # one that did not do even that is followed by a halving
+        size = 1
+        while low + size <= len(order) and int(keys[order[low + size - 1]]) == wanted:
+            size *= 2
+        fits = size // 2  # so many have the key; the one at `size`, if there is one, has not
+        while size - fits > 1:
+            middle = (fits + size) // 2
+            if low + middle <= len(order) and int(keys[order[low + middle - 1]]) == wanted:
+                fits = middle
+            else:
+                size = middle
+        bucket: NDArray[np.uint32] = order[low : low + fits]
         return bucket
 
 

@@ -90,5 +90,8 @@ def _pieces(table: BandTable, max_bucket: int, root: NDArray[np.uint32]) -> Iter
 
 def candidates_of(table: BandTable, keys: NDArray[np.uint64]) -> NDArray[np.int64]:
     """Documents of the table that share a bucket with keys of shape (bands,): ascending int64 array without repeats."""
-    buckets = [table.bucket(band, key) for band, key in enumerate(keys)]
+    buckets = []
+    for band, key in enumerate(keys):
+        buckets.append(table.bucket(band, key).copy())
+        table.unmap()
     return distinct(np.concatenate(buckets))[0].astype(np.int64)

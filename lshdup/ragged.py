@@ -74,7 +74,7 @@ class RaggedSets:
 
     def take(self, indices: NDArray[np.int64]) -> "RaggedSets":
         """The sets at `indices` (int64 array), in that order, copied."""
-        sizes = self.sizes[indices]
+        sizes = self.offsets[indices + 1] - self.offsets[indices]
         return RaggedSets.from_sizes(_runs(self.values, self.offsets[indices], sizes), sizes)
 
 
@@ -120,7 +120,7 @@ class StringTable:
 
     def take(self, indices: NDArray[np.int64]) -> "StringTable":
         """The strings at `indices`, in that order."""
-        sizes = np.diff(self.offsets)[indices]
+        sizes = self.offsets[indices + 1] - self.offsets[indices]
         return StringTable(_runs(self.blob, self.offsets[indices], sizes), offsets_of(sizes))
 
     def find(self, string: bytes) -> int | None:

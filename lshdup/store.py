@@ -150,7 +150,7 @@ class Store:
                 verify and n and (order.max(initial=0) >= n or firsts.min() < 0 or firsts.max() >= n),
                 "it names documents that are not there",
             )
-            return Banded(plan, BandTable(keys, order), firsts), params
+            return Banded(plan, BandTable(keys, order, artifact.unmap), firsts), params
         except (KeyError, TypeError, ValueError, IndexError, ParameterError) as error:
             message = f"{path} is damaged ({error})"
             raise ArtifactError(message, remedy) from None

@@ -208,3 +208,33 @@ def test_a_table_is_the_same_on_any_number_of_threads():
     one, four = (bands.band_table(signatures, np.arange(0, 5000, 2), plan, jobs) for jobs in (1, 4))
     assert (one.keys == four.keys).all()
     assert (one.order == four.order).all()
+
+
+@settings(deadline=None)
+@given(st.lists(st.one_of(st.integers(0, 5), st.integers(0, (1 << 64) - 1), st.just((1 << 64) - 1)), min_size=1, max_size=80))
+def test_a_bucket_is_what_a_look_at_all_documents_finds(keys):
+    keys = np.array([keys], np.uint64)
+    table = bands.BandTable(keys, np.argsort(keys[0], kind="stable").astype(np.uint32)[None, :])
+    for key in {*keys[0].tolist(), 0, 3, 6, 1 << 63, (1 << 64) - 1}:
+        assert table.bucket(0, np.uint64(key)).tolist() == np.flatnonzero(keys[0] == np.uint64(key)).tolist()
+
+
+class Watched(np.ndarray):
+    """Keys that count how often one is looked at."""
+
+    looks = 0
+
+    def __getitem__(self, index):
+        Watched.looks += isinstance(index, np.integer)
+        return super().__getitem__(index)
+
+
+@pytest.mark.parametrize("folded", [0, 1000])
+def test_a_bucket_is_found_with_few_looks(folded):
+    rng = np.random.default_rng(8)
+    keys = rng.integers(0, folded or 1 << 64, 200_000, dtype=np.uint64)
+    table = bands.BandTable(keys[None, :].view(Watched), np.argsort(keys, kind="stable").astype(np.uint32)[None, :])
+    Watched.looks = 0
+    for d in range(200):
+        assert d in table.bucket(0, keys[d])
+    assert Watched.looks < 200 * (60 if folded else 10)  # a binary search for both ends takes 36
