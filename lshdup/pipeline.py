@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup import bands, candidates, exactjoin, similarity
+from lshdup import bands, candidates, similarity
 from lshdup.bands import BandPlan, BandTable
 from lshdup.candidates import NO_BUCKETS, Buckets, Pair
 from lshdup.collection import Collection, Progress, no_progress
@@ -100,6 +100,8 @@ def _estimated(collection: Collection, pieces: Iterator[Pair], threshold: float,
 
 def exact_near_duplicates(collection: Collection, sets: RaggedSets, firsts: NDArray[np.int64], threshold: float, jobs: int = 1) -> Found:
     """The same, no misses, by the prefix-filter join over the sets."""
+    from lshdup import exactjoin  # here, because a query waits for every import
+
     joined = exactjoin.exact_pairs(sets, members(collection, firsts), threshold, jobs)
     return Found(gathered(joined), -1)
 

@@ -1,5 +1,6 @@
 """The command line: one small file per command, over the shared options of options.py. Heavy imports happen inside commands."""
 
+import importlib
 import os
 import signal
 import sys
@@ -11,6 +12,9 @@ import click
 from lshdup import __version__
 from lshdup.console import INTERRUPTED, OK, TROUBLE, Console
 from lshdup.errors import LshdupError
+
+#: In the order of the data flow; each is the module of its name, loaded when it is asked for.
+COMMANDS = ("shingle", "signatures", "index", "query", "pairs", "accuracy", "timing", "curve")
 
 
 class _Group(click.Group):
@@ -25,7 +29,13 @@ class _Group(click.Group):
             return OK
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(self.commands)
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = importlib.import_module(f"lshdup.cli.{cmd_name}").command
+        return command
 
 
 @click.group(
@@ -46,16 +56,6 @@ def lshdup() -> None:
     Each step is a command and leaves an artifact in the store (.lshdup); a step that is given documents runs the steps
     before it, a step that is given none continues from the last run. Nothing ever changes a document.
     """  # noqa: D301
-
-
-def _register() -> None:
-    from lshdup.cli import accuracy, curve, index, pairs, query, shingle, signatures, timing
-
-    for module in (shingle, signatures, index, query, pairs, accuracy, timing, curve):
-        lshdup.add_command(module.command)
-
-
-_register()
 
 
 # NumPy's linear algebra, which nothing here uses, would start a thread for each processor when it is imported.

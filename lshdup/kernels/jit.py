@@ -10,7 +10,6 @@ import ctypes
 import hashlib
 import json
 import os
-import platform
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
@@ -191,7 +190,7 @@ def _engine() -> tuple[Any, Any, str]:
                 start()
         target = llvm.Target.from_default_triple().create_target_machine(jit=True)
         features = llvm.get_host_cpu_features().flatten()
-        machine = f"{platform.machine()} {llvm.get_host_cpu_name()} {features} llvmlite {llvmlite.__version__}"
+        machine = f"{llvm.get_default_triple()} {llvm.get_host_cpu_name()} {features} llvmlite {llvmlite.__version__}"
         _engines.append((llvm, llvm.create_mcjit_compiler(llvm.parse_assembly(""), target), machine))
     return _engines[0]
 
