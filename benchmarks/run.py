@@ -44,7 +44,11 @@ def options_of(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--peer-documents", type=int, default=Bench.peer_documents, help="files for other libraries (default: %(default)s)")
     parser.add_argument("--runs", type=int, default=Bench.runs, help="turns; medians are reported (default: %(default)s)")
     parser.add_argument("--only", type=lambda text: text.split(","), default=list(SECTIONS), help=f"some of {','.join(SECTIONS)}")
-    parser.add_argument("--million", action="store_true", help="1,000,000 files too, in the section `scale`: 8 GB of disk")
+    parser.add_argument(
+        "--million",
+        action="store_true",
+        help="also 1,000,000 files in the section `scale` (8 GB of disk), and all --documents in `peers` (12 GB of memory, minutes)",
+    )
     parser.add_argument("--folder", type=Path, help="make the corpora here and keep them (default: a temporary folder)")
     parser.add_argument("--seed", type=int, default=Bench.seed, help="of the corpora (default: %(default)s)")
     parser.add_argument("-o", "--output", type=Path, help="JSON file for the results")

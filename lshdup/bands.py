@@ -110,6 +110,10 @@ def _largest_rows(perms: int, params: BandParams) -> int:
     return 0
 
 
+def _nothing_is_mapped() -> None:
+    """For tables in memory."""
+
+
 @dataclass(frozen=True)
 class BandTable:
     """Which documents share which bucket.
@@ -121,7 +125,7 @@ class BandTable:
 
     keys: NDArray[np.uint64]
     order: NDArray[np.uint32]
-    unmap: Callable[[], None] = lambda: None
+    unmap: Callable[[], None] = _nothing_is_mapped
 
     def bucket(self, band: int, key: np.uint64) -> NDArray[np.uint32]:
         """The documents with this key in this band.

@@ -3,9 +3,9 @@
 import sys
 from functools import partial
 
-from benchmarks.measure import interleaved, peak, precision, ratio, recall, run, seconds
+from benchmarks.measure import NamePair, Run, interleaved, peak, precision, ratio, recall, run, seconds
 from benchmarks.sections.bench import Bench, installed
-from benchmarks.tables import Table
+from benchmarks.tables import Cell, Table
 
 THRESHOLDS = (0.7, 0.8, 0.9)
 
@@ -41,15 +41,35 @@ def section(bench: Bench) -> list[Table]:
             command = (sys.executable, "-m", f"benchmarks.peers.{script}", folder, str(threshold), *options)
             works[name] = partial(run, *command, cwd=bench.home, keep=True)
         done = interleaved(bench.runs if threshold == 0.8 else bench.few, works)
-        for name, runs in done.items():
-            table.rows.append(
-                {
-                    "threshold": f"{threshold}", "with": name, "seconds": seconds(runs),
-                    "lshdup is faster": None if name == "lshdup" else ratio(runs, done["lshdup"]),
-                    "pairs": runs[0].lines, "recall": recall(runs[0].pairs, true), "precision": precision(runs[0].pairs, true),
-                    "memory": peak(runs),
-                }
-            )  # fmt: skip
+        table.rows += _rows(f"{threshold}", done, true)
+    if bench.million:
+        _all_files(bench, table)
     start = [bench.lshdup("pairs", small, "-q", "--no-store") for _ in range(bench.runs)]
     table.rows.append({"threshold": "0.8", "with": "lshdup on 100 files: its start-up", "seconds": seconds(start), "memory": peak(start)})
     return [table]
+
+
+def _all_files(bench: Bench, table: Table) -> None:
+    """One turn over as many files as the whole run has: minutes, and some ten gigabytes for the scripts."""
+    folder = bench.corpus("natural", bench.documents)
+    works = {"lshdup": partial(bench.fresh, "pairs", folder, "-q", keep=True)}
+    for name, (module, (script, *options), _) in SCRIPTS.items():
+        if installed(module):
+            command = (sys.executable, "-m", f"benchmarks.peers.{script}", folder, "0.8", *options)
+            works[name] = partial(run, *command, cwd=bench.home, keep=True)
+    done = interleaved(1, works)
+    true = bench.lshdup("pairs", folder, "-q", "--exact", "--no-store", keep=True).pairs
+    table.rows += _rows(f"0.8, {bench.documents:,} files", done, true)
+
+
+def _rows(threshold: str, done: dict[str, list[Run]], true: frozenset[NamePair]) -> list[dict[str, Cell]]:
+    """One for each program."""
+    return [
+        {
+            "threshold": threshold, "with": name, "seconds": seconds(runs),
+            "lshdup is faster": None if name == "lshdup" else ratio(runs, done["lshdup"]),
+            "pairs": runs[0].lines, "recall": recall(runs[0].pairs, true), "precision": precision(runs[0].pairs, true),
+            "memory": peak(runs),
+        }
+        for name, runs in done.items()
+    ]  # fmt: skip
