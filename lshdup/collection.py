@@ -7,7 +7,7 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -138,7 +138,7 @@ def collect(
         keeper.reuse(previous.collection.sets, np.flatnonzero(known), previous.rows[known])
     guessed: list[tuple[bytes, str]] = []
     done = 0
-    for batch in _batches_done(documents, todo, shingle, sketcher, jobs, keeper.kept):
+    for batch in _batches_done(documents, todo, _Workers(shingle, jobs), sketcher, keeper.kept):
         sizes[batch.indices] = batch.sizes
         prints[batch.indices] = batch.fingerprints
         if signatures is not None and batch.signatures is not None:
@@ -293,40 +293,53 @@ class _SetKeeper:
         return sets if np.array_equal(order, np.arange(len(order))) else sets.take(order)
 
 
+class _Workers:
+    """Threads that each have a shingler and memory to read into, between one pass over documents and the next."""
+
+    def __init__(self, shingle: ShingleParams, jobs: int) -> None:
+        self.jobs = jobs
+        self.pool = ThreadPoolExecutor(jobs)
+        self._shingle = shingle
+        self._own = threading.local()
+
+    def shingled(self, documents: DocumentList, indices: NDArray[np.int64]) -> ShingleBatch:
+        """Shingle sets of one batch, which the same thread's next batch overwrites."""
+        if not hasattr(self._own, "shingler"):
+            self._own.shingler, self._own.buffer = Shingler(self._shingle), Buffer()
+        made: ShingleBatch = self._own.shingler.shingle(read_batch(documents, indices, self._own.buffer))
+        return made
+
+
 def _batches_done(
     documents: DocumentList,
     todo: NDArray[np.int64],
-    shingle: ShingleParams,
+    workers: _Workers,
     sketcher: Sketcher | None,
-    jobs: int,
     keep: Callable[[ShingleBatch, NDArray[np.uint64]], RaggedSets],
 ) -> Iterator[_Done]:
     """Finished batches in order. Each thread reads, shingles and sketches its own batch; two a thread are under way.
 
     keep : told, on that thread, the sets, which are valid until it returns, and their fingerprints; gives what the batch shall hold.
     """
-    local = threading.local()
 
     def work(indices: NDArray[np.int64]) -> _Done:
-        if not hasattr(local, "shingler"):
-            local.shingler, local.buffer = Shingler(shingle), Buffer()
-        made = local.shingler.shingle(read_batch(documents, indices, local.buffer))
+        made = workers.shingled(documents, indices)
         signatures = sketcher.sketch(made.sets) if sketcher is not None else None
         prints = fingerprints(made.sets)
         return _Done(made.indices, made.sets.sizes, keep(made, prints), prints, signatures, made.left_out, made.guessed)
 
-    with ThreadPoolExecutor(jobs) as pool:
-        under_way: deque[Future[_Done]] = deque()
-        try:
-            for indices in batches(documents, todo):
-                under_way.append(pool.submit(work, indices))
-                if len(under_way) > 2 * jobs:
-                    yield under_way.popleft().result()
-            while under_way:
+    under_way: deque[Future[_Done]] = deque()
+    try:
+        for indices in batches(documents, todo):
+            under_way.append(workers.pool.submit(work, indices))
+            if len(under_way) > 2 * workers.jobs:
                 yield under_way.popleft().result()
-        finally:
-            for future in under_way:
-                future.cancel()
+        while under_way:
+            yield under_way.popleft().result()
+    finally:
+        for future in under_way:
+            future.cancel()
+        wait(under_way)
 
 
 # --- shingle sets again, for verification -----------------------------------------------------------------------------------
@@ -342,6 +355,7 @@ def set_source(collection: Collection, jobs: int, on_left_out: Callable[[LeftOut
     if sets is not None:
         return sets.take
     reported: set[int] = set()
+    workers = _Workers(collection.shingle, jobs)
 
     def report(index: int, reason: Reason, detail: str) -> None:
         if index not in reported:
@@ -364,7 +378,7 @@ def set_source(collection: Collection, jobs: int, on_left_out: Callable[[LeftOut
                 sets.values[sets.offsets[at[i]] : sets.offsets[at[i] + 1]] = made.sets[i]
             return _NO_VALUES
 
-        for batch in _batches_done(collection.documents, wanted, collection.shingle, None, jobs, place):
+        for batch in _batches_done(collection.documents, wanted, workers, None, place):
             for index, reason, detail in batch.left_out:
                 report(index, reason, detail)
             for index in batch.indices[~same[np.searchsorted(wanted, batch.indices)]].tolist():

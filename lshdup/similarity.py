@@ -22,6 +22,9 @@ CACHE_BYTES = 1 << 20
 #: Pairs in one piece of all pairs: 8 bytes each.
 PAIRS_AT_ONCE = 1 << 23
 
+#: As many as that are fetched at a time, if no cluster is larger: memory that is used again is faster than new memory.
+BLOCK_BYTES = 24 << 20
+
 #: Gives the shingle sets of some documents (ascending int64 array); a document whose set can no longer be had is an empty set.
 SetSource = Callable[[NDArray[np.int64]], RaggedSets]
 
@@ -69,8 +72,9 @@ def verified(
         start = 0
         while start < possible:
             seen = np.zeros(len(sizes), np.uint8)
-            # Half the room: the sets of two blocks are there while one follows the other.
-            end = kernels.block_end(left, right, start, sizes, SET_BYTES // 16, seen)
+            # Half the room at most: the sets of two blocks are there while one follows the other.
+            most = SET_BYTES // 16
+            end = kernels.block_end(left, right, start, sizes, min(BLOCK_BYTES // 8, most), most, seen)
             sets, place = held.sets_of(np.flatnonzero(seen))
             a, b = _tiled(place[left[start:end]], place[right[start:end]], sets)
             found = jaccard(sets, a, b, jobs, threshold)

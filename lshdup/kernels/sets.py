@@ -77,18 +77,26 @@ def possible_pairs(left: U32, right: U32, sizes: I64, threshold: float) -> int:
 
 
 @kernel
-def block_end(left: U32, right: U32, start: int, sizes: I64, room: int, seen: U8) -> int:
+def block_end(left: U32, right: U32, start: int, sizes: I64, room: int, most: int, seen: U8) -> int:
     """The end of the pairs from `start` on whose documents together have at most `room` elements; one pair at least.
 
-    seen : over all documents, 0 before; those of the block are marked.
+    It is where a cluster begins, if one does; a cluster that does not fit by itself is cut only where it reaches `most` elements.
+    seen : over all documents, 0 before; those of the block are marked, and some that follow it.
     """
+    used = 0
+    boundary = start
     p = start
     while p < len(left):
         a, b = left[p], right[p]
+        if not (seen[a] or seen[b]):
+            boundary = p
         more = (0 if seen[a] else sizes[a]) + (0 if seen[b] else sizes[b])
-        if more > room and p > start:
-            break
-        room -= more
+        if used + more > room and p > start:
+            if boundary > start:
+                return boundary
+            if used + more > most:
+                return p
+        used += more
         seen[a] = 1
         seen[b] = 1
         p += 1
