@@ -102,6 +102,8 @@ def program() -> NoReturn:
         # What it printed is out: an interrupt from here on must not make it look otherwise.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         os._exit(done.code if isinstance(done.code, int) else OK)
+    except KeyboardInterrupt:  # in the instant before or after `main` watches
+        os._exit(INTERRUPTED)
     os._exit(OK)
 
 
