@@ -160,7 +160,10 @@ class Store:
 
     def save_bands(self, collection: Collection, made: Banded, params: BandParams) -> None:
         header = self._header(collection, with_sketch=True) | {"bands": params.to_json()}
-        arrays = _document_arrays(collection) | {"keys": made.table.keys, "order": made.table.order, "firsts": made.firsts}
+        # No times of files: a table stays the same while the sets are, and so it must not tell which files were touched.
+        names = collection.documents.names
+        arrays: dict[str, Array] = {"names_blob": names.blob, "names_offsets": names.offsets}
+        arrays |= {"keys": made.table.keys, "order": made.table.order, "firsts": made.firsts}
         artifacts.save(self.path("bands"), "bands", header, arrays)
 
     def stored_threshold(self) -> float | None:
