@@ -7,7 +7,7 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -18,7 +18,6 @@ from lshdup.artifacts import Spool
 from lshdup.documents import DocumentList, LeftOut, Reason, batches, read_batch
 from lshdup.errors import ArtifactError, ParameterError
 from lshdup.files import Buffer
-from lshdup.parallel import threads
 from lshdup.params import ShingleParams, SketchParams
 from lshdup.ragged import RaggedSets
 from lshdup.shingles import ShingleBatch, Shingler, fingerprints
@@ -213,7 +212,7 @@ def sketched(collection: Collection, sketch: SketchParams, jobs: int = 1, room: 
         end = min(start + 4096, len(sets))
         signatures[start:end] = sketcher.sketch(RaggedSets(sets.values, sets.offsets[start : end + 1]))
 
-    with threads(jobs) as pool:
+    with ThreadPoolExecutor(jobs) as pool:
         list(pool.map(part, range(0, len(sets), 4096)))
     return replace(collection, sketch=sketch, signatures=signatures)
 
@@ -346,7 +345,7 @@ def _batches_done(
         prints = fingerprints(made.sets)
         return _Done(made.indices, made.sets.sizes, keep(made, prints), prints, signatures, made.left_out, made.guessed)
 
-    with threads(jobs) as pool:
+    with ThreadPoolExecutor(jobs) as pool:
         under_way: deque[Future[_Done]] = deque()
         try:
             for indices in batches(documents, todo):

@@ -11,7 +11,7 @@ nothing is sorted: the prefixes cost two passes over the sets.
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from lshdup.kernels import sets as kernels
 from lshdup.pairs import Columns
-from lshdup.parallel import in_parts, threads
+from lshdup.parallel import in_parts
 from lshdup.ragged import RaggedSets, offsets_of
 
 #: The least number of pairs a piece has room for; 24 bytes each.
@@ -143,7 +143,7 @@ def _probed(sets: RaggedSets, order: NDArray[np.int64], prefixes: _Prefixes, ind
 
     cuts = [*range(0, n, _PROBES), n]
     waiting = deque(pairwise(cuts))
-    with threads(jobs) as pool:
+    with ThreadPoolExecutor(jobs) as pool:
         under_way: deque[Future[tuple[int, int, Piece]]] = deque()
         try:
             while waiting or under_way:

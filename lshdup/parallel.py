@@ -1,27 +1,14 @@
 """One loop cut in parts, on several threads. For kernels, which run without the GIL."""
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from itertools import pairwise
 
 
 def processors() -> int:
     """How many this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-@contextmanager
-def threads(jobs: int) -> Iterator[ThreadPoolExecutor]:
-    """A pool of so many, which is waited for; but a person who interrupts does not wait for what is under way."""
-    pool = ThreadPoolExecutor(jobs)
-    try:
-        yield pool
-    except BaseException as error:
-        pool.shutdown(wait=not isinstance(error, KeyboardInterrupt), cancel_futures=True)
-        raise
-    pool.shutdown()
 
 
 def in_parts(steps: int, jobs: int, work: Callable[[slice], None], *, least: int = 1024) -> None:
@@ -34,5 +21,5 @@ def in_parts(steps: int, jobs: int, work: Callable[[slice], None], *, least: int
         work(slice(0, steps))
         return
     cuts = [steps * part // parts for part in range(parts + 1)]
-    with threads(jobs) as pool:
+    with ThreadPoolExecutor(jobs) as pool:
         list(pool.map(work, (slice(start, end) for start, end in pairwise(cuts))))

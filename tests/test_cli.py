@@ -166,7 +166,7 @@ def test_check(run, tmp_path):
 def test_step_by_step_gives_the_same_answers(run, corpus, tmp_path):
     at_once = run("pairs", "sample_corpus", "-t", "0.7", "--no-store").out
     run("shingle", "sample_corpus")
-    assert sorted(os.listdir(tmp_path / ".lshdup")) == [".gitignore", "shingles.npz"]
+    assert sorted(os.listdir(tmp_path / ".lshdup")) == [".gitignore", ".lock", "shingles.npz"]
     run("signatures")
     run("index", "-t", "0.7")
     assert run("pairs").out == at_once
