@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import secrets
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
@@ -23,7 +22,7 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
             yield direct
         return
     mode = path.stat().st_mode & 0o7777 if path.exists() else 0o666 & ~_umask()
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    temporary = path.with_name(f".{path.name}.{os.urandom(4).hex()}")
     _under_way.add(temporary)  # before it is there, so that it is never there unknown
     try:
         with os.fdopen(os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "w+b") as file:

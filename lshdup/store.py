@@ -40,7 +40,7 @@ _MOST_PAIRS = 1 << 22
 
 
 class Store:
-    """One folder with at most one `shingles.npz`, `signatures.npz`, `bands.npz` and `pairs.npz`."""
+    """One folder with at most one `shingles.npz`, `signatures.npz`, `bands.npz` and `pairs.npz`; and with the `.lock` of who writes it."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

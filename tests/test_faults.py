@@ -558,6 +558,21 @@ def test_a_query_of_flipped_bits_is_right_or_refused(run, here, monkeypatch, kin
             assert queried() == expected
 
 
+def test_a_document_that_is_not_in_its_own_bucket_is_noticed(here, monkeypatch):
+    """Its other bands would find its neighbours all the same, but nobody knows what else is wrong."""
+    make_documents(here / "d", 30)
+    steps(".lshdup")
+    monkeypatch.setattr(lshdup.artifacts, "_ALWAYS_CHECKED", 0)
+    path = here / ".lshdup/bands.npz"
+    data = path.read_bytes()
+    start, end = member(path, "keys")
+    width = 30 * 8
+    for at in range(start, end, width):  # of the first document, band by band
+        path.write_bytes(data[:at] + bytes([data[at] ^ 4]) + data[at + 1 :])
+        with pytest.raises(ArtifactError, match=r"bands\.npz is damaged"):
+            queried()
+
+
 def queried():
     """`lshdup query` of the first document."""
     from lshdup import pipeline
