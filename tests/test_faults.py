@@ -568,7 +568,7 @@ def test_a_document_that_is_not_in_its_own_bucket_is_noticed(here, monkeypatch):
     start, end = member(path, "keys")
     width = 30 * 8
     for at in range(start, end, width):  # of the first document, band by band
-        path.write_bytes(data[:at] + bytes([data[at] ^ 4]) + data[at + 1 :])
+        path.write_bytes(data[: at + 7] + bytes([data[at + 7] ^ 0x80]) + data[at + 8 :])
         with pytest.raises(ArtifactError, match=r"bands\.npz is damaged"):
             queried()
 
