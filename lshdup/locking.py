@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -23,8 +24,7 @@ def locked(path: Path, store: Path) -> Iterator[bool]:
     try:
         held = _hold(descriptor, store)
         with contextlib.suppress(OSError):  # on a full disk the number is missing from a message
-            os.ftruncate(descriptor, 0)
-            os.pwrite(descriptor, b"%d\n" % os.getpid(), 0)
+            os.ftruncate(descriptor, os.pwrite(descriptor, b"%d\n" % os.getpid(), 0))
         yield held
     finally:
         with contextlib.suppress(OSError):
@@ -39,7 +39,8 @@ def _hold(descriptor: int, store: Path) -> bool:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        number = os.pread(descriptor, 20, 0).strip().decode("ascii", "replace")
+        time.sleep(0.01)  # the other may only just have begun, and not have written its number
+        number = os.pread(descriptor, 20, 0).partition(b"\n")[0].decode("ascii", "replace")
         holder = f" (process {number})" if number.isdecimal() else ""
         message = f"another lshdup run{holder} is writing to {store}"
         raise ArtifactError(message, "wait until it is done, or use --store DIR or --no-store") from None
