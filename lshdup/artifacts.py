@@ -4,6 +4,7 @@ Plain NumPy opens them (``numpy.load(path, allow_pickle=False)``): a zip of unco
 uint8. Members begin at multiples of 64 bytes, so that a reader may map them instead of reading them.
 """
 
+import contextlib
 import json
 import math
 import mmap
@@ -29,6 +30,9 @@ from lshdup.errors import ArtifactError
 FORMAT_VERSION = 1
 
 Array = NDArray[Any]
+
+#: Names of files that have none, on file systems where they need one for an instant, begin like this.
+SCRATCH = ".scratch."
 
 _ALIGNMENT = 64
 _PADDING_FIELD = 0x4C44  # the zip extra field that pads; readers skip fields they do not know
@@ -80,11 +84,11 @@ def _write_member(archive: zipfile.ZipFile, name: str, array: Array) -> None:
             member.write(flat[start : start + _CHUNK])
 
 
-def load(path: Path, kind: str, remedy: str, *, verify: bool = True) -> Artifact | None:
+def load(path: Path, kind: str, remedy: str, *, verify: bool = True, always: tuple[str, ...] = ()) -> Artifact | None:
     """Map an artifact, or None if there is no such file.
 
     kind : what the header must say. remedy : the command that makes it anew, for the error. verify : check every byte; without
-    it, members above 4 MB are only mapped (a query touches a few pages of them).
+    it, members above 4 MB are only mapped (a query touches a few pages of them). always : members that are checked all the same.
 
     Raises ArtifactError, in one line, for a file that is damaged, of another kind, or of another format version.
     """
@@ -93,7 +97,7 @@ def load(path: Path, kind: str, remedy: str, *, verify: bool = True) -> Artifact
         raise ArtifactError(message, "move it away")
     try:
         with path.open("rb") as file:
-            return _load(file, path, kind, remedy, verify)
+            return _load(file, path, kind, remedy, verify, always)
     except FileNotFoundError:
         return None
     except OSError as error:
@@ -104,12 +108,15 @@ def load(path: Path, kind: str, remedy: str, *, verify: bool = True) -> Artifact
         raise ArtifactError(message, remedy) from None
 
 
-def _load(file: IO[bytes], path: Path, kind: str, remedy: str, verify: bool) -> Artifact:
+def _load(file: IO[bytes], path: Path, kind: str, remedy: str, verify: bool, always: tuple[str, ...]) -> Artifact:
     with zipfile.ZipFile(file) as archive:
         infos = archive.infolist()
     # Copy-on-write instead of read-only: kernels are compiled for writable arrays, once.
     whole = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
-    arrays = {info.filename.removesuffix(".npy"): _map_member(whole, info, verify) for info in infos}
+    arrays = {}
+    for info in infos:
+        name = info.filename.removesuffix(".npy")
+        arrays[name] = _map_member(whole, info, verify or name in always)
     header = json.loads(arrays.pop("header").tobytes())
     if not isinstance(header, dict) or not isinstance(header.get("format"), int):
         message = "it has no header"
@@ -170,7 +177,7 @@ def room_on_disk(folder: Path, shape: tuple[int, int]) -> NDArray[np.uint32]:
     """
     size = 4 * math.prod(shape)
     try:
-        with tempfile.TemporaryFile(dir=folder) as file:
+        with tempfile.TemporaryFile(dir=folder, prefix=SCRATCH) as file:
             # All of it now: a mapped file that runs into a full disk later would end the process without a word.
             os.posix_fallocate(file.fileno(), 0, size)
             return np.memmap(file, np.uint32, "r+", shape=shape)
@@ -183,8 +190,9 @@ class Spool:
     """A nameless file of uint64 values that grows while a run goes on, for sets that together exceed memory."""
 
     def __init__(self, folder: Path) -> None:
+        self._folder = folder
         try:
-            self._file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115 (closed by __exit__)
+            self._file = tempfile.TemporaryFile(dir=folder, prefix=SCRATCH)  # noqa: SIM115 (closed by __exit__)
         except OSError as error:
             message = f"{folder} cannot be written: {error.strerror}"
             raise ArtifactError(message, "name another store with --store DIR") from None
@@ -193,17 +201,24 @@ class Spool:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self._file.close()
+        with contextlib.suppress(OSError):  # what could not be written has been said, and nobody needs it any more
+            self._file.close()
 
     def append(self, values: NDArray[np.uint64]) -> None:
         try:
             self._file.write(values.tobytes())
         except OSError as error:
-            message = f"the store is full: {error.strerror}"
-            raise ArtifactError(message, "name another store with --store DIR") from None
+            raise self._full(error) from None
 
     def values(self) -> NDArray[np.uint64]:
         """All that was appended, mapped; valid until the spool is closed and the array is dropped."""
-        self._file.flush()
+        try:
+            self._file.flush()
+        except OSError as error:
+            raise self._full(error) from None
         size = self._file.tell() // 8
         return np.memmap(self._file, np.uint64, "r", shape=(size,)) if size else np.zeros(0, np.uint64)
+
+    def _full(self, error: OSError) -> ArtifactError:
+        message = f"{self._folder} has no room for the shingle sets: {error.strerror}"
+        return ArtifactError(message, "name another store with --store DIR")

@@ -2,10 +2,12 @@
 
 import contextlib
 import os
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import BinaryIO
+
+#: What is being written now.
+_under_way: set[Path] = set()
 
 
 @contextlib.contextmanager
@@ -20,16 +22,15 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
             yield direct
         return
     mode = path.stat().st_mode & 0o7777 if path.exists() else 0o666 & ~_umask()
-    temporary = None
+    temporary = path.with_name(f".{path.name}.{os.urandom(4).hex()}")
+    _under_way.add(temporary)  # before it is there, so that it is never there unknown
     try:
-        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
-            temporary = Path(file.name)
-            yield cast(BinaryIO, file)
+        with os.fdopen(os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600), "w+b") as file:
+            yield file
             file.flush()
             os.fsync(file.fileno())
         temporary.chmod(mode)
         temporary.replace(path)
-        temporary = None
         with contextlib.suppress(OSError):  # some file systems cannot sync a folder
             folder = os.open(path.parent, os.O_RDONLY)
             try:
@@ -37,8 +38,15 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
             finally:
                 os.close(folder)
     finally:
-        if temporary is not None:
-            temporary.unlink(missing_ok=True)
+        abandon(temporary)
+
+
+def abandon(*some: Path) -> None:
+    """Remove files that are being written, if they have not taken their place; without arguments all of them, before the process ends."""
+    for temporary in some or tuple(_under_way):
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+        _under_way.discard(temporary)
 
 
 def _umask() -> int:

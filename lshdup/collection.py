@@ -9,13 +9,14 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.artifacts import Spool
 from lshdup.documents import DocumentList, LeftOut, Reason, batches, read_batch
-from lshdup.errors import ParameterError
+from lshdup.errors import ArtifactError, ParameterError
 from lshdup.files import Buffer
 from lshdup.params import ShingleParams, SketchParams
 from lshdup.ragged import RaggedSets
@@ -86,6 +87,16 @@ class Previous:
     left_out: dict[bytes, LeftOutFile] = field(default_factory=dict)
 
 
+class Checkpoint(Protocol):
+    """Keeps what is finished, so that a run that is interrupted can be resumed."""
+
+    def is_due(self) -> bool:
+        """Whether the run has lasted long enough to be worth that."""
+
+    def add(self, part: Collection) -> None:
+        """Some documents, with all that was made of them, and files that are none."""
+
+
 @dataclass
 class _Done:
     """One finished batch. sets : none, if nobody wants them."""
@@ -109,11 +120,13 @@ def collect(
     keep: Spool | int = 0,
     room: Room = in_memory,
     progress: Progress = no_progress,
+    checkpoint: Checkpoint | None = None,
 ) -> Collection:
     """Read documents, make their shingle sets and, if `sketch` is given, their signatures.
 
     keep : what becomes of the sets: a spool keeps all of them on disk; a number keeps them in memory if they fit into so many bytes.
-    previous : unchanged documents are taken from there instead of being read. room : makes the array for the signatures.
+    previous : unchanged documents are taken from there instead of being read. room : makes the array for the signatures. checkpoint : given
+    finished batches, when it wants them.
 
     Determinism: the same at any number of jobs. Memory: signatures, two batches a thread, and what `keep` says.
     """
@@ -137,6 +150,7 @@ def collect(
     if previous is not None and known.any():
         keeper.reuse(previous.collection.sets, np.flatnonzero(known), previous.rows[known])
     guessed: list[tuple[bytes, str]] = []
+    finished: list[tuple[NDArray[np.int64], tuple[LeftOutFile, ...], RaggedSets | None]] = []
     done = 0
     for batch in _batches_done(documents, todo, _Workers(shingle, jobs), sketcher, keeper.kept):
         sizes[batch.indices] = batch.sizes
@@ -144,11 +158,16 @@ def collect(
         if signatures is not None and batch.signatures is not None:
             signatures[batch.indices] = batch.signatures
         keeper.add(batch.indices, batch.sets)
-        for index, reason, detail in batch.left_out:
-            present[index] = False
-            place = f"; in {os.fsdecode(documents.path(index))}" if documents.starts is not None else ""
-            out = LeftOut(documents.names[index], reason, detail + place)
-            left_out.append(LeftOutFile(out, int(documents.sizes[index]), int(documents.mtimes[index])))
+        out = [_left_out_file(documents, *each) for each in batch.left_out]
+        present[[index for index, _, _ in batch.left_out]] = False
+        left_out += out
+        if checkpoint is not None:
+            finished.append((batch.indices, tuple(out), batch.sets if keeper.keeps else None))
+            if checkpoint.is_due():
+                for rows, files, sets in finished:
+                    rest = signatures[rows] if signatures is not None else None
+                    checkpoint.add(Collection(documents.take(rows), shingle, sizes[rows], prints[rows], files, sets, sketch, rest))
+                finished.clear()
         guessed += [(documents.names[index], encoding) for index, encoding in batch.guessed]
         done += len(batch.indices) + len(batch.left_out)
         progress("documents", done, len(todo))
@@ -160,6 +179,12 @@ def collect(
     left_out.sort(key=lambda each: each.left_out.name)
     collection = Collection(documents, shingle, sizes, prints, tuple(left_out), sets, sketch, signatures, tuple(sorted(guessed)), len(todo))
     return sketched(collection, sketch, jobs) if linear and sketch else collection
+
+
+def _left_out_file(documents: DocumentList, index: int, reason: Reason, detail: str) -> LeftOutFile:
+    place = f"; in {os.fsdecode(documents.path(index))}" if documents.starts is not None else ""
+    out = LeftOut(documents.names[index], reason, detail + place)
+    return LeftOutFile(out, int(documents.sizes[index]), int(documents.mtimes[index]))
 
 
 def _moved_up(signatures: NDArray[np.uint32], rows: NDArray[np.int64]) -> NDArray[np.uint32]:
@@ -255,6 +280,11 @@ class _SetKeeper:
         self._parts: list[RaggedSets] | None = [] if self._room else None
         self._indices: list[NDArray[np.int64]] = []
 
+    @property
+    def keeps(self) -> bool:
+        """Whether it has not given up."""
+        return self._parts is not None
+
     def kept(self, made: ShingleBatch, _: NDArray[np.uint64]) -> RaggedSets:
         """The sets in memory of their own, unless it has given up. For any thread."""
         return made.sets.copy() if self._parts is not None else _NO_VALUES
@@ -348,12 +378,28 @@ def _batches_done(
 def set_source(collection: Collection, jobs: int, on_left_out: Callable[[LeftOut], None], kept: RaggedSets | None = None) -> SetSource:
     """Where verification gets shingle sets: from memory or a mapped artifact, else by reading the documents again.
 
+    kept : the sets of the artifact, of which nobody has looked at every byte: those that are taken are checked. Raises ArtifactError if
+    they are not what was indexed.
+
     A document that cannot be read again, or whose set is another one now, is reported once and has an empty set: its pairs are not in
     the answer, rather than wrong in it.
     """
-    sets = collection.sets if collection.sets is not None else kept
-    if sets is not None:
-        return sets.take
+    if collection.sets is not None:
+        return collection.sets.take
+
+    def checked(wanted: NDArray[np.int64]) -> RaggedSets:
+        assert kept is not None
+        try:
+            sets = kept.take(wanted)
+            if np.array_equal(fingerprints(sets), collection.fingerprints[wanted]):
+                return sets
+        except IndexError:  # offsets that are damaged too
+            pass
+        message = "shingles.npz is damaged: its sets are not those that were indexed"
+        raise ArtifactError(message, "run the command with DOCS: what is damaged is made anew")
+
+    if kept is not None:
+        return checked
     reported: set[int] = set()
     workers = _Workers(collection.shingle, jobs)
 

@@ -1,11 +1,13 @@
 """The store: collections and band tables as artifacts in one folder. Called by workspace.py, which knows when to use them."""
 
+import contextlib
 import errno
 import hashlib
 import json
 import os
+import re
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -20,23 +22,29 @@ from lshdup.candidates import Buckets
 from lshdup.collection import Collection, LeftOutFile
 from lshdup.documents import DocumentList, LeftOut, Reason
 from lshdup.errors import ArtifactError, ParameterError
+from lshdup.locking import locked
 from lshdup.pairs import Pairs
 from lshdup.params import BandParams, PairParams, ShingleParams, SketchParams
 from lshdup.pipeline import Banded, Found
 from lshdup.ragged import RaggedSets, StringTable
 
-#: The first line of a store's .gitignore, by which it is known.
+#: The first line of a store's .gitignore, by which it is known, and the whole of it.
 _MARK = "# Made by lshdup."
+_MARK_FILE = f"{_MARK}\n*\n".encode()
+
+#: What a run that was killed leaves behind: files that were to be renamed to an artifact, or had not lost their name yet.
+_REMAINS = re.compile(r"\.(?:(?:shingles|signatures|bands|pairs)\.npz|scratch)\.[a-z0-9_]{8}")
 
 #: More verified pairs than this (64 MB) are not kept for the next run.
 _MOST_PAIRS = 1 << 22
 
 
 class Store:
-    """One folder with at most one `shingles.npz`, `signatures.npz`, `bands.npz` and `pairs.npz`."""
+    """One folder with at most one `shingles.npz`, `signatures.npz`, `bands.npz` and `pairs.npz`; and with the `.lock` of who writes it."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self.is_held = False  #: whether this process is the one that writes
 
     def path(self, kind: str) -> Path:
         return self.folder / f"{kind}.npz"
@@ -46,10 +54,15 @@ class Store:
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             if not self._is_ours():
-                if any(self.folder.iterdir()):
+                if any(not self._is_begun(entry) for entry in self.folder.iterdir()):
                     message = f"the folder {self.folder} holds other files and is no store of lshdup"
                     raise ArtifactError(message, "name a new folder with --store DIR")
-                (self.folder / ".gitignore").write_text(f"{_MARK}\n*\n")
+                # Not emptied before: another run may be doing the same, and a third must not find it empty.
+                descriptor = os.open(self.folder / ".gitignore", os.O_WRONLY | os.O_CREAT, 0o666)
+                try:
+                    os.write(descriptor, _MARK_FILE)
+                finally:
+                    os.close(descriptor)
             if not os.access(self.folder, os.W_OK | os.X_OK):
                 raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
         except OSError as error:
@@ -61,6 +74,38 @@ class Store:
         mark = self.folder / ".gitignore"
         return mark.is_file() and mark.read_text("utf-8", "replace").startswith(_MARK)
 
+    @staticmethod
+    def _is_begun(entry: Path) -> bool:
+        """Whether a file is the mark of a store as far as it got: the disk was full, or the run was killed."""
+        return entry.name == ".gitignore" and entry.is_file() and _MARK_FILE.startswith(entry.read_bytes())
+
+    @contextlib.contextmanager
+    def writing(self) -> Iterator[None]:
+        """Be the only run that writes; raises ArtifactError if another is, or if nothing can be written.
+
+        What runs that were killed have left is removed. Readers need no lock: they find each artifact as it was or as it is, whole, and
+        every one says which documents it is of.
+        """
+        self.make_writable()
+        with locked(self.folder / ".lock", self.folder) as held:
+            if held:  # else what looks left behind may be in use
+                for entry in self.folder.iterdir():
+                    if _REMAINS.fullmatch(entry.name) and entry.is_file() and not entry.is_symlink():
+                        with contextlib.suppress(OSError):
+                            entry.unlink()
+            self.is_held = True
+            try:
+                yield
+            finally:
+                self.is_held = False
+
+    def modified(self, kind: str) -> int:
+        """When an artifact was saved last, or found to be up to date, in nanoseconds; 0 if it is not there."""
+        try:
+            return self.path(kind).stat().st_mtime_ns
+        except FileNotFoundError:
+            return 0
+
     def drop(self, kind: str) -> None:
         """Remove an artifact that cannot be used."""
         self.path(kind).unlink(missing_ok=True)
@@ -70,13 +115,7 @@ class Store:
         if old is not None and _same(old, collection):
             self.path(kind).touch()  # the times of artifacts tell which collection the last run was of
             return
-        arrays = _document_arrays(collection)
-        if kind == "shingles":
-            assert collection.sets is not None
-            arrays |= {"values": collection.sets.values, "offsets": collection.sets.offsets}
-        else:
-            assert collection.signatures is not None
-            arrays |= {"signatures": collection.signatures}
+        arrays = _document_arrays(collection) | (_set_arrays(collection) if kind == "shingles" else _signature_arrays(collection))
         artifacts.save(self.path(kind), kind, self._header(collection, with_sketch=kind == "signatures"), arrays)
 
     def _load_quietly(self, kind: str) -> Collection | None:
@@ -86,15 +125,17 @@ class Store:
             return None
 
     def _header(self, collection: Collection, *, with_sketch: bool) -> dict[str, Any]:
+        header = self.parameters(collection.shingle, collection.sketch if with_sketch else None, collection.documents.home)
+        return header | {"corpus": corpus_id(collection)}
+
+    def parameters(self, shingle: ShingleParams, sketch: SketchParams | None, home: bytes = b"") -> dict[str, Any]:
+        """What the header of a file says of how it was made, and from where its names start."""
         header: dict[str, Any] = {
-            "shingle": collection.shingle.to_json(),
+            "shingle": shingle.to_json(),
             "unicode": unicodedata.unidata_version,
-            "corpus": corpus_id(collection),
-            "base": os.path.relpath(os.fsdecode(collection.documents.home) or Path.cwd(), self.folder.resolve()),
+            "base": os.path.relpath(os.fsdecode(home) or Path.cwd(), self.folder.resolve()),
         }
-        if with_sketch and collection.sketch is not None:
-            header["sketch"] = collection.sketch.to_json()
-        return header
+        return header if sketch is None else header | {"sketch": sketch.to_json()}
 
     def load_collection(self, kind: str, *, here: bool = False, verify: bool = True) -> Collection | None:
         """shingles.npz or signatures.npz. here : only if its names are meant from the current folder."""
@@ -112,14 +153,17 @@ class Store:
             at_home = home == Path.cwd()
             if here and not at_home:
                 return None
-            return _read_collection(artifact, b"" if at_home else os.fsencode(home), verify=verify)
+            return read_collection(artifact, b"" if at_home else os.fsencode(home), verify=verify)
         except (KeyError, TypeError, ValueError, IndexError, ParameterError) as error:
             message = f"{path} is damaged ({error})"
             raise ArtifactError(message, remedy) from None
 
     def save_bands(self, collection: Collection, made: Banded, params: BandParams) -> None:
         header = self._header(collection, with_sketch=True) | {"bands": params.to_json()}
-        arrays = _document_arrays(collection) | {"keys": made.table.keys, "order": made.table.order, "firsts": made.firsts}
+        # No times of files: a table stays the same while the sets are, and so it must not tell which files were touched.
+        names = collection.documents.names
+        arrays: dict[str, Array] = {"names_blob": names.blob, "names_offsets": names.offsets}
+        arrays |= {"keys": made.table.keys, "order": made.table.order, "firsts": made.firsts}
         artifacts.save(self.path("bands"), "bands", header, arrays)
 
     def stored_threshold(self) -> float | None:
@@ -132,7 +176,7 @@ class Store:
         path = self.path("bands")
         remedy = "run `lshdup index`"
         try:
-            artifact = artifacts.load(path, "bands", remedy, verify=verify)
+            artifact = artifacts.load(path, "bands", remedy, verify=verify, always=("firsts",))  # a query looks at all of them
             if artifact is None:
                 return None
             assert collection.sketch is not None
@@ -147,7 +191,7 @@ class Store:
             )
             _refuse_if(keys.dtype != np.uint64 or order.dtype != np.uint32 or firsts.dtype != np.int64, "types do not fit")
             _refuse_if(
-                verify and n and (order.max(initial=0) >= n or firsts.min() < 0 or firsts.max() >= n),
+                n and (firsts.min() < 0 or firsts.max() >= n or (verify and order.max(initial=0) >= n)),
                 "it names documents that are not there",
             )
             return Banded(plan, BandTable(keys, order, artifact.unmap), firsts), params
@@ -233,8 +277,31 @@ def _document_arrays(collection: Collection) -> dict[str, Array]:
     return arrays
 
 
-def _read_collection(artifact: Artifact, home: bytes, *, verify: bool) -> Collection:
-    """Verify : look at every offset and size; without it, a query touches a few pages of them only."""
+def _set_arrays(collection: Collection) -> dict[str, Array]:
+    assert collection.sets is not None
+    return {"values": collection.sets.values, "offsets": collection.sets.offsets}
+
+
+def _signature_arrays(collection: Collection) -> dict[str, Array]:
+    assert collection.signatures is not None
+    return {"signatures": collection.signatures}
+
+
+def all_arrays(collection: Collection) -> dict[str, Array]:
+    """All that is known of a collection: its documents, and its signatures and sets, if it has them."""
+    arrays = _document_arrays(collection)
+    if collection.signatures is not None:
+        arrays |= _signature_arrays(collection)
+    if collection.sets is not None:
+        arrays |= _set_arrays(collection)
+    return arrays
+
+
+def read_collection(artifact: Artifact, home: bytes, *, verify: bool) -> Collection:
+    """The collection of such arrays; raises one of several errors if they do not fit each other.
+
+    verify : look at every offset and size; without it, a query touches a few pages of them only.
+    """
     arrays, header = artifact.arrays, artifact.header
     names = _strings(arrays, "names", verify=verify)
     n = len(names)

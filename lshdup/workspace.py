@@ -6,7 +6,7 @@ the store: what is stale there is made anew, and said. Called by the commands in
 
 import os
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
@@ -17,9 +17,21 @@ from numpy.typing import NDArray
 from lshdup import bands, pipeline
 from lshdup.artifacts import Spool, room_on_disk
 from lshdup.candidates import Buckets
-from lshdup.collection import Collection, LeftOutFile, Previous, Progress, collect, in_memory, no_progress, set_source, sketched
+from lshdup.collection import (
+    Checkpoint,
+    Collection,
+    LeftOutFile,
+    Previous,
+    Progress,
+    collect,
+    in_memory,
+    no_progress,
+    set_source,
+    sketched,
+)
 from lshdup.documents import DocumentList, LeftOut, Reason, find_documents
 from lshdup.errors import ArtifactError, InputError, ParameterError
+from lshdup.journal import Journal, joined
 from lshdup.params import BandParams, DocumentParams, PairParams, ShingleParams, SketchParams
 from lshdup.pipeline import Banded, Found
 from lshdup.ragged import RaggedSets
@@ -46,12 +58,14 @@ class Request:
     """What a command was asked.
 
     documents : folders and files; empty: continue from the store. given : parameters that were set explicitly, by field name.
+    check_content : read documents even if nothing about their files has changed.
     """
 
     documents: tuple[bytes, ...]
     files: DocumentParams
     given: Mapping[str, Any]
     jobs: int
+    check_content: bool = False
 
 
 @dataclass(frozen=True)
@@ -89,11 +103,10 @@ class Workspace:
         if not request.documents:
             message = "no documents were named"
             raise InputError(message, "name folders or files: lshdup shingle DOCS")
-        store = self._writable()
         params = _merged(ShingleParams, request.given)
-        with Spool(store.folder) as spool:
+        with self._writing() as store, Spool(store.folder) as spool:
             documents = self._find(request, params)
-            previous = self._previous(documents, params, None, need_sets=True)
+            previous = self._previous(request, documents, params, None, need_sets=True)
             collection = self._collect(request, documents, params, None, previous, spool)
             store.save_collection("shingles", collection)
             return replace(collection, sets=None)  # they go with the spool
@@ -101,10 +114,11 @@ class Workspace:
     def signed(self, request: Request) -> Collection:
         """`lshdup signatures`: from documents or from shingles.npz, saved as signatures.npz."""
         if request.documents:
-            self._writable()
-            return self._signed_documents(request)
-        shingles = self._stored_shingles(request)
-        return self._sketch_and_save(shingles, _merged(SketchParams, request.given), request.jobs)
+            with self._writing():
+                return self._signed_documents(request)
+        with self._continuing():
+            shingles = self._stored_shingles(request)
+            return self._sketched(shingles, _merged(SketchParams, request.given), request.jobs, save=True)
 
     def indexed(self, request: Request, *, save: bool = True, verify: bool = True) -> Indexed:
         """`lshdup index`, and what `pairs` and `query` begin with: the collection and its band table.
@@ -114,7 +128,11 @@ class Workspace:
         """
         if request.documents:
             return self._indexed_documents(request)
-        collection = self._current_signatures(request, verify)
+        with self._continuing() if save else nullcontext():
+            return self._indexed_again(request, save=save, verify=verify)
+
+    def _indexed_again(self, request: Request, *, save: bool, verify: bool) -> Indexed:
+        collection = self._current_signatures(request, verify=verify, save=save)
         assert self._store is not None
         kept = self._sets_of(collection)
         stored = self._store.load_bands(collection, verify)
@@ -147,11 +165,16 @@ class Workspace:
         for each in missing:
             self._left_out(each)
         if self._store is not None and not missing:
-            try:
-                self._store.save_pairs(collection, made, params, asked, found)
-            except ArtifactError as error:  # the answer is there; the next run will have to find it again
-                self._say(error.message)
+            self._keep("pairs.npz", lambda store: store.save_pairs(collection, made, params, asked, found))
         return found
+
+    def _keep(self, what: str, save: Callable[[Store], None]) -> None:
+        """Save what the next run would otherwise have to make again, if that can be done now; the answer does not depend on it."""
+        try:
+            with self._writing() as store:
+                save(store)
+        except ArtifactError as error:
+            self._say(f"{what} is not kept: {error.message}")
 
     def _say_if_hot(self, buckets: Buckets) -> None:
         pairs = buckets.largest * (buckets.largest - 1) // 2
@@ -169,7 +192,7 @@ class Workspace:
         if request.documents:
             params = _merged(ShingleParams, request.given)
             documents = self._find(request, params)
-            previous = self._previous(documents, params, None, need_sets=True)
+            previous = self._previous(request, documents, params, None, need_sets=True)
             collection = self._collect(request, documents, params, None, previous, 1 << 62)
         else:
             collection = self._stored_shingles(request)
@@ -208,10 +231,12 @@ class Workspace:
         sketch: SketchParams | None,
         previous: Previous | None,
         keep: Spool | int,
+        checkpoint: Checkpoint | None = None,
     ) -> Collection:
         collection = collect(
-            documents, params, sketch, jobs=request.jobs, previous=previous, keep=keep, room=self._room, progress=self._progress
-        )
+            documents, params, sketch, jobs=request.jobs, previous=previous, keep=keep, room=self._room, progress=self._progress,
+            checkpoint=checkpoint,
+        )  # fmt: skip
         for each in collection.left_out:
             self._left_out(each.left_out)
         return collection
@@ -225,15 +250,24 @@ class Workspace:
     def _signed_documents(self, request: Request) -> Collection:
         params, sketch = _merged(ShingleParams, request.given), _merged(SketchParams, request.given)
         documents = self._find(request, params)
-        previous = self._previous(documents, params, sketch, need_sets=sketch.scheme == "linear")
+        linear = sketch.scheme == "linear"
+        # The linear scheme makes signatures of all sets together: there is nothing to resume.
+        journal = Journal(self._store, params, sketch, self._say) if self._store is not None and not linear else None
+        previous = self._previous(request, documents, params, sketch, need_sets=linear, journal=journal)
         # A token is seven bytes or so and makes a shingle of eight: of more text than this, the sets would not be kept in the end.
         keep = SET_BYTES // 2 if documents.spans.sum() <= SET_BYTES else 0
-        collection = self._collect(request, documents, params, sketch, previous, keep)
+        try:
+            collection = self._collect(request, documents, params, sketch, previous, keep, journal)
+        finally:
+            if journal is not None:
+                journal.close()
         if self._store is not None:
             collection = replace(collection, corpus=corpus_id(collection))
             if collection.sets is not None:  # a collection this small: the next run need not read it to verify
                 self._store.save_collection("shingles", collection)
             self._store.save_collection("signatures", collection)
+        if journal is not None:
+            journal.remove()
         return collection
 
     def _indexed_documents(self, request: Request) -> Indexed:
@@ -242,22 +276,52 @@ class Workspace:
         if self._store is None:
             collection = self._signed_documents(request)
             return Indexed(collection, pipeline.banded(collection, params, request.jobs), params, None)
-        self._writable()
-        collection = self._signed_documents(request)
-        kept = self._sets_of(collection)
-        try:
-            stored = self._store.load_bands(collection)
-        except ArtifactError as error:
-            self._say(f"{error.message}; it is made anew")
-            stored = None
-        if stored is not None and stored[1] == params:
-            return Indexed(collection, stored[0], params, kept)
-        made = pipeline.banded(collection, params, request.jobs)
-        self._store.save_bands(collection, made, params)
-        return Indexed(collection, made, params, kept)
+        with self._writing() as store:
+            collection = self._signed_documents(request)
+            kept = self._sets_of(collection)
+            try:
+                stored = store.load_bands(collection)
+            except ArtifactError as error:
+                self._say(f"{error.message}; it is made anew")
+                stored = None
+            if stored is not None and stored[1] == params:
+                return Indexed(collection, stored[0], params, kept)
+            made = pipeline.banded(collection, params, request.jobs)
+            store.save_bands(collection, made, params)
+            return Indexed(collection, made, params, kept)
 
-    def _previous(self, documents: DocumentList, params: ShingleParams, sketch: SketchParams | None, *, need_sets: bool) -> Previous | None:
-        """What the store knows about these documents, if it was made with the same parameters."""
+    def _previous(
+        self,
+        request: Request,
+        documents: DocumentList,
+        params: ShingleParams,
+        sketch: SketchParams | None,
+        *,
+        need_sets: bool,
+        journal: Journal | None = None,
+    ) -> Previous | None:
+        """What the store knows about these documents, and the journal of an interrupted run, if made with the same parameters."""
+        if request.check_content:
+            return None
+        old = self._stored(documents, params, sketch, need_sets=need_sets)
+        finished = journal.finished() if journal is not None else None
+        if finished is not None:
+            if old is not None and sketch is not None and old.signatures is None:
+                old = sketched(old, sketch, request.jobs)
+            old = finished if old is None else joined([old, finished])
+        if old is None:
+            return None
+        rows = _unchanged(old.documents, documents)
+        if finished is not None:
+            resumed = np.count_nonzero(rows >= len(old.documents) - len(finished.documents))
+            if resumed:
+                what = "1 document of an interrupted run is" if resumed == 1 else f"{resumed:,} documents of an interrupted run are"
+                self._say(f"resumed: {what} not read again")
+        known = {each.left_out.name: each for each in old.left_out if each.left_out.reason in _LASTING}
+        return Previous(old, rows, _still_left_out(known, documents))
+
+    def _stored(self, documents: DocumentList, params: ShingleParams, sketch: SketchParams | None, *, need_sets: bool) -> Collection | None:
+        """The stored collection with these parameters, with its sets if they are there too."""
         shingles = self._load_for_reuse("shingles")
         old = None if need_sets else self._load_for_reuse("signatures")
         if old is not None and (old.shingle != params or old.sketch != sketch):
@@ -267,10 +331,9 @@ class Workspace:
                 old = shingles
             elif corpus_id(old) == corpus_id(shingles):
                 old = replace(old, sets=shingles.sets)
-        if old is None:
-            return None
-        known = {each.left_out.name: each for each in old.left_out if each.left_out.reason in _LASTING}
-        return Previous(old, _unchanged(old.documents, documents), _still_left_out(known, documents))
+            elif _known(shingles, documents) >= _known(old, documents):  # the last run ended between the two
+                old = shingles
+        return old
 
     def _load_for_reuse(self, kind: str) -> Collection | None:
         if self._store is None:
@@ -279,15 +342,27 @@ class Workspace:
             return self._store.load_collection(kind, here=True)
         except ArtifactError as error:
             self._say(f"{error.message}; it is made anew")
-            self._store.drop(kind)
+            if self._store.is_held:
+                self._store.drop(kind)
             return None
 
-    def _writable(self) -> Store:
+    @contextmanager
+    def _writing(self) -> Iterator[Store]:
+        """The store, for this run alone."""
         if self._store is None:
             message = "this step writes an artifact, which --no-store forbids"
             raise ParameterError(message, "leave --no-store out")
-        self._store.make_writable()
-        return self._store
+        with self._store.writing():
+            yield self._store
+
+    @contextmanager
+    def _continuing(self) -> Iterator[None]:
+        """The same, for a step that continues from what is there; if nothing is, it will say so, and no store is made."""
+        if self._store is not None and self._store.folder.is_dir():
+            with self._store.writing():
+                yield
+        else:
+            yield
 
     # --- from the store -------------------------------------------------------------------------------------------------
 
@@ -298,7 +373,7 @@ class Workspace:
         _check_conflict("shingles.npz", shingles.shingle, request.given, "run `lshdup shingle DOCS` with these options")
         return shingles
 
-    def _current_signatures(self, request: Request, verify: bool) -> Collection:
+    def _current_signatures(self, request: Request, *, verify: bool, save: bool) -> Collection:
         """signatures.npz, unless shingles.npz is newer and of other documents: then signatures of those, made now."""
         if self._store is None:
             self._nothing_there("signatures")
@@ -316,7 +391,7 @@ class Workspace:
         shingles = self._stored_shingles(request)
         base = signatures.sketch if signatures is not None else None
         self._say(f"signatures.npz is made from shingles.npz{', which is newer' if base else ''}")
-        return self._sketch_and_save(shingles, _merged(SketchParams, request.given, base), request.jobs)
+        return self._sketched(shingles, _merged(SketchParams, request.given, base), request.jobs, save=save)
 
     def _refuse_older(self, shingles: Collection) -> None:
         """Raise if signatures.npz is newer than shingles.npz and of another collection: that was the last run, and kept no sets."""
@@ -328,17 +403,27 @@ class Workspace:
 
     def _shingles_are_newer(self) -> bool:
         assert self._store is not None
-        return self._store.path("shingles").stat().st_mtime_ns > self._store.path("signatures").stat().st_mtime_ns
+        return self._store.modified("shingles") > self._store.modified("signatures")
 
     def last_threshold(self) -> float:
         """What the last band table was planned for; the default without one."""
         known = self._store.stored_threshold() if self._store is not None else None
         return BandParams().threshold if known is None else known
 
-    def _sketch_and_save(self, shingles: Collection, sketch: SketchParams, jobs: int) -> Collection:
+    def _sketched(self, shingles: Collection, sketch: SketchParams, jobs: int, *, save: bool) -> Collection:
+        """The stored sets with signatures. save : they are what was asked for, so that it is an error if they cannot be saved."""
         assert self._store is not None
         collection = sketched(shingles, sketch, jobs, self._room)
-        self._store.save_collection("signatures", collection)
+
+        def keep(store: Store) -> None:
+            stored = store.load_collection("shingles", verify=False)
+            if stored is not None and corpus_id(stored) == corpus_id(shingles):  # else another run has come in between
+                store.save_collection("signatures", collection)
+
+        if save:
+            keep(self._store)
+        else:
+            self._keep("signatures.npz", keep)
         return collection
 
     def _sets_of(self, collection: Collection) -> RaggedSets | None:
@@ -378,6 +463,11 @@ def _unchanged(old: DocumentList, new: DocumentList) -> NDArray[np.int64]:
             old_paths, new_paths = list(old.paths), list(new.paths)
             same &= np.fromiter((old_paths[row] == path for row, path in zip(rows, new_paths, strict=True)), bool, len(new))
     return np.where(same, rows, -1)
+
+
+def _known(collection: Collection, documents: DocumentList) -> int:
+    """How many of the documents are unchanged since."""
+    return int(np.count_nonzero(_unchanged(collection.documents, documents) >= 0))
 
 
 def _still_left_out(known: Mapping[bytes, LeftOutFile], documents: DocumentList) -> dict[bytes, LeftOutFile]:

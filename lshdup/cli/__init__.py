@@ -1,5 +1,6 @@
 """The command line: one small file per command, over the shared options of options.py. Heavy imports happen inside commands."""
 
+import contextlib
 import importlib
 import os
 import signal
@@ -10,11 +11,15 @@ from typing import Any, NoReturn
 import click
 
 from lshdup import __version__
+from lshdup.atomic import abandon
 from lshdup.console import INTERRUPTED, OK, TROUBLE, Console
 from lshdup.errors import LshdupError
 
 #: In the order of the data flow; each is the module of its name, loaded when it is asked for.
 COMMANDS = ("shingle", "signatures", "index", "query", "pairs", "accuracy", "timing", "curve")
+
+
+_INTERRUPTED = b"lshdup: interrupted; artifacts are whole\n"
 
 
 class _Group(click.Group):
@@ -72,7 +77,7 @@ def main(arguments: list[str] | None = None) -> NoReturn:
         _close_stdout()
         code = OK
     except (KeyboardInterrupt, click.exceptions.Abort):
-        sys.stderr.write("lshdup: interrupted; artifacts are whole\n")
+        sys.stderr.write(_INTERRUPTED.decode())
         code = INTERRUPTED
     except click.ClickException as error:
         error.show()
@@ -97,12 +102,24 @@ def main(arguments: list[str] | None = None) -> NoReturn:
 def program() -> NoReturn:
     """The command `lshdup`: `main`, and out. To take Python apart object by object would take as long as a query does."""
     try:
+        if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # it is ignored where a shell says so
+            signal.signal(signal.SIGINT, _interrupted)
         main()
     except SystemExit as done:
         # What it printed is out: an interrupt from here on must not make it look otherwise.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         os._exit(done.code if isinstance(done.code, int) else OK)
     os._exit(OK)
+
+
+def _interrupted(number: int, frame: object) -> NoReturn:
+    """End now. An exception would be lost in a destructor, become another one on its way out, or wait for threads."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    abandon()
+    with contextlib.suppress(OSError):
+        # Behind the ^C that a terminal shows, or a progress bar, a new line. Not through sys.stderr: it may be in the middle of a line.
+        os.write(2, (b"\n" if os.isatty(2) else b"") + _INTERRUPTED)
+    os._exit(INTERRUPTED)
 
 
 def _close_stdout() -> None:

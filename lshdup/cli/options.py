@@ -70,6 +70,8 @@ documents_options = _stack(
     option("--hidden", is_flag=True, help="Also files and folders whose name begins with a dot."),
     option("--follow", is_flag=True, help="Follow symbolic links."),
     option("--max-bytes", type=int, default=params.DEFAULT_MAX_BYTES, show_default=True, help="Report larger files and leave them out."),
+    option("--check-content", is_flag=True,
+           help="Read every document again, also those whose name, size and time of change are the same: as slow as a first run."),
 )  # fmt: skip
 
 shingle_options = _stack(
@@ -183,7 +185,7 @@ def session(ctx: click.Context, options: dict[str, Any]) -> Iterator[Session]:
             kind(**{name: value for name, value in given.items() if name in known})
         documents = _documents(options)
         if not documents and "docs" in options:
-            refuse(ctx, ("include", "exclude", "hidden", "follow", "max_bytes"), "without DOCS")
+            refuse(ctx, ("include", "exclude", "hidden", "follow", "max_bytes", "check_content"), "without DOCS")
         files = DocumentParams(
             follow=options.get("follow", False),
             hidden=options.get("hidden", False),
@@ -199,7 +201,8 @@ def session(ctx: click.Context, options: dict[str, Any]) -> Iterator[Session]:
         on_first_compilation(lambda: console.say("compiling kernels, once on this machine (about 10 s)"))
         store = None if options.get("no_store") else options["store"]
         workspace = Workspace(store, console.say, console.left_out, console.progress)
-        yield Session(console, workspace, Request(documents, files, given, options["jobs"] or processors()))
+        jobs = options["jobs"] or processors()
+        yield Session(console, workspace, Request(documents, files, given, jobs, options.get("check_content", False)))
 
 
 def refuse(ctx: click.Context, names: Iterable[str], where: str) -> None:

@@ -1,0 +1,49 @@
+"""One process at a time writes to a store. Called by store.py."""
+
+import contextlib
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from lshdup.errors import ArtifactError
+
+
+@contextlib.contextmanager
+def locked(path: Path, store: Path) -> Iterator[bool]:
+    """Hold the lock file `path` of a store; gives whether there is a lock at all (not every platform and file system has one).
+
+    The system lets go of it however the process ends. The file holds the number of the process, for the message, and stays: to remove
+    it would take it from under a run that has just opened it. Raises ArtifactError if another run holds it.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+    except OSError as error:
+        message = f"{path} cannot be written: {error.strerror}"
+        raise ArtifactError(message, "name another store with --store DIR, or use --no-store") from None
+    try:
+        held = _hold(descriptor, store)
+        with contextlib.suppress(OSError):  # on a full disk the number is missing from a message
+            os.ftruncate(descriptor, os.pwrite(descriptor, b"%d\n" % os.getpid(), 0))
+        yield held
+    finally:
+        with contextlib.suppress(OSError):
+            os.close(descriptor)
+
+
+def _hold(descriptor: int, store: Path) -> bool:
+    try:
+        import fcntl
+    except ImportError:  # this platform has no such locks: runs are not told apart
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        time.sleep(0.01)  # the other may only just have begun, and not have written its number
+        number = os.pread(descriptor, 20, 0).partition(b"\n")[0].decode("ascii", "replace")
+        holder = f" (process {number})" if number.isdecimal() else ""
+        message = f"another lshdup run{holder} is writing to {store}"
+        raise ArtifactError(message, "wait until it is done, or use --store DIR or --no-store") from None
+    except OSError:  # this file system has no locks
+        return False
+    return True

@@ -1,0 +1,597 @@
+"""What the store survives: other runs, SIGKILL and SIGINT at any instant, full disks, flipped bits; and that a long run can be resumed."""
+
+import contextlib
+import os
+import random
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import lshdup.artifacts
+import lshdup.documents
+import lshdup.journal
+import lshdup.workspace
+from lshdup import artifacts
+from lshdup.errors import ArtifactError
+from lshdup.params import DocumentParams, PairParams
+from lshdup.store import Store
+from lshdup.workspace import Request, Workspace
+from tests.conftest import ROOT
+
+KINDS = ("shingles", "signatures", "bands", "pairs")
+ENVIRONMENT = {**{key: value for key, value in os.environ.items() if not key.startswith("LSHDUP_")}, "PYTHONPATH": str(ROOT)}
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def make_documents(folder, n, words=60):
+    """Files in threes that are 0.93 or more alike, and not at all like the others: no sane choice of bands misses a pair."""
+    chance = random.Random(n)
+    folder.mkdir()
+    for i in range(0, n, 3):
+        text = [f"word{chance.randrange(1_000_000)}" for _ in range(words)]
+        for j in range(3):
+            (folder / f"{i + j:05}.txt").write_text(" ".join(["other", *text[1:]] if j == 1 else [*text[:-1], "other"] if j == 2 else text))
+
+
+def steps(store, said=None, jobs=2, check_content=False, documents=(b"d",), **given):
+    """`lshdup pairs d` in this process: every pair with its similarity."""
+    workspace = Workspace(Path(store), (said if said is not None else []).append)
+    indexed = workspace.indexed(Request(documents, DocumentParams(), given, jobs, check_content), save=False)
+    found = workspace.verified(indexed, PairParams(), jobs).pairs
+    names = list(indexed.collection.documents.names)
+    left, right, similarity = found.part(0, len(found))
+    return [(names[a], names[b], s) for a, b, s in zip(left.tolist(), right.tolist(), similarity.tolist(), strict=True)]
+
+
+def contents(store):
+    return {path.name: path.read_bytes() for path in Path(store).iterdir() if path.suffix == ".npz"}
+
+
+def assert_whole(store):
+    for kind in KINDS:
+        artifacts.load(Path(store) / f"{kind}.npz", kind, "mend")
+
+
+def remains(store):
+    return sorted(path.name for path in Path(store).iterdir() if path.suffix != ".npz" and path.name not in (".gitignore", ".lock"))
+
+
+# --- one writer at a time ----------------------------------------------------------------------------------------------------
+
+
+def test_a_second_writer_is_refused_and_readers_are_not(run, here):
+    make_documents(here / "d", 30)
+    expected = run("pairs", "d").out
+    (here / ".lshdup/pairs.npz").unlink()
+    with Store(here / ".lshdup").writing():
+        for command in (["pairs", "d"], ["index"], ["shingle", "d"], ["signatures"]):
+            result = run(*command, code=2)
+            assert f"another lshdup run (process {os.getpid()}) is writing to .lshdup" in result.err
+            assert len(result.err.splitlines()) == 2
+        assert run("query", "d/00000.txt").lines
+        reader = run("pairs")
+        assert reader.out == expected
+        assert "pairs.npz is not kept: another lshdup run" in reader.err
+        assert run("pairs", "d", "--no-store").out == expected
+    assert not (here / ".lshdup/pairs.npz").exists()
+    run("pairs", "d")
+    assert (here / ".lshdup/pairs.npz").exists()
+
+
+def test_two_runs_at_once_both_end_cleanly(run, here):
+    make_documents(here / "d", 900)
+    expected = run("pairs", "d", "--no-store").out
+    refused = 0
+    for attempt in range(4):
+        command = [sys.executable, "-m", "lshdup", "pairs", "d", "--seed", str(attempt)]
+        pair = [subprocess.Popen(command, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE) for _ in range(2)]
+        for process in pair:
+            out, err = process.communicate(timeout=60)
+            if process.returncode == 0:
+                assert out == expected
+            else:
+                assert process.returncode == 2
+                assert b"another lshdup run" in err
+                refused += 1
+        assert refused <= attempt + 1
+        assert_whole(".lshdup")
+        assert run("pairs", "d", "--seed", str(attempt)).out == expected
+
+
+def test_a_writer_that_is_killed_leaves_no_lock(run, here):
+    make_documents(here / "d", 30)
+    script = """
+import time; from pathlib import Path; from lshdup.store import Store
+with Store(Path('.lshdup')).writing():
+    print(1, flush=True)
+    time.sleep(60)"""
+    with subprocess.Popen([sys.executable, "-c", script], env=ENVIRONMENT, stdout=subprocess.PIPE) as process:
+        process.stdout.readline()
+        assert f"(process {process.pid})" in run("index", "d", code=2).err
+        process.kill()
+    run("index", "d")
+
+
+def test_what_killed_runs_leave_is_removed_and_nothing_else(here):
+    make_documents(here / "d", 30)
+    steps(".lshdup")
+    ours = [".pairs.npz.abcd_123", ".signatures.npz.00000000", ".scratch.zzzzzzzz"]
+    others = [".pairs.npz.abcd_1234", ".pairs.npz.ABCDEFGH", "pairs.npz.abcd_123", ".notes.npz.abcd_123", "notes.txt"]
+    for name in [*ours, *others]:
+        (here / ".lshdup" / name).write_text("x")
+    (here / ".bands.npz.abcd_123").write_text("x")  # not in the store
+    steps(".lshdup", perms=64)
+    assert remains(".lshdup") == sorted(others)
+    assert (here / ".bands.npz.abcd_123").exists()
+
+
+def test_a_store_that_was_only_begun_is_gone_on_with(here):
+    make_documents(here / "d", 30)
+    for begun in (b"", b"# Made by"):
+        (here / "st").mkdir()
+        (here / "st/.gitignore").write_bytes(begun)
+        assert steps("st") == steps(".lshdup")
+        shutil.rmtree("st")
+
+
+def test_no_mix_of_old_and_new_artifacts_gives_another_answer(here):
+    """A reader may find each artifact of the collection before or of the one after, in any mix, with any times."""
+    make_documents(here / "d", 30)
+    make_documents(here / "e", 60, words=50)
+    answers = [steps("old", documents=(b"d",)), steps("new", documents=(b"e",))]
+    folders = [here / "old", here / "new"]
+    for mix in range(16):
+        for order in (KINDS, KINDS[::-1]):
+            shutil.rmtree("mix", ignore_errors=True)
+            shutil.copytree("old", "mix")
+            for time_, kind in enumerate(order):
+                path = shutil.copy(folders[mix >> KINDS.index(kind) & 1] / f"{kind}.npz", "mix")
+                os.utime(path, (time_, time_))
+            assert steps("mix", documents=()) in answers
+
+
+# --- killed, interrupted -----------------------------------------------------------------------------------------------------
+
+ZYGOTE = """
+import os, signal, sys
+import lshdup.documents, lshdup.journal
+from lshdup.cli import main, program
+
+lshdup.documents.BATCH_DOCUMENTS = 100
+signal.signal(signal.SIGINT, signal.default_int_handler)
+quiet = os.open(os.devnull, os.O_WRONLY)
+errors = os.open("errors", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+answers, out = os.dup(1), os.dup2(quiet, 1)
+try:
+    main(["pairs", "d", "-q", "--store", "warm"])
+except SystemExit as done:
+    assert not done.code
+interrupt = {signal.SIGINT}
+for number, line in enumerate(sys.stdin):
+    lshdup.journal.PATIENCE = 0.0 if number % 2 else 10.0  # every other run keeps a journal
+    signal.pthread_sigmask(signal.SIG_BLOCK, interrupt)
+    child = os.fork()
+    if not child:
+        try:
+            os.dup2(errors, 2)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, interrupt)
+            sys.argv = ["lshdup", *line.split()]
+            program()
+        except KeyboardInterrupt:  # before the program began
+            os._exit(130)
+    os.write(answers, b"%d\\n" % child)
+    os.write(answers, b"%d\\n" % os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+class Started:
+    """Runs of the program that have imported everything when they begin: what they do then is what a signal shall meet."""
+
+    def __init__(self):
+        command = [sys.executable, "-c", ZYGOTE]
+        self._process = subprocess.Popen(command, env=ENVIRONMENT, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+    def __enter__(self):
+        self.run("pairs d -q --store warm")
+        return self
+
+    def __exit__(self, *_):
+        self._process.stdin.close()
+        self._process.stdout.close()
+        self._process.wait(timeout=60)
+
+    def run(self, arguments, number=None, delay=0.0):
+        """Exit code, and seconds from the signal, if one was sent, else from the beginning."""
+        self._process.stdin.write(f"{arguments}\n".encode())
+        self._process.stdin.flush()
+        child = int(self._process.stdout.readline())
+        began = time.monotonic()
+        if number is not None:
+            time.sleep(delay)
+            began = time.monotonic()
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(child, number)
+        return int(self._process.stdout.readline()), time.monotonic() - began
+
+
+def disturbed(here, number, wanted):
+    """Send a signal at random instants of runs that have more or less to do; gives what became of each, and checks the store."""
+    make_documents(here / "d", 1500)
+    chance = random.Random(number)
+    expected = steps("undisturbed")
+    names = sorted(os.listdir("d"))
+    seconds = []
+    with Started() as started:
+        for _ in range(3):
+            shutil.rmtree(".lshdup", ignore_errors=True)
+            code, took = started.run("pairs d -q")
+            assert code == 0
+            seconds.append(took)
+        longest = 1.2 * max(seconds)
+        hit = tried = 0
+        while hit < wanted:
+            tried += 1
+            assert tried < 10 * wanted
+            if chance.random() < 0.2:
+                shutil.rmtree(".lshdup", ignore_errors=True)
+            now = time.time_ns()
+            for name in chance.sample(names, chance.choice((0, 1, 500))):
+                os.utime(f"d/{name}", ns=(now, now))
+            perms = chance.choice((64, 128))
+            code, took = started.run(f"pairs d -q --perms {perms}", number, chance.random() * longest)
+            hit += code != 0
+            yield code, took
+            if not os.path.isdir(".lshdup"):
+                continue
+            assert_whole(".lshdup")
+            shutil.rmtree("next", ignore_errors=True)
+            shutil.copytree(".lshdup", "next")
+            assert steps("next", perms=perms) == expected
+        assert started.run("pairs d -q")[0] == 0
+        assert remains(".lshdup") == []
+        assert steps(".lshdup") == expected
+
+
+def test_killed_at_any_instant(here):
+    """SIGKILL at 100 instants: every artifact that is there is whole, and the next run gives the answer of an undisturbed one."""
+    codes = [code for code, _ in disturbed(here, signal.SIGKILL, 100)]
+    assert set(codes) <= {0, -signal.SIGKILL}
+
+
+def test_interrupted_at_any_instant(here):
+    """SIGINT at 40 instants: exit code 130, soon, one line, nothing left behind; a second is the aim, the bound is for a busy machine."""
+    for code, seconds in disturbed(here, signal.SIGINT, 40):
+        assert code in (0, 130)
+        assert seconds < 5
+        if os.path.isdir(".lshdup"):
+            assert set(remains(".lshdup")) <= {".journal"}
+    assert set(Path("errors").read_text().splitlines()) == {"lshdup: interrupted; artifacts are whole"}
+
+
+@pytest.mark.parametrize("delay", [0.0, 0.2, 0.4, 0.6])
+def test_interrupted_while_starting(run, here, delay):
+    make_documents(here / "d", 1500)
+    run("index", "d")
+    # A program that an interactive shell starts has SIGINT at its default, whatever this test's parent did.
+    script = (
+        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "from lshdup.cli import program\nprint('ready', flush=True)\nprogram()"
+    )
+    command = [sys.executable, "-c", script, "index", "d", "--perms", "129", "-q"]
+    with subprocess.Popen(command, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        process.stdout.readline()
+        time.sleep(delay)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=30)
+    assert process.returncode in (130, 0), err
+    assert err == (b"lshdup: interrupted; artifacts are whole\n" if process.returncode else b"")
+    assert remains(".lshdup") == []
+    run("pairs", "-o", "out")
+
+
+# --- resumed -----------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def small_batches(monkeypatch):
+    monkeypatch.setattr(lshdup.documents, "BATCH_DOCUMENTS", 20)
+    monkeypatch.setattr(lshdup.journal, "PATIENCE", 0.0)
+
+
+def interrupted_after(monkeypatch, batches, **given):
+    """A run that is interrupted when it has written so many batches to its journal."""
+    add, left = lshdup.journal.Journal.add, [batches]
+
+    def count(self, part):
+        add(self, part)
+        left[0] -= 1
+        if not left[0]:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(lshdup.journal.Journal, "add", count)
+        with pytest.raises(KeyboardInterrupt):
+            steps(".lshdup", **given)
+
+
+@pytest.mark.parametrize("room", [512 << 20, 0], ids=["sets kept", "sets not kept"])
+def test_resumed(here, monkeypatch, small_batches, room):
+    monkeypatch.setattr(lshdup.workspace, "SET_BYTES", room)
+    make_documents(here / "d", 300)
+    (here / "d/00100.txt").write_bytes(b"\0 binary")
+    (here / "d/00200.txt").write_text("")
+    expected = steps("undisturbed")
+    for batches in (1, 8, 15):
+        interrupted_after(monkeypatch, batches)
+        said = []
+        assert steps(".lshdup", said) == expected
+        resumed = 20 * batches - (batches > 5)  # less the binary one
+        assert [line for line in said if "resumed" in line] == [f"resumed: {resumed} documents of an interrupted run are not read again"]
+        assert contents(".lshdup") == contents("undisturbed")
+        assert remains(".lshdup") == []
+        shutil.rmtree(".lshdup")
+
+
+def test_resumed_again_after_changes_and_beside_older_artifacts(here, monkeypatch, small_batches):
+    make_documents(here / "d", 300)
+    steps(".lshdup")
+    for name in sorted(os.listdir("d"))[:200]:
+        with open(f"d/{name}", "a") as file:
+            file.write(" and so on")
+    interrupted_after(monkeypatch, 3)
+    interrupted_after(monkeypatch, 4)  # 60 documents are taken over, and 80 more read
+    with open("d/00003.txt", "a") as file:
+        file.write(" and so forth")
+    os.remove("d/00004.txt")
+    with open(".lshdup/.journal", "ab") as file:
+        file.write(b"LSHJ torn")
+    other = []
+    assert steps("other", other, perms=64)  # other parameters, other store
+    said = []
+    assert steps(".lshdup", said) == steps("undisturbed")
+    assert "resumed: 138 documents of an interrupted run are not read again" in said
+    assert contents(".lshdup") == contents("undisturbed")
+
+
+def test_a_damaged_journal_is_read_as_far_as_it_is_good(here, monkeypatch, small_batches):
+    make_documents(here / "d", 300)
+    expected = steps("undisturbed")
+    interrupted_after(monkeypatch, 10)
+    data = (here / ".lshdup/.journal").read_bytes()
+    chance = random.Random(1)
+    for _ in range(30):
+        at = chance.randrange(len(data))
+        damaged = data[:at] + (bytes([data[at] ^ 1 << chance.randrange(8)]) + data[at + 1 :] if chance.random() < 0.5 else b"")
+        shutil.rmtree("damaged", ignore_errors=True)
+        shutil.copytree(".lshdup", "damaged")
+        (here / "damaged/.journal").write_bytes(damaged)
+        said = []
+        assert steps("damaged", said) == expected
+        assert contents("damaged") == contents("undisturbed")
+        assert not any("200 documents" in line for line in said)
+    said = []
+    steps(".lshdup", said, perms=64)  # a journal of other parameters is none
+    assert not any("resumed" in line for line in said)
+
+
+def test_killed_runs_are_resumed_by_the_program(run, here):
+    make_documents(here / "d", 300)
+    script = """
+import os, signal, lshdup.documents, lshdup.journal
+lshdup.documents.BATCH_DOCUMENTS, lshdup.journal.PATIENCE = 20, 0.0
+add, left = lshdup.journal.Journal.add, [5]
+def killing(self, part):
+    add(self, part)
+    left[0] -= 1
+    if not left[0]:
+        os.kill(os.getpid(), signal.SIGKILL)
+lshdup.journal.Journal.add = killing
+from lshdup.cli import program
+program()"""
+    process = subprocess.run([sys.executable, "-c", script, "pairs", "d"], env=ENVIRONMENT, check=False)
+    assert process.returncode == -signal.SIGKILL
+    result = run("pairs", "d")
+    assert "resumed: 100 documents of an interrupted run are not read again" in result.err
+    assert "200 documents read, 100 unchanged" in result.err
+    assert result.out == run("pairs", "d", "--store", "undisturbed").out
+    assert contents(".lshdup") == contents("undisturbed")
+
+
+def test_short_runs_write_no_journal(here, monkeypatch):
+    monkeypatch.setattr(lshdup.journal.Journal, "add", lambda *_: pytest.fail("a short run wrote a journal"))
+    make_documents(here / "d", 30)
+    steps(".lshdup")
+
+
+# --- the disk is full --------------------------------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def files_of_at_most(size):
+    """Every write past so many bytes of a file fails, as it does on a full disk."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def shingled(store, said, **given):
+    Workspace(Path(store), said.append).shingled(Request((b"d",), DocumentParams(), given, 2))
+
+
+def continued(store, said, **given):
+    Workspace(Path(store), said.append).indexed(Request((), DocumentParams(), {"threshold": 0.9, **given}, 2))
+
+
+@pytest.mark.parametrize("on_disk", [False, True], ids=["in memory", "on disk"])
+@pytest.mark.parametrize("step", [steps, shingled, continued])
+def test_a_full_disk_leaves_old_artifacts_whole(here, monkeypatch, small_batches, step, on_disk):
+    """Each write of each step fails at each of many sizes: one error, and every artifact is the old or the new one."""
+    if on_disk:
+        monkeypatch.setattr(lshdup.workspace, "MOST_IN_MEMORY", 0)
+    make_documents(here / "d", 150)
+    steps("old")
+    old = contents("old")
+    for name in os.listdir("d"):
+        with open(f"d/{name}", "a") as file:
+            file.write(" and so on")
+    shutil.copytree("old", "new")
+    step("new", [])
+    new = contents("new")
+    largest = max(map(len, new.values()))
+    failed = 0
+    for size in [0, 1, 10, 30, *range(100, largest + 4096, largest // 25)]:
+        shutil.rmtree(".lshdup", ignore_errors=True)
+        shutil.copytree("old", ".lshdup")
+        error = None
+        try:
+            with files_of_at_most(size):
+                step(".lshdup", [])
+        except ArtifactError as raised:
+            error = raised
+        if error is not None:
+            failed += 1
+            assert error.hint
+            assert "\n" not in error.message
+            assert "File too large" in error.message
+        now = contents(".lshdup")
+        assert all(now[name] in (old[name], new[name]) for name in now)
+        assert set(now) == set(new)
+        assert remains(".lshdup") == []
+    assert failed > 3
+    assert now == new
+
+
+def test_a_full_disk_in_one_line(here):
+    make_documents(here / "d", 150)
+    script = """
+import resource, sys
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv.pop(1)),) * 2)
+from lshdup.cli import program
+program()"""
+    for command, size in (("pairs", "0"), ("pairs", "10"), ("pairs", "20000"), ("shingle", "5000")):
+        arguments = [sys.executable, "-c", script, size, command, "d", "--store", f"store-{command}-{size}", "-q"]
+        process = subprocess.run(arguments, env=ENVIRONMENT, capture_output=True, check=False)
+        assert process.returncode == 2, process
+        assert process.stderr.count(b"\n") == 2, process
+        assert b"File too large" in process.stderr
+        assert b"--store DIR" in process.stderr
+
+
+def test_no_room_for_the_journal(here, monkeypatch, small_batches):
+    make_documents(here / "d", 300)
+    expected = steps("undisturbed")
+    written = max(map(len, contents("undisturbed").values()))
+    monkeypatch.setattr(lshdup.journal, "all_arrays", lambda _: {"much": np.zeros(written, np.uint64)})
+    said = []
+    with files_of_at_most(written):
+        assert steps(".lshdup", said) == expected
+    assert [line for line in said if "cannot be resumed" in line] == said
+    assert len(said) == 1
+    assert contents(".lshdup") == contents("undisturbed")
+    assert remains(".lshdup") == []
+
+
+# --- flipped bits ------------------------------------------------------------------------------------------------------------
+
+
+def member(path, name):
+    """Where the values of a member are in the file: start and end."""
+    array = artifacts.load(path, path.stem, "mend").arrays[name]
+    at = path.read_bytes().index(array.tobytes())
+    return at, at + array.nbytes
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        ("shingles", "values"),
+        ("shingles", "offsets"),
+        ("signatures", "signatures"),
+        ("bands", "keys"),
+        ("bands", "order"),
+        ("bands", "firsts"),
+    ],
+)
+def test_flipped_bits_never_change_an_answer(here, monkeypatch, kind, name):
+    """What decides an answer is checked where it is used, also of a file too large to be checked whole."""
+    monkeypatch.setattr(lshdup.artifacts, "_ALWAYS_CHECKED", 0)
+    make_documents(here / "d", 60)
+    expected = steps(".lshdup")
+    path = here / f".lshdup/{kind}.npz"
+    (here / ".lshdup/pairs.npz").unlink()
+    data = path.read_bytes()
+    start, end = member(path, name)
+    chance = random.Random(2)
+    refused = 0
+    for _ in range(100):
+        at = chance.randrange(start, end)
+        path.write_bytes(data[:at] + bytes([data[at] ^ 1 << chance.randrange(8)]) + data[at + 1 :])
+        try:
+            assert steps(".lshdup", documents=()) == expected
+        except ArtifactError as error:
+            refused += f"{kind}.npz is damaged" in error.message
+        (here / ".lshdup/pairs.npz").unlink(missing_ok=True)
+    assert refused > 50
+    said = []
+    assert steps(".lshdup", said) == expected  # named documents make it anew
+    assert steps(".lshdup", documents=()) == expected
+
+
+@pytest.mark.parametrize(("kind", "name"), [("shingles", "values"), ("bands", "keys"), ("bands", "order"), ("bands", "firsts")])
+def test_a_query_of_flipped_bits_is_right_or_refused(run, here, monkeypatch, kind, name):
+    monkeypatch.setattr(lshdup.artifacts, "_ALWAYS_CHECKED", 0)
+    make_documents(here / "d", 30)
+    steps(".lshdup")
+    path = here / f".lshdup/{kind}.npz"
+    data = path.read_bytes()
+    start, end = member(path, name)
+    expected = queried()
+    chance = random.Random(3)
+    for _ in range(100):
+        at = chance.randrange(start, end)
+        path.write_bytes(data[:at] + bytes([data[at] ^ 1 << chance.randrange(8)]) + data[at + 1 :])
+        with contextlib.suppress(ArtifactError):
+            assert queried() == expected
+
+
+def test_a_document_that_is_not_in_its_own_bucket_is_noticed(here, monkeypatch):
+    """Its other bands would find its neighbours all the same, but nobody knows what else is wrong."""
+    make_documents(here / "d", 30)
+    steps(".lshdup")
+    monkeypatch.setattr(lshdup.artifacts, "_ALWAYS_CHECKED", 0)
+    path = here / ".lshdup/bands.npz"
+    data = path.read_bytes()
+    start, end = member(path, "keys")
+    width = 30 * 8
+    for at in range(start, end, width):  # of the first document, band by band
+        path.write_bytes(data[: at + 7] + bytes([data[at + 7] ^ 0x80]) + data[at + 8 :])
+        with pytest.raises(ArtifactError, match=r"bands\.npz is damaged"):
+            queried()
+
+
+def queried():
+    """`lshdup query` of the first document."""
+    from lshdup import pipeline
+
+    workspace = Workspace(Path(".lshdup"))
+    indexed = workspace.indexed(Request((), DocumentParams(), {}, 1), save=False, verify=False)
+    collection = indexed.collection
+    sets = lshdup.collection.set_source(collection, 1, lambda _: None)(np.array([0]))
+    keys = indexed.made.table.keys[:, 0]
+    near = pipeline.neighbours(collection, indexed.made, workspace.source(indexed, 1), 0.8, keys=keys, own=sets[0], itself=0)
+    return near.documents.tolist(), near.similarity.tolist()

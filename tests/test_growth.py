@@ -1,0 +1,124 @@
+"""A folder that changes between runs: artifacts and answers are, byte for byte, those of a run from nothing."""
+
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, multiple, rule
+
+from lshdup.params import DocumentParams, PairParams
+from lshdup.workspace import Request, Workspace
+
+WORDS = ["a", "rose", "is", "a", "rose,", "Größe", "日本語", "e\u0301t\u00e9", "ＦＵＬＬ", "x" * 70]
+
+texts = st.one_of(
+    st.lists(st.sampled_from(WORDS), min_size=2, max_size=30).map(lambda words: " ".join(words).encode()),
+    st.sampled_from([b"", b" \n", b"one", b"\0binary", b"%PDF-1.4", b"<html><body>some words of a page</body></html>", b"caf\xe9 au lait"]),
+)
+
+
+def pairs_of(store, check_content=False):
+    """`lshdup pairs d --store STORE`: all pairs, and what was left out."""
+    left_out = []
+    workspace = Workspace(Path(store), left_out=left_out.append)
+    indexed = workspace.indexed(Request((b"d",), DocumentParams(), {"threshold": 0.6}, 2, check_content), save=False)
+    found = workspace.verified(indexed, PairParams(), 2).pairs
+    return [column.tolist() for column in found.part(0, len(found))], sorted(left_out, key=lambda each: (each.name, each.reason))
+
+
+class Growth(RuleBasedStateMachine):
+    """Documents are added, changed, renamed and deleted; now and then lshdup runs."""
+
+    names = Bundle("names")
+
+    @initialize()
+    def begin(self):
+        self.before, self.home = Path.cwd(), tempfile.mkdtemp()
+        os.chdir(self.home)
+        os.mkdir("d")
+        self.clock, self.number, self.hidden_change = 10**18, 0, False
+
+    def teardown(self):
+        os.chdir(self.before)
+        shutil.rmtree(self.home)
+
+    def write(self, name, content):
+        self.clock += 1
+        Path(name).write_bytes(content)
+        os.utime(name, ns=(self.clock, self.clock))
+
+    def new_name(self):
+        # Of every place in the order of names, not only the last.
+        self.number += 1
+        return f"d/{self.number * 7 % 10}{self.number}.html" if self.number % 5 == 0 else f"d/{self.number * 7 % 10}{self.number}"
+
+    @rule(target=names, content=texts, copies=st.integers(1, 3))
+    def add(self, content, copies):
+        added = [self.new_name() for _ in range(copies)]
+        for name in added:
+            self.write(name, content)
+        return multiple(*added)
+
+    @rule(name=names, content=texts)
+    def change(self, name, content):
+        self.write(name, content)
+
+    @rule(name=names, end=st.sampled_from(WORDS))
+    def append(self, name, end):
+        self.write(name, Path(name).read_bytes() + b" " + end.encode())
+
+    @rule(name=names)
+    def touch(self, name):
+        self.write(name, Path(name).read_bytes())
+
+    @rule(target=names, name=consumes(names))
+    def rename(self, name):
+        new = self.new_name()
+        os.rename(name, new)
+        return new
+
+    @rule(name=consumes(names))
+    def delete(self, name):
+        os.remove(name)
+
+    @rule(name=names)
+    def change_behind_its_back(self, name):
+        """Another content of the same size, and the time put back."""
+        status = os.stat(name)
+        Path(name).write_bytes(Path(name).read_bytes()[::-1])
+        os.utime(name, ns=(status.st_atime_ns, status.st_mtime_ns))
+        self.hidden_change = True
+
+    @rule()
+    def run(self):
+        answer = pairs_of("store", check_content=self.hidden_change)
+        self.hidden_change = False
+        assert answer == pairs_of("fresh")
+        for kind in ("shingles", "signatures", "bands", "pairs"):
+            assert Path(f"store/{kind}.npz").read_bytes() == Path(f"fresh/{kind}.npz").read_bytes(), kind
+        shutil.rmtree("fresh")
+
+
+TestGrowth = Growth.TestCase
+TestGrowth.settings = settings(max_examples=40, stateful_step_count=20, deadline=None)
+
+
+def test_check_content(run, tmp_path):
+    """What keeps its name, size and time is noticed with --check-content only."""
+    for name in ("a", "b"):
+        (tmp_path / name).write_text("one and the same text of some words")
+    first = run("pairs", "a", "b")
+    assert first.rows == [["a", "b", "1.0"]]
+    status = os.stat(tmp_path / "b")
+    (tmp_path / "b").write_text("something else entirely, as long...")
+    os.utime(tmp_path / "b", ns=(status.st_atime_ns, status.st_mtime_ns))
+    assert os.stat(tmp_path / "b").st_size == status.st_size
+    assert run("pairs", "a", "b").out == first.out
+    checked = run("pairs", "a", "b", "--check-content")
+    assert checked.rows == []
+    assert "unchanged" not in checked.err
+    assert run("pairs", "a", "b").rows == []
+    assert "--check-content has no meaning without DOCS" in run("pairs", "--check-content", code=2).err
