@@ -15,6 +15,7 @@ LAYERS = [
     ["kernels.compiling"],
     ["kernels.copying"],
     ["params", "ragged", "parallel"],
+    ["normalform"],
     ["kernels.text"],
     ["kernels.shingles", "kernels.sketch", "kernels.banding", "kernels.sets", "kernels.statistics", "kernels.files", "kernels.ordering"],
     ["chartable"],
