@@ -49,7 +49,7 @@ _UNCLOSED = frozenset(
     b"area base br col dd dt embed hr img input li link meta optgroup option p param rp rt source tbody td tfoot th thead tr track "
     b"wbr".split()
 )
-_TAG = re.compile(rb"<(/?)([a-zA-Z][^\s/>]*)([^>]*)")
+_TAG = re.compile(rb"(?is)<!--.*?(?:-->|\Z)|<(script|style)\b.*?(?:</\1|\Z)|<(/?)([a-z][^\s/>]*)([^>]*)")
 _LONG_TAG = 2 * _MOST_ATTRIBUTES
 
 
@@ -146,20 +146,25 @@ def _page(page: bytes, encoding: str = "") -> Text:
 
 
 def _too_much_markup(page: bytes) -> str:
-    """Why a page would take the parser minutes; empty if it would not. No page that people read is such."""
-    tags = page.count(b"<")
-    if tags > _MOST_TAGS:
-        return f"{tags:,} tags"
-    if tags <= _FEW_TAGS and len(page) <= _LONG_TAG:
+    """Why a page would take the parser minutes; empty if it would not. No page that people read is such.
+
+    An estimate, from what looks like a tag: who knows it can still write a page that is parsed slowly.
+    """
+    if page.count(b"<") <= _FEW_TAGS and len(page) <= _LONG_TAG:
         return ""
-    depth = steps = 0
+    tags = depth = steps = 0
     for tag in _TAG.finditer(page):
-        closes, name, rest = tag.groups()
+        _, closes, name, rest = tag.groups(b"")
+        if not name:  # a comment or a script, in which a comparison looks like a tag
+            continue
         if len(rest) > _LONG_TAG and len(rest.split(None, _MOST_ATTRIBUTES)) > _MOST_ATTRIBUTES:
             return f"a tag of more than {_MOST_ATTRIBUTES:,} attributes"
         if name.lower() not in _UNCLOSED:
             depth = max(0, depth - 1) if closes else depth + 1
+        tags += 1
         steps += depth
+    if tags > _MOST_TAGS:
+        return f"{tags:,} tags"
     if tags > _FEW_TAGS and steps > _MEAN_DEPTH * tags:
         return f"{tags:,} tags, with {steps // tags:,} elements open at each on average"
     return ""
