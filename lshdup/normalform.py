@@ -8,6 +8,7 @@ import functools
 import re
 import unicodedata
 
+from lshdup.chartable import composing
 from lshdup.params import ShingleParams
 
 #: So many marks in a row come from no language (the Stream-Safe Text Format of UAX #15 allows 30).
@@ -18,8 +19,6 @@ _PIECE = 1 << 20
 
 #: A normal form may be twice as long as the text, or this long: U+FDFA alone grows elevenfold, which no text does.
 _ALWAYS_FITS = 64 << 20
-
-_ASCII = re.compile("[\0-\x7f]")
 
 
 def normal_form(text: bytes, params: ShingleParams) -> bytes | None:
@@ -33,8 +32,7 @@ def normal_form(text: bytes, params: ShingleParams) -> bytes | None:
     decoded = text.decode("utf-8")
     start = 0
     while start < len(decoded):
-        # Nothing that stands before an ASCII character is changed by what follows, nor the reverse.
-        end = _ASCII.search(decoded, start + _PIECE)
+        end = _border().search(decoded, start + _PIECE)
         piece = decoded[start : end.start() if end else len(decoded)]
         start += len(piece)
         if params.normalize:
@@ -46,11 +44,29 @@ def normal_form(text: bytes, params: ShingleParams) -> bytes | None:
 
 
 @functools.cache
+def _leaning() -> tuple[list[str], list[str]]:
+    """Characters whose form may change with what stands before them: those that become nothing but marks, and the others."""
+    marks, others = [], []
+    for point in range(0x300, 0x20000):
+        form = unicodedata.normalize("NFKD", chr(point))
+        if all(map(unicodedata.combining, form)):
+            marks.append(chr(point))
+        elif unicodedata.combining(form[0]) or form[0] in composing():
+            others.append(chr(point))
+    return marks, others
+
+
+@functools.cache
+def _border() -> re.Pattern[str]:
+    """A character before which a text may be cut: neither side is changed by the other."""
+    marks, others = _leaning()
+    return re.compile(f"[^{''.join(map(re.escape, marks + others))}]")
+
+
+@functools.cache
 def _flood() -> re.Pattern[str]:
-    """Runs of marks, of characters that become nothing but marks too, that are too long to be left to `unicodedata`."""
-    points = (chr(point) for point in range(0x300, 0x20000))
-    marks = [c for c in points if all(map(unicodedata.combining, unicodedata.normalize("NFKD", c)))]
-    return re.compile(f"[{''.join(map(re.escape, marks))}]{{{_FLOOD},}}")
+    """Runs of marks that are too long to be left to `unicodedata`."""
+    return re.compile(f"[{''.join(map(re.escape, _leaning()[0]))}]{{{_FLOOD},}}")
 
 
 def _in_order(run: re.Match[str]) -> str:

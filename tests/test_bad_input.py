@@ -5,6 +5,7 @@ import contextlib
 import gzip
 import os
 import pty
+import random
 import re
 import socket
 import subprocess
@@ -26,6 +27,7 @@ from lshdup.shingles import Shingler
 from tests import reference
 from tests.conftest import ROOT
 from tests.test_layers import modules
+from tests.test_text import SPICY
 
 TEXT = "Größe und Maß, 漢字 and naïve café: ΟΔΟΣ, ที่นี่, one two three four five six seven eight nine ten."
 OTHER = TEXT + " eleven"
@@ -414,12 +416,25 @@ def test_floods_of_marks_are_normalised_like_any_text():
     assert time.perf_counter() - started < 30  # one second; with what Python does by itself, an hour
 
 
-def test_every_mark_may_flood():
-    pattern = normalform._flood()
+def test_every_mark_may_flood_and_no_border_joins():
+    flood, border = normalform._flood(), normalform._border()
+    letters = [unicodedata.normalize("NFKD", c)[0] for c in "aeoÅ\u0915\u1100\uac00\u30ab\u0d46\u09c7\u0061\u0301"]
     for point in range(0x110000):
-        form = unicodedata.normalize("NFKD", chr(point)) if not 0xD800 <= point < 0xE000 else "x"
+        c = chr(point)
+        form = unicodedata.normalize("NFKD", c) if not 0xD800 <= point < 0xE000 else "x"
         if all(map(unicodedata.combining, form)):
-            assert pattern.fullmatch(chr(point) * normalform._FLOOD), hex(point)
+            assert flood.fullmatch(c * normalform._FLOOD), hex(point)
+        if border.match(c):
+            assert not unicodedata.combining(form[0])
+            assert point % 37 or all(unicodedata.normalize("NFKC", a + c) == a + unicodedata.normalize("NFKC", c) for a in letters)
+
+
+def test_a_text_is_the_same_in_pieces(monkeypatch):
+    monkeypatch.setattr(normalform, "_PIECE", 3)
+    rng = random.Random(4)
+    for _ in range(2000):
+        text = "".join(rng.choices(SPICY, k=rng.randint(0, 40)))
+        assert normal_form(text.encode(), ShingleParams()) == reference.normal_form(text).encode()
 
 
 def test_a_normal_form_that_outgrows_its_text_is_reported(monkeypatch):
