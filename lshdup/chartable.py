@@ -77,7 +77,7 @@ _ACTIONS = {"word": _word_action, "terms": _term_action, "char": _char_action}
 
 
 @functools.cache
-def _composing() -> frozenset[str]:
+def composing() -> frozenset[str]:
     """Characters that may compose with the one before them (NFC_Quick_Check = Maybe)."""
     seconds = {chr(c) for c in (*range(0x1161, 0x1176), *range(0x11A8, 0x11C3))}  # Hangul vowels and trailing consonants
     for point in (*range(0x00C0, 0x3400), *range(0xF900, 0x20000)):
@@ -112,7 +112,7 @@ def char_table(tokens: str, normalize: bool, keep_case: bool) -> CharTable:
         if normalize:
             first = unicodedata.normalize("NFKD", character)[0] if point >= 0x80 else character
             begins, ends = unicodedata.combining(form[0]), unicodedata.combining(form[-1])
-            if first in _composing() or (unicodedata.combining(first) and form != character):
+            if first in composing() or (unicodedata.combining(first) and form != character):
                 flags |= k.COMPLEX
             if begins or ends:
                 flags |= k.HAS_CLASS

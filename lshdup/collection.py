@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.artifacts import Spool
-from lshdup.documents import DocumentList, LeftOut, Reason, batches, read_batch
+from lshdup.documents import BATCH_BYTES, DocumentList, LeftOut, Reason, batches, read_batch
 from lshdup.errors import ArtifactError, ParameterError
 from lshdup.files import Buffer
 from lshdup.params import ShingleParams, SketchParams
@@ -26,6 +26,10 @@ from lshdup.similarity import SetSource
 
 #: Told (stage, steps done, steps in all) every now and then.
 Progress = Callable[[str, int, int], None]
+
+
+#: A document of more bytes than this is read, shingled and sketched alone, whatever the number of threads.
+BYTES_AT_ONCE = 64 << 20
 
 
 #: Makes an uninitialised uint32 array of a shape.
@@ -128,7 +132,8 @@ def collect(
     previous : unchanged documents are taken from there instead of being read. room : makes the array for the signatures. checkpoint : given
     finished batches, when it wants them.
 
-    Determinism: the same at any number of jobs. Memory: signatures, two batches a thread, and what `keep` says.
+    Determinism: the same at any number of jobs. Memory: signatures, what `keep` says, and, while they are worked on, two batches a thread
+    or one large document (see `Shingler`); a document for which the memory is not enough is left out.
     """
     if previous is not None and (same := _all_the_same(documents, sketch, previous, keep)) is not None:
         return same
@@ -347,29 +352,42 @@ def _batches_done(
     sketcher: Sketcher | None,
     keep: Callable[[ShingleBatch, NDArray[np.uint64]], RaggedSets],
 ) -> Iterator[_Done]:
-    """Finished batches in order. Each thread reads, shingles and sketches its own batch; two a thread are under way.
+    """Finished batches in order. Each thread reads, shingles and sketches its own batch; two a thread are under way, but of large
+    documents only as many as fit into BYTES_AT_ONCE together, or one.
 
     keep : told, on that thread, the sets, which are valid until it returns, and their fingerprints; gives what the batch shall hold.
     """
 
     def work(indices: NDArray[np.int64]) -> _Done:
-        made = workers.shingled(documents, indices)
-        signatures = sketcher.sketch(made.sets) if sketcher is not None else None
-        prints = fingerprints(made.sets)
-        return _Done(made.indices, made.sets.sizes, keep(made, prints), prints, signatures, made.left_out, made.guessed)
+        try:
+            made = workers.shingled(documents, indices)
+            signatures = sketcher.sketch(made.sets) if sketcher is not None else None
+            prints = fingerprints(made.sets)
+            return _Done(made.indices, made.sets.sizes, keep(made, prints), prints, signatures, made.left_out, made.guessed)
+        except MemoryError:
+            if len(indices) > 1:
+                raise
+            detail = f"{documents.spans[indices[0]]} bytes, for which the memory is not enough; a smaller --max-bytes leaves it out"
+            none = np.zeros(0, np.int64)
+            return _Done(none, none, _NO_VALUES, none.view(np.uint64), None, [(int(indices[0]), Reason.TOO_LARGE, detail)], [])
 
-    under_way: deque[Future[_Done]] = deque()
+    room = max(BYTES_AT_ONCE, (2 * workers.jobs + 1) * BATCH_BYTES)
+    under_way: deque[tuple[Future[_Done], int]] = deque()
     try:
         for indices in batches(documents, todo):
-            under_way.append(workers.pool.submit(work, indices))
-            if len(under_way) > 2 * workers.jobs:
-                yield under_way.popleft().result()
+            size = int(documents.spans[indices].sum())
+            while under_way and (len(under_way) > 2 * workers.jobs or size > room):
+                done, freed = under_way.popleft()
+                room += freed
+                yield done.result()
+            room -= size
+            under_way.append((workers.pool.submit(work, indices), size))
         while under_way:
-            yield under_way.popleft().result()
+            yield under_way.popleft()[0].result()
     finally:
-        for future in under_way:
+        for future, _ in under_way:
             future.cancel()
-        wait(under_way)
+        wait([future for future, _ in under_way])
 
 
 # --- shingle sets again, for verification -----------------------------------------------------------------------------------

@@ -52,23 +52,23 @@ class Console:
     def say(self, text: str) -> None:
         """A line a person may want to know."""
         if not self._quiet:
-            self._line(f"lshdup: {text}")
+            self._line(shown(f"lshdup: {text}"))
 
     def detail(self, text: str) -> None:
         """A line only -v shows."""
         if self._verbose and not self._quiet:
-            self._line(f"lshdup: {text}")
+            self._line(shown(f"lshdup: {text}"))
 
     def warn(self, text: str) -> None:
         """A line that quiet runs show too."""
-        self._line(f"lshdup: {self._painted('warning', '33')}: {text}")
+        self._line(f"lshdup: {self._painted('warning', '33')}: {shown(text)}")
 
     def error(self, error: LshdupError) -> None:
         """An error in one line, with its hint in a second."""
         self._errors += 1
-        self._line(f"lshdup: {self._painted('error', '31')}: {error.message}")
+        self._line(f"lshdup: {self._painted('error', '31')}: {shown(error.message)}")
         if error.hint:
-            self._line(f"  {error.hint}")
+            self._line(shown(f"  {error.hint}"))
 
     def left_out(self, what: "LeftOut") -> None:
         """Count a file that is not compared; name it with -v, or if it is an error and one of the first."""
@@ -76,7 +76,7 @@ class Console:
         if what.reason.is_error:
             self._errors += 1
         if self._verbose or (what.reason.is_error and self._errors <= NAMED):
-            detail = f" ({what.detail})" if what.detail else ""
+            detail = f" ({shown(what.detail)})" if what.detail else ""
             self._line(f"lshdup: {shown(what.name)}: {what.reason}{detail}")
         elif what.reason.is_error and self._errors == NAMED + 1:
             self._line("lshdup: … more files could not be used; -v names them all")
@@ -137,10 +137,16 @@ def use_color(choice: bool | None, is_terminal: bool) -> bool:
     return is_terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
-def shown(name: bytes) -> str:
-    """A name for people: valid UTF-8 as it is; other bytes and control characters as escapes, so that no name can move the cursor."""
-    text = name.decode("utf-8", "backslashreplace")
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
+def shown(text: bytes | str) -> str:
+    r"""A name, or text with names in it, for people: other bytes than UTF-8, control characters and what changes the direction of writing
+    as escapes, so that no name can move the cursor, colour the terminal, or look like another.
+
+    >>> shown(b"red\x1b[31m"), shown("gpj.\u202eexe"), shown(b"\xff.txt"), shown("Größe 漢字")
+    ('red\\x1b[31m', 'gpj.\\u202eexe', '\\xff.txt', 'Größe 漢字')
+    """
+    if isinstance(text, bytes):
+        text = text.decode("utf-8", "backslashreplace")
+    return text if text.isprintable() else "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
 
 
 def counted(n: int, noun: str) -> str:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from lshdup.errors import InputError
 from lshdup.files import Buffer, read_files, stat_files
-from lshdup.params import DocumentParams
+from lshdup.params import DEFAULT_MAX_BYTES, DocumentParams
 from lshdup.ragged import PADDING, StringTable
 
 #: Batches end at whichever comes first: few enough documents to feed all threads, few enough bytes to stay in memory.
@@ -43,6 +43,7 @@ class Reason(enum.StrEnum):
     UNDECODABLE = "undecodable"
     NOT_IDS = "not integers"
     REPEATED = "repeated name"
+    MARKUP = "too much markup"
 
     @property
     def is_error(self) -> bool:
@@ -69,6 +70,7 @@ class DocumentList:
     names : n names. sizes, mtimes : int64 arrays of shape (n,), bytes and nanoseconds of the file a document is in. paths : the files they
     are in; None where names are paths. starts, lengths : int64 arrays of shape (n,), first byte and number of bytes of the documents that
     are lines of an id list; None where they are whole files. home : the folder that names and paths start from; empty: the current one.
+    max_bytes : a file that is larger when it is read is not read.
     """
 
     names: StringTable
@@ -78,6 +80,7 @@ class DocumentList:
     starts: NDArray[np.int64] | None = None
     lengths: NDArray[np.int64] | None = None
     home: bytes = b""
+    max_bytes: int = DEFAULT_MAX_BYTES
 
     def __len__(self) -> int:
         return len(self.names)
@@ -114,6 +117,7 @@ class DocumentList:
             None if self.starts is None else self.starts[indices],
             None if self.lengths is None else self.lengths[indices],
             self.home,
+            self.max_bytes,
         )
 
     @property
@@ -199,7 +203,7 @@ class _Finder:
         self._seen: dict[tuple[int, int], bytes] = {}  # folders, by device and number
         self._named: dict[int, bytes] = {}  # files that were named themselves, by number
         self._params = params
-        self._store = os.path.realpath(store) if store is not None and os.path.isdir(store) else None
+        self._store = _identity(store) if store is not None and os.path.isdir(store) else None
         self._on_left_out = on_left_out
         self._include = _globs(params.include)
         self._exclude = _globs(params.exclude)
@@ -210,7 +214,7 @@ class _Finder:
         try:
             status = os.stat(argument)
         except OSError as error:
-            return LeftOut(argument, Reason.MISSING if error.errno == errno.ENOENT else Reason.UNREADABLE, error.strerror or "")
+            return replace(_left_out(argument, error), reason=Reason.MISSING) if error.errno == errno.ENOENT else _left_out(argument, error)
         if stat.S_ISDIR(status.st_mode):
             self._walk(name)
         elif self._met_already(argument, status):
@@ -240,7 +244,8 @@ class _Finder:
         sizes = np.concatenate([stats.sizes[good], np.array([size for _, size, _ in named], np.int64)])
         mtimes = np.concatenate([stats.mtimes[good], np.array([mtime for _, _, mtime in named], np.int64)])
         order = np.array(sorted(range(len(names)), key=names.__getitem__), np.int64)
-        return DocumentList(StringTable.from_strings(map(names.__getitem__, order.tolist())), sizes[order], mtimes[order])
+        names = [names[index] for index in order.tolist()]
+        return DocumentList(StringTable.from_strings(names), sizes[order], mtimes[order], max_bytes=self._params.max_bytes)
 
     def _met_already(self, argument: bytes, status: os.stat_result) -> bool:
         """Whether a file that is named has been found under another spelling. (Hard links are other files.)"""
@@ -250,8 +255,7 @@ class _Finder:
         if not self._seen:
             return False
         parent, base = os.path.split(argument)
-        folder = os.stat(parent or b".")
-        walked = self._seen.get((folder.st_dev, folder.st_ino))
+        walked = self._seen.get(_identity(parent or b"."))
         return walked is not None and typed_name(walked + b"/" + base) in self.found
 
     def _was_named(self, entry: "os.DirEntry[bytes]", name: bytes) -> bool:
@@ -266,10 +270,10 @@ class _Finder:
         while folders:
             folder = folders.pop()
             try:
-                status = os.stat(folder)
-                if (status.st_dev, status.st_ino) in self._seen:
+                identity = _identity(folder)
+                if identity in self._seen:
                     continue
-                self._seen[status.st_dev, status.st_ino] = folder
+                self._seen[identity] = folder
                 prefix = b"" if folder == b"." else folder.rstrip(b"/") + b"/"
                 with os.scandir(folder) as entries:
                     # With links, which name a folder gets depends on the order in which its names are met.
@@ -287,7 +291,7 @@ class _Finder:
         try:
             link = entry.is_symlink()
             is_folder = entry.is_dir(follow_symlinks=self._params.follow)
-            if is_folder and self._store is not None and os.path.realpath(name) == self._store:
+            if is_folder and self._store is not None and _identity(name) == self._store:
                 return
             if entry.name.startswith(b".") and not self._params.hidden:
                 self._on_left_out(LeftOut(name, Reason.HIDDEN))
@@ -303,7 +307,7 @@ class _Finder:
                 self.found[name] = None
             elif entry.is_file():  # a link that is followed
                 self._take(name, entry.stat())
-            elif link:
+            elif link and not os.path.exists(name):  # noqa: PTH110 (bytes path)
                 self._on_left_out(LeftOut(name, Reason.VANISHED, "a symbolic link to nothing"))
             else:
                 self._on_left_out(LeftOut(name, Reason.SPECIAL))
@@ -325,15 +329,32 @@ class _Finder:
         self._on_left_out(LeftOut(name, Reason.TOO_LARGE, f"{size} bytes, --max-bytes is {self._params.max_bytes}"))
 
     def _fail(self, name: bytes, error: OSError) -> None:
-        self._on_left_out(LeftOut(name, _reason_of(error), error.strerror or ""))
+        self._on_left_out(_left_out(name, error))
+
+
+def _identity(path: bytes) -> tuple[int, int]:
+    status = os.stat(path)
+    return status.st_dev, status.st_ino
 
 
 def _globs(patterns: tuple[str, ...]) -> list[Callable[[bytes], object]]:
     return [re.compile(fnmatch.translate(pattern).encode("utf-8", "surrogateescape")).match for pattern in patterns]
 
 
+def _left_out(name: bytes, error: OSError) -> LeftOut:
+    return LeftOut(name, _reason_of(error), _detail_of(error))
+
+
 def _reason_of(error: OSError) -> Reason:
-    return Reason.VANISHED if error.errno in (errno.ENOENT, errno.ESTALE) else Reason.UNREADABLE
+    if error.errno in (errno.ENOENT, errno.ESTALE):
+        return Reason.VANISHED
+    return Reason.TOO_LARGE if error.errno == errno.EFBIG else Reason.UNREADABLE
+
+
+def _detail_of(error: OSError) -> str:
+    if error.errno == errno.ENAMETOOLONG:
+        return "its path is longer than the system takes; start lshdup in a folder further down"
+    return error.strerror or ""
 
 
 def _lines_of(files: DocumentList, on_left_out: Callable[[LeftOut], None]) -> DocumentList:
@@ -352,7 +373,7 @@ def _lines_of(files: DocumentList, on_left_out: Callable[[LeftOut], None]) -> Do
                         found[name] = (path, size, mtime, start + body, len(line) - body)
                     start += len(line)
         except OSError as error:
-            on_left_out(LeftOut(path, _reason_of(error), error.strerror or ""))
+            on_left_out(_left_out(path, error))
     rows = sorted(found.items())
     columns = list(zip(*(row for _, row in rows), strict=True)) or [(), (), (), (), ()]
     return DocumentList(
@@ -362,6 +383,7 @@ def _lines_of(files: DocumentList, on_left_out: Callable[[LeftOut], None]) -> Do
         StringTable.from_strings(columns[0]),
         np.array(columns[3], np.int64),
         np.array(columns[4], np.int64),
+        max_bytes=files.max_bytes,
     )
 
 
@@ -399,10 +421,10 @@ def read_batch(documents: DocumentList, indices: NDArray[np.int64], buffer: Buff
     if documents.starts is not None and documents.lengths is not None:
         return _read_lines(documents, indices, names)
     paths = names if not documents.home else [os.path.join(documents.home, name) for name in names]  # noqa: PTH118 (bytes path)
-    contents = read_files(paths, documents.sizes[indices], buffer)
+    contents = read_files(paths, documents.sizes[indices], buffer, documents.max_bytes)
     if not contents.failed:
         return TextBatch(indices, names, contents.text, contents.starts, contents.lengths)
-    left_out = [(int(indices[i]), _reason_of(error), error.strerror or "") for i, error in contents.failed.items()]
+    left_out = [(int(indices[i]), _reason_of(error), _detail_of(error)) for i, error in contents.failed.items()]
     good = np.delete(np.arange(len(indices)), list(contents.failed))
     names = [names[i] for i in good.tolist()]
     return TextBatch(indices[good], names, contents.text, contents.starts[good], contents.lengths[good], left_out)
@@ -419,9 +441,14 @@ def _read_lines(documents: DocumentList, indices: NDArray[np.int64], names: list
         try:
             with open(documents.path(index), "rb") as file:  # noqa: PTH123 (bytes path)
                 file.seek(int(documents.starts[index]))
-                texts.append(file.read(int(documents.lengths[index])))
-            read.append(position)
+                text = file.read(int(documents.lengths[index]))
         except OSError as error:
-            left_out.append((index, _reason_of(error), error.strerror or ""))
+            left_out.append((index, _reason_of(error), _detail_of(error)))
+            continue
+        if len(text) < documents.lengths[index]:
+            left_out.append((index, Reason.CHANGED, "its list has become shorter"))
+            continue
+        texts.append(text)
+        read.append(position)
     batch = TextBatch.of(indices[read].tolist(), texts, [names[position] for position in read])
     return replace(batch, left_out=left_out)

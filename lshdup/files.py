@@ -1,5 +1,6 @@
 """Sizes, times and bytes of many files at once: by kernels where the system is known to them, else one by one. Called by documents.py."""
 
+import errno
 import os
 import stat
 import sys
@@ -14,6 +15,9 @@ from lshdup.ragged import PADDING, offsets_of
 
 #: The kernels know Linux's statx(2) and its record; elsewhere Python asks, with the same answers.
 KERNELS_KNOW_THE_SYSTEM = sys.platform == "linux" and sys.byteorder == "little" and sys.maxsize > 1 << 32
+
+#: Memory for batches of more bytes than this (one large file, then) is given back at once.
+LARGE = 16 << 20
 
 # Not blocking: a file that has become a pipe since it was listed must not hold the run up.
 _OPEN = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0)
@@ -71,16 +75,19 @@ class Buffer:
         self._bytes = np.empty(0, np.uint8)
 
     def room(self, size: int) -> NDArray[np.uint8]:
-        """Uninitialised uint8 array of shape (size,); what was there before is gone."""
+        """Uninitialised uint8 array of shape (size,); what was there before is gone, unless it was LARGE."""
+        if size > LARGE:
+            return np.empty(size, np.uint8)
         if size > len(self._bytes):
             self._bytes = np.empty(size + size // 2, np.uint8)
         return self._bytes[:size]
 
 
-def read_files(paths: list[bytes], expected: NDArray[np.int64], buffer: Buffer | None = None) -> Contents:
+def read_files(paths: list[bytes], expected: NDArray[np.int64], buffer: Buffer | None = None, most: int = sys.maxsize) -> Contents:
     """The bytes of files that had `expected` bytes (int64 array) when they were listed; one that grew or shrank is read as it is now.
 
-    buffer : where to; the contents are then valid until it is used again. Cost: one open, read and close a file, without the GIL.
+    buffer : where to; the contents are then valid until it is used again. most : a file that has grown beyond so many bytes is not read to
+    its end, which it may not have (EFBIG). Cost: one open, read and close a file, without the GIL.
     """
     n = len(paths)
     offsets = offsets_of(expected)
@@ -97,7 +104,7 @@ def read_files(paths: list[bytes], expected: NDArray[np.int64], buffer: Buffer |
         for index in again:
             data = b""
             try:
-                data = _read(paths[index], int(expected[index]))
+                data = _read(paths[index], int(expected[index]), max(most, int(expected[index])))
             except OSError as error:
                 failed[index] = error
             parts.append(data)
@@ -113,16 +120,20 @@ def _terminated(paths: list[bytes]) -> tuple[NDArray[np.uint8], NDArray[np.int64
     return np.frombuffer(b"\0".join([*paths, b""]), np.uint8), offsets_of(sizes)[:-1]
 
 
-def _read(path: bytes, expected: int) -> bytes:
+def _read(path: bytes, expected: int, most: int) -> bytes:
     descriptor = os.open(path, _OPEN)
     try:
         data = os.read(descriptor, expected + 1)
         if len(data) == expected:
             return data
-        parts = [data]
-        while data:
+        parts, size = [data], len(data)
+        while data and size <= most:
             data = os.read(descriptor, 1 << 20)
             parts.append(data)
+            size += len(data)
+        if size > most:
+            message = f"it grew to more than {most} bytes while it was read"
+            raise OSError(errno.EFBIG, message)
         return b"".join(parts)
     finally:
         os.close(descriptor)

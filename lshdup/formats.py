@@ -3,12 +3,16 @@
 import codecs
 import re
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.documents import Reason
 from lshdup.kernels import text as kernels
+
+if TYPE_CHECKING:
+    from selectolax.lexbor import LexborNode
 
 _BOMS = (
     (codecs.BOM_UTF32_LE, "utf-32"),
@@ -28,12 +32,25 @@ _HTML_CHARSET = re.compile(rb"(?i)<meta[^>]+charset\s*=\s*[\"']?\s*([-\w.:]+)")
 _WESTERN = "cp1252"
 _MESSIER = 0.1
 
-_HTML_SKIPPED = "head, script, style, template, noscript, [hidden]"
-_HTML_BLOCKS = (
-    "address, article, aside, blockquote, br, caption, center, dd, details, dialog, dir, div, dl, dt, fieldset, figcaption, "
-    "figure, footer, form, h1, h2, h3, h4, h5, h6, header, hgroup, hr, li, main, menu, nav, ol, option, p, pre, search, "
-    "section, summary, table, tbody, td, tfoot, th, thead, tr, ul"
+#: Elements whose text a reader does not see, and those at whose beginning and end a line ends.
+_SKIPPED = frozenset(("head", "script", "style", "template", "noscript"))
+_BLOCKS = frozenset(
+    "address article aside blockquote br caption center dd details dialog dir div dl dt fieldset figcaption figure footer form h1 h2 h3 h4 "
+    "h5 h6 header hgroup hr li main menu nav ol option p pre search section summary table tbody td tfoot th thead tr ul".split()
 )
+_MAY_HIDE = re.compile(rb"(?i)hidden")
+
+#: The parser takes a step for each element that is open when a tag comes, and one for each pair of attributes of a tag: some ns each. Pages
+#: of so many tags are parsed whatever they are; others if fewer are open on average; none of more tags, which take 200 bytes each.
+_FEW_TAGS, _MEAN_DEPTH, _MOST_TAGS = 20_000, 500, 5_000_000
+_MOST_ATTRIBUTES = 20_000
+#: Elements without an end tag, or whose end tag is left out as a rule.
+_UNCLOSED = frozenset(
+    b"area base br col dd dt embed hr img input li link meta optgroup option p param rp rt source tbody td tfoot th thead tr track "
+    b"wbr".split()
+)
+_TAG = re.compile(rb"(?is)<!--.*?(?:-->|\Z)|<(script|style)\b.*?(?:</\1|\Z)|<(/?)([a-z][^\s/>]*)([^>]*)")
+_LONG_TAG = 2 * _MOST_ATTRIBUTES
 
 
 @dataclass(frozen=True)
@@ -87,16 +104,18 @@ def to_text(data: bytes, name: bytes, encoding: str = "") -> Text:
         data.decode("utf-8")
     except UnicodeDecodeError:
         return _guessed(data, name)
-    return Text(_visible_text(data) if _is_html(data, name) else data)
+    return _page(data) if _is_html(data, name) else Text(data)
 
 
 def _decoded(data: bytes, name: bytes, codec: str, guessed: str = "") -> Text:
     try:
         # Lone surrogates in UTF-16 and UTF-32 fail here too: they are no text.
         utf8 = data.decode(codec).removeprefix("\ufeff").encode("utf-8")
+    except UnicodeDecodeError as error:
+        return Text(reason=Reason.UNDECODABLE, detail=f"not {codec}: {error.reason} at byte {error.start}")
     except (UnicodeError, LookupError):
         return Text(reason=Reason.UNDECODABLE, detail=f"not {codec}")
-    return Text(_visible_text(utf8) if _is_html(utf8, name) else utf8, encoding=guessed)
+    return _page(utf8, guessed) if _is_html(utf8, name) else Text(utf8, encoding=guessed)
 
 
 def _guessed(data: bytes, name: bytes) -> Text:
@@ -121,16 +140,68 @@ def _is_html(data: bytes, name: bytes) -> bool:
     return name.lower().endswith(_HTML_ENDINGS) or _HTML_START.match(data[:4096]) is not None
 
 
-def _visible_text(page: bytes) -> bytes:
-    """What a reader of the page sees: no scripts and styles, blocks apart, inline elements not."""
-    from selectolax.lexbor import LexborHTMLParser
+def _page(page: bytes, encoding: str = "") -> Text:
+    trouble = _too_much_markup(page)
+    return Text(reason=Reason.MARKUP, detail=trouble) if trouble else Text(_visible_text(page), encoding=encoding)
 
-    # The bytes are UTF-8 by now, whatever the page's own <meta> says.
-    tree = LexborHTMLParser(page.decode("utf-8"))
-    for node in tree.css(_HTML_SKIPPED):
-        node.decompose()
-    for node in tree.css(_HTML_BLOCKS):
-        node.insert_before("\n")
-        node.insert_after("\n")
-    body = tree.body
-    return body.text(separator="").encode("utf-8") if body is not None else b""
+
+def _too_much_markup(page: bytes) -> str:
+    """Why a page would take the parser minutes; empty if it would not. No page that people read is such.
+
+    An estimate, from what looks like a tag: who knows it can still write a page that is parsed slowly.
+    """
+    if page.count(b"<") <= _FEW_TAGS and len(page) <= _LONG_TAG:
+        return ""
+    tags = depth = steps = 0
+    for tag in _TAG.finditer(page):
+        _, closes, name, rest = tag.groups(b"")
+        if not name:  # a comment or a script, in which a comparison looks like a tag
+            continue
+        if len(rest) > _LONG_TAG and len(rest.split(None, _MOST_ATTRIBUTES)) > _MOST_ATTRIBUTES:
+            return f"a tag of more than {_MOST_ATTRIBUTES:,} attributes"
+        if name.lower() not in _UNCLOSED:
+            depth = max(0, depth - 1) if closes else depth + 1
+        tags += 1
+        steps += depth
+    if tags > _MOST_TAGS:
+        return f"{tags:,} tags"
+    if tags > _FEW_TAGS and steps > _MEAN_DEPTH * tags:
+        return f"{tags:,} tags, with {steps // tags:,} elements open at each on average"
+    return ""
+
+
+def _visible_text(page: bytes) -> bytes:
+    """What a reader of the page sees: no scripts and styles, blocks apart, inline elements not.
+
+    Cost: one walk over the parsed page, whatever its nesting; about a microsecond a tag.
+    """
+    from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser
+
+    # The bytes are UTF-8 by now, whatever the page's own <meta> says. With events, time grows with the square of the options of a list.
+    body = LexborHTMLParser(page.decode("utf-8"), options=LexborDocumentOptions.WO_EVENTS).body
+    if body is None:
+        return b""
+    may_hide = _MAY_HIDE.search(page) is not None
+    if may_hide and "hidden" in body.attributes:
+        return b""
+    parts: list[str] = []
+    inside: list[LexborNode] = []  # the elements that are open, for the way back: a recursion would end at a depth of some hundreds
+    node = body.first_child
+    while node is not None or inside:
+        if node is None:
+            node = inside.pop()
+            if node.tag in _BLOCKS:
+                parts.append("\n")
+            node = node.next
+            continue
+        tag = node.tag
+        if tag == "-text":
+            parts.append(node.text_content or "")
+        elif tag and tag[0] != "-" and tag not in _SKIPPED and not (may_hide and "hidden" in node.attributes):
+            if tag in _BLOCKS:
+                parts.append("\n")
+            inside.append(node)
+            node = node.first_child
+            continue
+        node = node.next
+    return "".join(parts).encode("utf-8")

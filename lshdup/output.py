@@ -58,8 +58,10 @@ class Target:
     def write(self, columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> bool:
         """Print all rows; returns whether they can be told apart (False: tsv with tabs or newlines in names).
 
-        Raises BrokenPipeError when the reader has gone.
+        On a terminal, what a name could do to it is shown as escapes, in every format. Raises BrokenPipeError when the reader has gone.
         """
+        if self._on_terminal():
+            rows = (tuple(shown(cell) if isinstance(cell, bytes | str) else cell for cell in row) for row in rows)
         with self._stream() as stream:
             kind = self._kind()
             if kind == "table":
@@ -78,7 +80,7 @@ class Target:
 
     def write_pieces(self, columns: Sequence[str], pieces: Iterable[Piece]) -> bool:
         """The same for rows that come as columns, many at a time: faster where there are millions."""
-        if self._kind() != "tsv":
+        if self._kind() != "tsv" or self._on_terminal():
             return self.write(columns, (row for piece in pieces for row in zip(*piece, strict=True)))
         separator, end = (b"\0", b"\0") if self.nul else (b"\t", b"\n")
         clear = True
@@ -91,7 +93,10 @@ class Target:
         return clear
 
     def _kind(self) -> str:
-        return self.format or ("table" if self.path is None and sys.stdout.isatty() and not self.nul else "tsv")
+        return self.format or ("table" if self._on_terminal() and not self.nul else "tsv")
+
+    def _on_terminal(self) -> bool:
+        return self.path is None and sys.stdout.isatty()
 
     @contextlib.contextmanager
     def _stream(self) -> Iterator[BinaryIO]:
@@ -111,7 +116,7 @@ class Target:
 
         if not rows:
             return
-        on_terminal = self.path is None and sys.stdout.isatty()
+        on_terminal = self._on_terminal()
         table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
         for column, sample in zip(columns, rows[0], strict=True):
             number = isinstance(sample, int | float)

@@ -14,6 +14,8 @@ SCHEMES = ("fast", "classic", "linear")
 VERIFY = ("exact", "estimate")
 DEFAULT_K = {"word": 3, "char": 9, "terms": 1, "ids": 1}
 DEFAULT_MAX_BYTES = 256 * 1024 * 1024
+#: Positions in a text are 32-bit numbers, and there must be room behind its end.
+LONGEST = (1 << 31) - 1024
 MAX_PERMS = 1 << 16
 
 
@@ -50,7 +52,7 @@ class DocumentParams(_Params):
     max_bytes: int = DEFAULT_MAX_BYTES
 
     def __post_init__(self) -> None:
-        _check(1 <= self.max_bytes < 1 << 31, f"--max-bytes is {self.max_bytes}; it must be from 1 to {(1 << 31) - 1}")
+        _check(1 <= self.max_bytes <= LONGEST, f"--max-bytes is {self.max_bytes}; it must be from 1 to {LONGEST}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,12 +89,10 @@ class ShingleParams(_Params):
             "add --tokens char",
         )
         if self.encoding:
-            import codecs
-
             try:
-                codecs.lookup(self.encoding)
+                "a".encode(self.encoding)  # not every codec is of text
             except (LookupError, ValueError):
-                message = f"--encoding is {self.encoding!r}, which Python does not know"
+                message = f"--encoding is {self.encoding!r}, which Python does not know as an encoding of text"
                 raise ParameterError(message, "try utf-8, latin-1, cp1252 or utf-16") from None
 
 

@@ -1,6 +1,5 @@
 """Text -> shingle sets: the definitions of DESIGN 4 in one place, over the loops of the same name. Called by collection.py."""
 
-import unicodedata
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -8,10 +7,13 @@ from numpy.typing import NDArray
 
 from lshdup.chartable import NO_TABLE, CharTable, char_table
 from lshdup.documents import Reason, TextBatch
+from lshdup.errors import InputError
+from lshdup.files import LARGE
 from lshdup.formats import needs_patience, to_text
 from lshdup.kernels import shingles as kernels
 from lshdup.kernels import text as text_kernels
-from lshdup.params import ShingleParams
+from lshdup.normalform import normal_form
+from lshdup.params import LONGEST, ShingleParams
 from lshdup.ragged import PADDING, RaggedSets, ranges
 
 _RULES = {"word": text_kernels.RULE_PLAIN, "char": text_kernels.RULE_PLAIN, "terms": text_kernels.RULE_TERMS, "ids": text_kernels.RULE_IDS}
@@ -32,24 +34,32 @@ class ShingleBatch:
     guessed: list[tuple[int, str]] = field(default_factory=list)
 
 
+_TOO_LONG = "as UTF-8 in normal form it is longer than 2 GB, or more than twice as long as it was"
+
+
 class _Scratch:
-    """Arrays for one document of up to `room` bytes at a time; pages that no document touches cost nothing."""
+    """Arrays for one document of up to `room` bytes at a time; pages that no document touches cost nothing.
+
+    What is needed only while shingles are sorted lies where their tokens were.
+    """
 
     def __init__(self, room: int) -> None:
         self.room = room
         space = room + 2 * PADDING
-        self.folded = np.empty(2 * space, np.uint8)
+        self.folded = np.empty(min(2 * space, LONGEST + 2 * PADDING), np.uint8)
         self.edges = np.empty(4 * space, np.int32)
         self.work = np.empty(space, np.uint8)
-        self.hashes = np.empty(2 * space, np.uint64)
-        self.spare = np.empty(space, np.uint64)
-        self.counts = np.empty(2 * space, np.int32)
+        self.hashes = np.empty(space, np.uint64)
+        self.spare = self.edges.view(np.uint64)
+        self.counts = self.hashes.view(np.int32)
 
 
 class Shingler:
     """Makes shingle sets; one for each thread, because it keeps the scratch arrays between batches.
 
-    Determinism: a set depends on the text and the parameters only. Cost: about 1 ns a byte for ASCII words.
+    Determinism: a set depends on the text and the parameters only. Cost: about 1 ns a byte for ASCII words. Memory: for the longest
+    document, 3 bytes for each of its bytes and 24 for each token (7 times an English text, 26 times one cut into characters); given back at
+    once where that was more than LARGE bytes. What must be decoded, normalised or parsed takes that beside it.
     """
 
     def __init__(self, params: ShingleParams) -> None:
@@ -96,24 +106,43 @@ class Shingler:
             texts[i] = text.utf8
             if text.encoding:
                 guessed.append((int(batch.indices[i]), text.encoding))
-        sets = _replaced(sets.copy(), list(texts), self.shingle_texts(list(texts.values())))
+        sets, places = sets.copy(), list(texts)  # the next run overwrites them
+        others, too_long = self._of_texts(list(texts.values()))
+        for at in too_long:
+            left_out.append((int(batch.indices[places[at]]), Reason.TOO_LARGE, _TOO_LONG))
+            bad_ones.append(places[at])
+        sets = _replaced(sets, places, others)
         return _without(batch.indices, sets, np.array(bad_ones, np.int64), left_out, guessed)
 
     def shingle_texts(self, texts: list[bytes]) -> RaggedSets:
-        """Shingle sets of texts that are valid UTF-8."""
-        batch = TextBatch.of(range(len(texts)), texts)
+        """Shingle sets of texts that are valid UTF-8. Raises InputError if one is too long."""
+        sets, too_long = self._of_texts(texts)
+        if too_long:
+            raise _too_long(texts[too_long[0]])
+        return sets
+
+    def _of_texts(self, texts: list[bytes]) -> tuple[RaggedSets, list[int]]:
+        """Shingle sets of texts that are valid UTF-8, in memory of their own; and which are too long, whose sets are empty."""
+        too_long = [i for i, text in enumerate(texts) if len(text) > LONGEST]
+        batch = TextBatch.of(range(len(texts)), [b"" if i in too_long else text for i, text in enumerate(texts)] if too_long else texts)
         flags = np.zeros(len(texts), np.uint8)
         text_kernels.inspect(batch.text, batch.starts, batch.lengths, flags)
         sets, outcomes = self._run(batch, flags)
-        again = np.flatnonzero(outcomes == text_kernels.NEEDS_NORMALIZING).tolist()
         sets = sets.copy()
+        again = np.flatnonzero(outcomes == text_kernels.NEEDS_NORMALIZING).tolist()
         if not again:
-            return sets
-        normal = [normal_form(texts[i].decode("utf-8"), self.params).encode("utf-8") for i in again]
+            return sets, too_long
+        normal = []
+        for i in again:
+            text = normal_form(texts[i], self.params)
+            if text is None or len(text) > LONGEST:
+                too_long.append(i)
+                text = b""
+            normal.append(text)
         batch = TextBatch.of(range(len(normal)), normal)
         normal_flags = np.full(len(normal), text_kernels.HAS_HIGH, np.uint8)  # by the table that changes nothing
         normal_sets, _ = self._run(batch, normal_flags, char_table(self.params.tokens, normalize=False, keep_case=True))
-        return _replaced(sets, again, normal_sets)
+        return _replaced(sets, again, normal_sets.copy()), too_long
 
     def in_order(self, text: bytes) -> tuple[list[bytes], NDArray[np.uint64]]:
         """A text's tokens and its shingles in the order of the text, repeats too: for people to look at.
@@ -139,7 +168,10 @@ class Shingler:
             )  # fmt: skip
             if outcome == text_kernels.DONE or last:
                 break
-            text = normal_form(text.decode("utf-8"), params).encode("utf-8")
+            normal = normal_form(text, params)
+            if normal is None or len(normal) > LONGEST:
+                raise _too_long(text)
+            text = normal
             table = char_table(params.tokens, normalize=False, keep_case=True)
         tokens, count = counts.tolist()
         data = self._scratch.folded.tobytes()
@@ -152,12 +184,14 @@ class Shingler:
         if table is None:
             needed = params.tokens != "ids" and (not self._ascii_words or bool((flags & text_kernels.HAS_HIGH).any()))
             table = char_table(params.tokens, params.normalize, params.keep_case) if needed else NO_TABLE
+        room = int(batch.lengths.sum()) + 1
         self._reserve(int(batch.lengths.max(initial=0)))
         scratch = self._scratch
-        room = int(batch.lengths.sum()) + 1
         if room > len(self._values):
             self._values = np.empty(room, np.uint64)
         values = self._values
+        if room > LARGE:  # what is seldom wanted is not kept by every thread
+            self._scratch, self._values = _Scratch(1 << 16), np.empty(0, np.uint64)
         sizes = np.empty(len(batch.indices), np.int64)
         outcomes = np.empty(len(batch.indices), np.uint8)
         total = kernels.shingle_batch(
@@ -190,11 +224,8 @@ class Shingler:
             self._scratch = _Scratch(longest)
 
 
-def normal_form(text: str, params: ShingleParams) -> str:
-    """NFKC, then case folding, as the parameters say (DESIGN 4, *Normal form*)."""
-    if params.normalize:
-        text = unicodedata.normalize("NFKC", text)
-    return text if params.keep_case else text.casefold()
+def _too_long(text: bytes) -> InputError:
+    return InputError(f"a text of {len(text):,} bytes is too long: {_TOO_LONG}", "split it")
 
 
 def fingerprints(sets: RaggedSets) -> NDArray[np.uint64]:
@@ -206,6 +237,8 @@ def fingerprints(sets: RaggedSets) -> NDArray[np.uint64]:
 
 def _replaced(sets: RaggedSets, positions: list[int], others: RaggedSets) -> RaggedSets:
     """`sets` with those at `positions` (ascending) taken from `others`."""
+    if len(positions) == len(sets):
+        return others
     sizes = sets.sizes
     starts = sets.offsets[:-1].copy()
     starts[positions] = others.offsets[:-1] + len(sets.values)

@@ -44,7 +44,7 @@ P = TypeVar("P", ShingleParams, SketchParams, BandParams)
 MOST_IN_MEMORY = 256 << 20
 
 #: Left out because of what is in the file: no need to read it again while it is unchanged.
-_LASTING = {Reason.BINARY, Reason.FORMAT, Reason.UNDECODABLE, Reason.NOT_IDS}
+_LASTING = {Reason.BINARY, Reason.FORMAT, Reason.UNDECODABLE, Reason.NOT_IDS, Reason.MARKUP}
 
 #: A bucket with more pairs than this takes minutes and gigabytes: that is said before.
 _MANY_PAIRS = 1 << 28

@@ -18,6 +18,7 @@ LAYERS = [
     ["kernels.text"],
     ["kernels.shingles", "kernels.sketch", "kernels.banding", "kernels.sets", "kernels.statistics", "kernels.files", "kernels.ordering"],
     ["chartable"],
+    ["normalform"],
     ["files"], ["documents"], ["formats"], ["shingles"], ["signatures"], ["bands"], ["candidates"],
     ["pairs"], ["copies"], ["similarity"], ["exactjoin"],
     ["artifacts"],

@@ -2,6 +2,7 @@
 
 import contextlib
 import importlib
+import io
 import os
 import signal
 import sys
@@ -12,7 +13,7 @@ import click
 
 from lshdup import __version__
 from lshdup.atomic import abandon
-from lshdup.console import INTERRUPTED, OK, TROUBLE, Console
+from lshdup.console import INTERRUPTED, OK, TROUBLE, Console, shown
 from lshdup.errors import LshdupError
 
 #: In the order of the data flow; each is the module of its name, loaded when it is asked for.
@@ -80,7 +81,9 @@ def main(arguments: list[str] | None = None) -> NoReturn:
         sys.stderr.write(_INTERRUPTED.decode())
         code = INTERRUPTED
     except click.ClickException as error:
-        error.show()
+        said = io.StringIO()
+        error.show(said)  # it may quote an argument, and a shell may have made that of a file's name
+        _show(said.getvalue())
         code = error.exit_code
     except LshdupError as error:
         Console().error(error)
@@ -93,10 +96,15 @@ def main(arguments: list[str] | None = None) -> NoReturn:
         Console().error(LshdupError(f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}"))
         code = TROUBLE
     except Exception:
-        traceback.print_exc()
+        _show(traceback.format_exc())
         Console().error(LshdupError("this is a defect of lshdup", "please report the lines above"))
         code = TROUBLE
     sys.exit(code)
+
+
+def _show(lines: str) -> None:
+    for line in lines.splitlines():
+        sys.stderr.write(f"{shown(line)}\n")
 
 
 def program() -> NoReturn:

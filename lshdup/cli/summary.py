@@ -24,9 +24,11 @@ def say_collection(console: Console, collection: "Collection") -> None:
     if collection.sketch is not None:
         line += f"; signatures: {collection.sketch.scheme}, K = {collection.sketch.perms}"
     console.say(line)
-    empty = int((collection.sizes == 0).sum())
-    if empty:
-        console.say(f"{counted(empty, 'document')} without tokens: near nothing, not compared")
+    empty = (collection.sizes == 0).nonzero()[0]
+    if len(empty):
+        console.say(f"{counted(len(empty), 'document')} without tokens: near nothing, not compared (-v names them)")
+        for name in collection.documents.names.some(empty):
+            console.detail(f"{shown(name)}: no tokens")
     if collection.guessed:
         kinds = Counter(encoding for _, encoding in collection.guessed)
         shares = ", ".join(f"{count:,} as {encoding}" for encoding, count in sorted(kinds.items()))

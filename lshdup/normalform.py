@@ -1,0 +1,75 @@
+"""The normal form of a text: NFKC, then case folding (DESIGN 4), for texts whose form is not that of each character alone.
+
+Python's `unicodedata` does the work, in pieces: its time grows with the square of a run of combining marks, and its memory is many times
+that of the text. Called by shingles.py.
+"""
+
+import functools
+import re
+import unicodedata
+
+from lshdup.chartable import composing
+from lshdup.params import ShingleParams
+
+#: So many marks in a row come from no language (the Stream-Safe Text Format of UAX #15 allows 30).
+_FLOOD = 64
+
+#: Characters that are normalised at a time.
+_PIECE = 1 << 20
+
+#: A normal form may be twice as long as the text, or this long: U+FDFA alone grows elevenfold, which no text does.
+_ALWAYS_FITS = 64 << 20
+
+
+def normal_form(text: bytes, params: ShingleParams) -> bytes | None:
+    """The normal form of valid UTF-8, as UTF-8; None if it is more than twice as long as the text, and more than 64 MB.
+
+    Cost: linear in the text, but for the sorting of marks that come by the hundred. Memory: the text as Python has it, 1 to 4 bytes a
+    character, and the normal form.
+    """
+    most = max(2 * len(text), _ALWAYS_FITS)
+    out = bytearray()
+    decoded = text.decode("utf-8")
+    start = 0
+    while start < len(decoded):
+        end = _border().search(decoded, start + _PIECE)
+        piece = decoded[start : end.start() if end else len(decoded)]
+        start += len(piece)
+        if params.normalize:
+            piece = unicodedata.normalize("NFKC", _flood().sub(_in_order, piece))
+        out += (piece if params.keep_case else piece.casefold()).encode("utf-8")
+        if len(out) > most:
+            return None
+    return bytes(out)
+
+
+@functools.cache
+def _leaning() -> tuple[list[str], list[str]]:
+    """Characters whose form may change with what stands before them: those that become nothing but marks, and the others."""
+    marks, others = [], []
+    for point in range(0x300, 0x20000):
+        form = unicodedata.normalize("NFKD", chr(point))
+        if all(map(unicodedata.combining, form)):
+            marks.append(chr(point))
+        elif unicodedata.combining(form[0]) or form[0] in composing():
+            others.append(chr(point))
+    return marks, others
+
+
+@functools.cache
+def _border() -> re.Pattern[str]:
+    """A character before which a text may be cut: neither side is changed by the other."""
+    marks, others = _leaning()
+    return re.compile(f"[^{''.join(map(re.escape, marks + others))}]")
+
+
+@functools.cache
+def _flood() -> re.Pattern[str]:
+    """Runs of marks that are too long to be left to `unicodedata`."""
+    return re.compile(f"[{''.join(map(re.escape, _leaning()[0]))}]{{{_FLOOD},}}")
+
+
+def _in_order(run: re.Match[str]) -> str:
+    """The marks in canonical order, which is a stable sort by their classes: then there is nothing left to be moved one by one."""
+    marks = "".join([unicodedata.normalize("NFKD", c) for c in run.group()])
+    return "".join(sorted(marks, key=unicodedata.combining))

@@ -1,0 +1,595 @@
+"""What real folders hold besides texts, and what someone may put there: no crash, no wrong answer, nothing left out in silence."""
+
+import ast
+import contextlib
+import gzip
+import os
+import pty
+import random
+import re
+import socket
+import subprocess
+import sys
+import time
+import unicodedata
+
+import numpy as np
+import pytest
+
+from lshdup import collection, files, formats, normalform
+from lshdup.collection import collect
+from lshdup.console import shown
+from lshdup.documents import Reason, TextBatch, find_documents, read_batch
+from lshdup.errors import InputError
+from lshdup.normalform import normal_form
+from lshdup.params import DocumentParams, ShingleParams
+from lshdup.shingles import Shingler
+from tests import reference
+from tests.conftest import ROOT
+from tests.test_layers import modules
+from tests.test_text import SPICY
+
+TEXT = "Größe und Maß, 漢字 and naïve café: ΟΔΟΣ, ที่นี่, one two three four five six seven eight nine ten."
+OTHER = TEXT + " eleven"
+
+#: name -> (bytes, the text that is compared, or why nothing is). A text without tokens is compared with nothing.
+CONTENTS = {
+    "plain": (TEXT.encode(), TEXT),
+    "other": (OTHER.encode(), OTHER),
+    "one word": (b"word", "word"),
+    "empty": (b"", ""),
+    "blank": (b" \n\t\r\n\x0c", ""),
+    "punctuation": ("…!?.,;:—()[]{}«»¿".encode(), ""),
+    "controls": (b"\x01\x02\x1b[31m\x7f", "\x1b[31m"),
+    "one line": (b"a line that does not end " * 200_000, "a line that does not end " * 12),
+    "one long word": (b"x" * 100_000, "x" * 100_000),
+    "han without an end": ("漢" * 300_000, "漢" * 4),
+    "thai without an end": ("กำ" * 100_000, "กำ" * 4),
+    "nul first": (b"\0" + TEXT.encode(), Reason.BINARY),
+    "nul at the end of the window": (b"x" * 8191 + b"\0 y", Reason.BINARY),
+    "nul behind the window": (b"x" * 8192 + b"\0 y", "x" * 8192 + " y"),
+    "nul far behind": (b"x y " * 5000 + b"\0", "x y " * 3),
+    "gz": (gzip.compress(TEXT.encode() * 100), Reason.FORMAT),
+    "zst": (b"\x28\xb5\x2f\xfd\x04\x00" + bytes(range(1, 99)), Reason.FORMAT),
+    "pdf": (b"%PDF-1.7\n" + TEXT.encode(), Reason.FORMAT),
+    "zip": (b"PK\x03\x04" + bytes(50), Reason.FORMAT),
+    "marks": ("a" + "\u0316\u0301" * 2000 + " b", "a" + "\u0316" * 2000 + "\u0301" * 2000 + " b"),
+    "arabic ligatures": ("\ufdfa" * 2000, "\ufdfa" * 20),
+    "html": (b"<!doctype html><title>no</title><p>one<div hidden>no</div><p>two<!-- no -->", "one two"),
+    "deep html": (b"<html>" + b"<div>x " * 9000, "x x x x"),
+    "scripts": (b"<html><script>" + b"if (a<b) no();" * 200_000 + b"</script>yes indeed", "yes indeed"),
+    "comments": (b"<html>" + b"<!-- no -->" * 200_000 + b"yes", "yes"),
+    "options": (b"<html><select>" + b"<option>o</option>" * 40_000, "o o o o"),
+    "too deep": (b"<html>" + b"<div>x " * 50_000, Reason.MARKUP),
+    "too many attributes": (b"<html><p " + b" ".join(b"a%d" % i for i in range(50_000)) + b">x", Reason.MARKUP),
+    "surrogate in utf-16": (b"\xff\xfe" + "ab \ud800 cd".encode("utf-16-le", "surrogatepass"), Reason.UNDECODABLE),
+    "surrogate in utf-32": (b"\xff\xfe\0\0" + "ab \udfff cd".encode("utf-32-le", "surrogatepass"), Reason.UNDECODABLE),
+    "odd utf-16": (b"\xff\xfea\0b", Reason.UNDECODABLE),
+    "odd utf-16 be": (b"\xfe\xff\0a\0", Reason.UNDECODABLE),
+    "odd utf-32": (b"\xff\xfe\0\0a\0\0\0b\0\0", Reason.UNDECODABLE),
+    "bom but not utf-8": (b"\xef\xbb\xbfabc \xff def", Reason.UNDECODABLE),
+    "bom twice": (b"\xef\xbb\xbf\xef\xbb\xbf" + TEXT.encode(), TEXT),
+    "bom inside": (TEXT.encode() + b"\xef\xbb\xbf", TEXT),
+    "half a bom": (b"\xef\xbb", None),
+    **{
+        f"{codec} bom{kind}": (bom + body.encode(codec), body)
+        for codec, bom in (
+            ("utf-8", b"\xef\xbb\xbf"),
+            ("utf-16-le", b"\xff\xfe"),
+            ("utf-16-be", b"\xfe\xff"),
+            ("utf-32-le", b"\xff\xfe\0\0"),
+            ("utf-32-be", b"\0\0\xfe\xff"),
+        )
+        for kind, body in ((" alone", ""), (" and text", TEXT))
+    },
+    # Whatever these are taken for, it is said: read as another encoding, or left out. Never taken for UTF-8.
+    "cut utf-8": (TEXT.encode()[:3], None),
+    "mixed": (TEXT.encode() + "Größe und Maß\n".encode("latin-1") * 5, None),
+    "cesu-8": ("ab \ud83d\ude00 cd".encode("utf-8", "surrogatepass"), None),
+    "surrogate in utf-8": (b"ab \xed\xa0\x80 cd", None),
+    "overlong": (b"ab \xc0\xaf cd", None),
+    "beyond unicode": (b"ab \xf4\x90\x80\x80 cd", None),
+    "noise": (bytes(range(1, 256)) * 3, None),
+}
+CONTENTS = {name: (data.encode() if isinstance(data, str) else data, text) for name, (data, text) in CONTENTS.items()}
+KNOWN = [name for name, (_, text) in CONTENTS.items() if text is not None]
+
+
+def reference_set(text):
+    return set(reference.shingle_list(text))
+
+
+@pytest.mark.parametrize("name", CONTENTS)
+def test_a_document_is_what_it_is_or_is_said_to_be_left_out(name):
+    data, text = CONTENTS[name]
+    started = time.perf_counter()
+    # Between others, which it must not change, as the batches of a run have it.
+    batch = TextBatch.of(range(3), [TEXT.encode(), data, OTHER.encode()], [b"a", name.encode(), b"b"])
+    made = Shingler(ShingleParams()).shingle(batch)
+    assert time.perf_counter() - started < 10  # a tenth of a second, but machines may be busy; what is to be shown is no hang
+    sets = dict(zip(made.indices.tolist(), (set(each.tolist()) for each in made.sets), strict=True))
+    left_out = {index: reason for index, reason, _ in made.left_out}
+    assert sets[0] == reference_set(TEXT)
+    assert sets[2] == reference_set(OTHER)
+    if text is None:
+        assert 1 in left_out or 1 in dict(made.guessed)
+    elif isinstance(text, Reason):
+        assert left_out == {1: text}
+    else:
+        assert sets[1] == reference_set(text)
+        assert not left_out
+        assert not made.guessed
+
+
+def test_a_folder_of_everything(run, tmp_path):
+    """The answer is that of brute force over what is text; every other file is counted, and named by -v, in clean lines."""
+    folder = tmp_path / "all"
+    (folder / "sub/deeper").mkdir(parents=True)
+    contents = {name: CONTENTS[name] for name in KNOWN}
+    for name, (data, _) in contents.items():
+        (folder / name).write_bytes(data)
+    odd = [
+        b"new\nline",
+        b"tab\t",
+        b"\xff\xfe",
+        b"-rf",
+        b"=1+1",
+        b"n" * 255,
+        b"\x1b[2J\x1b]0;x\x07",
+        "gpj.\u202eexe".encode(),
+        b"a\rb",
+        b" ",
+    ]
+    for name in odd:
+        with open(os.fsencode(folder / "sub") + b"/" + name, "wb") as file:
+            file.write(TEXT.encode())
+    (folder / ".hidden").write_text(TEXT)
+    os.symlink("plain", folder / "link")
+    os.symlink("..", folder / "sub/loop")
+    os.mkfifo(folder / "pipe")
+    with socket.socket(socket.AF_UNIX) as s, contextlib.chdir(folder):
+        s.bind("socket")
+    with open(folder / "sparse", "wb") as file:
+        file.truncate(3 << 30)
+    texts = {b"all/" + name.encode(): text for name, (_, text) in contents.items() if not isinstance(text, Reason)}
+    texts |= {b"all/sub/" + name: TEXT for name in odd}
+    names = sorted(texts)
+    sets = {text: reference_set(text) for text in set(texts.values())}
+    expected = reference.all_pairs([sets[texts[name]] for name in names], 0.7)
+    started = time.perf_counter()
+    result = run("pairs", "all", "-t", "0.7", "-0", "-v", "--recall", "0.9999", code=2)
+    assert time.perf_counter() - started < 60
+    cells = result.out.split(b"\0")[:-1]
+    found = {(names.index(cells[i]), names.index(cells[i + 1])): float(cells[i + 2]) for i in range(0, len(cells), 3)}
+    assert found == {(i, j): s for i, j, s in expected}
+    left_out = {name: str(text) for name, (_, text) in contents.items() if isinstance(text, Reason)}
+    left_out |= {name: "no tokens" for name, (_, text) in contents.items() if not isinstance(text, Reason) and not reference_set(text)}
+    left_out |= {".hidden": "hidden", "link": "symbolic link", "sub/loop": "symbolic link", "pipe": "not a regular file"}
+    left_out |= {"socket": "not a regular file", "sparse": "too large"}
+    lines = result.err.splitlines()
+    for name, reason in left_out.items():
+        assert [line for line in lines if line.startswith(f"lshdup: all/{name}: {reason}")], (name, reason, lines)
+    counts = {reason: list(left_out.values()).count(reason) for reason in set(left_out.values())}
+    empty = counts.pop("no tokens")
+    (summary,) = [line for line in lines if line.startswith("lshdup: left out: ")]
+    assert summary == "lshdup: left out: " + ", ".join(f"{count} {reason}" for reason, count in sorted(counts.items()))
+    assert f"{empty} documents without tokens" in result.err
+    assert f"lshdup: {len(texts)} documents" in result.err
+    assert result.err.replace("\n", "").isprintable()
+    # Without those that a person must hear of, the exit code is 0.
+    for name, reason in left_out.items():
+        if reason in ("too large", "undecodable", "too much markup"):
+            os.remove(folder / name)
+    assert run("pairs", "all", "-t", "0.7", "-0", "--recall", "0.9999").out == result.out
+
+
+@pytest.mark.parametrize("contents", [{}, {"a": b"", "b": b"\n"}, {"a": b"one two"}, {"a": b"...", "b": b"?!"}, {"a": b"\0"}])
+def test_folders_of_nothing(run, tmp_path, contents):
+    (tmp_path / "d").mkdir()
+    for name, data in contents.items():
+        (tmp_path / "d" / name).write_bytes(data)
+    for options in ((), ("--exact",), ("--tokens", "char")):
+        assert run("pairs", "d", *options).out == b""
+
+
+# --- the file system ---------------------------------------------------------------------------------------------------------
+
+
+def found(*arguments, **params):
+    left_out = []
+    documents = find_documents([os.fsencode(a) for a in arguments], DocumentParams(**params), on_left_out=left_out.append)
+    return documents, left_out
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """An empty folder, which may become deeper than Python's own removal of folders can go."""
+    monkeypatch.chdir(tmp_path)
+    yield tmp_path
+    subprocess.run(["rm", "-rf", "--", tmp_path / "deep"], check=True)
+
+
+def dig(name, depth, text):
+    """Folders of that name inside each other, below `deep`, each with a file; relative, because their paths are too long to be used."""
+    os.mkdir("deep")
+    at = os.open("deep", os.O_RDONLY)
+    for level in range(depth):
+        os.mkdir(name, dir_fd=at)
+        at, above = os.open(name, os.O_RDONLY, dir_fd=at), at
+        os.close(above)
+        file = os.open("f", os.O_WRONLY | os.O_CREAT, dir_fd=at)
+        os.write(file, f"{text} {level % 2}".encode())
+        os.close(file)
+    os.close(at)
+
+
+def test_folders_a_thousand_deep(here):
+    dig("d", 1000, "text")
+    documents, left_out = found("deep")
+    assert sorted(documents.names) == sorted(b"deep" + b"/d" * level + b"/f" for level in range(1, 1001))
+    assert left_out == []
+    assert len(read_batch(documents, np.arange(1000)).left_out) == 0
+
+
+def test_paths_that_are_too_long_for_the_system_are_reported(run, here):
+    dig("d" * 200, 30, TEXT)
+    path = lambda level: b"deep" + (b"/" + b"d" * 200) * level  # noqa: E731
+    documents, left_out = found("deep")
+    most = max(level for level in range(31) if len(path(level) + b"/f") < 4096)
+    assert sorted(documents.names) == sorted(path(level) + b"/f" for level in range(1, most + 1))
+    # What is below the first folder whose path is too long cannot be named, so it is that folder that is reported.
+    assert [(each.name, each.reason) for each in left_out] == [(path(most + 1), Reason.UNREADABLE)]
+    assert "start lshdup in a folder further down" in left_out[0].detail
+    result = run("pairs", "deep", "--no-store", code=2)
+    assert len(result.rows) == most * (most - 1) // 2
+    os.symlink("d" * 200, "deep/link")
+    assert {each.reason for each in found("deep", follow=True)[1]} == {Reason.UNREADABLE}
+
+
+def test_links_to_what_is_no_file(here):
+    os.mkdir("d")
+    os.symlink("/dev/zero", "d/zero")
+    os.symlink("self", "d/self")
+    os.symlink("no-such-file", "d/nowhere")
+    os.symlink("../d", "d/again")
+    (here / "d/file").write_text("text")
+    os.symlink("file", "d/link")
+    documents, left_out = found("d", follow=True)
+    assert list(documents.names) == [b"d/file", b"d/link"]
+    reasons = {each.name: each.reason for each in left_out}
+    assert reasons == {b"d/zero": Reason.SPECIAL, b"d/self": Reason.UNREADABLE, b"d/nowhere": Reason.VANISHED}
+    assert {each.reason for each in found("d/file", "d/zero")[1]} == {Reason.UNREADABLE}  # it was asked for by name
+    assert {each.reason for each in found("d")[1]} == {Reason.LINK}
+
+
+def test_many_files_in_one_folder(here):
+    os.mkdir("d")
+    for i in range(2000):
+        os.close(os.open(f"d/{i:05}", os.O_CREAT))
+    documents, left_out = found("d")
+    assert (len(documents), left_out) == (2000, [])
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_what_may_not_be_read(run, here):
+    os.mkdir("d")
+    os.mkdir("d/closed", 0)
+    (here / "d/file").write_text("text")
+    (here / "d/file").chmod(0)
+    try:
+        result = run("pairs", "d", code=2)
+    finally:
+        (here / "d/closed").chmod(0o700)
+    assert "d/closed: unreadable (Permission denied)" in result.err
+    assert "d/file: unreadable (Permission denied)" in result.err
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/mem"), reason="no file here that fails to be read")
+def test_what_cannot_be_read(run, here):
+    (here / "a").write_text("text")
+    result = run("pairs", "a", "/proc/self/mem", code=2)
+    assert "/proc/self/mem: unreadable (Input/output error)" in result.err
+    assert "1 unreadable" in result.err
+
+
+def test_files_that_change_between_listing_and_reading(here):
+    for name in ("gone", "grown", "endless", "shrunk", "same", "pipe", "folder"):
+        (here / name).write_text(TEXT)
+    documents, _ = found("gone", "grown", "endless", "shrunk", "same", "pipe", "folder", max_bytes=1000)
+    for name in ("gone", "pipe", "folder"):
+        os.remove(name)
+    os.mkfifo("pipe")
+    os.mkdir("folder")
+    (here / "grown").write_text(OTHER)
+    (here / "endless").write_bytes(b"x" * 1001)
+    (here / "shrunk").write_text("little")
+    made = collect(documents, ShingleParams(), keep=1 << 30)
+    texts = {b"grown": OTHER, b"pipe": "", b"same": TEXT, b"shrunk": "little"}
+    assert list(made.documents.names) == list(texts)
+    assert [set(each.tolist()) for each in made.sets] == [reference_set(text) for text in texts.values()]
+    assert {each.left_out.name: each.left_out.reason for each in made.left_out} == {
+        b"gone": Reason.VANISHED, b"endless": Reason.TOO_LARGE, b"folder": Reason.UNREADABLE,
+    }  # fmt: skip
+    assert "grew to more than 1000 bytes" in next(each.left_out.detail for each in made.left_out if each.left_out.name == b"endless")
+
+
+def test_an_id_list_that_shrinks(here):
+    (here / "ids").write_text("a 1 2 3\nb 1 2 3\n")
+    documents = find_documents([b"ids"], DocumentParams(), id_lists=True)
+    (here / "ids").write_text("a 1 2 3\nb 1")
+    made = collect(documents, ShingleParams(tokens="ids"), keep=1 << 30)
+    assert list(made.documents.names) == [b"a"]
+    assert [(each.left_out.name, each.left_out.reason) for each in made.left_out] == [(b"b", Reason.CHANGED)]
+
+
+# --- memory and time ------------------------------------------------------------------------------------------------------------
+
+PEAK = """
+import resource, sys
+from lshdup.cli import main
+try: main(sys.argv[1:])
+finally: print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, file=sys.stderr)
+"""
+
+
+def test_large_documents_take_little_memory_however_many_threads(tmp_path):
+    """At most 12 times the size of one English text: 9 as measured, two of them being the allocator's and the set itself."""
+    words = [f"{i * 7919 % 1_000_003:06}" for i in range(3_000_000)]
+    text = " ".join(words).encode()
+    for name in "abcd":
+        (tmp_path / name).write_bytes(name.encode() + text)
+    (tmp_path / "small").write_text("small")
+    peaks = []
+    for names in (["small"], list("abcd")):
+        command = [sys.executable, "-c", PEAK, "pairs", *names, "--no-store", "-j", "4", "-q"]
+        env = {**os.environ, "PYTHONPATH": str(ROOT)}
+        process = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, check=True)
+        peaks.append(int(process.stderr.split()[-1]) * (1 if sys.platform == "darwin" else 1024))
+    assert peaks[1] - peaks[0] < 12 * len(text) * 4 * 0.75, peaks  # four at once would take four times as much
+
+
+def test_scratch_memory_is_given_back():
+    shingler = Shingler(ShingleParams())
+    shingler.shingle_texts([b"word " * (files.LARGE // 4)])
+    assert shingler._scratch.room < files.LARGE
+    assert len(shingler._values) < files.LARGE
+    assert files.Buffer().room(files.LARGE + 1).base is None
+
+
+def test_a_document_for_which_the_memory_is_not_enough_is_left_out(here, monkeypatch):
+    (here / "a").write_text(TEXT)
+    (here / "b").write_bytes(b"x" * (5 << 20))
+    documents, _ = found("a", "b")
+
+    def read(documents, indices, buffer):
+        if documents.sizes[indices].max() > 1 << 20:
+            raise MemoryError
+        return read_batch(documents, indices, buffer)
+
+    monkeypatch.setattr(collection, "read_batch", read)
+    made = collect(documents, ShingleParams(), jobs=2)
+    assert list(made.documents.names) == [b"a"]
+    assert [(each.left_out.name, each.left_out.reason) for each in made.left_out] == [(b"b", Reason.TOO_LARGE)]
+
+
+def test_large_documents_wait_for_each_other(here, monkeypatch):
+    """What is under way at any time has at most BYTES_AT_ONCE bytes, or is one document."""
+    monkeypatch.setattr(collection, "BYTES_AT_ONCE", 100)
+    monkeypatch.setattr(collection, "BATCH_BYTES", 0)
+    names = [f"{i:02}" for i in range(12)]
+    sizes = [5000, 9000, 90, 5, 6000, 1, 7000, 100, 30, 50, 8000, 1]
+    for name, size in zip(names, sizes, strict=True):
+        (here / name).write_text("x" * size)
+    documents, _ = found(*names)
+    monkeypatch.setattr(collection, "batches", lambda documents, todo: iter(todo.reshape(-1, 1)))
+    under_way, most = [], []
+
+    def read(documents, indices, buffer):
+        under_way.append(int(documents.sizes[indices[0]]))
+        most.append(list(under_way))
+        time.sleep(0.01)
+        batch = read_batch(documents, indices, buffer)
+        under_way.remove(int(documents.sizes[indices[0]]))
+        return batch
+
+    monkeypatch.setattr(collection, "read_batch", read)
+    made = collect(documents, ShingleParams(), jobs=4, keep=1 << 30)
+    assert len(made.documents) == 12
+    assert all(len(each) == 1 or sum(each) <= 100 for each in most), most
+    assert max(map(len, most)) > 1
+
+
+def test_floods_of_marks_are_normalised_like_any_text():
+    cases = [
+        "a" + "\u0316\u0301" * 500,
+        "e\u0301" + "\u0301\u0316" * 300 + "x" + "\u0316\u0301" * 40,
+        "\u0f71\u0f73\u0f75\u0f81\u0344\uff9e\u3099" * 60,
+        "q" + "".join(chr(c) for c in range(0x300, 0x370)) * 5,
+        "\uac00" + "\u11a8\u0301\u0316" * 100,
+        ("a" * 50 + "\u0301") * 30_000 + "漢" * 2_000_000 + "\u0301\u0316" * 100 + " end",
+    ]
+    for text in cases:
+        assert normal_form(text.encode(), ShingleParams()) == reference.normal_form(text).encode()
+    long = "a" + "\u0316\u0301" * 500_000
+    started = time.perf_counter()
+    assert normal_form(long.encode(), ShingleParams()).decode() == "á" + "\u0316" * 500_000 + "\u0301" * 499_999
+    assert time.perf_counter() - started < 30  # one second; with what Python does by itself, an hour
+
+
+def test_every_mark_may_flood_and_no_border_joins():
+    flood, border = normalform._flood(), normalform._border()
+    letters = [unicodedata.normalize("NFKD", c)[0] for c in "aeoÅ\u0915\u1100\uac00\u30ab\u0d46\u09c7\u0061\u0301"]
+    for point in range(0x110000):
+        c = chr(point)
+        form = unicodedata.normalize("NFKD", c) if not 0xD800 <= point < 0xE000 else "x"
+        if all(map(unicodedata.combining, form)):
+            assert flood.fullmatch(c * normalform._FLOOD), hex(point)
+        if border.match(c):
+            assert not unicodedata.combining(form[0])
+            assert point % 37 or all(unicodedata.normalize("NFKC", a + c) == a + unicodedata.normalize("NFKC", c) for a in letters)
+
+
+def test_a_text_is_the_same_in_pieces(monkeypatch):
+    monkeypatch.setattr(normalform, "_PIECE", 3)
+    rng = random.Random(4)
+    for _ in range(2000):
+        text = "".join(rng.choices(SPICY, k=rng.randint(0, 40)))
+        assert normal_form(text.encode(), ShingleParams()) == reference.normal_form(text).encode()
+
+
+def test_a_normal_form_that_outgrows_its_text_is_reported(monkeypatch):
+    monkeypatch.setattr(normalform, "_ALWAYS_FITS", 1000)
+    flood = "\ufdfa" * 1000
+    made = Shingler(ShingleParams()).shingle(TextBatch.of(range(3), [b"a b", flood.encode(), b"c d"]))
+    assert made.indices.tolist() == [0, 2]
+    assert [(index, reason) for index, reason, _ in made.left_out] == [(1, Reason.TOO_LARGE)]
+    with pytest.raises(InputError, match="too long"):
+        Shingler(ShingleParams()).shingle_texts([flood.encode()])
+    with pytest.raises(InputError, match="too long"):
+        Shingler(ShingleParams()).in_order(flood.encode())
+
+
+def test_pages_are_walked_in_linear_time():
+    """Twice as deep takes about twice as long, not four times; parsed apart, because the parser has limits of its own."""
+    for page in (b"<span>x ", b"<p>x <b>y</b>", b"<li>x", b"<div>x</div>"):
+        text = formats._visible_text(b"<html>" + page * 100_000)
+        assert len(text.split()) == 100_000 * (2 if b"y" in page else 1)
+
+
+def test_crowded_ids_and_words_are_sorted_in_little_time():
+    ids = np.concatenate([np.arange(400_000, dtype=np.uint64)[::-1], np.array([2**64 - 1], np.uint64)])
+    started = time.perf_counter()
+    made = Shingler(ShingleParams(tokens="ids")).shingle(TextBatch.of([0], [" ".join(map(str, ids.tolist())).encode()]))
+    assert np.array_equal(made.sets[0], np.sort(ids))
+    words = crowding_words()
+    (found,) = Shingler(ShingleParams(k=1)).shingle_texts([" ".join(words).encode()])
+    assert found.tolist() == sorted(reference.token_hash(word) for word in words)
+    assert len({value >> 52 for value in found.tolist()}) == 1  # they are what they are meant to be: one bucket of 4096
+    assert time.perf_counter() - started < 20
+
+
+def crowding_words():
+    """Some thousand words whose hashes begin with the same twelve bits."""
+    letters = np.arange(26, dtype=np.uint64) + 97
+    blocks = np.zeros(1, np.uint64)
+    for place in range(5):
+        blocks = (blocks[:, None] | (letters << np.uint64(8 * place))[None, :]).ravel()
+    x = blocks ^ np.uint64(0x9E3779B97F4A7C15)
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    x ^= x >> np.uint64(31)
+    chosen = blocks[(x >> np.uint64(52)) == np.uint64(0xABC)]
+    return [int(block).to_bytes(5, "little").decode() for block in chosen]
+
+
+# --- security -------------------------------------------------------------------------------------------------------------------
+
+EVIL = [
+    b"\x1b[2J\x1b[31mred",
+    b"\x1b]0;title\x07",
+    b"bell\x07",
+    b"a\rb",
+    "gpj.\u202eexe".encode(),
+    "\u200f\u2066x".encode(),
+    b"\x9b31m\xff",
+    b"n\nl",
+]
+
+
+@pytest.mark.parametrize("options", [[], ["--format", "tsv"], ["--format", "csv"], ["--format", "jsonl"], ["--format", "table"], ["-0"]])
+def test_no_name_does_anything_to_a_terminal(tmp_path, options):
+    for name in EVIL:
+        with open(os.fsencode(tmp_path) + b"/" + name, "wb") as file:
+            file.write(TEXT.encode())
+    with open(os.fsencode(tmp_path) + b"/\x1b[5mutf-16", "wb") as file:
+        file.write(b"\xff\xfex")
+    master, slave = pty.openpty()
+    command = [sys.executable, "-m", "lshdup", "pairs", ".", "-v", "--no-store", "--no-color", *options]
+    env = {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "200", "TERM": "xterm"}
+    with subprocess.Popen(command, cwd=tmp_path, env=env, stdout=slave, stderr=slave) as process:
+        os.close(slave)
+        shown_ = b""
+        with contextlib.suppress(OSError):
+            while part := os.read(master, 1 << 16):
+                shown_ += part
+    os.close(master)
+    assert process.returncode == 2
+    text = shown_.decode("utf-8")  # raises if a byte came through
+    assert "red" in text
+    assert "\\x1b[5mutf-16: undecodable" in text
+    assert re.sub("[\r\n\t\0]", "", text).isprintable()
+    assert "a\rb" not in text
+
+
+def test_messages_about_arguments_are_clean_too(run, tmp_path):
+    evil = b"\x1b[2J\x1b[31m\xff"
+    with open(os.fsencode(tmp_path) + b"/" + evil, "wb") as file:
+        file.write(b"a 1 2\na 1 2\nb x\n")
+    run("index", evil)
+    for arguments in (
+        ["pairs", evil + b"x"],
+        ["query", evil + b"x"],
+        ["curve", evil],
+        [evil],
+        ["pairs", "--files-from", evil + b"x"],
+        ["pairs", evil, "--tokens", "ids", "--no-store"],
+        ["pairs", evil, "-o", evil + b"/x"],
+        ["pairs", evil, "--store", evil],
+    ):
+        result = run(*arguments, code=2)
+        assert result.err.replace("\n", "").isprintable(), result
+        assert "ff" in result.err, result  # the last byte of the name, escaped
+
+
+def test_shown():
+    assert shown(b"plain name.txt") == "plain name.txt"
+    assert shown("漢字 ñ 🙂".encode()) == "漢字 ñ 🙂"
+    for name in EVIL:
+        assert shown(name).isprintable()
+        assert shown(os.fsdecode(name)).isprintable()
+
+
+def test_nothing_in_the_package_runs_code_from_outside():
+    """No pickle, no eval, no shell, no network."""
+    modules_ = {
+        "pickle",
+        "cPickle",
+        "marshal",
+        "shelve",
+        "dill",
+        "subprocess",
+        "socket",
+        "ssl",
+        "http",
+        "urllib",
+        "requests",
+        "code",
+        "pty",
+    }
+    calls = {"eval", "exec", "compile", "__import__"}
+    methods = {"system", "popen", "execv", "execve", "execvp", "spawnv", "fork", "posix_spawn"}
+    seen = 0
+    for name, tree in modules():
+        for node in ast.walk(tree):
+            imported = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            imported += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            assert modules_.isdisjoint(each.split(".")[0] for each in imported), name
+            if isinstance(node, ast.Call):
+                seen += 1
+                assert not (isinstance(node.func, ast.Name) and node.func.id in calls), (name, node.lineno)
+                assert not (isinstance(node.func, ast.Attribute) and node.func.attr in methods), (name, node.lineno)
+                for keyword in node.keywords:
+                    assert not (keyword.arg in ("shell", "allow_pickle") and getattr(keyword.value, "value", True)), (name, node.lineno)
+    assert seen > 1000
+
+
+def test_an_encoding_must_be_one_of_text(run, tmp_path):
+    (tmp_path / "a").write_text("text")
+    for codec in ("hex", "zlib", "rot13", "klingon"):
+        assert "as an encoding of text" in run("pairs", "a", "--encoding", codec, code=2).err
+
+
+def test_the_largest_document_fits_into_positions_of_32_bits(run, tmp_path):
+    (tmp_path / "a").write_text("text")
+    run("pairs", "a", "--max-bytes", str((1 << 31) - 1024))
+    assert "--max-bytes is 2147483648; it must be from 1 to 2147482624" in run("pairs", "a", "--max-bytes", str(1 << 31), code=2).err
