@@ -100,11 +100,14 @@ class Journal:
                 self._file.close()
             self._file = None
 
-    def remove(self) -> None:
-        """Its work is done."""
+    def remove(self) -> bool:
+        """Its work is done, or its room is needed. Returns whether there was one."""
         self.close()
-        with contextlib.suppress(OSError):
-            self._path.unlink(missing_ok=True)
+        try:
+            self._path.unlink()
+        except OSError:
+            return False
+        return True
 
 
 def _record(arrays: Mapping[str, Array]) -> bytes:

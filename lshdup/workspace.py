@@ -263,12 +263,22 @@ class Workspace:
                 journal.close()
         if self._store is not None:
             collection = replace(collection, corpus=corpus_id(collection))
-            if collection.sets is not None:  # a collection this small: the next run need not read it to verify
-                self._store.save_collection("shingles", collection)
-            self._store.save_collection("signatures", collection)
+            try:
+                self._save(self._store, collection)
+            except ArtifactError:
+                # The journal has nearly the size of what it is for: without it there is room.
+                if journal is None or not journal.remove():
+                    raise
+                self._save(self._store, collection)
         if journal is not None:
             journal.remove()
         return collection
+
+    @staticmethod
+    def _save(store: Store, collection: Collection) -> None:
+        if collection.sets is not None:  # a collection this small: the next run need not read it to verify
+            store.save_collection("shingles", collection)
+        store.save_collection("signatures", collection)
 
     def _indexed_documents(self, request: Request) -> Indexed:
         params = _merged(BandParams, request.given)

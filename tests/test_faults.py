@@ -1,6 +1,7 @@
 """What the store survives: other runs, SIGKILL and SIGINT at any instant, full disks, flipped bits; and that a long run can be resumed."""
 
 import contextlib
+import gc
 import os
 import random
 import resource
@@ -473,6 +474,56 @@ def test_a_full_disk_leaves_old_artifacts_whole(here, monkeypatch, small_batches
         assert set(now) == set(new)
         assert remains(".lshdup") == []
     assert failed > 3
+    assert now == new
+
+
+@pytest.fixture
+def small_disk(here):
+    """A file system of 4 MB, where a test may mount one."""
+    disk = here / "disk"
+    disk.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(disk)]
+    if not shutil.which("mount") or subprocess.run(command, capture_output=True, check=False).returncode:
+        pytest.skip("a file system cannot be mounted here")
+    yield disk
+    gc.collect()  # mapped artifacts are open files
+    subprocess.run(["umount", str(disk)], check=True)
+
+
+@pytest.mark.parametrize("step", [steps, shingled, continued])
+def test_a_full_file_system_leaves_old_artifacts_whole(run, here, monkeypatch, small_batches, small_disk, step):
+    """The same on a disk that is really full, more or less."""
+    monkeypatch.setattr(lshdup.workspace, "MOST_IN_MEMORY", 0)
+    make_documents(here / "d", 150)
+    steps("disk/store")
+    old = contents("disk/store")
+    for name in os.listdir("d"):
+        with open(f"d/{name}", "a") as file:
+            file.write(" and so on")
+    shutil.copytree("disk/store", "saved")
+    step("disk/store", [])
+    new = contents("disk/store")
+    refused = 0
+    for pages in [0, 1, 2, 3, *range(5, 100, 4)]:
+        shutil.rmtree("disk/store")
+        shutil.copytree("saved", "disk/store")
+        with open("disk/filler", "wb") as filler:
+            status = os.statvfs("disk")
+            os.posix_fallocate(filler.fileno(), 0, max(1, (status.f_bavail - pages) * status.f_bsize))
+        try:
+            step("disk/store", [])
+        except ArtifactError as error:
+            refused += "No space left on device" in error.message
+            if refused == 1 and step is not continued:
+                result = run("shingle" if step is shingled else "pairs", "d", "--store", "disk/store", "-q", code=2)
+                assert "No space left on device" in result.err
+                assert len(result.err.splitlines()) == 2
+        now = contents("disk/store")
+        assert set(now) == set(new)
+        assert all(now[name] in (old[name], new[name]) for name in now)
+        assert remains("disk/store") == []
+        os.remove("disk/filler")
+    assert refused > 3
     assert now == new
 
 
