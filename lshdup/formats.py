@@ -182,7 +182,7 @@ def _visible_text(page: bytes) -> bytes:
     if body is None:
         return b""
     may_hide = _MAY_HIDE.search(page) is not None
-    if may_hide and "hidden" in body.attributes:
+    if may_hide and any(each is not None and "hidden" in each.attributes for each in (body, body.parent)):
         return b""
     parts: list[str] = []
     inside: list[LexborNode] = []  # the elements that are open, for the way back: a recursion would end at a depth of some hundreds

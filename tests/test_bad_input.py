@@ -56,6 +56,8 @@ CONTENTS = {
     "marks": ("a" + "\u0316\u0301" * 2000 + " b", "a" + "\u0316" * 2000 + "\u0301" * 2000 + " b"),
     "arabic ligatures": ("\ufdfa" * 2000, "\ufdfa" * 20),
     "html": (b"<!doctype html><title>no</title><p>one<div hidden>no</div><p>two<!-- no -->", "one two"),
+    "hidden body": (b"<html><body hidden>no", ""),
+    "hidden page": (b"<html hidden>no", ""),
     "deep html": (b"<html>" + b"<div>x " * 9000, "x x x x"),
     "scripts": (b"<html><script>" + b"if (a<b) no();" * 200_000 + b"</script>yes indeed", "yes indeed"),
     "comments": (b"<html>" + b"<!-- no -->" * 200_000 + b"yes", "yes"),
@@ -417,7 +419,7 @@ def test_floods_of_marks_are_normalised_like_any_text():
 
 
 def test_every_mark_may_flood_and_no_border_joins():
-    flood, border = normalform._flood(), normalform._border()
+    flood, border = normalform._flood(normalform._FLOOD), normalform._border()
     letters = [unicodedata.normalize("NFKD", c)[0] for c in "aeoÅ\u0915\u1100\uac00\u30ab\u0d46\u09c7\u0061\u0301"]
     for point in range(0x110000):
         c = chr(point)
@@ -480,6 +482,21 @@ def crowding_words():
     x ^= x >> np.uint64(31)
     chosen = blocks[(x >> np.uint64(52)) == np.uint64(0xABC)]
     return [int(block).to_bytes(5, "little").decode() for block in chosen]
+
+
+def test_words_that_collide_can_be_written():
+    """What the README does not promise. If this fails, it can promise more."""
+    seen, mask = {}, 0xE0E0E0E0E0E0E0E0
+    for number in range(1 << 16):
+        first = f"{number:08x}".translate(str.maketrans("0123456789", "ghijklmnop"))
+        h = reference.token_hash(first)
+        other, h2 = seen.setdefault(h & mask, (first, h))
+        second = int.from_bytes(b"aaaaaaaa", "little") ^ h ^ h2
+        word = second.to_bytes(8, "little").decode()
+        if other != first and word.isalnum() and word.islower():
+            break
+    a, b = Shingler(ShingleParams()).shingle_texts([f"{first}aaaaaaaa".encode(), f"{other}{word}".encode()])
+    assert a.tolist() == b.tolist()
 
 
 # --- security -------------------------------------------------------------------------------------------------------------------

@@ -140,7 +140,8 @@ run_options = _stack(
 )  # fmt: skip
 
 output_options = _stack(
-    option("--format", "format_", type=click.Choice(FORMATS), show_default="table on a terminal, tsv elsewhere", help="How to print."),
+    option("--format", "format_", type=click.Choice(FORMATS), show_default="table on a terminal, tsv elsewhere",
+           help="How to print. A spreadsheet takes a name in csv that begins with =, +, - or @ for a formula: import it as text."),
     click.option("-0", "--null", "nul", is_flag=True, help="NUL after every field, and between the names of --files-from; for xargs -0."),
     click.option("-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="Write there instead of standard output (-)."),
 )  # fmt: skip
