@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.bands import BandTable
+from lshdup.errors import ArtifactError
 from lshdup.kernels import banding as kernels
 from lshdup.kernels import ordering
 from lshdup.ragged import distinct
@@ -88,10 +89,25 @@ def _pieces(table: BandTable, max_bucket: int, root: NDArray[np.uint32]) -> Iter
             yield left[:n].copy(), right[:n].copy()
 
 
-def candidates_of(table: BandTable, keys: NDArray[np.uint64]) -> NDArray[np.int64]:
-    """Documents of the table that share a bucket with keys of shape (bands,): ascending int64 array without repeats."""
+def candidates_of(table: BandTable, keys: NDArray[np.uint64], member: int = -1) -> NDArray[np.int64]:
+    """Documents of the table that share a bucket with keys of shape (bands,): ascending int64 array without repeats.
+
+    member : a document of the table with these keys, if there is one. Of a mapped table nobody has looked at every byte; where a document
+    is not found in its own buckets, others would be missed too. Raises ArtifactError then, or if what is found makes no sense.
+    """
     buckets = []
+    whole = True
     for band, key in enumerate(keys):
-        buckets.append(table.bucket(band, key).copy())
+        try:
+            bucket = table.bucket(band, key).copy()
+        except IndexError:
+            whole = False
+            break
+        whole = whole and (member < 0 or bool((bucket == member).any()))
+        buckets.append(bucket)
         table.unmap()
-    return distinct(np.concatenate(buckets))[0].astype(np.int64)
+    near = distinct(np.concatenate(buckets))[0].astype(np.int64) if whole else np.zeros(0, np.int64)
+    if not whole or (len(near) and near[-1] >= table.keys.shape[1]):
+        message = "bands.npz is damaged: its buckets are not in order"
+        raise ArtifactError(message, "run `lshdup index` again")
+    return near

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from lshdup.artifacts import Spool
 from lshdup.documents import DocumentList, LeftOut, Reason, batches, read_batch
-from lshdup.errors import ParameterError
+from lshdup.errors import ArtifactError, ParameterError
 from lshdup.files import Buffer
 from lshdup.params import ShingleParams, SketchParams
 from lshdup.ragged import RaggedSets
@@ -335,12 +335,28 @@ def _batches_done(
 def set_source(collection: Collection, jobs: int, on_left_out: Callable[[LeftOut], None], kept: RaggedSets | None = None) -> SetSource:
     """Where verification gets shingle sets: from memory or a mapped artifact, else by reading the documents again.
 
+    kept : the sets of the artifact, of which nobody has looked at every byte: those that are taken are checked. Raises ArtifactError if
+    they are not what was indexed.
+
     A document that cannot be read again, or whose set is another one now, is reported once and has an empty set: its pairs are not in
     the answer, rather than wrong in it.
     """
-    sets = collection.sets if collection.sets is not None else kept
-    if sets is not None:
-        return sets.take
+    if collection.sets is not None:
+        return collection.sets.take
+
+    def checked(wanted: NDArray[np.int64]) -> RaggedSets:
+        assert kept is not None
+        try:
+            sets = kept.take(wanted)
+            if np.array_equal(fingerprints(sets), collection.fingerprints[wanted]):
+                return sets
+        except IndexError:  # offsets that are damaged too
+            pass
+        message = "shingles.npz is damaged: its sets are not those that were indexed"
+        raise ArtifactError(message, "run the command with DOCS: what is damaged is made anew")
+
+    if kept is not None:
+        return checked
     reported: set[int] = set()
 
     def report(index: int, reason: Reason, detail: str) -> None:

@@ -137,7 +137,8 @@ def neighbours(
     keys : uint64 array of shape (bands,), its band keys. own : its shingle set. itself : its number if it is in the collection; then it
     is left out of the answer.
     """
-    near = candidates.candidates_of(made.table, keys)
+    indexed = itself >= 0 and np.array_equal(keys, made.table.keys[:, itself])
+    near = candidates.candidates_of(made.table, keys, int(made.firsts[itself]) if indexed else -1)
     sets = source(near)
     pool = RaggedSets.concatenate([RaggedSets.from_sizes(own, np.array([len(own)], np.int64)), sets])
     score = similarity.jaccard(pool, np.zeros(len(near), np.int64), np.arange(1, len(near) + 1))
