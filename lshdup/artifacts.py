@@ -9,6 +9,7 @@ import json
 import math
 import mmap
 import os
+import re
 import struct
 import tempfile
 import zipfile
@@ -38,6 +39,21 @@ _ALIGNMENT = 64
 _PADDING_FIELD = 0x4C44  # the zip extra field that pads; readers skip fields they do not know
 _ALWAYS_CHECKED = 4 << 20
 _CHUNK = 64 << 20
+
+#: An artifact has a few members; thousands that lie in the same bytes would take hours to check.
+_MOST_MEMBERS = 64
+
+#: The header of a `.npy` as `save` writes it, which is as NumPy does. Anything else that a header may say is refused unread.
+_NPY_HEADER = re.compile(
+    rb"\x93NUMPY\x01\x00..\{'descr': '([<|][uifb]\d)', 'fortran_order': False, 'shape': \((?:(\d{1,18}),|(\d{1,18}), (\d{1,18}))\), \} *\n",
+    re.DOTALL,
+)
+
+#: What `zipfile`, `json` and NumPy raise for files that are none of theirs.
+_BROKEN = (
+    zipfile.BadZipFile, struct.error, EOFError, NotImplementedError, ValueError, LookupError, ArithmeticError, TypeError, MemoryError,
+    RecursionError,
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -103,14 +119,14 @@ def load(path: Path, kind: str, remedy: str, *, verify: bool = True, always: tup
     except OSError as error:
         message = f"{path} cannot be read: {error.strerror}"
         raise ArtifactError(message, remedy) from None
-    except (zipfile.BadZipFile, ValueError, KeyError, EOFError, struct.error, NotImplementedError, UnicodeError) as error:
+    except _BROKEN as error:
         message = f"{path} is damaged or no lshdup artifact ({error})"
         raise ArtifactError(message, remedy) from None
 
 
 def _load(file: IO[bytes], path: Path, kind: str, remedy: str, verify: bool, always: tuple[str, ...]) -> Artifact:
     with zipfile.ZipFile(file) as archive:
-        infos = archive.infolist()
+        infos = _listed(archive)
     # Copy-on-write instead of read-only: kernels are compiled for writable arrays, once.
     whole = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
     arrays = {}
@@ -130,9 +146,25 @@ def _load(file: IO[bytes], path: Path, kind: str, remedy: str, verify: bool, alw
     return Artifact(header, arrays, lambda: whole.madvise(mmap.MADV_DONTNEED))
 
 
+def _listed(archive: zipfile.ZipFile) -> list[zipfile.ZipInfo]:
+    """The members, of which there must be as many as names and as bytes: none twice, none inside another."""
+    infos = archive.infolist()
+    size = os.fstat(archive.fp.fileno()).st_size if archive.fp is not None else 0
+    if len(infos) > _MOST_MEMBERS or len({info.filename.removesuffix(".npy") for info in infos}) < len(infos):
+        message = "it has too many members, or two of one name"
+        raise ValueError(message)
+    if sum(info.file_size for info in infos) > size:
+        message = "its members overlap"
+        raise ValueError(message)
+    return infos
+
+
 def _map_member(whole: mmap.mmap, info: zipfile.ZipInfo, verify: bool) -> Array:
     if info.compress_type != zipfile.ZIP_STORED or info.flag_bits & 1:
         message = f"member {info.filename} is compressed or encrypted"
+        raise ValueError(message)
+    if info.header_offset < 0:
+        message = f"member {info.filename} lies outside the file"
         raise ValueError(message)
     signature, name_size, extra_size = struct.unpack_from("<4s22xHH", whole, info.header_offset)
     start = info.header_offset + 30 + name_size + extra_size
@@ -144,31 +176,19 @@ def _map_member(whole: mmap.mmap, info: zipfile.ZipInfo, verify: bool) -> Array:
     if (verify or info.file_size <= _ALWAYS_CHECKED) and zlib.crc32(view) != info.CRC:
         message = f"member {info.filename} has a wrong checksum"
         raise ValueError(message)
-    head = _Bytes(view[: 1 << 16])
-    if np.lib.format.read_magic(head) != (1, 0):
-        message = f"member {info.filename} is no .npy of version 1.0"
+    head = _NPY_HEADER.match(view[:256])
+    if head is None:
+        message = f"member {info.filename} is no array of a shape and type that lshdup writes"
         raise ValueError(message)
-    shape, fortran, dtype = np.lib.format.read_array_header_1_0(head)
+    dtype = np.dtype(head[1].decode("ascii"))
+    shape = tuple(int(size) for size in head.groups()[1:] if size is not None)
     count = math.prod(shape)
-    if dtype.hasobject or fortran or count * dtype.itemsize != len(view) - head.at:
-        message = f"member {info.filename} has a shape or type that does not fit its size"
+    if head.end() % _ALIGNMENT or start % _ALIGNMENT or count * dtype.itemsize != len(view) - head.end():
+        message = f"member {info.filename} has a shape that does not fit its size, or lies between the places for members"
         raise ValueError(message)
     if not count:
         return np.empty(shape, dtype)
-    return np.frombuffer(whole, dtype, count, start + head.at).reshape(shape)
-
-
-class _Bytes:
-    """As much of a file as NumPy's header readers want, over a memoryview."""
-
-    def __init__(self, view: memoryview) -> None:
-        self._view = view
-        self.at = 0
-
-    def read(self, size: int = -1, /) -> bytes:
-        data = bytes(self._view[self.at : self.at + size if size >= 0 else None])
-        self.at += len(data)
-        return data
+    return np.frombuffer(whole, dtype, count, start + head.end()).reshape(shape)
 
 
 def room_on_disk(folder: Path, shape: tuple[int, int]) -> NDArray[np.uint32]:

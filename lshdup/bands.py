@@ -127,6 +127,15 @@ class BandTable:
     order: NDArray[np.uint32]
     unmap: Callable[[], None] = _nothing_is_mapped
 
+    def is_in_order(self) -> bool:
+        """Whether `order` is as promised, so that no document is twice in a band: kernels rely on it. Looks at all of the table."""
+        for keys, order in zip(self.keys, self.order, strict=True):
+            sorted_keys = keys[order]
+            before, after = sorted_keys[:-1], sorted_keys[1:]
+            if not ((before < after) | ((before == after) & (order[:-1] < order[1:]))).all():
+                return False
+        return True
+
     def bucket(self, band: int, key: np.uint64) -> NDArray[np.uint32]:
         """The documents with this key in this band.
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.errors import InputError
+from lshdup.errors import ArtifactError, InputError
 from lshdup.files import Buffer, read_files, stat_files
 from lshdup.params import DEFAULT_MAX_BYTES, DocumentParams
 from lshdup.ragged import PADDING, StringTable
@@ -87,7 +87,9 @@ class DocumentList:
 
     def path(self, index: int) -> bytes:
         """Where to read a document from, as seen from the current folder."""
-        return os.path.join(self.home, (self.names if self.paths is None else self.paths)[index])  # noqa: PTH118 (bytes path)
+        name = (self.names if self.paths is None else self.paths)[index]
+        _refuse_if(b"\0" in name, "a path with NUL in it")
+        return os.path.join(self.home, name)  # noqa: PTH118 (bytes path)
 
     def changed(self, indices: NDArray[np.int64]) -> int:
         """How many of these documents have vanished, or have another size or time than when they were listed. Opens none."""
@@ -416,8 +418,12 @@ def read_batch(documents: DocumentList, indices: NDArray[np.int64], buffer: Buff
 
     buffer : memory for them, which the next batch may use again.
     Cost: one open, read and close a file, without the GIL. A file that grew or shrank since it was listed is read as it is now.
+    Raises ArtifactError for a list that no folder can have given: it comes from an artifact that says what is not so.
     """
+    spans = documents.spans[indices]
+    _refuse_if(len(indices) and (spans.min() < 0 or spans.max() >= 1 << 31), "documents of a size that none can have")
     names = documents.names.some(indices)
+    _refuse_if(documents.paths is None and b"\0" in b"".join(names), "a path with NUL in it")
     if documents.starts is not None and documents.lengths is not None:
         return _read_lines(documents, indices, names)
     paths = names if not documents.home else [os.path.join(documents.home, name) for name in names]  # noqa: PTH118 (bytes path)
@@ -428,6 +434,13 @@ def read_batch(documents: DocumentList, indices: NDArray[np.int64], buffer: Buff
     good = np.delete(np.arange(len(indices)), list(contents.failed))
     names = [names[i] for i in good.tolist()]
     return TextBatch(indices[good], names, contents.text, contents.starts[good], contents.lengths[good], left_out)
+
+
+def _refuse_if(wrong: object, what: str) -> None:
+    """Of an artifact that is only looked into, not every number has been checked; where one would lead astray, this is called."""
+    if wrong:
+        message = f"the store names {what}: it is damaged"
+        raise ArtifactError(message, "run the command with DOCS")
 
 
 def _read_lines(documents: DocumentList, indices: NDArray[np.int64], names: list[bytes]) -> TextBatch:

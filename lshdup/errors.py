@@ -1,5 +1,8 @@
 """What can go wrong in a way a person can mend. Knows no Click; `cli/` turns these into one line on stderr and exit code 2."""
 
+#: Of a message that quotes an artifact, so many characters are enough.
+_LONGEST = 500
+
 
 class LshdupError(Exception):
     """An error that names the value and the cause, with a hint that names the next command.
@@ -29,4 +32,13 @@ class InputError(LshdupError):
 
 
 class ArtifactError(LshdupError):
-    """An artifact is missing, damaged, of another kind or version, or made with other parameters."""
+    """An artifact is missing, damaged, of another kind or version, or made with other parameters.
+
+    The message may quote what somebody wrote into the artifact: it becomes one line of bounded length, without control characters.
+    """
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        if len(message) > _LONGEST:
+            message = f"{message[: _LONGEST // 2]} … {message[-_LONGEST // 2 :]}"
+        message = "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in message)
+        super().__init__(message, hint)

@@ -26,7 +26,8 @@ _MAGICS = (*(bom for bom, _ in _BOMS), *_FORMATS)
 _BEGINS_MAGIC = np.zeros(256, bool)
 _BEGINS_MAGIC[[magic[0] for magic in _MAGICS]] = True
 _HTML_ENDINGS = (b".html", b".htm", b".xhtml")
-_HTML_START = re.compile(rb"(?is)(?:\xef\xbb\xbf)?\s*(?:<\?xml[^>]*>\s*|<!--.*?-->\s*)*<(?:!doctype\s+html|html[\s>])")
+# Nothing is tried twice (`+` after a quantifier, `?>`): a row of comments could end in as many ways as there are subsets of it.
+_HTML_START = re.compile(rb"(?is)(?:\xef\xbb\xbf)?\s*+(?:<\?xml[^>]*+>\s*+|(?><!--.*?-->)\s*+)*+<(?:!doctype\s+html|html[\s>])")
 _HTML_CHARSET = re.compile(rb"(?i)<meta[^>]+charset\s*=\s*[\"']?\s*([-\w.:]+)")
 #: What browsers take undeclared text for; lshdup does where it is about as plausible as the detector's first choice.
 _WESTERN = "cp1252"

@@ -32,8 +32,13 @@ class _Params:
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> Self:
-        known = {field.name for field in fields(cls)}  # type: ignore[arg-type]
-        _check(set(values) == known, f"unknown or missing parameters: {sorted(set(values) ^ known)}")
+        """What `to_json` gave. Raises ParameterError for anything else: artifacts come from anywhere."""
+        kinds = {field.name: type(field.default) for field in fields(cls)}  # type: ignore[arg-type]
+        _check(isinstance(values, dict) and set(values) == set(kinds), "unknown or missing parameters")
+        for name, kind in kinds.items():
+            value = values[name]
+            whole = kind is float and type(value) is int and 0 <= value <= 1
+            _check(type(value) is kind or whole or (kind is tuple and type(value) is list), f"{name} is no {kind.__name__}")
         return cls(**{key: tuple(value) if isinstance(value, list) else value for key, value in values.items()})
 
 

@@ -141,7 +141,7 @@ class StringTable:
         at = blob.find(tail)
         while at >= 0:
             end = at + len(tail)
-            index = int(np.searchsorted(self.offsets, end)) - 1
+            index = min(int(np.searchsorted(self.offsets, end)), len(self)) - 1
             if self.offsets[index + 1] == end and self.offsets[index] <= at:
                 found.append(index)
             at = blob.find(tail, at + 1)
@@ -157,7 +157,9 @@ def offsets_of(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
 
 def _runs(values: NDArray[T], starts: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[T]:
     """values[starts[i]:starts[i] + sizes[i]] for all i, one after the other. Raises IndexError for runs that are not there."""
-    if len(starts) and (starts.min() < 0 or sizes.min() < 0 or (starts + sizes).max() > len(values)):
+    n = len(values)
+    # Not starts + sizes: offsets of an artifact that nobody has looked at may be so large that the sum would wrap.
+    if len(starts) and (starts.min() < 0 or starts.max() > n or sizes.min() < 0 or (sizes > n - starts).any()):
         message = "a run lies outside the values"
         raise IndexError(message)
     out = np.empty(int(sizes.sum()), values.dtype)

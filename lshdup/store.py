@@ -169,7 +169,11 @@ class Store:
     def stored_threshold(self) -> float | None:
         """The threshold of the stored band table, of whatever documents."""
         artifact = artifacts.load(self.path("bands"), "bands", "run `lshdup index`", verify=False)
-        return None if artifact is None else BandParams.from_json(artifact.header["bands"]).threshold
+        try:
+            return None if artifact is None else BandParams.from_json(artifact.header["bands"]).threshold
+        except (KeyError, ParameterError) as error:
+            message = f"{self.path('bands')} is damaged ({error})"
+            raise ArtifactError(message, "run `lshdup index`") from None
 
     def load_bands(self, collection: Collection, verify: bool = True) -> tuple[Banded, BandParams] | None:
         """bands.npz, if it was made from this collection."""
@@ -194,7 +198,9 @@ class Store:
                 n and (firsts.min() < 0 or firsts.max() >= n or (verify and order.max(initial=0) >= n)),
                 "it names documents that are not there",
             )
-            return Banded(plan, BandTable(keys, order, artifact.unmap), firsts), params
+            table = BandTable(keys, order, artifact.unmap)
+            _refuse_if(verify and not table.is_in_order(), "its buckets are not in order")
+            return Banded(plan, table, firsts), params
         except (KeyError, TypeError, ValueError, IndexError, ParameterError) as error:
             message = f"{path} is damaged ({error})"
             raise ArtifactError(message, remedy) from None
@@ -218,10 +224,15 @@ class Store:
             if any(artifact.header.get(key) != value for key, value in wanted.items()):
                 return None
             left, right, similarity = (artifact.arrays[name] for name in ("left", "right", "similarity"))
-            _refuse_if(not len(left) == len(right) == len(similarity), "columns of different length")
+            _refuse_if(left.dtype != np.uint32 or right.dtype != np.uint32 or similarity.dtype != np.float64, "types do not fit")
+            _refuse_if(left.ndim != 1 or not left.shape == right.shape == similarity.shape, "columns of different length")
             n = len(collection.documents)
-            _refuse_if(len(left) and max(left.max(), right.max()) >= n, "it names documents that are not there")
-            return Found(Pairs.of(left, right, similarity), artifact.header["candidates"], Buckets(**artifact.header["buckets"]))
+            _refuse_if(len(left) and right.max() >= n, "it names documents that are not there")
+            _refuse_if(not (left < right).all() or not ((similarity > 0) & (similarity <= 1)).all(), "they are no pairs")
+            candidates, buckets = artifact.header["candidates"], Buckets(**artifact.header["buckets"])
+            counts = (candidates, *asdict(buckets).values())
+            _refuse_if(any(type(count) is not int or count < 0 for count in counts) or buckets.example >= max(n, 1), "counts are none")
+            return Found(Pairs.of(left, right, similarity), candidates, buckets)
         except (ArtifactError, KeyError, TypeError, ValueError):
             return None
 
@@ -317,8 +328,8 @@ def read_collection(artifact: Artifact, home: bytes, *, verify: bool) -> Collect
             left_names,
             arrays["left_reasons"].tolist(),
             details,
-            arrays["left_sizes"].tolist(),
-            arrays["left_mtimes"].tolist(),
+            _ints(arrays, "left_sizes", len(left_names)).tolist(),
+            _ints(arrays, "left_mtimes", len(left_names)).tolist(),
             strict=True,
         )
     )
@@ -327,7 +338,7 @@ def read_collection(artifact: Artifact, home: bytes, *, verify: bool) -> Collect
     if "values" in arrays:
         sets = RaggedSets(arrays["values"], arrays["offsets"])
         _refuse_if(
-            sets.values.dtype != np.uint64 or len(sets) != n or not _are_offsets(sets.offsets, len(sets.values), verify=verify),
+            not _are(sets.values, np.uint64) or len(sets) != n or not _are_offsets(sets.offsets, len(sets.values), verify=verify),
             "its sets do not fit",
         )
         _refuse_if(verify and not np.array_equal(sets.sizes, sizes), "its sets have other sizes than it says")
@@ -349,7 +360,7 @@ def _refuse_if(wrong: object, what: str) -> None:
 
 def _strings(arrays: Mapping[str, Array], name: str, *, verify: bool = True) -> StringTable:
     table = StringTable(arrays[f"{name}_blob"], arrays[f"{name}_offsets"])
-    _refuse_if(table.blob.dtype != np.uint8 or not _are_offsets(table.offsets, len(table.blob), verify=verify), f"{name} do not fit")
+    _refuse_if(not _are(table.blob, np.uint8) or not _are_offsets(table.offsets, len(table.blob), verify=verify), f"{name} do not fit")
     return table
 
 
@@ -359,10 +370,14 @@ def _ints(arrays: Mapping[str, Array], name: str, n: int) -> NDArray[np.int64]:
     return array
 
 
+def _are(array: Array, kind: type) -> bool:
+    """Whether these are numbers of one kind in a row; kernels take nothing else for them."""
+    return array.dtype == kind and array.ndim == 1
+
+
 def _are_offsets(offsets: Array, total: int, *, verify: bool) -> bool:
     return bool(
-        offsets.dtype == np.int64
-        and offsets.ndim == 1
+        _are(offsets, np.int64)
         and len(offsets)
         and offsets[0] == 0
         and offsets[-1] == total

@@ -198,7 +198,7 @@ def tokens_by_table(document: U8, table: U32, expansions: U32, classes: U8, fold
     (section 9) after its own mapping: no COMPLEX one, combining classes in order. Where that fails, the caller normalises.
     """
     length = np.uint64(len(document))
-    limit = np.uint64(len(folded) - 8)
+    limit = np.uint64(len(folded) - 16)  # room for the last character, and to load eight bytes wherever it ends
     o = np.uint64(0)
     n = np.uint64(0)
     opened = SEPARATE  # or JOIN: a run is open; or ALONE: such a token is open

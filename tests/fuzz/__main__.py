@@ -1,0 +1,99 @@
+"""`python -m tests.fuzz`: try random and mutated input until the time is up; exit code 1 and one line for each finding."""
+
+import argparse
+import faulthandler
+import json
+import mmap
+import os
+import random
+import resource
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from tests.fuzz import Tally
+
+TARGETS = ("texts", "html", "ids", "artifacts")
+
+#: More than any target needs, so that an absurd number in an artifact does not swap the machine to a halt.
+MOST_MEMORY = 8 << 30
+
+
+def target(name, folder):
+    if name == "texts":
+        from tests.fuzz.texts import Texts
+
+        return Texts()
+    if name == "html":
+        from tests.fuzz.html import Html
+
+        return Html()
+    if name == "ids":
+        from tests.fuzz.ids import Ids
+
+        return Ids()
+    from tests.fuzz.artifacts import Artifacts
+
+    return Artifacts(folder)
+
+
+def work(name, seconds, least, seed, results, at):
+    """Batches until both the time is up and enough was tried. `at` : told the number of each batch before it is run."""
+    faulthandler.enable()
+    resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, MOST_MEMORY))
+    tally = Tally()
+    with tempfile.TemporaryDirectory() as folder:
+        fuzzed = target(name, folder)
+        end = time.perf_counter() + seconds
+        number = 0
+        while time.perf_counter() < end or tally.tried < least:
+            at[:8] = number.to_bytes(8, "little")
+            made = fuzzed.batch(random.Random(f"{seed} {name} {number}"))
+            for finding in made.findings:
+                print(f"{name}, seed {seed}, batch {number}: {finding}", flush=True)
+            tally.add(made)
+            number += 1
+        os.chdir("/")
+        json.dump([tally.tried, tally.outcomes, len(tally.findings)], results)
+        results.flush()
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
+    parser.add_argument("--seconds", type=float, default=60, help="for each target, at least (default 60)")
+    parser.add_argument("--least", type=int, default=0, help="inputs for each target, at least")
+    parser.add_argument("--only", choices=TARGETS, action="append", help="this target; may be repeated (default: all)")
+    parser.add_argument("--seed", type=int, default=int(time.time()), help="the same seed, the same inputs (default: the time)")
+    options = parser.parse_args()
+    failed = False
+    for name in options.only or TARGETS:
+        started = time.perf_counter()
+        at = mmap.mmap(-1, 8)
+        with tempfile.TemporaryFile("w+") as results:
+            # In a process of its own: what kills it is a finding too.
+            child = os.fork()
+            if child == 0:
+                try:
+                    work(name, options.seconds, options.least, options.seed, results, at)
+                except BaseException:
+                    faulthandler.disable()
+                    sys.excepthook(*sys.exc_info())
+                    os._exit(3)
+                os._exit(0)
+            _, status = os.waitpid(child, 0)
+            took = time.perf_counter() - started
+            if status:
+                print(f"{name}, seed {options.seed}, batch {int.from_bytes(at[:8], 'little')}: ended with status {status}")
+                failed = True
+                continue
+            results.seek(0)
+            tried, outcomes, findings = json.load(results)
+        counts = ", ".join(f"{count:,} {what}" for what, count in sorted(outcomes.items()))
+        print(f"{name}, seed {options.seed}: {tried:,} tried in {took:.0f} s, {findings} findings ({counts})", flush=True)
+        failed = failed or findings > 0
+    sys.exit(failed)
+
+
+if __name__ == "__main__":
+    main()

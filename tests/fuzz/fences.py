@@ -1,0 +1,70 @@
+"""Arrays that end where memory ends: a kernel that reads or writes one element too far is killed by the processor.
+
+Kernels check no bounds, and what they do outside their arrays Python cannot see. So the scratch arrays of a fuzzed `Shingler` are put
+before a page that may not be touched, and behind bytes of which it is known what they must be.
+"""
+
+import ctypes
+import mmap
+
+import numpy as np
+
+from lshdup import shingles
+from lshdup.documents import TextBatch
+
+_PAGE = mmap.PAGESIZE
+_CANARY = 0xA5
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+class Fence:
+    """Memory for one array of a type and size, as tight as it can be."""
+
+    def __init__(self, size, dtype):
+        dtype = np.dtype(dtype)
+        bytes_ = size * dtype.itemsize
+        pages = -(-(bytes_ + 64) // _PAGE)
+        self._memory = mmap.mmap(-1, (pages + 1) * _PAGE)
+        address = ctypes.addressof(ctypes.c_char.from_buffer(self._memory))
+        if _libc.mprotect(ctypes.c_void_p(address + pages * _PAGE), _PAGE, 0):
+            raise OSError(ctypes.get_errno(), "mprotect")
+        self._before = np.frombuffer(self._memory, np.uint8, pages * _PAGE - bytes_)
+        self._before[:] = _CANARY
+        self.array = np.frombuffer(self._memory, dtype, size, pages * _PAGE - bytes_)
+        self.array.view(np.uint8)[:] = _CANARY  # what is used before it is written shows
+
+    def is_whole(self):
+        return bool((self._before == _CANARY).all())
+
+
+class FencedScratch(shingles._Scratch):
+    """Scratch arrays of exactly the sizes that `Shingler` gives them."""
+
+    def __init__(self, room):
+        super().__init__(room)
+        fences = {}  # by where the array was that they stand for: one may be seen as two types
+        for name, array in list(vars(self).items()):
+            if isinstance(array, np.ndarray):
+                fence = fences.setdefault(array.ctypes.data, Fence(array.nbytes, np.uint8))
+                setattr(self, name, fence.array.view(array.dtype))
+        self.fences = tuple(fences.values())
+
+
+def fenced_batch(batch):
+    """The same texts, the last of them before the fence but for the padding that kernels may read."""
+    fence = Fence(len(batch.text), np.uint8)
+    fence.array[:] = batch.text
+    return TextBatch(batch.indices, batch.names, fence.array, batch.starts, batch.lengths), fence
+
+
+def run_fenced(shingler, batch, flags):
+    """`Shingler._run` between fences that fit the batch; copies of its sets, the outcomes, and whether nothing before them was written."""
+    batch, text_fence = fenced_batch(batch)
+    values = Fence(int(batch.lengths.sum()) + 1, np.uint64)
+    shingler._scratch = FencedScratch(int(batch.lengths.max(initial=0)))
+    shingler._values = values.array
+    sets, outcomes = shingler._run(batch, flags)
+    whole = all(fence.is_whole() for fence in (text_fence, values, *shingler._scratch.fences))
+    sets = sets.copy()
+    shingler._scratch, shingler._values = shingles._Scratch(1 << 12), np.empty(0, np.uint64)
+    return sets, outcomes, whole

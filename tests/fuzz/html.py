@@ -1,0 +1,132 @@
+"""Pages: bytes -> visible text. Mutated pages must give some text or a documented refusal, soon, and always the same; well-formed ones
+what the parser of the reference sees."""
+
+import signal
+from contextlib import contextmanager
+
+from lshdup.documents import Reason
+from lshdup.formats import to_text
+from tests import reference
+from tests.conftest import ROOT
+from tests.fuzz import Tally
+
+#: No page of some kilobytes takes longer than so many seconds.
+PATIENCE = 5
+
+INLINE = "a b i em span code u small strong".split()
+BLOCKS = "div section article blockquote main aside footer".split()
+WORDS = "one two Größe 漢字 กำแพง &amp; &lt; &eacute; &#x4e00; &#0; &nbsp; a<b x_1 é".split()
+PIECES = [b"<", b">", b"</", b"/>", b"<!--", b"-->", b"<!", b"<![CDATA[", b"]]>", b"<?xml ", b"?>", b"&", b"&#", b"&#xD800;", b"&#x110000;",
+          b"&lt", b"<head>", b"</head>", b"<body hidden>", b"<body>", b"</body>", b"<script>", b"</script>", b"<style>", b"</style>",
+          b"<template>", b"</template>", b"<noscript>", b"</noscript>", b"<div hidden>", b"</div>", b"<p>", b"</p>", b"<table>", b"<tr>",
+          b"<td>", b"</table>", b"<select>", b"<option>", b"<textarea>", b"<title>", b"<plaintext>", b"<svg>", b"<math>", b"<frameset>",
+          b"<script hidden>", b"<template hidden><script>", b"<html hidden>", b"<iframe>", b"<object>", b"<form>", b"<a>", b"<b>", b"</b>",
+          b"<br>", b"<!doctype html>", b"<meta charset=", b"utf-7", b"punycode", b"idna", b"hex", b"undefined", b"unicode_escape", b"utf-16",
+          b"\0", b"\xff", b"\xed\xa0\x80", b"\xef\xbb\xbf", b"\xff\xfe", b"<!---->", b"<p " + b"a=b " * 30 + b">"]  # fmt: skip
+
+
+def seeds():
+    pages = [path.read_bytes() for path in sorted((ROOT / "sample_corpus" / "udhr").glob("*.html"))]
+    return [page[:900] + b"\n" + page[-300:] for page in pages]
+
+
+def well_formed(rng, depth=0):
+    """A page whose text no two parsers disagree about."""
+    parts = []
+    for _ in range(rng.randrange(1, 5)):
+        kind = rng.randrange(5)
+        if kind < 2 or depth > 4:
+            parts.append(" ".join(w for w in rng.choices(WORDS, k=4) if w not in ("a<b", "&#0;")))
+        elif kind == 2:
+            tag = rng.choice(INLINE[1:])  # no links: they do not nest
+            parts.append(f"<{tag} title='x>y'>{' '.join(rng.choices(['in', 'line'], k=2))}</{tag}>")
+        elif kind == 3:
+            parts.append(rng.choice(("<!-- no > text -->", "<script>if (a<b) c('<p>')</script>", "<style>p {}</style>", "<br>")))
+        else:
+            tag = rng.choice(BLOCKS)
+            parts.append(f"<{tag}>{well_formed(rng, depth + 1)}</{tag}>")
+    body = "".join(parts)
+    return f"<!DOCTYPE html><html><head><title>no text</title></head><body>{body}</body></html>" if not depth else body
+
+
+def mutated(rng, page):
+    data = bytearray(page)
+    for _ in range(rng.choice((1, 2, 4, 8, 30))):
+        at = rng.randrange(len(data) + 1)
+        kind = rng.randrange(6)
+        if kind == 0:
+            data[at:at] = rng.choice(PIECES) * rng.choice((1, 1, 1, 2, 50))
+        elif kind == 1:
+            del data[at : at + rng.choice((1, 3, 40))]
+        elif kind == 2 and at < len(data):
+            data[at] = rng.randrange(256)
+        elif kind == 3:
+            del data[at + 1 :]
+        elif kind == 4:
+            end = min(len(data), at + rng.randrange(1, 200))
+            data[at:at] = data[at:end]
+        else:
+            data[at:at] = rng.choice(PIECES) + rng.choice(PIECES)
+        del data[8000:]
+    return bytes(data)
+
+
+@contextmanager
+def _impatient():
+    def late(*_):
+        raise TimeoutError
+
+    old = signal.signal(signal.SIGALRM, late)
+    signal.alarm(PATIENCE)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, old)
+
+
+class Html:
+    """The target."""
+
+    def __init__(self):
+        self._seeds = [*seeds(), b"<html><body>", b"<!---->" * 40]
+
+    def batch(self, rng, size=200):
+        tally = Tally()
+        for _ in range(size):
+            if rng.randrange(4) == 0:
+                self.compared(tally, well_formed(rng))
+            else:
+                self.survived(tally, mutated(rng, rng.choice(self._seeds)), rng.choice((b"a.html", b"a.txt")))
+        return tally
+
+    def compared(self, tally, page):
+        tally.tried += 1
+        tally.outcomes["compared"] += 1
+        found = reference.word_tokens(reference.normal_form(to_text(page.encode(), b"a.html").utf8.decode()))
+        expected = reference.word_tokens(reference.normal_form(reference.visible_text(page)))
+        if found != expected:
+            tally.found("other text", page, found, expected)
+
+    def survived(self, tally, page, name):
+        tally.tried += 1
+        try:
+            with _impatient():
+                if b"\xff" in page and page[-1] % 8:  # guessing takes milliseconds, and is not what is looked for here
+                    page = page.replace(b"\xff", b"")
+                text, again = to_text(page, name), to_text(page, name)
+        except TimeoutError:
+            tally.found("takes too long", page)
+            return
+        except Exception as error:
+            tally.found("exception", page, error)
+            return
+        tally.outcomes["text" if text.reason is None else str(text.reason)] += 1
+        if text != again:
+            tally.found("another text each time", page)
+        if text.reason not in (None, Reason.BINARY, Reason.FORMAT, Reason.UNDECODABLE):
+            tally.found("a reason that is not documented", page, text)
+        try:
+            text.utf8.decode("utf-8")
+        except UnicodeDecodeError:
+            tally.found("no UTF-8", page)

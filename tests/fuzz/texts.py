@@ -1,0 +1,245 @@
+"""Texts: bytes -> shingle sets, against the slow definitions of tests/reference.py, for all kinds of tokens and all options.
+
+Each text is tried three times: alone in the kernel between fences, as part of a batch, and as part of the same batch in another order.
+"""
+
+import codecs
+import functools
+import unicodedata
+
+import numpy as np
+
+from lshdup.documents import Reason, TextBatch
+from lshdup.kernels import text as kernels
+from lshdup.params import ShingleParams
+from lshdup.shingles import Shingler
+from tests import reference
+from tests.conftest import ROOT
+from tests.fuzz import Tally
+from tests.fuzz.fences import run_fenced
+
+BATCH = 2000
+
+#: What has gone wrong in somebody's program before: marks of several classes, Maybe characters, jamo, expansions, unspaced scripts, blanks.
+SPICY = (
+    "aZ9_ \t\n\x0b\x1c\x85\u00a0\u2003\u2028.,:;'-the\u00df\u0130\u0131\u01c5\ufb01\u2126\u212b\u00b2\u2460\ufdfa\u0300\u0301\u0316\u0323"
+    "\u0327\u0345\u0390\u03c2\u1fb7\u05b0\u05bc\u064b\u0651\u0654\u0921\u093c\u094d\u0d46\u0d3e\u0d57\u0e01\u0e33\u0e48\u0e40\u0eb3\u1780"
+    "\u17d2\u1000\u1039\u3042\u3099\u309a\u30ab\uff76\uff9e\u30fc\u6f22\u3005\u3007\u1100\u1161\u11a8\uac00\uac01\u0344\u0f73\u00b4\u1fbd"
+    "\u1e9b\u0958\u200b\u200d\ufeff\ufffe\uffff\ufffd\x00\x7f\u00ad\u034f\U0001d400\U0001f600\U0002f800\U00020000\U0002a6df\U0002a6e0\ue000"
+    "\U000e0100\U000e0001\U0001109a\U000110ba\u0378\U0010ffff\U0003ffff\U00040000"
+)
+ASCII = "".join(map(chr, range(128)))
+WORDS = "the The a an of and x_1 __ 9 ab abc abcdefgh abcdefghi 12345678901234567 don't U.S. e-mail ÆØÅ größe straße ΣΊΣΥΦΟΣ ﬁne".split()
+BLOCKS = [(0x80, 0x250), (0x300, 0x370), (0x370, 0x530), (0x590, 0x800), (0x900, 0xE00), (0xE00, 0x1000), (0x1000, 0x1200),
+          (0x1780, 0x1800), (0x1E00, 0x2000), (0x2000, 0x2E00), (0x3000, 0x3400), (0x4E00, 0x5000), (0xA000, 0xAC00), (0xAC00, 0xD800),
+          (0xF900, 0x10000), (0x10000, 0x11000), (0x11000, 0x12000), (0x1D000, 0x1F000), (0x2F800, 0x2FA20), (0xE0000, 0xE0200)]  # fmt: skip
+JUNK = [b"\xff", b"\xc3", b"\xed\xa0\x80", b"\xed\xbf\xbf", b"\xc0\xaf", b"\xc1\x81", b"\xe0\x80\xaf", b"\xe0\x9f\xbf", b"\xf4\x90\x80\x80",
+        b"\xf0\x8f\xbf\xbf", b"\xf5\x80\x80\x80", b"\xe2\x82", b"\xf0\x9f\x98", b"\x80", b"\xbf\xbf", b"\xf8\x88\x80\x80\x80"]  # fmt: skip
+BOMS = [codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE]
+
+
+@functools.cache
+def seeds():
+    """Pieces of real texts in many scripts."""
+    found = []
+    for path in sorted((ROOT / "sample_corpus" / "udhr").glob("*.txt"))[::3]:
+        text = path.read_text("utf-8", "replace")
+        found += [text[at : at + 40] for at in range(200, 1400, 300)]
+    return found
+
+
+def some_text(rng):
+    """A short string of any kind; no lone surrogates."""
+    kind = rng.randrange(64)
+    if kind == 63:
+        return tight(rng)
+    kind %= 8
+    size = rng.choice((0, 1, 2, 3, 5, 8, 12, 20, 30))
+    if kind <= 1:
+        return "".join(rng.choices(SPICY, k=size))
+    if kind == 2:
+        return "".join(rng.choices(ASCII, k=2 * size))
+    if kind == 3:
+        return " ".join(rng.choices(WORDS, k=size // 2 + 1))
+    if kind == 4:
+        low, high = rng.choice(BLOCKS)
+        return "".join(chr(rng.randrange(low, high)) for _ in range(size))
+    if kind == 5:
+        points = [rng.randrange(0x110000 - 0x800) for _ in range(size)]
+        return "".join(chr(c if c < 0xD800 else c + 0x800) for c in points)
+    if kind == 6:
+        return rng.choice(seeds())
+    return rng.choice(SPICY) * size + rng.choice(SPICY)
+
+
+def tight(rng):
+    """What case folding makes about twice as long, which is what there is room for."""
+    grows = rng.choice(("\u0390", "\u1fb7", "\ufb03", "\ufdfa"))
+    n = rng.randrange(40, 150)
+    return "\u0149" * rng.randrange(4) + grows * n + "a" * rng.randrange(2 * n) + rng.choice(("\u0905", "\U00020000", "b", "\u00e9"))
+
+
+def mutated(rng, data, others):
+    """Bytes that were a text once."""
+    data = bytearray(data)
+    for _ in range(rng.choice((1, 1, 2, 4))):
+        at = rng.randrange(len(data) + 1)
+        kind = rng.randrange(7)
+        if kind == 0 and at < len(data):
+            data[at] ^= 1 << rng.randrange(8)
+        elif kind == 1:
+            del data[at:]
+        elif kind == 2:
+            data[at:at] = rng.choice(JUNK)
+        elif kind == 3:
+            del data[at : at + rng.randrange(1, 4)]
+        elif kind == 4:
+            data[at:at] = rng.choice(others)[: rng.randrange(1, 12)]
+        elif kind == 5:
+            data[at:at] = rng.choice(SPICY).encode() * rng.randrange(1, 4)
+        else:
+            data[at:at] = bytes(rng.randrange(256) for _ in range(rng.randrange(1, 5)))
+    return bytes(data)
+
+
+def some_bytes(rng, corpus):
+    data = some_text(rng).encode()
+    kind = rng.randrange(10)
+    if kind < 3:
+        return mutated(rng, rng.choice(corpus) if corpus and kind == 0 else data, corpus or [b"x"])
+    if kind == 3:
+        return rng.choice(BOMS) + data
+    if kind == 4:
+        bom, codec = rng.choice(((BOMS[1], "utf-16-le"), (BOMS[2], "utf-16-be"), (BOMS[3], "utf-32-le"), (BOMS[4], "utf-32-be")))
+        made = bom + data.decode().encode(codec)
+        return mutated(rng, made, [made]) if rng.randrange(2) else made
+    return data
+
+
+def some_params(rng):
+    tokens = rng.choice(("word", "word", "char", "terms"))
+    return ShingleParams(
+        tokens=tokens,
+        k=rng.choice((0, 1, 2, 3, 5, 40)),
+        bag=rng.randrange(4) == 0,
+        normalize=rng.randrange(4) > 0,
+        keep_case=rng.randrange(4) == 0,
+        hash="poly31" if tokens == "char" and rng.randrange(3) == 0 else "mix64",
+    )
+
+
+def expected_set(text, params):
+    shingles = reference.shingle_list(text, params.tokens, params.k, params.normalize, params.keep_case, params.hash)
+    return sorted(reference.as_bag(shingles) if params.bag else set(shingles))
+
+
+def expected_text(data):
+    """What DESIGN 4 says of bytes that are no page: their text, or why there is none; None where the encoding has to be guessed."""
+    for bom, codec in zip(BOMS[3:] + BOMS[1:3] + BOMS[:1], ("utf-32", "utf-32", "utf-16", "utf-16", "utf-8-sig"), strict=True):
+        if data.startswith(bom):
+            try:
+                return data.decode(codec).removeprefix("\ufeff").encode("utf-8").decode()
+            except UnicodeError:
+                return Reason.UNDECODABLE
+    if data.startswith((b"%PDF-", b"PK\x03\x04", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", b"{\\rtf", b"\x1f\x8b\x08", b"\x28\xb5\x2f\xfd")):
+        return Reason.FORMAT
+    if b"\0" in data[:8192]:
+        return Reason.BINARY
+    return decoded(data)
+
+
+def decoded(data):
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError:
+        return None
+
+
+def feature(text, outcome):
+    """Texts that differ in this are worth keeping: which kinds of characters follow which, and what the kernel made of them."""
+    kinds = [unicodedata.category(c)[0] + str(min(unicodedata.combining(c), 1)) for c in text[:6]]
+    return int(outcome), text.isascii(), tuple(kinds)
+
+
+class Texts:
+    """The target, with what it keeps from batch to batch: texts that were unlike those before."""
+
+    def __init__(self):
+        self.corpus = []
+        self._features = set()
+
+    def batch(self, rng, size=BATCH):
+        params = some_params(rng)
+        return self.compared(rng, [some_bytes(rng, self.corpus) for _ in range(size)], params)
+
+    def compared(self, rng, datas, params):
+        tally = Tally()
+        shingler = Shingler(params)
+        batch = TextBatch.of(range(len(datas)), datas)
+        flags = np.zeros(len(datas), np.uint8)
+        kernels.inspect(batch.text, batch.starts, batch.lengths, flags)
+        sets, outcomes, whole = run_fenced(shingler, batch, flags)
+        if not whole:
+            tally.found("memory before an array was written", params, datas)
+        texts = [decoded(data) for data in datas]
+        valid = [i for i, text in enumerate(texts) if text is not None]
+        expected = {i: expected_set(texts[i], params) for i in valid}
+        for i, (data, text, outcome) in enumerate(zip(datas, texts, outcomes.tolist(), strict=True)):
+            tally.tried += 1
+            nul, high = b"\0" in data[:8192], not data.isascii()
+            markup = data.removeprefix(codecs.BOM_UTF8).lstrip(b" \t\n\r\x0b\x0c").startswith(b"<")
+            if flags[i] != nul * kernels.HAS_NUL + high * kernels.HAS_HIGH + markup * kernels.STARTS_MARKUP:
+                tally.found("other flags", data, int(flags[i]))
+            if (text is None and outcome == kernels.DONE) or (text is not None and outcome == kernels.NOT_UTF8):
+                tally.found("UTF-8 or not", params, data, outcome)
+            elif outcome == kernels.DONE and sets[i].tolist() != expected[i]:
+                tally.found("other set", params, data, sets[i].tolist(), expected[i])
+            tally.outcomes[("set", "not UTF-8", "to normalise")[outcome]] += 1
+            if text is not None and i % 16 == 0:
+                self._keep(data, text, outcome)
+        self._all_ways(rng, tally, shingler, [datas[i] for i in valid], [expected[i] for i in valid])
+        self._from_bytes(rng, tally, shingler, datas)
+        return tally
+
+    def _keep(self, data, text, outcome):
+        seen = feature(text, outcome)
+        if seen not in self._features and len(self._features) < 20_000:
+            self._features.add(seen)
+            self.corpus.append(data)
+
+    def _all_ways(self, rng, tally, shingler, texts, expected):
+        """Normalised where needed; in another order, cut elsewhere."""
+        order = list(range(len(texts)))
+        for _ in range(2):
+            found = shingler.shingle_texts([texts[i] for i in order])
+            for i, each in zip(order, found, strict=True):
+                if each.tolist() != expected[i]:
+                    tally.found("other set in a batch", shingler.params, texts[i], each.tolist(), expected[i])
+            rng.shuffle(order)
+            order = order[: rng.randrange(len(order) + 1)]
+
+    def _from_bytes(self, rng, tally, shingler, datas):
+        """The whole way, with refusals; of what has to be guessed, which takes milliseconds, a few only."""
+        known = [(data, text) for data in datas if (text := expected_text(data)) is not None and not _is_markup(data)]
+        rng.shuffle(known)
+        known = known[: len(known) // 4]
+        guesses = [data for data in rng.sample(datas, min(2, len(datas))) if expected_text(data) is None and not _is_markup(data)]
+        batch = TextBatch.of(range(len(known) + len(guesses)), [data for data, _ in known] + guesses)
+        made = shingler.shingle(batch)
+        refused = {index: reason for index, reason, _ in made.left_out}
+        guessed = dict(made.guessed)
+        found = dict(zip(made.indices.tolist(), made.sets, strict=True))
+        for i, (data, text) in enumerate(known):
+            if isinstance(text, Reason):
+                tally.outcomes[str(text)] += 1
+                if refused.get(i) != text:
+                    tally.found("should be refused", data, text, refused.get(i))
+            elif i not in found or found[i].tolist() != expected_set(text, shingler.params):
+                tally.found("other set of bytes", shingler.params, data, refused.get(i))
+        for i in range(len(known), len(known) + len(guesses)):
+            if i not in refused and i not in guessed:
+                tally.found("taken for UTF-8", guesses[i - len(known)])
+
+
+def _is_markup(data):
+    return data.removeprefix(codecs.BOM_UTF8).lstrip().startswith(b"<") or b"<" in data[:200]
