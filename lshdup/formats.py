@@ -128,8 +128,9 @@ def _visible_text(page: bytes) -> bytes:
 
     # The bytes are UTF-8 by now, whatever the page's own <meta> says.
     tree = LexborHTMLParser(page.decode("utf-8"))
-    for node in tree.css(_HTML_SKIPPED):
-        node.decompose()
+    for node in reversed(tree.css(_HTML_SKIPPED)):  # what is inside first: its memory goes with that of what it is in
+        if node.tag != "html":  # the root cannot be taken away
+            node.decompose()
     for node in tree.css(_HTML_BLOCKS):
         node.insert_before("\n")
         node.insert_after("\n")

@@ -23,7 +23,7 @@ from lshdup import artifacts
 from lshdup.cli import lshdup as program
 from lshdup.errors import LshdupError
 from tests.fuzz import Tally
-from tests.fuzz.html import _impatient
+from tests.fuzz.html import PATIENCE, impatient
 
 KINDS = ("shingles", "signatures", "bands", "pairs")
 TOKENS = ("word", "ids")
@@ -91,7 +91,7 @@ def make_folder(folder):
     Path("ids.txt").write_text("\n".join([*lines, "bad x", ""]))
     files = {}
     for tokens, documents in (("word", "docs"), ("ids", "ids.txt")):
-        outcome = run(["pairs", documents, "--tokens", tokens, "--store", tokens])
+        outcome = run(["pairs", documents, "--tokens", tokens, "--store", tokens], patience=300)  # kernels may have to be compiled
         assert outcome.startswith("answer"), outcome
         files[tokens] = {kind: Path(tokens, f"{kind}.npz").read_bytes() for kind in KINDS}
     return files
@@ -322,12 +322,12 @@ def mutated(rng, files, tokens, kind):
 # --- trying them ---------------------------------------------------------------------------------------------------------------
 
 
-def run(arguments):
+def run(arguments, patience=PATIENCE):
     """What a command ends with, in one line: its answer, its error, or what should not happen."""
     out = open("answer", "w+b")  # noqa: SIM115 (whatever becomes of it, it is looked at below)
     text = io.TextIOWrapper(out, "utf-8", "surrogateescape")
     try:
-        with _impatient(), redirect_stdout(text), redirect_stderr(io.StringIO()):
+        with impatient(patience), redirect_stdout(text), redirect_stderr(io.StringIO()):
             code = program.main(args=[*arguments, "--jobs", "1"], standalone_mode=False)
     except LshdupError as error:
         if not f"{error.message}{error.hint}".isprintable() or len(error.message) > 1000:
