@@ -104,7 +104,10 @@ class DocumentList:
 
     def typed_names(self, indices: NDArray[np.int64]) -> list[bytes]:
         """Names as they would be typed from the current folder."""
-        names = list(self.names.take(indices))
+        try:
+            names = list(self.names.take(indices))
+        except IndexError:
+            _refuse_if(True, "documents whose names are not there")
         if not self.home or self.paths is not None:
             return names
         return [typed_name(os.path.relpath(os.path.join(self.home, name))) for name in names]  # noqa: PTH118 (bytes path)

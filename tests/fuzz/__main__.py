@@ -10,7 +10,6 @@ import resource
 import sys
 import tempfile
 import time
-from pathlib import Path
 
 from tests.fuzz import Tally
 

@@ -23,7 +23,7 @@ from lshdup import artifacts
 from lshdup.cli import lshdup as program
 from lshdup.errors import LshdupError
 from tests.fuzz import Tally
-from tests.fuzz.html import _impatient
+from tests.fuzz.html import PATIENCE, impatient
 
 KINDS = ("shingles", "signatures", "bands", "pairs")
 TOKENS = ("word", "ids")
@@ -91,7 +91,7 @@ def make_folder(folder):
     Path("ids.txt").write_text("\n".join([*lines, "bad x", ""]))
     files = {}
     for tokens, documents in (("word", "docs"), ("ids", "ids.txt")):
-        outcome = run(["pairs", documents, "--tokens", tokens, "--store", tokens])
+        outcome = run(["pairs", documents, "--tokens", tokens, "--store", tokens], patience=300)  # kernels may have to be compiled
         assert outcome.startswith("answer"), outcome
         files[tokens] = {kind: Path(tokens, f"{kind}.npz").read_bytes() for kind in KINDS}
     return files
@@ -305,7 +305,7 @@ def mutated(rng, files, tokens, kind):
         change = rng.choice((values_changed, values_changed, values_changed, shape_changed, header_changed))
         try:
             members = change(rng, members)
-        except (ValueError, TypeError, KeyError, IndexError, OverflowError, AttributeError):  # it does not go together with the one before
+        except Exception:  # it does not go together with the one before
             break
     pairs = list(members.items())
     if way == 8:
@@ -322,12 +322,12 @@ def mutated(rng, files, tokens, kind):
 # --- trying them ---------------------------------------------------------------------------------------------------------------
 
 
-def run(arguments):
+def run(arguments, patience=PATIENCE):
     """What a command ends with, in one line: its answer, its error, or what should not happen."""
     out = open("answer", "w+b")  # noqa: SIM115 (whatever becomes of it, it is looked at below)
     text = io.TextIOWrapper(out, "utf-8", "surrogateescape")
     try:
-        with _impatient(), redirect_stdout(text), redirect_stderr(io.StringIO()):
+        with impatient(patience), redirect_stdout(text), redirect_stderr(io.StringIO()):
             code = program.main(args=[*arguments, "--jobs", "1"], standalone_mode=False)
     except LshdupError as error:
         if not f"{error.message}{error.hint}".isprintable() or len(error.message) > 1000:
@@ -364,8 +364,9 @@ class Artifacts:
         for _ in range(size):
             tokens, kind = rng.choice(("word", "word", "ids")), rng.choice(KINDS)
             data, forged = mutated(rng, self._files, tokens, kind)
-            commands = {tuple(COMMANDS[tokens][rng.randrange(2) if kind != "pairs" else 0]), tuple(rng.choice(COMMANDS[tokens]))}
-            self.tried(tally, tokens, kind, data, forged, sorted(commands), checked=rng.randrange(2) == 0)
+            first = COMMANDS[tokens][rng.randrange(2) if kind != "pairs" else 0]
+            commands = [rng.choice((first, rng.choice(COMMANDS[tokens])))]
+            self.tried(tally, tokens, kind, data, forged, commands, checked=rng.randrange(2) == 0)
         return tally
 
     def tried(self, tally, tokens, kind, data, forged, commands, *, checked):

@@ -72,12 +72,12 @@ def mutated(rng, page):
 
 
 @contextmanager
-def _impatient():
+def impatient(seconds=PATIENCE):
     def late(*_):
         raise TimeoutError
 
     old = signal.signal(signal.SIGALRM, late)
-    signal.alarm(PATIENCE)
+    signal.alarm(seconds)
     try:
         yield
     finally:
@@ -111,7 +111,7 @@ class Html:
     def survived(self, tally, page, name):
         tally.tried += 1
         try:
-            with _impatient():
+            with impatient():
                 if b"\xff" in page and page[-1] % 8:  # guessing takes milliseconds, and is not what is looked for here
                     page = page.replace(b"\xff", b"")
                 text, again = to_text(page, name), to_text(page, name)

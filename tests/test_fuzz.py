@@ -1,0 +1,215 @@
+"""The fuzzer for some seconds (`python -m tests.fuzz` runs as long as it is told to), and what it found once, by name."""
+
+import json
+import os
+import random
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from lshdup import artifacts
+from lshdup.documents import TextBatch
+from lshdup.errors import ArtifactError, ParameterError
+from lshdup.formats import to_text
+from lshdup.kernels import text as text_kernels
+from lshdup.params import BandParams, ShingleParams, SketchParams
+from lshdup.ragged import RaggedSets, StringTable
+from tests.conftest import ROOT
+from tests.fuzz.artifacts import archive_of, members_of, npy, npy_with
+from tests.fuzz.html import Html
+from tests.fuzz.ids import Ids
+from tests.fuzz.texts import Texts
+
+SEED = 20
+
+
+def no_findings(tally):
+    assert tally.tried
+    assert not tally.findings, tally.findings[0]
+
+
+def test_texts():
+    target = Texts()
+    for number in range(10):
+        no_findings(target.batch(random.Random(f"{SEED} {number}")))
+
+
+def test_pages():
+    no_findings(Html().batch(random.Random(SEED), 200))
+
+
+def test_id_lists():
+    no_findings(Ids().batch(random.Random(SEED), 1000))
+
+
+def test_artifacts_in_a_process_of_their_own(tmp_path):
+    """What reads or writes outside its arrays kills the process; so it is one of its own, as for the long run."""
+    command = [sys.executable, "-m", "tests.fuzz", "--only", "artifacts", "--seconds", "0", "--least", "300", "--seed", str(SEED)]
+    env = {**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(tmp_path)}
+    process = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=env, check=False)
+    assert process.returncode == 0, process.stdout[-3000:] + process.stderr[-3000:]
+    assert "300 tried" in process.stdout
+
+
+# --- found cases: texts and pages --------------------------------------------------------------------------------------------------
+
+
+def test_text_that_outgrows_its_room_by_a_hair():
+    """The last eight bytes of a token were loaded from behind the array; found by a fence behind it."""
+    text = "\u0149\u0149" + "\u0390" * 130 + "aaaa\u0905"
+    script = (
+        "import numpy as np\nfrom lshdup.documents import TextBatch\nfrom lshdup.params import ShingleParams\n"
+        "from lshdup.shingles import Shingler\nfrom tests.fuzz.fences import run_fenced\n"
+        f"batch = TextBatch.of([0], [{text.encode()!r}])\n"
+        "_, outcomes, whole = run_fenced(Shingler(ShingleParams()), batch, np.full(1, 2, np.uint8))\n"
+        "print(whole, outcomes.tolist())"
+    )
+    process = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=ROOT, check=False)
+    assert process.stdout.split() == ["True", f"[{text_kernels.NEEDS_NORMALIZING}]"], process
+
+
+def test_rows_of_comments_are_read_once():
+    """Whether a page begins with `<html` took time exponential in the comments before it."""
+    started = time.perf_counter()
+    assert to_text(b"<!---->" * 500 + b"text", b"a.txt").utf8.startswith(b"<!---->")
+    assert to_text(b"<!----> \n" * 400 + b"<html>text", b"a.txt").utf8 == b"text"
+    assert time.perf_counter() - started < 2
+
+
+@pytest.mark.parametrize(
+    "values", [[i << 40 | 1 for i in range(3)], [(1 << 63) + i for i in range(60_000)], [i % 300 << 50 for i in range(60_000)]]
+)
+def test_many_ids_with_equal_leading_bits(values):
+    """Adversarial sets cost n log n at worst, and are the same sets."""
+    from lshdup.shingles import Shingler
+
+    shuffled = [*values, 0, (1 << 64) - 1]
+    random.Random(1).shuffle(shuffled)
+    started = time.perf_counter()
+    (found,) = Shingler(ShingleParams(tokens="ids")).shingle(TextBatch.of([0], [" ".join(map(str, shuffled)).encode()])).sets
+    assert found.tolist() == sorted({*values, 0, (1 << 64) - 1})
+    assert time.perf_counter() - started < 5
+
+
+# --- found cases: artifacts ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def saved(tmp_path):
+    path = tmp_path / "x.npz"
+    artifacts.save(path, "things", {"seed": 1}, {"a": np.arange(5, dtype=np.uint64)})
+    return path
+
+
+def refused(path, match):
+    with pytest.raises(ArtifactError, match=match) as error:
+        artifacts.load(path, "things", "mend")
+    assert error.value.message.isprintable()
+    assert len(error.value.message) < 700
+
+
+@pytest.mark.parametrize("header", [b"[" * 100_000, b'{"a":' * 50_000, b"\xff", b"1" * 10_000, b"[]"])
+def test_headers_that_are_no_headers(saved, header):
+    members = members_of(saved.read_bytes()) | {"header.npy": npy(np.frombuffer(header, np.uint8))}
+    saved.write_bytes(archive_of(list(members.items())))
+    refused(saved, "damaged")
+
+
+@pytest.mark.parametrize("head", ["'''", "(" * 5000, "-" * 9000 + "1", "{'descr': '|O', 'fortran_order': False, 'shape': (3,), }", "\0"])
+def test_npy_headers_are_not_evaluated(saved, head):
+    members = members_of(saved.read_bytes())
+    saved.write_bytes(archive_of(list((members | {"a.npy": npy_with(head, members["a.npy"])}).items())))
+    refused(saved, "no array of a shape and type")
+
+
+def test_messages_quote_on_one_line(saved):
+    header = {"kind": "\x1b[31m\n" + "x" * 100_000, "format": 1}
+    members = members_of(saved.read_bytes()) | {"header.npy": npy(np.frombuffer(json.dumps(header).encode(), np.uint8))}
+    saved.write_bytes(archive_of(list(members.items())))
+    refused(saved, "not things")
+
+
+def test_members_that_are_many_or_twice_or_out_of_place(saved):
+    members = list(members_of(saved.read_bytes()).items())
+    saved.write_bytes(archive_of([*members, members[0]]))
+    refused(saved, "two of one name")
+    saved.write_bytes(archive_of([*members, *((f"m{i}.npy", members[0][1]) for i in range(100))]))
+    refused(saved, "too many")
+    saved.write_bytes(archive_of(members, padding=False))
+    refused(saved, "places for members")
+    saved.write_bytes(archive_of(members))
+    assert artifacts.load(saved, "things", "mend").arrays["a"].tolist() == [0, 1, 2, 3, 4]
+
+
+def test_offsets_that_wrap_are_out_of_range():
+    """start + size was below the end because it had wrapped; four of them together had size 0, and the copy ran through all memory."""
+    high = 1 << 62
+    offsets = np.array([0, high, -high - 5], np.int64)
+    with pytest.raises(IndexError):
+        RaggedSets(np.arange(9, dtype=np.uint64), offsets).take(np.array([1]))
+    assert StringTable(np.frombuffer(b"abc", np.uint8), np.array([0, 1, 0, 3], np.int64)).ending_with(b"c") in ([], [2])
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "value"),
+    [
+        (ShingleParams, "k", 2.0), (ShingleParams, "bag", "no"), (SketchParams, "perms", 128.0), (SketchParams, "seed", True),
+        (BandParams, "threshold", 10**4000), (BandParams, "threshold", "0.8"), (BandParams, "rows", None),
+    ],
+)  # fmt: skip
+def test_parameters_of_the_wrong_type(kind, name, value):
+    with pytest.raises(ParameterError):
+        kind.from_json(kind().to_json() | {name: value})
+    with pytest.raises(ParameterError):
+        kind.from_json(list(kind().to_json()))
+
+
+def forge(folder, kind, name, change):
+    """Change one array of an artifact, and its checksum with it."""
+    path = folder / ".lshdup" / f"{kind}.npz"
+    members = members_of(path.read_bytes())
+    data = members[f"{name}.npy"]
+    size = 10 + int.from_bytes(data[8:10], "little")
+    with np.load(path, allow_pickle=False) as arrays:
+        array = arrays[name].copy()
+    change(array)
+    members[f"{name}.npy"] = data[:size] + array.tobytes()
+    path.write_bytes(archive_of(list(members.items())))
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "change", "says"),
+    [
+        # A band with a document twice: kernels wrote before the places of documents.
+        ("bands", "order", lambda order: order.__setitem__((slice(None), 1), order[:, 0]), "not in order"),
+        ("bands", "firsts", lambda firsts: firsts.__setitem__(0, -1), "not there"),
+        # A negative size: files were read to before the buffer.
+        ("signatures", "file_sizes", lambda sizes: sizes.fill(-50), "size that none can have"),
+        ("signatures", "names_blob", lambda blob: blob.fill(0), "NUL"),
+    ],
+)
+def test_forged_arrays_are_refused(corpus, run, tmp_path, kind, name, change, says):
+    run("index", "sample_corpus/licences")
+    (tmp_path / ".lshdup/shingles.npz").unlink()
+    forge(tmp_path, kind, name, change)
+    result = run("pairs", code=2)
+    assert says in result.err, result
+    assert "Traceback" not in result.err
+    assert len(result.err.splitlines()) <= 5
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("left", lambda left: left.fill(3_000_000)),
+        ("right", lambda right: right.fill(0)),
+        ("similarity", lambda similarity: similarity.fill(np.nan)),
+    ],
+)
+def test_forged_pairs_are_as_good_as_not_there(corpus, run, tmp_path, name, change):
+    right = run("pairs", "sample_corpus/licences").out
+    forge(tmp_path, "pairs", name, change)
+    assert run("pairs").out == right
