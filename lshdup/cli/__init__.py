@@ -117,6 +117,8 @@ def program() -> NoReturn:
         # What it printed is out: an interrupt from here on must not make it look otherwise.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         os._exit(done.code if isinstance(done.code, int) else OK)
+    except KeyboardInterrupt:  # before the handler was there
+        _interrupted(signal.SIGINT, None)
     os._exit(OK)
 
 

@@ -199,7 +199,7 @@ def session(ctx: click.Context, options: dict[str, Any]) -> Iterator[Session]:
         from lshdup.parallel import processors
         from lshdup.workspace import Request, Workspace
 
-        on_first_compilation(lambda: console.say("compiling kernels, once on this machine (about 10 s)"))
+        on_first_compilation(lambda: console.say("compiling kernels, once on this machine (some seconds)"))
         store = None if options.get("no_store") else options["store"]
         workspace = Workspace(store, console.say, console.left_out, console.progress)
         jobs = options["jobs"] or processors()
