@@ -335,6 +335,8 @@ def read_collection(artifact: Artifact, home: bytes, *, verify: bool) -> Collect
     )
     sizes = _ints(arrays, "set_sizes", n)
     sets = signatures = sketch = None
+    missing = {"shingles": "values" not in arrays, "signatures": "sketch" not in header}
+    _refuse_if(missing.get(header["kind"]), "what it is for is missing")
     if "values" in arrays:
         sets = RaggedSets(arrays["values"], arrays["offsets"])
         _refuse_if(

@@ -201,6 +201,13 @@ def test_forged_arrays_are_refused(corpus, run, tmp_path, kind, name, change, sa
     assert len(result.err.splitlines()) <= 5
 
 
+def test_shingles_without_sets_are_refused(corpus, run, tmp_path):
+    run("shingle", "sample_corpus/licences")
+    path = tmp_path / ".lshdup/shingles.npz"
+    path.write_bytes(archive_of([each for each in members_of(path.read_bytes()).items() if each[0] != "values.npy"]))
+    assert "is missing" in run("pairs", "--exact", code=2).err
+
+
 @pytest.mark.parametrize(
     ("name", "change"),
     [
