@@ -133,6 +133,8 @@ def _load(file: IO[bytes], path: Path, kind: str, remedy: str, verify: bool, alw
     for info in infos:
         name = info.filename.removesuffix(".npy")
         arrays[name] = _map_member(whole, info, verify or name in always)
+        if not verify:  # what was looked at need not stay
+            whole.madvise(mmap.MADV_DONTNEED)
     header = json.loads(arrays.pop("header").tobytes())
     if not isinstance(header, dict) or not isinstance(header.get("format"), int):
         message = "it has no header"

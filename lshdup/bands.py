@@ -136,6 +136,14 @@ class BandTable:
                 return False
         return True
 
+    def keys_of(self, document: int) -> NDArray[np.uint64]:
+        """A document's keys: uint64 array of shape (bands,). Of a mapped table no more than the page of one stays in memory."""
+        keys = np.empty(len(self.keys), np.uint64)
+        for band in range(len(keys)):
+            keys[band] = self.keys[band, document]
+            self.unmap()
+        return keys
+
     def bucket(self, band: int, key: np.uint64) -> NDArray[np.uint32]:
         """The documents with this key in this band.
 

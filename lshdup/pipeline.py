@@ -137,17 +137,17 @@ def neighbours(
     keys : uint64 array of shape (bands,), its band keys. own : its shingle set. itself : its number if it is in the collection; then it
     is left out of the answer.
     """
-    indexed = itself >= 0 and np.array_equal(keys, made.table.keys[:, itself])
+    indexed = itself >= 0 and np.array_equal(keys, made.table.keys_of(itself))
     near = candidates.candidates_of(made.table, keys, int(made.firsts[itself]) if indexed else -1)
     sets = source(near)
     pool = RaggedSets.concatenate([RaggedSets.from_sizes(own, np.array([len(own)], np.int64)), sets])
     score = similarity.jaccard(pool, np.zeros(len(near), np.int64), np.arange(1, len(near) + 1))
     keep = score >= threshold
     near, score = near[keep], score[keep]
-    of_document = np.zeros(len(made.firsts))
-    of_document[near] = score
-    answer = np.flatnonzero(of_document[made.firsts] > 0)  # every copy of each kind
+    is_near = np.zeros(len(made.firsts), bool)
+    is_near[near] = True
+    answer = np.flatnonzero(is_near[made.firsts])  # every copy of each kind
     answer = answer[answer != itself]
-    score = of_document[made.firsts[answer]]
+    score = score[np.searchsorted(near, made.firsts[answer])]
     order = np.lexsort((answer, -score))
     return Neighbours(answer[order], score[order])
