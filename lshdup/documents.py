@@ -1,6 +1,6 @@
 """Folders, files, file lists and id lists -> an ordered list of documents, and their bytes in batches.
 
-The only module that reads inputs. What a byte means is not decided here (formats.py, shingles.py). Called by pipeline.py.
+Inputs are read here only, by means of files.py. What a byte means is not decided here (formats.py, shingles.py). Called by workspace.py.
 """
 
 import enum
@@ -164,6 +164,7 @@ def find_documents(
     *,
     id_lists: bool = False,
     store: bytes | None = None,
+    jobs: int = 1,
     on_left_out: Callable[[LeftOut], None] = lambda _: None,
 ) -> DocumentList:
     """Every document below the named folders, of the named files, or in the named id lists.
@@ -182,7 +183,7 @@ def find_documents(
         raise InputError(message, "name folders or files that exist")
     for each in missing:
         on_left_out(each)
-    files = finder.files()
+    files = finder.files(jobs)
     return _lines_of(files, on_left_out) if id_lists else files
 
 
@@ -232,10 +233,10 @@ class _Finder:
             return LeftOut(name, Reason.UNREADABLE, "not a regular file")
         return None
 
-    def files(self) -> DocumentList:
+    def files(self, jobs: int) -> DocumentList:
         """What was found, in byte order of the names."""
         plain = [name for name, known in self.found.items() if known is None]
-        stats = stat_files(plain)
+        stats = stat_files(plain, jobs)
         for index, error in stats.failed.items():
             if error is not None:
                 self._fail(plain[index], error)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.kernels import files as kernels
-from lshdup.parallel import in_parts, processors
+from lshdup.parallel import in_parts
 from lshdup.ragged import PADDING, offsets_of
 
 #: The kernels know Linux's statx(2) and its record; elsewhere Python asks, with the same answers.
@@ -32,7 +32,7 @@ class Stats:
     failed: dict[int, OSError | None]
 
 
-def stat_files(paths: list[bytes]) -> Stats:
+def stat_files(paths: list[bytes], jobs: int = 1) -> Stats:
     """Size and time of regular files; links are not followed. What is no regular file is in `failed` with None."""
     n = len(paths)
     sizes, mtimes = np.full(n, -1, np.int64), np.zeros(n, np.int64)
@@ -43,7 +43,7 @@ def stat_files(paths: list[bytes]) -> Stats:
             record = np.zeros(kernels.RECORD, np.uint64)
             kernels.stat_files(blob, starts[rows], record, sizes[rows], mtimes[rows])
 
-        in_parts(n, processors(), part, least=4096)
+        in_parts(n, jobs, part, least=4096)
     failed: dict[int, OSError | None] = {}
     for index in np.flatnonzero(sizes < 0).tolist():
         try:

@@ -5,16 +5,13 @@ and a pair is one integer, by which those of equal similarity are in order.
 """
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.ragged import distinct, offsets_of, ranges
-
-#: Pairs that are looked at together where a whole column would be too much: 16 bytes each.
-CHUNK = 1 << 17
 
 #: (left, right, similarity): uint32, uint32 and float64 arrays of equal length.
 Columns = tuple[NDArray[np.uint32], NDArray[np.uint32], NDArray[np.float64]]
@@ -121,9 +118,3 @@ def _places(values: NDArray[np.float64], some: NDArray[np.float64]) -> NDArray[n
     """Where values that are all there stand in a descending array."""
     places: NDArray[np.int64] = np.searchsorted(-values, -some)
     return places
-
-
-def chunks(pairs: Pairs, size: int = CHUNK) -> Iterator[Columns]:
-    """All pairs in order, so many at a time."""
-    for start in range(0, len(pairs), size):
-        yield pairs.part(start, min(start + size, len(pairs)))

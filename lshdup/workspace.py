@@ -217,6 +217,7 @@ class Workspace:
             request.documents,
             request.files,
             id_lists=params.tokens == "ids",
+            jobs=request.jobs,
             store=os.fsencode(self._store.folder) if self._store is not None else None,
             on_left_out=self._left_out,
         )

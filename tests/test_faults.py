@@ -438,21 +438,26 @@ def continued(store, said, **given):
     Workspace(Path(store), said.append).indexed(Request((), DocumentParams(), {"threshold": 0.9, **given}, 2))
 
 
+def before_and_after(step, store, saved):
+    """What a store holds before and after a step over documents that all changed; `saved` is a copy of it as it was before."""
+    make_documents(Path("d"), 150)
+    steps(store)
+    old = contents(store)
+    for name in os.listdir("d"):
+        with open(f"d/{name}", "a") as file:
+            file.write(" and so on")
+    shutil.copytree(store, saved)
+    step(store, [])
+    return old, contents(store)
+
+
 @pytest.mark.parametrize("on_disk", [False, True], ids=["in memory", "on disk"])
 @pytest.mark.parametrize("step", [steps, shingled, continued])
 def test_a_full_disk_leaves_old_artifacts_whole(here, monkeypatch, small_batches, step, on_disk):
     """Each write of each step fails at each of many sizes: one error, and every artifact is the old or the new one."""
     if on_disk:
         monkeypatch.setattr(lshdup.workspace, "MOST_IN_MEMORY", 0)
-    make_documents(here / "d", 150)
-    steps("old")
-    old = contents("old")
-    for name in os.listdir("d"):
-        with open(f"d/{name}", "a") as file:
-            file.write(" and so on")
-    shutil.copytree("old", "new")
-    step("new", [])
-    new = contents("new")
+    old, new = before_and_after(step, "new", "old")
     largest = max(map(len, new.values()))
     failed = 0
     for size in [0, 1, 10, 30, *range(100, largest + 4096, largest // 25)]:
@@ -494,15 +499,7 @@ def small_disk(here):
 def test_a_full_file_system_leaves_old_artifacts_whole(run, here, monkeypatch, small_batches, small_disk, step):
     """The same on a disk that is really full, more or less."""
     monkeypatch.setattr(lshdup.workspace, "MOST_IN_MEMORY", 0)
-    make_documents(here / "d", 150)
-    steps("disk/store")
-    old = contents("disk/store")
-    for name in os.listdir("d"):
-        with open(f"d/{name}", "a") as file:
-            file.write(" and so on")
-    shutil.copytree("disk/store", "saved")
-    step("disk/store", [])
-    new = contents("disk/store")
+    old, new = before_and_after(step, "disk/store", "saved")
     refused = 0
     for pages in [0, 1, 2, 3, *range(5, 100, 4)]:
         shutil.rmtree("disk/store")

@@ -1,11 +1,20 @@
 """Files -> sets of 3-word shingles, and pairs -> lines: what all scripts have in common."""
 
+import argparse
 import re
 import sys
 from collections.abc import Iterable
 from pathlib import Path
 
 _WORD = re.compile(r"\w+")
+
+
+def arguments() -> argparse.ArgumentParser:
+    """What all scripts are told: FOLDER THRESHOLD."""
+    parser = argparse.ArgumentParser(description="Print near-duplicate pairs.")
+    parser.add_argument("folder")
+    parser.add_argument("threshold", type=float)
+    return parser
 
 
 def shingled(folder: str) -> tuple[list[str], list[set[str]]]:

@@ -4,22 +4,19 @@ CRC-32 from the standard library hashes the shingles, several times as fast as t
 32-bit values. `--hash sha1` takes the default.
 """
 
-import argparse
 import zlib
 
 from datasketch import MinHash, MinHashLSH
 from datasketch.hashfunc import sha1_hash32
 
-from benchmarks.peers.texts import print_pairs, shingled, verified
+from benchmarks.peers.texts import arguments, print_pairs, shingled, verified
 
 PERMUTATIONS = 128
 
 
 def main() -> None:
     """Read, sketch, index, look up, verify."""
-    parser = argparse.ArgumentParser(description="Print near-duplicate pairs.")
-    parser.add_argument("folder")
-    parser.add_argument("threshold", type=float)
+    parser = arguments()
     parser.add_argument("--hash", choices=("crc32", "sha1"), default="crc32")
     options = parser.parse_args()
     names, sets = shingled(options.folder)

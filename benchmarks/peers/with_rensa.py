@@ -3,11 +3,9 @@
 Its faster path samples a few shingles of each document, which finds copies and misses most near-duplicates; it is not taken here.
 """
 
-import argparse
-
 from rensa import RMinHash, RMinHashLSH
 
-from benchmarks.peers.texts import print_pairs, shingled, verified
+from benchmarks.peers.texts import arguments, print_pairs, shingled, verified
 
 PERMUTATIONS = 128
 
@@ -20,10 +18,7 @@ def bands_for(threshold: float) -> int:
 
 def main() -> None:
     """Read, sketch, index, look up, verify."""
-    parser = argparse.ArgumentParser(description="Print near-duplicate pairs.")
-    parser.add_argument("folder")
-    parser.add_argument("threshold", type=float)
-    options = parser.parse_args()
+    options = arguments().parse_args()
     names, sets = shingled(options.folder)
     signatures = RMinHash.from_token_sets(sets, num_perm=PERMUTATIONS, seed=1)
     index = RMinHashLSH(threshold=options.threshold, num_perm=PERMUTATIONS, num_bands=bands_for(options.threshold))

@@ -1,18 +1,13 @@
 """All near-duplicate pairs, exactly, with SetSimilaritySearch."""
 
-import argparse
-
 from SetSimilaritySearch import all_pairs
 
-from benchmarks.peers.texts import print_pairs, shingled
+from benchmarks.peers.texts import arguments, print_pairs, shingled
 
 
 def main() -> None:
     """Read, join."""
-    parser = argparse.ArgumentParser(description="Print near-duplicate pairs.")
-    parser.add_argument("folder")
-    parser.add_argument("threshold", type=float)
-    options = parser.parse_args()
+    options = arguments().parse_args()
     names, sets = shingled(options.folder)
     found = all_pairs(sets, similarity_func_name="jaccard", similarity_threshold=options.threshold)
     print_pairs(names, ((min(a, b), max(a, b)) for a, b, _ in found))

@@ -133,6 +133,18 @@ def mix64(x: np.uint64) -> np.uint64:
     return x ^ (x >> np.uint64(31))
 
 
+@inlined
+def scatter_by(span: np.uint64, n: int) -> tuple[np.uint64, int]:
+    """How to scatter n numbers of a range by their leading bits: (bits to shift out of number - smallest, places), places >= n."""
+    bits = np.uint64(0)
+    while (1 << bits) < n:
+        bits += np.uint64(1)
+    shift = np.uint64(0)
+    while shift < 63 and (span >> shift) >> bits:
+        shift += np.uint64(1)
+    return shift, 1 << np.int64(bits)
+
+
 # --- from a call to machine code ------------------------------------------------------------------------------------------------
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.kernels.jit import kernel
+from lshdup.kernels.jit import kernel, scatter_by
 
 U32 = NDArray[np.uint32]
 I64 = NDArray[np.int64]
@@ -27,13 +27,7 @@ def order_by_key(keys: U64, members: I64, counts: U32, sorted_keys: U64, order: 
         key = keys[np.uint64(members[i])]
         low = min(low, key)
         high = max(high, key)
-    bits = np.uint64(0)
-    while (1 << bits) < m:
-        bits += _ONE
-    shift = np.uint64(0)
-    while shift < 63 and ((high - low) >> shift) >> bits:
-        shift += _ONE
-    places = 1 << np.int64(bits)
+    shift, places = scatter_by(high - low, m)
     for i in range(places + 1):
         counts[i] = 0
     for i in range(m):

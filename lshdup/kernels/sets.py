@@ -154,6 +154,13 @@ def _slot(element: np.uint64, slots: np.uint64) -> np.uint64:
     return ((element * _FACTOR) >> np.uint64(32)) * slots >> np.uint64(32)
 
 
+@inlined
+def _share(n: int, part: int, parts: int) -> tuple[np.uint64, np.uint64]:
+    """Where the numbers below n that are one call's begin, and how many they are."""
+    first = np.uint64(n * part // parts)
+    return first, np.uint64(n * (part + 1) // parts) - first
+
+
 @kernel
 def count_elements(values: U64, offsets: I64, order: I64, part: int, parts: int, own: U32, counters: U16) -> None:
     """Adds one to the counter of every element of the sets `order`, in that part of the counters which is this call's.
@@ -162,8 +169,7 @@ def count_elements(values: U64, offsets: I64, order: I64, part: int, parts: int,
     that neither loop waits for a branch, and the misses of the second overlap.
     """
     slots = np.uint64(len(counters))
-    first = np.uint64(len(counters) * part // parts)
-    room = np.uint64(len(counters) * (part + 1) // parts) - first
+    first, room = _share(len(counters), part, parts)
     for at in range(len(order)):
         n = np.uint64(0)
         for i in range(np.uint64(offsets[order[at]]), np.uint64(offsets[order[at] + 1])):
@@ -256,8 +262,7 @@ def count_postings(
 ) -> None:
     """Adds the length of each posting list to list_starts[list + 2], for that part of the lists which is this call's."""
     lists = np.uint64(len(list_starts) - 2)
-    low = np.uint64((len(list_starts) - 2) * part // parts)
-    room = np.uint64((len(list_starts) - 2) * (part + 1) // parts) - low
+    low, room = _share(len(list_starts) - 2, part, parts)
     for rank in range(len(sizes)):
         if kept[rank] == 0:
             continue
@@ -287,8 +292,7 @@ def fill_postings(
     Elements that share a list are told apart by `elements`.
     """
     lists = np.uint64(len(list_starts) - 2)
-    low = np.uint64((len(list_starts) - 2) * part // parts)
-    room = np.uint64((len(list_starts) - 2) * (part + 1) // parts) - low
+    low, room = _share(len(list_starts) - 2, part, parts)
     for rank in range(len(sizes)):
         if kept[rank] == 0:
             continue

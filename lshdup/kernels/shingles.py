@@ -7,7 +7,7 @@ Called by shingles.py, which owns the scratch arrays and the definitions in word
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.kernels.jit import inlined, kernel, load64, mix64
+from lshdup.kernels.jit import inlined, kernel, load64, mix64, scatter_by
 from lshdup.kernels.text import DONE, HAS_HIGH, RULE_IDS, RULE_TERMS, ascii_words, decode, keep_terms, parse_ids, tokens_by_table
 
 HASH_MIX64 = 0
@@ -123,13 +123,7 @@ def _sort(values: U64, n: int, spare: U64, counts: I32, uniform: bool) -> None:
         for i in range(n):
             low = min(low, values[i])
             high = max(high, values[i])
-    bits = np.uint64(0)
-    while (1 << bits) < n:
-        bits += _ONE
-    shift = np.uint64(0)
-    while shift < 63 and ((high - low) >> shift) >> bits:
-        shift += _ONE
-    buckets = 1 << np.int64(bits)
+    shift, buckets = scatter_by(high - low, n)
     for i in range(buckets + 1):
         counts[i] = 0
     for i in range(n):
