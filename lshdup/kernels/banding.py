@@ -154,3 +154,72 @@ def bucket_pairs(keys: U64, order: U32, visit: U32, places: U32, state: I64, lef
         band = 0
     state[0], state[1], state[2] = v, band, p
     return n
+
+
+# --- buckets that are cut into tiles (Spark) ----------------------------------------------------------------------------------
+#
+# Rows of a tile stand together. Either all its pairs are wanted, or it has a left and a right block, and pairs of one from each are.
+
+#: In `splits`: the tile is one block, and all its pairs are wanted.
+ONE_BLOCK = -1
+
+
+@inlined
+def _agree_earlier(keys: U64, offsets: I64, p: int, q: int) -> bool:
+    """Whether two documents of a bucket share one of an earlier band. keys, offsets : each row's keys of all earlier bands, in order."""
+    a, b = offsets[p], offsets[q]
+    for band in range(offsets[p + 1] - a):
+        if keys[a + band] == keys[b + band]:
+            return True
+    return False
+
+
+@kernel
+def mark_unmet(keys: U64, offsets: I64, starts: I64, splits: I64, unmet: U8) -> None:
+    """unmet[row] = 1 for rows that make a pair here which no earlier band has met.
+
+    starts : int64 array of shape (tiles + 1,), the first row of each tile. splits : int64 array of shape (tiles,), the first row of its
+    right block, or ONE_BLOCK. unmet : 0 before.
+    """
+    for tile in range(len(splits)):
+        start, split, end = starts[tile], splits[tile], starts[tile + 1]
+        for p in range(start, end if split == ONE_BLOCK else split):
+            for q in range(p + 1 if split == ONE_BLOCK else split, end):
+                if not (unmet[p] and unmet[q]) and not _agree_earlier(keys, offsets, p, q):
+                    unmet[p] = 1
+                    unmet[q] = 1
+
+
+@kernel
+def tile_pairs(keys: U64, offsets: I64, starts: I64, splits: I64, once: bool, state: I64, left: U32, right: U32) -> int:
+    """Fill `left`, `right` with the pairs of rows that the tiles have; returns how many. Arguments as of `mark_unmet`.
+
+    once : leave out pairs that an earlier band has met. state : (tile, p, q) where the last call stopped because the output was full, q 0
+    for a new p, and p -1 for a new tile; state[0] == tiles says that all is done.
+    """
+    n = 0
+    tile, p, q = state[0], state[1], state[2]
+    while tile < len(splits):
+        split, end = splits[tile], starts[tile + 1]
+        if p < 0:
+            p = starts[tile]
+            q = 0
+        last = end if split == ONE_BLOCK else split
+        while p < last:
+            if q == 0:
+                q = p + 1 if split == ONE_BLOCK else split
+            while q < end:
+                if n == len(left):
+                    state[0], state[1], state[2] = tile, p, q
+                    return n
+                if not once or not _agree_earlier(keys, offsets, p, q):
+                    left[n] = p
+                    right[n] = q
+                    n += 1
+                q += 1
+            p += 1
+            q = 0
+        tile += 1
+        p = -1
+    state[0], state[1], state[2] = tile, p, q
+    return n

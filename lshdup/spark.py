@@ -1,0 +1,284 @@
+"""The same stages on Apache Spark: (id, text) in, verified pairs out; for collections that one machine cannot hold.
+
+Read `Comparison`: its properties, from top to bottom, are the table of contents. What a worker does with rows is in sparkrows.py, over the
+same shingler, sketcher, keys and similarity as the local engine's; what is here is which rows meet where.
+"""
+
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, Self
+
+from lshdup import bands, sparkrows
+from lshdup.errors import InputError, ParameterError
+from lshdup.params import BandParams, PairParams, ShingleParams, SketchParams
+from lshdup.sparkrows import Recipe, Rows
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+_SHINGLE, _SKETCH, _BANDS, _PAIRS = ShingleParams(), SketchParams(), BandParams(), PairParams()
+
+#: A bucket of more documents, or of more bytes of shingles, is cut into blocks; two blocks make a tile, the work of one task.
+BLOCK_DOCUMENTS = 4096
+BLOCK_BYTES = 32 << 20
+
+#: Up to so many documents with candidates, their ids' hashes (8 bytes) are sent to every executor, and only their sets are made.
+FEW_WANTED = 4_000_000
+
+#: Copies are listed by tasks of at most so many of one kind.
+BLOCK_COPIES = 1024
+
+
+def recipe(shingle: ShingleParams = _SHINGLE, sketch: SketchParams = _SKETCH, band: BandParams = _BANDS, asked: PairParams = _PAIRS) -> Recipe:
+    """The parameters of a run on Spark. Raises ParameterError for what only the local engine has, or if no bands keep the promise."""
+    if sketch.scheme == "linear":
+        message = "--scheme linear needs the whole collection at once, which Spark has not"
+        raise ParameterError(message, "use fast or classic")
+    if asked.verify != "exact":
+        message = "on Spark every pair is verified exactly"
+        raise ParameterError(message, "leave --verify out")
+    plan = bands.plan_bands(sketch.perms, band)
+    return Recipe(shingle, sketch, plan, band.threshold, once=not asked.max_bucket)
+
+
+def near_duplicates(
+    documents: "DataFrame",
+    shingle: ShingleParams = _SHINGLE,
+    sketch: SketchParams = _SKETCH,
+    band: BandParams = _BANDS,
+    asked: PairParams = _PAIRS,
+) -> "Comparison":
+    """All pairs of documents at or above ``band.threshold``: what `lshdup pairs` finds in the same documents.
+
+    documents : a DataFrame whose first two columns are an id (string, binary or a whole number; its text is the document's name) and a text.
+    A text that is a string is taken as it is; one that is binary as the content of a file: decoded, and reduced to its visible text if it is
+    HTML. It is evaluated twice, so it must be the same both times: persist or checkpoint what is not.
+
+    >>> found = near_duplicates(spark.read.parquet("s3a://…"), band=BandParams(threshold=0.9))  # doctest: +SKIP
+    >>> found.pairs.write.parquet("s3a://…")  # doctest: +SKIP
+    """
+    from pyspark.sql import functions as f
+
+    name, text = documents.columns[:2]
+    documents = documents.select(f.col(f"`{name}`").cast("string").cast("binary").alias("id"), f.col(f"`{text}`").alias("text"))
+    return Comparison(documents, recipe(shingle, sketch, band, asked), asked.max_bucket)
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What is said of the documents: how many, their shingles, how many have none, why others are left out, which encodings were guessed."""
+
+    documents: int
+    shingles: int
+    empty: int
+    left_out: dict[str, int]
+    guessed: dict[str, int]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A comparison of documents, stage by stage; each is a DataFrame that Spark evaluates when something asks for its rows.
+
+    documents : (id: binary, text) or, if the recipe says files, (id: binary, size). max_bucket : larger buckets are left out; 0: none is.
+
+    `sketches`, `copies` and `tiles` are kept by Spark when they have been made, on memory and disk, because more than one stage needs them;
+    `close`, or the end of a ``with``, lets go of them. No stage collects rows; the memory of a task is bounded by one tile.
+    """
+
+    documents: "DataFrame"
+    recipe: Recipe
+    max_bucket: int = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of what Spark keeps."""
+        for kept in ("sketches", "kinds", "tiles"):
+            if kept in self.__dict__:
+                self.__dict__[kept].unpersist()
+
+    # --- documents -> sketches -> kinds ----------------------------------------------------------------------------------------
+
+    @cached_property
+    def sketches(self) -> "DataFrame":
+        """A row for each document: id, size and digest of its shingle set, band keys; or why it is left out. See `sparkrows.sketch_rows`."""
+        return _kept(self._mapped(self.documents, sparkrows.sketch_rows, sparkrows.SKETCHES))
+
+    def summary(self) -> Summary:
+        """Counts of documents. Raises InputError if ids repeat."""
+        from pyspark.sql import functions as f
+
+        size, reason = f.col("size"), f.col("reason")
+        counts = self.sketches.groupBy("reason", "encoding").agg(
+            f.count("*").alias("n"), f.sum(size).alias("shingles"), f.count_if((size == 0) & reason.isNull()).alias("empty")
+        )
+        rows = counts.collect()
+        self.refuse_repeated()
+        left_out: dict[str, int] = {}
+        guessed: dict[str, int] = {}
+        for row in rows:
+            if row.reason is not None:
+                left_out[row.reason] = left_out.get(row.reason, 0) + row.n
+            elif row.encoding is not None:
+                guessed[row.encoding] = row.n
+        there = [row for row in rows if row.reason is None]
+        return Summary(sum(row.n for row in there), sum(row.shingles for row in there), sum(row.empty for row in there), left_out, guessed)
+
+    def refuse_repeated(self) -> None:
+        """Raise InputError if two documents have the same id: the pairs of one could not be told from those of the other."""
+        from pyspark.sql import functions as f
+
+        repeated = self.sketches.groupBy("id").agg(f.count("*").alias("n")).where("n > 1").orderBy(f.desc("n"), "id").limit(1).collect()
+        if repeated:
+            name = bytes(repeated[0].id).decode("utf-8", "backslashreplace")
+            message = f"the id {name!r} is that of {repeated[0].n:,} documents"
+            raise InputError(message, "each document needs an id of its own; name another column with --id-field")
+
+    @cached_property
+    def kinds(self) -> "DataFrame":
+        """A row for each kind, the documents of one digest: id, size and keys of the first of them by name, and how many they are."""
+        from pyspark.sql import functions as f
+
+        first = f.min(f.struct("id", "size", "keys")).alias("first")
+        return _kept(self.sketches.where("size > 0").groupBy("digest").agg(first, f.count("*").alias("documents")))
+
+    # --- kinds -> buckets -> tiles ----------------------------------------------------------------------------------------------
+
+    @cached_property
+    def buckets(self) -> "DataFrame":
+        """A row for each kind and band in a bucket that others share: bucket, id, keys of the bands before, and the bucket's n and shingles.
+
+        A bucket is named by key and band. A large one is counted by one task, which holds some thousand of its rows and spills the others.
+        """
+        from pyspark.sql import Window
+        from pyspark.sql import functions as f
+
+        band = f.col("band")
+        names = f.lit(b"".join(i.to_bytes(4, "big") for i in range(self.recipe.plan.bands)))
+        members = self.kinds.select("first.*", f.explode(f.sequence(f.lit(0), f.lit(self.recipe.plan.bands - 1))).alias("band")).select(
+            f.concat(_cut("keys", band * 8, 8), names.substr(band * 4 + 1, f.lit(4))).alias("bucket"),
+            "id", "size", _cut("keys", f.lit(0), band * 8).alias("before"),
+        )  # fmt: skip
+        together = Window.partitionBy("bucket")
+        counted = members.withColumns({"n": f.count("*").over(together), "shingles": f.sum("size").over(together)})
+        return counted.where(f.col("n") > 1)
+
+    @cached_property
+    def tiles(self) -> "DataFrame":
+        """Rows that are compared with each other, by bucket and tile: those that make a pair there which no earlier band has met.
+
+        A bucket of B blocks has B (B + 1) / 2 tiles, and each of its documents is in B of them. A document's block is a hash of its id.
+        """
+        from pyspark.sql import functions as f
+
+        n, block, other = f.col("n"), f.col("block"), f.col("other")
+        rows = self.buckets.where(n <= self.max_bucket) if self.max_bucket else self.buckets
+        blocks = f.greatest(f.ceil(n / BLOCK_DOCUMENTS), f.ceil(f.col("shingles") * 8 / BLOCK_BYTES))
+        rows = rows.withColumn("blocks", blocks.cast("bigint"))
+        rows = rows.withColumns(
+            {"block": f.pmod(f.xxhash64("id"), f.col("blocks")), "other": f.explode(f.sequence(f.lit(0), f.col("blocks") - 1))}
+        )
+        side = f.when(block == other, sparkrows.WITHIN).when(block < other, sparkrows.LEFT).otherwise(sparkrows.RIGHT)
+        tile = f.least(block, other) * (1 << 31) + f.greatest(block, other)
+        rows = rows.select("bucket", tile.alias("tile"), side.alias("side"), "id", "before")
+        return _kept(self._mapped(_by_tile(rows), sparkrows.unmet_rows, sparkrows.TILES) if self.recipe.once else rows)
+
+    # --- tiles + sets -> pairs --------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def sets(self) -> "DataFrame":
+        """Shingle sets (id, set) of the documents that have candidates: made again, which is cheaper than to have kept those of all."""
+        from pyspark.sql import functions as f
+
+        documents = self.documents
+        wanted = self.tiles.select(f.xxhash64("id").alias("hash")).distinct()
+        if wanted.count() <= FEW_WANTED:
+            # Two ids of one hash do no harm: the join by id follows.
+            documents = documents.withColumn("hash", f.xxhash64("id")).join(f.broadcast(wanted), "hash", "left_semi").drop("hash")
+        return self._mapped(documents, sparkrows.set_rows, sparkrows.SETS)
+
+    @cached_property
+    def verified(self) -> "DataFrame":
+        """Pairs of kinds at or above the threshold with their exact similarity, and counts of candidates: `sparkrows.verified_rows`."""
+        rows = self.tiles.join(self.sets, "id").select("bucket", "tile", "side", "id", "before", "set")
+        return self._mapped(_by_tile(rows), sparkrows.verified_rows, sparkrows.PAIRS_FOUND)
+
+    @cached_property
+    def pairs_of_kinds(self) -> "DataFrame":
+        """a, b (binary), similarity: pairs of first copies, a before b by their bytes."""
+        found = self.verified.where("a is not null").drop("candidates")
+        return found if self.recipe.once else found.dropDuplicates(["a", "b"])
+
+    @cached_property
+    def members(self) -> "DataFrame":
+        """first, id, blocks, block: the documents of each kind that has several, cut into blocks."""
+        from pyspark.sql import functions as f
+
+        several = self.kinds.where("documents > 1").select("digest", "documents", f.col("first.id").alias("first"))
+        blocks = f.ceil(f.col("documents") / BLOCK_COPIES).cast("bigint")
+        rows = self.sketches.select("id", "digest").join(several, "digest").withColumn("blocks", blocks)
+        return rows.select("first", "id", "blocks", f.pmod(f.xxhash64("id"), f.col("blocks")).alias("block"))
+
+    def pairs(self, *, collapse: bool = False) -> "DataFrame":
+        """a, b (binary), similarity: all pairs of documents, a before b by their bytes, in no order.
+
+        m documents of one kind make m (m - 1) / 2 pairs. collapse : each further copy once, beside the first of its kind, instead.
+        """
+        from pyspark.sql import functions as f
+
+        pairs = self.pairs_of_kinds
+        if self.kinds.where("documents > 1").isEmpty():
+            return pairs
+        if collapse:
+            copies = self.members.where("id > first").select(f.col("first").alias("a"), f.col("id").alias("b"), f.lit(1.0).alias("similarity"))
+            return pairs.unionByName(copies)
+        itself = f.col("first.id")
+        within = self.kinds.where("documents > 1").select(itself.alias("a"), itself.alias("b"), f.lit(1.0).alias("similarity"))
+        # A kind beside itself gives each pair twice, and each document with itself.
+        both = pairs.withColumn("same", f.lit(False)).unionByName(within.withColumn("same", f.lit(True)))
+        both = self._expanded(self._expanded(both, "a"), "b")
+        a, b = f.col("a"), f.col("b")
+        once = both.where((a < b) | ((a > b) & ~f.col("same")))
+        return once.select(f.least(a, b).alias("a"), f.greatest(a, b).alias("b"), "similarity")
+
+    def _expanded(self, pairs: "DataFrame", column: str) -> "DataFrame":
+        """Each pair once for every document of the kind in `column`, by tasks that each see a block of them."""
+        from pyspark.sql import functions as f
+
+        kinds = self.kinds.where("documents > 1").select(
+            f.col("first.id").alias("first"), f.ceil(f.col("documents") / BLOCK_COPIES).cast("bigint").alias("blocks")
+        )
+        pairs = pairs.withColumnRenamed(column, "first").join(kinds, "first", "left")
+        block = f.explode(f.sequence(f.lit(0), f.coalesce(f.col("blocks"), f.lit(1)) - 1)).alias("block")
+        pairs = pairs.select(*(each for each in pairs.columns if each != "blocks"), block)
+        members = self.members.select("first", "block", "id")
+        pairs = pairs.join(members, ["first", "block"], "left")
+        return pairs.withColumn(column, f.coalesce("id", "first")).drop("first", "block", "id")
+
+    # --- how rows are handed to workers ------------------------------------------------------------------------------------------
+
+    def _mapped(self, rows: "DataFrame", function: Rows, schema: str) -> "DataFrame":
+        return rows.mapInArrow(partial(function, self.recipe), schema)
+
+
+def _kept(rows: "DataFrame") -> "DataFrame":
+    from pyspark import StorageLevel
+
+    return rows.persist(StorageLevel.MEMORY_AND_DISK)
+
+
+def _by_tile(rows: "DataFrame") -> "DataFrame":
+    """The rows of a tile one after the other in one partition, left ones first."""
+    return rows.repartition("bucket", "tile").sortWithinPartitions("bucket", "tile", "side")
+
+
+def _cut(column: str, start: "Column", length: "Column | int") -> "Column":
+    """Bytes of a binary column, from `start`, counted from 0."""
+    from pyspark.sql import functions as f
+
+    return f.substring(f.col(column), start + 1, f.lit(length) if isinstance(length, int) else length)
