@@ -103,7 +103,7 @@ def _lines(file: int) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.
     at, begins = 0, True  # whether a line begins where the next block does
     while at < size and (got := os.preadv(file, [block[: size - at].data], at)):
         newlines = np.flatnonzero(block[:got] == _NEWLINE)
-        first = np.concatenate([np.zeros(begins, np.int64), newlines + 1])
+        first = np.concatenate([np.zeros(int(begins), np.int64), newlines + 1])
         begins = bool(len(first)) and int(first[-1]) == got
         first = first[:-1] if begins else first
         letters = block[first]
