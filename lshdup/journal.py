@@ -11,6 +11,7 @@ import struct
 import time
 import zlib
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import IO, Any
 
 import numpy as np
@@ -19,10 +20,11 @@ from numpy.typing import NDArray
 from lshdup import __version__
 from lshdup.artifacts import FORMAT_VERSION, Array, Artifact
 from lshdup.collection import Collection
-from lshdup.documents import DocumentList
 from lshdup.errors import ParameterError
 from lshdup.params import ShingleParams, SketchParams
+from lshdup.places import Places
 from lshdup.ragged import RaggedSets, StringTable, offsets_of
+from lshdup.rows import RowFields
 from lshdup.store import Store, all_arrays, read_collection
 
 #: Seconds after which a run is long: what is finished by then is written, and all that comes after.
@@ -40,11 +42,13 @@ class Journal:
     say : told if the journal cannot be written; the run goes on without.
     """
 
-    def __init__(self, store: Store, shingle: ShingleParams, sketch: SketchParams, say: Callable[[str], None]) -> None:
+    def __init__(
+        self, store: Store, shingle: ShingleParams, sketch: SketchParams, fields: RowFields | None, say: Callable[[str], None]
+    ) -> None:
         self._path = store.folder / ".journal"
         self._say = say
         made = {"kind": "journal", "format": FORMAT_VERSION, "lshdup": __version__}
-        self._header = made | store.parameters(shingle, sketch)
+        self._header = made | store.parameters(shingle, sketch, fields)
         self._started = time.monotonic()
         self._file: IO[bytes] | None = None
         self._failed = False
@@ -160,18 +164,12 @@ def joined(parts: list[Collection]) -> Collection:
 
     lists = [part.documents for part in parts]
     first = parts[0]
-    starts = lengths = paths = None
-    if all(each.starts is not None for each in lists):
-        starts, lengths = column(lambda part: _there(part.documents.starts)), column(lambda part: _there(part.documents.lengths))
-        paths = _strings([_there(each.paths) for each in lists])
-    documents = DocumentList(
-        _strings([each.names for each in lists]),
-        column(lambda part: part.documents.sizes),
-        column(lambda part: part.documents.mtimes),
-        paths,
-        starts,
-        lengths,
-        first.documents.home,
+    documents = replace(
+        first.documents,
+        names=_strings([each.names for each in lists]),
+        sizes=column(lambda part: part.documents.sizes),
+        mtimes=column(lambda part: part.documents.mtimes),
+        places=Places.joined([_there(each.places) for each in lists]) if all(each.places is not None for each in lists) else None,
     )
     sets = signatures = None
     if all(part.sets is not None for part in parts):
