@@ -99,6 +99,11 @@ class Console:
         self._bar.update(done - self._bar.n)
 
     @property
+    def verbose(self) -> bool:
+        """Whether -v lines are shown."""
+        return self._verbose and not self._quiet
+
+    @property
     def seconds(self) -> float:
         """Since the command began."""
         return time.perf_counter() - self._started

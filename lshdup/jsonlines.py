@@ -156,6 +156,14 @@ def _rows(file: int, starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> I
 # --- one row ----------------------------------------------------------------------------------------------------------------
 
 
+def row_of(line: bytes, fields: RowFields) -> tuple[bytes, bytes] | None:
+    """Id and text of one row, for whoever reads lines elsewhere; None for a line of white space. Raises RowError."""
+    if not line.strip(_SPACES):
+        return None
+    values = _parsed(line)
+    return _id_of(values, fields.id), _text_of(values, fields.text)
+
+
 def _parsed(row: bytes) -> dict[str, Any]:
     try:
         values = _DECODER.decode(row.decode("utf-8-sig"))

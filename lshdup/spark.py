@@ -15,7 +15,7 @@ from lshdup.params import BandParams, PairParams, ShingleParams, SketchParams
 from lshdup.sparkrows import Recipe, Rows
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import Column, DataFrame, Observation
 
 _SHINGLE, _SKETCH, _BANDS, _PAIRS = ShingleParams(), SketchParams(), BandParams(), PairParams()
 
@@ -48,21 +48,46 @@ def near_duplicates(
     sketch: SketchParams = _SKETCH,
     band: BandParams = _BANDS,
     asked: PairParams = _PAIRS,
+    *,
+    contents: bool = False,
 ) -> "Comparison":
     """All pairs of documents at or above ``band.threshold``: what `lshdup pairs` finds in the same documents.
 
-    documents : a DataFrame whose first two columns are an id (string, binary or a whole number; its text is the document's name) and a text.
-    A text that is a string is taken as it is; one that is binary as the content of a file: decoded, and reduced to its visible text if it is
-    HTML. It is evaluated twice, so it must be the same both times: persist or checkpoint what is not.
+    documents : a DataFrame whose first two columns are an id (a string, bytes or a whole number, each once; as text it is the document's
+    name) and a text (a string or UTF-8 bytes; what looks like a page of HTML is reduced to its visible text). It is evaluated twice, so it
+    must be the same both times: persist or checkpoint what is not. contents : the texts are contents of files, called by their ids, in any
+    encoding.
+
+    Raises ParameterError for parameters outside their domain, InputError for columns of other types.
 
     >>> found = near_duplicates(spark.read.parquet("s3a://…"), band=BandParams(threshold=0.9))  # doctest: +SKIP
-    >>> found.pairs.write.parquet("s3a://…")  # doctest: +SKIP
+    >>> found.pairs().write.parquet("s3a://…")  # doctest: +SKIP
     """
-    from pyspark.sql import functions as f
+    made = replace(recipe(shingle, sketch, band, asked), kind="contents" if contents else "texts")
+    return Comparison(id_and_text(documents, *documents.columns[:2]), made, asked.max_bucket)
 
-    name, text = documents.columns[:2]
-    documents = documents.select(f.col(f"`{name}`").cast("string").cast("binary").alias("id"), f.col(f"`{text}`").alias("text"))
-    return Comparison(documents, recipe(shingle, sketch, band, asked), asked.max_bucket)
+
+def id_and_text(rows: "DataFrame", name: str, text: str) -> "DataFrame":
+    """(id, text), both as bytes, of rows that have columns of these names, or a field ``a.b``. Raises InputError if they have not."""
+    from pyspark.sql import functions as f
+    from pyspark.sql import types
+
+    there = set(rows.columns)
+    columns = []
+    for option, field, kinds in (
+        ("--id-field", name, (types.StringType, types.BinaryType, types.IntegralType)),
+        ("--text-field", text, (types.StringType, types.BinaryType)),
+    ):
+        if field not in there and field.partition(".")[0] not in there:
+            message = f"there is no column {field!r}, but {', '.join(rows.columns[:10])}"
+            raise InputError(message, f"{option} names another")
+        column = f.col(f"`{field}`" if field in there else field)
+        kind = rows.select(column).schema[0].dataType
+        if not isinstance(kind, kinds):
+            message = f"the column {field!r} is of type {kind.simpleString()}"
+            raise InputError(message, f"{option} names another")
+        columns.append((column if isinstance(kind, types.BinaryType) else column.cast("string").cast("binary")).alias(option[2:-6]))
+    return rows.select(*columns)
 
 
 @dataclass(frozen=True)
@@ -80,7 +105,7 @@ class Summary:
 class Comparison:
     """A comparison of documents, stage by stage; each is a DataFrame that Spark evaluates when something asks for its rows.
 
-    documents : (id: binary, text) or, if the recipe says files, (id: binary, size). max_bucket : larger buckets are left out; 0: none is.
+    documents : (id: binary, text) or, if they are files, (id: binary, size); see `sparkrows.Recipe`. max_bucket : larger buckets are left out; 0: none is.
 
     `sketches`, `copies` and `tiles` are kept by Spark when they have been made, on memory and disk, because more than one stage needs them;
     `close`, or the end of a ``with``, lets go of them. No stage collects rows; the memory of a task is bounded by one tile.
@@ -133,7 +158,7 @@ class Comparison:
         """Raise InputError if two documents have the same id: the pairs of one could not be told from those of the other."""
         from pyspark.sql import functions as f
 
-        repeated = self.sketches.groupBy("id").agg(f.count("*").alias("n")).where("n > 1").orderBy(f.desc("n"), "id").limit(1).collect()
+        repeated = self.sketches.where("reason is null").groupBy("id").agg(f.count("*").alias("n")).where("n > 1").orderBy(f.desc("n"), "id").limit(1).collect()
         if repeated:
             name = bytes(repeated[0].id).decode("utf-8", "backslashreplace")
             message = f"the id {name!r} is that of {repeated[0].n:,} documents"
@@ -188,6 +213,27 @@ class Comparison:
         rows = rows.select("bucket", tile.alias("tile"), side.alias("side"), "id", "before")
         return _kept(self._mapped(_by_tile(rows), sparkrows.unmet_rows, sparkrows.TILES) if self.recipe.once else rows)
 
+    def bucket_counts(self) -> tuple[int, bytes, int, int, int]:
+        """Kinds in the largest bucket and the first of them; of larger ones than `max_bucket`: how many, their kinds, their pairs."""
+        from pyspark.sql import functions as f
+
+        n, over = f.col("n"), f.col("n") > (self.max_bucket or 1 << 62)
+        each = self.buckets.groupBy("bucket").agg(f.max("n").alias("n"), f.min("id").alias("id"))
+        top = each.orderBy(f.desc("n"), "id").limit(1).collect()
+        if not top:
+            return 0, b"", 0, 0, 0
+        row = each.where(over).agg(f.count("*").alias("buckets"), f.sum(n * (n - 1) / 2).cast("bigint").alias("pairs")).collect()[0]
+        kinds = self.buckets.where(over).select("id").distinct().count() if row.buckets else 0
+        return top[0].n, bytes(top[0].id), row.buckets, kinds, row.pairs or 0
+
+    @cached_property
+    def tile_counts(self) -> tuple[int, int]:
+        """Rows of `tiles`, and how many documents they are of."""
+        from pyspark.sql import functions as f
+
+        row = self.tiles.agg(f.count("*").alias("rows"), f.count_distinct("id").alias("documents")).collect()[0]
+        return row.rows, row.documents
+
     # --- tiles + sets -> pairs --------------------------------------------------------------------------------------------------
 
     @cached_property
@@ -197,7 +243,7 @@ class Comparison:
 
         documents = self.documents
         wanted = self.tiles.select(f.xxhash64("id").alias("hash")).distinct()
-        if wanted.count() <= FEW_WANTED:
+        if self.tile_counts[1] <= FEW_WANTED:
             # Two ids of one hash do no harm: the join by id follows.
             documents = documents.withColumn("hash", f.xxhash64("id")).join(f.broadcast(wanted), "hash", "left_semi").drop("hash")
         return self._mapped(documents, sparkrows.set_rows, sparkrows.SETS)
@@ -205,8 +251,18 @@ class Comparison:
     @cached_property
     def verified(self) -> "DataFrame":
         """Pairs of kinds at or above the threshold with their exact similarity, and counts of candidates: `sparkrows.verified_rows`."""
+        from pyspark.sql import functions as f
+
         rows = self.tiles.join(self.sets, "id").select("bucket", "tile", "side", "id", "before", "set")
-        return self._mapped(_by_tile(rows), sparkrows.verified_rows, sparkrows.PAIRS_FOUND)
+        found = self._mapped(_by_tile(rows), sparkrows.verified_rows, sparkrows.PAIRS_FOUND)
+        return found.observe(self.counts, f.sum("candidates").alias("candidates"), f.count("a").alias("pairs"))
+
+    @cached_property
+    def counts(self) -> "Observation":
+        """Candidate pairs looked at and pairs of kinds found, known when `pairs` has been evaluated; tasks that ran again count again."""
+        from pyspark.sql import Observation
+
+        return Observation("verified")
 
     @cached_property
     def pairs_of_kinds(self) -> "DataFrame":

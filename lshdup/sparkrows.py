@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup import bands, similarity
+from lshdup import bands, jsonlines, similarity
 from lshdup.bands import BandPlan
 from lshdup.documents import BATCH_BYTES, BATCH_DOCUMENTS, DocumentList, Reason, TextBatch, batches, read_batch
-from lshdup.errors import InputError
 from lshdup.files import Buffer
 from lshdup.kernels import banding as kernels
-from lshdup.params import ShingleParams, SketchParams
+from lshdup.params import DEFAULT_MAX_BYTES, ShingleParams, SketchParams
 from lshdup.ragged import PADDING, RaggedSets, StringTable
+from lshdup.rows import RowError, RowFields
 from lshdup.shingles import ShingleBatch, Shingler
 from lshdup.signatures import Sketcher
 
@@ -36,6 +36,8 @@ PAIRS = 1 << 20
 #: What the functions here give, as Spark writes schemas.
 SKETCHES = "id binary, size bigint, digest binary, keys binary, reason string, detail string, encoding string"
 SETS = "id binary, set binary"
+JSON_ROWS = "id binary, text binary, reason string, detail string"
+ID_ROWS = "id binary, text binary"
 TILES = "bucket binary, tile bigint, side int, id binary, before binary"
 PAIRS_FOUND = "a binary, b binary, similarity double, candidates bigint"
 
@@ -47,18 +49,18 @@ WITHIN, LEFT, RIGHT = 0, 1, 2
 class Recipe:
     """What every worker must know.
 
-    files : documents are files: rows are (id: its name, bytes; size), read from `home`, the folder that names start from. Otherwise rows are
-    (id, text), where a text that is a string is text, and one of bytes is a file's content: it is decoded, and recognised if it is HTML.
-    once : a pair is met in the first band in which it agrees, and nowhere else.
+    kind : what rows are. "texts": (id, text), as rows of Parquet are; "contents": (id, bytes), as files are, called by their ids; "files":
+    (id, size), to be read from `home`, the folder that their names start from. once : a pair is met in the first band in which it agrees, and
+    nowhere else. max_bytes : larger documents are left out.
     """
 
     shingle: ShingleParams
     sketch: SketchParams
     plan: BandPlan
     threshold: float
-    files: bool = False
+    kind: str = "texts"
     home: bytes = b""
-    max_bytes: int = 0
+    max_bytes: int = DEFAULT_MAX_BYTES
     once: bool = True
 
 
@@ -111,56 +113,92 @@ def set_rows(recipe: Recipe, rows: Batches) -> Batches:
         yield _batch(SETS, [ids.take(pa.array(made.indices[there])), _binary(sets.values.view(np.uint8), sets.sizes * 8)])
 
 
+def json_rows(fields: RowFields, rows: Batches) -> Batches:
+    """Lines (value, name of their file) -> (id, text, reason, detail) for each that holds anything."""
+    import pyarrow as pa
+
+    for batch in rows:
+        found: list[tuple[bytes, bytes | None, str | None, str | None]] = []
+        for line, file in zip(_as_binary(batch.column(0)).to_pylist(), _as_binary(batch.column(1)).to_pylist(), strict=True):
+            try:
+                row = jsonlines.row_of(line, fields)
+            except RowError as error:
+                found.append((file, None, str(error.reason), error.detail))
+            else:
+                if row is not None:
+                    found.append((*row, None, None))
+        kinds = (pa.binary(), pa.binary(), pa.string(), pa.string())
+        if found:
+            yield _batch(JSON_ROWS, [pa.array(column, kind) for column, kind in zip(zip(*found, strict=True), kinds, strict=True)])
+
+
+def id_rows(rows: Batches) -> Batches:
+    """Lines (value) of id lists -> (id, text): a name, and what follows it."""
+    import pyarrow as pa
+
+    for batch in rows:
+        parts = [line.split(None, 1) for line in _as_binary(batch.column(0)).to_pylist()]
+        named = [part for part in parts if part]
+        ids, texts = [part[0] for part in named], [part[1] if len(part) > 1 else b"" for part in named]
+        yield _batch(ID_ROWS, [pa.array(ids, pa.binary()), pa.array(texts, pa.binary())])
+
+
 def _shingled(recipe: Recipe, rows: Batches) -> Iterator[tuple[Any, ShingleBatch]]:
-    """Ids of some documents, and what was made of these, numbered from 0; valid until the next."""
+    """Ids of some documents, and what was made of these, numbered as their ids; valid until the next."""
     shingler, buffer = Shingler(recipe.shingle), Buffer()
     for batch in rows:
         ids = _as_binary(batch.column(0))
-        _refuse_null(ids, "id")
-        if recipe.files:
-            names, offsets = _content(ids)
+        if recipe.kind == "files":
             sizes = batch.column(1).to_numpy()
-            documents = DocumentList(
-                StringTable(names, offsets), sizes, np.zeros(len(sizes), np.int64), home=recipe.home, max_bytes=recipe.max_bytes
-            )
+            names = StringTable(*_content(ids))
+            documents = DocumentList(names, sizes, np.zeros(len(sizes), np.int64), home=recipe.home, max_bytes=recipe.max_bytes)
             for indices in batches(documents, np.arange(len(documents))):
                 yield ids, shingler.shingle(read_batch(documents, indices, buffer))
             continue
-        raw = _is_binary(batch.column(1))
-        texts = _as_binary(batch.column(1)).fill_null(b"")
-        lengths = texts.value_lengths().to_numpy() if hasattr(texts, "value_lengths") else _lengths(texts)
-        for start, end in _cuts(lengths):
-            part, indices = texts.slice(start, end - start), np.arange(start, end)
-            if raw or recipe.shingle.tokens == "ids":
-                yield ids, shingler.shingle(_text_batch(part, indices, ids.slice(start, end - start).to_pylist()))
-            else:
-                yield ids, _of_strings(shingler, part, indices)
+        texts = _as_binary(batch.column(1))
+        bad = _left_out(recipe, batch, ids, texts)
+        if bad:
+            yield ids.fill_null(b""), ShingleBatch(np.zeros(0, np.int64), RaggedSets.concatenate([]), bad)
+        good = np.delete(np.arange(len(batch)), [index for index, _, _ in bad])
+        data, offsets = _content(texts)
+        starts, lengths = offsets[good], offsets[good + 1] - offsets[good]
+        for some in _cuts(lengths):
+            part = ids.take(pa_array(good[some])).to_pylist() if recipe.kind == "contents" else [b""] * len(good[some])
+            yield ids, shingler.shingle(_text_batch(recipe, good[some], part, data, starts[some], lengths[some]))
 
 
-def _of_strings(shingler: Shingler, texts: Any, indices: NDArray[np.int64]) -> ShingleBatch:
-    listed = texts.to_pylist()
-    try:
-        return ShingleBatch(indices, shingler.shingle_texts(listed))
-    except InputError:  # one is too long: which?
-        kept, sets, left_out = [], [], []
-        for index, text in zip(indices.tolist(), listed, strict=True):
-            try:
-                sets.append(shingler.shingle_texts([text]))
-                kept.append(index)
-            except InputError as error:
-                left_out.append((index, Reason.TOO_LARGE, error.message))
-        return ShingleBatch(np.array(kept, np.int64), RaggedSets.concatenate(sets), left_out)
+def _left_out(recipe: Recipe, batch: Any, ids: Any, texts: Any) -> list[tuple[int, Reason, str]]:
+    """Rows that are no documents: (row, reason, detail)."""
+    bad: list[tuple[int, Reason, str]] = []
+    known: set[int] = set()
+    if "reason" in batch.schema.names:
+        reasons, details = batch.column("reason").to_pylist(), batch.column("detail").to_pylist()
+        bad = [(row, Reason(reason), details[row]) for row, reason in enumerate(reasons) if reason is not None]
+        known = {row for row, _, _ in bad}
+    named = np.diff(_content(ids)[1])  # null is of no length too
+    lengths = np.diff(_content(texts)[1])
+    for rows, reason, detail in (
+        (np.flatnonzero(named == 0), Reason.NO_ID, "its id is null, or an empty string"),
+        (np.flatnonzero(texts.is_null().to_numpy(zero_copy_only=False)), Reason.NO_TEXT, "its text is null"),
+        (np.flatnonzero(lengths > recipe.max_bytes), Reason.TOO_LARGE, f"more than {recipe.max_bytes} bytes"),
+    ):
+        new = [row for row in map(int, rows) if row not in known]
+        bad += [(row, reason, detail) for row in new]
+        known.update(new)
+    return sorted(bad)
 
 
-def _text_batch(texts: Any, indices: NDArray[np.int64], names: list[bytes]) -> TextBatch:
-    """Bytes of documents, with room behind them, without an object for each."""
-    data, offsets = _content(texts)
-    text = np.zeros(offsets[-1] - offsets[0] + PADDING, np.uint8)
-    text[:-PADDING] = data[offsets[0] : offsets[-1]]
-    return TextBatch(indices, names, text, offsets[:-1] - offsets[0], np.diff(offsets))
+def _text_batch(
+    recipe: Recipe, rows: NDArray[np.int64], names: list[bytes], data: NDArray[np.uint8], starts: NDArray[np.int64], lengths: NDArray[np.int64]
+) -> TextBatch:
+    """Some texts, copied to where there is room behind them, without an object for each."""
+    first, last = (int(starts[0]), int(starts[-1] + lengths[-1])) if len(rows) else (0, 0)
+    text = np.zeros(last - first + PADDING, np.uint8)
+    text[:-PADDING] = data[first:last]
+    return TextBatch(rows, names, text, starts - first, lengths, is_text=recipe.kind == "texts", max_bytes=recipe.max_bytes)
 
 
-def _cuts(lengths: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
+def _cuts(lengths: NDArray[np.int64]) -> Iterator[slice]:
     """Runs of at most BATCH_DOCUMENTS documents and about BATCH_BYTES bytes."""
     ends = np.cumsum(lengths, dtype=np.int64)
     start = 0
@@ -168,7 +206,7 @@ def _cuts(lengths: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
         before = int(ends[start - 1]) if start else 0
         fits = int(np.searchsorted(ends, before + BATCH_BYTES, side="right"))
         end = min(max(fits, start + 1), start + BATCH_DOCUMENTS)
-        yield start, end
+        yield slice(start, end)
         start = end
 
 
@@ -271,10 +309,11 @@ def _one(column: Any) -> Any:
     return combined.chunk(0) if hasattr(combined, "chunk") else combined
 
 
-def _is_binary(array: Any) -> bool:
+def pa_array(numbers: NDArray[np.int64]) -> Any:
+    """Numbers as Arrow takes them."""
     import pyarrow as pa
 
-    return bool(pa.types.is_binary(array.type) or pa.types.is_large_binary(array.type))
+    return pa.array(numbers)
 
 
 def _as_binary(array: Any) -> Any:
@@ -284,12 +323,6 @@ def _as_binary(array: Any) -> Any:
     return array if array.type == pa.binary() else array.cast(pa.binary())
 
 
-def _refuse_null(array: Any, what: str) -> None:
-    if array.null_count:
-        message = f"{array.null_count} of the documents have no {what}"
-        raise InputError(message, f"leave out the rows whose {what} is null")
-
-
 def _content(array: Any) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
     """The bytes of an array of binary, and int64 offsets of shape (n + 1,) into them."""
     _, offsets, data = array.buffers()
@@ -297,10 +330,6 @@ def _content(array: Any) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
         return np.zeros(0, np.uint8), np.zeros(1, np.int64)
     ends = np.frombuffer(offsets, np.int32)[array.offset : array.offset + len(array) + 1].astype(np.int64)
     return np.frombuffer(data, np.uint8) if data is not None and data.size else np.zeros(0, np.uint8), ends
-
-
-def _lengths(array: Any) -> NDArray[np.int64]:
-    return np.diff(_content(array)[1])
 
 
 def _ragged(column: Any) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:

@@ -147,6 +147,17 @@ run_options = _stack(
     option("--no-store", is_flag=True, help="Write no artifacts and use none."),
 )  # fmt: skip
 
+engine_options = _stack(
+    option("--engine", type=click.Choice(("local", "spark")), default="local", show_default=True,
+           help="Where the work is done: here, or on Apache Spark (needs lshdup[spark] and Java 17)."),
+    option("--master", metavar="URL", show_default="what Spark's settings say, else local[*]",
+           help="Spark's master: local[N], spark://HOST:PORT, yarn, k8s://…"),
+    click.option("--spark-conf", multiple=True, metavar="K=V", help="A setting of Spark; repeatable."),
+)  # fmt: skip
+
+#: What has no meaning on Spark: nothing is kept there, and it has its own threads.
+_NOT_ON_SPARK = ("exact", "verify", "store", "no_store", "check_content", "jobs")
+
 output_options = _stack(
     option("--format", "format_", type=click.Choice(FORMATS), show_default="table on a terminal, tsv elsewhere",
            help="How to print. A spreadsheet takes a name in csv that begins with =, +, - or @ for a formula: import it as text."),
@@ -188,24 +199,7 @@ def session(ctx: click.Context, options: dict[str, Any]) -> Iterator[Session]:
     console = Console(quiet=options["quiet"], verbose=options["verbose"], progress=options["progress"], color=options["color"])
     with console:
         # Parameters first: an error in them is said before NumPy and Numba are loaded.
-        given = _given(ctx, options)
-        for kind in (ShingleParams, SketchParams, BandParams):
-            known = {field.name for field in fields(kind)}
-            kind(**{name: value for name, value in given.items() if name in known})
-        documents = _documents(options)
-        if not documents and "docs" in options:
-            refuse(ctx, _OF_DOCUMENTS, "without DOCS")
-        if options.get("tokens") == "ids":
-            refuse(ctx, ("text_field", "id_field"), "with --tokens ids")
-        files = DocumentParams(
-            follow=options.get("follow", False),
-            hidden=options.get("hidden", False),
-            include=tuple(options.get("include", ())),
-            exclude=tuple(options.get("exclude", ())),
-            max_bytes=options.get("max_bytes", params.DEFAULT_MAX_BYTES),
-            text_field=options.get("text_field", ""),
-            id_field=options.get("id_field", ""),
-        )
+        given, documents, files = asked(ctx, options)
 
         from lshdup.kernels.jit import on_first_compilation
         from lshdup.parallel import processors
@@ -218,6 +212,28 @@ def session(ctx: click.Context, options: dict[str, Any]) -> Iterator[Session]:
         yield Session(console, workspace, Request(documents, files, given, jobs, options.get("check_content", False)))
 
 
+def asked(ctx: click.Context, options: dict[str, Any]) -> tuple[dict[str, Any], tuple[bytes, ...], DocumentParams]:
+    """Parameters that were given, and checked; the documents that were named; and which files below them are meant."""
+    given = _given(ctx, options)
+    for kind in (ShingleParams, SketchParams, BandParams):
+        known = {field.name for field in fields(kind)}
+        kind(**{name: value for name, value in given.items() if name in known})
+    documents = _documents(options)
+    if not documents and "docs" in options:
+        refuse(ctx, _OF_DOCUMENTS, "without DOCS")
+    if options.get("tokens") == "ids":
+        refuse(ctx, ("text_field", "id_field"), "with --tokens ids")
+    return given, documents, DocumentParams(
+        follow=options.get("follow", False),
+        hidden=options.get("hidden", False),
+        include=tuple(options.get("include", ())),
+        exclude=tuple(options.get("exclude", ())),
+        max_bytes=options.get("max_bytes", params.DEFAULT_MAX_BYTES),
+        text_field=options.get("text_field", ""),
+        id_field=options.get("id_field", ""),
+    )
+
+
 def refuse(ctx: click.Context, names: Iterable[str], where: str) -> None:
     """Raise if an option was typed that this run would ignore."""
     for name in names:
@@ -225,6 +241,15 @@ def refuse(ctx: click.Context, names: Iterable[str], where: str) -> None:
             option = next(each for each in ctx.command.params if each.name == name)
             message = f"{max(option.opts, key=len)} has no meaning {where}"
             raise ParameterError(message, "leave it out")
+
+
+def on_spark(ctx: click.Context, options: dict[str, Any]) -> bool:
+    """Whether Spark does the work. Raises if an option was typed that has no meaning there, or only there."""
+    if options["engine"] == "spark":
+        refuse(ctx, (name for name in _NOT_ON_SPARK if name in options), "with --engine spark")
+        return True
+    refuse(ctx, ("master", "spark_conf"), "without --engine spark")
+    return False
 
 
 def warn_of_changes(session: Session, documents: "DocumentList", answer: "NDArray[np.int64]") -> None:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lshdup.cli import options as shared
-from lshdup.cli.summary import say_buckets, say_collection, say_contract
-from lshdup.console import OK, PAIRS_FOUND, Console, counted
+from lshdup.cli.summary import say_buckets, say_collection, say_contract, say_found, say_funnel
+from lshdup.console import OK, PAIRS_FOUND
 from lshdup.params import BandParams, PairParams
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ Examples:
 @shared.band_options
 @shared.pair_options
 @shared.option("--check", is_flag=True, help="Exit with 1 if there are pairs.")
+@shared.engine_options
 @shared.run_options
 @shared.output_options
 @click.pass_context
@@ -45,7 +46,14 @@ def command(ctx: click.Context, /, **options: Any) -> int:
 
     The similarity is the exact Jaccard similarity of the shingle sets. Pairs are found through the band table; the chance to miss one is
     said on stderr. Without DOCS, the documents of the last run are compared.
+
+    With --engine spark the same pairs come from Apache Spark: DOCS are on any path that it reads, and -o OUT.parquet or OUT.jsonl is a folder
+    that it writes; other answers go through this machine. Nothing is kept for the next run.
     """  # fmt: skip
+    if shared.on_spark(ctx, options):
+        from lshdup.cli import spark
+
+        return spark.pairs(ctx, options)
     target = shared.target(options)
     if options["exact"]:
         shared.refuse(ctx, ("scheme", "perms", "seed", "recall", "bands", "rows", "buckets", "verify", "max_bucket"), "with --exact")
@@ -73,10 +81,7 @@ def _banded(session: shared.Session, options: dict[str, Any]) -> "tuple[Collecti
     found = workspace.verified(indexed, asked, request.jobs)
     say_buckets(console, found.buckets, indexed.collection.documents, asked.max_bucket)
     pairs = with_copies(found.pairs, indexed.made.firsts, collapse=options["collapse_copies"])
-    before = f"{counted(found.candidates, 'candidate pair')} -> "
-    if len(pairs) != len(found.pairs):
-        before += f"{len(found.pairs):,}; with copies "
-    _say_found(console, before, pairs, indexed.params.threshold, "")
+    say_funnel(console, found.candidates, len(found.pairs), len(pairs), indexed.params.threshold)
     return indexed.collection, pairs
 
 
@@ -92,12 +97,8 @@ def _joined(session: shared.Session, options: dict[str, Any]) -> "tuple[Collecti
         firsts = first_copies(collection.fingerprints)
         found = exact_near_duplicates(collection, sets, firsts, threshold, request.jobs)
         pairs = with_copies(found.pairs, firsts, collapse=options["collapse_copies"])
-    _say_found(session.console, "", pairs, threshold, ", none missed")
+    say_found(session.console, "", len(pairs), threshold, ", none missed")
     return collection, pairs
-
-
-def _say_found(console: Console, before: str, pairs: "Listing", threshold: float, after: str) -> None:
-    console.say(f"{before}{counted(len(pairs), 'pair')} of similarity {threshold:g} or more{after}; {console.seconds:.2f} s")
 
 
 def _columns(pairs: "Listing", documents: "DocumentList") -> "Iterator[Piece]":

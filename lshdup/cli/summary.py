@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 from lshdup.console import Console, counted, shown
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from lshdup.bands import BandPlan
     from lshdup.candidates import Buckets
     from lshdup.collection import Collection
@@ -23,18 +25,22 @@ def say_collection(console: Console, collection: "Collection") -> None:
         line += f"; {counted(collection.read, 'document')} read, {unread:,} unchanged"
     if collection.sketch is not None:
         line += f"; signatures: {collection.sketch.scheme}, K = {collection.sketch.perms}"
-    console.say(line)
     empty = (collection.sizes == 0).nonzero()[0]
-    if len(empty):
-        console.say(f"{counted(len(empty), 'document')} without tokens: near nothing, not compared (-v names them)")
-        for name in collection.documents.names.some(empty):
-            console.detail(f"{shown(name)}: no tokens")
-    if collection.guessed:
-        kinds = Counter(encoding for _, encoding in collection.guessed)
-        shares = ", ".join(f"{count:,} as {encoding}" for encoding, count in sorted(kinds.items()))
-        console.say(f"{counted(len(collection.guessed), 'document')} not UTF-8, read {shares} (-v names them; --encoding forces one)")
-        for name, encoding in collection.guessed:
-            console.detail(f"{shown(name)}: read as {encoding}")
+    say_counts(console, line, len(empty), Counter(encoding for _, encoding in collection.guessed))
+    for name in collection.documents.names.some(empty):
+        console.detail(f"{shown(name)}: no tokens")
+    for name, encoding in collection.guessed:
+        console.detail(f"{shown(name)}: read as {encoding}")
+
+
+def say_counts(console: Console, line: str, empty: int, guessed: "Mapping[str, int]") -> None:
+    """How many documents there are, have no tokens, are not UTF-8, and are left out. guessed : documents of each encoding."""
+    console.say(line)
+    if empty:
+        console.say(f"{counted(empty, 'document')} without tokens: near nothing, not compared (-v names them)")
+    if guessed:
+        shares = ", ".join(f"{count:,} as {encoding}" for encoding, count in sorted(guessed.items()))
+        console.say(f"{counted(sum(guessed.values()), 'document')} not UTF-8, read {shares} (-v names them; --encoding forces one)")
     if console.left_out_counts:
         reasons = ", ".join(f"{count:,} {reason}" for reason, count in sorted(console.left_out_counts.items()))
         console.say(f"left out: {reasons}")
@@ -66,6 +72,19 @@ def say_buckets(console: Console, buckets: "Buckets", documents: "DocumentList",
         f"{counted(buckets.pairs, 'pair')} not looked at, which the chances above do not count; "
         f"the largest has {counted(buckets.largest, 'document')}, with {name}"
     )
+
+
+def say_found(console: Console, before: str, pairs: int, threshold: float, after: str = "") -> None:
+    """The last line: how many pairs, out of what."""
+    console.say(f"{before}{counted(pairs, 'pair')} of similarity {threshold:g} or more{after}; {console.seconds:.2f} s")
+
+
+def say_funnel(console: Console, candidates: int, of_kinds: int, pairs: int, threshold: float) -> None:
+    """The same after a comparison through bands. of_kinds : pairs without those that copies bring."""
+    before = f"{counted(candidates, 'candidate pair')} -> "
+    if pairs != of_kinds:
+        before += f"{of_kinds:,}; with copies "
+    say_found(console, before, pairs, threshold)
 
 
 def _percent(chance: float) -> str:

@@ -1,0 +1,203 @@
+"""`--engine spark`: what `pairs` and `clusters` do there. No command of its own."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from lshdup.cli import options as shared
+from lshdup.cli.summary import say_buckets, say_contract, say_counts, say_funnel
+from lshdup.console import OK, PAIRS_FOUND, Console, counted, shown
+from lshdup.errors import InputError, ParameterError
+from lshdup.params import BandParams, PairParams, ShingleParams, SketchParams
+
+if TYPE_CHECKING:
+    from lshdup.output import Piece
+    from lshdup.spark import Comparison
+
+#: Of the documents that are left out so many are named, for each reason.
+_NAMED = 1000
+
+#: Endings of answers that Spark writes.
+_WRITTEN = {".parquet": "parquet", ".jsonl": "json", ".ndjson": "json"}
+
+
+@dataclass(frozen=True)
+class _Run:
+    """A comparison that has read its documents and said so."""
+
+    console: Console
+    comparison: "Comparison"
+    threshold: float
+
+
+def pairs(ctx: click.Context, options: dict[str, Any]) -> int:
+    """`lshdup pairs --engine spark`."""
+    with _run(ctx, options) as (run, target):
+        console, comparison = run.console, run.comparison
+        from pyspark.sql import Observation
+        from pyspark.sql import functions as f
+
+        counts = Observation("answer")
+        answer = comparison.pairs(collapse=options["collapse_copies"]).observe(counts, f.count("*").alias("pairs"))
+        table = target.save(answer, ("a", "b")) if target.is_written else answer.toArrow()
+        found, total = comparison.counts.get, int(counts.get["pairs"])
+        say_funnel(console, found["candidates"] or 0, found["pairs"] or 0, total, run.threshold)
+        if not target.is_written:
+            shared.write_pieces(console, shared.target(options), ("a", "b", "similarity"), _in_order(table))
+        if options["check"] and console.exit_code == OK and total:
+            return PAIRS_FOUND
+        return console.exit_code
+
+
+@contextmanager
+def _run(ctx: click.Context, options: dict[str, Any]) -> Iterator[tuple[_Run, "_Target"]]:
+    """From parsed options to a comparison on Spark, with what the first stages have to say."""
+    console = Console(quiet=options["quiet"], verbose=options["verbose"], progress=options["progress"], color=options["color"])
+    with console:
+        given, names, files = shared.asked(ctx, options)
+        shingle, sketch, band = (_made(kind, given) for kind in (ShingleParams, SketchParams, BandParams))
+        asked = PairParams(max_bucket=options.get("max_bucket") or 0)
+        target = _Target(options)
+        settings = _settings(options["spark_conf"])
+        loud = bool(options["progress"] or options["verbose"])
+        if options["progress"]:
+            settings.setdefault("spark.ui.showConsoleProgress", "true")
+        from lshdup import sparksession
+
+        sparksession.check_packages()
+        from lshdup import spark, sparkinput
+
+        recipe = spark.recipe(shingle, sketch, band, asked)
+        console.say(f"starting Spark{' at ' + options['master'] if options['master'] else ''}")
+        with sparksession.session(options["master"], settings, loud=loud) as session, sparksession.one_line():
+            target.refuse_existing(session)
+            documents = sparkinput.read(session, names, files, ids=shingle.tokens == "ids", left_out=console.left_out)
+            partitions = sparksession.default_partitions(session, settings, documents.size)
+            context = session.sparkContext
+            console.say(f"Spark {session.version} at {context.master}, {counted(partitions, 'partition')} a shuffle")
+            recipe = replace(recipe, kind=documents.kind, home=documents.home, max_bytes=files.max_bytes)
+            with spark.Comparison(documents.rows, recipe, asked.max_bucket) as comparison:
+                _say_documents(console, comparison, sketch)
+                say_contract(console, recipe.plan, band)
+                _say_buckets(console, comparison, asked.max_bucket, verbose=options["verbose"])
+                yield _Run(console, comparison, band.threshold), target
+
+
+def _made(kind: Any, given: dict[str, Any]) -> Any:
+    from dataclasses import fields
+
+    known = {field.name for field in fields(kind)}
+    return kind(**{name: value for name, value in given.items() if name in known})
+
+
+def _settings(typed: tuple[str, ...]) -> dict[str, str]:
+    settings = {}
+    for each in typed:
+        name, separator, value = each.partition("=")
+        if not (name.strip() and separator):
+            message = f"--spark-conf is {each!r}; it must be a setting and its value"
+            raise ParameterError(message, "for instance --spark-conf spark.executor.memory=4g")
+        settings[name.strip()] = value.strip()
+    return settings
+
+
+# --- what is said -----------------------------------------------------------------------------------------------------------------
+
+
+def _say_documents(console: Console, comparison: "Comparison", sketch: SketchParams) -> None:
+    from lshdup.reasons import LeftOut, Reason
+
+    summary = comparison.summary()
+    for reason, n in sorted(summary.left_out.items()):
+        rows = comparison.sketches.where(f"reason = '{reason}'").select("id", "detail").limit(_NAMED).collect()
+        for row in rows:
+            console.left_out(LeftOut(bytes(row.id), Reason(reason), row.detail or ""))
+        console.left_out_counts[reason] += n - len(rows)
+    line = f"{counted(summary.documents, 'document')}, {counted(summary.shingles, 'shingle')}"
+    say_counts(console, f"{line}; signatures: {sketch.scheme}, K = {sketch.perms}", summary.empty, summary.guessed)
+    if console.verbose:
+        for row in comparison.sketches.where("size = 0 and reason is null").select("id").limit(_NAMED).collect():
+            console.detail(f"{shown(bytes(row.id))}: no tokens")
+        for row in comparison.sketches.where("encoding is not null").select("id", "encoding").limit(_NAMED).collect():
+            console.detail(f"{shown(bytes(row.id))}: read as {row.encoding}")
+
+
+def _say_buckets(console: Console, comparison: "Comparison", limit: int, *, verbose: bool) -> None:
+    """How many documents have candidates; the largest bucket, as far as it is wanted."""
+    rows, documents = comparison.tile_counts
+    console.say(f"{counted(documents, 'document')} with candidates, {counted(rows, 'row')} in buckets to be compared")
+    if not (limit or verbose):
+        return
+    import numpy as np
+
+    from lshdup.candidates import Buckets
+    from lshdup.documents import DocumentList
+    from lshdup.ragged import StringTable
+
+    largest, example, left_out, kinds, looked = comparison.bucket_counts()
+    none = np.zeros(1, np.int64)
+    say_buckets(console, Buckets(largest, 0, left_out, kinds, looked), DocumentList(StringTable.from_strings([example]), none, none), limit)
+
+
+# --- where the answer goes --------------------------------------------------------------------------------------------------------
+
+
+class _Target:
+    """Where -o says: Spark writes Parquet and JSON Lines, a folder of part files; everything else comes here and through output.py."""
+
+    def __init__(self, options: dict[str, Any]) -> None:
+        path = options["output"]
+        # pathlib has made one slash of two.
+        self._path = "" if path is None else _uri(path)
+        self._kind = _WRITTEN.get(Path(self._path).suffix.lower(), "")
+        self.is_written = bool(self._kind)
+        if self.is_written and (options["format_"] not in (None, "jsonl" if self._kind == "json" else "") or options["nul"]):
+            message = f"-o {self._path} is written by Spark as its ending says"
+            raise ParameterError(message, "leave --format and -0 out")
+        if not self.is_written:
+            shared.target(options)  # whether it can be written, before the work
+
+    def refuse_existing(self, session: Any) -> None:
+        """Raise InputError if something is there: a folder is not replaced."""
+        if not self.is_written:
+            return
+        context = session.sparkContext
+        path = context._jvm.org.apache.hadoop.fs.Path(self._path)
+        if path.getFileSystem(context._jsc.hadoopConfiguration()).exists(path):
+            message = f"-o {self._path} exists already"
+            raise InputError(message, "Spark writes a folder and replaces none: name another, or remove it")
+
+    def save(self, answer: Any, names: tuple[str, ...]) -> None:
+        """Write the answer; `names` are its columns of bytes."""
+        from pyspark.sql import functions as f
+
+        columns = [f.col(each).cast("string").alias(each) if each in names else f.col(each) for each in answer.columns]
+        getattr(answer.select(*columns).write.mode("errorifexists"), self._kind)(self._path)
+
+
+def _uri(path: Path) -> str:
+    head, separator, rest = str(path).partition(":/")
+    return f"{head}://{rest}" if separator and head.isalnum() and head != "file" else str(path)
+
+
+def _in_order(table: Any) -> "Iterator[Piece]":
+    """A table of pairs in the order of every output: by similarity descending, then by names."""
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    from lshdup.pairs import Pairs
+
+    columns = [table.column(name).combine_chunks() for name in ("a", "b")]
+    names = pc.unique(pa.chunked_array(columns, pa.binary()))
+    names = names.take(pc.sort_indices(names))
+    left, right = (pc.index_in(column, names).to_numpy().astype(np.int64) for column in columns)
+    found = Pairs.of(left, right, table.column("similarity").to_numpy())
+    objects = np.array(names.to_pylist() + [None], object)[:-1]
+    for start in range(0, len(found), 1 << 13):
+        a, b, similarity = found.part(start, min(start + (1 << 13), len(found)))
+        yield objects[a].tolist(), objects[b].tolist(), similarity.tolist()
