@@ -75,10 +75,14 @@ class _Name:
 
     def __init__(self, spark: "SparkSession", name: str, params: DocumentParams) -> None:
         context: Any = spark.sparkContext
-        path = context._jvm.org.apache.hadoop.fs.Path(name if _SCHEME.match(name) else _escaped(name))
+        settings = context._jsc.hadoopConfiguration()
+        has_scheme = _SCHEME.match(name) is not None
         self.name = name
         try:
-            system = path.getFileSystem(context._jsc.hadoopConfiguration())
+            # Java's current folder is that of the time when it was started.
+            at_home = not has_scheme and context._jvm.org.apache.hadoop.fs.FileSystem.get(settings).getScheme() == "file"
+            path = context._jvm.org.apache.hadoop.fs.Path(_escaped(os.path.abspath(name)) if at_home else name)  # noqa: PTH100 (as typed)
+            system = path.getFileSystem(settings)
             self.root = path.makeQualified(system.getUri(), system.getWorkingDirectory()).toString()
             matches = system.globStatus(path)
         except Exception as error:
@@ -88,7 +92,7 @@ class _Name:
         if not matches:
             message = f"{name!r} does not exist"
             raise InputError(message, "name folders or files that exist")
-        self.is_local = system.getScheme() == "file" and not _SCHEME.match(name) and os.path.lexists(name)
+        self.is_local = at_home and os.path.lexists(name)
         self.is_pattern = len(matches) > 1 or matches[0].getPath().toString() != self.root
         self.size = sum(system.getContentSummary(match.getPath()).getLength() for match in matches)
         self.kind = _kind(name, system, matches, params)

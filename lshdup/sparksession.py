@@ -49,6 +49,9 @@ def session(master: str | None, settings: Mapping[str, str], *, loud: bool = Fal
     is missing or too old, or if the master cannot be reached.
     """
     check_packages()
+    import warnings
+
+    warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
     from pyspark.sql import SparkSession
 
     running = SparkSession.getActiveSession()

@@ -29,6 +29,7 @@ LAYERS = [
     ["store"],
     ["journal", "listings"],
     ["workspace", "accuracy", "timing", "minhash"],
+    ["sparkrows"], ["spark"], ["sparksession", "sparkinput"],
     ["plots"],
     ["console"],
     ["output"],

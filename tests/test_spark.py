@@ -1,0 +1,435 @@
+"""Spark gives what the local engine gives: pairs and similarities, from every kind of input, on a cluster, with an executor killed.
+
+Needs pyspark and Java; without them all is skipped, unless LSHDUP_REQUIRE names spark. One session serves most tests.
+"""
+
+import itertools
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tarfile
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from lshdup import spark, sparkinput, sparkrows, sparksession
+from lshdup.errors import InputError, ParameterError
+from lshdup.params import BandParams, DocumentParams, PairParams, ShingleParams, SketchParams
+from tests.conftest import DATA, ROOT, require
+
+#: What makes a small run short: no compiler for hot code, no generated code, one garbage collector.
+QUICK = {
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.default.parallelism": "2",
+}
+
+
+def java():
+    if shutil.which("java") is None:
+        if "spark" in os.environ.get("LSHDUP_REQUIRE", "").split(","):
+            pytest.fail("there is no Java")
+        pytest.skip("there is no Java")
+
+
+@pytest.fixture(scope="module")
+def session():
+    require("spark", "pyspark")
+    require("spark", "pandas")
+    require("spark", "pyarrow")
+    java()
+    os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]))
+    with sparksession.session("local[2]", QUICK) as started:
+        yield started
+
+
+def local(run, *arguments, cwd=ROOT):
+    return sorted(tuple(row) for row in run("pairs", *arguments, "--no-store", "-q", cwd=cwd).rows)
+
+
+def collected(comparison, **options):
+    """Pairs as the command prints them."""
+    table = comparison.pairs(**options).toArrow()
+    rows = zip(*(table.column(name).to_pylist() for name in ("a", "b", "similarity")), strict=True)
+    return sorted((os.fsdecode(a), os.fsdecode(b), repr(similarity)) for a, b, similarity in rows)
+
+
+def compared(session, names, band, shingle=ShingleParams(), files=DocumentParams(), asked=PairParams()):  # noqa: B008 (frozen)
+    documents = sparkinput.read(session, tuple(map(os.fsencode, names)), files, ids=shingle.tokens == "ids")
+    recipe = spark.recipe(shingle, SketchParams(), band, asked)
+    recipe = spark.replace(recipe, kind=documents.kind, home=documents.home, max_bytes=files.max_bytes)
+    return spark.Comparison(documents.rows, recipe, asked.max_bucket)
+
+
+def texts_of(n):
+    """Documents that are all alike or nearly so, and some that are not."""
+    rng = np.random.default_rng(5)
+    words = [f"w{i}" for i in range(500)]
+    base = rng.integers(0, 500, 60)
+    texts = {}
+    for i in range(n):
+        text = base.copy() if i % 3 else rng.integers(0, 500, 60)
+        if i % 3 == 2:
+            text[rng.integers(0, 60, 2)] = rng.integers(0, 500, 2)
+        texts[f"d{i:03}"] = " ".join(words[word] for word in text)
+    return texts
+
+
+# --- the same pairs ---------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("collapse", [False, True])
+def test_sample_corpus(session, run, monkeypatch, collapse):
+    monkeypatch.chdir(ROOT)
+    with compared(session, ["sample_corpus"], BandParams(threshold=0.5)) as comparison:
+        summary = comparison.summary()
+        assert (summary.documents, summary.empty, summary.guessed) == (121, 1, {"cp1252": 1})
+        found = collected(comparison, collapse=collapse)
+        counts = comparison.counts.get
+    assert found == local(run, "sample_corpus", "-t", "0.5", *(["--collapse-copies"] if collapse else []))
+    assert counts["pairs"] < len(found)
+    said = run("pairs", "sample_corpus", "-t", "0.5", "--no-store", cwd=ROOT).err
+    assert f"{counts['candidates']} candidate pairs -> {counts['pairs']};" in said
+
+
+def test_class_copies(session, run, tmp_path, monkeypatch):
+    if not DATA.is_dir():
+        pytest.skip(f"no experiment data in {DATA}")
+    with tarfile.open(DATA / "class_copies_space.tar.xz") as packed:
+        packed.extractall(tmp_path, filter="data")
+    monkeypatch.chdir(tmp_path)
+    folder = next(each.name for each in tmp_path.iterdir() if each.is_dir())
+    with compared(session, [folder], BandParams(threshold=0.9), ShingleParams(tokens="terms")) as comparison:
+        found = collected(comparison)
+    assert len(found) > 20_000
+    assert found == local(run, folder, "--tokens", "terms", "-t", "0.9", cwd=tmp_path)
+
+
+def test_pages(session, run, pages):
+    with compared(session, [str(pages[0])], BandParams(threshold=0.85), ShingleParams(tokens="ids")) as comparison:
+        found = collected(comparison)
+    assert len(found) == 50
+    assert found == local(run, str(pages[0]), "--tokens", "ids", "-t", "0.85")
+
+
+@pytest.fixture(scope="module")
+def rows(tmp_path_factory):
+    """The same documents as JSON Lines and as Parquet, with some rows that are none."""
+    pa, pq = require("spark", "pyarrow"), require("spark", "pyarrow.parquet")
+    folder = tmp_path_factory.mktemp("rows")
+    texts = texts_of(90)
+    with (folder / "r.jsonl").open("w") as file:
+        for i, (name, text) in enumerate(texts.items()):
+            file.write(json.dumps({"key": name if i % 2 else f"é {name}", "body": text}) + "\n\n")
+        file.write('{"key": "x"}\n{"key": "y", "body": 5}\nno json\n{"body": "a b c"}\n')
+    table = pa.table({"body": [*texts.values(), None], "key": [*range(len(texts)), 999]})
+    (folder / "p").mkdir()
+    pq.write_table(table.slice(0, 40), folder / "p" / "one.parquet")
+    pq.write_table(table.slice(40), folder / "p" / "two.parquet")
+    return folder
+
+
+@pytest.mark.parametrize(("name", "left_out"), [("r.jsonl", 4), ("p", 1)])
+def test_rows(session, run, rows, monkeypatch, name, left_out):
+    monkeypatch.chdir(rows)
+    fields = DocumentParams(text_field="body", id_field="key")
+    options = ("--text-field", "body", "--id-field", "key", "-t", "0.6", "--no-store")
+    with compared(session, [name], BandParams(threshold=0.6), files=fields) as comparison:
+        assert sum(comparison.summary().left_out.values()) == left_out
+        found = collected(comparison)
+    printed = run("pairs", name, *options, cwd=rows, code=2)
+    assert found == sorted(tuple(row) for row in printed.rows)
+    assert len(found) > 1500
+
+
+def test_small_blocks_change_nothing(session, monkeypatch):
+    """One key, and one kind, over many tasks: every pair once."""
+    texts = texts_of(90)
+    documents = session.createDataFrame(list(texts.items()), "id string, text string").repartition(3)
+    band = BandParams(threshold=0.6)
+    with spark.near_duplicates(documents, band=band) as whole:
+        expected = collected(whole)
+        counts = whole.counts.get
+    assert len(expected) == len({row[:2] for row in expected})
+    with spark.near_duplicates(documents, band=band, asked=PairParams(max_bucket=1000)) as distinct:
+        assert collected(distinct) == expected
+        assert distinct.counts.get["pairs"] > counts["pairs"]  # met in every band, and told apart afterwards
+    monkeypatch.setattr(spark, "BLOCK_DOCUMENTS", 7)
+    monkeypatch.setattr(spark, "BLOCK_COPIES", 4)
+    with spark.near_duplicates(documents, band=band) as tiled:
+        assert collected(tiled) == expected
+        assert tiled.counts.get["pairs"] == counts["pairs"]
+        assert tiled.tiles.select("tile").distinct().count() > 5
+    monkeypatch.setattr(spark, "FEW_WANTED", 0)
+    with spark.near_duplicates(documents, band=band) as unfiltered:
+        assert collected(unfiltered) == expected
+
+
+def test_max_bucket(session, run, tmp_path):
+    texts = texts_of(90)
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text)
+    documents = session.createDataFrame(list(texts.items()), "id string, text string")
+    with spark.near_duplicates(documents, band=BandParams(threshold=0.6), asked=PairParams(max_bucket=20)) as comparison:
+        found = collected(comparison)
+        largest, _, buckets, kinds, _ = comparison.bucket_counts()
+    arguments = [*sorted(texts), "-t", "0.6", "--max-bucket", "20", "--no-store"]
+    printed = run("pairs", *arguments, cwd=tmp_path)
+    assert found == sorted(tuple(row) for row in printed.rows)
+    assert f"left out {buckets} bucket" in printed.err
+    assert f"with {kinds} documents" in printed.err
+    assert f"the largest has {largest} documents" in printed.err
+
+
+def test_names_of_any_kind(session, run, tmp_path, monkeypatch):
+    """Local names are found and read as always; a URI is read by Spark, and called as it was typed."""
+    names = ["a b.txt", "100%25.txt", "x#y.txt", "ü.html", "_hidden", "[z].txt", os.fsdecode(b"\xff.txt")]
+    (tmp_path / "in [1]").mkdir()
+    for name in names:
+        page = f"<p hidden>{name}</p>" if name.endswith("html") else ""
+        (tmp_path / "in [1]" / name).write_text(f"{page} the same few words in every file")
+    monkeypatch.chdir(tmp_path)
+    band = BandParams(threshold=0.9)
+    with compared(session, ["in [1]"], band) as comparison:
+        assert collected(comparison) == local(run, "in [1]", "-t", "0.9", cwd=tmp_path)
+    shutil.move(tmp_path / "in [1]", tmp_path / "in")
+    uri = f"file://{tmp_path}/in"
+    with compared(session, [uri], band) as comparison:
+        found = {name for row in collected(comparison) for name in row[:2]}
+    with compared(session, [f"{uri}/*%25.txt", f"{uri}/a*"], band) as comparison:
+        assert collected(comparison) == [(f"file:{tmp_path}/in/100%25.txt", f"file:{tmp_path}/in/a b.txt", "1.0")]
+    assert {f"{uri}/a b.txt", f"{uri}/100%25.txt", f"{uri}/x#y.txt", f"{uri}/ü.html", f"{uri}/[z].txt"} <= found
+
+
+# --- errors -----------------------------------------------------------------------------------------------------------------------
+
+
+def test_errors(session, rows, tmp_path, monkeypatch):
+    monkeypatch.chdir(rows)
+    with pytest.raises(InputError, match="'nothing' does not exist"):
+        sparkinput.read(session, (b"nothing",), DocumentParams(), ids=False)
+    with pytest.raises(InputError, match="cannot be looked up"):
+        sparkinput.read(session, (b"nofs://x/y",), DocumentParams(), ids=False)
+    with pytest.raises(InputError, match="no documents were named"):
+        sparkinput.read(session, (), DocumentParams(), ids=False)
+    with pytest.raises(ParameterError, match="a name that comes from the data"):
+        sparkinput.read(session, (b"r.jsonl",), DocumentParams(), ids=False)
+    with pytest.raises(InputError, match="there is no column 'text', but body, key"):
+        sparkinput.read(session, (b"p",), DocumentParams(id_field="key"), ids=False)
+    with pytest.raises(InputError, match="'key' is of type bigint"):
+        sparkinput.read(session, (b"p",), DocumentParams(text_field="key", id_field="key"), ids=False)
+    with pytest.raises(InputError, match="named together"):
+        sparkinput.read(session, (b"p", b"r.jsonl"), DocumentParams(text_field="body", id_field="key"), ids=False)
+    with pytest.raises(ParameterError, match="needs the whole collection"):
+        spark.recipe(sketch=SketchParams("linear"))
+    with pytest.raises(ParameterError, match="verified exactly"):
+        spark.recipe(asked=PairParams("estimate"))
+    documents = session.createDataFrame([("a", "x y z"), ("b", "x y z"), ("a", "u v w")], "id string, text string")
+    with spark.near_duplicates(documents) as comparison, pytest.raises(InputError, match="the id 'a' is that of 2 documents"):
+        comparison.summary()
+    with pytest.raises(InputError, match="Spark: "), sparksession.one_line():
+        session.sql("select no_such_column")
+
+
+def test_without_java_or_pyspark(run, tmp_path):
+    """In one line, with what to install; nothing of Spark is needed for that."""
+    (tmp_path / "a.txt").write_text("a b c")
+    (tmp_path / "pyspark").mkdir()
+    (tmp_path / "none.py").write_text(
+        "import sys, importlib.util as u\nold = u.find_spec\n"
+        "u.find_spec = lambda name, *rest: None if name == 'pyspark' else old(name, *rest)\n"
+        "sys.argv = ['lshdup', 'pairs', 'a.txt', '--engine', 'spark']\nfrom lshdup.cli import main\nmain()\n"
+    )
+    process = subprocess.run([sys.executable, "none.py"], capture_output=True, text=True, cwd=tmp_path, check=False,
+                             env={**os.environ, "PYTHONPATH": str(ROOT)})  # fmt: skip
+    assert process.returncode == 2
+    assert process.stderr.splitlines()[-2:] == ["lshdup: error: --engine spark needs pyspark", "  pip install 'lshdup[spark]'"]
+    for arguments in (["--exact"], ["--no-store"], ["--verify", "estimate"]):
+        assert "has no meaning with --engine spark" in run("pairs", "a.txt", "--engine", "spark", *arguments, code=2).err
+    assert "--master has no meaning without --engine spark" in run("pairs", "a.txt", "--master", "local", code=2).err
+    assert "it must be a setting and its value" in run("pairs", "a.txt", "--engine", "spark", "--spark-conf", "x", code=2).err
+
+
+def test_no_java(run, tmp_path):
+    require("spark", "pyspark")
+    require("spark", "pandas")
+    (tmp_path / "a.txt").write_text("a b c")
+    said = run("pairs", "a.txt", "--engine", "spark", code=2, env={"JAVA_HOME": str(tmp_path)}).err
+    assert "--engine spark needs Java" in said
+    assert "openjdk-17" in said
+
+
+# --- what workers do ----------------------------------------------------------------------------------------------------------------
+
+
+def some_tiles(rng, groups):
+    """Rows of tiles: (bucket, tile, side, before), random keys of few values."""
+    rows = []
+    for number in range(groups):
+        band = int(rng.integers(0, 4))
+        right = rng.integers(0, 2)
+        for _ in range(int(rng.integers(1, 9))):
+            side = sparkrows.WITHIN if not right else int(rng.integers(1, 3))
+            rows.append((number, side, rng.integers(0, 4, band)))
+    return sorted(rows, key=lambda row: row[:2])
+
+
+def reference_pairs(rows, once):
+    for (p, a), (q, b) in itertools.combinations(enumerate(rows), 2):
+        apart = a[1] == b[1] == sparkrows.WITHIN or (a[1], b[1]) == (sparkrows.LEFT, sparkrows.RIGHT)
+        if a[0] == b[0] and apart and not (once and (a[2] == b[2]).any()):
+            yield p, q
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_kernels_of_tiles(seed):
+    from lshdup.kernels import banding
+
+    rng = np.random.default_rng(seed)
+    rows = some_tiles(rng, 12)
+    keys = np.concatenate([row[2] for row in rows] or [[]]).astype(np.uint64)
+    offsets = np.concatenate([[0], np.cumsum([len(row[2]) for row in rows])]).astype(np.int64)
+    numbers = np.array([row[0] for row in rows])
+    starts = np.append(np.flatnonzero(np.diff(numbers, prepend=-1)), len(rows))
+    splits = []
+    for start, end in itertools.pairwise(starts.tolist()):
+        sides = [row[1] for row in rows[start:end]]
+        splits.append(banding.ONE_BLOCK if sides[0] == sparkrows.WITHIN else start + sides.count(sparkrows.LEFT))
+    splits = np.array(splits)
+    for once in (True, False):
+        state, found = np.array([0, -1, 0]), []
+        left, right = np.empty(3, np.uint32), np.empty(3, np.uint32)
+        while state[0] < len(splits):
+            n = banding.tile_pairs(keys, offsets, starts, splits, once, state, left, right)
+            found += zip(left[:n].tolist(), right[:n].tolist(), strict=True)
+        assert found == list(reference_pairs(rows, once))
+    unmet = np.zeros(len(rows), np.uint8)
+    banding.mark_unmet(keys, offsets, starts, splits, unmet)
+    assert set(np.flatnonzero(unmet).tolist()) == {row for pair in reference_pairs(rows, True) for row in pair}
+
+
+@pytest.mark.parametrize("size", [1, 3, 1000])
+def test_tiles_are_whole_whatever_the_batches(monkeypatch, size):
+    pa = require("spark", "pyarrow")
+    rng = np.random.default_rng(size)
+    rows = some_tiles(rng, 40)
+    table = pa.table(
+        {
+            "bucket": pa.array([b"%03d" % row[0] for row in rows], pa.binary()),
+            "tile": pa.array([0] * len(rows), pa.int64()),
+            "side": pa.array([row[1] for row in rows], pa.int32()),
+            "id": pa.array([b"%d" % i for i in range(len(rows))], pa.binary()),
+            "before": pa.array([row[2].astype("<u8").tobytes() for row in rows], pa.binary()),
+        }
+    )
+    recipe = spark.recipe()
+    whole = pa.Table.from_batches(sparkrows.unmet_rows(recipe, iter(table.to_batches())))
+    monkeypatch.setattr(sparkrows, "ROWS", 5)
+    cut = pa.Table.from_batches(sparkrows.unmet_rows(recipe, iter(table.to_batches(max_chunksize=size))))
+    assert cut.combine_chunks().equals(whole.combine_chunks())
+    expected = sorted({row for pair in reference_pairs(rows, True) for row in pair})
+    assert whole.column("id").to_pylist() == [b"%d" % i for i in expected]
+
+
+# --- a cluster ------------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory):
+    """A standalone master and two workers on the loopback address: the master's URL."""
+    pyspark = require("spark", "pyspark")
+    java()
+    home = Path(pyspark.__file__).parent
+    folder = tmp_path_factory.mktemp("cluster")
+    environment = {
+        **os.environ, "SPARK_HOME": str(home), "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_LOG_DIR": str(folder), "PYTHONPATH": str(ROOT),
+        "SPARK_DAEMON_JAVA_OPTS": QUICK["spark.driver.extraJavaOptions"], "SPARK_DAEMON_MEMORY": "256m",
+    }  # fmt: skip
+    started = []
+
+    def start(*command):
+        log = folder / f"{len(started)}.log"
+        with log.open("wb") as out:
+            spark_class = str(home / "bin" / "spark-class")
+            started.append(subprocess.Popen([spark_class, *command], env=environment, stdout=out, stderr=out, cwd=folder))
+        return log
+
+    def said(log, pattern):
+        until = time.monotonic() + 60
+        while time.monotonic() < until:
+            if found := re.search(pattern, log.read_text()):
+                return found
+            time.sleep(0.2)
+        raise AssertionError(log.read_text())
+
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    master = f"spark://127.0.0.1:{port}"
+    try:
+        log = start("org.apache.spark.deploy.master.Master", "-h", "127.0.0.1", "-p", str(port), "--webui-port", "0")
+        said(log, "I have been elected leader")
+        workers = [
+            start("org.apache.spark.deploy.worker.Worker", "-h", "127.0.0.1", "-c", "1", "-m", "1g", "--webui-port", "0", master)
+            for _ in range(2)
+        ]
+        for worker in workers:
+            said(worker, "Successfully registered with master")
+        yield master
+    finally:
+        for process in started:
+            process.terminate()
+        for process in started:
+            process.wait(30)
+
+
+def executors():
+    """Process ids of executors of this machine's clusters on the loopback address."""
+    found = []
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit():
+            try:
+                command = (folder / "cmdline").read_bytes()
+            except OSError:
+                continue
+            if b"CoarseGrainedExecutorBackend" in command and b"@127.0.0.1:" in command:
+                found.append(int(folder.name))
+    return found
+
+
+def test_cluster_with_an_executor_killed(run, cluster, tmp_path):
+    """The command, on two workers, of which one's executor is killed while it works: byte for byte the local answer."""
+    settings = {**QUICK, "spark.executor.memory": "512m", "spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1",
+                "spark.sql.shuffle.partitions": "4", "spark.locality.wait": "0"}  # fmt: skip
+    arguments = ["pairs", "sample_corpus", "-t", "0.7"]
+    expected = run(*arguments, "--no-store", cwd=ROOT)
+    options = [part for item in settings.items() for part in ("--spark-conf", "=".join(item))]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
+    command = [sys.executable, "-m", "lshdup", *arguments, "--engine", "spark", "--master", cluster, *options]
+    before = set(executors())
+    with subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        said = []
+        killed = False
+        for line in process.stderr:
+            said.append(line)
+            if "signatures: fast" in line and not killed:  # sketches are made, and kept by the executors
+                mine = sorted(set(executors()) - before)
+                assert len(mine) == 2
+                os.kill(mine[0], signal.SIGKILL)
+                killed = True
+        out = process.stdout.read()
+    assert process.returncode == 0, said
+    assert killed
+    assert out.encode() == expected.out
+    last = expected.err.splitlines()[-1].rpartition(";")[0]
+    assert re.sub(r"\d+ candidate pairs", "", last) in re.sub(r"\d+ candidate pairs", "", said[-1])
