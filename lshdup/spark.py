@@ -4,10 +4,9 @@ Read `Comparison`: its properties, from top to bottom, are the table of contents
 same shingler, sketcher, keys and similarity as the local engine's; what is here is which rows meet where.
 """
 
-import math
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 from lshdup import bands, sparkrows
 from lshdup.errors import InputError, ParameterError
@@ -30,7 +29,9 @@ FEW_WANTED = 4_000_000
 BLOCK_COPIES = 1024
 
 
-def recipe(shingle: ShingleParams = _SHINGLE, sketch: SketchParams = _SKETCH, band: BandParams = _BANDS, asked: PairParams = _PAIRS) -> Recipe:
+def recipe(
+    shingle: ShingleParams = _SHINGLE, sketch: SketchParams = _SKETCH, band: BandParams = _BANDS, asked: PairParams = _PAIRS
+) -> Recipe:
     """The parameters of a run on Spark. Raises ParameterError for what only the local engine has, or if no bands keep the promise."""
     if sketch.scheme == "linear":
         message = "--scheme linear needs the whole collection at once, which Spark has not"
@@ -92,7 +93,7 @@ def id_and_text(rows: "DataFrame", name: str, text: str) -> "DataFrame":
 
 @dataclass(frozen=True)
 class Summary:
-    """What is said of the documents: how many, their shingles, how many have none, why others are left out, which encodings were guessed."""
+    """Documents, their shingles, how many have none, why others are left out, and which encodings were guessed."""
 
     documents: int
     shingles: int
@@ -105,7 +106,8 @@ class Summary:
 class Comparison:
     """A comparison of documents, stage by stage; each is a DataFrame that Spark evaluates when something asks for its rows.
 
-    documents : (id: binary, text) or, if they are files, (id: binary, size); see `sparkrows.Recipe`. max_bucket : larger buckets are left out; 0: none is.
+    documents : (id: binary, text) or, if they are files, (id: binary, size); see `sparkrows.Recipe`. max_bucket : larger buckets are
+    left out; 0: none is.
 
     `sketches`, `copies` and `tiles` are kept by Spark when they have been made, on memory and disk, because more than one stage needs them;
     `close`, or the end of a ``with``, lets go of them. No stage collects rows; the memory of a task is bounded by one tile.
@@ -131,7 +133,7 @@ class Comparison:
 
     @cached_property
     def sketches(self) -> "DataFrame":
-        """A row for each document: id, size and digest of its shingle set, band keys; or why it is left out. See `sparkrows.sketch_rows`."""
+        """A row for each document: id, size and digest of its set, band keys; or why it is left out. See `sparkrows.sketch_rows`."""
         return _kept(self._mapped(self.documents, sparkrows.sketch_rows, sparkrows.SKETCHES))
 
     def summary(self) -> Summary:
@@ -158,7 +160,15 @@ class Comparison:
         """Raise InputError if two documents have the same id: the pairs of one could not be told from those of the other."""
         from pyspark.sql import functions as f
 
-        repeated = self.sketches.where("reason is null").groupBy("id").agg(f.count("*").alias("n")).where("n > 1").orderBy(f.desc("n"), "id").limit(1).collect()
+        repeated = (
+            self.sketches.where("reason is null")
+            .groupBy("id")
+            .agg(f.count("*").alias("n"))
+            .where("n > 1")
+            .orderBy(f.desc("n"), "id")
+            .limit(1)
+            .collect()
+        )
         if repeated:
             name = bytes(repeated[0].id).decode("utf-8", "backslashreplace")
             message = f"the id {name!r} is that of {repeated[0].n:,} documents"
@@ -176,7 +186,7 @@ class Comparison:
 
     @cached_property
     def buckets(self) -> "DataFrame":
-        """A row for each kind and band in a bucket that others share: bucket, id, keys of the bands before, and the bucket's n and shingles.
+        """A row for each kind and band in a shared bucket: bucket, id, keys of the bands before, and the bucket's n and shingles.
 
         A bucket is named by key and band. A large one is counted by one task, which holds some thousand of its rows and spills the others.
         """
@@ -291,7 +301,9 @@ class Comparison:
         if self.kinds.where("documents > 1").isEmpty():
             return pairs
         if collapse:
-            copies = self.members.where("id > first").select(f.col("first").alias("a"), f.col("id").alias("b"), f.lit(1.0).alias("similarity"))
+            copies = self.members.where("id > first").select(
+                f.col("first").alias("a"), f.col("id").alias("b"), f.lit(1.0).alias("similarity")
+            )
             return pairs.unionByName(copies)
         itself = f.col("first.id")
         within = self.kinds.where("documents > 1").select(itself.alias("a"), itself.alias("b"), f.lit(1.0).alias("similarity"))

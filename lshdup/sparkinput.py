@@ -1,7 +1,7 @@
 """What the command line names -> documents as Spark sees them: files, rows of JSON Lines or Parquet, lines of id lists.
 
-Names without a scheme, where Spark's own file system is the local one, are found as always (documents.py), and read by the workers under the
-same names. Everything else is listed and read by Spark: `hdfs://`, `s3a://`, `file:/`, patterns.
+Names without a scheme, where Spark's own file system is the local one, are found as always (documents.py), and read by the workers under
+the same names. Everything else is listed and read by Spark: `hdfs://`, `s3a://`, `file:/`, patterns.
 """
 
 import os
@@ -128,7 +128,7 @@ def _local_files(
     size = int(documents.sizes.sum())
     tasks = max(2 * spark.sparkContext.defaultParallelism, -(-size // _TASK_BYTES))
     rows = spark.createDataFrame(table, "id binary, size bigint").repartition(tasks)
-    return Documents(rows, "files", size, os.getcwdb())
+    return Documents(rows, "files", size, os.getcwdb())  # noqa: PTH109 (bytes path)
 
 
 def _remote_files(spark: "SparkSession", found: list[_Name], params: DocumentParams) -> Documents:

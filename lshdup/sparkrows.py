@@ -1,9 +1,10 @@
 """What Spark's workers do with batches of rows: documents -> sketches or sets, and the work within tiles. Called by spark.py.
 
-No Spark here: functions from Arrow record batches to record batches, over the stages of the other engine. What they give depends on the rows
-only, so that a task may be run again anywhere.
+No Spark here: functions from Arrow record batches to record batches, over the stages of the other engine. What they give depends on the
+rows only, so that a task may be run again anywhere.
 """
 
+import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from hashlib import sha256
@@ -50,8 +51,8 @@ class Recipe:
     """What every worker must know.
 
     kind : what rows are. "texts": (id, text), as rows of Parquet are; "contents": (id, bytes), as files are, called by their ids; "files":
-    (id, size), to be read from `home`, the folder that their names start from. once : a pair is met in the first band in which it agrees, and
-    nowhere else. max_bytes : larger documents are left out.
+    (id, size), to be read from `home`, the folder that their names start from. once : a pair is met in the first band in which it agrees,
+    and nowhere else. max_bytes : larger documents are left out.
     """
 
     shingle: ShingleParams
@@ -70,8 +71,8 @@ class Recipe:
 def sketch_rows(recipe: Recipe, rows: Batches) -> Batches:
     """Documents -> SKETCHES: a row for each, also for those that are left out, with the reason.
 
-    size : elements of the shingle set. digest : SHA-256 of the set, sorted, each element as eight bytes, little-endian; so documents of one
-    digest have the same set. keys : eight bytes for each band, little-endian. encoding : where it was detected. Of a document without tokens
+    size : elements of the shingle set. digest : SHA-256 of the set, sorted, each element as eight bytes, little-endian; so documents of
+    one digest have the same set. keys : eight bytes for each band, little-endian. encoding : where it was detected. Of a document without tokens
     only the id and the size are there.
     """
     import pyarrow as pa
@@ -81,9 +82,9 @@ def sketch_rows(recipe: Recipe, rows: Batches) -> Batches:
         n, sizes, sets = len(made.indices), made.sets.sizes, made.sets
         keys = np.ascontiguousarray(bands.band_keys(sketcher.sketch(sets), recipe.plan).T)
         there = sizes > 0
-        data = memoryview(sets.values[: sets.offsets[-1]]).cast("B")
+        data = sets.values.view(np.uint8).data
         ends = (sets.offsets * 8).tolist()
-        digests = [sha256(data[a:b]).digest() if b > a else None for a, b in zip(ends[:-1], ends[1:], strict=True)]
+        digests = [sha256(data[a:b]).digest() if b > a else None for a, b in itertools.pairwise(ends)]
         encodings = dict(made.guessed)
         columns = [
             ids.take(pa.array(made.indices)), pa.array(sizes), pa.array(digests, pa.binary()),
@@ -189,7 +190,12 @@ def _left_out(recipe: Recipe, batch: Any, ids: Any, texts: Any) -> list[tuple[in
 
 
 def _text_batch(
-    recipe: Recipe, rows: NDArray[np.int64], names: list[bytes], data: NDArray[np.uint8], starts: NDArray[np.int64], lengths: NDArray[np.int64]
+    recipe: Recipe,
+    rows: NDArray[np.int64],
+    names: list[bytes],
+    data: NDArray[np.uint8],
+    starts: NDArray[np.int64],
+    lengths: NDArray[np.int64],
 ) -> TextBatch:
     """Some texts, copied to where there is room behind them, without an object for each."""
     first, last = (int(starts[0]), int(starts[-1] + lengths[-1])) if len(rows) else (0, 0)

@@ -45,8 +45,8 @@ _INSTALL_JAVA = "install Java 17 or later (openjdk-17-jre-headless), or set JAVA
 def session(master: str | None, settings: Mapping[str, str], *, loud: bool = False) -> Iterator["SparkSession"]:
     """A session with these settings over the defaults here, stopped at the end if it was started here.
 
-    loud : what Java says goes to stderr; otherwise it is kept, and quoted if the session does not start. Raises InputError if pyspark or Java
-    is missing or too old, or if the master cannot be reached.
+    loud : what Java says goes to stderr; otherwise it is kept, and quoted if the session does not start. Raises InputError if pyspark or
+    Java is missing or too old, or if the master cannot be reached.
     """
     check_packages()
     import warnings
@@ -161,7 +161,9 @@ def _as_error(text: str) -> LshdupError:
         found = re.search(r"Path does not exist: (\S+)", text)
         return InputError(f"{found.group(1) if found else 'a path'} does not exist", "name folders or files that exist")
     if "No module named 'lshdup'" in text:
-        return InputError("Python on the executors does not find lshdup", "install it there, or ship it with --spark-conf spark.submit.pyFiles=…")
+        return InputError(
+            "Python on the executors does not find lshdup", "install it there, or ship it with --spark-conf spark.submit.pyFiles=…"
+        )
     if "maxResultSize" in text:
         return InputError("the answer is too large to be printed", "write it with -o OUT.parquet or OUT.jsonl")
     if re.search(r"ExecutorLost|OutOfMemoryError|exited unexpectedly|MemoryError", text):

@@ -223,14 +223,18 @@ def asked(ctx: click.Context, options: dict[str, Any]) -> tuple[dict[str, Any], 
         refuse(ctx, _OF_DOCUMENTS, "without DOCS")
     if options.get("tokens") == "ids":
         refuse(ctx, ("text_field", "id_field"), "with --tokens ids")
-    return given, documents, DocumentParams(
-        follow=options.get("follow", False),
-        hidden=options.get("hidden", False),
-        include=tuple(options.get("include", ())),
-        exclude=tuple(options.get("exclude", ())),
-        max_bytes=options.get("max_bytes", params.DEFAULT_MAX_BYTES),
-        text_field=options.get("text_field", ""),
-        id_field=options.get("id_field", ""),
+    return (
+        given,
+        documents,
+        DocumentParams(
+            follow=options.get("follow", False),
+            hidden=options.get("hidden", False),
+            include=tuple(options.get("include", ())),
+            exclude=tuple(options.get("exclude", ())),
+            max_bytes=options.get("max_bytes", params.DEFAULT_MAX_BYTES),
+            text_field=options.get("text_field", ""),
+            id_field=options.get("id_field", ""),
+        ),
     )
 
 

@@ -47,8 +47,8 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     The similarity is the exact Jaccard similarity of the shingle sets. Pairs are found through the band table; the chance to miss one is
     said on stderr. Without DOCS, the documents of the last run are compared.
 
-    With --engine spark the same pairs come from Apache Spark: DOCS are on any path that it reads, and -o OUT.parquet or OUT.jsonl is a folder
-    that it writes; other answers go through this machine. Nothing is kept for the next run.
+    With --engine spark the same pairs come from Apache Spark: DOCS are on any path that it reads, and -o OUT.parquet or OUT.jsonl is a
+    folder that it writes; other answers go through this machine. Nothing is kept for the next run.
     """  # fmt: skip
     if shared.on_spark(ctx, options):
         from lshdup.cli import spark

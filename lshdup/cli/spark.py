@@ -43,10 +43,10 @@ def pairs(ctx: click.Context, options: dict[str, Any]) -> int:
 
         counts = Observation("answer")
         answer = comparison.pairs(collapse=options["collapse_copies"]).observe(counts, f.count("*").alias("pairs"))
-        table = target.save(answer, ("a", "b")) if target.is_written else answer.toArrow()
+        table = target.taken(answer, ("a", "b"))
         found, total = comparison.counts.get, int(counts.get["pairs"])
         say_funnel(console, found["candidates"] or 0, found["pairs"] or 0, total, run.threshold)
-        if not target.is_written:
+        if table is not None:
             shared.write_pieces(console, shared.target(options), ("a", "b", "similarity"), _in_order(table))
         if options["check"] and console.exit_code == OK and total:
             return PAIRS_FOUND
@@ -171,12 +171,15 @@ class _Target:
             message = f"-o {self._path} exists already"
             raise InputError(message, "Spark writes a folder and replaces none: name another, or remove it")
 
-    def save(self, answer: Any, names: tuple[str, ...]) -> None:
-        """Write the answer; `names` are its columns of bytes."""
+    def taken(self, answer: Any, names: tuple[str, ...]) -> Any:
+        """Have Spark write the answer, whose columns of bytes are `names`; or the answer itself, as a table."""
+        if not self.is_written:
+            return answer.toArrow()
         from pyspark.sql import functions as f
 
         columns = [f.col(each).cast("string").alias(each) if each in names else f.col(each) for each in answer.columns]
         getattr(answer.select(*columns).write.mode("errorifexists"), self._kind)(self._path)
+        return None
 
 
 def _uri(path: Path) -> str:
@@ -197,7 +200,7 @@ def _in_order(table: Any) -> "Iterator[Piece]":
     names = names.take(pc.sort_indices(names))
     left, right = (pc.index_in(column, names).to_numpy().astype(np.int64) for column in columns)
     found = Pairs.of(left, right, table.column("similarity").to_numpy())
-    objects = np.array(names.to_pylist() + [None], object)[:-1]
+    objects = np.array([*names.to_pylist(), None], object)[:-1]
     for start in range(0, len(found), 1 << 13):
         a, b, similarity = found.part(start, min(start + (1 << 13), len(found)))
         yield objects[a].tolist(), objects[b].tolist(), similarity.tolist()
