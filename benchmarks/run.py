@@ -21,7 +21,7 @@ from benchmarks import report
 from benchmarks.sections import SECTIONS
 from benchmarks.sections.bench import Bench
 
-PACKAGES = ("numpy", "numba", "datasketch", "rensa", "FastSketchLSH", "SetSimilaritySearch")
+PACKAGES = ("numpy", "numba", "pyspark", "datasketch", "rensa", "FastSketchLSH", "SetSimilaritySearch")
 
 
 def versions() -> dict[str, str]:

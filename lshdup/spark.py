@@ -134,7 +134,7 @@ class Comparison:
     @cached_property
     def sketches(self) -> "DataFrame":
         """A row for each document: id, size and digest of its set, band keys; or why it is left out. See `sparkrows.sketch_rows`."""
-        return _kept(self._mapped(self.documents, sparkrows.sketch_rows, sparkrows.SKETCHES))
+        return _kept(self.mapped(sparkrows.sketch_rows, sparkrows.SKETCHES))
 
     def summary(self) -> Summary:
         """Counts of documents. Raises InputError if ids repeat."""
@@ -329,6 +329,10 @@ class Comparison:
         return pairs.withColumn(column, f.coalesce("id", "first")).drop("first", "block", "id")
 
     # --- how rows are handed to workers ------------------------------------------------------------------------------------------
+
+    def mapped(self, function: Rows, schema: str) -> "DataFrame":
+        """What workers make of the documents; nothing is kept."""
+        return self._mapped(self.documents, function, schema)
 
     def _mapped(self, rows: "DataFrame", function: Rows, schema: str) -> "DataFrame":
         return rows.mapInArrow(partial(function, self.recipe), schema)

@@ -72,8 +72,8 @@ def sketch_rows(recipe: Recipe, rows: Batches) -> Batches:
     """Documents -> SKETCHES: a row for each, also for those that are left out, with the reason.
 
     size : elements of the shingle set. digest : SHA-256 of the set, sorted, each element as eight bytes, little-endian; so documents of
-    one digest have the same set. keys : eight bytes for each band, little-endian. encoding : where it was detected. Of a document without tokens
-    only the id and the size are there.
+    one digest have the same set. keys : eight bytes for each band, little-endian. encoding : where it was detected. Of a document without
+    tokens only the id and the size are there.
     """
     import pyarrow as pa
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from benchmarks.sections import exact, first, hot, kinds, peers, recall, scale, stages, whole
+from benchmarks.sections import exact, first, hot, kinds, peers, recall, scale, spark, stages, whole
 from benchmarks.sections.bench import Bench
 from benchmarks.tables import Table
 
@@ -16,4 +16,5 @@ SECTIONS: dict[str, Callable[[Bench], list[Table]]] = {
     "stages": stages.section,
     "hot": hot.section,
     "first": first.section,
+    "spark": spark.section,
 }

@@ -1,0 +1,179 @@
+"""Spark beside the local engine, on the same Parquet: whole runs, the map side alone, and one key that half of the documents share."""
+
+import os
+import shutil
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from benchmarks.corpora import text_of
+from benchmarks.measure import LSHDUP, Run, interleaved, ratio, run, seconds, timed
+from benchmarks.sections.bench import Bench, installed
+from benchmarks.tables import Table
+
+#: Documents of one file.
+PART = 5000
+FIELDS = ("--id-field", "id", "--text-field", "text")
+ENGINE = ("--engine", "spark", "--master")
+
+
+def section(bench: Bench) -> list[Table]:
+    """Nothing without pyspark and Java."""
+    if not installed("pyspark") or shutil.which("java") is None:
+        return []
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    return [_whole(bench), _map_side(bench), _skewed(bench)]
+
+
+def parquet(bench: Bench, name: str, documents: int, kind: Callable[[int], str]) -> str:
+    """A folder of Parquet files (id, text), made if it is not there."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    folder = bench.home / f"{name}-{documents}.parquet"
+    if not folder.is_dir():
+        folder.mkdir()
+        for start in range(0, documents, PART):
+            numbers = range(start, min(start + PART, documents))
+            texts = [text_of(kind(number), number, bench.seed).decode() for number in numbers]
+            pq.write_table(pa.table({"id": [f"{number:07}" for number in numbers], "text": texts}), folder / f"{start:07}.parquet")
+    return folder.name
+
+
+def _whole(bench: Bench) -> Table:
+    folder = parquet(bench, "natural", bench.documents, lambda _: "natural")
+    table = Table(
+        f"**Apache Spark**, {bench.documents:,} documents as Parquet; `local[2]`. Start-up of the JVM "
+        "is in the time; memory is that of all processes (proportional set size)."
+    )
+    works = {
+        "`lshdup pairs`": lambda: _watched(bench, "pairs", folder, *FIELDS, "-q", "--no-store"),
+        "`lshdup pairs --engine spark`": lambda: _watched(bench, "pairs", folder, *FIELDS, "-q", *ENGINE, "local[2]"),
+    }
+    done = interleaved(bench.few, works)
+    for name, runs in done.items():
+        table.rows.append(
+            {
+                "what": name, "seconds": seconds(runs), "ratio": ratio(runs, done["`lshdup pairs`"]),
+                "memory": max(each.peak for each in runs), "pairs": runs[0].lines,
+            }
+        )  # fmt: skip
+    return table
+
+
+def _map_side(bench: Bench) -> Table:
+    """Documents -> sets, signatures and keys, on two cores, once everything is up and compiled; nothing is kept."""
+    import numpy as np
+
+    from lshdup import bands, collection, documents, spark, sparkinput, sparkrows, sparksession
+    from lshdup.params import DocumentParams
+
+    folder = parquet(bench, "natural", bench.documents, lambda _: "natural")
+    files = DocumentParams(text_field="text", id_field="id")
+    recipe = spark.recipe()
+    with sparksession.session("local[2]", {}) as session:
+
+        def by_spark() -> None:
+            found = sparkinput.read(session, (os.fsencode(bench.home / folder),), files, ids=False)
+            session.sparkContext.setLogLevel("ERROR")
+            mapped = spark.Comparison(found.rows, recipe).mapped(sparkrows.sketch_rows, sparkrows.SKETCHES)
+            mapped.write.format("noop").mode("overwrite").save()
+
+        def by_local() -> None:
+            listed = documents.find_documents((os.fsencode(bench.home / folder),), files)
+            made = collection.collect(listed, recipe.shingle, recipe.sketch, jobs=2)
+            assert made.signatures is not None
+            assert bands.band_keys(np.asarray(made.signatures), recipe.plan, 2).size
+
+        by_spark()  # whatever is done only once is done
+        by_local()
+        done = interleaved(bench.runs, {"local": lambda: timed(by_local), "Spark": lambda: timed(by_spark)})
+    table = Table(f"**The map side** alone, two cores, everything warm: {bench.documents:,} documents to sets, signatures and keys.")
+    for name, runs in done.items():
+        table.rows.append(
+            {
+                "engine": name, "seconds": seconds(runs), "µs a document": seconds(runs) / bench.documents * 1e6,
+                "ratio": ratio(runs, done["local"]), "aim": "1.5 × the local engine" if name == "Spark" else None,
+            }
+        )  # fmt: skip
+    return table
+
+
+def _skewed(bench: Bench) -> Table:
+    """Half of the documents are one form letter, so these share keys; two executors of one core and 2 GB."""
+    import pyarrow.parquet as pq
+
+    n = bench.documents
+    folder = parquet(bench, "skewed", n, lambda number: "template" if number % 2 else "natural")
+    table = Table(f"**Half of {n:,} documents are of one template**; two executors with one core and 2 GB each, on this machine.")
+    for threshold in ("0.99", "0.8"):
+        answer = bench.home / "answer.parquet"
+        shutil.rmtree(answer, ignore_errors=True)
+        conf = ("--spark-conf", "spark.executor.memory=2g")
+        ran = _watched(
+            bench, "pairs", folder, *FIELDS, "-q", "-t", threshold, *ENGINE, "local-cluster[2,1,2048]", *conf, "-o", str(answer)
+        )  # fmt: skip
+        pairs = sum(pq.ParquetFile(file).metadata.num_rows for file in answer.glob("*.parquet"))
+        table.rows.append(
+            {
+                "threshold": threshold, "seconds": ran.seconds, "memory": ran.peak, "pairs": pairs,
+                "looked at": f"{n // 2 * (n // 2 - 1) // 2:,} pairs of the template",
+            }
+        )  # fmt: skip
+        shutil.rmtree(answer, ignore_errors=True)
+    return table
+
+
+# --- memory of many processes -----------------------------------------------------------------------------------------------------
+
+
+def _watched(bench: Bench, *arguments: str) -> Run:
+    """One run of lshdup, with the largest sum of the memory of all its processes."""
+    with _memory() as peak:
+        ran = run(*LSHDUP, *arguments, cwd=bench.home)
+    return Run(ran.seconds, max(peak[0], ran.peak), ran.lines)
+
+
+@contextmanager
+def _memory() -> Iterator[list[int]]:
+    peak, done = [0], threading.Event()
+
+    def watch() -> None:
+        while not done.wait(0.5):
+            peak[0] = max(peak[0], sum(map(_proportional, _below(os.getpid()))))
+
+    thread = threading.Thread(target=watch)
+    thread.start()
+    try:
+        yield peak
+    finally:
+        done.set()
+        thread.join()
+
+
+def _below(root: int) -> list[int]:
+    """Processes that were started by this one, or by these."""
+    children: dict[int, list[int]] = {}
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit():
+            try:
+                parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
+            except (OSError, IndexError):
+                continue
+            children.setdefault(parent, []).append(int(folder.name))
+    found, waiting = [], [root]
+    while waiting:
+        waiting += children.get(waiting[0], [])
+        found.append(waiting.pop(0))
+    return found[1:]
+
+
+def _proportional(process: int) -> int:
+    """Bytes of memory; those that several processes share are divided among them."""
+    try:
+        lines = Path(f"/proc/{process}/smaps_rollup").read_text().splitlines()
+    except OSError:
+        return 0
+    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("Pss:")), 0)
