@@ -134,7 +134,7 @@ class Comparison:
     @cached_property
     def sketches(self) -> "DataFrame":
         """A row for each document: id, size and digest of its set, band keys; or why it is left out. See `sparkrows.sketch_rows`."""
-        return _kept(self.mapped(sparkrows.sketch_rows, sparkrows.SKETCHES))
+        return kept(self.mapped(sparkrows.sketch_rows, sparkrows.SKETCHES))
 
     def summary(self) -> Summary:
         """Counts of documents. Raises InputError if ids repeat."""
@@ -180,7 +180,7 @@ class Comparison:
         from pyspark.sql import functions as f
 
         first = f.min(f.struct("id", "size", "keys")).alias("first")
-        return _kept(self.sketches.where("size > 0").groupBy("digest").agg(first, f.count("*").alias("documents")))
+        return kept(self.sketches.where("size > 0").groupBy("digest").agg(first, f.count("*").alias("documents")))
 
     # --- kinds -> buckets -> tiles ----------------------------------------------------------------------------------------------
 
@@ -221,7 +221,7 @@ class Comparison:
         side = f.when(block == other, sparkrows.WITHIN).when(block < other, sparkrows.LEFT).otherwise(sparkrows.RIGHT)
         tile = f.least(block, other) * (1 << 31) + f.greatest(block, other)
         rows = rows.select("bucket", tile.alias("tile"), side.alias("side"), "id", "before")
-        return _kept(self._mapped(_by_tile(rows), sparkrows.unmet_rows, sparkrows.TILES) if self.recipe.once else rows)
+        return kept(self._mapped(_by_tile(rows), sparkrows.unmet_rows, sparkrows.TILES) if self.recipe.once else rows)
 
     def bucket_counts(self) -> tuple[int, bytes, int, int, int]:
         """Kinds in the largest bucket and the first of them; of larger ones than `max_bucket`: how many, their kinds, their pairs."""
@@ -276,7 +276,7 @@ class Comparison:
 
     @cached_property
     def pairs_of_kinds(self) -> "DataFrame":
-        """a, b (binary), similarity: pairs of first copies, a before b by their bytes."""
+        """a, b (binary), similarity, size_a, size_b: pairs of first copies, a before b by their bytes, with the sizes of their sets."""
         found = self.verified.where("a is not null").drop("candidates")
         return found if self.recipe.once else found.dropDuplicates(["a", "b"])
 
@@ -297,7 +297,7 @@ class Comparison:
         """
         from pyspark.sql import functions as f
 
-        pairs = self.pairs_of_kinds
+        pairs = self.pairs_of_kinds.select("a", "b", "similarity")
         if self.kinds.where("documents > 1").isEmpty():
             return pairs
         if collapse:
@@ -338,7 +338,8 @@ class Comparison:
         return rows.mapInArrow(partial(function, self.recipe), schema)
 
 
-def _kept(rows: "DataFrame") -> "DataFrame":
+def kept(rows: "DataFrame") -> "DataFrame":
+    """The same, which Spark keeps on memory and disk when it has been made."""
     from pyspark import StorageLevel
 
     return rows.persist(StorageLevel.MEMORY_AND_DISK)

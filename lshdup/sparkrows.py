@@ -40,7 +40,7 @@ SETS = "id binary, set binary"
 JSON_ROWS = "id binary, text binary, reason string, detail string"
 ID_ROWS = "id binary, text binary"
 TILES = "bucket binary, tile bigint, side int, id binary, before binary"
-PAIRS_FOUND = "a binary, b binary, similarity double, candidates bigint"
+PAIRS_FOUND = "a binary, b binary, similarity double, size_a bigint, size_b bigint, candidates bigint"
 
 #: Where a row stands in its tile: all pairs of the tile are wanted, or those of its left and its right rows.
 WITHIN, LEFT, RIGHT = 0, 1, 2
@@ -237,12 +237,14 @@ def unmet_rows(recipe: Recipe, rows: Batches) -> Batches:
 def verified_rows(recipe: Recipe, rows: Batches) -> Batches:
     """TILES with a column `set`, by bucket, tile and side -> PAIRS_FOUND: pairs at or above the threshold, a before b.
 
+    size_a, size_b : elements of their sets.
     candidates : in one row of each piece how many pairs were looked at, in the others 0; a piece without pairs is that row alone.
     """
     import pyarrow as pa
 
     for table, starts, splits in _whole_tiles(rows):
         sets = RaggedSets(*_ragged(table.column("set")))
+        sizes = sets.sizes
         before, offsets = _ragged(table.column("before"))
         ids = _one(table.column("id"))
         order = _ranks(ids)
@@ -260,9 +262,11 @@ def verified_rows(recipe: Recipe, rows: Batches) -> Batches:
             counts = np.zeros(max(len(keep), 1), np.int64)
             counts[0] = n
             if len(keep):
-                yield _batch(PAIRS_FOUND, [ids.take(pa.array(a)), ids.take(pa.array(b)), pa.array(found[keep]), pa.array(counts)])
+                columns = [ids.take(pa.array(a)), ids.take(pa.array(b)), *map(pa.array, (found[keep], sizes[a], sizes[b], counts))]
             else:
-                yield _batch(PAIRS_FOUND, [pa.nulls(1, pa.binary()), pa.nulls(1, pa.binary()), pa.nulls(1, pa.float64()), pa.array(counts)])
+                kinds = (pa.binary(), pa.binary(), pa.float64(), pa.int64(), pa.int64())
+                columns = [*(pa.nulls(1, kind) for kind in kinds), pa.array(counts)]
+            yield _batch(PAIRS_FOUND, columns)
 
 
 def _whole_tiles(rows: Batches) -> Iterator[tuple[Any, NDArray[np.int64], NDArray[np.int64]]]:

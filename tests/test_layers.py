@@ -29,7 +29,7 @@ LAYERS = [
     ["store"],
     ["journal", "listings"],
     ["workspace", "accuracy", "timing", "minhash"],
-    ["sparkrows"], ["spark"], ["sparksession", "sparkinput"],
+    ["sparkrows"], ["spark"], ["sparksession", "sparkinput", "sparkclusters"],
     ["plots"],
     ["console"],
     ["output"],

@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lshdup import spark, sparkinput, sparkrows, sparksession
+from lshdup import spark, sparkclusters, sparkinput, sparkrows, sparksession
 from lshdup.errors import InputError, ParameterError
 from lshdup.params import BandParams, DocumentParams, PairParams, ShingleParams, SketchParams
 from tests.conftest import DATA, ROOT, require
@@ -166,13 +166,11 @@ def test_small_blocks_change_nothing(session, monkeypatch):
         assert distinct.counts.get["pairs"] > counts["pairs"]  # met in every band, and told apart afterwards
     monkeypatch.setattr(spark, "BLOCK_DOCUMENTS", 7)
     monkeypatch.setattr(spark, "BLOCK_COPIES", 4)
+    monkeypatch.setattr(spark, "FEW_WANTED", 0)
     with spark.near_duplicates(documents, band=band) as tiled:
         assert collected(tiled) == expected
         assert tiled.counts.get["pairs"] == counts["pairs"]
         assert tiled.tiles.select("tile").distinct().count() > 5
-    monkeypatch.setattr(spark, "FEW_WANTED", 0)
-    with spark.near_duplicates(documents, band=band) as unfiltered:
-        assert collected(unfiltered) == expected
 
 
 def test_max_bucket(session, run, tmp_path):
@@ -209,6 +207,47 @@ def test_names_of_any_kind(session, run, tmp_path, monkeypatch):
     with compared(session, [f"{uri}/*%25.txt", f"{uri}/a*"], band) as comparison:
         assert collected(comparison) == [(f"file:{tmp_path}/in/100%25.txt", f"file:{tmp_path}/in/a b.txt", "1.0")]
     assert {f"{uri}/a b.txt", f"{uri}/100%25.txt", f"{uri}/x#y.txt", f"{uri}/ü.html", f"{uri}/[z].txt"} <= found
+
+
+# --- groups -----------------------------------------------------------------------------------------------------------------------
+
+
+def led(texts, sizes, pairs, keep):
+    """Who represents whom, document by document."""
+    near = {}
+    for a, b, similarity in pairs:
+        near[a, b] = near[b, a] = float(similarity)
+    sign = {"longest": -1, "shortest": 1, "name": 0}[keep]
+    leaders, found = [], {}
+    for name in sorted(texts, key=lambda name: (sign * sizes[name], name)):
+        leader = next((each for each in leaders if (name, each) in near), name)
+        if leader == name:
+            leaders.append(name)
+        found[name] = (leader, near.get((name, leader), 1.0))
+    return found
+
+
+@pytest.mark.parametrize(("keep", "few"), [("longest", 0), ("shortest", 10**6), ("name", 40)])
+def test_representatives(session, monkeypatch, keep, few):
+    """By rounds, by the driver, and by both: as one after the other."""
+    rng = np.random.default_rng(3)
+    chain = [f"c{i}" for i in range(60)]  # each like its neighbours, less like theirs
+    texts = {f"t{i:02}": " ".join(chain[i : i + int(rng.integers(12, 16))]) for i in range(40)}
+    texts |= {f"copy{i}": texts[f"t{i:02}"] for i in range(0, 40, 5)}
+    documents = session.createDataFrame(list(texts.items()), "id string, text string")
+    monkeypatch.setattr(sparkclusters, "FEW_PAIRS", few)
+    with spark.near_duplicates(documents, band=BandParams(threshold=0.5, recall=0.999)) as comparison:
+        pairs = collected(comparison)
+        sizes = {row.id.decode(): row.size for row in comparison.sketches.collect()}
+        with sparkclusters.Clusters(comparison, keep) as clusters:
+            rows = clusters.documents.collect()
+            assert (clusters.rounds == 0) == (few == 10**6)
+    expected = led(texts, sizes, pairs, keep)
+    assert {row.id.decode(): (row.representative.decode(), row.similarity) for row in rows} == expected
+    assert {row.id.decode() for row in rows if row.copy} == {
+        name for name, (leader, _) in expected.items() if name != leader and texts[name] == texts[leader]
+    }
+    assert 5 < len({leader for leader, _ in expected.values()}) < 30
 
 
 # --- errors -----------------------------------------------------------------------------------------------------------------------

@@ -1,0 +1,128 @@
+"""Pairs -> groups of documents on Spark, each with one that represents it: the rule of `lshdup clusters`, in rounds.
+
+Documents are met in the order in which they are preferred; each joins the first representative that it is a pair with, or becomes one
+itself. That looks like one step after the other, but nobody has to wait for all that are preferred more, only for those of them that it is a pair
+with: in each round, whoever has none of these left represents, and all its partners do not. So the representatives are the
+lexicographically first maximal independent set of the graph of pairs, for which a random order needs O(log n) rounds (Fischer and Noever,
+SODA 2018). What is undecided when it has become small is decided by the driver, so that few rounds are run. Connected components would
+need rounds too, and put into one group what only a chain of pairs connects.
+"""
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Self
+
+from lshdup.errors import InputError, ParameterError
+from lshdup.spark import Comparison, kept
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+#: Which of a group represents it: the one with most or fewest different shingles, or the first by name, which also decides between equals.
+KEEP = ("longest", "shortest", "name")
+
+#: Undecided pairs that the driver takes: some hundred bytes each.
+FEW_PAIRS = 500_000
+
+#: After so many rounds undecided pairs that are too many for the driver are an error: a chain of ever less preferred documents.
+MOST_ROUNDS = 100
+
+
+class Clusters:
+    """The groups of a comparison, over all its verified pairs. A context manager: at its end Spark lets go of what it kept.
+
+    comparison : the documents; it must stay open meanwhile. keep : one of KEEP. rounds : how many were run, known after `covered`.
+
+    Where the context has a folder for checkpoints (`SparkContext.setCheckpointDir`), each round is written there; otherwise Spark keeps it,
+    and makes it again from the first round if an executor is lost.
+    """
+
+    def __init__(self, comparison: Comparison, keep: str = "longest") -> None:
+        if keep not in KEEP:
+            message = f"--keep is {keep!r}, which on Spark nobody knows"
+            raise ParameterError(message, f"choose one of {', '.join(KEEP)}")
+        self._comparison = comparison
+        self._keep = keep
+        self._kept: list[DataFrame] = []
+        self.rounds = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for rows in self._kept:
+            rows.unpersist()
+
+    @cached_property
+    def edges(self) -> "DataFrame":
+        """rank, better, worse, similarity: pairs of kinds, the preferred one first, by (rank, id)."""
+        from pyspark.sql import functions as f
+
+        sign = {"longest": -1, "shortest": 1, "name": 0}[self._keep]
+        a, b = (f.struct((f.col(f"size_{each}") * sign).alias("rank"), f.col(each).alias("id")) for each in "ab")
+        pairs = self._comparison.pairs_of_kinds.select(f.least(a, b).alias("x"), f.greatest(a, b).alias("y"), "similarity")
+        return self._keeping(pairs.selectExpr("x.rank as rank", "x.id as better", "y.id as worse", "similarity"))
+
+    @cached_property
+    def covered(self) -> "DataFrame":
+        """id: the first copies that another represents. Runs the rounds."""
+        undecided = self.edges.select("rank", "better", "worse")
+        left, parts = undecided.count(), []
+        while left > FEW_PAIRS and self.rounds < MOST_ROUNDS:
+            waiting = undecided.selectExpr("worse as better").distinct()
+            chosen = undecided.select("better").distinct().join(waiting, "better", "left_anti")
+            gone = self._keeping(undecided.join(chosen, "better", "left_semi").selectExpr("worse as id").distinct())
+            undecided = undecided.join(gone.withColumnRenamed("id", "better"), "better", "left_anti")
+            undecided = self._keeping(undecided.join(gone.withColumnRenamed("id", "worse"), "worse", "left_anti"))
+            parts.append(gone)
+            left = undecided.count()
+            self.rounds += 1
+        if left > FEW_PAIRS:
+            message = f"after {MOST_ROUNDS} rounds {left:,} pairs are still undecided"
+            raise InputError(message, "keep by another property, or use a higher --threshold")
+        covered = self._by_driver(undecided)
+        for part in parts:
+            covered = covered.unionByName(part)
+        return self._keeping(covered)
+
+    def _by_driver(self, undecided: "DataFrame") -> "DataFrame":
+        """The same one after the other: when it is the turn of a document, all that might cover it have had theirs."""
+        import pyarrow as pa
+
+        table = undecided.select("rank", "better", "worse").toArrow()
+        covered: set[bytes] = set()
+        for _, better, worse in sorted(zip(*(column.to_pylist() for column in table.columns), strict=True)):
+            if better not in covered:
+                covered.add(worse)
+        ids = pa.table({"id": pa.array(sorted(covered), pa.binary())})
+        return undecided.sparkSession.createDataFrame(ids, "id binary")
+
+    @cached_property
+    def documents(self) -> "DataFrame":
+        """id, representative, similarity, copy: every document that has tokens, itself if it represents or is alone.
+
+        similarity : exact, to the representative. copy : whether it has the same set, but is not it.
+        """
+        from pyspark.sql import functions as f
+
+        comparison = self._comparison
+        leading = self.edges.join(self.covered.withColumnRenamed("id", "better"), "better", "left_anti")
+        first = f.min(f.struct("rank", "better", "similarity")).alias("first")
+        members = (
+            leading.groupBy("worse").agg(first).selectExpr("worse as kind", "first.better as leader", "first.similarity as similarity")
+        )
+        kinds = comparison.kinds.selectExpr("digest", "first.id as kind").join(members, "kind", "left")
+        rows = comparison.sketches.select("id", "digest").join(kinds, "digest")
+        # Of one kind the first by name represents, because all else that is preferred is the same.
+        alone = f.col("leader").isNull()
+        return rows.select(
+            "id",
+            f.coalesce("leader", "kind").alias("representative"),
+            f.coalesce("similarity", f.lit(1.0)).alias("similarity"),
+            (alone & (f.col("id") != f.col("kind"))).alias("copy"),
+        )
+
+    def _keeping(self, rows: "DataFrame") -> "DataFrame":
+        if rows.sparkSession.sparkContext._jsc.sc().getCheckpointDir().isDefined():
+            return rows.checkpoint()
+        self._kept.append(kept(rows))
+        return self._kept[-1]
