@@ -1,8 +1,8 @@
 """Pairs -> groups of documents on Spark, each with one that represents it: the rule of `lshdup clusters`, in rounds.
 
 Documents are met in the order in which they are preferred; each joins the first representative that it is a pair with, or becomes one
-itself. That looks like one step after the other, but nobody has to wait for all that are preferred more, only for those of them that it is a pair
-with: in each round, whoever has none of these left represents, and all its partners do not. So the representatives are the
+itself. That looks like one step after the other, but nobody has to wait for all that are preferred more, only for those of them that it
+is a pair with: in each round, whoever has none of these left represents, and all its partners do not. So the representatives are the
 lexicographically first maximal independent set of the graph of pairs, for which a random order needs O(log n) rounds (Fischer and Noever,
 SODA 2018). What is undecided when it has become small is decided by the driver, so that few rounds are run. Connected components would
 need rounds too, and put into one group what only a chain of pairs connects.

@@ -237,8 +237,8 @@ def unmet_rows(recipe: Recipe, rows: Batches) -> Batches:
 def verified_rows(recipe: Recipe, rows: Batches) -> Batches:
     """TILES with a column `set`, by bucket, tile and side -> PAIRS_FOUND: pairs at or above the threshold, a before b.
 
-    size_a, size_b : elements of their sets.
-    candidates : in one row of each piece how many pairs were looked at, in the others 0; a piece without pairs is that row alone.
+    size_a, size_b : elements of their sets. candidates : in one row of each piece how many pairs were looked at, in the others 0; a piece
+    without pairs is that row alone.
     """
     import pyarrow as pa
 

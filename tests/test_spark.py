@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tarfile
 import time
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -378,6 +379,23 @@ def test_tiles_are_whole_whatever_the_batches(monkeypatch, size):
     assert cut.combine_chunks().equals(whole.combine_chunks())
     expected = sorted({row for pair in reference_pairs(rows, True) for row in pair})
     assert whole.column("id").to_pylist() == [b"%d" % i for i in expected]
+
+
+def test_a_shipped_package_knows_its_kernels(tmp_path):
+    """With --py-files the package is a zip file: another one must not run the machine code of the first."""
+    code = "import sys; sys.path.insert(0, sys.argv[1]); from lshdup.kernels import jit; print(jit.__file__); print(jit._sources())"
+    stamps = []
+    for number in range(2):
+        archive = tmp_path / f"{number}.zip"
+        with zipfile.ZipFile(archive, "w") as packed:
+            for path in sorted((ROOT / "lshdup").rglob("*.py")):
+                change = f"\n# {number}" if path.name == "sets.py" else ""
+                packed.writestr(str(path.relative_to(ROOT)), path.read_text("utf-8") + change)
+        process = subprocess.run([sys.executable, "-I", "-c", code, str(archive)], capture_output=True, text=True, check=True, cwd=tmp_path)
+        place, stamp = process.stdout.split()
+        assert place.startswith(str(archive))
+        stamps.append(stamp)
+    assert stamps[0] != stamps[1]
 
 
 # --- a cluster ------------------------------------------------------------------------------------------------------------------------

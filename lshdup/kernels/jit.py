@@ -211,7 +211,8 @@ def _sources() -> str:
     """What all kernels are compiled from: a change of any file compiles all of them anew, because they call each other's helpers."""
     if not _stamp:
         digest = hashlib.blake2b(digest_size=16)
-        for path in sorted(Path(__file__).parent.glob("*.py")):
+        archive = getattr(globals().get("__loader__"), "archive", None)  # a package that was shipped as a zip file has no folder
+        for path in sorted(Path(__file__).parent.glob("*.py")) if archive is None else [Path(archive)]:
             digest.update(path.read_bytes())
         _stamp.append(digest.hexdigest())
     return _stamp[0]
