@@ -269,10 +269,15 @@ class Comparison:
 
     @cached_property
     def counts(self) -> "Observation":
-        """Candidate pairs looked at and pairs of kinds found, known when `pairs` has been evaluated; tasks that ran again count again."""
+        """What `found` is read from."""
         from pyspark.sql import Observation
 
         return Observation("verified")
+
+    def found(self) -> dict[str, int]:
+        """Candidate pairs looked at and pairs of kinds found, when `pairs` has been evaluated; tasks that ran again are counted again."""
+        counted = self.counts.get if self.tile_counts[0] else {}
+        return {name: int(counted.get(name) or 0) for name in ("candidates", "pairs")}
 
     @cached_property
     def pairs_of_kinds(self) -> "DataFrame":

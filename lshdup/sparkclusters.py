@@ -111,15 +111,45 @@ class Clusters:
             leading.groupBy("worse").agg(first).selectExpr("worse as kind", "first.better as leader", "first.similarity as similarity")
         )
         kinds = comparison.kinds.selectExpr("digest", "first.id as kind").join(members, "kind", "left")
-        rows = comparison.sketches.select("id", "digest").join(kinds, "digest")
+        rows = comparison.sketches.select("id", "digest").join(kinds, "digest")  # without tokens there is no digest
         # Of one kind the first by name represents, because all else that is preferred is the same.
         alone = f.col("leader").isNull()
-        return rows.select(
+        documents = rows.select(
             "id",
             f.coalesce("leader", "kind").alias("representative"),
             f.coalesce("similarity", f.lit(1.0)).alias("similarity"),
             (alone & (f.col("id") != f.col("kind"))).alias("copy"),
         )
+        return self._keeping(documents)
+
+    @property
+    def kept(self) -> "DataFrame":
+        """id: documents that represent, or are alone."""
+        return self.documents.where("id = representative").select("id")
+
+    @property
+    def dropped(self) -> "DataFrame":
+        """id: documents that another represents."""
+        return self.documents.where("id != representative").select("id")
+
+    @property
+    def listed(self) -> "DataFrame":
+        """The documents of groups of two or more."""
+        return self.documents.join(
+            self.documents.where("id != representative").select("representative").distinct(), "representative"
+        ).select("id", "representative", "similarity", "copy")
+
+    @property
+    def counts(self) -> tuple[int, int, int, int]:
+        """Groups of two or more; documents that are kept, those that are dropped, and copies among these."""
+        from pyspark.sql import functions as f
+
+        apart = f.col("id") != f.col("representative")
+        leaders = f.count_distinct(f.when(apart, f.col("representative")))
+        row = self.documents.agg(
+            leaders.alias("a"), f.count_if(~apart).alias("b"), f.count_if(apart).alias("c"), f.count_if("copy").alias("d")
+        )
+        return tuple(row.collect()[0])
 
     def _keeping(self, rows: "DataFrame") -> "DataFrame":
         if rows.sparkSession.sparkContext._jsc.sc().getCheckpointDir().isDefined():

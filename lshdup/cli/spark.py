@@ -15,7 +15,7 @@ from lshdup.errors import InputError, ParameterError
 from lshdup.params import BandParams, PairParams, ShingleParams, SketchParams
 
 if TYPE_CHECKING:
-    from lshdup.output import Piece
+    from lshdup.output import Cell, Piece
     from lshdup.spark import Comparison
 
 #: Of the documents that are left out so many are named, for each reason.
@@ -44,13 +44,43 @@ def pairs(ctx: click.Context, options: dict[str, Any]) -> int:
         counts = Observation("answer")
         answer = comparison.pairs(collapse=options["collapse_copies"]).observe(counts, f.count("*").alias("pairs"))
         table = target.taken(answer, ("a", "b"))
-        found, total = comparison.counts.get, int(counts.get["pairs"])
-        say_funnel(console, found["candidates"] or 0, found["pairs"] or 0, total, run.threshold)
+        found, total = comparison.found(), int(counts.get["pairs"])
+        say_funnel(console, found["candidates"], found["pairs"], total, run.threshold)
         if table is not None:
             shared.write_pieces(console, shared.target(options), ("a", "b", "similarity"), _in_order(table))
         if options["check"] and console.exit_code == OK and total:
             return PAIRS_FOUND
         return console.exit_code
+
+
+def clusters(ctx: click.Context, options: dict[str, Any]) -> int:
+    """`lshdup clusters --engine spark`: the same columns; written by Spark, every document with who represents it."""
+    shared.refuse(ctx, ("prefer",), "with --engine spark")
+    if options["linkage"] != "representative":
+        message = f"--linkage is {options['linkage']}; on Spark it is representative"
+        raise ParameterError(message, "leave it out")
+    with _run(ctx, options) as (run, target):
+        from lshdup.sparkclusters import Clusters
+
+        with Clusters(run.comparison, options["keep"]) as groups:
+            wanted = {"all": groups.listed, "keep": groups.kept, "drop": groups.dropped}[options["emit"]]
+            table = target.taken(groups.documents if options["emit"] == "all" else wanted, ("id", "representative"))
+            total, kept, dropped, copies = groups.counts
+            if dropped:
+                what = f"{counted(total, 'group')} of similarity {run.threshold:g} or more with {counted(total + dropped, 'document')}"
+                run.console.say(f"{what}; {counted(groups.rounds, 'round')}")
+                line = f"keep {counted(kept, 'document')}, {kept - total:,} alone; drop {dropped:,}, {copies:,} of them copies"
+                run.console.say(f"{line}; {run.console.seconds:.2f} s")
+            else:
+                run.console.say(f"no groups of similarity {run.threshold:g} or more: {counted(kept, 'document')} alone")
+            if table is not None and options["emit"] == "all":
+                columns = ("group", "role", "name", "similarity", "copy", "smallest")
+                shared.write(run.console, shared.target(options), columns, _groups(table))
+            elif table is not None:
+                shared.write(run.console, shared.target(options), ("name",), ((name,) for name in sorted(table.column("id").to_pylist())))
+        if options["check"] and run.console.exit_code == OK and dropped:
+            return PAIRS_FOUND
+        return run.console.exit_code
 
 
 @contextmanager
@@ -185,6 +215,18 @@ class _Target:
 def _uri(path: Path) -> str:
     head, separator, rest = str(path).partition(":/")
     return f"{head}://{rest}" if separator and head.isalnum() and head != "file" else str(path)
+
+
+def _groups(table: Any) -> "Iterator[tuple[Cell, ...]]":
+    """Groups of two or more, by size descending, then by representative; within one the representative, then by similarity descending."""
+    groups: dict[bytes, list[tuple[bool, float, bytes, bool]]] = {}
+    for name, leader, similarity, copy in zip(*(column.to_pylist() for column in table.columns), strict=True):
+        groups.setdefault(leader, []).append((name != leader, -similarity, name, copy))
+    for number, (_, members) in enumerate(sorted(groups.items(), key=lambda each: (-len(each[1]), each[0])), 1):
+        members.sort()
+        smallest = -members[-1][1]
+        for is_member, score, name, copy in members:
+            yield number, "drop" if is_member else "keep", name, -score, "yes" if copy else "no", smallest
 
 
 def _in_order(table: Any) -> "Iterator[Piece]":
