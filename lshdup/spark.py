@@ -22,8 +22,9 @@ _SHINGLE, _SKETCH, _BANDS, _PAIRS = ShingleParams(), SketchParams(), BandParams(
 BLOCK_DOCUMENTS = 4096
 BLOCK_BYTES = 32 << 20
 
-#: Up to so many documents with candidates, their ids' hashes (8 bytes) are sent to every executor, and only their sets are made.
-FEW_WANTED = 4_000_000
+#: Up to so many documents with candidates, the hashes of their ids (64 bytes each in Java) are sent to every executor, and only the sets of
+#: these documents are made.
+FEW_WANTED = 1_000_000
 
 #: Copies are listed by tasks of at most so many of one kind.
 BLOCK_COPIES = 1024

@@ -485,8 +485,10 @@ def executors():
 
 def test_cluster_with_an_executor_killed(run, cluster, tmp_path):
     """The command, on two workers, of which one's executor is killed while it works: byte for byte the local answer."""
-    settings = {**QUICK, "spark.sql.adaptive.enabled": "true", "spark.executor.memory": "512m", "spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1",
-                "spark.locality.wait": "0"}  # fmt: skip
+    settings = {
+        **QUICK, "spark.sql.adaptive.enabled": "true", "spark.executor.memory": "512m", "spark.locality.wait": "0",
+        "spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1",
+    }  # fmt: skip
     arguments = ["pairs", "sample_corpus", "-t", "0.7"]
     expected = run(*arguments, "--no-store", cwd=ROOT)
     options = [part for item in settings.items() for part in ("--spark-conf", "=".join(item))]
@@ -509,3 +511,19 @@ def test_cluster_with_an_executor_killed(run, cluster, tmp_path):
     assert out.encode() == expected.out
     last = expected.err.splitlines()[-1].rpartition(";")[0]
     assert re.sub(r"\d+ candidate pairs", "", last) in re.sub(r"\d+ candidate pairs", "", said[-1])
+
+
+def test_spark_submit(run, tmp_path):
+    """A script of two lines, as the README has it, and Parquet that Spark writes."""
+    pyspark, pq = require("spark", "pyspark"), require("spark", "pyarrow.parquet")
+    java()
+    (tmp_path / "run.py").write_text("from lshdup.cli import main\nmain()\n")
+    submit = Path(pyspark.__file__).parent / "bin" / "spark-submit"
+    options = [part for item in QUICK.items() for part in ("--conf", "=".join(item))]
+    answer = tmp_path / "pairs.parquet"
+    command = [submit, "--master", "local[2]", *options, tmp_path / "run.py", "pairs", "sample_corpus", "-t", "0.9", "--engine", "spark"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": sys.executable}
+    process = subprocess.run([*command, "-o", answer], cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    assert process.returncode == 0, process.stderr
+    rows = zip(*(column.to_pylist() for column in pq.read_table(answer).columns), strict=True)
+    assert sorted((a, b, repr(similarity)) for a, b, similarity in rows) == local(run, "sample_corpus", "-t", "0.9")
