@@ -62,6 +62,15 @@ def candidate_pairs(table: BandTable, max_bucket: int = 0) -> tuple[Buckets, Ite
     Cost: one step a pair and common band, plus two a document and band. Memory: one piece, 5 bytes a document of the collection, and 4
     bytes a band for each document that shares a bucket.
     """
+    buckets, root = connected(table, max_bucket)
+    return buckets, _pieces(table, max_bucket, root)
+
+
+def connected(table: BandTable, max_bucket: int = 0) -> tuple[Buckets, NDArray[np.uint32]]:
+    """The buckets, and for each document the smallest one that buckets connect it with: uint32 array of shape (n,).
+
+    max_bucket : buckets of more documents are left out; 0: none is.
+    """
     bands, n = table.keys.shape
     parent = np.arange(n, dtype=np.uint32)
     left_out = np.zeros(n, np.uint8)
@@ -70,7 +79,7 @@ def candidate_pairs(table: BandTable, max_bucket: int = 0) -> tuple[Buckets, Ite
         kernels.join_buckets(table.keys[band], table.order[band], max_bucket, parent, left_out, tally)
     kernels.find_roots(parent)
     largest, example, buckets, pairs = tally.tolist()
-    return Buckets(largest, example, buckets, int(left_out.sum()), pairs), _pieces(table, max_bucket, parent)
+    return Buckets(largest, example, buckets, int(left_out.sum()), pairs), parent
 
 
 def _pieces(table: BandTable, max_bucket: int, root: NDArray[np.uint32]) -> Iterator[Pair]:
