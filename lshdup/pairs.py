@@ -42,6 +42,11 @@ class Pairs:
         """Pairs in any order: integer arrays of numbers of documents below 2^32, float64 array."""
         return gathered([(left.astype(np.uint32), right.astype(np.uint32), similarity)])
 
+    def at_least(self, threshold: float) -> "Pairs":
+        """Those of this similarity or more: the first ones, so none is copied."""
+        several = int(np.searchsorted(-self.values, -threshold, side="right"))
+        return Pairs(self.values[:several], self.offsets[: several + 1], self.keys[: self.offsets[several]])
+
     def part(self, start: int, end: int) -> Columns:
         """Pairs start … end - 1."""
         left, right = unpacked(self.keys[start:end])

@@ -70,12 +70,16 @@ class Request:
 
 @dataclass(frozen=True)
 class Indexed:
-    """A collection with its band table, the parameters of the bands, and the shingle sets that an artifact holds for it, if any."""
+    """A collection with its band table, the parameters of the bands, and the shingle sets that an artifact holds for it, if any.
+
+    named : its documents were named: artifacts are to be those of a run from nothing.
+    """
 
     collection: Collection
     made: Banded
     params: BandParams
     kept: RaggedSets | None
+    named: bool = True
 
 
 class Workspace:
@@ -144,24 +148,31 @@ class Workspace:
             # Bands planned for t serve every threshold above it too.
             serves = not save and wanted.threshold >= params.threshold and replace(wanted, threshold=params.threshold) == params
             if serves or wanted == params:
-                return Indexed(collection, made, wanted, kept)
+                return Indexed(collection, made, wanted, kept, named=False)
         made = pipeline.banded(collection, wanted, request.jobs)
         if save:
             self._store.save_bands(collection, made, wanted)
         elif stored is not None:
             self._say(f"bands made anew from signatures.npz; the stored ones were planned for {stored[1].threshold:g}")
-        return Indexed(collection, made, wanted, kept)
+        return Indexed(collection, made, wanted, kept, named=False)
 
     def verified(self, indexed: Indexed, asked: PairParams, jobs: int) -> Found:
         """`lshdup pairs`: the verified pairs of first copies; those of the last run, where nothing has changed since."""
         collection, made, params = indexed.collection, indexed.made, indexed.params
-        if self._store is not None and (known := self._store.load_pairs(collection, made, params, asked)) is not None:
-            return known
+        earlier = self._store.load_pairs(collection) if self._store is not None else None
+        if earlier is not None and earlier.answers(made.plan, params, asked):
+            found = replace(earlier.found, pairs=earlier.found.pairs.at_least(params.threshold))
+            if earlier.params.threshold < params.threshold:
+                self._say(f"the pairs that were found at {earlier.params.threshold:g} answer this: no document is read")
+                if indexed.named:
+                    self._keep("pairs.npz", lambda store: store.save_pairs(collection, made, params, asked, found))
+            return found
         missing: list[LeftOut] = []
         source = set_source(collection, jobs, missing.append, indexed.kept)
         found = pipeline.near_duplicates(
-            collection, made, source, params.threshold, asked, jobs=jobs, progress=self._progress, on_buckets=self._say_if_hot
-        )
+            collection, made, source, params.threshold, asked,
+            jobs=jobs, progress=self._progress, on_buckets=self._say_if_hot, earlier=earlier,
+        )  # fmt: skip
         for each in missing:
             self._left_out(each)
         if self._store is not None and not missing:

@@ -29,6 +29,23 @@ def band_keys(signatures: U32, first: int, last: int, rows: int, buckets: np.uin
             out[band, d] = h % buckets if buckets else h
 
 
+@kernel
+def agree_in_a_band(signatures: U32, bands: int, rows: int, left: U32, right: U32, out: U8) -> None:
+    """out[p] = 1 if the signatures of left[p] and right[p] have the same rows in any of so many bands of so many rows, else 0."""
+    for p in range(len(left)):
+        a = signatures[left[p]]
+        b = signatures[right[p]]
+        out[p] = 0
+        for band in range(bands):
+            j = band * rows
+            end = j + rows
+            while j < end and a[j] == b[j]:
+                j += 1
+            if j == end:
+                out[p] = 1
+                break
+
+
 @inlined
 def _bucket_end(keys: U64, order: U32, start: int) -> int:
     end = start + 1
