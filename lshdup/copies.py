@@ -11,7 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.pairs import Columns, Pairs, packed, unpacked
+from lshdup.candidates import Pair
+from lshdup.pairs import Columns, Pairs, found_in, packed, unpacked
 from lshdup.ragged import offsets_of, ranges
 
 #: Pairs are made and handed on in pieces of about this many.
@@ -60,6 +61,16 @@ class Listing:
                     yield left, right, np.full(len(left), pairs.values[group])
             start = end
 
+    def holds(self, left: NDArray[np.integer], right: NDArray[np.integer]) -> NDArray[np.bool_]:
+        """Whether these pairs of different documents (two integer arrays) are among them: bool array."""
+        if self._kinds is not None:
+            left, right = self._kinds.firsts[left], self._kinds.firsts[right]
+        return found_in(np.sort(self._pairs.keys), packed(left, right))
+
+    def count(self, keys: NDArray[np.uint64]) -> int:
+        """How many pairs come of some of the pairs of different first copies."""
+        return len(keys) if self._kinds is None else int(self._kinds.products(keys).sum())
+
     def documents(self) -> NDArray[np.int64]:
         """Which documents are in any pair: ascending int64 array."""
         n = len(self._kinds.firsts) if self._kinds else 1 + max((int(part.max()) for part in self._columns()), default=-1)
@@ -90,6 +101,25 @@ def listing(pairs: Pairs, firsts: NDArray[np.int64], *, collapse: bool = False) 
     within = sum(size * (size - 1) // 2 - size * size for size in kinds.sizes[several].tolist())
     products = (kinds.products(pairs.keys[start : start + PIECE]) for start in range(0, len(pairs), PIECE))
     return Listing(sum(int(part.sum()) for part in products) + within, pairs, kinds)
+
+
+def listing_across(pairs: Pairs, firsts: NDArray[np.int64], same: Pair, *, collapse: bool = False) -> Listing:
+    """Pairs of the documents of two sides from those of first copies, which each side has of its own.
+
+    same : which of the pairs are of identical documents, (left, right). collapse : no pair of two kinds is repeated for their copies, but
+    of identical ones each further copy is paired with the first of the other side; m and n equal ones make m + n - 1 pairs, not m n.
+    """
+    copies = np.flatnonzero(firsts != np.arange(len(firsts)))
+    if collapse or not len(copies):
+        twin = np.full(len(firsts), -1)
+        twin[same[0]], twin[same[1]] = same[1], same[0]
+        copies = copies[twin[firsts[copies]] >= 0]
+        others = twin[firsts[copies]]
+        pairs = _with_copies(pairs, packed(np.minimum(copies, others), np.maximum(copies, others)))
+        return Listing(len(pairs), pairs, None)
+    kinds = _Kinds.of(firsts)
+    products = (kinds.products(pairs.keys[start : start + PIECE]) for start in range(0, len(pairs), PIECE))
+    return Listing(sum(int(part.sum()) for part in products), pairs, kinds)
 
 
 def _with_copies(pairs: Pairs, keys: NDArray[np.uint64]) -> Pairs:

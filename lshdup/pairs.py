@@ -82,6 +82,14 @@ def unpacked(keys: NDArray[np.uint64]) -> tuple[NDArray[np.uint32], NDArray[np.u
     return (keys >> np.uint64(32)).astype(np.uint32), keys.astype(np.uint32)
 
 
+def found_in(keys: NDArray[np.uint64], wanted: NDArray[np.uint64]) -> NDArray[np.bool_]:
+    """Which of `wanted` are in the ascending array `keys`: bool array."""
+    if not len(keys):
+        return np.zeros(len(wanted), bool)
+    found: NDArray[np.bool_] = keys[np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)] == wanted
+    return found
+
+
 def gathered(parts: Iterable[Columns]) -> Pairs:
     """All pairs of all parts, which come in any order, no pair twice.
 

@@ -167,6 +167,10 @@ class Neighbours:
     documents: NDArray[np.int64]
     similarity: NDArray[np.float64]
 
+    def first(self, top: int | None) -> "Neighbours":
+        """The `top` most similar ones; all, if that is None."""
+        return Neighbours(self.documents[:top], self.similarity[:top])
+
 
 def neighbours(
     collection: Collection,

@@ -53,7 +53,7 @@ class Store:
         """Prove before the work that its result can be written."""
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            if not self._is_ours():
+            if not self.is_ours():
                 if any(not self._is_begun(entry) for entry in self.folder.iterdir()):
                     message = f"the folder {self.folder} holds other files and is no store of lshdup"
                     raise ArtifactError(message, "name a new folder with --store DIR")
@@ -69,7 +69,7 @@ class Store:
             message = f"the store {self.folder} cannot be written: {error.strerror}"
             raise ArtifactError(message, "name another with --store DIR, or use --no-store") from None
 
-    def _is_ours(self) -> bool:
+    def is_ours(self) -> bool:
         """Whether lshdup made this folder: only there it overwrites files."""
         mark = self.folder / ".gitignore"
         return mark.is_file() and mark.read_text("utf-8", "replace").startswith(_MARK)

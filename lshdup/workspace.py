@@ -85,7 +85,8 @@ class Indexed:
 class Workspace:
     """The steps over one store folder, or over none.
 
-    say : told what a person should know (something was made anew). left_out : told each file that is not compared.
+    say : told what a person should know (something was made anew). left_out : told each file that is not compared. read_only : nothing is
+    written, whatever could be kept for the next run. apart : a folder where no documents are looked for, if no store is named.
     """
 
     def __init__(
@@ -94,8 +95,13 @@ class Workspace:
         say: Callable[[str], None] = lambda _: None,
         left_out: Callable[[LeftOut], None] = lambda _: None,
         progress: Progress = no_progress,
+        *,
+        read_only: bool = False,
+        apart: Path | None = None,
     ) -> None:
         self._store = Store(folder) if folder is not None else None
+        self._read_only = read_only
+        self._apart = folder or apart
         self._say = say
         self._left_out = left_out
         self._progress = progress
@@ -107,7 +113,7 @@ class Workspace:
         if not request.documents:
             message = "no documents were named"
             raise InputError(message, "name folders or files: lshdup shingle DOCS")
-        params = _merged(ShingleParams, request.given)
+        params = merged(ShingleParams, request.given)
         with self._writing() as store, Spool(store.folder) as spool:
             documents = self._find(request, params)
             previous = self._previous(request, documents, params, None, need_sets=True)
@@ -122,7 +128,18 @@ class Workspace:
                 return self._signed_documents(request)
         with self._continuing():
             shingles = self._stored_shingles(request)
-            return self._sketched(shingles, _merged(SketchParams, request.given), request.jobs, save=True)
+            return self._sketched(shingles, merged(SketchParams, request.given), request.jobs, save=True)
+
+    def compared(self, request: Request) -> tuple[Collection, SetSource]:
+        """What `pairs --against` holds against others: the collection with signatures, and where its shingle sets come from."""
+        if request.documents:
+            with self._writing() if self._store is not None else nullcontext():
+                collection = self._signed_documents(request)
+                kept = self._sets_of(collection)
+        else:
+            collection = self._current_signatures(request, verify=True, save=False)
+            kept = self._sets_of(collection)
+        return collection, set_source(collection, request.jobs, self._left_out, kept)
 
     def indexed(self, request: Request, *, save: bool = True, verify: bool = True) -> Indexed:
         """`lshdup index`, and what `pairs` and `query` begin with: the collection and its band table.
@@ -141,10 +158,10 @@ class Workspace:
         kept = self._sets_of(collection)
         stored = self._store.load_bands(collection, verify)
         if stored is None:
-            wanted = _merged(BandParams, request.given)
+            wanted = merged(BandParams, request.given)
         else:
             made, params = stored
-            wanted = _merged(BandParams, _band_options(request.given), params)
+            wanted = merged(BandParams, _band_options(request.given), params)
             # Bands planned for t serve every threshold above it too.
             serves = not save and wanted.threshold >= params.threshold and replace(wanted, threshold=params.threshold) == params
             if serves or wanted == params:
@@ -181,6 +198,8 @@ class Workspace:
 
     def _keep(self, what: str, save: Callable[[Store], None]) -> None:
         """Save what the next run would otherwise have to make again, if that can be done now; the answer does not depend on it."""
+        if self._read_only:
+            return
         try:
             with self._writing() as store:
                 save(store)
@@ -201,7 +220,7 @@ class Workspace:
     def every_set(self, request: Request) -> Iterator[tuple[Collection, RaggedSets]]:
         """A collection and all its shingle sets, for the exact join and the experiments. Saves nothing."""
         if request.documents:
-            params = _merged(ShingleParams, request.given)
+            params = merged(ShingleParams, request.given)
             documents = self._find(request, params)
             previous = self._previous(request, documents, params, None, need_sets=True)
             collection = self._collect(request, documents, params, None, previous, 1 << 62)
@@ -229,7 +248,7 @@ class Workspace:
             request.files,
             id_lists=params.tokens == "ids",
             jobs=request.jobs,
-            store=os.fsencode(self._store.folder) if self._store is not None else None,
+            store=os.fsencode(self._apart) if self._apart is not None else None,
             on_left_out=self._left_out,
         )
         self._progress("documents", 0, len(documents))
@@ -255,12 +274,12 @@ class Workspace:
 
     def _room(self, shape: tuple[int, int]) -> NDArray[np.uint32]:
         """For signatures: in the store, if they are many."""
-        if self._store is None or 4 * shape[0] * shape[1] <= MOST_IN_MEMORY:
+        if self._store is None or self._read_only or 4 * shape[0] * shape[1] <= MOST_IN_MEMORY:
             return in_memory(shape)
         return room_on_disk(self._store.folder, shape)
 
     def _signed_documents(self, request: Request) -> Collection:
-        params, sketch = _merged(ShingleParams, request.given), _merged(SketchParams, request.given)
+        params, sketch = merged(ShingleParams, request.given), merged(SketchParams, request.given)
         documents = self._find(request, params)
         linear = sketch.scheme == "linear"
         # The linear scheme makes signatures of all sets together: there is nothing to resume.
@@ -293,8 +312,8 @@ class Workspace:
         store.save_collection("signatures", collection)
 
     def _indexed_documents(self, request: Request) -> Indexed:
-        params = _merged(BandParams, request.given)
-        bands.plan_bands(_merged(SketchParams, request.given).perms, params)  # whether the promise can be kept, before the work
+        params = merged(BandParams, request.given)
+        bands.plan_bands(merged(SketchParams, request.given).perms, params)  # whether the promise can be kept, before the work
         if self._store is None:
             collection = self._signed_documents(request)
             return Indexed(collection, pipeline.banded(collection, params, request.jobs), params, None)
@@ -392,7 +411,7 @@ class Workspace:
         shingles = self._store.load_collection("shingles") if self._store is not None else None
         if shingles is None:
             self._nothing_there("shingles")
-        _check_conflict("shingles.npz", shingles.shingle, request.given, "run `lshdup shingle DOCS` with these options")
+        check_conflict("shingles.npz", shingles.shingle, request.given, "run `lshdup shingle DOCS` with these options")
         return shingles
 
     def _current_signatures(self, request: Request, *, verify: bool, save: bool) -> Collection:
@@ -404,16 +423,16 @@ class Workspace:
         if signatures is not None and signatures.sketch is not None:
             stale = shingles is not None and corpus_id(shingles) != corpus_id(signatures) and self._shingles_are_newer()
             if not stale:
-                _check_conflict("signatures.npz", signatures.shingle, request.given, "name the documents again")
+                check_conflict("signatures.npz", signatures.shingle, request.given, "name the documents again")
                 remedy = "run `lshdup signatures` with these options, or name the documents again"
-                _check_conflict("signatures.npz", signatures.sketch, request.given, remedy)
+                check_conflict("signatures.npz", signatures.sketch, request.given, remedy)
                 return signatures
         if shingles is None:
             self._nothing_there("signatures")
         shingles = self._stored_shingles(request)
         base = signatures.sketch if signatures is not None else None
         self._say(f"signatures.npz is made from shingles.npz{', which is newer' if base else ''}")
-        return self._sketched(shingles, _merged(SketchParams, request.given, base), request.jobs, save=save)
+        return self._sketched(shingles, merged(SketchParams, request.given, base), request.jobs, save=save)
 
     def _refuse_older(self, shingles: Collection) -> None:
         """Raise if signatures.npz is newer than shingles.npz and of another collection: that was the last run, and kept no sets."""
@@ -501,7 +520,7 @@ def _still_left_out(known: Mapping[bytes, LeftOutFile], documents: DocumentList)
     return still
 
 
-def _merged(kind: type[P], given: Mapping[str, Any], base: P | None = None) -> P:
+def merged(kind: type[P], given: Mapping[str, Any], base: P | None = None) -> P:
     """The parameters of one stage: those given, over those of `base`, over the defaults."""
     known = {field.name for field in fields(kind)}
     values = base.to_json() if base is not None else {}
@@ -513,7 +532,7 @@ def _band_options(given: Mapping[str, Any]) -> Mapping[str, Any]:
     return {"bands": 0, "rows": 0, **given} if "bands" in given or "rows" in given else given
 
 
-def _check_conflict(name: str, stored: ShingleParams | SketchParams, given: Mapping[str, Any], remedy: str) -> None:
+def check_conflict(name: str, stored: ShingleParams | SketchParams, given: Mapping[str, Any], remedy: str) -> None:
     """Raise if an artifact was made with another value than the one given."""
     for field in fields(stored):
         actual = getattr(stored, field.name)

@@ -1,25 +1,18 @@
 """`lshdup pairs`."""
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from lshdup.cli import options as shared
+from lshdup.cli.listing import Names, columns, say_found
 from lshdup.cli.summary import say_buckets, say_collection, say_contract
-from lshdup.console import OK, PAIRS_FOUND, Console, counted
+from lshdup.console import OK, PAIRS_FOUND, counted
 from lshdup.params import BandParams, PairParams
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from lshdup.collection import Collection
     from lshdup.copies import Listing
-    from lshdup.documents import DocumentList
-    from lshdup.output import Piece
-
-#: Rows that are made and printed at a time: few enough that they stay in the cache of a processor.
-_ROWS = 1 << 13
 
 
 @click.command(
@@ -36,6 +29,14 @@ Examples:
 @shared.sketch_options
 @shared.band_options
 @shared.pair_options
+@shared.option(
+    "--against",
+    multiple=True,
+    type=click.Path(path_type=bytes),
+    metavar="OTHER",
+    help="Only pairs of DOCS with documents of OTHER: a folder, a file, or the store of an earlier run, whose documents need not be there "
+    "any more; repeatable.",
+)
 @shared.option("--check", is_flag=True, help="Exit with 1 if there are pairs.")
 @shared.run_options
 @shared.output_options
@@ -44,18 +45,24 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     """Print all pairs of documents whose similarity is at least the threshold: name, name, similarity.
 
     The similarity is the exact Jaccard similarity of the shingle sets. Pairs are found through the band table; the chance to miss one is
-    said on stderr. Without DOCS, the documents of the last run are compared.
+    said on stderr. Without DOCS, the documents of the last run are compared. With --against, a is of DOCS and b of OTHER, and a fourth
+    column, verified, says whether the similarity is exact or, where a document of OTHER is gone, an estimate.
     """  # fmt: skip
     target = shared.target(options)
     if options["exact"]:
         shared.refuse(ctx, ("scheme", "perms", "seed", "recall", "bands", "rows", "buckets", "verify", "max_bucket"), "with --exact")
     with shared.session(ctx, options) as session:
         console = session.console
+        if options["against"]:
+            from lshdup.cli.against import pairs_against
+
+            return pairs_against(session, options, target)
         if options["exact"]:
             collection, pairs = _joined(session, options)
         else:
             collection, pairs = _banded(session, options)
-        shared.write_pieces(console, target, ("a", "b", "similarity"), _columns(pairs, collection.documents))
+        names = Names(len(collection.documents), collection.documents.typed_names)
+        shared.write_pieces(console, target, ("a", "b", "similarity"), columns(pairs.pieces(), names))
         shared.warn_of_changes(session, collection.documents, pairs.documents())
         if options["check"] and console.exit_code == OK and len(pairs):
             return PAIRS_FOUND
@@ -71,12 +78,12 @@ def _banded(session: shared.Session, options: dict[str, Any]) -> "tuple[Collecti
     say_collection(console, indexed.collection)
     say_contract(console, indexed.made.plan, indexed.params)
     found = workspace.verified(indexed, asked, request.jobs)
-    say_buckets(console, found.buckets, indexed.collection.documents, asked.max_bucket)
+    say_buckets(console, found.buckets, indexed.collection.documents.names.some, asked.max_bucket)
     pairs = with_copies(found.pairs, indexed.made.firsts, collapse=options["collapse_copies"])
     before = f"{counted(found.candidates, 'candidate pair')} -> "
     if len(pairs) != len(found.pairs):
         before += f"{len(found.pairs):,}; with copies "
-    _say_found(console, before, pairs, indexed.params.threshold, "")
+    say_found(console, before, len(pairs), indexed.params.threshold, "")
     return indexed.collection, pairs
 
 
@@ -92,28 +99,5 @@ def _joined(session: shared.Session, options: dict[str, Any]) -> "tuple[Collecti
         firsts = first_copies(collection.fingerprints)
         found = exact_near_duplicates(collection, sets, firsts, threshold, request.jobs)
         pairs = with_copies(found.pairs, firsts, collapse=options["collapse_copies"])
-    _say_found(session.console, "", pairs, threshold, ", none missed")
+    say_found(session.console, "", len(pairs), threshold, ", none missed")
     return collection, pairs
-
-
-def _say_found(console: Console, before: str, pairs: "Listing", threshold: float, after: str) -> None:
-    console.say(f"{before}{counted(len(pairs), 'pair')} of similarity {threshold:g} or more{after}; {console.seconds:.2f} s")
-
-
-def _columns(pairs: "Listing", documents: "DocumentList") -> "Iterator[Piece]":
-    import numpy as np
-
-    from lshdup.ragged import distinct
-
-    # A name is in many pairs: each is made once.
-    names: NDArray[Any] = np.empty(len(documents), object)
-    known = np.zeros(len(documents), bool)
-    for left, right, similarity in pairs.pieces():
-        for column in (left, right):
-            new = distinct(column[~known[column]])[0].astype(np.int64)
-            for document, name in zip(new.tolist(), documents.typed_names(new), strict=True):
-                names[document] = name
-            known[new] = True
-        for start in range(0, len(left), _ROWS):
-            part = slice(start, start + _ROWS)
-            yield names[left[part]].tolist(), names[right[part]].tolist(), similarity[part].tolist()
