@@ -184,9 +184,9 @@ def bucket_pairs(keys: U64, order: U32, visit: U32, places: U32, state: I64, lef
     """Fill `left`, `right` with pairs of documents that share a bucket, each once; returns how many.
 
     visit : the documents in the order in which their pairs are wanted; a document's partners are those from its place in its buckets on.
-    places : of `bucket_places` or `places_across`, a row for each visit. state : (visit, band, place) where the last call stopped, because the output
-    was full; state[0] == len(visit) says that all is done. A pair is met in the first band in which it agrees, so no set of
-    seen pairs is needed.
+    places : of `bucket_places` or `places_across`, a row for each visit. state : (visit, band, place) where the last call stopped, because
+    the output was full; state[0] == len(visit) says that all is done. A pair is met in the first band in which it agrees, so no set of seen
+    pairs is needed.
     """
     n = 0
     room = len(left)
