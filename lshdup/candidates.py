@@ -4,7 +4,7 @@ Documents with identical shingle sets share every bucket, so they are collapsed 
 table, and copies.py gives the answer for all of them.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -62,8 +62,8 @@ def candidate_pairs(table: BandTable, max_bucket: int = 0) -> tuple[Buckets, Ite
     Cost: one step a pair and common band, plus two a document and band. Memory: one piece, 5 bytes a document of the collection, and 4
     bytes a band for each document that shares a bucket.
     """
-    buckets, root = _joined(table, lambda *band: kernels.join_buckets(band[0], band[1], max_bucket, *band[2:]))
-    return buckets, _pieces(table, root, len(root), lambda *band: kernels.bucket_places(band[0], band[1], max_bucket, *band[2:]))
+    buckets, root = connected(table, max_bucket)
+    return buckets, _pieces(table, max_bucket, root)
 
 
 def cross_pairs(table: BandTable, split: int, max_bucket: int = 0) -> tuple[Buckets, Iterator[Pair]]:
@@ -73,38 +73,40 @@ def cross_pairs(table: BandTable, split: int, max_bucket: int = 0) -> tuple[Buck
 
     Cost: one step a pair and common band, and two a document and band, however many documents of one side are alike.
     """
-    buckets, root = _joined(table, lambda *band: kernels.join_sides(band[0], band[1], split, max_bucket, *band[2:]))
-    return buckets, _pieces(table, root, split, lambda *band: kernels.places_across(band[0], band[1], split, max_bucket, *band[2:]))
+    buckets, root = connected(table, max_bucket, split)
+    return buckets, _pieces(table, max_bucket, root, split)
 
 
-def _joined(table: BandTable, join: Callable[..., None]) -> tuple[Buckets, NDArray[np.uint32]]:
-    """What the buckets are like, and which documents they connect: the first of all connected to it, for each document.
+def connected(table: BandTable, max_bucket: int = 0, split: int | None = None) -> tuple[Buckets, NDArray[np.uint32]]:
+    """The buckets, and for each document the smallest one that buckets connect it with: uint32 array of shape (n,).
 
-    join : of one band: keys, order, parents, marks of those left out, tally.
+    max_bucket : buckets of more documents are left out; 0: none is. split : only buckets with documents below and from it on count.
     """
-    bands, n = table.keys.shape
+    n = table.keys.shape[1]
     parent = np.arange(n, dtype=np.uint32)
     left_out = np.zeros(n, np.uint8)
     tally = np.zeros(4, np.int64)
-    for band in range(bands):
-        join(table.keys[band], table.order[band], parent, left_out, tally)
+    for keys, order in zip(table.keys, table.order, strict=True):
+        if split is None:
+            kernels.join_buckets(keys, order, max_bucket, parent, left_out, tally)
+        else:
+            kernels.join_sides(keys, order, split, max_bucket, parent, left_out, tally)
     kernels.find_roots(parent)
     largest, example, buckets, pairs = tally.tolist()
     return Buckets(largest, example, buckets, int(left_out.sum()), pairs), parent
 
 
-def _pieces(table: BandTable, root: NDArray[np.uint32], visited: int, find_places: Callable[..., None]) -> Iterator[Pair]:
-    """The pairs of documents below `visited` with those from their places on.
-
-    find_places : of one band: keys, order, rows, band, places.
-    """
-    visit = np.flatnonzero(np.bincount(root, minlength=len(root))[root[:visited]] > 1).astype(np.uint32)
+def _pieces(table: BandTable, max_bucket: int, root: NDArray[np.uint32], split: int | None = None) -> Iterator[Pair]:
+    visit = np.flatnonzero(np.bincount(root, minlength=len(root))[root[:split]] > 1).astype(np.uint32)
     visit = visit[np.argsort(root[visit], kind="stable")]
     rows = np.zeros(len(root), np.uint32)
     rows[visit] = np.arange(len(visit), dtype=np.uint32)
     places = np.full((len(visit), len(table.keys)), kernels.LAST, np.uint32)
-    for band in range(len(table.keys)):
-        find_places(table.keys[band], table.order[band], rows, band, places)
+    for band, (keys, order) in enumerate(zip(table.keys, table.order, strict=True)):
+        if split is None:
+            kernels.bucket_places(keys, order, max_bucket, rows, band, places)
+        else:
+            kernels.places_across(keys, order, split, max_bucket, rows, band, places)
     left, right = np.empty(PIECE, np.uint32), np.empty(PIECE, np.uint32)
     state = np.zeros(3, np.int64)
     while state[0] < len(visit):

@@ -91,16 +91,18 @@ class DocumentList:
         _refuse_if(b"\0" in name, "a path with NUL in it")
         return os.path.join(self.home, name)  # noqa: PTH118 (bytes path)
 
-    def changed(self, indices: NDArray[np.int64]) -> int:
-        """How many of these documents have vanished, or have another size or time than when they were listed. Opens none."""
-        changed = 0
+    def changed(self, indices: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Which of these documents have vanished, or have another size or time than when they were listed. Opens none."""
+        changed = []
         for index in indices.tolist():
             try:
                 status = os.stat(self.path(index))
-                changed += (status.st_size, status.st_mtime_ns) != (self.sizes[index], self.mtimes[index])
+                same = (status.st_size, status.st_mtime_ns) == (self.sizes[index], self.mtimes[index])
             except OSError:
-                changed += 1
-        return changed
+                same = False
+            if not same:
+                changed.append(index)
+        return np.array(changed, np.int64)
 
     def typed_names(self, indices: NDArray[np.int64]) -> list[bytes]:
         """Names as they would be typed from the current folder."""
@@ -211,8 +213,8 @@ class _Finder:
         self._params = params
         self._store = _identity(store) if store is not None and os.path.isdir(store) else None
         self._on_left_out = on_left_out
-        self._include = _globs(params.include)
-        self._exclude = _globs(params.exclude)
+        self._include = globs(params.include)
+        self._exclude = globs(params.exclude)
 
     def add(self, argument: bytes) -> LeftOut | None:
         """Take what an argument names; returns it if it cannot be had."""
@@ -343,7 +345,8 @@ def _identity(path: bytes) -> tuple[int, int]:
     return status.st_dev, status.st_ino
 
 
-def _globs(patterns: tuple[str, ...]) -> list[Callable[[bytes], object]]:
+def globs(patterns: Iterable[str]) -> list[Callable[[bytes], object]]:
+    """What tells whether a whole name matches each pattern; ``*`` matches ``/`` too."""
     return [re.compile(fnmatch.translate(pattern).encode("utf-8", "surrogateescape")).match for pattern in patterns]
 
 

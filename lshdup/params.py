@@ -12,6 +12,8 @@ TOKENS = ("word", "char", "terms", "ids")
 HASHES = ("mix64", "poly31")
 SCHEMES = ("fast", "classic", "linear")
 VERIFY = ("exact", "estimate")
+LINKAGES = ("representative", "single")
+KEEP = ("longest", "shortest", "newest", "oldest", "first", "path-order")
 DEFAULT_K = {"word": 3, "char": 9, "terms": 1, "ids": 1}
 DEFAULT_MAX_BYTES = 256 * 1024 * 1024
 #: Positions in a text are 32-bit numbers, and there must be room behind its end.
@@ -156,3 +158,25 @@ class PairParams(_Params):
     def __post_init__(self) -> None:
         _check(self.verify in VERIFY, f"--verify is {self.verify!r}; it must be one of {', '.join(VERIFY)}")
         _check(self.max_bucket >= 0, f"--max-bucket is {self.max_bucket}; it must be at least 1")
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterParams(_Params):
+    """How documents are grouped, and which of a group is kept.
+
+    linkage : "representative": every member is similar enough to the document that is kept; "single": what chains of pairs connect.
+    keep : which of the documents that no `prefer` tells apart: most or fewest shingles, newest or oldest file, first as the documents were
+    named, or first in byte order of the names; what is equal in that goes by byte order of the names. prefer : folders and globs, the
+    strongest first. max_bucket : as for pairs.
+    """
+
+    linkage: str = "representative"
+    keep: str = "longest"
+    prefer: tuple[str, ...] = ()
+    max_bucket: int = 0
+
+    def __post_init__(self) -> None:
+        _check(self.linkage in LINKAGES, f"--linkage is {self.linkage!r}; it must be one of {', '.join(LINKAGES)}")
+        _check(self.keep in KEEP, f"--keep is {self.keep!r}; it must be one of {', '.join(KEEP)}")
+        _check(self.max_bucket >= 0, f"--max-bucket is {self.max_bucket}; it must be at least 1")
+        _check(all(self.prefer), "--prefer is empty", "name a folder or a pattern")

@@ -5,21 +5,22 @@ and no store; takes a callback for progress.
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup import bands, candidates, similarity
+from lshdup import bands, candidates, clusters, similarity
 from lshdup.bands import BandPlan, BandTable
 from lshdup.candidates import NO_BUCKETS, Buckets, Pair
+from lshdup.clusters import Groups
 from lshdup.collection import Collection, Progress, no_progress
 from lshdup.copies import Listing, listing
 from lshdup.kernels import banding
 from lshdup.pairs import Columns, Pairs, gathered, packed
-from lshdup.params import BandParams, PairParams
-from lshdup.ragged import RaggedSets
+from lshdup.params import BandParams, ClusterParams, PairParams
+from lshdup.ragged import RaggedSets, distinct
 from lshdup.signatures import estimate
 from lshdup.similarity import SetSource
 
@@ -71,6 +72,10 @@ class Verified:
         """Whether the pairs of this table at this threshold are among these: it was the same table, at a threshold no higher."""
         same_table = (self.bands, self.rows) == (plan.bands, plan.rows) and replace(self.params, threshold=params.threshold) == params
         return same_table and self.asked == asked and self.params.threshold <= params.threshold
+
+    def at_least(self, threshold: float) -> Found:
+        """What was found of this similarity or more."""
+        return replace(self.found, pairs=self.found.pairs.at_least(threshold))
 
     def knows_all_it_met(self, threshold: float) -> bool:
         """Whether a pair that it met is either among these or less similar than the threshold."""
@@ -155,6 +160,83 @@ def exact_near_duplicates(collection: Collection, sets: RaggedSets, firsts: NDAr
 def with_copies(pairs: Pairs, firsts: NDArray[np.int64], *, collapse: bool = False) -> Listing:
     """Pairs of first copies -> pairs of all documents, in output order. collapse : each further copy once, beside the first of its kind."""
     return listing(pairs, firsts, collapse=collapse)
+
+
+# --- groups -----------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Grouped:
+    """Groups of all documents, and each document's first copy.
+
+    compared : how many similarities of candidates were looked at; -1: all pairs were known. buckets : those of the table. lost : int64 array, documents that are not what was indexed, or could not be read again to be compared: in no group.
+    """
+
+    groups: Groups
+    firsts: NDArray[np.int64]
+    compared: int = -1
+    buckets: Buckets = NO_BUCKETS
+    lost: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+
+    @property
+    def copies(self) -> NDArray[np.bool_]:
+        """Bool array of shape (n,): whether another document represents this one, and has the same shingle set."""
+        own = self.groups.representative
+        copies: NDArray[np.bool_] = (own >= 0) & (own != np.arange(len(own))) & (self.firsts == self.firsts[own])
+        return copies
+
+
+def grouped(
+    collection: Collection,
+    made: Banded,
+    source: SetSource,
+    threshold: float,
+    params: ClusterParams,
+    preference: NDArray[np.int64],
+    *,
+    known: Found | None = None,
+    jobs: int = 1,
+    progress: Progress = no_progress,
+    on_buckets: Callable[[Buckets], None] = lambda _: None,
+) -> Grouped:
+    """All documents that have tokens in groups, by their candidates' exact similarities.
+
+    preference : int64 array of shape (n,), all documents, the most preferred one first. known : the pairs of the same candidates, if they
+    were verified before. on_buckets : told about the buckets before the work.
+    """
+    from lshdup import leaders  # here, because a query waits for every import
+
+    ordered = clusters.ranked(members(collection, made.firsts), made.firsts, preference)
+    lost: list[NDArray[np.int64]] = [np.zeros(0, np.int64)]
+
+    def watched(wanted: NDArray[np.int64]) -> RaggedSets:
+        sets = source(wanted)
+        lost.append(wanted[sets.sizes == 0])
+        return sets
+
+    if known is not None:
+        kinds, buckets, compared = clusters.from_pairs(known.pairs, ordered, len(preference), threshold, params.linkage), known.buckets, -1
+    else:
+        kinds, buckets, compared = leaders.from_buckets(
+            made.table, ordered, collection.sizes, watched, threshold, linkage=params.linkage, max_bucket=params.max_bucket, jobs=jobs,
+            on_buckets=on_buckets, progress=lambda done, total: progress("groups", done, total),
+        )  # fmt: skip
+    kinds = clusters.completed(kinds, collection.sizes, watched, jobs)
+    groups = clusters.of_documents(kinds, made.firsts, preference)
+    gone = distinct(np.concatenate(lost))[0]
+    return Grouped(groups.without(gone), made.firsts, compared, buckets, gone)
+
+
+def exactly_grouped(
+    collection: Collection, sets: RaggedSets, threshold: float, params: ClusterParams, preference: NDArray[np.int64], jobs: int = 1
+) -> Grouped:
+    """The same from all pairs, none missed, by the prefix-filter join over the sets."""
+    firsts = candidates.first_copies(collection.fingerprints)
+    found = exact_near_duplicates(collection, sets, firsts, threshold, jobs)
+    ordered = clusters.ranked(members(collection, firsts), firsts, preference)
+    kinds = clusters.from_pairs(found.pairs, ordered, len(firsts), threshold, params.linkage)
+    kinds = clusters.completed(kinds, collection.sizes, sets.take, jobs)
+    return Grouped(clusters.of_documents(kinds, firsts, preference), firsts)
 
 
 # --- one document against the table -----------------------------------------------------------------------------------------

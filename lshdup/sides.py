@@ -72,7 +72,7 @@ class Side:
 
     def changed(self, documents: NDArray[np.int64]) -> int:
         """How many have vanished or changed since they were listed."""
-        return sum(part.collection.documents.changed(rows) for part, rows, _ in self._by_part(documents))
+        return sum(len(part.collection.documents.changed(rows)) for part, rows, _ in self._by_part(documents))
 
     def band_keys(self, plan: BandPlan, jobs: int) -> NDArray[np.uint64]:
         """uint64 array of shape (bands, n)."""

@@ -19,13 +19,14 @@ from lshdup import artifacts, bands
 from lshdup.artifacts import Array, Artifact
 from lshdup.bands import BandTable
 from lshdup.candidates import Buckets
+from lshdup.clusters import Groups
 from lshdup.collection import Collection, LeftOutFile
 from lshdup.documents import DocumentList, LeftOut, Reason
 from lshdup.errors import ArtifactError, ParameterError
 from lshdup.locking import locked
 from lshdup.pairs import Pairs
-from lshdup.params import BandParams, PairParams, ShingleParams, SketchParams
-from lshdup.pipeline import Banded, Found, Verified
+from lshdup.params import BandParams, ClusterParams, PairParams, ShingleParams, SketchParams
+from lshdup.pipeline import Banded, Found, Grouped, Verified
 from lshdup.ragged import RaggedSets, StringTable
 
 #: The first line of a store's .gitignore, by which it is known, and the whole of it.
@@ -33,14 +34,16 @@ _MARK = "# Made by lshdup."
 _MARK_FILE = f"{_MARK}\n*\n".encode()
 
 #: What a run that was killed leaves behind: files that were to be renamed to an artifact, or had not lost their name yet.
-_REMAINS = re.compile(r"\.(?:(?:shingles|signatures|bands|pairs)\.npz|scratch)\.[a-z0-9_]{8}")
+_REMAINS = re.compile(r"\.(?:(?:shingles|signatures|bands|pairs|clusters)\.npz|scratch)\.[a-z0-9_]{8}")
 
 #: More verified pairs than this (64 MB) are not kept for the next run.
 _MOST_PAIRS = 1 << 22
 
 
 class Store:
-    """One folder with at most one `shingles.npz`, `signatures.npz`, `bands.npz` and `pairs.npz`; and with the `.lock` of who writes it."""
+    """One folder with at most one `shingles.npz`, `signatures.npz`, `bands.npz`, `pairs.npz` and `clusters.npz`; and with the `.lock` of
+    who writes it.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -232,17 +235,66 @@ class Store:
             _refuse_if(not (left < right).all() or not ((similarity >= params.threshold) & (similarity <= 1)).all(), "they are no pairs")
             candidates, buckets = header["candidates"], Buckets(**header["buckets"])
             planned = header["planned_bands"], header["planned_rows"]
-            counts = (candidates, *asdict(buckets).values(), *planned)
-            _refuse_if(any(type(count) is not int or count < 0 for count in counts) or buckets.example >= max(n, 1), "counts are none")
+            counts = (candidates, *planned)
+            _refuse_if(any(type(count) is not int or count < 0 for count in counts) or not _are_counts(buckets, n), "counts are none")
             assert collection.sketch is not None
             _refuse_if(not 0 < planned[0] * planned[1] <= collection.sketch.perms, "bands that do not fit")
             return Verified(Found(Pairs.of(left, right, similarity), candidates, buckets), params, asked, *planned)
         except (ArtifactError, KeyError, TypeError, ValueError, ParameterError):
             return None
 
-    def _pairs_header(self, collection: Collection, made: Banded, params: BandParams, asked: PairParams) -> dict[str, Any]:
+    def save_groups(
+        self, collection: Collection, made: Banded, params: BandParams, asked: ClusterParams, preference: NDArray[np.int64], found: Grouped
+    ) -> None:
+        """The groups of a run, so that the next one over the same documents need read none of them: 12 bytes a document."""
+        representative = found.groups.representative.astype(np.uint32)  # -1 becomes 2^32 - 1
+        header = self._groups_header(collection, made, params, asked, preference)
+        header = header | {"compared": found.compared, "buckets": asdict(found.buckets)}
+        artifacts.save(self.path("clusters"), "clusters", header, {"representative": representative, "similarity": found.groups.similarity})
+
+    def load_groups(
+        self, collection: Collection, made: Banded, params: BandParams, asked: ClusterParams, preference: NDArray[np.int64]
+    ) -> Grouped | None:
+        """clusters.npz, if it was made from this collection and table with these parameters and preferences; damaged, it is as good as
+        not there.
+        """
+        try:
+            artifact = artifacts.load(self.path("clusters"), "clusters", "run `lshdup clusters` again")
+            if artifact is None:
+                return None
+            wanted = self._groups_header(collection, made, params, asked, preference)
+            if any(artifact.header.get(key) != value for key, value in wanted.items()):
+                return None
+            stored, similarity = artifact.arrays["representative"], artifact.arrays["similarity"]
+            n = len(collection.documents)
+            _refuse_if(stored.dtype != np.uint32 or similarity.dtype != np.float64, "types do not fit")
+            _refuse_if(not stored.shape == similarity.shape == (n,), "columns of different length")
+            representative = np.where(stored == 0xFFFFFFFF, -1, stored.astype(np.int64))
+            compared = collection.sizes > 0
+            own = representative[compared]
+            _refuse_if(not np.array_equal(representative >= 0, compared) or own.max(initial=-1) >= n, "not those documents")
+            _refuse_if(not np.array_equal(representative[own], own), "what represents others does not represent itself")
+            _refuse_if(not ((similarity[compared] >= 0) & (similarity[compared] <= 1)).all(), "similarities are none")
+            buckets, count = Buckets(**artifact.header["buckets"]), artifact.header["compared"]
+            _refuse_if(type(count) is not int or not _are_counts(buckets, n), "counts are none")
+            return Grouped(Groups(representative, similarity), made.firsts, count, buckets)
+        except (ArtifactError, KeyError, TypeError, ValueError, IndexError):
+            return None
+
+    def _groups_header(
+        self, collection: Collection, made: Banded, params: BandParams, asked: ClusterParams, preference: NDArray[np.int64]
+    ) -> dict[str, Any]:
+        # The order itself, because it may depend on what is no part of a collection's id: times of files, and how they were named.
+        digest = hashlib.blake2b(np.ascontiguousarray(preference).view(np.uint8).data, digest_size=16).hexdigest()
+        header = self._made_header(collection, made, params)
+        return header | {"clusters": json.loads(json.dumps(asked.to_json())), "preference": digest}
+
+    def _made_header(self, collection: Collection, made: Banded, params: BandParams) -> dict[str, Any]:
         plan = {"planned_bands": made.plan.bands, "planned_rows": made.plan.rows}
-        return self._header(collection, with_sketch=True) | {"bands": params.to_json(), "pairs": asked.to_json()} | plan
+        return self._header(collection, with_sketch=True) | {"bands": params.to_json()} | plan
+
+    def _pairs_header(self, collection: Collection, made: Banded, params: BandParams, asked: PairParams) -> dict[str, Any]:
+        return self._made_header(collection, made, params) | {"pairs": asked.to_json()}
 
 
 # --- collections as arrays ------------------------------------------------------------------------------------------------------
@@ -379,6 +431,10 @@ def _ints(arrays: Mapping[str, Array], name: str, n: int) -> NDArray[np.int64]:
 def _are(array: Array, kind: type) -> bool:
     """Whether these are numbers of one kind in a row; kernels take nothing else for them."""
     return array.dtype == kind and array.ndim == 1
+
+
+def _are_counts(buckets: Buckets, documents: int) -> bool:
+    return all(type(count) is int and count >= 0 for count in asdict(buckets).values()) and buckets.example < max(documents, 1)
 
 
 def _are_offsets(offsets: Array, total: int, *, verify: bool) -> bool:

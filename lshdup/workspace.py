@@ -32,8 +32,9 @@ from lshdup.collection import (
 from lshdup.documents import DocumentList, LeftOut, Reason, find_documents
 from lshdup.errors import ArtifactError, InputError, ParameterError
 from lshdup.journal import Journal, joined
-from lshdup.params import BandParams, DocumentParams, PairParams, ShingleParams, SketchParams
-from lshdup.pipeline import Banded, Found
+from lshdup.params import BandParams, ClusterParams, DocumentParams, PairParams, ShingleParams, SketchParams
+from lshdup.pipeline import Banded, Found, Grouped
+from lshdup.preference import preference
 from lshdup.ragged import RaggedSets
 from lshdup.similarity import SET_BYTES, SetSource
 from lshdup.store import Store, corpus_id
@@ -178,7 +179,7 @@ class Workspace:
         collection, made, params = indexed.collection, indexed.made, indexed.params
         earlier = self._store.load_pairs(collection) if self._store is not None else None
         if earlier is not None and earlier.answers(made.plan, params, asked):
-            found = replace(earlier.found, pairs=earlier.found.pairs.at_least(params.threshold))
+            found = earlier.at_least(params.threshold)
             if earlier.params.threshold < params.threshold:
                 self._say(f"the pairs that were found at {earlier.params.threshold:g} answer this: no document is read")
                 if indexed.named:
@@ -196,6 +197,52 @@ class Workspace:
             self._keep("pairs.npz", lambda store: store.save_pairs(collection, made, params, asked, found))
         return found
 
+    def grouped(self, indexed: Indexed, asked: ClusterParams, request: Request) -> Grouped:
+        """`lshdup clusters`: groups of all documents; those of the last run, or made of its pairs, where nothing has changed since.
+
+        Documents that could not be read again are in no group; and without DOCS, which has them looked at, neither are those of a group
+        that are not what was indexed. Who is represented by one of them is alone, and so is not dropped.
+        """
+        collection, made, params, store = indexed.collection, indexed.made, indexed.params, self._store
+        order, unused = preference(collection.documents, collection.sizes, asked, request.documents)
+        self._say_unused(unused)
+        found = store.load_groups(collection, made, params, asked, order) if store is not None else None
+        if found is None:
+            earlier = store.load_pairs(collection) if store is not None else None
+            usable = earlier is not None and earlier.answers(made.plan, params, PairParams(max_bucket=asked.max_bucket))
+            known = earlier.at_least(params.threshold) if earlier is not None and usable else None
+            found = pipeline.grouped(
+                collection, made, self.source(indexed, request.jobs), params.threshold, asked, order, known=known, jobs=request.jobs,
+                progress=self._progress, on_buckets=self._say_if_tangled,
+            )  # fmt: skip
+            whole = found
+            if store is not None and not len(found.lost):
+                self._keep("clusters.npz", lambda store: store.save_groups(collection, made, params, asked, order, whole))
+        return found if request.documents else self._without_changed(found, collection.documents)
+
+    def grouped_exactly(self, request: Request, threshold: float, asked: ClusterParams) -> tuple[Collection, Grouped]:
+        """The same from all pairs, none missed. Saves nothing."""
+        with self.every_set(request) as (collection, sets):
+            order, unused = preference(collection.documents, collection.sizes, asked, request.documents)
+            self._say_unused(unused)
+            found = pipeline.exactly_grouped(collection, sets, threshold, asked, order, request.jobs)
+        return collection, found if request.documents else self._without_changed(found, collection.documents)
+
+    def _without_changed(self, found: Grouped, documents: DocumentList) -> Grouped:
+        """Groups that come from the store alone, without what has changed or vanished since."""
+        together = np.flatnonzero(found.groups.sizes > 1)
+        is_leader = np.zeros(len(documents), bool)
+        is_leader[together] = True
+        own = found.groups.representative
+        gone = documents.changed(np.flatnonzero((own >= 0) & is_leader[own]))
+        for index in gone.tolist():
+            self._left_out(LeftOut(documents.names[index], Reason.CHANGED, "or gone since the last run; name DOCS to look again"))
+        return replace(found, groups=found.groups.without(gone), lost=np.concatenate([found.lost, gone]))
+
+    def _say_unused(self, patterns: list[str]) -> None:
+        for pattern in patterns:
+            self._say(f"--prefer {pattern} matches no document")
+
     def _keep(self, what: str, save: Callable[[Store], None]) -> None:
         """Save what the next run would otherwise have to make again, if that can be done now; the answer does not depend on it."""
         if self._read_only:
@@ -211,6 +258,12 @@ class Workspace:
         if not buckets.left_out and pairs >= _MANY_PAIRS:
             what = f"a bucket has {buckets.largest:,} documents: their {pairs:,} pairs are compared, and those found are held in memory"
             self._say(f"{what}, 16 bytes each; --max-bucket N leaves such buckets out")
+
+    def _say_if_tangled(self, buckets: Buckets) -> None:
+        pairs = buckets.largest * (buckets.largest - 1) // 2
+        if not buckets.left_out and pairs >= _MANY_PAIRS:
+            what = f"a bucket has {buckets.largest:,} documents: quick if they are alike; if not, up to {pairs:,} pairs are compared"
+            self._say(f"{what}; --max-bucket N leaves such buckets out")
 
     def source(self, indexed: Indexed, jobs: int) -> SetSource:
         """Where the shingle sets of an indexed collection come from."""

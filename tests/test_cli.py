@@ -14,7 +14,7 @@ import pytest
 from tests import reference
 from tests.conftest import ROOT
 
-COMMANDS = ("shingle", "signatures", "index", "query", "pairs", "accuracy", "timing", "curve")
+COMMANDS = ("shingle", "signatures", "index", "query", "pairs", "clusters", "accuracy", "timing", "curve")
 
 
 def brute_force(folder, threshold):

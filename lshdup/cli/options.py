@@ -112,12 +112,17 @@ band_options = _stack(
     option("--buckets", type=click.IntRange(1), help="Fold the 64-bit band keys into so many buckets, as in the class experiments."),
 )  # fmt: skip
 
+exact_option = option("--exact", is_flag=True, help="Join all sets instead of looking candidates up: every pair, no misses.")
+
+max_bucket_option = option("--max-bucket", type=click.IntRange(1), metavar="N", show_default="no limit",
+                           help="Look nothing up in buckets of more than N documents (copies count once); says what that left out."
+                           )  # fmt: skip
+
 pair_options = _stack(
-    option("--exact", is_flag=True, help="Join all sets instead of looking candidates up: every pair, no misses."),
+    exact_option,
     click.option("--verify", type=click.Choice(params.VERIFY), default=_PAIRS.verify, show_default=True,
                  help="The similarity that decides and is printed: of the shingle sets, or as estimated by the signatures."),
-    option("--max-bucket", type=click.IntRange(1), metavar="N", show_default="no limit",
-           help="Look no pairs up in buckets of more than N documents (copies count once); says what that left out."),
+    max_bucket_option,
     option("--collapse-copies", is_flag=True, help="Each document with an identical shingle set once, beside the first of its kind."),
 )  # fmt: skip
 
@@ -219,7 +224,7 @@ def warn_of_changes(session: Session, documents: "DocumentList", answer: "NDArra
     """Say so if an answer that comes from the store alone names documents that are not what they were."""
     if session.request.documents:
         return
-    changed = documents.changed(answer)
+    changed = len(documents.changed(answer))
     if changed:
         session.console.warn(
             f"{counted(changed, 'document')} of this answer changed or vanished since the last run; name DOCS to look again"
