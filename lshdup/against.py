@@ -96,12 +96,12 @@ def against(
     stores = [Path(os.fsdecode(other)) for other in others if Store(Path(os.fsdecode(other))).is_ours()]
     named = tuple(other for other in others if Path(os.fsdecode(other)) not in stores)
     stored = [(each, *_stored(each, request.jobs, say, lost)) for each in stores]
-    for folder, collection, _ in stored:
-        _refuse_differences(folder, collection, request.given)
     if stored:
         first = stored[0][1]
         assert first.sketch is not None
         request = replace(request, given={**first.shingle.to_json(), **first.sketch.to_json(), **request.given})
+    for folder, collection, _ in stored:
+        _refuse_differences(folder, collection, request.given)
     if merged(SketchParams, request.given).scheme == "linear":
         message = "the linear scheme numbers the elements of one whole collection: two collections cannot be compared by it"
         raise ParameterError(message, "use --scheme fast or classic")
