@@ -7,6 +7,7 @@ by its first.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,6 +61,45 @@ class Listing:
                 for left, right in kinds.by_left(pairs.keys[start:end]):
                     yield left, right, np.full(len(left), pairs.values[group])
             start = end
+
+    def totals(self, thresholds: NDArray[np.float64]) -> list[int]:
+        """How many pairs there are of each of these similarities or more; each at most 1."""
+        cuts = self._pairs.offsets[np.searchsorted(-self._pairs.values, -thresholds, side="right")]
+        if self._kinds is None:
+            return [int(cut) for cut in cuts]
+        sums = np.zeros(len(self._pairs.values) + 1, np.int64)  # of the pairs before each similarity
+        for number, (start, end) in enumerate(pairwise(self._pairs.offsets.tolist())):
+            parts = (self._kinds.products(self._pairs.keys[at : min(at + PIECE, end)]) for at in range(start, end, PIECE))
+            sums[number + 1] = sums[number] + sum(int(part.sum()) for part in parts)
+        within = self.total - int(sums[-1])  # of a kind beside itself not all products are pairs; all of these are in the first sum
+        return [int(sums[np.searchsorted(self._pairs.offsets, cut)]) + (within if cut else 0) for cut in cuts]
+
+    def best(self, n: int) -> NDArray[np.float64]:
+        """The largest similarity that each of the n documents is in a pair with: float64 array; 0 if it is in none."""
+        best = np.zeros(n)
+        for start in reversed(range(0, len(self._pairs), PIECE)):
+            left, right, similarity = self._pairs.part(start, min(start + PIECE, len(self._pairs)))
+            # The most similar last: what is written last stays.
+            best[np.stack([left, right], axis=1).ravel()[::-1]] = np.repeat(similarity[::-1], 2)
+        return best if self._kinds is None else best[self._kinds.firsts]
+
+    def examples(self, low: float, high: float, most: int) -> Columns:
+        """At most so many pairs with low <= similarity < high, the least similar first; of copies, each kind once."""
+        start, end = (int(cut) for cut in np.searchsorted(-self._pairs.values, (-high, -low), side="right"))
+        found: list[Columns] = []
+        for group in reversed(range(start, end)):
+            missing = most - sum(len(part[0]) for part in found)
+            if missing <= 0:
+                break
+            first, last = self._pairs.offsets[group], self._pairs.offsets[group + 1]
+            left, right, similarity = self._pairs.part(int(first), int(min(last, first + missing)))
+            if self._kinds is not None:
+                second = self._kinds.members(np.minimum(self._kinds.starts[right] + 1, len(self._kinds.keys) - 1))
+                right = np.where(left == right, second, right)
+            found.append((left, right, similarity))
+        empty = np.zeros(0, np.uint32), np.zeros(0, np.uint32), np.zeros(0)
+        left, right, similarity = (np.concatenate(column) for column in zip(empty, *found, strict=True))
+        return left, right, similarity
 
     def holds(self, left: NDArray[np.integer], right: NDArray[np.integer]) -> NDArray[np.bool_]:
         """Whether these pairs of different documents (two integer arrays) are among them: bool array."""

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from lshdup import bands, pipeline
 from lshdup.artifacts import Spool, room_on_disk
-from lshdup.candidates import Buckets
+from lshdup.candidates import Buckets, first_copies
 from lshdup.collection import (
     Checkpoint,
     Collection,
@@ -29,11 +29,12 @@ from lshdup.collection import (
     set_source,
     sketched,
 )
+from lshdup.copies import Listing
 from lshdup.documents import DocumentList, LeftOut, Reason, find_documents
 from lshdup.errors import ArtifactError, InputError, ParameterError
 from lshdup.journal import Journal, joined
 from lshdup.params import BandParams, ClusterParams, DocumentParams, PairParams, ShingleParams, SketchParams
-from lshdup.pipeline import Banded, Found, Grouped
+from lshdup.pipeline import Banded, Found, Grouped, Verified
 from lshdup.preference import preference
 from lshdup.ragged import RaggedSets
 from lshdup.similarity import SET_BYTES, SetSource
@@ -292,6 +293,16 @@ class Workspace:
         except ArtifactError as error:
             self._say(error.message)
             return None
+
+    def last_pairs(self) -> tuple[Collection, Verified, Listing]:
+        """The collection of the last run, what `pairs` has found there, and the pairs of all its documents."""
+        collection = self._current_signatures(Request((), DocumentParams(), {}, 1), verify=False, save=False)
+        assert self._store is not None
+        found = self._store.load_pairs(collection)
+        if found is None:
+            message = f"there are no pairs of the last run in {self._store.folder}"
+            raise ArtifactError(message, "run `lshdup pairs DOCS`, at the lowest threshold of interest")
+        return collection, found, pipeline.with_copies(found.found.pairs, first_copies(collection.fingerprints))
 
     # --- from documents -------------------------------------------------------------------------------------------------
 

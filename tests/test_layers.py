@@ -30,6 +30,7 @@ LAYERS = [
     ["sides"],
     ["workspace", "accuracy", "timing", "minhash"],
     ["against"],
+    ["histogram"],
     ["plots"],
     ["console"],
     ["output"],

@@ -1,18 +1,14 @@
 """`lshdup pairs`."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from lshdup.cli import options as shared
-from lshdup.cli.listing import Names, columns, say_found
+from lshdup.cli.listing import Answer, Names, columns, say_found
 from lshdup.cli.summary import say_buckets, say_collection, say_contract
 from lshdup.console import OK, PAIRS_FOUND, counted
 from lshdup.params import BandParams, PairParams
-
-if TYPE_CHECKING:
-    from lshdup.collection import Collection
-    from lshdup.copies import Listing
 
 
 @click.command(
@@ -22,6 +18,8 @@ if TYPE_CHECKING:
 Examples:
   lshdup pairs sample_corpus --threshold 0.9
   lshdup pairs sample_corpus --format jsonl | python -m json.tool --json-lines
+  lshdup pairs sample_corpus --threshold 0.5 --histogram && lshdup pairs --threshold 0.8
+  lshdup pairs sample_corpus/odd --against sample_corpus/udhr
 """,
 )
 @shared.documents_options
@@ -37,6 +35,21 @@ Examples:
     help="Only pairs of DOCS with documents of OTHER: a folder, a file, or the store of an earlier run, whose documents need not be there "
     "any more; repeatable.",
 )
+@shared.option(
+    "--histogram",
+    is_flag=True,
+    help="Instead of the pairs: how many pairs, documents in pairs, and groups there are at each threshold, with examples.",
+)
+@shared.option("--step", type=click.FloatRange(0.001, 1), default=0.05, show_default=True, help="Between the thresholds of --histogram.")
+@shared.option(
+    "--examples",
+    type=click.IntRange(0),
+    default=1,
+    show_default=True,
+    metavar="N",
+    help="Pairs just above each threshold of --histogram, to judge by eye.",
+)
+@shared.plot_option
 @shared.option("--check", is_flag=True, help="Exit with 1 if there are pairs.")
 @shared.run_options
 @shared.output_options
@@ -51,25 +64,34 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     target = shared.target(options)
     if options["exact"]:
         shared.refuse(ctx, ("scheme", "perms", "seed", "recall", "bands", "rows", "buckets", "verify", "max_bucket"), "with --exact")
+    if options["histogram"]:
+        shared.refuse(ctx, ("against",), "with --histogram")
+        shared.check_plot(options["plot"])
+    else:
+        shared.refuse(ctx, ("step", "examples", "plot"), "without --histogram")
     with shared.session(ctx, options) as session:
         console = session.console
         if options["against"]:
             from lshdup.cli.against import pairs_against
 
             return pairs_against(session, options, target)
-        if options["exact"]:
-            collection, pairs = _joined(session, options)
+        answer = _joined(session, options) if options["exact"] else _banded(session, options)
+        documents, pairs = answer.collection.documents, answer.pairs
+        if options["histogram"]:
+            from lshdup.cli.histogram import print_histogram
+
+            named = print_histogram(session, answer, options, target)
         else:
-            collection, pairs = _banded(session, options)
-        names = Names(len(collection.documents), collection.documents.typed_names)
-        shared.write_pieces(console, target, ("a", "b", "similarity"), columns(pairs.pieces(), names))
-        shared.warn_of_changes(session, collection.documents, pairs.documents())
+            names = Names(len(documents), documents.typed_names)
+            shared.write_pieces(console, target, ("a", "b", "similarity"), columns(pairs.pieces(), names))
+            named = pairs.documents()
+        shared.warn_of_changes(session, documents, named)
         if options["check"] and console.exit_code == OK and len(pairs):
             return PAIRS_FOUND
         return console.exit_code
 
 
-def _banded(session: shared.Session, options: dict[str, Any]) -> "tuple[Collection, Listing]":
+def _banded(session: shared.Session, options: dict[str, Any]) -> Answer:
     from lshdup.pipeline import with_copies
 
     console, workspace, request = session.console, session.workspace, session.request
@@ -84,10 +106,10 @@ def _banded(session: shared.Session, options: dict[str, Any]) -> "tuple[Collecti
     if len(pairs) != len(found.pairs):
         before += f"{len(found.pairs):,}; with copies "
     say_found(console, before, len(pairs), indexed.params.threshold, "")
-    return indexed.collection, pairs
+    return Answer(indexed.collection, found.pairs, indexed.made.firsts, pairs, indexed.params.threshold)
 
 
-def _joined(session: shared.Session, options: dict[str, Any]) -> "tuple[Collection, Listing]":
+def _joined(session: shared.Session, options: dict[str, Any]) -> Answer:
     from lshdup.candidates import first_copies
     from lshdup.pipeline import exact_near_duplicates, with_copies
 
@@ -100,4 +122,4 @@ def _joined(session: shared.Session, options: dict[str, Any]) -> "tuple[Collecti
         found = exact_near_duplicates(collection, sets, firsts, threshold, request.jobs)
         pairs = with_copies(found.pairs, firsts, collapse=options["collapse_copies"])
     say_found(session.console, "", len(pairs), threshold, ", none missed")
-    return collection, pairs
+    return Answer(collection, found.pairs, firsts, pairs, threshold)
