@@ -18,6 +18,7 @@ from lshdup.pairs import Columns, Pairs
 from lshdup.params import ClusterParams
 from lshdup.pipeline import Verified, members
 from lshdup.preference import preference
+from lshdup.ragged import distinct
 
 
 @dataclass(frozen=True)
@@ -83,14 +84,17 @@ class Bin:
 
 
 def expected_misses(run: Verified, listing: Listing, plan: BandPlan, levels: Sequence[float]) -> list[Bin]:
-    """The S-curve of `plan` beside the pairs that a run found, by bins that begin at `levels` (ascending). listing : those of all documents.
+    """The S-curve of `plan` beside the pairs that a run found, by bins that begin at `levels` (ascending).
+
+    listing : its pairs of all documents.
 
     A pair of similarity s that was found, with chance p(s), stands for 1 / p(s) that are there (Horvitz and Thompson, 1952), and the plan
     misses one of them with chance 1 - q(s). Copies are never missed.
     """
     q = collision_probabilities(np.array(levels), plan.bands, plan.rows)
     counts = [*listing.totals(np.array(levels)), 0]
-    values, sizes = run.found.pairs.values, np.diff(run.found.pairs.offsets)
+    values = distinct(np.append(run.found.pairs.values, 1.0))[0][::-1]
+    sizes = np.diff(listing.totals(values), prepend=0)
     p = collision_probabilities(values, run.bands, run.rows)
     missed = sizes * (1 - collision_probabilities(values, plan.bands, plan.rows)) / p
     bins = []

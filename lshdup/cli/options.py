@@ -131,7 +131,8 @@ talk_options = _stack(
     option("--color/--no-color", default=None, help="Colour.  [default: on a terminal, unless NO_COLOR is set]"),
 )  # fmt: skip
 
-store_option = option("--store", type=click.Path(path_type=Path), default=Path(".lshdup"), show_default=True, help="Folder of the artifacts.")  # fmt: skip
+store_option = option("--store", type=click.Path(path_type=Path), default=Path(".lshdup"), show_default=True,
+                      help="Folder of the artifacts.")  # fmt: skip
 
 store_options = _stack(
     store_option,
