@@ -93,14 +93,19 @@ class DocumentList:
 
     def changed(self, indices: NDArray[np.int64]) -> NDArray[np.int64]:
         """Which of these documents have vanished, or have another size or time than when they were listed. Opens none."""
-        changed = []
-        for index in indices.tolist():
-            try:
-                status = os.stat(self.path(index))
-                same = (status.st_size, status.st_mtime_ns) == (self.sizes[index], self.mtimes[index])
-            except OSError:
-                same = False
-            if not same:
+        changed: list[int] = []
+        path, now = b"", (-1, -1)
+        expected = zip(self.sizes[indices].tolist(), self.mtimes[indices].tolist(), strict=True)
+        files = (self.names if self.paths is None else self.paths).some(indices)
+        for index, name, before in zip(indices.tolist(), files, expected, strict=True):
+            if name != path:  # lines of one file come one after the other
+                path = name
+                try:
+                    status = os.stat(os.path.join(self.home, name))  # noqa: PTH118 (bytes path)
+                    now = status.st_size, status.st_mtime_ns
+                except (OSError, ValueError):
+                    now = (-1, -1)
+            if now != before:
                 changed.append(index)
         return np.array(changed, np.int64)
 

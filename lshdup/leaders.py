@@ -237,47 +237,58 @@ def _unite(
     jobs: int,
 ) -> int:
     """Join groups that share a pair: parent (uint32 array of shape (m,), each position's leader) becomes the first of all that are
-    connected. Returns how many pairs were looked at.
+    connected. Returns how many similarities were looked at.
+    """
+    position = np.zeros(len(sizes), np.uint32)
+    position[shelves.documents] = np.arange(len(leader), dtype=np.uint32)
+    looked_at = 0
+
+    def pieces() -> Iterator[Pair]:
+        nonlocal looked_at
+        for left, right in _unconnected(shelves, leader, parent):
+            looked_at += len(left)
+            yield shelves.documents[left].astype(np.uint32), shelves.documents[right].astype(np.uint32)
+
+    # What a piece connects is known before the next one is made: both are lazy.
+    for left, right, _ in similarity.verified(pieces(), sizes, source, threshold, jobs):
+        kernels.unite(position[left], position[right], parent)
+    banding.find_roots(parent)
+    return looked_at
+
+
+def _unconnected(shelves: _Shelves, leader: NDArray[np.uint32], parent: NDArray[np.uint32]) -> Iterator[Pair]:
+    """Pairs of positions that share a bucket and are not connected when it is their turn, but for those of two leaders, which are known not
+    to be similar; pieces of (left, right), uint32 arrays. parent : changes meanwhile.
     """
     # Only where buckets connect several groups.
     is_leader = leader == np.arange(len(leader))
     several = np.add.reduceat(is_leader, shelves.edges[:-1], dtype=np.int64) > 1 if len(leader) else np.zeros(0, bool)
     tangled = np.flatnonzero(np.repeat(several, np.diff(shelves.edges)))
-    position = np.zeros(len(sizes), np.uint32)
-    position[shelves.documents] = np.arange(len(leader), dtype=np.uint32)
-    looked_at = 0
+    size = _FIRST_PIECE
     for band in range(shelves.bucket.shape[1]):
         banding.find_roots(parent)
         some = tangled[shelves.bucket[tangled, band] != _NONE]
-        bucket, root = shelves.bucket[some, band], parent[some]
-        order = np.lexsort((root, bucket))
-        some, bucket, root = some[order].astype(np.uint32), bucket[order], root[order]
-        new_bucket = np.append(bucket[1:] != bucket[:-1], True) if len(some) else np.zeros(0, bool)
-        new_run = np.append(root[1:] != root[:-1], True) | new_bucket if len(some) else new_bucket
-        bucket_ends, run_ends = (_next_end(each) for each in (new_bucket, new_run))
-
-        def pieces(band: int = band, some: NDArray[np.uint32] = some, run_ends: NDArray[np.int64] = run_ends,
-                   bucket_ends: NDArray[np.int64] = bucket_ends) -> Iterator[Pair]:  # fmt: skip
-            nonlocal looked_at
-            state, size = np.zeros(2, np.int64), _FIRST_PIECE
-            while state[0] < len(some):
-                left, right = np.empty(size, np.uint32), np.empty(size, np.uint32)
-                n = kernels.unconnected_pairs(
-                    some, run_ends, bucket_ends, band, shelves.bucket, leader, parent, state, left, right
-                )  # fmt: skip
-                looked_at += n
-                if n:
-                    yield shelves.documents[left[:n]].astype(np.uint32), shelves.documents[right[:n]].astype(np.uint32)
+        order = np.lexsort((parent[some], shelves.bucket[some, band]))
+        entries = some[order].astype(np.uint32)
+        ends_bucket = _differs_from_next(shelves.bucket[entries, band])
+        bucket_ends, run_ends = _next_end(ends_bucket), _next_end(ends_bucket | _differs_from_next(parent[entries]))
+        state = np.zeros(2, np.int64)
+        while state[0] < len(entries):
+            left, right = np.empty(size, np.uint32), np.empty(size, np.uint32)
+            n = kernels.unconnected_pairs(entries, run_ends, bucket_ends, band, shelves.bucket, leader, parent, state, left, right)
+            if n:
+                yield left[:n], right[:n]
                 size = min(2 * size, _PIECE)
 
-        # What a piece connects is known before the next one is made: both are lazy.
-        for left, right, _ in similarity.verified(pieces(), sizes, source, threshold, jobs):
-            kernels.unite(position[left], position[right], parent)
-    banding.find_roots(parent)
-    return looked_at
+
+def _differs_from_next(values: NDArray[np.uint32]) -> NDArray[np.bool_]:
+    """For each place whether another value follows, or none."""
+    differs = np.ones(len(values), bool)
+    np.not_equal(values[1:], values[:-1], out=differs[:-1])
+    return differs
 
 
 def _next_end(is_end: NDArray[np.bool_]) -> NDArray[np.int64]:
     """For each place the one after the next that is an end."""
     ends = np.flatnonzero(is_end) + 1
-    return ends[np.searchsorted(ends, np.arange(len(is_end)), side="right")] if len(ends) else ends
+    return ends[np.searchsorted(ends, np.arange(len(is_end)), side="right")]

@@ -201,8 +201,8 @@ class Workspace:
     def grouped(self, indexed: Indexed, asked: ClusterParams, request: Request) -> Grouped:
         """`lshdup clusters`: groups of all documents; those of the last run, or made of its pairs, where nothing has changed since.
 
-        Documents that could not be read again are in no group; and without DOCS, which has them looked at, neither are those of a group
-        that are not what was indexed. Who is represented by one of them is alone, and so is not dropped.
+        Documents that could not be read again are in no group, and neither are those of a group that are not what was indexed. Who is
+        represented by one of them is alone, and so is not dropped.
         """
         collection, made, params, store = indexed.collection, indexed.made, indexed.params, self._store
         order, unused = preference(collection.documents, collection.sizes, asked, request.documents)
@@ -219,7 +219,7 @@ class Workspace:
             whole = found
             if store is not None and not len(found.lost):
                 self._keep("clusters.npz", lambda store: store.save_groups(collection, made, params, asked, order, whole))
-        return found if request.documents else self._without_changed(found, collection.documents)
+        return self._without_changed(found, collection.documents)
 
     def grouped_exactly(self, request: Request, threshold: float, asked: ClusterParams) -> tuple[Collection, Grouped]:
         """The same from all pairs, none missed. Saves nothing."""
@@ -227,17 +227,17 @@ class Workspace:
             order, unused = preference(collection.documents, collection.sizes, asked, request.documents)
             self._say_unused(unused)
             found = pipeline.exactly_grouped(collection, sets, threshold, asked, order, request.jobs)
-        return collection, found if request.documents else self._without_changed(found, collection.documents)
+        return collection, self._without_changed(found, collection.documents)
 
     def _without_changed(self, found: Grouped, documents: DocumentList) -> Grouped:
-        """Groups that come from the store alone, without what has changed or vanished since."""
+        """Groups without what has changed or vanished since it was listed: somebody may act on them. Opens no file."""
         together = np.flatnonzero(found.groups.sizes > 1)
         is_leader = np.zeros(len(documents), bool)
         is_leader[together] = True
         own = found.groups.representative
         gone = documents.changed(np.flatnonzero((own >= 0) & is_leader[own]))
         for index in gone.tolist():
-            self._left_out(LeftOut(documents.names[index], Reason.CHANGED, "or gone since the last run; name DOCS to look again"))
+            self._left_out(LeftOut(documents.names[index], Reason.CHANGED, "or gone since it was looked at; run it again with DOCS"))
         return replace(found, groups=found.groups.without(gone), lost=np.concatenate([found.lost, gone]))
 
     def _say_unused(self, patterns: list[str]) -> None:

@@ -45,7 +45,7 @@ Examples:
 @shared.option("--keep", type=click.Choice(params.KEEP), default=_DEFAULT.keep, show_default=True,
                help="Which of a group is kept: most or fewest different shingles; newest or oldest file; first as DOCS were named; "
                     "first in byte order of the names, which also decides between equals.")  # fmt: skip
-@click.option("--prefer", multiple=True, metavar="GLOB",
+@shared.option("--prefer", multiple=True, metavar="GLOB",
               help="Documents below this folder, or whose name or path matches, win before --keep; repeatable, the first is strongest."
               )  # fmt: skip
 @click.option("--emit", type=click.Choice(("all", "keep", "drop")), default="all", show_default=True,
