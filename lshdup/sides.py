@@ -20,7 +20,7 @@ from lshdup.kernels import sets as kernels
 from lshdup.pairs import Columns, Pairs, found_in, gathered, packed, unpacked
 from lshdup.params import PairParams
 from lshdup.pipeline import Found
-from lshdup.ragged import RaggedSets, offsets_of
+from lshdup.ragged import RaggedSets, distinct, offsets_of
 from lshdup.signatures import estimate
 from lshdup.similarity import SetSource
 
@@ -69,6 +69,14 @@ class Side:
     def identities(self, documents: NDArray[np.int64]) -> list[bytes]:
         """The real path of each document; of a line of an id list, with its name."""
         return self._strings(documents, _identities)
+
+    def first_there(self, documents: NDArray[np.int64]) -> int:
+        """The first of these documents whose file is still there; -1 if none is."""
+        for part, rows, at in self._by_part(documents):
+            for row, place in zip(rows.tolist(), at.tolist(), strict=True):
+                if os.path.exists(part.collection.documents.path(row)):  # noqa: PTH110 (bytes path)
+                    return int(documents[place])
+        return -1
 
     def changed(self, documents: NDArray[np.int64]) -> int:
         """How many have vanished or changed since they were listed."""
@@ -198,7 +206,7 @@ def near_duplicates_across(
     members = np.flatnonzero((firsts == np.arange(len(firsts))) & (sides.sizes > 0))
     keys = np.concatenate([sides.here.band_keys(plan, jobs), sides.there.band_keys(plan, jobs)], axis=1)
     buckets, pieces = candidates.cross_pairs(bands.ordered(keys, members, jobs), sides.split, asked.max_bucket)
-    decision = _Decision(sides, threshold, asked.verify == "estimate", jobs)
+    decision = _Decision(sides, firsts, threshold, asked.verify == "estimate", jobs)
     met = 0
 
     def counted() -> Iterator[Pair]:
@@ -224,13 +232,15 @@ def exact_near_duplicates_across(sides: Sides, sets: RaggedSets, threshold: floa
 class _Decision:
     """Which candidates are pairs, and by what."""
 
-    def __init__(self, sides: Sides, threshold: float, only_estimate: bool, jobs: int) -> None:
+    def __init__(self, sides: Sides, firsts: NDArray[np.int64], threshold: float, only_estimate: bool, jobs: int) -> None:
         self._sides = sides
+        self._firsts = firsts
         self._threshold = threshold
         self._only_estimate = only_estimate
         self._jobs = jobs
         self._sizes, self._prints = sides.sizes, sides.fingerprints
         self._gone = np.zeros(len(self._sizes), bool)  # documents of the other side whose sets were wanted and are not to be had
+        self._order: NDArray[np.int64] | None = None
         self.estimated: list[NDArray[np.uint64]] = []
         self.by_estimate = 0
 
@@ -253,8 +263,25 @@ class _Decision:
 
     def _sets(self, documents: NDArray[np.int64]) -> RaggedSets:
         sets = self._sides.sets(documents)
-        self._gone[documents[(sets.sizes == 0) & (documents >= self._sides.split)]] = True
+        lost = np.flatnonzero((sets.sizes == 0) & (documents >= self._sides.split))
+        if len(lost):
+            sets = self._with_stand_ins(sets, documents, lost)
+            self._gone[documents[lost[sets.sizes[lost] == 0]]] = True
         return sets
+
+    def _with_stand_ins(self, sets: RaggedSets, documents: NDArray[np.int64], lost: NDArray[np.int64]) -> RaggedSets:
+        """The same with the sets of copies that are still there, for those at the places `lost`."""
+        split = self._sides.split
+        if self._order is None:
+            self._order = np.argsort(self._firsts, kind="stable")
+        starts, ends = (np.searchsorted(self._firsts, documents[lost], side=side, sorter=self._order) for side in ("left", "right"))
+        found = np.full(len(lost), -1)
+        for number in np.flatnonzero(ends - starts > 1).tolist():
+            found[number] = self._sides.there.first_there(self._order[starts[number] + 1 : ends[number]] - split)
+        stand_ins = distinct(found[found >= 0])[0]
+        index = np.arange(len(sets))
+        index[lost[found >= 0]] = len(sets) + np.searchsorted(stand_ins, found[found >= 0])
+        return RaggedSets.concatenate([sets, self._sides.there.sets(stand_ins)]).take(index)
 
     def _estimated(self, left: NDArray[np.uint32], right: NDArray[np.uint32]) -> Columns:
         share = np.empty(len(left))

@@ -227,14 +227,29 @@ def test_an_index_whose_documents_are_partly_gone_or_changed(run, two_sides):
     assert "gone" in partly.err
     assert "1 document of OTHER changed since" in partly.err
     rows = printed(partly)
-    certain = [row for row in rows if row[3] == "exact"]
-    assert set(certain) <= set(exact)
-    kept = {row for row in exact if row[1] not in lost}
-    sure = {row for row in rows if row[1] not in lost}
-    # A copy of a document that is gone can be decided by an estimate too; its pairs are still there, or nearly.
-    assert {row[:2] for row in kept if row[3] == "exact"} - {row[:2] for row in sure} <= {row[:2] for row in kept if row[2] < 0.75}
-    assert len(certain) > len(exact) // 3
+    assert {row for row in rows if row[1] not in lost} == {row for row in exact if row[1] not in lost}
+    certain = {row for row in rows if row[1] in lost and row[3] == "exact"}
+    assert certain <= set(exact)
     assert any(row[3] == "estimate" for row in rows)
+    assert {row[:2] for row in exact if row[1] in lost and row[2] > 0.8} <= {row[:2] for row in rows}
+
+
+def test_a_copy_that_is_there_stands_in_for_one_that_is_gone(run, tmp_path):
+    (tmp_path / "old").mkdir()
+    words = [f"word{i}" for i in range(100)]
+    for name in ("a", "b", "c"):
+        (tmp_path / "old" / name).write_text(" ".join(words))
+    (tmp_path / "new").write_text(" ".join([*words, "more"]))
+    run("index", "old", "--store", "archive")
+    os.remove(tmp_path / "archive/shingles.npz")
+    options = ("pairs", "new", "--against", "archive")
+    exact = run(*options)
+    assert len(exact.rows) == 3
+    for name in ("a", "b"):
+        os.remove(tmp_path / "old" / name)
+        assert run(*options).out == exact.out
+    os.remove(tmp_path / "old/c")
+    assert {row[3] for row in run(*options).rows} == {"estimate"}
 
 
 def test_the_store_of_other_is_not_overwritten(run, two_sides):
