@@ -45,7 +45,7 @@ def curve_figure(path: Path, shapes: Sequence[tuple[int, int]], threshold: float
     if found:
         beside = axes.twinx()
         beside.set_yscale("symlog", linthresh=1)
-        ends = [*(low for low, _ in found[1:]), 1.01]
+        ends = [*(low for low, _ in found[1:]), 1.02]
         widths = [end - low for (low, _), end in zip(found, ends, strict=True)]
         beside.bar([low for low, _ in found], [count for _, count in found], widths, align="edge", color=_COLORS[5], alpha=0.5)
         beside.set(ylabel="pairs found", ylim=(0, None))
@@ -62,7 +62,7 @@ def curve_figure(path: Path, shapes: Sequence[tuple[int, int]], threshold: float
     if threshold is not None:
         axes.axvline(threshold, color=_EXPECTED, ls=":", lw=1)
         axes.annotate(f" t = {threshold:g}", (threshold, 0.02), color=_EXPECTED)
-    axes.set(xlabel="Jaccard similarity", ylabel="chance to become a candidate", xlim=(0, 1), ylim=(0, 1.02))
+    axes.set(xlabel="Jaccard similarity", ylabel="chance to become a candidate", xlim=(0, 1.02 if found else 1), ylim=(0, 1.02))
     axes.set_title("Chance that two documents share a bucket")
     axes.legend(frameon=False, loc="upper left")
     _save(figure, path)
