@@ -14,10 +14,11 @@ import numpy as np
 from lshdup import bands
 from lshdup.bands import BandPlan
 from lshdup.collection import Collection, Progress, no_progress
+from lshdup.crossing import Across, Crossing, exact_near_duplicates_across, near_duplicates_across
 from lshdup.documents import LeftOut, Reason
 from lshdup.errors import InputError, ParameterError
 from lshdup.params import BandParams, DocumentParams, PairParams, SketchParams
-from lshdup.sides import Across, Crossing, Part, Side, Sides, exact_near_duplicates_across, near_duplicates_across
+from lshdup.sides import Part, Side, Sides
 from lshdup.similarity import SetSource
 from lshdup.store import Store
 from lshdup.workspace import Request, Workspace, check_conflict, merged

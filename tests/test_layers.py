@@ -28,6 +28,7 @@ LAYERS = [
     ["store"],
     ["journal"],
     ["sides"],
+    ["crossing"],
     ["workspace", "accuracy", "timing", "minhash"],
     ["against"],
     ["histogram"],

@@ -11,8 +11,8 @@ from lshdup.params import PairParams
 
 if TYPE_CHECKING:
     from lshdup.against import Against
+    from lshdup.crossing import Crossing
     from lshdup.output import Cell, Target
-    from lshdup.sides import Crossing
 
 
 def pairs_against(session: shared.Session, options: dict[str, Any], target: "Target") -> int:
