@@ -12,7 +12,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -36,8 +36,12 @@ _MOST = (1 << 32) - 2
 Piece = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]
 
 
-def exact_pairs(sets: RaggedSets, members: NDArray[np.int64], threshold: float, jobs: int = 1) -> Iterator[Columns]:
+def exact_pairs(
+    sets: RaggedSets, members: NDArray[np.int64], threshold: float, jobs: int = 1, split: int | None = None
+) -> Iterator[Columns]:
     """Pieces of (left, right, similarity) over the sets `members` (int64 array), left < right, in no order.
+
+    split : only pairs of two sides, left < split <= right; what sets of one side have in common costs nothing then.
 
     left, right : uint32 arrays of shape (m,), numbers of `sets`. similarity : float64 array of shape (m,), |A ∩ B| / |A ∪ B|. threshold :
     above 0, at most 1. Empty sets are near nothing.
@@ -50,10 +54,14 @@ def exact_pairs(sets: RaggedSets, members: NDArray[np.int64], threshold: float, 
     members = members[sets.sizes[members] > 0]
     order = members[np.argsort(sets.sizes[members], kind="stable")]
     prefixes = _prefixes(sets, order, threshold, jobs)
-    index = _index(prefixes, threshold, jobs)
-    for x, y, similarity in _probed(sets, order, prefixes, index, threshold, jobs):
-        a, b = order[x], order[y]
-        yield np.minimum(a, b).astype(np.uint32), np.maximum(a, b).astype(np.uint32), similarity
+    everything = np.ones(len(order), bool)
+    below = everything if split is None else order < split
+    # Each set with those before it in the order of sizes; of two sides, those of each with those of the other.
+    for indexed, probing in ((everything, everything),) if split is None else ((below, ~below), (~below, below)):
+        index = _index(prefixes.of(indexed), threshold, jobs)
+        for x, y, similarity in _probed(sets, order, prefixes.of(probing), index, threshold, jobs):
+            a, b = order[x], order[y]
+            yield np.minimum(a, b).astype(np.uint32), np.maximum(a, b).astype(np.uint32), similarity
 
 
 @dataclass(frozen=True)
@@ -69,6 +77,10 @@ class _Prefixes:
     elements: NDArray[np.uint64]
     single: NDArray[np.int64]
     kept: NDArray[np.int64]
+
+    def of(self, some: NDArray[np.bool_]) -> "_Prefixes":
+        """Those of some sets; the others have none."""
+        return replace(self, kept=np.where(some, self.kept, 0))
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,9 @@ Read `banded` and `near_duplicates`: they are the table of contents; what comes 
 and no store; takes a callback for progress.
 """
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +17,8 @@ from lshdup.candidates import NO_BUCKETS, Buckets, Pair
 from lshdup.clusters import Groups
 from lshdup.collection import Collection, Progress, no_progress
 from lshdup.copies import Listing, listing
-from lshdup.pairs import Columns, Pairs, gathered
+from lshdup.kernels import banding
+from lshdup.pairs import Columns, Pairs, gathered, packed
 from lshdup.params import BandParams, ClusterParams, PairParams
 from lshdup.ragged import RaggedSets, distinct
 from lshdup.signatures import estimate
@@ -56,6 +58,47 @@ class Found:
     buckets: Buckets = NO_BUCKETS
 
 
+@dataclass(frozen=True)
+class Verified:
+    """What an earlier run over the same documents has found, and how: by candidates of so many bands of so many rows."""
+
+    found: Found
+    params: BandParams
+    asked: PairParams
+    bands: int
+    rows: int
+
+    def answers(self, plan: BandPlan, params: BandParams, asked: PairParams) -> bool:
+        """Whether the pairs of this table at this threshold are among these: it was the same table, at a threshold no higher."""
+        same_table = (self.bands, self.rows) == (plan.bands, plan.rows) and replace(self.params, threshold=params.threshold) == params
+        return same_table and self.asked == asked and self.params.threshold <= params.threshold
+
+    def at_least(self, threshold: float) -> Found:
+        """What was found of this similarity or more."""
+        return replace(self.found, pairs=self.found.pairs.at_least(threshold))
+
+    def knows_all_it_met(self, threshold: float) -> bool:
+        """Whether a pair that it met is either among these or less similar than the threshold."""
+        return self.params.threshold <= threshold and self.asked == _AS_USUAL
+
+    def unknown(self, collection: Collection, pieces: Iterator[Pair], known: list[Columns]) -> Iterator[Pair]:
+        """The candidate pairs that it has not met; of the others, those that are among these go to `known`."""
+        assert collection.signatures is not None
+        pairs = self.found.pairs
+        order = np.argsort(pairs.keys)
+        keys, similarity = pairs.keys[order], pairs.similarity[order]
+        for left, right in pieces:
+            wanted = packed(left, right)
+            at = np.minimum(np.searchsorted(keys, wanted), max(len(keys) - 1, 0))
+            is_known = keys[at] == wanted if len(keys) else np.zeros(len(wanted), bool)
+            if is_known.any():
+                known.append((left[is_known], right[is_known], similarity[at[is_known]]))
+            left, right = left[~is_known], right[~is_known]
+            met = np.empty(len(left), np.uint8)
+            banding.agree_in_a_band(collection.signatures, self.bands, self.rows, left, right, met)
+            yield left[met == 0], right[met == 0]
+
+
 def near_duplicates(
     collection: Collection,
     made: Banded,
@@ -66,10 +109,12 @@ def near_duplicates(
     jobs: int = 1,
     progress: Progress = no_progress,
     on_buckets: Callable[[Buckets], None] = lambda _: None,
+    earlier: Verified | None = None,
 ) -> Found:
     """All pairs of first copies at or above the threshold among the candidates; `with_copies` adds the rest.
 
-    on_buckets : told about the buckets before their pairs are looked at.
+    on_buckets : told about the buckets before their pairs are looked at. earlier : what need not be verified again; the answer does not
+    depend on it.
     """
     buckets, pieces = candidates.candidate_pairs(made.table, params.max_bucket)
     on_buckets(buckets)
@@ -82,11 +127,16 @@ def near_duplicates(
             progress("candidates", met, 0)
             yield left, right
 
+    found: Iterable[Columns]
     if params.verify == "estimate":
         found = _estimated(collection, counted(), threshold, jobs)
+    elif earlier is not None and earlier.knows_all_it_met(threshold):
+        known: list[Columns] = []
+        unknown = earlier.unknown(collection, counted(), known)
+        found = chain(similarity.verified(unknown, collection.sizes, source, threshold, jobs), known)
     else:
         found = similarity.verified(counted(), collection.sizes, source, threshold, jobs)
-    pairs = gathered(found)
+    pairs = gathered(found).at_least(threshold)
     return Found(pairs, met, buckets)
 
 
@@ -199,6 +249,10 @@ class Neighbours:
 
     documents: NDArray[np.int64]
     similarity: NDArray[np.float64]
+
+    def first(self, top: int | None) -> "Neighbours":
+        """The `top` most similar ones; all, if that is None."""
+        return Neighbours(self.documents[:top], self.similarity[:top])
 
 
 def neighbours(

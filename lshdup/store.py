@@ -26,7 +26,7 @@ from lshdup.errors import ArtifactError, ParameterError
 from lshdup.locking import locked
 from lshdup.pairs import Pairs
 from lshdup.params import BandParams, ClusterParams, PairParams, ShingleParams, SketchParams
-from lshdup.pipeline import Banded, Found, Grouped
+from lshdup.pipeline import Banded, Found, Grouped, Verified
 from lshdup.ragged import RaggedSets, StringTable
 
 #: The first line of a store's .gitignore, by which it is known, and the whole of it.
@@ -56,7 +56,7 @@ class Store:
         """Prove before the work that its result can be written."""
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            if not self._is_ours():
+            if not self.is_ours():
                 if any(not self._is_begun(entry) for entry in self.folder.iterdir()):
                     message = f"the folder {self.folder} holds other files and is no store of lshdup"
                     raise ArtifactError(message, "name a new folder with --store DIR")
@@ -72,7 +72,7 @@ class Store:
             message = f"the store {self.folder} cannot be written: {error.strerror}"
             raise ArtifactError(message, "name another with --store DIR, or use --no-store") from None
 
-    def _is_ours(self) -> bool:
+    def is_ours(self) -> bool:
         """Whether lshdup made this folder: only there it overwrites files."""
         mark = self.folder / ".gitignore"
         return mark.is_file() and mark.read_text("utf-8", "replace").startswith(_MARK)
@@ -217,25 +217,30 @@ class Store:
             header = header | {"candidates": found.candidates, "buckets": asdict(found.buckets)}
             artifacts.save(self.path("pairs"), "pairs", header, arrays)
 
-    def load_pairs(self, collection: Collection, made: Banded, params: BandParams, asked: PairParams) -> Found | None:
-        """pairs.npz, if it was made from this collection and table with these parameters; damaged, it is as good as not there."""
+    def load_pairs(self, collection: Collection) -> Verified | None:
+        """pairs.npz, if it was made from this collection; damaged, it is as good as not there."""
         try:
             artifact = artifacts.load(self.path("pairs"), "pairs", "run `lshdup pairs` again")
             if artifact is None:
                 return None
-            wanted = self._pairs_header(collection, made, params, asked)
-            if any(artifact.header.get(key) != value for key, value in wanted.items()):
+            header = artifact.header
+            if any(header.get(key) != value for key, value in self._header(collection, with_sketch=True).items()):
                 return None
             left, right, similarity = (artifact.arrays[name] for name in ("left", "right", "similarity"))
             _refuse_if(left.dtype != np.uint32 or right.dtype != np.uint32 or similarity.dtype != np.float64, "types do not fit")
             _refuse_if(left.ndim != 1 or not left.shape == right.shape == similarity.shape, "columns of different length")
             n = len(collection.documents)
             _refuse_if(len(left) and right.max() >= n, "it names documents that are not there")
-            _refuse_if(not (left < right).all() or not ((similarity > 0) & (similarity <= 1)).all(), "they are no pairs")
-            candidates, buckets = artifact.header["candidates"], Buckets(**artifact.header["buckets"])
-            _refuse_if(type(candidates) is not int or candidates < 0 or not _are_counts(buckets, n), "counts are none")
-            return Found(Pairs.of(left, right, similarity), candidates, buckets)
-        except (ArtifactError, KeyError, TypeError, ValueError):
+            params, asked = BandParams.from_json(header["bands"]), PairParams.from_json(header["pairs"])
+            _refuse_if(not (left < right).all() or not ((similarity >= params.threshold) & (similarity <= 1)).all(), "they are no pairs")
+            candidates, buckets = header["candidates"], Buckets(**header["buckets"])
+            planned = header["planned_bands"], header["planned_rows"]
+            counts = (candidates, *planned)
+            _refuse_if(any(type(count) is not int or count < 0 for count in counts) or not _are_counts(buckets, n), "counts are none")
+            assert collection.sketch is not None
+            _refuse_if(not 0 < planned[0] * planned[1] <= collection.sketch.perms, "bands that do not fit")
+            return Verified(Found(Pairs.of(left, right, similarity), candidates, buckets), params, asked, *planned)
+        except (ArtifactError, KeyError, TypeError, ValueError, ParameterError):
             return None
 
     def save_groups(

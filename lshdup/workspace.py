@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from lshdup import bands, pipeline
 from lshdup.artifacts import Spool, room_on_disk
-from lshdup.candidates import Buckets
+from lshdup.candidates import Buckets, first_copies
 from lshdup.collection import (
     Checkpoint,
     Collection,
@@ -29,11 +29,12 @@ from lshdup.collection import (
     set_source,
     sketched,
 )
+from lshdup.copies import Listing
 from lshdup.documents import DocumentList, LeftOut, Reason, find_documents
 from lshdup.errors import ArtifactError, InputError, ParameterError
 from lshdup.journal import Journal, joined
 from lshdup.params import BandParams, ClusterParams, DocumentParams, PairParams, ShingleParams, SketchParams
-from lshdup.pipeline import Banded, Found, Grouped
+from lshdup.pipeline import Banded, Found, Grouped, Verified
 from lshdup.preference import preference
 from lshdup.ragged import RaggedSets
 from lshdup.similarity import SET_BYTES, SetSource
@@ -71,18 +72,23 @@ class Request:
 
 @dataclass(frozen=True)
 class Indexed:
-    """A collection with its band table, the parameters of the bands, and the shingle sets that an artifact holds for it, if any."""
+    """A collection with its band table, the parameters of the bands, and the shingle sets that an artifact holds for it, if any.
+
+    named : its documents were named: artifacts are to be those of a run from nothing.
+    """
 
     collection: Collection
     made: Banded
     params: BandParams
     kept: RaggedSets | None
+    named: bool = True
 
 
 class Workspace:
     """The steps over one store folder, or over none.
 
-    say : told what a person should know (something was made anew). left_out : told each file that is not compared.
+    say : told what a person should know (something was made anew). left_out : told each file that is not compared. read_only : nothing is
+    written, whatever could be kept for the next run. apart : a folder where no documents are looked for, if no store is named.
     """
 
     def __init__(
@@ -91,8 +97,13 @@ class Workspace:
         say: Callable[[str], None] = lambda _: None,
         left_out: Callable[[LeftOut], None] = lambda _: None,
         progress: Progress = no_progress,
+        *,
+        read_only: bool = False,
+        apart: Path | None = None,
     ) -> None:
         self._store = Store(folder) if folder is not None else None
+        self._read_only = read_only
+        self._apart = folder or apart
         self._say = say
         self._left_out = left_out
         self._progress = progress
@@ -104,7 +115,7 @@ class Workspace:
         if not request.documents:
             message = "no documents were named"
             raise InputError(message, "name folders or files: lshdup shingle DOCS")
-        params = _merged(ShingleParams, request.given)
+        params = merged(ShingleParams, request.given)
         with self._writing() as store, Spool(store.folder) as spool:
             documents = self._find(request, params)
             previous = self._previous(request, documents, params, None, need_sets=True)
@@ -119,7 +130,18 @@ class Workspace:
                 return self._signed_documents(request)
         with self._continuing():
             shingles = self._stored_shingles(request)
-            return self._sketched(shingles, _merged(SketchParams, request.given), request.jobs, save=True)
+            return self._sketched(shingles, merged(SketchParams, request.given), request.jobs, save=True)
+
+    def compared(self, request: Request) -> tuple[Collection, SetSource]:
+        """What `pairs --against` holds against others: the collection with signatures, and where its shingle sets come from."""
+        if request.documents:
+            with self._writing() if self._store is not None else nullcontext():
+                collection = self._signed_documents(request)
+                kept = self._sets_of(collection)
+        else:
+            collection = self._current_signatures(request, verify=True, save=False)
+            kept = self._sets_of(collection)
+        return collection, set_source(collection, request.jobs, self._left_out, kept)
 
     def indexed(self, request: Request, *, save: bool = True, verify: bool = True) -> Indexed:
         """`lshdup index`, and what `pairs` and `query` begin with: the collection and its band table.
@@ -138,31 +160,38 @@ class Workspace:
         kept = self._sets_of(collection)
         stored = self._store.load_bands(collection, verify)
         if stored is None:
-            wanted = _merged(BandParams, request.given)
+            wanted = merged(BandParams, request.given)
         else:
             made, params = stored
-            wanted = _merged(BandParams, _band_options(request.given), params)
+            wanted = merged(BandParams, _band_options(request.given), params)
             # Bands planned for t serve every threshold above it too.
             serves = not save and wanted.threshold >= params.threshold and replace(wanted, threshold=params.threshold) == params
             if serves or wanted == params:
-                return Indexed(collection, made, wanted, kept)
+                return Indexed(collection, made, wanted, kept, named=False)
         made = pipeline.banded(collection, wanted, request.jobs)
         if save:
             self._store.save_bands(collection, made, wanted)
         elif stored is not None:
             self._say(f"bands made anew from signatures.npz; the stored ones were planned for {stored[1].threshold:g}")
-        return Indexed(collection, made, wanted, kept)
+        return Indexed(collection, made, wanted, kept, named=False)
 
     def verified(self, indexed: Indexed, asked: PairParams, jobs: int) -> Found:
         """`lshdup pairs`: the verified pairs of first copies; those of the last run, where nothing has changed since."""
         collection, made, params = indexed.collection, indexed.made, indexed.params
-        if self._store is not None and (known := self._store.load_pairs(collection, made, params, asked)) is not None:
-            return known
+        earlier = self._store.load_pairs(collection) if self._store is not None else None
+        if earlier is not None and earlier.answers(made.plan, params, asked):
+            found = earlier.at_least(params.threshold)
+            if earlier.params.threshold < params.threshold:
+                self._say(f"the pairs that were found at {earlier.params.threshold:g} answer this: no document is read")
+                if indexed.named:
+                    self._keep("pairs.npz", lambda store: store.save_pairs(collection, made, params, asked, found))
+            return found
         missing: list[LeftOut] = []
         source = set_source(collection, jobs, missing.append, indexed.kept)
         found = pipeline.near_duplicates(
-            collection, made, source, params.threshold, asked, jobs=jobs, progress=self._progress, on_buckets=self._say_if_hot
-        )
+            collection, made, source, params.threshold, asked,
+            jobs=jobs, progress=self._progress, on_buckets=self._say_if_hot, earlier=earlier,
+        )  # fmt: skip
         for each in missing:
             self._left_out(each)
         if self._store is not None and not missing:
@@ -180,7 +209,9 @@ class Workspace:
         self._say_unused(unused)
         found = store.load_groups(collection, made, params, asked, order) if store is not None else None
         if found is None:
-            known = store.load_pairs(collection, made, params, PairParams(max_bucket=asked.max_bucket)) if store is not None else None
+            earlier = store.load_pairs(collection) if store is not None else None
+            usable = earlier is not None and earlier.answers(made.plan, params, PairParams(max_bucket=asked.max_bucket))
+            known = earlier.at_least(params.threshold) if earlier is not None and usable else None
             found = pipeline.grouped(
                 collection, made, self.source(indexed, request.jobs), params.threshold, asked, order, known=known, jobs=request.jobs,
                 progress=self._progress, on_buckets=self._say_if_tangled,
@@ -215,6 +246,8 @@ class Workspace:
 
     def _keep(self, what: str, save: Callable[[Store], None]) -> None:
         """Save what the next run would otherwise have to make again, if that can be done now; the answer does not depend on it."""
+        if self._read_only:
+            return
         try:
             with self._writing() as store:
                 save(store)
@@ -241,7 +274,7 @@ class Workspace:
     def every_set(self, request: Request) -> Iterator[tuple[Collection, RaggedSets]]:
         """A collection and all its shingle sets, for the exact join and the experiments. Saves nothing."""
         if request.documents:
-            params = _merged(ShingleParams, request.given)
+            params = merged(ShingleParams, request.given)
             documents = self._find(request, params)
             previous = self._previous(request, documents, params, None, need_sets=True)
             collection = self._collect(request, documents, params, None, previous, 1 << 62)
@@ -261,6 +294,16 @@ class Workspace:
             self._say(error.message)
             return None
 
+    def last_pairs(self) -> tuple[Collection, Verified, Listing]:
+        """The collection of the last run, what `pairs` has found there, and the pairs of all its documents."""
+        collection = self._current_signatures(Request((), DocumentParams(), {}, 1), verify=False, save=False)
+        assert self._store is not None
+        found = self._store.load_pairs(collection)
+        if found is None:
+            message = f"there are no pairs of the last run in {self._store.folder}"
+            raise ArtifactError(message, "run `lshdup pairs DOCS`, at the lowest threshold of interest")
+        return collection, found, pipeline.with_copies(found.found.pairs, first_copies(collection.fingerprints))
+
     # --- from documents -------------------------------------------------------------------------------------------------
 
     def _find(self, request: Request, params: ShingleParams) -> DocumentList:
@@ -269,7 +312,7 @@ class Workspace:
             request.files,
             id_lists=params.tokens == "ids",
             jobs=request.jobs,
-            store=os.fsencode(self._store.folder) if self._store is not None else None,
+            store=os.fsencode(self._apart) if self._apart is not None else None,
             on_left_out=self._left_out,
         )
         self._progress("documents", 0, len(documents))
@@ -295,12 +338,12 @@ class Workspace:
 
     def _room(self, shape: tuple[int, int]) -> NDArray[np.uint32]:
         """For signatures: in the store, if they are many."""
-        if self._store is None or 4 * shape[0] * shape[1] <= MOST_IN_MEMORY:
+        if self._store is None or self._read_only or 4 * shape[0] * shape[1] <= MOST_IN_MEMORY:
             return in_memory(shape)
         return room_on_disk(self._store.folder, shape)
 
     def _signed_documents(self, request: Request) -> Collection:
-        params, sketch = _merged(ShingleParams, request.given), _merged(SketchParams, request.given)
+        params, sketch = merged(ShingleParams, request.given), merged(SketchParams, request.given)
         documents = self._find(request, params)
         linear = sketch.scheme == "linear"
         # The linear scheme makes signatures of all sets together: there is nothing to resume.
@@ -333,8 +376,8 @@ class Workspace:
         store.save_collection("signatures", collection)
 
     def _indexed_documents(self, request: Request) -> Indexed:
-        params = _merged(BandParams, request.given)
-        bands.plan_bands(_merged(SketchParams, request.given).perms, params)  # whether the promise can be kept, before the work
+        params = merged(BandParams, request.given)
+        bands.plan_bands(merged(SketchParams, request.given).perms, params)  # whether the promise can be kept, before the work
         if self._store is None:
             collection = self._signed_documents(request)
             return Indexed(collection, pipeline.banded(collection, params, request.jobs), params, None)
@@ -432,7 +475,7 @@ class Workspace:
         shingles = self._store.load_collection("shingles") if self._store is not None else None
         if shingles is None:
             self._nothing_there("shingles")
-        _check_conflict("shingles.npz", shingles.shingle, request.given, "run `lshdup shingle DOCS` with these options")
+        check_conflict("shingles.npz", shingles.shingle, request.given, "run `lshdup shingle DOCS` with these options")
         return shingles
 
     def _current_signatures(self, request: Request, *, verify: bool, save: bool) -> Collection:
@@ -444,16 +487,16 @@ class Workspace:
         if signatures is not None and signatures.sketch is not None:
             stale = shingles is not None and corpus_id(shingles) != corpus_id(signatures) and self._shingles_are_newer()
             if not stale:
-                _check_conflict("signatures.npz", signatures.shingle, request.given, "name the documents again")
+                check_conflict("signatures.npz", signatures.shingle, request.given, "name the documents again")
                 remedy = "run `lshdup signatures` with these options, or name the documents again"
-                _check_conflict("signatures.npz", signatures.sketch, request.given, remedy)
+                check_conflict("signatures.npz", signatures.sketch, request.given, remedy)
                 return signatures
         if shingles is None:
             self._nothing_there("signatures")
         shingles = self._stored_shingles(request)
         base = signatures.sketch if signatures is not None else None
         self._say(f"signatures.npz is made from shingles.npz{', which is newer' if base else ''}")
-        return self._sketched(shingles, _merged(SketchParams, request.given, base), request.jobs, save=save)
+        return self._sketched(shingles, merged(SketchParams, request.given, base), request.jobs, save=save)
 
     def _refuse_older(self, shingles: Collection) -> None:
         """Raise if signatures.npz is newer than shingles.npz and of another collection: that was the last run, and kept no sets."""
@@ -541,7 +584,7 @@ def _still_left_out(known: Mapping[bytes, LeftOutFile], documents: DocumentList)
     return still
 
 
-def _merged(kind: type[P], given: Mapping[str, Any], base: P | None = None) -> P:
+def merged(kind: type[P], given: Mapping[str, Any], base: P | None = None) -> P:
     """The parameters of one stage: those given, over those of `base`, over the defaults."""
     known = {field.name for field in fields(kind)}
     values = base.to_json() if base is not None else {}
@@ -553,7 +596,7 @@ def _band_options(given: Mapping[str, Any]) -> Mapping[str, Any]:
     return {"bands": 0, "rows": 0, **given} if "bands" in given or "rows" in given else given
 
 
-def _check_conflict(name: str, stored: ShingleParams | SketchParams, given: Mapping[str, Any], remedy: str) -> None:
+def check_conflict(name: str, stored: ShingleParams | SketchParams, given: Mapping[str, Any], remedy: str) -> None:
     """Raise if an artifact was made with another value than the one given."""
     for field in fields(stored):
         actual = getattr(stored, field.name)

@@ -131,8 +131,11 @@ talk_options = _stack(
     option("--color/--no-color", default=None, help="Colour.  [default: on a terminal, unless NO_COLOR is set]"),
 )  # fmt: skip
 
+store_option = option("--store", type=click.Path(path_type=Path), default=Path(".lshdup"), show_default=True,
+                      help="Folder of the artifacts.")  # fmt: skip
+
 store_options = _stack(
-    option("--store", type=click.Path(path_type=Path), default=Path(".lshdup"), show_default=True, help="Folder of the artifacts."),
+    store_option,
     option("-j", "--jobs", type=click.IntRange(1), show_default="all processors", help="Threads."),
     option("-v", "--verbose", is_flag=True, help="Name every file that is left out, and why."),
     option("--progress/--no-progress", default=None, help="Show progress.  [default: on a terminal]"),

@@ -1,15 +1,18 @@
 """The lines on stderr that say what a run did and what its answer promises."""
 
 from collections import Counter
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from lshdup.console import Console, counted, shown
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from lshdup.bands import BandPlan
     from lshdup.candidates import Buckets
     from lshdup.collection import Collection
-    from lshdup.documents import DocumentList
     from lshdup.params import BandParams
 
 
@@ -53,11 +56,13 @@ def say_contract(console: Console, plan: "BandPlan", params: "BandParams") -> No
         )
 
 
-def say_buckets(console: Console, buckets: "Buckets", documents: "DocumentList", limit: int) -> None:
-    """What --max-bucket left out; with -v, the largest bucket even if nothing was."""
+def say_buckets(console: Console, buckets: "Buckets", names: "Callable[[NDArray[np.int64]], list[bytes]]", limit: int) -> None:
+    """What --max-bucket left out; with -v, the largest bucket even if nothing was. names : of some documents, by their numbers."""
     if not buckets.largest:
         return
-    name = shown(documents.names[buckets.example])
+    import numpy as np
+
+    name = shown(names(np.array([buckets.example]))[0])
     if not buckets.left_out:
         console.detail(f"the largest bucket: {counted(buckets.largest, 'document')}, with {name}")
         return
