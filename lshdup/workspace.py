@@ -25,18 +25,20 @@ from lshdup.collection import (
     Progress,
     collect,
     in_memory,
+    left_of,
     no_progress,
     set_source,
     sketched,
 )
+from lshdup.common import NO_SHINGLES, Removal, fingerprint, same_removal
 from lshdup.documents import DocumentList, LeftOut, Reason, find_documents
 from lshdup.errors import ArtifactError, InputError, ParameterError
 from lshdup.journal import Journal, joined
-from lshdup.params import BandParams, DocumentParams, PairParams, ShingleParams, SketchParams
+from lshdup.params import BandParams, CommonParams, DocumentParams, PairParams, ShingleParams, SketchParams
 from lshdup.pipeline import Banded, Found
-from lshdup.ragged import RaggedSets
+from lshdup.ragged import RaggedSets, distinct
 from lshdup.similarity import SET_BYTES, SetSource
-from lshdup.store import Store, corpus_id
+from lshdup.store import Store, corpus_id, whole_id
 
 P = TypeVar("P", ShingleParams, SketchParams, BandParams)
 
@@ -58,7 +60,8 @@ class Request:
     """What a command was asked.
 
     documents : folders and files; empty: continue from the store. given : parameters that were set explicitly, by field name.
-    check_content : read documents even if nothing about their files has changed.
+    check_content : read documents even if nothing about their files has changed. templates : files and folders of texts whose shingles are
+    removed.
     """
 
     documents: tuple[bytes, ...]
@@ -66,11 +69,24 @@ class Request:
     given: Mapping[str, Any]
     jobs: int
     check_content: bool = False
+    templates: tuple[bytes, ...] = ()
+
+
+@dataclass(frozen=True)
+class _ToRemove:
+    """What is to be removed from the sets: shingles of templates, and those that more documents than a limit have (0: no limit)."""
+
+    template: NDArray[np.uint64]
+    ignore_common: float
+
+    def from_whole(self, collection: Collection, jobs: int) -> Removal:
+        """The shingles themselves; whole sets are looked at only if there is a limit."""
+        return pipeline.removal_of(collection, self.ignore_common, self.template, jobs)
 
 
 @dataclass(frozen=True)
 class Indexed:
-    """A collection with its band table, the parameters of the bands, and the shingle sets that an artifact holds for it, if any."""
+    """A collection with its band table, the parameters of the bands, and the whole shingle sets that an artifact holds for it, if any."""
 
     collection: Collection
     made: Banded
@@ -99,17 +115,20 @@ class Workspace:
     # --- the steps ------------------------------------------------------------------------------------------------------
 
     def shingled(self, request: Request) -> Collection:
-        """`lshdup shingle`: sets of all documents, saved as shingles.npz."""
+        """`lshdup shingle`: sets of all documents, saved whole as shingles.npz; and what would be left of them, if shingles are to go."""
         if not request.documents:
             message = "no documents were named"
             raise InputError(message, "name folders or files: lshdup shingle DOCS")
         params = _merged(ShingleParams, request.given)
         with self._writing() as store, Spool(store.folder) as spool:
+            remove = self._to_remove(request, params)
             documents = self._find(request, params)
             previous = self._previous(request, documents, params, None, need_sets=True)
             collection = self._collect(request, documents, params, None, previous, spool)
             store.save_collection("shingles", collection)
-            return replace(collection, sets=None)  # they go with the spool
+            if remove is not None:
+                collection = left_of(collection, remove.from_whole(collection, request.jobs), jobs=request.jobs)
+            return _without_sets(collection)  # they go with the spool
 
     def signed(self, request: Request) -> Collection:
         """`lshdup signatures`: from documents or from shingles.npz, saved as signatures.npz."""
@@ -118,7 +137,8 @@ class Workspace:
                 return self._signed_documents(request)
         with self._continuing():
             shingles = self._stored_shingles(request)
-            return self._sketched(shingles, _merged(SketchParams, request.given), request.jobs, save=True)
+            remove = self._to_remove(request, shingles.shingle)
+            return self._sketched(shingles, _merged(SketchParams, request.given), remove, request.jobs, save=True)
 
     def indexed(self, request: Request, *, save: bool = True, verify: bool = True) -> Indexed:
         """`lshdup index`, and what `pairs` and `query` begin with: the collection and its band table.
@@ -191,12 +211,17 @@ class Workspace:
         """A collection and all its shingle sets, for the exact join and the experiments. Saves nothing."""
         if request.documents:
             params = _merged(ShingleParams, request.given)
+            remove = self._to_remove(request, params)
             documents = self._find(request, params)
             previous = self._previous(request, documents, params, None, need_sets=True)
             collection = self._collect(request, documents, params, None, previous, 1 << 62)
         else:
             collection = self._stored_shingles(request)
-            self._refuse_older(collection)
+            signatures = self._refuse_older(collection)
+            last = signatures is not None and whole_id(signatures) == corpus_id(collection)
+            remove = self._to_remove(request, collection.shingle, signatures if last else None)
+        if remove is not None:
+            collection = left_of(collection, remove.from_whole(collection, request.jobs), jobs=request.jobs, keep=True)
         assert collection.sets is not None
         yield collection, collection.sets
 
@@ -209,6 +234,44 @@ class Workspace:
         except ArtifactError as error:
             self._say(error.message)
             return None
+
+    # --- what is removed from the sets ------------------------------------------------------------------------------------
+
+    def _to_remove(self, request: Request, params: ShingleParams, last: Collection | None = None) -> _ToRemove | None:
+        """What was asked to be removed, or was in the last run where nothing is said of it; None: nothing."""
+        before = last.removal if last is not None and last.shingle == params else None
+        if request.templates:
+            template = self._template(request, params)
+        elif before is not None:
+            template = before.template.copy()
+        else:
+            template = NO_SHINGLES
+            if last is not None and last.removal is not None and len(last.removal.template):
+                message = "the last run had a --template, read by other options than these"
+                raise ArtifactError(message, "give --template again, or name DOCS")
+        limit = request.given.get(
+            "ignore_common", last.removal.params.ignore_common if last is not None and last.removal is not None else 0.0
+        )
+        return _ToRemove(template, limit) if len(template) or limit else None
+
+    def _template(self, request: Request, params: ShingleParams) -> NDArray[np.uint64]:
+        """The shingles of the given templates: uint64 array, ascending, without repeats."""
+        names = ", ".join(os.fsdecode(name) for name in request.templates)
+        try:
+            files = DocumentParams(max_bytes=request.files.max_bytes)
+            texts = find_documents(request.templates, files, id_lists=params.tokens == "ids", jobs=request.jobs, on_left_out=self._left_out)
+        except InputError as error:
+            message = f"--template {error.message}"
+            raise InputError(message, "name files with the texts to remove, or folders of them") from None
+        made = collect(texts, params, jobs=request.jobs, keep=1 << 62)
+        for each in made.left_out:
+            self._left_out(each.left_out)
+        assert made.sets is not None
+        shingles = distinct(made.sets.values)[0]
+        if not len(shingles):
+            message = f"--template {names}: there is no text in it"
+            raise InputError(message, "name files with the texts to remove, or folders of them")
+        return shingles
 
     # --- from documents -------------------------------------------------------------------------------------------------
 
@@ -233,10 +296,11 @@ class Workspace:
         previous: Previous | None,
         keep: Spool | int,
         checkpoint: Checkpoint | None = None,
+        removal: Removal | None = None,
     ) -> Collection:
         collection = collect(
-            documents, params, sketch, jobs=request.jobs, previous=previous, keep=keep, room=self._room, progress=self._progress,
-            checkpoint=checkpoint,
+            documents, params, sketch, removal=removal, jobs=request.jobs, previous=previous, keep=keep, room=self._room,
+            progress=self._progress, checkpoint=checkpoint,
         )  # fmt: skip
         for each in collection.left_out:
             self._left_out(each.left_out)
@@ -250,36 +314,68 @@ class Workspace:
 
     def _signed_documents(self, request: Request) -> Collection:
         params, sketch = _merged(ShingleParams, request.given), _merged(SketchParams, request.given)
-        documents = self._find(request, params)
+        remove = self._to_remove(request, params)
         linear = sketch.scheme == "linear"
+        if remove is not None and (remove.ignore_common or linear):
+            return self._signed_in_two_passes(request, params, sketch, remove)
+        removal = Removal(CommonParams(template=fingerprint(remove.template)), remove.template, NO_SHINGLES) if remove is not None else None
+        documents = self._find(request, params)
         # The linear scheme makes signatures of all sets together: there is nothing to resume.
-        journal = Journal(self._store, params, sketch, self._say) if self._store is not None and not linear else None
-        previous = self._previous(request, documents, params, sketch, need_sets=linear, journal=journal)
+        journal = Journal(self._store, params, sketch, self._say, removal) if self._store is not None and not linear else None
+        previous = self._previous(request, documents, params, sketch, need_sets=linear, journal=journal, removal=removal)
         # A token is seven bytes or so and makes a shingle of eight: of more text than this, the sets would not be kept in the end.
         keep = SET_BYTES // 2 if documents.spans.sum() <= SET_BYTES else 0
         try:
-            collection = self._collect(request, documents, params, sketch, previous, keep, journal)
+            collection = self._collect(request, documents, params, sketch, previous, keep, journal, removal)
         finally:
             if journal is not None:
                 journal.close()
         if self._store is not None:
             collection = replace(collection, corpus=corpus_id(collection))
-            try:
-                self._save(self._store, collection)
-            except ArtifactError:
-                # The journal has nearly the size of what it is for: without it there is room.
-                if journal is None or not journal.remove():
-                    raise
-                self._save(self._store, collection)
+            self._save(collection, ("shingles", "signatures"), journal)
         if journal is not None:
             journal.remove()
         return collection
 
-    @staticmethod
-    def _save(store: Store, collection: Collection) -> None:
-        if collection.sets is not None:  # a collection this small: the next run need not read it to verify
-            store.save_collection("shingles", collection)
-        store.save_collection("signatures", collection)
+    def _signed_in_two_passes(self, request: Request, params: ShingleParams, sketch: SketchParams, remove: _ToRemove) -> Collection:
+        """First all sets, whole; then what is left of them when it is known what too many have."""
+        with Spool(self._store.folder) if self._store is not None else nullcontext() as spool:
+            documents = self._find(request, params)
+            journal = Journal(self._store, params, None, self._say) if self._store is not None else None
+            previous = self._previous(request, documents, params, None, need_sets=True, journal=journal)
+            try:
+                collection = self._collect(request, documents, params, None, previous, spool or 1 << 62, journal)
+            finally:
+                if journal is not None:
+                    journal.close()
+            if self._store is None:
+                return left_of(collection, remove.from_whole(collection, request.jobs), sketch, request.jobs)
+            collection = replace(collection, corpus=corpus_id(collection))
+            self._save(collection, ("shingles",), journal)
+            stored = self._load_for_reuse("signatures")
+            if stored is not None and _is_left_of(stored, collection, sketch, remove):
+                stored = replace(stored, documents=collection.documents, left_out=collection.left_out)
+                collection = replace(stored, guessed=collection.guessed, read=collection.read)
+            else:
+                removal = remove.from_whole(collection, request.jobs)
+                collection = left_of(collection, removal, sketch, request.jobs, self._room)
+                collection = replace(collection, corpus=corpus_id(collection))
+            self._save(collection, ("signatures",), journal)
+            if journal is not None:
+                journal.remove()
+            return _without_sets(collection)  # they go with the spool, and are in shingles.npz
+
+    def _save(self, collection: Collection, kinds: tuple[str, ...], journal: Journal | None) -> None:
+        """What of these there is; without the journal, if there is no room beside it, which has nearly the size of what it is for."""
+        assert self._store is not None
+        try:
+            for kind in kinds:
+                if kind != "shingles" or collection.whole_sets is not None:  # if so small: the next run need not read it to verify
+                    self._store.save_collection(kind, collection)
+        except ArtifactError:
+            if journal is None or not journal.remove():
+                raise
+            self._save(collection, kinds, None)
 
     def _indexed_documents(self, request: Request) -> Indexed:
         params = _merged(BandParams, request.given)
@@ -310,11 +406,14 @@ class Workspace:
         *,
         need_sets: bool,
         journal: Journal | None = None,
+        removal: Removal | None = None,
     ) -> Previous | None:
         """What the store knows about these documents, and the journal of an interrupted run, if made with the same parameters."""
         if request.check_content:
             return None
-        old = self._stored(documents, params, sketch, need_sets=need_sets)
+        old = self._stored(documents, params, sketch, need_sets=need_sets, removal=removal)
+        if old is not None and removal is not None and old.removal is None:
+            old = left_of(old, removal, sketch, request.jobs, self._room)
         finished = journal.finished() if journal is not None else None
         if finished is not None:
             if old is not None and sketch is not None and old.signatures is None:
@@ -331,17 +430,19 @@ class Workspace:
         known = {each.left_out.name: each for each in old.left_out if each.left_out.reason in _LASTING}
         return Previous(old, rows, _still_left_out(known, documents))
 
-    def _stored(self, documents: DocumentList, params: ShingleParams, sketch: SketchParams | None, *, need_sets: bool) -> Collection | None:
-        """The stored collection with these parameters, with its sets if they are there too."""
+    def _stored(
+        self, documents: DocumentList, params: ShingleParams, sketch: SketchParams | None, *, need_sets: bool, removal: Removal | None
+    ) -> Collection | None:
+        """The stored collection with these parameters, with its sets if they are there too; or else the whole sets."""
         shingles = self._load_for_reuse("shingles")
         old = None if need_sets else self._load_for_reuse("signatures")
-        if old is not None and (old.shingle != params or old.sketch != sketch):
+        if old is not None and (old.shingle != params or old.sketch != sketch or not same_removal(old.removal, removal)):
             old = None
         if shingles is not None and shingles.shingle == params:
             if old is None:
                 old = shingles
-            elif corpus_id(old) == corpus_id(shingles):
-                old = replace(old, sets=shingles.sets)
+            elif whole_id(old) == corpus_id(shingles):
+                old = _with_sets(old, shingles.sets)
             elif _known(shingles, documents) >= _known(old, documents):  # the last run ended between the two
                 old = shingles
         return old
@@ -391,8 +492,9 @@ class Workspace:
         signatures = self._store.load_collection("signatures", verify=verify)
         shingles = self._store.load_collection("shingles", verify=False)
         if signatures is not None and signatures.sketch is not None:
-            stale = shingles is not None and corpus_id(shingles) != corpus_id(signatures) and self._shingles_are_newer()
+            stale = shingles is not None and corpus_id(shingles) != whole_id(signatures) and self._shingles_are_newer()
             if not stale:
+                self._check_removal(signatures, request)
                 _check_conflict("signatures.npz", signatures.shingle, request.given, "name the documents again")
                 remedy = "run `lshdup signatures` with these options, or name the documents again"
                 _check_conflict("signatures.npz", signatures.sketch, request.given, remedy)
@@ -402,15 +504,33 @@ class Workspace:
         shingles = self._stored_shingles(request)
         base = signatures.sketch if signatures is not None else None
         self._say(f"signatures.npz is made from shingles.npz{', which is newer' if base else ''}")
-        return self._sketched(shingles, _merged(SketchParams, request.given, base), request.jobs, save=save)
+        remove = self._to_remove(request, shingles.shingle, signatures)
+        return self._sketched(shingles, _merged(SketchParams, request.given, base), remove, request.jobs, save=save)
 
-    def _refuse_older(self, shingles: Collection) -> None:
-        """Raise if signatures.npz is newer than shingles.npz and of another collection: that was the last run, and kept no sets."""
+    def _check_removal(self, signatures: Collection, request: Request) -> None:
+        """Raise if signatures.npz is of sets from which other shingles were removed than those that are given."""
+        made = signatures.removal.params if signatures.removal is not None else CommonParams()
+        remedy = "run `lshdup signatures` with these options, or name the documents again"
+        limit = request.given.get("ignore_common", made.ignore_common)
+        if limit != made.ignore_common:
+            was = f"with --ignore-common {made.ignore_common:g}" if made.ignore_common else "without --ignore-common"
+            message = f"signatures.npz was made {was}, not with {limit:g}"
+            raise ArtifactError(message, remedy)
+        if request.templates and fingerprint(self._template(request, signatures.shingle)) != made.template:
+            message = f"signatures.npz was made {'with another --template' if made.template else 'without --template'}"
+            raise ArtifactError(message, remedy)
+
+    def _refuse_older(self, shingles: Collection) -> Collection | None:
+        """Raise if signatures.npz is newer than shingles.npz and of another collection: that was the last run, and kept no sets.
+
+        Returns what signatures.npz holds.
+        """
         assert self._store is not None
         signatures = self._store.load_collection("signatures", verify=False)
-        if signatures is not None and corpus_id(signatures) != corpus_id(shingles) and not self._shingles_are_newer():
+        if signatures is not None and whole_id(signatures) != corpus_id(shingles) and not self._shingles_are_newer():
             message = f"shingles.npz in {self._store.folder} is not of the last run"
             raise ArtifactError(message, "name DOCS, or run `lshdup shingle DOCS` first")
+        return signatures
 
     def _shingles_are_newer(self) -> bool:
         assert self._store is not None
@@ -421,10 +541,13 @@ class Workspace:
         known = self._store.stored_threshold() if self._store is not None else None
         return BandParams().threshold if known is None else known
 
-    def _sketched(self, shingles: Collection, sketch: SketchParams, jobs: int, *, save: bool) -> Collection:
+    def _sketched(self, shingles: Collection, sketch: SketchParams, remove: _ToRemove | None, jobs: int, *, save: bool) -> Collection:
         """The stored sets with signatures. save : they are what was asked for, so that it is an error if they cannot be saved."""
         assert self._store is not None
-        collection = sketched(shingles, sketch, jobs, self._room)
+        if remove is None:
+            collection = sketched(shingles, sketch, jobs, self._room)
+        else:
+            collection = left_of(shingles, remove.from_whole(shingles, jobs), sketch, jobs, self._room)
 
         def keep(store: Store) -> None:
             stored = store.load_collection("shingles", verify=False)
@@ -438,14 +561,14 @@ class Workspace:
         return collection
 
     def _sets_of(self, collection: Collection) -> RaggedSets | None:
-        """The sets of shingles.npz, if they are this collection's."""
-        if collection.sets is not None or self._store is None:
-            return collection.sets
+        """The whole sets of shingles.npz, if they are this collection's."""
+        if collection.whole_sets is not None or self._store is None:
+            return collection.whole_sets
         try:
             shingles = self._store.load_collection("shingles", verify=False)
         except ArtifactError:
             return None
-        return shingles.sets if shingles is not None and corpus_id(shingles) == corpus_id(collection) else None
+        return shingles.sets if shingles is not None and corpus_id(shingles) == whole_id(collection) else None
 
     def _nothing_there(self, kind: str) -> NoReturn:
         if self._store is None:
@@ -474,6 +597,25 @@ def _unchanged(old: DocumentList, new: DocumentList) -> NDArray[np.int64]:
             old_paths, new_paths = list(old.paths), list(new.paths)
             same &= np.fromiter((old_paths[row] == path for row, path in zip(rows, new_paths, strict=True)), bool, len(new))
     return np.where(same, rows, -1)
+
+
+def _without_sets(collection: Collection) -> Collection:
+    """The collection, when the file or the memory of its whole sets goes."""
+    return _with_sets(collection, None)
+
+
+def _with_sets(collection: Collection, sets: RaggedSets | None) -> Collection:
+    """The collection with these as its whole sets."""
+    if collection.whole is None:
+        return replace(collection, sets=sets)
+    return replace(collection, sets=None, whole=replace(collection.whole, sets=sets))
+
+
+def _is_left_of(stored: Collection, whole: Collection, sketch: SketchParams, remove: _ToRemove) -> bool:
+    """Whether stored signatures are what would be made of these whole sets: then nothing needs to be counted again."""
+    asked = CommonParams(remove.ignore_common, fingerprint(remove.template))
+    made = stored.removal.params if stored.removal is not None else None
+    return made == asked and stored.sketch == sketch and stored.shingle == whole.shingle and whole_id(stored) == corpus_id(whole)
 
 
 def _known(collection: Collection, documents: DocumentList) -> int:

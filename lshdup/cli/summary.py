@@ -6,6 +6,9 @@ from typing import TYPE_CHECKING
 from lshdup.console import Console, counted, shown
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from lshdup.bands import BandPlan
     from lshdup.candidates import Buckets
     from lshdup.collection import Collection
@@ -24,11 +27,9 @@ def say_collection(console: Console, collection: "Collection") -> None:
     if collection.sketch is not None:
         line += f"; signatures: {collection.sketch.scheme}, K = {collection.sketch.perms}"
     console.say(line)
-    empty = (collection.sizes == 0).nonzero()[0]
-    if len(empty):
-        console.say(f"{counted(len(empty), 'document')} without tokens: near nothing, not compared (-v names them)")
-        for name in collection.documents.names.some(empty):
-            console.detail(f"{shown(name)}: no tokens")
+    whole = collection.sizes if collection.whole is None else collection.whole.sizes
+    _say_alone(console, collection, whole == 0, "without tokens", "no tokens")
+    _say_removed(console, collection)
     if collection.guessed:
         kinds = Counter(encoding for _, encoding in collection.guessed)
         shares = ", ".join(f"{count:,} as {encoding}" for encoding, count in sorted(kinds.items()))
@@ -38,6 +39,32 @@ def say_collection(console: Console, collection: "Collection") -> None:
     if console.left_out_counts:
         reasons = ", ".join(f"{count:,} {reason}" for reason, count in sorted(console.left_out_counts.items()))
         console.say(f"left out: {reasons}")
+
+
+def _say_alone(console: Console, collection: "Collection", alone: "NDArray[np.bool_]", what: str, why: str) -> None:
+    """Documents whose set is empty, and so near nothing."""
+    rows = alone.nonzero()[0]
+    if len(rows):
+        console.say(f"{counted(len(rows), 'document')} {what}: near nothing, not compared (-v names them)")
+        for name in collection.documents.names.some(rows):
+            console.detail(f"{shown(name)}: {why}")
+
+
+def _say_removed(console: Console, collection: "Collection") -> None:
+    """Which shingles were removed from the sets, and what became of those."""
+    removal, whole = collection.removal, collection.whole
+    if removal is None or whole is None:
+        return
+    parts = []
+    if removal.params.template:
+        parts.append(f"{len(removal.template):,} of templates")
+    if removal.params.ignore_common:
+        limit = removal.params.ignore_common
+        parts.append(f"{len(removal.common):,} of more than {f'{100 * limit:g} % of the' if limit < 1 else f'{limit:,.0f}'} documents")
+    before = int(whole.sizes.sum())
+    share = 1 - int(collection.sizes.sum()) / before if before else 0.0
+    console.say(f"removed shingles: {' and '.join(parts)}, {100 * share:.3g} % of all in the documents")
+    _say_alone(console, collection, (collection.sizes == 0) & (whole.sizes > 0), "with only common shingles", "only common shingles")
 
 
 def say_contract(console: Console, plan: "BandPlan", params: "BandParams") -> None:
