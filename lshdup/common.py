@@ -28,6 +28,9 @@ _SPARE = 16
 #: Fewer counters than this do not save anything.
 _FEWEST = 1 << 16
 
+#: Elements that are looked at together.
+_AT_ONCE = 1 << 20
+
 #: Where the 16-bit counters stop, and nearly as many as a 32-bit slot can tell apart.
 _MANY, _MOST = 0xFFFF, (1 << 32) - 2
 
@@ -94,6 +97,20 @@ def least_count(limit: float, documents: int) -> int:
     from fractions import Fraction  # as written: 0.29 times 100 is 29, though not in doubles
 
     return max(2, math.floor(Fraction(repr(limit)) * documents if limit < 1 else Fraction(limit)) + 1)
+
+
+def first_with(sets: RaggedSets, shingles: NDArray[np.uint64]) -> NDArray[np.int64]:
+    """The first set that has each of a few shingles: int64 array; -1 where none has. Reads the sets as far as it must."""
+    at = np.full(len(shingles), -1, np.int64)
+    for start in range(0, len(sets.values), _AT_ONCE):
+        values = sets.values[start : start + _AT_ONCE]
+        for i in np.flatnonzero(at < 0).tolist():
+            found = values == shingles[i]
+            if found.any():
+                at[i] = start + int(found.argmax())
+        if (at >= 0).all():
+            break
+    return np.where(at < 0, -1, np.searchsorted(sets.offsets, at, side="right") - 1)
 
 
 def common_shingles(

@@ -145,7 +145,7 @@ class Store:
             "base": os.path.relpath(os.fsdecode(home) or Path.cwd(), self.folder.resolve()),
         }
         if removal is not None:
-            header["common"] = removal.to_json()
+            header |= {"format": artifacts.REMOVED_FORMAT_VERSION, "common": removal.to_json()}
         return header if sketch is None else header | {"sketch": sketch.to_json()}
 
     def load_collection(self, kind: str, *, here: bool = False, verify: bool = True) -> Collection | None:

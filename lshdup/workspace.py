@@ -30,7 +30,7 @@ from lshdup.collection import (
     set_source,
     sketched,
 )
-from lshdup.common import NO_SHINGLES, Removal, fingerprint, same_removal
+from lshdup.common import NO_SHINGLES, Removal, fingerprint, first_with, same_removal
 from lshdup.documents import DocumentList, LeftOut, Reason, find_documents
 from lshdup.errors import ArtifactError, InputError, ParameterError
 from lshdup.journal import Journal, joined
@@ -48,8 +48,8 @@ MOST_IN_MEMORY = 256 << 20
 #: Left out because of what is in the file: no need to read it again while it is unchanged.
 _LASTING = {Reason.BINARY, Reason.FORMAT, Reason.UNDECODABLE, Reason.NOT_IDS, Reason.MARKUP}
 
-#: A bucket with more pairs than this takes minutes and gigabytes: that is said before.
-_MANY_PAIRS = 1 << 28
+#: A bucket of more documents, or with more pairs, is said before its pairs are looked at: they may take minutes and gigabytes.
+_MANY_DOCUMENTS, _MANY_PAIRS = 1000, 1 << 28
 
 #: Options that are not called like their parameter.
 _OPTIONS = {"k": "-k", "keep_case": "--keep-case", "normalize": "normalization"}
@@ -79,8 +79,16 @@ class _ToRemove:
     template: NDArray[np.uint64]
     ignore_common: float
 
+    @property
+    def params(self) -> CommonParams:
+        return CommonParams(self.ignore_common, fingerprint(self.template))
+
+    def known(self) -> Removal:
+        """The shingles themselves, if there is no limit."""
+        return Removal(self.params, self.template, NO_SHINGLES)
+
     def from_whole(self, collection: Collection, jobs: int) -> Removal:
-        """The shingles themselves; whole sets are looked at only if there is a limit."""
+        """The shingles themselves, from the whole sets if there is a limit."""
         return pipeline.removal_of(collection, self.ignore_common, self.template, jobs)
 
 
@@ -176,11 +184,18 @@ class Workspace:
         """`lshdup pairs`: the verified pairs of first copies; those of the last run, where nothing has changed since."""
         collection, made, params = indexed.collection, indexed.made, indexed.params
         if self._store is not None and (known := self._store.load_pairs(collection, made, params, asked)) is not None:
+            if not known.buckets.left_out:
+                self.say_if_hot(indexed, known.buckets.largest, known.buckets.example)
             return known
         missing: list[LeftOut] = []
         source = set_source(collection, jobs, missing.append, indexed.kept)
+
+        def look_at(buckets: Buckets) -> None:
+            if not buckets.left_out:
+                self.say_if_hot(indexed, buckets.largest, buckets.example)
+
         found = pipeline.near_duplicates(
-            collection, made, source, params.threshold, asked, jobs=jobs, progress=self._progress, on_buckets=self._say_if_hot
+            collection, made, source, params.threshold, asked, jobs=jobs, progress=self._progress, on_buckets=look_at
         )
         for each in missing:
             self._left_out(each)
@@ -196,11 +211,14 @@ class Workspace:
         except ArtifactError as error:
             self._say(f"{what} is not kept: {error.message}")
 
-    def _say_if_hot(self, buckets: Buckets) -> None:
-        pairs = buckets.largest * (buckets.largest - 1) // 2
-        if not buckets.left_out and pairs >= _MANY_PAIRS:
-            what = f"a bucket has {buckets.largest:,} documents: their {pairs:,} pairs are compared, and those found are held in memory"
-            self._say(f"{what}, 16 bytes each; --max-bucket N leaves such buckets out")
+    def say_if_hot(self, indexed: Indexed, size: int, example: int) -> None:
+        """Say what a bucket of so many documents means, if they are many; example : one of them."""
+        pairs = size * (size - 1) // 2
+        if size > _MANY_DOCUMENTS or pairs >= _MANY_PAIRS:
+            name = os.fsdecode(indexed.collection.documents.names[example])
+            what = f"a bucket has {size:,} documents: their {pairs:,} pairs are candidates, 16 bytes of memory each if they are found"
+            self._say(f"{what}; one is {name}")
+            self._say("  --ignore-common X or --template FILE compares without what they share; --max-bucket N leaves such buckets out")
 
     def source(self, indexed: Indexed, jobs: int) -> SetSource:
         """Where the shingle sets of an indexed collection come from."""
@@ -273,6 +291,31 @@ class Workspace:
             raise InputError(message, "name files with the texts to remove, or folders of them")
         return shingles
 
+    def removal_to_show(self, request: Request, params: ShingleParams) -> Removal | None:
+        """What is removed from the sets of these parameters, by what was asked or else in the last run; None: nothing."""
+        stored = self.last_collection()
+        last = stored if stored is not None and stored.shingle == params else None
+        remove = self._to_remove(request, params, last)
+        if remove is None:
+            return None
+        if last is not None and last.removal is not None and last.removal.params == remove.params:
+            return last.removal
+        if not remove.ignore_common:
+            return remove.known()
+        return remove.from_whole(self._stored_shingles(request), request.jobs)
+
+    def most_common(self, collection: Collection, wanted: int) -> list[tuple[int, int, int]]:
+        """(shingle, number of different documents that have it, one of them) of those shingles that were removed because most have them.
+
+        Of what was counted in this run, and is in shingles.npz; else none.
+        """
+        removal, sets = collection.removal, self._sets_of(collection)
+        if removal is None or removal.counts is None or sets is None:
+            return []
+        most = np.argsort(-removal.counts.astype(np.int64), kind="stable")[:wanted]
+        shingles = removal.common[most]
+        return list(zip(shingles.tolist(), removal.counts[most].tolist(), first_with(sets, shingles).tolist(), strict=True))
+
     # --- from documents -------------------------------------------------------------------------------------------------
 
     def _find(self, request: Request, params: ShingleParams) -> DocumentList:
@@ -318,7 +361,7 @@ class Workspace:
         linear = sketch.scheme == "linear"
         if remove is not None and (remove.ignore_common or linear):
             return self._signed_in_two_passes(request, params, sketch, remove)
-        removal = Removal(CommonParams(template=fingerprint(remove.template)), remove.template, NO_SHINGLES) if remove is not None else None
+        removal = remove.known() if remove is not None else None
         documents = self._find(request, params)
         # The linear scheme makes signatures of all sets together: there is nothing to resume.
         journal = Journal(self._store, params, sketch, self._say, removal) if self._store is not None and not linear else None
@@ -613,9 +656,8 @@ def _with_sets(collection: Collection, sets: RaggedSets | None) -> Collection:
 
 def _is_left_of(stored: Collection, whole: Collection, sketch: SketchParams, remove: _ToRemove) -> bool:
     """Whether stored signatures are what would be made of these whole sets: then nothing needs to be counted again."""
-    asked = CommonParams(remove.ignore_common, fingerprint(remove.template))
     made = stored.removal.params if stored.removal is not None else None
-    return made == asked and stored.sketch == sketch and stored.shingle == whole.shingle and whole_id(stored) == corpus_id(whole)
+    return made == remove.params and stored.sketch == sketch and stored.shingle == whole.shingle and whole_id(stored) == corpus_id(whole)
 
 
 def _known(collection: Collection, documents: DocumentList) -> int:

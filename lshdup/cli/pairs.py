@@ -71,7 +71,7 @@ def _banded(session: shared.Session, options: dict[str, Any]) -> "tuple[Collecti
     say_collection(console, indexed.collection)
     say_contract(console, indexed.made.plan, indexed.params)
     found = workspace.verified(indexed, asked, request.jobs)
-    say_buckets(console, found.buckets, indexed.collection.documents, asked.max_bucket)
+    say_buckets(console, found.buckets, indexed, asked.max_bucket, verbose=options["verbose"])
     pairs = with_copies(found.pairs, indexed.made.firsts, collapse=options["collapse_copies"])
     before = f"{counted(found.candidates, 'candidate pair')} -> "
     if len(pairs) != len(found.pairs):

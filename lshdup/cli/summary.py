@@ -12,8 +12,11 @@ if TYPE_CHECKING:
     from lshdup.bands import BandPlan
     from lshdup.candidates import Buckets
     from lshdup.collection import Collection
-    from lshdup.documents import DocumentList
     from lshdup.params import BandParams
+    from lshdup.workspace import Indexed
+
+#: Buckets that -v names.
+_LARGEST = 3
 
 
 def say_collection(console: Console, collection: "Collection") -> None:
@@ -80,14 +83,24 @@ def say_contract(console: Console, plan: "BandPlan", params: "BandParams") -> No
         )
 
 
-def say_buckets(console: Console, buckets: "Buckets", documents: "DocumentList", limit: int) -> None:
-    """What --max-bucket left out; with -v, the largest bucket even if nothing was."""
+def say_largest(console: Console, indexed: "Indexed") -> None:
+    """For -v: the largest buckets, each with an example."""
+    from lshdup.candidates import largest_buckets
+
+    for place, (size, first) in enumerate(largest_buckets(indexed.made.table, _LARGEST)):
+        name = shown(indexed.collection.documents.names[first])
+        console.detail(f"{'then one of' if place else 'the largest bucket:'} {counted(size, 'document')}, with {name}")
+
+
+def say_buckets(console: Console, buckets: "Buckets", indexed: "Indexed", limit: int, *, verbose: bool) -> None:
+    """What --max-bucket left out; with -v, the largest buckets even if nothing was."""
     if not buckets.largest:
         return
-    name = shown(documents.names[buckets.example])
     if not buckets.left_out:
-        console.detail(f"the largest bucket: {counted(buckets.largest, 'document')}, with {name}")
+        if verbose:
+            say_largest(console, indexed)
         return
+    name = shown(indexed.collection.documents.names[buckets.example])
     console.warn(
         f"--max-bucket {limit} left out {counted(buckets.left_out, 'bucket')} with {counted(buckets.documents, 'document')}: up to "
         f"{counted(buckets.pairs, 'pair')} not looked at, which the chances above do not count; "
