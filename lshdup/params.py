@@ -113,7 +113,8 @@ class CommonParams(_Params):
     template: str = ""
 
     def __post_init__(self) -> None:
-        limit = self.ignore_common
+        limit = float(self.ignore_common)
+        object.__setattr__(self, "ignore_common", limit)  # one way to write it in headers
         _check(
             0 <= limit < 1 or (limit >= 1 and limit.is_integer()),
             f"--ignore-common is {limit:g}; it must be a share of the documents, above 0 and below 1, or a whole number of them",

@@ -216,9 +216,9 @@ class Workspace:
         pairs = size * (size - 1) // 2
         if size > _MANY_DOCUMENTS or pairs >= _MANY_PAIRS:
             name = os.fsdecode(indexed.collection.documents.names[example])
-            what = f"a bucket has {size:,} documents: their {pairs:,} pairs are candidates, 16 bytes of memory each if they are found"
-            self._say(f"{what}; one is {name}")
-            self._say("  --ignore-common X or --template FILE compares without what they share; --max-bucket N leaves such buckets out")
+            what = f"a bucket has {size:,} documents: their {pairs:,} pairs are candidates, 16 bytes each if they are found; one is {name}"
+            helps = "--ignore-common X or --template FILE compares without what they share, --max-bucket N leaves such buckets out"
+            self._say(f"{what}; {helps}")
 
     def source(self, indexed: Indexed, jobs: int) -> SetSource:
         """Where the shingle sets of an indexed collection come from."""
