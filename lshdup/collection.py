@@ -18,7 +18,7 @@ from lshdup.artifacts import Spool
 from lshdup.common import Removal
 from lshdup.documents import BATCH_BYTES, DocumentList, LeftOut, Reason, batches, read_batch
 from lshdup.errors import ArtifactError, ParameterError
-from lshdup.files import Buffer
+from lshdup.files import LARGE, Buffer
 from lshdup.params import ShingleParams, SketchParams
 from lshdup.ragged import RaggedSets
 from lshdup.shingles import ShingleBatch, Shingler, fingerprints
@@ -447,6 +447,15 @@ class _Workers:
         self._shingle = shingle
         self._own = threading.local()
 
+    def room(self, size: int) -> NDArray[np.uint64]:
+        """At least so many values of the calling thread's own memory; not of what is seldom wanted."""
+        if size > LARGE // 8:
+            return np.empty(size, np.uint64)
+        if not hasattr(self._own, "room") or len(self._own.room) < size:
+            self._own.room = np.empty(2 * size, np.uint64)
+        room: NDArray[np.uint64] = self._own.room
+        return room
+
     def shingled(self, documents: DocumentList, indices: NDArray[np.int64]) -> ShingleBatch:
         """Shingle sets of one batch, which the same thread's next batch overwrites."""
         if not hasattr(self._own, "shingler"):
@@ -475,7 +484,8 @@ def _batches_done(
             made = workers.shingled(documents, indices)
             left, whole = made.sets, None
             if removal is not None:
-                left, whole = removal.left(made.sets), Whole(made.sets.sizes, fingerprints(made.sets))
+                left = removal.left(made.sets, workers.room(len(made.sets.values)))
+                whole = Whole(made.sets.sizes, fingerprints(made.sets))
             signatures = sketcher.sketch(left) if sketcher is not None else None
             prints = fingerprints(left)
             return _Done(made.indices, left.sizes, keep(made, left, prints), prints, signatures, made.left_out, made.guessed, whole)

@@ -406,7 +406,8 @@ class Workspace:
             self._save(collection, ("signatures",), journal)
             if journal is not None:
                 journal.remove()
-            return _without_sets(collection)  # they go with the spool, and are in shingles.npz
+            # The spool goes, and what was in it is in shingles.npz now; of an unchanged folder, the sets are those of shingles.npz already.
+            return _without_sets(collection) if collection.read else collection
 
     def _save(self, collection: Collection, kinds: tuple[str, ...], journal: Journal | None) -> None:
         """What of these there is; without the journal, if there is no room beside it, which has nearly the size of what it is for."""

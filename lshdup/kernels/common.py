@@ -11,7 +11,7 @@ U16 = NDArray[np.uint16]
 U32 = NDArray[np.uint32]
 U64 = NDArray[np.uint64]
 
-_0, _1, _32 = np.uint64(0), np.uint64(1), np.uint64(32)
+_0, _1, _6, _32, _63, _64 = (np.uint64(i) for i in (0, 1, 6, 32, 63, 64))
 
 
 @inlined
@@ -26,36 +26,51 @@ def _next(place: np.uint64, places: np.uint64) -> np.uint64:
     return _0 if place == places else place
 
 
+@inlined
+def _mark(element: np.uint64, marks: np.uint64) -> np.uint64:
+    """An element's bit among so many, at most 2^32."""
+    return _slot(element, marks)
+
+
 @kernel
-def fill_table(elements: U64, nothing: np.uint64, table: U64) -> None:
-    """Put elements, none of which is `nothing`, into a table that is `nothing` everywhere and has more places than they are."""
-    places = np.uint64(len(table))
+def fill_table(elements: U64, nothing: np.uint64, table: U64, marks: U64) -> None:
+    """Put elements, none of which is `nothing`, into a table that is `nothing` everywhere and has more places than they are; and mark them.
+
+    marks : bits, 64 a word, all 0 before.
+    """
+    places, bits = np.uint64(len(table)), _64 * np.uint64(len(marks))
     for i in range(len(elements)):
         at = _place(elements[i], places)
         while table[at] != nothing:
             at = _next(at, places)
         table[at] = elements[i]
+        mark = _mark(elements[i], bits)
+        marks[mark >> _6] |= _1 << (mark & _63)
 
 
 @kernel
-def without(values: U64, offsets: I64, table: U64, nothing: np.uint64, out: U64, sizes: I64) -> int:
+def without(values: U64, offsets: I64, table: U64, marks: U64, nothing: np.uint64, out: U64, sizes: I64) -> int:
     """The sets without the elements of a table of `fill_table`, one after the other into `out`; returns how many elements that is.
 
-    out : as long as the sets together. sizes : what is left of each.
+    out : as long as the sets together. sizes : what is left of each. Most elements are not marked, and nothing needs to be guessed about
+    those: without the marks, half of the places of the table would be taken, and each look at one a coin that is tossed.
     """
-    places = np.uint64(len(table))
+    places, bits = np.uint64(len(table)), _64 * np.uint64(len(marks))
     n = _0
     for s in range(len(sizes)):
         before = n
         for i in range(np.uint64(offsets[s]), np.uint64(offsets[s + 1])):
             element = values[i]
-            at = _place(element, places)
-            found = table[at]
-            while found != nothing and found != element:
-                at = _next(at, places)
-                found = table[at]
+            mark = _mark(element, bits)
             out[n] = element
-            n += np.uint64(found == nothing)
+            n += _1
+            if (marks[mark >> _6] >> (mark & _63)) & _1:
+                at = _place(element, places)
+                found = table[at]
+                while found != nothing and found != element:
+                    at = _next(at, places)
+                    found = table[at]
+                n -= np.uint64(found != nothing)
         sizes[s] = n - before
     return np.int64(n)
 
