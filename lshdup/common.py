@@ -126,8 +126,8 @@ def common_shingles(
 ) -> tuple[NDArray[np.uint64], NDArray[np.uint32]]:
     """Shingles that at least so many of the sets `members` (int64 array) have, ascending, and how many that is: uint64, uint32 arrays.
 
-    Determinism: the same at any number of jobs. Cost: two passes over the sets. Memory: the sets are not copied; 32 / least bytes an
-    element, at most 2 (and half a megabyte at most if that is less), and up to 48 for each different shingle that is common.
+    Determinism: the same at any number of jobs. Cost: two passes over the sets. Memory: the sets are not copied; 2 bytes an element at
+    most, less in proportion when `least` is above 16, and up to 72 for each different shingle that is common.
     """
     total = int(sets.sizes[members].sum())
     if not total or least > len(members):

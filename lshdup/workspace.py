@@ -30,13 +30,14 @@ from lshdup.collection import (
     set_source,
     sketched,
 )
-from lshdup.common import NO_SHINGLES, Removal, fingerprint, first_with, same_removal
+from lshdup.common import Removal, fingerprint, first_with, same_removal
 from lshdup.documents import DocumentList, LeftOut, Reason, find_documents
 from lshdup.errors import ArtifactError, InputError, ParameterError
 from lshdup.journal import Journal, joined
 from lshdup.params import BandParams, CommonParams, DocumentParams, PairParams, ShingleParams, SketchParams
 from lshdup.pipeline import Banded, Found
-from lshdup.ragged import RaggedSets, distinct
+from lshdup.ragged import RaggedSets
+from lshdup.removing import ToRemove, template_shingles, to_remove
 from lshdup.similarity import SET_BYTES, SetSource
 from lshdup.store import Store, corpus_id, whole_id
 
@@ -70,26 +71,6 @@ class Request:
     jobs: int
     check_content: bool = False
     templates: tuple[bytes, ...] = ()
-
-
-@dataclass(frozen=True)
-class _ToRemove:
-    """What is to be removed from the sets: shingles of templates, and those that more documents than a limit have (0: no limit)."""
-
-    template: NDArray[np.uint64]
-    ignore_common: float
-
-    @property
-    def params(self) -> CommonParams:
-        return CommonParams(self.ignore_common, fingerprint(self.template))
-
-    def known(self) -> Removal:
-        """The shingles themselves, if there is no limit."""
-        return Removal(self.params, self.template, NO_SHINGLES)
-
-    def from_whole(self, collection: Collection, jobs: int) -> Removal:
-        """The shingles themselves, from the whole sets if there is a limit."""
-        return pipeline.removal_of(collection, self.ignore_common, self.template, jobs)
 
 
 @dataclass(frozen=True)
@@ -255,41 +236,14 @@ class Workspace:
 
     # --- what is removed from the sets ------------------------------------------------------------------------------------
 
-    def _to_remove(self, request: Request, params: ShingleParams, last: Collection | None = None) -> _ToRemove | None:
+    def _to_remove(self, request: Request, params: ShingleParams, last: Collection | None = None) -> ToRemove | None:
         """What was asked to be removed, or was in the last run where nothing is said of it; None: nothing."""
-        before = last.removal if last is not None and last.shingle == params else None
-        if request.templates:
-            template = self._template(request, params)
-        elif before is not None:
-            template = before.template.copy()
-        else:
-            template = NO_SHINGLES
-            if last is not None and last.removal is not None and len(last.removal.template):
-                message = "the last run had a --template, read by other options than these"
-                raise ArtifactError(message, "give --template again, or name DOCS")
-        limit = request.given.get(
-            "ignore_common", last.removal.params.ignore_common if last is not None and last.removal is not None else 0.0
-        )
-        return _ToRemove(template, limit) if len(template) or limit else None
+        template = self._template(request, params) if request.templates else None
+        return to_remove(template, request.given.get("ignore_common"), params, last)
 
     def _template(self, request: Request, params: ShingleParams) -> NDArray[np.uint64]:
-        """The shingles of the given templates: uint64 array, ascending, without repeats."""
-        names = ", ".join(os.fsdecode(name) for name in request.templates)
-        try:
-            files = DocumentParams(max_bytes=request.files.max_bytes)
-            texts = find_documents(request.templates, files, id_lists=params.tokens == "ids", jobs=request.jobs, on_left_out=self._left_out)
-        except InputError as error:
-            message = f"--template {error.message}"
-            raise InputError(message, "name files with the texts to remove, or folders of them") from None
-        made = collect(texts, params, jobs=request.jobs, keep=1 << 62)
-        for each in made.left_out:
-            self._left_out(each.left_out)
-        assert made.sets is not None
-        shingles = distinct(made.sets.values)[0]
-        if not len(shingles):
-            message = f"--template {names}: there is no text in it"
-            raise InputError(message, "name files with the texts to remove, or folders of them")
-        return shingles
+        files = DocumentParams(max_bytes=request.files.max_bytes)
+        return template_shingles(request.templates, files, params, request.jobs, self._left_out)
 
     def removal_to_show(self, request: Request, params: ShingleParams) -> Removal | None:
         """What is removed from the sets of these parameters, by what was asked or else in the last run; None: nothing."""
@@ -302,7 +256,11 @@ class Workspace:
             return last.removal
         if not remove.ignore_common:
             return remove.known()
-        return remove.from_whole(self._stored_shingles(request), request.jobs)
+        shingles = self._stored_shingles(request)
+        if shingles.shingle != params:
+            message = "shingles.npz was made with other options than are shown"
+            raise ArtifactError(message, "run `lshdup shingle DOCS` with these options")
+        return remove.from_whole(shingles, request.jobs)
 
     def most_common(self, collection: Collection, wanted: int) -> list[tuple[int, int, int]]:
         """(shingle, number of different documents that have it, one of them) of those shingles that were removed because most have them.
@@ -380,7 +338,7 @@ class Workspace:
             journal.remove()
         return collection
 
-    def _signed_in_two_passes(self, request: Request, params: ShingleParams, sketch: SketchParams, remove: _ToRemove) -> Collection:
+    def _signed_in_two_passes(self, request: Request, params: ShingleParams, sketch: SketchParams, remove: ToRemove) -> Collection:
         """First all sets, whole; then what is left of them when it is known what too many have."""
         with Spool(self._store.folder) if self._store is not None else nullcontext() as spool:
             documents = self._find(request, params)
@@ -396,7 +354,7 @@ class Workspace:
             collection = replace(collection, corpus=corpus_id(collection))
             self._save(collection, ("shingles",), journal)
             stored = self._load_for_reuse("signatures")
-            if stored is not None and _is_left_of(stored, collection, sketch, remove):
+            if stored is not None and remove.has_made(stored, collection, sketch):
                 stored = replace(stored, documents=collection.documents, left_out=collection.left_out)
                 collection = replace(stored, guessed=collection.guessed, read=collection.read)
             else:
@@ -585,7 +543,7 @@ class Workspace:
         known = self._store.stored_threshold() if self._store is not None else None
         return BandParams().threshold if known is None else known
 
-    def _sketched(self, shingles: Collection, sketch: SketchParams, remove: _ToRemove | None, jobs: int, *, save: bool) -> Collection:
+    def _sketched(self, shingles: Collection, sketch: SketchParams, remove: ToRemove | None, jobs: int, *, save: bool) -> Collection:
         """The stored sets with signatures. save : they are what was asked for, so that it is an error if they cannot be saved."""
         assert self._store is not None
         if remove is None:
@@ -653,12 +611,6 @@ def _with_sets(collection: Collection, sets: RaggedSets | None) -> Collection:
     if collection.whole is None:
         return replace(collection, sets=sets)
     return replace(collection, sets=None, whole=replace(collection.whole, sets=sets))
-
-
-def _is_left_of(stored: Collection, whole: Collection, sketch: SketchParams, remove: _ToRemove) -> bool:
-    """Whether stored signatures are what would be made of these whole sets: then nothing needs to be counted again."""
-    made = stored.removal.params if stored.removal is not None else None
-    return made == remove.params and stored.sketch == sketch and stored.shingle == whole.shingle and whole_id(stored) == corpus_id(whole)
 
 
 def _known(collection: Collection, documents: DocumentList) -> int:

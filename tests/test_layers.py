@@ -26,7 +26,7 @@ LAYERS = [
     ["collection"],
     ["pipeline"],
     ["store"],
-    ["journal"],
+    ["journal", "removing"],
     ["workspace", "accuracy", "timing", "minhash"],
     ["plots"],
     ["console"],

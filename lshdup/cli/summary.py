@@ -88,6 +88,8 @@ def say_largest(console: Console, indexed: "Indexed") -> None:
     from lshdup.candidates import largest_buckets
 
     for place, (size, first) in enumerate(largest_buckets(indexed.made.table, _LARGEST)):
+        if place and size == 1:
+            break
         name = shown(indexed.collection.documents.names[first])
         console.detail(f"{'then one of' if place else 'the largest bucket:'} {counted(size, 'document')}, with {name}")
 
