@@ -14,6 +14,7 @@ import numpy as np
 from lshdup import bands
 from lshdup.bands import BandPlan
 from lshdup.collection import Collection, Progress, no_progress
+from lshdup.common import same_removal
 from lshdup.crossing import Across, Crossing, exact_near_duplicates_across, near_duplicates_across
 from lshdup.documents import LeftOut, Reason
 from lshdup.errors import InputError, ParameterError
@@ -134,6 +135,10 @@ def against(
         collection, sets = reader.compared(replace(request, documents=named, given=given))
         parts.append(Part(collection, sets))
         there.append((None, collection))
+    for folder, collection in there:
+        if not same_removal(here.removal, collection.removal):
+            message = f"from the sets of DOCS and of {folder or _listed(named)} not the same shingles were removed: they cannot be compared"
+            raise ParameterError(message, "use the same --template for both, and no --ignore-common, which counts the documents of one side")
     sides = Sides(Side([Part(here, source)]), Side(parts))
     return Against(here, there, sides, merged(BandParams, {"threshold": threshold, **request.given}), fates)
 

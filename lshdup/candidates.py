@@ -115,6 +115,20 @@ def _pieces(table: BandTable, max_bucket: int, root: NDArray[np.uint32], split: 
             yield left[:n].copy(), right[:n].copy()
 
 
+def largest_buckets(table: BandTable, wanted: int) -> list[tuple[int, int]]:
+    """(documents, the first of them) of the largest buckets of a table, largest first; those with one first document count once.
+
+    Cost: one pass over the keys of each band.
+    """
+    found: dict[int, int] = {}
+    for keys, order in zip(table.keys, table.order, strict=True):
+        sizes, firsts = np.zeros(wanted, np.int64), np.zeros(wanted, np.int64)
+        kernels.largest_buckets(keys, order, sizes, firsts)
+        for size, first in zip(sizes.tolist(), firsts.tolist(), strict=True):
+            found[first] = max(size, found.get(first, 0))
+    return sorted(((size, first) for first, size in found.items() if size), key=lambda each: (-each[0], each[1]))[:wanted]
+
+
 def candidates_of(table: BandTable, keys: NDArray[np.uint64], member: int = -1) -> NDArray[np.int64]:
     """Documents of the table that share a bucket with keys of shape (bands,): ascending int64 array without repeats.
 

@@ -10,7 +10,7 @@ nothing is sorted: the prefixes cost two passes over the sets.
 
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from lshdup.kernels import sets as kernels
 from lshdup.pairs import Columns
-from lshdup.parallel import in_parts
+from lshdup.parallel import each_its_own, in_parts
 from lshdup.ragged import RaggedSets, offsets_of
 
 #: The least number of pairs a piece has room for; 24 bytes each.
@@ -104,7 +104,7 @@ def _prefixes(sets: RaggedSets, order: NDArray[np.int64], threshold: float, jobs
     def count(part: int, parts: int) -> None:
         kernels.count_elements(sets.values, sets.offsets, order, part, parts, np.empty(largest, np.uint32), counters)
 
-    _each_its_own(jobs, count)
+    each_its_own(jobs, count)
     # Two more than needed at least: rounding must not make the room too small.
     room = np.minimum(sizes, sizes - np.floor(threshold * sizes).astype(np.int64) + 2)
     starts = offsets_of(room)
@@ -126,10 +126,10 @@ def _index(prefixes: _Prefixes, threshold: float, jobs: int) -> _Index:
     lists = max(1, min(_MOST, int(prefixes.kept.sum())))
     starts = np.zeros(lists + 2, np.int64)
     given = (prefixes.sizes, threshold, prefixes.starts, prefixes.elements, prefixes.single, prefixes.kept)
-    _each_its_own(jobs, lambda part, parts: kernels.count_postings(*given, part, parts, starts))
+    each_its_own(jobs, lambda part, parts: kernels.count_postings(*given, part, parts, starts))
     np.cumsum(starts, out=starts)
     index = _Index(starts, np.empty(int(starts[-1]), np.uint64), np.empty(int(starts[-1]), np.uint64))
-    _each_its_own(jobs, lambda part, parts: kernels.fill_postings(*given, part, parts, starts, index.elements, index.holders))
+    each_its_own(jobs, lambda part, parts: kernels.fill_postings(*given, part, parts, starts, index.elements, index.holders))
     return index
 
 
@@ -169,13 +169,3 @@ def _probed(sets: RaggedSets, order: NDArray[np.int64], prefixes: _Prefixes, ind
         finally:
             for future in under_way:
                 future.cancel()
-
-
-def _each_its_own(jobs: int, work: Callable[[int, int], None]) -> None:
-    """Call work(part, jobs) for every part below `jobs`, side by side: each reads everything and writes what is its own."""
-
-    def run(parts: slice) -> None:
-        for part in range(parts.start, parts.stop):
-            work(part, jobs)
-
-    in_parts(jobs, jobs, run, least=1)

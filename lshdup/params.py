@@ -104,6 +104,26 @@ class ShingleParams(_Params):
 
 
 @dataclass(frozen=True, slots=True)
+class CommonParams(_Params):
+    """Which shingles are removed from every set before anything is compared.
+
+    ignore_common : those that more documents have than this: below 1 a share of the documents, from 1 on a number of them; 0: none.
+    template : fingerprint of the shingles of given texts, which are removed too; empty: there are none.
+    """
+
+    ignore_common: float = 0.0
+    template: str = ""
+
+    def __post_init__(self) -> None:
+        limit = float(self.ignore_common)
+        object.__setattr__(self, "ignore_common", limit)  # one way to write it in headers
+        _check(
+            0 <= limit < 1 or (limit >= 1 and limit.is_integer()),
+            f"--ignore-common is {limit:g}; it must be a share of the documents, above 0 and below 1, or a whole number of them",
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class SketchParams(_Params):
     """How a shingle set becomes a signature.
 

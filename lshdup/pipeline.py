@@ -16,10 +16,11 @@ from lshdup.bands import BandPlan, BandTable
 from lshdup.candidates import NO_BUCKETS, Buckets, Pair
 from lshdup.clusters import Groups
 from lshdup.collection import Collection, Progress, no_progress
+from lshdup.common import NO_SHINGLES, Removal, common_shingles, fingerprint, least_count
 from lshdup.copies import Listing, listing
 from lshdup.kernels import banding
 from lshdup.pairs import Columns, Pairs, gathered, packed
-from lshdup.params import BandParams, ClusterParams, PairParams
+from lshdup.params import BandParams, ClusterParams, CommonParams, PairParams
 from lshdup.ragged import RaggedSets, distinct
 from lshdup.signatures import estimate
 from lshdup.similarity import SetSource
@@ -39,6 +40,21 @@ class Banded:
 def members(collection: Collection, firsts: NDArray[np.int64]) -> NDArray[np.int64]:
     """Documents that take part in comparisons: the first of each kind that has tokens; ascending int64 array."""
     return np.flatnonzero((firsts == np.arange(len(firsts))) & (collection.sizes > 0))
+
+
+def removal_of(collection: Collection, ignore_common: float, template: NDArray[np.uint64], jobs: int = 1) -> Removal:
+    """Which shingles are removed from a collection of whole sets: those of the templates, and those of too many documents.
+
+    template : uint64 array, ascending, without repeats. ignore_common : see `CommonParams`; 0: none are of too many. Copies of one document
+    count once: a text is common if many different documents have it, and that one document is there many times says nothing about it.
+    Documents without tokens do not count.
+    """
+    params = CommonParams(ignore_common, fingerprint(template))
+    if not ignore_common:
+        return Removal(params, template, NO_SHINGLES)
+    assert collection.sets is not None
+    kinds = members(collection, candidates.first_copies(collection.fingerprints))
+    return Removal(params, template, *common_shingles(collection.sets, kinds, least_count(ignore_common, len(kinds)), jobs))
 
 
 def banded(collection: Collection, params: BandParams, jobs: int = 1) -> Banded:

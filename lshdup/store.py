@@ -8,7 +8,7 @@ import os
 import re
 import unicodedata
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +20,13 @@ from lshdup.artifacts import Array, Artifact
 from lshdup.bands import BandTable
 from lshdup.candidates import Buckets
 from lshdup.clusters import Groups
-from lshdup.collection import Collection, LeftOutFile
+from lshdup.collection import Collection, LeftOutFile, Whole
+from lshdup.common import Removal, fingerprint
 from lshdup.documents import DocumentList, LeftOut, Reason
 from lshdup.errors import ArtifactError, ParameterError
 from lshdup.locking import locked
 from lshdup.pairs import Pairs
-from lshdup.params import BandParams, ClusterParams, PairParams, ShingleParams, SketchParams
+from lshdup.params import BandParams, ClusterParams, CommonParams, PairParams, ShingleParams, SketchParams
 from lshdup.pipeline import Banded, Found, Grouped, Verified
 from lshdup.ragged import RaggedSets, StringTable
 
@@ -114,12 +115,17 @@ class Store:
         self.path(kind).unlink(missing_ok=True)
 
     def save_collection(self, kind: str, collection: Collection) -> None:
+        if kind == "shingles" and collection.whole is not None:  # keeps whole sets: what is removed may be another part of them next time
+            collection = collection.before
         old = self._load_quietly(kind)
         if old is not None and _same(old, collection):
             self.path(kind).touch()  # the times of artifacts tell which collection the last run was of
             return
         arrays = _document_arrays(collection) | (_set_arrays(collection) if kind == "shingles" else _signature_arrays(collection))
-        artifacts.save(self.path(kind), kind, self._header(collection, with_sketch=kind == "signatures"), arrays)
+        header = self._header(collection, with_sketch=kind == "signatures")
+        if collection.whole is not None:
+            header["whole"] = whole_id(collection)
+        artifacts.save(self.path(kind), kind, header, arrays)
 
     def _load_quietly(self, kind: str) -> Collection | None:
         try:
@@ -128,23 +134,29 @@ class Store:
             return None
 
     def _header(self, collection: Collection, *, with_sketch: bool) -> dict[str, Any]:
-        header = self.parameters(collection.shingle, collection.sketch if with_sketch else None, collection.documents.home)
+        sketch = collection.sketch if with_sketch else None
+        header = self.parameters(collection.shingle, sketch, collection.documents.home, collection.removal)
         return header | {"corpus": corpus_id(collection)}
 
-    def parameters(self, shingle: ShingleParams, sketch: SketchParams | None, home: bytes = b"") -> dict[str, Any]:
+    def parameters(
+        self, shingle: ShingleParams, sketch: SketchParams | None, home: bytes = b"", removal: Removal | None = None
+    ) -> dict[str, Any]:
         """What the header of a file says of how it was made, and from where its names start."""
         header: dict[str, Any] = {
             "shingle": shingle.to_json(),
             "unicode": unicodedata.unidata_version,
             "base": os.path.relpath(os.fsdecode(home) or Path.cwd(), self.folder.resolve()),
         }
+        if removal is not None:
+            header |= {"format": artifacts.REMOVED_FORMAT_VERSION, "common": removal.to_json()}
         return header if sketch is None else header | {"sketch": sketch.to_json()}
 
     def load_collection(self, kind: str, *, here: bool = False, verify: bool = True) -> Collection | None:
         """shingles.npz or signatures.npz. here : only if its names are meant from the current folder."""
         remedy = f"run `lshdup {'shingle' if kind == 'shingles' else kind} DOCS`"
         path = self.path(kind)
-        artifact = artifacts.load(path, kind, remedy, verify=verify)
+        # A query looks every shingle up among those that are removed.
+        artifact = artifacts.load(path, kind, remedy, verify=verify, always=("template", "common"))
         if artifact is None:
             return None
         try:
@@ -305,10 +317,23 @@ def corpus_id(collection: Collection) -> str:
     if collection.corpus:
         return collection.corpus
     digest = hashlib.blake2b(digest_size=16)
-    digest.update(json.dumps([collection.shingle.to_json(), unicodedata.unidata_version], sort_keys=True).encode())
+    definitions = [collection.shingle.to_json(), unicodedata.unidata_version]
+    if collection.removal is not None:
+        definitions.append(collection.removal.to_json())
+    digest.update(json.dumps(definitions, sort_keys=True).encode())
     for array in (collection.documents.names.offsets, collection.documents.names.blob, collection.fingerprints):
         digest.update(np.ascontiguousarray(array).view(np.uint8).data)
     return digest.hexdigest()
+
+
+def whole_id(collection: Collection) -> str:
+    """The same of the whole sets, before shingles were removed from them: that of shingles.npz."""
+    return corpus_id(collection.before)
+
+
+def removal_arrays(removal: Removal) -> dict[str, Array]:
+    """The shingles that are removed, as arrays of an artifact."""
+    return {"template": removal.template, "common": removal.common}
 
 
 def _document_arrays(collection: Collection) -> dict[str, Array]:
@@ -351,16 +376,25 @@ def _set_arrays(collection: Collection) -> dict[str, Array]:
 
 def _signature_arrays(collection: Collection) -> dict[str, Array]:
     assert collection.signatures is not None
-    return {"signatures": collection.signatures}
+    arrays: dict[str, Array] = {"signatures": collection.signatures}
+    if collection.removal is not None:
+        arrays |= removal_arrays(collection.removal)
+    return arrays | _whole_arrays(collection)
+
+
+def _whole_arrays(collection: Collection) -> dict[str, Array]:
+    if collection.whole is None:
+        return {}
+    return {"whole_sizes": collection.whole.sizes, "whole_fingerprints": collection.whole.fingerprints}
 
 
 def all_arrays(collection: Collection) -> dict[str, Array]:
-    """All that is known of a collection: its documents, and its signatures and sets, if it has them."""
-    arrays = _document_arrays(collection)
+    """All that is known of a collection: its documents, its signatures and whole sets, if it has them; but not what was removed."""
+    arrays = _document_arrays(collection) | _whole_arrays(collection)
     if collection.signatures is not None:
-        arrays |= _signature_arrays(collection)
-    if collection.sets is not None:
-        arrays |= _set_arrays(collection)
+        arrays["signatures"] = collection.signatures
+    if collection.whole_sets is not None:
+        arrays |= _set_arrays(collection.before)
     return arrays
 
 
@@ -390,7 +424,12 @@ def read_collection(artifact: Artifact, home: bytes, *, verify: bool) -> Collect
         )
     )
     sizes = _ints(arrays, "set_sizes", n)
-    sets = signatures = sketch = None
+    sets = signatures = sketch = whole = removal = None
+    if "common" in header:
+        _refuse_if(header["kind"] == "shingles", "its sets are not whole")
+        removal = _removal(header, arrays, verify=verify)
+        whole = Whole(_ints(arrays, "whole_sizes", n), _prints(arrays, "whole_fingerprints", n), corpus=header.get("whole", ""))
+        _refuse_if(verify and (whole.sizes < sizes).any(), "its sets have grown")
     missing = {"shingles": "values" not in arrays, "signatures": "sketch" not in header}
     _refuse_if(missing.get(header["kind"]), "what it is for is missing")
     if "values" in arrays:
@@ -399,15 +438,34 @@ def read_collection(artifact: Artifact, home: bytes, *, verify: bool) -> Collect
             not _are(sets.values, np.uint64) or len(sets) != n or not _are_offsets(sets.offsets, len(sets.values), verify=verify),
             "its sets do not fit",
         )
-        _refuse_if(verify and not np.array_equal(sets.sizes, sizes), "its sets have other sizes than it says")
+        wanted = sizes if whole is None else whole.sizes
+        _refuse_if(verify and not np.array_equal(sets.sizes, wanted), "its sets have other sizes than it says")
     if "sketch" in header:
         sketch = SketchParams.from_json(header["sketch"])
         signatures = arrays["signatures"]
         _refuse_if(signatures.dtype != np.uint32 or signatures.shape != (n, sketch.perms), "its signatures have another shape")
-    fingerprints = arrays["fingerprints"]
-    _refuse_if(fingerprints.dtype != np.uint64 or fingerprints.shape != (n,), "its fingerprints have another shape")
+    fingerprints = _prints(arrays, "fingerprints", n)
     shingle = ShingleParams.from_json(header["shingle"])
-    return Collection(documents, shingle, sizes, fingerprints, left_out, sets, sketch, signatures, corpus=header["corpus"])
+    made = Collection(documents, shingle, sizes, fingerprints, left_out, sets, sketch, signatures, corpus=header["corpus"])
+    return made if whole is None else replace(made, sets=None, removal=removal, whole=replace(whole, sets=sets))
+
+
+def _removal(header: Mapping[str, Any], arrays: Mapping[str, Array], *, verify: bool) -> Removal:
+    """The shingles that were removed from the sets of a collection."""
+    asked = dict(header["common"])
+    common = asked.pop("common")
+    removal = Removal(CommonParams.from_json(asked), arrays["template"], arrays["common"])
+    for shingles, said in ((removal.template, removal.params.template), (removal.common, common)):
+        _refuse_if(not _are(shingles, np.uint64), "the shingles that were removed do not fit")
+        _refuse_if(verify and fingerprint(shingles) != said, "the shingles that were removed are others than it says")
+        _refuse_if(verify and not (shingles[1:] > shingles[:-1]).all(), "the shingles that were removed are not in order")
+    return removal
+
+
+def _prints(arrays: Mapping[str, Array], name: str, n: int) -> NDArray[np.uint64]:
+    array = arrays[name]
+    _refuse_if(array.dtype != np.uint64 or array.shape != (n,), "its fingerprints have another shape")
+    return array
 
 
 def _refuse_if(wrong: object, what: str) -> None:
@@ -453,6 +511,7 @@ def _same(old: Collection, new: Collection) -> bool:
         corpus_id(old) == corpus_id(new)
         and old.sketch == new.sketch
         and old.left_out == new.left_out
+        and (old.whole is None or whole_id(old) == whole_id(new))
         and np.array_equal(old.documents.sizes, new.documents.sizes)
         and np.array_equal(old.documents.mtimes, new.documents.mtimes)
         and _place(old.documents) == _place(new.documents)

@@ -25,20 +25,23 @@ from lshdup.collection import (
     Progress,
     collect,
     in_memory,
+    left_of,
     no_progress,
     set_source,
     sketched,
 )
+from lshdup.common import Removal, fingerprint, first_with, same_removal
 from lshdup.copies import Listing
 from lshdup.documents import DocumentList, LeftOut, Reason, find_documents
 from lshdup.errors import ArtifactError, InputError, ParameterError
 from lshdup.journal import Journal, joined
-from lshdup.params import BandParams, ClusterParams, DocumentParams, PairParams, ShingleParams, SketchParams
+from lshdup.params import BandParams, ClusterParams, CommonParams, DocumentParams, PairParams, ShingleParams, SketchParams
 from lshdup.pipeline import Banded, Found, Grouped, Verified
 from lshdup.preference import preference
 from lshdup.ragged import RaggedSets
+from lshdup.removing import ToRemove, template_shingles, to_remove
 from lshdup.similarity import SET_BYTES, SetSource
-from lshdup.store import Store, corpus_id
+from lshdup.store import Store, corpus_id, whole_id
 
 P = TypeVar("P", ShingleParams, SketchParams, BandParams)
 
@@ -48,8 +51,8 @@ MOST_IN_MEMORY = 256 << 20
 #: Left out because of what is in the file: no need to read it again while it is unchanged.
 _LASTING = {Reason.BINARY, Reason.FORMAT, Reason.UNDECODABLE, Reason.NOT_IDS, Reason.MARKUP}
 
-#: A bucket with more pairs than this takes minutes and gigabytes: that is said before.
-_MANY_PAIRS = 1 << 28
+#: A bucket of more documents, or with more pairs, is said before its pairs are looked at: they may take minutes and gigabytes.
+_MANY_DOCUMENTS, _MANY_PAIRS = 1000, 1 << 28
 
 #: Options that are not called like their parameter.
 _OPTIONS = {"k": "-k", "keep_case": "--keep-case", "normalize": "normalization"}
@@ -60,7 +63,8 @@ class Request:
     """What a command was asked.
 
     documents : folders and files; empty: continue from the store. given : parameters that were set explicitly, by field name.
-    check_content : read documents even if nothing about their files has changed.
+    check_content : read documents even if nothing about their files has changed. templates : files and folders of texts whose shingles are
+    removed.
     """
 
     documents: tuple[bytes, ...]
@@ -68,6 +72,7 @@ class Request:
     given: Mapping[str, Any]
     jobs: int
     check_content: bool = False
+    templates: tuple[bytes, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -111,17 +116,20 @@ class Workspace:
     # --- the steps ------------------------------------------------------------------------------------------------------
 
     def shingled(self, request: Request) -> Collection:
-        """`lshdup shingle`: sets of all documents, saved as shingles.npz."""
+        """`lshdup shingle`: sets of all documents, saved whole as shingles.npz; and what would be left of them, if shingles are to go."""
         if not request.documents:
             message = "no documents were named"
             raise InputError(message, "name folders or files: lshdup shingle DOCS")
         params = merged(ShingleParams, request.given)
         with self._writing() as store, Spool(store.folder) as spool:
+            remove = self._to_remove(request, params)
             documents = self._find(request, params)
             previous = self._previous(request, documents, params, None, need_sets=True)
             collection = self._collect(request, documents, params, None, previous, spool)
             store.save_collection("shingles", collection)
-            return replace(collection, sets=None)  # they go with the spool
+            if remove is not None:
+                collection = left_of(collection, remove.from_whole(collection, request.jobs), jobs=request.jobs)
+            return _without_sets(collection)  # they go with the spool
 
     def signed(self, request: Request) -> Collection:
         """`lshdup signatures`: from documents or from shingles.npz, saved as signatures.npz."""
@@ -130,7 +138,8 @@ class Workspace:
                 return self._signed_documents(request)
         with self._continuing():
             shingles = self._stored_shingles(request)
-            return self._sketched(shingles, merged(SketchParams, request.given), request.jobs, save=True)
+            remove = self._to_remove(request, shingles.shingle)
+            return self._sketched(shingles, merged(SketchParams, request.given), remove, request.jobs, save=True)
 
     def compared(self, request: Request) -> tuple[Collection, SetSource]:
         """What `pairs --against` holds against others: the collection with signatures, and where its shingle sets come from."""
@@ -181,6 +190,7 @@ class Workspace:
         earlier = self._store.load_pairs(collection) if self._store is not None else None
         if earlier is not None and earlier.answers(made.plan, params, asked):
             found = earlier.at_least(params.threshold)
+            self.say_if_hot(indexed, found.buckets)
             if earlier.params.threshold < params.threshold:
                 self._say(f"the pairs that were found at {earlier.params.threshold:g} answer this: no document is read")
                 if indexed.named:
@@ -190,7 +200,7 @@ class Workspace:
         source = set_source(collection, jobs, missing.append, indexed.kept)
         found = pipeline.near_duplicates(
             collection, made, source, params.threshold, asked,
-            jobs=jobs, progress=self._progress, on_buckets=self._say_if_hot, earlier=earlier,
+            jobs=jobs, progress=self._progress, on_buckets=lambda buckets: self.say_if_hot(indexed, buckets), earlier=earlier,
         )  # fmt: skip
         for each in missing:
             self._left_out(each)
@@ -214,7 +224,7 @@ class Workspace:
             known = earlier.at_least(params.threshold) if earlier is not None and usable else None
             found = pipeline.grouped(
                 collection, made, self.source(indexed, request.jobs), params.threshold, asked, order, known=known, jobs=request.jobs,
-                progress=self._progress, on_buckets=self._say_if_tangled,
+                progress=self._progress, on_buckets=lambda buckets: self.say_if_hot(indexed, buckets, grouping=True),
             )  # fmt: skip
             whole = found
             if store is not None and not len(found.lost):
@@ -254,17 +264,19 @@ class Workspace:
         except ArtifactError as error:
             self._say(f"{what} is not kept: {error.message}")
 
-    def _say_if_hot(self, buckets: Buckets) -> None:
-        pairs = buckets.largest * (buckets.largest - 1) // 2
-        if not buckets.left_out and pairs >= _MANY_PAIRS:
-            what = f"a bucket has {buckets.largest:,} documents: their {pairs:,} pairs are compared, and those found are held in memory"
-            self._say(f"{what}, 16 bytes each; --max-bucket N leaves such buckets out")
-
-    def _say_if_tangled(self, buckets: Buckets) -> None:
-        pairs = buckets.largest * (buckets.largest - 1) // 2
-        if not buckets.left_out and pairs >= _MANY_PAIRS:
-            what = f"a bucket has {buckets.largest:,} documents: quick if they are alike; if not, up to {pairs:,} pairs are compared"
-            self._say(f"{what}; --max-bucket N leaves such buckets out")
+    def say_if_hot(self, indexed: Indexed, buckets: Buckets, *, grouping: bool = False) -> None:
+        """Say what the largest bucket means, if it has many documents. grouping : for `clusters`, else for `pairs`."""
+        size, pairs = buckets.largest, buckets.largest * (buckets.largest - 1) // 2
+        if buckets.left_out or (size <= _MANY_DOCUMENTS and pairs < _MANY_PAIRS):
+            return
+        name = os.fsdecode(indexed.collection.documents.names[buckets.example])
+        means = (
+            f"quick to group if they are alike; if not, up to {pairs:,} pairs are compared"
+            if grouping
+            else f"their {pairs:,} pairs are candidates, 16 bytes each if they are found"
+        )
+        helps = "--ignore-common X or --template FILE compares without what they share, --max-bucket N leaves such buckets out"
+        self._say(f"a bucket has {size:,} documents, one of them {name}: {means}; {helps}")
 
     def source(self, indexed: Indexed, jobs: int) -> SetSource:
         """Where the shingle sets of an indexed collection come from."""
@@ -275,12 +287,17 @@ class Workspace:
         """A collection and all its shingle sets, for the exact join and the experiments. Saves nothing."""
         if request.documents:
             params = merged(ShingleParams, request.given)
+            remove = self._to_remove(request, params)
             documents = self._find(request, params)
             previous = self._previous(request, documents, params, None, need_sets=True)
             collection = self._collect(request, documents, params, None, previous, 1 << 62)
         else:
             collection = self._stored_shingles(request)
-            self._refuse_older(collection)
+            signatures = self._refuse_older(collection)
+            last = signatures is not None and whole_id(signatures) == corpus_id(collection)
+            remove = self._to_remove(request, collection.shingle, signatures if last else None)
+        if remove is not None:
+            collection = left_of(collection, remove.from_whole(collection, request.jobs), jobs=request.jobs, keep=True)
         assert collection.sets is not None
         yield collection, collection.sets
 
@@ -303,6 +320,46 @@ class Workspace:
             message = f"there are no pairs of the last run in {self._store.folder}"
             raise ArtifactError(message, "run `lshdup pairs DOCS`, at the lowest threshold of interest")
         return collection, found, pipeline.with_copies(found.found.pairs, first_copies(collection.fingerprints))
+
+    # --- what is removed from the sets ------------------------------------------------------------------------------------
+
+    def _to_remove(self, request: Request, params: ShingleParams, last: Collection | None = None) -> ToRemove | None:
+        """What was asked to be removed, or was in the last run where nothing is said of it; None: nothing."""
+        template = self._template(request, params) if request.templates else None
+        return to_remove(template, request.given.get("ignore_common"), params, last)
+
+    def _template(self, request: Request, params: ShingleParams) -> NDArray[np.uint64]:
+        files = DocumentParams(max_bytes=request.files.max_bytes)
+        return template_shingles(request.templates, files, params, request.jobs, self._left_out)
+
+    def removal_to_show(self, request: Request, params: ShingleParams) -> Removal | None:
+        """What is removed from the sets of these parameters, by what was asked or else in the last run; None: nothing."""
+        stored = self.last_collection()
+        last = stored if stored is not None and stored.shingle == params else None
+        remove = self._to_remove(request, params, last)
+        if remove is None:
+            return None
+        if last is not None and last.removal is not None and last.removal.params == remove.params:
+            return last.removal
+        if not remove.ignore_common:
+            return remove.known()
+        shingles = self._stored_shingles(request)
+        if shingles.shingle != params:
+            message = "shingles.npz was made with other options than are shown"
+            raise ArtifactError(message, "run `lshdup shingle DOCS` with these options")
+        return remove.from_whole(shingles, request.jobs)
+
+    def most_common(self, collection: Collection, wanted: int) -> list[tuple[int, int, int]]:
+        """(shingle, number of different documents that have it, one of them) of those shingles that were removed because most have them.
+
+        Of what was counted in this run, and is in shingles.npz; else none.
+        """
+        removal, sets = collection.removal, self._sets_of(collection)
+        if removal is None or removal.counts is None or sets is None:
+            return []
+        most = np.argsort(-removal.counts.astype(np.int64), kind="stable")[:wanted]
+        shingles = removal.common[most]
+        return list(zip(shingles.tolist(), removal.counts[most].tolist(), first_with(sets, shingles).tolist(), strict=True))
 
     # --- from documents -------------------------------------------------------------------------------------------------
 
@@ -327,10 +384,11 @@ class Workspace:
         previous: Previous | None,
         keep: Spool | int,
         checkpoint: Checkpoint | None = None,
+        removal: Removal | None = None,
     ) -> Collection:
         collection = collect(
-            documents, params, sketch, jobs=request.jobs, previous=previous, keep=keep, room=self._room, progress=self._progress,
-            checkpoint=checkpoint,
+            documents, params, sketch, removal=removal, jobs=request.jobs, previous=previous, keep=keep, room=self._room,
+            progress=self._progress, checkpoint=checkpoint,
         )  # fmt: skip
         for each in collection.left_out:
             self._left_out(each.left_out)
@@ -344,36 +402,69 @@ class Workspace:
 
     def _signed_documents(self, request: Request) -> Collection:
         params, sketch = merged(ShingleParams, request.given), merged(SketchParams, request.given)
-        documents = self._find(request, params)
+        remove = self._to_remove(request, params)
         linear = sketch.scheme == "linear"
+        if remove is not None and (remove.ignore_common or linear):
+            return self._signed_in_two_passes(request, params, sketch, remove)
+        removal = remove.known() if remove is not None else None
+        documents = self._find(request, params)
         # The linear scheme makes signatures of all sets together: there is nothing to resume.
-        journal = Journal(self._store, params, sketch, self._say) if self._store is not None and not linear else None
-        previous = self._previous(request, documents, params, sketch, need_sets=linear, journal=journal)
+        journal = Journal(self._store, params, sketch, self._say, removal) if self._store is not None and not linear else None
+        previous = self._previous(request, documents, params, sketch, need_sets=linear, journal=journal, removal=removal)
         # A token is seven bytes or so and makes a shingle of eight: of more text than this, the sets would not be kept in the end.
         keep = SET_BYTES // 2 if documents.spans.sum() <= SET_BYTES else 0
         try:
-            collection = self._collect(request, documents, params, sketch, previous, keep, journal)
+            collection = self._collect(request, documents, params, sketch, previous, keep, journal, removal)
         finally:
             if journal is not None:
                 journal.close()
         if self._store is not None:
             collection = replace(collection, corpus=corpus_id(collection))
-            try:
-                self._save(self._store, collection)
-            except ArtifactError:
-                # The journal has nearly the size of what it is for: without it there is room.
-                if journal is None or not journal.remove():
-                    raise
-                self._save(self._store, collection)
+            self._save(collection, ("shingles", "signatures"), journal)
         if journal is not None:
             journal.remove()
         return collection
 
-    @staticmethod
-    def _save(store: Store, collection: Collection) -> None:
-        if collection.sets is not None:  # a collection this small: the next run need not read it to verify
-            store.save_collection("shingles", collection)
-        store.save_collection("signatures", collection)
+    def _signed_in_two_passes(self, request: Request, params: ShingleParams, sketch: SketchParams, remove: ToRemove) -> Collection:
+        """First all sets, whole; then what is left of them when it is known what too many have."""
+        with Spool(self._store.folder) if self._store is not None else nullcontext() as spool:
+            documents = self._find(request, params)
+            journal = Journal(self._store, params, None, self._say) if self._store is not None else None
+            previous = self._previous(request, documents, params, None, need_sets=True, journal=journal)
+            try:
+                collection = self._collect(request, documents, params, None, previous, spool or 1 << 62, journal)
+            finally:
+                if journal is not None:
+                    journal.close()
+            if self._store is None:
+                return left_of(collection, remove.from_whole(collection, request.jobs), sketch, request.jobs)
+            collection = replace(collection, corpus=corpus_id(collection))
+            self._save(collection, ("shingles",), journal)
+            stored = self._load_for_reuse("signatures")
+            if stored is not None and remove.has_made(stored, collection, sketch):
+                stored = replace(stored, documents=collection.documents, left_out=collection.left_out)
+                collection = replace(stored, guessed=collection.guessed, read=collection.read)
+            else:
+                removal = remove.from_whole(collection, request.jobs)
+                collection = left_of(collection, removal, sketch, request.jobs, self._room)
+                collection = replace(collection, corpus=corpus_id(collection))
+            self._save(collection, ("signatures",), journal)
+            if journal is not None:
+                journal.remove()
+            # The spool goes, and what was in it is in shingles.npz now; of an unchanged folder, the sets are those of shingles.npz already.
+            return _without_sets(collection) if collection.read else collection
+
+    def _save(self, collection: Collection, kinds: tuple[str, ...], journal: Journal | None) -> None:
+        """What of these there is; without the journal, if there is no room beside it, which has nearly the size of what it is for."""
+        assert self._store is not None
+        try:
+            for kind in kinds:
+                if kind != "shingles" or collection.whole_sets is not None:  # if so small: the next run need not read it to verify
+                    self._store.save_collection(kind, collection)
+        except ArtifactError:
+            if journal is None or not journal.remove():
+                raise
+            self._save(collection, kinds, None)
 
     def _indexed_documents(self, request: Request) -> Indexed:
         params = merged(BandParams, request.given)
@@ -404,11 +495,14 @@ class Workspace:
         *,
         need_sets: bool,
         journal: Journal | None = None,
+        removal: Removal | None = None,
     ) -> Previous | None:
         """What the store knows about these documents, and the journal of an interrupted run, if made with the same parameters."""
         if request.check_content:
             return None
-        old = self._stored(documents, params, sketch, need_sets=need_sets)
+        old = self._stored(documents, params, sketch, need_sets=need_sets, removal=removal)
+        if old is not None and removal is not None and old.removal is None:
+            old = left_of(old, removal, sketch, request.jobs, self._room)
         finished = journal.finished() if journal is not None else None
         if finished is not None:
             if old is not None and sketch is not None and old.signatures is None:
@@ -425,17 +519,19 @@ class Workspace:
         known = {each.left_out.name: each for each in old.left_out if each.left_out.reason in _LASTING}
         return Previous(old, rows, _still_left_out(known, documents))
 
-    def _stored(self, documents: DocumentList, params: ShingleParams, sketch: SketchParams | None, *, need_sets: bool) -> Collection | None:
-        """The stored collection with these parameters, with its sets if they are there too."""
+    def _stored(
+        self, documents: DocumentList, params: ShingleParams, sketch: SketchParams | None, *, need_sets: bool, removal: Removal | None
+    ) -> Collection | None:
+        """The stored collection with these parameters, with its sets if they are there too; or else the whole sets."""
         shingles = self._load_for_reuse("shingles")
         old = None if need_sets else self._load_for_reuse("signatures")
-        if old is not None and (old.shingle != params or old.sketch != sketch):
+        if old is not None and (old.shingle != params or old.sketch != sketch or not same_removal(old.removal, removal)):
             old = None
         if shingles is not None and shingles.shingle == params:
             if old is None:
                 old = shingles
-            elif corpus_id(old) == corpus_id(shingles):
-                old = replace(old, sets=shingles.sets)
+            elif whole_id(old) == corpus_id(shingles):
+                old = _with_sets(old, shingles.sets)
             elif _known(shingles, documents) >= _known(old, documents):  # the last run ended between the two
                 old = shingles
         return old
@@ -485,8 +581,9 @@ class Workspace:
         signatures = self._store.load_collection("signatures", verify=verify)
         shingles = self._store.load_collection("shingles", verify=False)
         if signatures is not None and signatures.sketch is not None:
-            stale = shingles is not None and corpus_id(shingles) != corpus_id(signatures) and self._shingles_are_newer()
+            stale = shingles is not None and corpus_id(shingles) != whole_id(signatures) and self._shingles_are_newer()
             if not stale:
+                self._check_removal(signatures, request)
                 check_conflict("signatures.npz", signatures.shingle, request.given, "name the documents again")
                 remedy = "run `lshdup signatures` with these options, or name the documents again"
                 check_conflict("signatures.npz", signatures.sketch, request.given, remedy)
@@ -496,15 +593,33 @@ class Workspace:
         shingles = self._stored_shingles(request)
         base = signatures.sketch if signatures is not None else None
         self._say(f"signatures.npz is made from shingles.npz{', which is newer' if base else ''}")
-        return self._sketched(shingles, merged(SketchParams, request.given, base), request.jobs, save=save)
+        remove = self._to_remove(request, shingles.shingle, signatures)
+        return self._sketched(shingles, merged(SketchParams, request.given, base), remove, request.jobs, save=save)
 
-    def _refuse_older(self, shingles: Collection) -> None:
-        """Raise if signatures.npz is newer than shingles.npz and of another collection: that was the last run, and kept no sets."""
+    def _check_removal(self, signatures: Collection, request: Request) -> None:
+        """Raise if signatures.npz is of sets from which other shingles were removed than those that are given."""
+        made = signatures.removal.params if signatures.removal is not None else CommonParams()
+        remedy = "run `lshdup signatures` with these options, or name the documents again"
+        limit = request.given.get("ignore_common", made.ignore_common)
+        if limit != made.ignore_common:
+            was = f"with --ignore-common {made.ignore_common:g}" if made.ignore_common else "without --ignore-common"
+            message = f"signatures.npz was made {was}, not with {limit:g}"
+            raise ArtifactError(message, remedy)
+        if request.templates and fingerprint(self._template(request, signatures.shingle)) != made.template:
+            message = f"signatures.npz was made {'with another --template' if made.template else 'without --template'}"
+            raise ArtifactError(message, remedy)
+
+    def _refuse_older(self, shingles: Collection) -> Collection | None:
+        """Raise if signatures.npz is newer than shingles.npz and of another collection: that was the last run, and kept no sets.
+
+        Returns what signatures.npz holds.
+        """
         assert self._store is not None
         signatures = self._store.load_collection("signatures", verify=False)
-        if signatures is not None and corpus_id(signatures) != corpus_id(shingles) and not self._shingles_are_newer():
+        if signatures is not None and whole_id(signatures) != corpus_id(shingles) and not self._shingles_are_newer():
             message = f"shingles.npz in {self._store.folder} is not of the last run"
             raise ArtifactError(message, "name DOCS, or run `lshdup shingle DOCS` first")
+        return signatures
 
     def _shingles_are_newer(self) -> bool:
         assert self._store is not None
@@ -515,10 +630,13 @@ class Workspace:
         known = self._store.stored_threshold() if self._store is not None else None
         return BandParams().threshold if known is None else known
 
-    def _sketched(self, shingles: Collection, sketch: SketchParams, jobs: int, *, save: bool) -> Collection:
+    def _sketched(self, shingles: Collection, sketch: SketchParams, remove: ToRemove | None, jobs: int, *, save: bool) -> Collection:
         """The stored sets with signatures. save : they are what was asked for, so that it is an error if they cannot be saved."""
         assert self._store is not None
-        collection = sketched(shingles, sketch, jobs, self._room)
+        if remove is None:
+            collection = sketched(shingles, sketch, jobs, self._room)
+        else:
+            collection = left_of(shingles, remove.from_whole(shingles, jobs), sketch, jobs, self._room)
 
         def keep(store: Store) -> None:
             stored = store.load_collection("shingles", verify=False)
@@ -532,14 +650,14 @@ class Workspace:
         return collection
 
     def _sets_of(self, collection: Collection) -> RaggedSets | None:
-        """The sets of shingles.npz, if they are this collection's."""
-        if collection.sets is not None or self._store is None:
-            return collection.sets
+        """The whole sets of shingles.npz, if they are this collection's."""
+        if collection.whole_sets is not None or self._store is None:
+            return collection.whole_sets
         try:
             shingles = self._store.load_collection("shingles", verify=False)
         except ArtifactError:
             return None
-        return shingles.sets if shingles is not None and corpus_id(shingles) == corpus_id(collection) else None
+        return shingles.sets if shingles is not None and corpus_id(shingles) == whole_id(collection) else None
 
     def _nothing_there(self, kind: str) -> NoReturn:
         if self._store is None:
@@ -568,6 +686,18 @@ def _unchanged(old: DocumentList, new: DocumentList) -> NDArray[np.int64]:
             old_paths, new_paths = list(old.paths), list(new.paths)
             same &= np.fromiter((old_paths[row] == path for row, path in zip(rows, new_paths, strict=True)), bool, len(new))
     return np.where(same, rows, -1)
+
+
+def _without_sets(collection: Collection) -> Collection:
+    """The collection, when the file or the memory of its whole sets goes."""
+    return _with_sets(collection, None)
+
+
+def _with_sets(collection: Collection, sets: RaggedSets | None) -> Collection:
+    """The collection with these as its whole sets."""
+    if collection.whole is None:
+        return replace(collection, sets=sets)
+    return replace(collection, sets=None, whole=replace(collection.whole, sets=sets))
 
 
 def _known(collection: Collection, documents: DocumentList) -> int:

@@ -78,7 +78,8 @@ def command(ctx: click.Context, /, **options: Any) -> int:
             say_collection(console, collection)
             say_contract(console, indexed.made.plan, indexed.params)
             found = workspace.grouped(indexed, asked, request)
-            say_buckets(console, found.buckets, collection.documents.names.some, asked.max_bucket)
+            table = indexed.made.table if options["verbose"] else None
+            say_buckets(console, found.buckets, collection.documents.names.some, asked.max_bucket, table)
         if options["emit"] == "all":
             columns = ("group", "role", "name", "similarity", "copy", "smallest")
             shared.write_pieces(console, target, columns, _rows(found, collection.documents))

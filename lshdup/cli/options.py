@@ -14,7 +14,7 @@ from lshdup import params
 from lshdup.console import Console, counted
 from lshdup.errors import InputError, ParameterError
 from lshdup.output import FORMATS, Cell, Piece, Target
-from lshdup.params import BandParams, DocumentParams, PairParams, ShingleParams, SketchParams
+from lshdup.params import BandParams, CommonParams, DocumentParams, PairParams, ShingleParams, SketchParams
 
 if TYPE_CHECKING:
     import numpy as np
@@ -86,6 +86,11 @@ shingle_options = _stack(
            help="Read every document as this."),
     option("--hash", type=click.Choice(params.HASHES), default=_SHINGLE.hash, show_default=True,
            help="Identity of a shingle: 64 bits, or the 32-bit polynomial of the lecture (characters only)."),
+    option("--template", "templates", multiple=True, type=click.Path(path_type=bytes), metavar="FILE",
+           help="Remove the shingles of this text, or of the texts in this folder, from every document before anything is compared; "
+           "repeatable."),
+    option("--ignore-common", type=float, metavar="X",
+           help="Remove shingles that more than X documents have, or, below 1, more than this share of the documents (copies count once)."),
 )  # fmt: skip
 
 perms_option = option("--perms", type=int, default=_SKETCH.perms, show_default=True,
@@ -189,9 +194,12 @@ def session(ctx: click.Context, options: dict[str, Any]) -> Iterator[Session]:
     with console:
         # Parameters first: an error in them is said before NumPy and Numba are loaded.
         given = _given(ctx, options)
-        for kind in (ShingleParams, SketchParams, BandParams):
+        for kind in (ShingleParams, CommonParams, SketchParams, BandParams):
             known = {field.name for field in fields(kind)}
             kind(**{name: value for name, value in given.items() if name in known})
+        if given.get("ignore_common") == 0:
+            message = "--ignore-common 0 would remove every shingle"
+            raise ParameterError(message, "give a share of the documents, above 0 and below 1, or a whole number of them; or leave it out")
         documents = _documents(options)
         if not documents and "docs" in options:
             refuse(ctx, ("include", "exclude", "hidden", "follow", "max_bytes", "check_content"), "without DOCS")
@@ -211,7 +219,8 @@ def session(ctx: click.Context, options: dict[str, Any]) -> Iterator[Session]:
         store = None if options.get("no_store") else options["store"]
         workspace = Workspace(store, console.say, console.left_out, console.progress)
         jobs = options["jobs"] or processors()
-        yield Session(console, workspace, Request(documents, files, given, jobs, options.get("check_content", False)))
+        templates = tuple(options.get("templates", ()))
+        yield Session(console, workspace, Request(documents, files, given, jobs, options.get("check_content", False), templates))
 
 
 def refuse(ctx: click.Context, names: Iterable[str], where: str) -> None:
@@ -258,7 +267,7 @@ def target(options: dict[str, Any]) -> Target:
 
 def _given(ctx: click.Context, options: dict[str, Any]) -> dict[str, Any]:
     given = {}
-    names = {field.name for kind in (ShingleParams, SketchParams, BandParams) for field in fields(kind)}
+    names = {field.name for kind in (ShingleParams, CommonParams, SketchParams, BandParams) for field in fields(kind)}
     default = click.core.ParameterSource.DEFAULT
     for name, value in options.items():
         if value is None or ctx.get_parameter_source(name) == default:

@@ -100,7 +100,8 @@ def _banded(session: shared.Session, options: dict[str, Any]) -> Answer:
     say_collection(console, indexed.collection)
     say_contract(console, indexed.made.plan, indexed.params)
     found = workspace.verified(indexed, asked, request.jobs)
-    say_buckets(console, found.buckets, indexed.collection.documents.names.some, asked.max_bucket)
+    table = indexed.made.table if options["verbose"] else None
+    say_buckets(console, found.buckets, indexed.collection.documents.names.some, asked.max_bucket, table)
     pairs = with_copies(found.pairs, indexed.made.firsts, collapse=options["collapse_copies"])
     before = f"{counted(found.candidates, 'candidate pair')} -> "
     if len(pairs) != len(found.pairs):

@@ -73,7 +73,8 @@ def _rows(session: shared.Session, indexed: "Indexed", asked: list[Asked], top: 
     for each in asked:
         own, keys = _looked_up(session.console, indexed, each)
         if not len(own):
-            session.console.say(f"{shown(each.name)} has no tokens: it is near nothing")
+            what = "no tokens" if indexed.collection.removal is None else "no tokens, or only common shingles"
+            session.console.say(f"{shown(each.name)} has {what}: it is near nothing")
             continue
         near = pipeline.neighbours(
             indexed.collection, indexed.made, source, indexed.params.threshold, keys=keys, own=own, itself=each.index
@@ -96,6 +97,8 @@ def _looked_up(console: Console, indexed: "Indexed", asked: Asked) -> "tuple[NDA
     assert collection.sketch is not None
     text = asked.ids() if collection.shingle.tokens == "ids" else asked.text(collection.shingle.encoding)
     sets = Shingler(collection.shingle).shingle_texts([text])
+    if collection.removal is not None:
+        sets = collection.removal.left(sets)
     if asked.index >= 0:
         if fingerprints(sets)[0] == collection.fingerprints[asked.index]:
             return sets[0], indexed.made.table.keys_of(asked.index)

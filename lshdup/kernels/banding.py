@@ -125,6 +125,27 @@ def join_sides(keys: U64, order: U32, split: int, limit: int, parent: U32, left_
 
 
 @kernel
+def largest_buckets(keys: U64, order: U32, sizes: I64, firsts: I64) -> None:
+    """The largest buckets of one band, largest first, and the first document of each; of equal ones, those with the lower keys.
+
+    sizes, firsts : as many as are wanted, and sizes 0 before.
+    """
+    start = 0
+    while start < len(order):
+        end = _bucket_end(keys, order, start)
+        at = len(sizes)
+        while at > 0 and end - start > sizes[at - 1]:
+            at -= 1
+            if at + 1 < len(sizes):
+                sizes[at + 1] = sizes[at]
+                firsts[at + 1] = firsts[at]
+        if at < len(sizes):
+            sizes[at] = end - start
+            firsts[at] = order[start]
+        start = end
+
+
+@kernel
 def first_of_equal(keys: U64, order: U32, firsts: I64) -> None:
     """firsts[d] = the first document with d's key. keys, order : keys ascending, and their documents, ascending where keys are equal. A
     document of key 0 is its own first.
