@@ -3,7 +3,6 @@
 Called by pipeline.py and workspace.py. Knows no terminal and no store.
 """
 
-import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -187,8 +186,7 @@ def collect(
 
 
 def _left_out_file(documents: DocumentList, index: int, reason: Reason, detail: str) -> LeftOutFile:
-    place = f"; in {os.fsdecode(documents.path(index))}" if documents.places is not None else ""
-    out = LeftOut(documents.names[index], reason, detail + place)
+    out = LeftOut(documents.names[index], reason, "; ".join(filter(None, (detail, documents.where(index)))))
     return LeftOutFile(out, int(documents.sizes[index]), int(documents.mtimes[index]))
 
 

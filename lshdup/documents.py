@@ -61,6 +61,16 @@ class DocumentList:
         _refuse_if(b"\0" in name, "a path with NUL in it")
         return os.path.join(self.home, name)  # noqa: PTH118 (bytes path)
 
+    def where(self, index: int) -> str:
+        """Where a document is, if its name does not say so."""
+        if self.places is None:
+            return ""
+        kind = self.places.kinds[_checked(self.places, index)]
+        if kind == Kind.FILE or (kind != Kind.IDS and not self.opened.fields.id):
+            return ""
+        path = os.fsdecode(self.path(index))
+        return f"row {self.places.starts[index] + 1} of {path}" if kind == Kind.PARQUET else f"in {path}"
+
     def changed(self, indices: NDArray[np.int64]) -> int:
         """How many of these documents have vanished, or have another size or time than when they were listed. Opens none."""
         firsts, counts = indices, np.ones(len(indices), np.int64)

@@ -12,16 +12,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.files import Buffer
-from lshdup.ragged import PADDING, StringTable, offsets_of
+from lshdup.files import Buffer, read_spans
+from lshdup.ragged import PADDING, StringTable
 from lshdup.reasons import Reason
 from lshdup.rows import RowError, RowFields, RowList
 
 #: Bytes read at a time when looking for the ends of lines, and when reading rows.
 _SCAN_BYTES, _READ_BYTES = 1 << 22, 1 << 22
-
-#: Rows with fewer bytes than this between them are read in one go.
-_GAP = 1 << 14
 
 _NEWLINE, _SPACES = ord("\n"), b" \t\r"
 _MISSING = object()
@@ -77,7 +74,7 @@ def read_texts(
     """The texts of rows of an open file (its descriptor): uint8 array with room to load past the end, int64 starts and lengths of shape
     (n,) in it; and why others have none.
     """
-    text, places = _read(file, starts, lengths, buffer)
+    text, places = _there(file, starts, lengths, buffer)
     found_at, found = places.copy(), np.zeros(len(starts), np.int64)
     failed: dict[int, RowError] = {}
     others, end = [], len(text) - PADDING
@@ -119,26 +116,11 @@ def _lines(file: int) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.
     return first, last - first, np.searchsorted(first, np.concatenate([none, *suspects]))
 
 
-def _read(file: int, starts: NDArray[np.int64], lengths: NDArray[np.int64], buffer: Buffer) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Rows as they are in the file, in one array that ends with PADDING, and where in it each begins. Neighbours are read together.
-
-    Raises RowError if the file is shorter than that.
-    """
-    ends = starts + lengths
-    gaps = starts[1:] - ends[:-1]
-    cuts = np.flatnonzero((gaps < 0) | (gaps > _GAP)) + 1
-    firsts, lasts = np.concatenate([[0], cuts]), np.concatenate([cuts, [len(starts)]]) - 1
-    offsets = offsets_of(ends[lasts] - starts[firsts])
-    text = buffer.room(int(offsets[-1]) + PADDING)
-    for first, start, end in zip(starts[firsts].tolist(), offsets[:-1].tolist(), offsets[1:].tolist(), strict=True):
-        while start < end:
-            got = os.preadv(file, [text[start:end].data], first)
-            if not got:
-                raise RowError(Reason.CHANGED, "its file has become shorter")
-            first, start = first + got, start + got
-    text[offsets[-1] :] = 0
-    run = np.searchsorted(firsts, np.arange(len(starts)), side="right") - 1
-    return text, starts - starts[firsts][run] + offsets[:-1][run]
+def _there(file: int, starts: NDArray[np.int64], lengths: NDArray[np.int64], buffer: Buffer) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    try:
+        return read_spans(file, starts, lengths, buffer)
+    except EOFError:
+        raise RowError(Reason.CHANGED, "its file has become shorter") from None
 
 
 def _rows(file: int, starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> Iterator[bytes]:
@@ -147,7 +129,7 @@ def _rows(file: int, starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> I
     buffer = Buffer()
     while row < len(starts):
         stop = max(int(np.searchsorted(ends, ends[row] - lengths[row] + _READ_BYTES)), row + 1)
-        text, places = _read(file, starts[row:stop], lengths[row:stop], buffer)
+        text, places = _there(file, starts[row:stop], lengths[row:stop], buffer)
         for place, length in zip(places.tolist(), lengths[row:stop].tolist(), strict=True):
             yield text[place : place + length].tobytes()
         row = stop

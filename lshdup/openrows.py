@@ -86,7 +86,7 @@ class OpenRows:
         status = os.stat(path)
         known = path, (status.st_size, status.st_mtime_ns)
         with self._lock:
-            file = self._parquet.pop(known, None) or ParquetFile(path, self.fields.text)
+            file = self._parquet.pop(known, None) or ParquetFile(path, self.fields.text, self._folder)
             self._parquet[known] = file  # the last in the order of use; one that goes is closed when nobody reads it any more
             while len(self._parquet) > _OPEN_FILES:
                 del self._parquet[next(iter(self._parquet))]
