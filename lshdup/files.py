@@ -118,10 +118,10 @@ def read_files(paths: list[bytes], expected: NDArray[np.int64], buffer: Buffer |
 
 
 def read_spans(
-    file: int, starts: NDArray[np.int64], lengths: NDArray[np.int64], buffer: Buffer
+    file: int, starts: NDArray[np.int64], lengths: NDArray[np.int64], buffer: Buffer, *, twice: bool = False
 ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
     """Parts of an open file (its descriptor), which begin and are as long as int64 arrays of shape (n,) say: a uint8 array that ends with
-    PADDING, and where in it each begins. Neighbours are read together.
+    PADDING, and where in it each begins. Neighbours are read together. twice : leave as much room behind them again.
 
     Raises EOFError if the file is shorter than that, and OSError as the system does.
     """
@@ -130,14 +130,16 @@ def read_spans(
     cuts = np.flatnonzero((gaps < 0) | (gaps > _GAP)) + 1
     firsts, lasts = np.concatenate([[0], cuts]), np.concatenate([cuts, [len(starts)]]) - 1
     offsets = offsets_of(ends[lasts] - starts[firsts])
-    text = buffer.room(int(offsets[-1]) + PADDING)
+    size = int(offsets[-1])
+    text = buffer.room((2 * size if twice else size) + PADDING)
     for first, start, end in zip(starts[firsts].tolist(), offsets[:-1].tolist(), offsets[1:].tolist(), strict=True):
         while start < end:
             got = os.preadv(file, [text[start:end].data], first)
             if not got:
                 raise EOFError
             first, start = first + got, start + got
-    text[offsets[-1] :] = 0
+    text[size : size + PADDING] = 0
+    text[-PADDING:] = 0
     run = np.searchsorted(firsts, np.arange(len(starts)), side="right") - 1
     return text, starts - starts[firsts][run] + offsets[:-1][run]
 

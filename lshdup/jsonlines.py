@@ -1,7 +1,8 @@
 """JSON Lines: where the rows are, and their texts and ids. Called by openrows.py.
 
 A row is a line; rows that hold nothing but white space are passed over, but counted. Lines are found without looking into them, so that a
-file of any size costs one pass and 24 bytes a row.
+file of any size costs one pass and 24 bytes a row. Kernels find the texts; Python's parser looks at the rows where they do not, and says
+what is wrong with them.
 """
 
 import json
@@ -13,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.files import Buffer, read_spans
+from lshdup.kernels import rows as kernels
 from lshdup.ragged import PADDING, StringTable
 from lshdup.reasons import Reason
 from lshdup.rows import RowError, RowFields, RowList
@@ -74,11 +76,15 @@ def read_texts(
     """The texts of rows of an open file (its descriptor): uint8 array with room to load past the end, int64 starts and lengths of shape
     (n,) in it; and why others have none.
     """
-    text, places = _there(file, starts, lengths, buffer)
-    found_at, found = places.copy(), np.zeros(len(starts), np.int64)
+    text, places = _there(file, starts, lengths, buffer, twice=True)
+    half = (len(text) - PADDING) // 2
+    found_at, found = np.empty(len(starts), np.int64), np.empty(len(starts), np.int64)
+    name = np.frombuffer(field.encode("utf-8", "surrogatepass"), np.uint8)
+    kernels.find_texts(text[:half], places, lengths, name, text[half:], found_at, found)
     failed: dict[int, RowError] = {}
     others, end = [], len(text) - PADDING
-    for row in range(len(starts)):
+    for row in np.flatnonzero(found < 0).tolist():
+        found_at[row], found[row] = 0, 0
         try:
             data = _text_of(_parsed(text[places[row] : places[row] + lengths[row]].tobytes()), field)
         except RowError as error:
@@ -116,9 +122,11 @@ def _lines(file: int) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.
     return first, last - first, np.searchsorted(first, np.concatenate([none, *suspects]))
 
 
-def _there(file: int, starts: NDArray[np.int64], lengths: NDArray[np.int64], buffer: Buffer) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+def _there(
+    file: int, starts: NDArray[np.int64], lengths: NDArray[np.int64], buffer: Buffer, *, twice: bool = False
+) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
     try:
-        return read_spans(file, starts, lengths, buffer)
+        return read_spans(file, starts, lengths, buffer, twice=twice)
     except EOFError:
         raise RowError(Reason.CHANGED, "its file has become shorter") from None
 

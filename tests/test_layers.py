@@ -18,6 +18,7 @@ LAYERS = [
     ["rows"],
     ["kernels.text"],
     ["kernels.shingles", "kernels.sketch", "kernels.banding", "kernels.sets", "kernels.statistics", "kernels.files", "kernels.ordering"],
+    ["kernels.rows"],
     ["chartable"],
     ["normalform"],
     ["files"], ["jsonlines", "parquet"], ["openrows"], ["places"],
