@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lshdup import jsonlines
@@ -66,6 +66,7 @@ def rows(draw):
     return row.encode("utf-8", "replace"), text.encode()
 
 
+@settings(deadline=None)  # the first call may compile
 @given(st.lists(rows(), min_size=1, max_size=5))
 def test_plain_rows_need_no_other_parser(made):
     assert by_kernel([row for row, _ in made]) == [text for _, text in made]
@@ -78,6 +79,7 @@ pieces = [
 mutations = st.lists(st.tuples(st.integers(0, 400), st.sampled_from(pieces), st.integers(0, 3)), max_size=3)
 
 
+@settings(deadline=None)  # the first call may compile
 @given(rows(), mutations)
 def test_what_the_kernel_takes_is_right(made, changes):
     row, _ = made
@@ -90,6 +92,7 @@ def test_what_the_kernel_takes_is_right(made, changes):
         assert found == by_python(row)
 
 
+@settings(deadline=None)  # the first call may compile
 @given(st.binary(max_size=40))
 def test_any_bytes(row):
     (found,) = by_kernel([b'{"text":"' + row])

@@ -280,8 +280,13 @@ def _unescaped(row: U8, i: np.uint64, end: np.uint64, out: U8, o: np.uint64) -> 
     """Write a string without its escapes, which are right, to `out` from byte o on; returns where it ends."""
     while i < end:
         first = i
-        while i < end and row[i] != 0x5C:
-            i += _ONE
+        while i < end:
+            backslash: Any = load64(row, i) ^ _BACKSLASHES
+            backslash = (backslash - _LOW_BITS) & ~backslash & _HIGH_BITS
+            i += np.uint64(count_trailing_zeros(backslash)) >> np.uint64(3)  # eight, if there is none
+            if backslash:
+                break
+        i = min(i, end)
         for j in range(i - first):
             out[o + np.uint64(j)] = row[first + np.uint64(j)]
         o += i - first
