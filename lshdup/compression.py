@@ -72,7 +72,7 @@ def unpacked(data: bytes, most: int) -> bytes:
     Raises TooLongError if that is more than `most` bytes, and PackedError if it is damaged. Memory: `most` bytes and two chunks.
     """
     parts, size = [], 0
-    for chunk in _chunks(io.BytesIO(data)):
+    for chunk in chunks(io.BytesIO(data)):
         size += len(chunk)
         if size > most:
             raise TooLongError
@@ -80,12 +80,18 @@ def unpacked(data: bytes, most: int) -> bytes:
     return b"".join(parts)
 
 
-def _chunks(file: BinaryIO) -> Iterator[bytes]:
-    """The stream that a compressed file holds, CHUNK bytes at a time. Raises PackedError where it is damaged."""
+def chunks(file: BinaryIO) -> Iterator[bytes]:
+    """The stream that a compressed file holds, or what is in any other file, CHUNK bytes at a time. Raises PackedError where it is
+    damaged.
+    """
     head = file.read(4)
     file.seek(0)
     try:
-        if not head.startswith(ZSTD):
+        if not is_packed(head):
+            while chunk := file.read(CHUNK):
+                yield chunk
+            return
+        if head.startswith(GZIP):
             with gzip.GzipFile(fileobj=file) as stream:
                 while chunk := stream.read(CHUNK):
                     yield chunk
@@ -157,7 +163,7 @@ def unpack_to(path: bytes, folder: Path | None, longest_line: int) -> IO[bytes]:
     with contextlib.ExitStack() as stack, open(path, "rb") as packed:  # noqa: PTH123 (bytes path)
         file = stack.enter_context(new_scratch(path, folder))
         line = size = 0  # bytes of the last line, and of all
-        for chunk in _chunks(packed):
+        for chunk in chunks(packed):
             newline = chunk.rfind(b"\n")
             if newline >= 0 or line <= longest_line:
                 write_scratch(file, memoryview(chunk), size, path, folder)

@@ -57,6 +57,11 @@ class DocumentList:
         """Where to read a document from, as seen from the current folder."""
         return self._path(self.names[index] if self.places is None else self.places.paths[_checked(self.places, index)])
 
+    def file_path(self, number: int) -> bytes:
+        """Where a file is that documents are parts of, as seen from the current folder."""
+        assert self.places is not None
+        return self._path(self.places.paths[number])
+
     def _path(self, name: bytes) -> bytes:
         _refuse_if(b"\0" in name, "a path with NUL in it")
         return os.path.join(self.home, name)  # noqa: PTH118 (bytes path)

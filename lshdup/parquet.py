@@ -43,11 +43,10 @@ class ParquetFile:
         self._folder = folder
         self._lock = threading.Lock()
         self._field = field
-        arrow, parquet = _pyarrow()
+        pa, pq = _pyarrow()
         with _damaged():
-            self._handle = arrow.OSFile(path)
             # Not all of a column chunk before its first page is decoded.
-            self._file = parquet.ParquetFile(self._handle, pre_buffer=False, buffer_size=1 << 20)
+            self._file = pq.ParquetFile(pa.OSFile(path), pre_buffer=False, buffer_size=1 << 20)
         self._column = _column(self._file.schema_arrow, field, text=True)
         groups = [self._file.metadata.row_group(number) for number in range(self._file.metadata.num_row_groups)]
         #: First row of each row group and, last, the number of rows; and the bytes of an average text.
@@ -214,6 +213,14 @@ class _Group:
         texts_there = self._slabs[at]
         assert texts_there is not None
         return self._firsts[at], texts_there
+
+
+@contextlib.contextmanager
+def parquet_file(path: bytes) -> Iterator[tuple[Any, Any, Any]]:
+    """pyarrow, its module for Parquet, and an open file, all of whose columns are wanted. Raises what `ParquetFile` does."""
+    pa, pq = _pyarrow()
+    with _damaged(), pa.OSFile(path) as handle:
+        yield pa, pq, pq.ParquetFile(handle)
 
 
 def _pyarrow() -> tuple[Any, Any]:

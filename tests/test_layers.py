@@ -22,7 +22,7 @@ LAYERS = [
     ["chartable"],
     ["normalform"],
     ["files"], ["jsonlines", "parquet"], ["openrows"], ["places"],
-    ["documents"], ["formats"], ["shingles"], ["signatures"], ["bands"], ["candidates"],
+    ["documents"], ["filtered"], ["formats"], ["shingles"], ["signatures"], ["bands"], ["candidates"],
     ["pairs"], ["copies"], ["similarity"], ["exactjoin"],
     ["artifacts"],
     ["collection"],
