@@ -43,6 +43,10 @@ class OpenRows:
         self._unpacked: dict[tuple[bytes, _Stamp], IO[bytes]] = {}
         self._parquet: dict[tuple[bytes, _Stamp], ParquetFile] = {}
 
+    def __del__(self) -> None:
+        for file in self._unpacked.values():
+            file.close()
+
     def rows(self, path: bytes, kind: Kind) -> RowList:
         """The rows of a file. Raises RowError if it has none to give, OSError if it cannot be read."""
         if kind == Kind.PARQUET:

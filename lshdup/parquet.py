@@ -57,6 +57,11 @@ class ParquetFile:
         self._all: _Everything | None = None
         self._no_room = False
 
+    def __del__(self) -> None:
+        everything = getattr(self, "_all", None)
+        if everything is not None:
+            everything.file.close()
+
     def rows(self, id_field: str) -> RowList:
         """All rows, and their ids."""
         n = int(self.offsets[-1])
@@ -115,6 +120,7 @@ class ParquetFile:
         column = ".".join(self._column)
         sizes, null = [np.zeros(0, np.int64)], [np.zeros(0, bool)]
         rows = max(1, min(_SLAB_ROWS, _SLAB_BYTES // max(1, int(self.means.max(initial=1)))))
+        file = None
         try:
             file = new_scratch(self._path, self._folder)
             at = 0
@@ -125,6 +131,8 @@ class ParquetFile:
                 sizes.append(np.diff(offsets))
                 null.append(missing)
         except NoRoomError:
+            if file is not None:
+                file.close()
             self._no_room = True
             return
         self._groups.clear()
