@@ -135,10 +135,10 @@ def against(
         collection, sets = reader.compared(replace(request, documents=named, given=given))
         parts.append(Part(collection, sets))
         there.append((None, collection))
-    for folder, collection in there:
+    for origin, collection in there:
         if not same_removal(here.removal, collection.removal):
-            message = f"from the sets of DOCS and of {folder or _listed(named)} not the same shingles were removed: they cannot be compared"
-            raise ParameterError(message, "use the same --template for both, and no --ignore-common, which counts the documents of one side")
+            message = f"from the sets of DOCS and of {origin or _listed(named)} not the same shingles were removed: they cannot be compared"
+            raise ParameterError(message, "use the same --template for both, and no --ignore-common, which counts one side only")
     sides = Sides(Side([Part(here, source)]), Side(parts))
     return Against(here, there, sides, merged(BandParams, {"threshold": threshold, **request.given}), fates)
 

@@ -24,8 +24,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup import __version__
-from lshdup.atomic import replacing
+from lshdup.atomic import SCRATCH, replacing
 from lshdup.errors import ArtifactError
+from lshdup.ragged import RaggedSets
 
 #: Goes up whenever an older lshdup would misread what a newer one writes.
 FORMAT_VERSION = 1
@@ -34,9 +35,6 @@ FORMAT_VERSION = 1
 REMOVED_FORMAT_VERSION = 2
 
 Array = NDArray[Any]
-
-#: Names of files that have none, on file systems where they need one for an instant, begin like this.
-SCRATCH = ".scratch."
 
 _ALIGNMENT = 64
 _PADDING_FIELD = 0x4C44  # the zip extra field that pads; readers skip fields they do not know
@@ -243,6 +241,26 @@ class Spool:
             raise self._full(error) from None
         size = self._file.tell() // 8
         return np.memmap(self._file, np.uint64, "r", shape=(size,)) if size else np.zeros(0, np.uint64)
+
+    def in_order(self, sizes: NDArray[np.int64], order: NDArray[np.int64]) -> RaggedSets:
+        """Sets of these sizes (int64 array of shape (n,)) that were appended one after the other, in another order (int64 array of shape
+        (n,)); some at a time, because they may exceed memory.
+        """
+        sets = RaggedSets.from_sizes(self.values(), sizes)
+        old = self._file
+        try:
+            self._file = tempfile.TemporaryFile(dir=self._folder, prefix=SCRATCH)  # noqa: SIM115 (closed by __exit__)
+        except OSError as error:
+            raise self._full(error) from None
+        with old:
+            ends = np.cumsum(sizes[order])
+            start = 0
+            while start < len(order):
+                before = int(ends[start] - sizes[order[start]])
+                stop = max(int(np.searchsorted(ends, before + _CHUNK // 8, side="right")), start + 1)
+                self.append(sets.take(order[start:stop]).values)
+                start = stop
+        return RaggedSets.from_sizes(self.values(), sizes[order])
 
     def _full(self, error: OSError) -> ArtifactError:
         message = f"{self._folder} has no room for the shingle sets: {error.strerror}"

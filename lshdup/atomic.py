@@ -6,6 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
+#: Names of files that have none, on file systems where they need one for an instant, begin like this.
+SCRATCH = ".scratch."
+
 #: What is being written now.
 _under_way: set[Path] = set()
 

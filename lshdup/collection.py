@@ -3,7 +3,6 @@
 Called by pipeline.py and workspace.py. Knows no terminal and no store.
 """
 
-import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -238,8 +237,7 @@ def collect(
 
 
 def _left_out_file(documents: DocumentList, index: int, reason: Reason, detail: str) -> LeftOutFile:
-    place = f"; in {os.fsdecode(documents.path(index))}" if documents.starts is not None else ""
-    out = LeftOut(documents.names[index], reason, detail + place)
+    out = LeftOut(documents.names[index], reason, "; ".join(filter(None, (detail, documents.where(index)))))
     return LeftOutFile(out, int(documents.sizes[index]), int(documents.mtimes[index]))
 
 
@@ -428,14 +426,16 @@ class _SetKeeper:
         """The sets of all documents that have one, in document order."""
         if self._parts is None:
             return None
-        if self._spool is not None:
-            sizes = np.concatenate([np.zeros(0, np.int64), *(part.sizes for part in self._parts)])
-            sets = RaggedSets.from_sizes(self._spool.values(), sizes)
-        else:
-            sets = RaggedSets.concatenate(self._parts)
         indices = np.concatenate([np.zeros(0, np.int64), *self._indices])
         order = np.argsort(indices, kind="stable")
-        return sets if np.array_equal(order, np.arange(len(order))) else sets.take(order)
+        in_order = np.array_equal(order, np.arange(len(order)))
+        if self._spool is None:
+            sets = RaggedSets.concatenate(self._parts)
+            return sets if in_order else sets.take(order)
+        sizes = np.concatenate([np.zeros(0, np.int64), *(part.sizes for part in self._parts)])
+        if in_order:
+            return RaggedSets.from_sizes(self._spool.values(), sizes)
+        return self._spool.in_order(sizes, order)
 
 
 class _Workers:
@@ -567,7 +567,7 @@ def set_source(collection: Collection, jobs: int, on_left_out: Callable[[LeftOut
             """On the thread that made them, straight to where they belong."""
             at = np.searchsorted(wanted, made.indices)
             same[at] = (prints == collection.fingerprints[made.indices]) & (left.sizes == sizes[at])
-            if same[at].all() and len(at) and at[-1] - at[0] + 1 == len(at):  # as nearly always
+            if same[at].all() and len(at) and (np.diff(at) == 1).all():  # as nearly always
                 sets.values[sets.offsets[at[0]] : sets.offsets[at[-1] + 1]] = left.values
                 return _NO_VALUES
             for i in np.flatnonzero(same[at]).tolist():

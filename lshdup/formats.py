@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from lshdup import compression
 from lshdup.documents import Reason
 from lshdup.kernels import text as kernels
+from lshdup.params import DEFAULT_MAX_BYTES
 
 if TYPE_CHECKING:
     from selectolax.lexbor import LexborNode
@@ -21,8 +23,8 @@ _BOMS = (
     (codecs.BOM_UTF16_BE, "utf-16"),
     (codecs.BOM_UTF8, "utf-8-sig"),
 )
-_FORMATS = (b"%PDF-", b"PK\x03\x04", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", b"{\\rtf", b"\x1f\x8b\x08", b"\x28\xb5\x2f\xfd")
-_MAGICS = (*(bom for bom, _ in _BOMS), *_FORMATS)
+_FORMATS = (b"%PDF-", b"PK\x03\x04", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", b"{\\rtf")
+_MAGICS = (*(bom for bom, _ in _BOMS), *_FORMATS, compression.GZIP, compression.ZSTD)
 _BEGINS_MAGIC = np.zeros(256, bool)
 _BEGINS_MAGIC[[magic[0] for magic in _MAGICS]] = True
 _HTML_ENDINGS = (b".html", b".htm", b".xhtml")
@@ -86,11 +88,15 @@ def needs_patience(
     return patient
 
 
-def to_text(data: bytes, name: bytes, encoding: str = "") -> Text:
+def to_text(data: bytes, name: bytes, encoding: str = "", max_bytes: int = DEFAULT_MAX_BYTES) -> Text:
     """One document's bytes as UTF-8 text: DESIGN 4, *Text*.
 
-    encoding : forced on every document; empty means by byte-order mark, UTF-8, what an HTML page declares, or detected.
+    encoding : forced on every document; empty means by byte-order mark, UTF-8, what an HTML page declares, or detected. max_bytes : what
+    gzip or zstd packed is unpacked up to so many bytes, and is then what it would be without them.
     """
+    if compression.is_packed(data):
+        inner = _unpacked(data, max_bytes)
+        return inner if isinstance(inner, Text) else to_text(inner, compression.bare_name(name), encoding, max_bytes)
     if encoding:
         return _decoded(data, name, encoding)
     for bom, codec in _BOMS:
@@ -106,6 +112,28 @@ def to_text(data: bytes, name: bytes, encoding: str = "") -> Text:
     except UnicodeDecodeError:
         return _guessed(data, name)
     return _page(data) if _is_html(data, name) else Text(data)
+
+
+def row_text(data: bytes) -> Text:
+    """The same for what was a text where it comes from, in a row: UTF-8, in no other format, but perhaps a page."""
+    data = data.removeprefix(codecs.BOM_UTF8)
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        return Text(reason=Reason.UNDECODABLE, detail=f"not utf-8: {error.reason} at byte {error.start}")
+    return _page(data) if _is_html(data, b"") else Text(data)
+
+
+def _unpacked(data: bytes, max_bytes: int) -> bytes | Text:
+    if not compression.can_unpack(data):
+        return Text(reason=Reason.FORMAT, detail=f"zstd: {compression.PIP}")
+    try:
+        inner = compression.unpacked(data, max_bytes)
+    except compression.TooLongError:
+        return Text(reason=Reason.TOO_LARGE, detail=f"more than {max_bytes} bytes when unpacked, --max-bytes is {max_bytes}")
+    except compression.PackedError as error:
+        return Text(reason=Reason.DAMAGED, detail=str(error))
+    return Text(reason=Reason.FORMAT, detail="packed twice") if compression.is_packed(inner) else inner
 
 
 def _decoded(data: bytes, name: bytes, codec: str, guessed: str = "") -> Text:

@@ -21,10 +21,11 @@ from lshdup import __version__
 from lshdup.artifacts import FORMAT_VERSION, Array, Artifact
 from lshdup.collection import Collection, Whole
 from lshdup.common import Removal
-from lshdup.documents import DocumentList
 from lshdup.errors import ParameterError
 from lshdup.params import ShingleParams, SketchParams
+from lshdup.places import Places
 from lshdup.ragged import RaggedSets, StringTable, offsets_of
+from lshdup.rows import RowFields
 from lshdup.store import Store, all_arrays, read_collection, removal_arrays
 
 #: Seconds after which a run is long: what is finished by then is written, and all that comes after.
@@ -43,12 +44,18 @@ class Journal:
     """
 
     def __init__(
-        self, store: Store, shingle: ShingleParams, sketch: SketchParams | None, say: Callable[[str], None], removal: Removal | None = None
+        self,
+        store: Store,
+        shingle: ShingleParams,
+        sketch: SketchParams | None,
+        fields: RowFields | None,
+        say: Callable[[str], None],
+        removal: Removal | None = None,
     ) -> None:
         self._path = store.folder / ".journal"
         self._say = say
         made = {"kind": "journal", "format": FORMAT_VERSION, "lshdup": __version__}
-        self._header = made | store.parameters(shingle, sketch, removal=removal)
+        self._header = made | store.parameters(shingle, sketch, fields, removal=removal)
         self._removed = removal_arrays(removal) if removal is not None else {}
         self._started = time.monotonic()
         self._file: IO[bytes] | None = None
@@ -167,18 +174,12 @@ def joined(parts: list[Collection]) -> Collection:
 
     lists = [part.documents for part in parts]
     first = parts[0]
-    starts = lengths = paths = None
-    if all(each.starts is not None for each in lists):
-        starts, lengths = column(lambda part: _there(part.documents.starts)), column(lambda part: _there(part.documents.lengths))
-        paths = _strings([_there(each.paths) for each in lists])
-    documents = DocumentList(
-        _strings([each.names for each in lists]),
-        column(lambda part: part.documents.sizes),
-        column(lambda part: part.documents.mtimes),
-        paths,
-        starts,
-        lengths,
-        first.documents.home,
+    documents = replace(
+        first.documents,
+        names=_strings([each.names for each in lists]),
+        sizes=column(lambda part: part.documents.sizes),
+        mtimes=column(lambda part: part.documents.mtimes),
+        places=Places.joined([_there(each.places) for each in lists]) if all(each.places is not None for each in lists) else None,
     )
     sets = signatures = None
     if all(part.whole_sets is not None for part in parts):

@@ -16,6 +16,7 @@ LINKAGES = ("representative", "single")
 KEEP = ("longest", "shortest", "newest", "oldest", "first", "path-order")
 DEFAULT_K = {"word": 3, "char": 9, "terms": 1, "ids": 1}
 DEFAULT_MAX_BYTES = 256 * 1024 * 1024
+DEFAULT_TEXT_FIELD = "text"
 #: Positions in a text are 32-bit numbers, and there must be room behind its end.
 LONGEST = (1 << 31) - 1024
 MAX_PERMS = 1 << 16
@@ -49,7 +50,8 @@ class DocumentParams(_Params):
     """Which files below the named folders are documents.
 
     follow : follow symbolic links. hidden : take names that begin with a dot. include, exclude : globs, matched against the
-    file's own name and its whole path. max_bytes : larger files are reported and left out.
+    file's own name and its whole path. max_bytes : larger files are reported and left out. text_field, id_field : where in a row its text
+    and its name are; without the first, rows of files in folders are not taken, and without the second they are called FILE:ROW.
     """
 
     follow: bool = False
@@ -57,6 +59,8 @@ class DocumentParams(_Params):
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
     max_bytes: int = DEFAULT_MAX_BYTES
+    text_field: str = ""
+    id_field: str = ""
 
     def __post_init__(self) -> None:
         _check(1 <= self.max_bytes <= LONGEST, f"--max-bytes is {self.max_bytes}; it must be from 1 to {LONGEST}")

@@ -45,14 +45,15 @@ def _as_named(documents: DocumentList, arguments: Sequence[bytes]) -> list[NDArr
     rank: dict[bytes, int] = {}
     for number, argument in enumerate(arguments):
         rank.setdefault(typed_name(argument), number)
-    files = documents.names if documents.paths is None else documents.paths
+    files = list(documents.names if documents.places is None else documents.places.paths)
     of_folder: dict[bytes, int] = {b"": len(arguments)}
-    numbers = np.fromiter((_number(name, rank, of_folder) for name in files), np.int64, len(documents))
-    if documents.paths is None or documents.starts is None:
+    numbers = np.fromiter((_number(name, rank, of_folder) for name in files), np.int64, len(files))
+    if documents.places is None:
         return [numbers]
-    # Files of one argument in byte order of their names, and then the lines of each.
-    place = {path: number for number, path in enumerate(sorted(set(documents.paths)))}
-    return [numbers, np.fromiter((place[path] for path in documents.paths), np.int64, len(documents)), documents.starts]
+    # Files of one argument in byte order of their names, and then the rows of each.
+    place = {path: number for number, path in enumerate(sorted(set(files)))}
+    in_order = np.fromiter((place[path] for path in files), np.int64, len(files))
+    return [numbers[documents.places.file], in_order[documents.places.file], documents.places.starts]
 
 
 def _number(name: bytes, rank: dict[bytes, int], of_folder: dict[bytes, int]) -> int:

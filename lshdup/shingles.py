@@ -1,5 +1,7 @@
 """Text -> shingle sets: the definitions of DESIGN 4 in one place, over the loops of the same name. Called by collection.py."""
 
+import contextlib
+import threading
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -9,7 +11,7 @@ from lshdup.chartable import NO_TABLE, CharTable, char_table
 from lshdup.documents import Reason, TextBatch
 from lshdup.errors import InputError
 from lshdup.files import LARGE
-from lshdup.formats import needs_patience, to_text
+from lshdup.formats import needs_patience, row_text, to_text
 from lshdup.kernels import shingles as kernels
 from lshdup.kernels import text as text_kernels
 from lshdup.normalform import normal_form
@@ -33,6 +35,11 @@ class ShingleBatch:
     left_out: list[tuple[int, Reason, str]] = field(default_factory=list)
     guessed: list[tuple[int, str]] = field(default_factory=list)
 
+
+#: Texts that are made of documents in any other form than UTF-8 are shingled when there are so many bytes of them; of those that are larger
+#: than the second, one at a time.
+_TEXTS_AT_ONCE, _LARGE_TEXT = 16 << 20, 64 << 20
+_one_at_a_time = threading.Lock()
 
 _TOO_LONG = "as UTF-8 in normal form it is longer than 2 GB, or more than twice as long as it was"
 
@@ -86,32 +93,42 @@ class Shingler:
         flags = np.zeros(count, np.uint8)
         text_kernels.inspect(batch.text, batch.starts, batch.lengths, flags)
         patient = np.ones(count, bool)
-        if not params.encoding:
+        if not params.encoding or batch.is_text:
             patient = needs_patience(names, batch.text, batch.starts, batch.lengths, flags)
         lengths = np.where(patient, 0, batch.lengths)  # an empty text costs nothing and gives an empty set
         sets, outcomes = self._run(replace(batch, lengths=lengths), flags)
         again = np.flatnonzero(patient | (outcomes != text_kernels.DONE))
         if not len(again):
             return ShingleBatch(batch.indices, sets, left_out)
-        texts: dict[int, bytes] = {}
+        sets = sets.copy()  # the next run overwrites them
+        made: list[RaggedSets] = []
+        places: list[int] = []  # in the batch, of those that are made
+        waiting: list[bytes] = []
+        size = 0  # of those that wait
         guessed: list[tuple[int, str]] = []
         bad_ones: list[int] = []
         for i in again.tolist():
             raw = batch.text[batch.starts[i] : batch.starts[i] + batch.lengths[i]].tobytes()
-            text = to_text(raw, names[i], params.encoding)
+            text = row_text(raw) if batch.is_text else to_text(raw, names[i], params.encoding, batch.max_bytes)
             if text.reason is not None:
                 left_out.append((int(batch.indices[i]), text.reason, text.detail))
                 bad_ones.append(i)
-                continue
-            texts[i] = text.utf8
-            if text.encoding:
-                guessed.append((int(batch.indices[i]), text.encoding))
-        sets, places = sets.copy(), list(texts)  # the next run overwrites them
-        others, too_long = self._of_texts(list(texts.values()))
-        for at in too_long:
-            left_out.append((int(batch.indices[places[at]]), Reason.TOO_LARGE, _TOO_LONG))
-            bad_ones.append(places[at])
-        sets = _replaced(sets, places, others)
+            else:
+                places.append(i)
+                waiting.append(text.utf8)
+                size += len(text.utf8)
+                if text.encoding:
+                    guessed.append((int(batch.indices[i]), text.encoding))
+            # A few small files may have been unpacked to more than memory should hold.
+            if waiting and (i == again[-1] or size > _TEXTS_AT_ONCE):
+                with _one_at_a_time if len(waiting[-1]) > _LARGE_TEXT else contextlib.nullcontext():
+                    others, too_long = self._of_texts(waiting)
+                for at in too_long:
+                    bad_ones.append(places[at - len(waiting)])
+                    left_out.append((int(batch.indices[bad_ones[-1]]), Reason.TOO_LARGE, _TOO_LONG))
+                made.append(others)
+                waiting, size = [], 0
+        sets = _replaced(sets, places, RaggedSets.concatenate(made))
         return _without(batch.indices, sets, np.array(bad_ones, np.int64), left_out, guessed)
 
     def shingle_texts(self, texts: list[bytes]) -> RaggedSets:

@@ -125,7 +125,7 @@ def _identities(collection: Collection, rows: NDArray[np.int64]) -> list[bytes]:
         path = os.path.join(folders[folder], base)  # noqa: PTH118 (bytes path)
         if os.path.islink(path):  # noqa: PTH114 (bytes path)
             path = os.path.realpath(path)
-        found.append(path if documents.paths is None else path + b"\0" + documents.names[row])
+        found.append(path if documents.is_file(row) else path + b"\0" + documents.names[row])
     return found
 
 

@@ -25,17 +25,20 @@ from lshdup.common import Removal, fingerprint
 from lshdup.documents import DocumentList, LeftOut, Reason
 from lshdup.errors import ArtifactError, ParameterError
 from lshdup.locking import locked
+from lshdup.openrows import OpenRows
 from lshdup.pairs import Pairs
 from lshdup.params import BandParams, ClusterParams, CommonParams, PairParams, ShingleParams, SketchParams
 from lshdup.pipeline import Banded, Found, Grouped, Verified
+from lshdup.places import Places
 from lshdup.ragged import RaggedSets, StringTable
+from lshdup.rows import Kind, RowFields
 
 #: The first line of a store's .gitignore, by which it is known, and the whole of it.
 _MARK = "# Made by lshdup."
 _MARK_FILE = f"{_MARK}\n*\n".encode()
 
 #: What a run that was killed leaves behind: files that were to be renamed to an artifact, or had not lost their name yet.
-_REMAINS = re.compile(r"\.(?:(?:shingles|signatures|bands|pairs|clusters)\.npz|scratch)\.[a-z0-9_]{8}")
+_REMAINS = re.compile(r"\.(?:(?:shingles|signatures|bands|pairs|clusters|rows)\.npz|scratch)\.[a-z0-9_]{8}")
 
 #: More verified pairs than this (64 MB) are not kept for the next run.
 _MOST_PAIRS = 1 << 22
@@ -134,22 +137,34 @@ class Store:
             return None
 
     def _header(self, collection: Collection, *, with_sketch: bool) -> dict[str, Any]:
+        documents = collection.documents
         sketch = collection.sketch if with_sketch else None
-        header = self.parameters(collection.shingle, sketch, collection.documents.home, collection.removal)
+        header = self.parameters(collection.shingle, sketch, documents.row_fields, documents.home, collection.removal)
         return header | {"corpus": corpus_id(collection)}
 
     def parameters(
-        self, shingle: ShingleParams, sketch: SketchParams | None, home: bytes = b"", removal: Removal | None = None
+        self,
+        shingle: ShingleParams,
+        sketch: SketchParams | None,
+        fields: RowFields | None,
+        home: bytes = b"",
+        removal: Removal | None = None,
     ) -> dict[str, Any]:
         """What the header of a file says of how it was made, and from where its names start."""
         header: dict[str, Any] = {
             "shingle": shingle.to_json(),
             "unicode": unicodedata.unidata_version,
-            "base": os.path.relpath(os.fsdecode(home) or Path.cwd(), self.folder.resolve()),
+            "base": self.base(home),
         }
         if removal is not None:
             header |= {"format": artifacts.REMOVED_FORMAT_VERSION, "common": removal.to_json()}
+        if fields is not None:
+            header["rows"] = asdict(fields)
         return header if sketch is None else header | {"sketch": sketch.to_json()}
+
+    def base(self, home: bytes = b"") -> str:
+        """From where names start, as seen from the store."""
+        return os.path.relpath(os.fsdecode(home) or Path.cwd(), self.folder.resolve())
 
     def load_collection(self, kind: str, *, here: bool = False, verify: bool = True) -> Collection | None:
         """shingles.npz or signatures.npz. here : only if its names are meant from the current folder."""
@@ -168,7 +183,7 @@ class Store:
             at_home = home == Path.cwd()
             if here and not at_home:
                 return None
-            return read_collection(artifact, b"" if at_home else os.fsencode(home), verify=verify)
+            return read_collection(artifact, b"" if at_home else os.fsencode(home), verify=verify, folder=self.folder)
         except (KeyError, TypeError, ValueError, IndexError, ParameterError) as error:
             message = f"{path} is damaged ({error})"
             raise ArtifactError(message, remedy) from None
@@ -359,12 +374,15 @@ def _document_arrays(collection: Collection) -> dict[str, Array]:
         "left_sizes": np.array([each.size for each in left], np.int64),
         "left_mtimes": np.array([each.mtime for each in left], np.int64),
     }
-    if documents.starts is not None and documents.lengths is not None and documents.paths is not None:
+    if documents.places is not None:
+        places = documents.places
         arrays |= {
-            "paths_blob": documents.paths.blob,
-            "paths_offsets": documents.paths.offsets,
-            "starts": documents.starts,
-            "lengths": documents.lengths,
+            "paths_blob": places.paths.blob,
+            "paths_offsets": places.paths.offsets,
+            "path_kinds": places.kinds,
+            "path_of": places.file,
+            "starts": places.starts,
+            "lengths": places.lengths,
         }
     return arrays
 
@@ -398,37 +416,37 @@ def all_arrays(collection: Collection) -> dict[str, Array]:
     return arrays
 
 
-def read_collection(artifact: Artifact, home: bytes, *, verify: bool) -> Collection:
+def read_collection(artifact: Artifact, home: bytes, *, verify: bool, folder: Path | None = None) -> Collection:
     """The collection of such arrays; raises one of several errors if they do not fit each other.
 
-    verify : look at every offset and size; without it, a query touches a few pages of them only.
+    verify : look at every offset and size; without it, a query touches a few pages of them only. folder : where to unpack what has to be.
     """
     arrays, header = artifact.arrays, artifact.header
-    names = _strings(arrays, "names", verify=verify)
+    names = strings_of(arrays, "names", verify=verify)
     n = len(names)
-    paths = starts = lengths = None
-    if "starts" in arrays:
-        paths, starts, lengths = _strings(arrays, "paths"), _ints(arrays, "starts", n), _ints(arrays, "lengths", n)
-    documents = DocumentList(names, _ints(arrays, "file_sizes", n), _ints(arrays, "file_mtimes", n), paths, starts, lengths, home)
+    opened = OpenRows(folder, _row_fields(header)) if "rows" in header else OpenRows(folder)
+    places = _places(arrays, n) if "starts" in arrays else None
+    documents = DocumentList(names, ints_of(arrays, "file_sizes", n), ints_of(arrays, "file_mtimes", n), places, home, opened=opened)
+    _refuse_if(("rows" in header) != (documents.row_fields is not None), "it has rows without fields, or fields without rows")
     reasons = list(Reason)
-    left_names, details = _strings(arrays, "left_names"), _strings(arrays, "left_details")
+    left_names, details = strings_of(arrays, "left_names"), strings_of(arrays, "left_details")
     left_out = tuple(
         LeftOutFile(LeftOut(name, reasons[reason], detail.decode("utf-8", "surrogateescape")), size, mtime)
         for name, reason, detail, size, mtime in zip(
             left_names,
             arrays["left_reasons"].tolist(),
             details,
-            _ints(arrays, "left_sizes", len(left_names)).tolist(),
-            _ints(arrays, "left_mtimes", len(left_names)).tolist(),
+            ints_of(arrays, "left_sizes", len(left_names)).tolist(),
+            ints_of(arrays, "left_mtimes", len(left_names)).tolist(),
             strict=True,
         )
     )
-    sizes = _ints(arrays, "set_sizes", n)
+    sizes = ints_of(arrays, "set_sizes", n)
     sets = signatures = sketch = whole = removal = None
     if "common" in header:
         _refuse_if(header["kind"] == "shingles", "its sets are not whole")
         removal = _removal(header, arrays, verify=verify)
-        whole = Whole(_ints(arrays, "whole_sizes", n), _prints(arrays, "whole_fingerprints", n), corpus=header.get("whole", ""))
+        whole = Whole(ints_of(arrays, "whole_sizes", n), _prints(arrays, "whole_fingerprints", n), corpus=header.get("whole", ""))
         _refuse_if(verify and (whole.sizes < sizes).any(), "its sets have grown")
     missing = {"shingles": "values" not in arrays, "signatures": "sketch" not in header}
     _refuse_if(missing.get(header["kind"]), "what it is for is missing")
@@ -468,19 +486,35 @@ def _prints(arrays: Mapping[str, Array], name: str, n: int) -> NDArray[np.uint64
     return array
 
 
+def _row_fields(header: Mapping[str, Any]) -> RowFields:
+    fields = header["rows"]
+    _refuse_if(type(fields) is not dict or any(type(each) is not str for each in fields.values()), "its fields of rows are none")
+    return RowFields(**fields)
+
+
+def _places(arrays: Mapping[str, Array], n: int) -> Places:
+    """Where documents are; that each is in a file that is there is looked at when it is read."""
+    _refuse_if("path_kinds" not in arrays, "an older lshdup wrote where its documents are")
+    paths, kinds = strings_of(arrays, "paths"), arrays["path_kinds"]
+    _refuse_if(kinds.dtype != np.uint8 or kinds.shape != (len(paths),) or kinds.max(initial=0) > max(Kind), "kinds of files do not fit")
+    return Places(paths, kinds, ints_of(arrays, "path_of", n), ints_of(arrays, "starts", n), ints_of(arrays, "lengths", n))
+
+
 def _refuse_if(wrong: object, what: str) -> None:
     """Raise ValueError; whoever loads the artifact names the file and the remedy."""
     if wrong:
         raise ValueError(what)
 
 
-def _strings(arrays: Mapping[str, Array], name: str, *, verify: bool = True) -> StringTable:
+def strings_of(arrays: Mapping[str, Array], name: str, *, verify: bool = True) -> StringTable:
+    """A table of strings that an artifact holds; raises ValueError if it is none."""
     table = StringTable(arrays[f"{name}_blob"], arrays[f"{name}_offsets"])
     _refuse_if(not _are(table.blob, np.uint8) or not _are_offsets(table.offsets, len(table.blob), verify=verify), f"{name} do not fit")
     return table
 
 
-def _ints(arrays: Mapping[str, Array], name: str, n: int) -> NDArray[np.int64]:
+def ints_of(arrays: Mapping[str, Array], name: str, n: int) -> NDArray[np.int64]:
+    """The n numbers that an artifact holds by that name; raises ValueError if it does not."""
     array = arrays[name]
     _refuse_if(array.dtype != np.int64 or array.shape != (n,), f"{name} do not fit")
     return array
@@ -518,9 +552,10 @@ def _same(old: Collection, new: Collection) -> bool:
     )
 
 
-def _place(documents: DocumentList) -> list[bytes]:
-    """Where the documents of id lists are."""
-    if documents.starts is None or documents.lengths is None or documents.paths is None:
+def _place(documents: DocumentList) -> list[object]:
+    """Where the documents are that are parts of files."""
+    if documents.places is None:
         return []
-    columns = (documents.paths.offsets, documents.paths.blob, documents.starts, documents.lengths)
-    return [column.tobytes() for column in columns]
+    places = documents.places
+    columns = (places.paths.offsets, places.paths.blob, places.kinds, places.file, places.starts, places.lengths)
+    return [documents.row_fields, *(column.tobytes() for column in columns)]

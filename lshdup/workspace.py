@@ -31,15 +31,19 @@ from lshdup.collection import (
     sketched,
 )
 from lshdup.common import Removal, fingerprint, first_with, same_removal
+from lshdup.compression import PIP
 from lshdup.copies import Listing
 from lshdup.documents import DocumentList, LeftOut, Reason, find_documents
 from lshdup.errors import ArtifactError, InputError, ParameterError
 from lshdup.journal import Journal, joined
+from lshdup.listings import load_listings, save_listings
 from lshdup.params import BandParams, ClusterParams, CommonParams, DocumentParams, PairParams, ShingleParams, SketchParams
 from lshdup.pipeline import Banded, Found, Grouped, Verified
+from lshdup.places import Listings
 from lshdup.preference import preference
 from lshdup.ragged import RaggedSets
 from lshdup.removing import ToRemove, template_shingles, to_remove
+from lshdup.rows import Kind
 from lshdup.similarity import SET_BYTES, SetSource
 from lshdup.store import Store, corpus_id, whole_id
 
@@ -49,7 +53,13 @@ P = TypeVar("P", ShingleParams, SketchParams, BandParams)
 MOST_IN_MEMORY = 256 << 20
 
 #: Left out because of what is in the file: no need to read it again while it is unchanged.
-_LASTING = {Reason.BINARY, Reason.FORMAT, Reason.UNDECODABLE, Reason.NOT_IDS, Reason.MARKUP}
+_LASTING = {
+    Reason.BINARY, Reason.FORMAT, Reason.UNDECODABLE, Reason.NOT_IDS, Reason.MARKUP, Reason.DAMAGED, Reason.NOT_JSON, Reason.NO_TEXT,
+    Reason.NOT_TEXT,
+}  # fmt: skip
+
+#: How artifacts of lshdup 0.1 say that a file was made by gzip or zstd, which it did not read.
+_ONCE_UNKNOWN = (r"\x1f\x8b", r"(\xb5")
 
 #: A bucket of more documents, or with more pairs, is said before its pairs are looked at: they may take minutes and gigabytes.
 _MANY_DOCUMENTS, _MANY_PAIRS = 1000, 1 << 28
@@ -364,6 +374,9 @@ class Workspace:
     # --- from documents -------------------------------------------------------------------------------------------------
 
     def _find(self, request: Request, params: ShingleParams) -> DocumentList:
+        listings: Listings = {}
+        if self._store is not None and not request.check_content:
+            listings = load_listings(self._store, request.files)
         documents = find_documents(
             request.documents,
             request.files,
@@ -371,7 +384,11 @@ class Workspace:
             jobs=request.jobs,
             store=os.fsencode(self._apart) if self._apart is not None else None,
             on_left_out=self._left_out,
+            listings=listings,
+            say=self._say,
         )
+        if self._store is not None and self._store.is_held and listings:
+            save_listings(self._store, request.files, listings)
         self._progress("documents", 0, len(documents))
         return documents
 
@@ -392,6 +409,8 @@ class Workspace:
         )  # fmt: skip
         for each in collection.left_out:
             self._left_out(each.left_out)
+        if any(each.left_out.reason == Reason.FORMAT and PIP in each.left_out.detail for each in collection.left_out):
+            self._say(f"files that zstd made are not read; {PIP} reads them")
         return collection
 
     def _room(self, shape: tuple[int, int]) -> NDArray[np.uint32]:
@@ -409,7 +428,9 @@ class Workspace:
         removal = remove.known() if remove is not None else None
         documents = self._find(request, params)
         # The linear scheme makes signatures of all sets together: there is nothing to resume.
-        journal = Journal(self._store, params, sketch, self._say, removal) if self._store is not None and not linear else None
+        journal = None
+        if self._store is not None and not linear:
+            journal = Journal(self._store, params, sketch, documents.row_fields, self._say, removal)
         previous = self._previous(request, documents, params, sketch, need_sets=linear, journal=journal, removal=removal)
         # A token is seven bytes or so and makes a shingle of eight: of more text than this, the sets would not be kept in the end.
         keep = SET_BYTES // 2 if documents.spans.sum() <= SET_BYTES else 0
@@ -429,7 +450,7 @@ class Workspace:
         """First all sets, whole; then what is left of them when it is known what too many have."""
         with Spool(self._store.folder) if self._store is not None else nullcontext() as spool:
             documents = self._find(request, params)
-            journal = Journal(self._store, params, None, self._say) if self._store is not None else None
+            journal = Journal(self._store, params, None, documents.row_fields, self._say) if self._store is not None else None
             previous = self._previous(request, documents, params, None, need_sets=True, journal=journal)
             try:
                 collection = self._collect(request, documents, params, None, previous, spool or 1 << 62, journal)
@@ -516,7 +537,10 @@ class Workspace:
             if resumed:
                 what = "1 document of an interrupted run is" if resumed == 1 else f"{resumed:,} documents of an interrupted run are"
                 self._say(f"resumed: {what} not read again")
-        known = {each.left_out.name: each for each in old.left_out if each.left_out.reason in _LASTING}
+        # What was no document with other fields may be one with these.
+        known = {}
+        if old.documents.row_fields in (None, documents.row_fields):
+            known = {each.left_out.name: each for each in old.left_out if each.left_out.reason in _LASTING and not _may_be_read_now(each)}
         return Previous(old, rows, _still_left_out(known, documents))
 
     def _stored(
@@ -677,14 +701,11 @@ def _unchanged(old: DocumentList, new: DocumentList) -> NDArray[np.int64]:
     else:
         places = {name: row for row, name in enumerate(old.names)}
         rows = np.fromiter((places.get(name, -1) for name in new.names), np.int64, len(new))
-    if not len(old) or (old.starts is None) != (new.starts is None):
+    if not len(old) or (old.places is None and new.places is not None and (new.places.kinds == Kind.IDS).any()):
         return np.full(len(new), -1, np.int64)
     same = (rows >= 0) & (old.sizes[rows] == new.sizes) & (old.mtimes[rows] == new.mtimes)
-    if old.starts is not None and old.lengths is not None and new.starts is not None and new.lengths is not None:
-        same &= (old.starts[rows] == new.starts) & (old.lengths[rows] == new.lengths)
-        if old.paths is not None and new.paths is not None:
-            old_paths, new_paths = list(old.paths), list(new.paths)
-            same &= np.fromiter((old_paths[row] == path for row, path in zip(rows, new_paths, strict=True)), bool, len(new))
+    if old.places is not None or new.places is not None:
+        same &= _same_places(old, rows, new)
     return np.where(same, rows, -1)
 
 
@@ -700,9 +721,28 @@ def _with_sets(collection: Collection, sets: RaggedSets | None) -> Collection:
     return replace(collection, sets=None, whole=replace(collection.whole, sets=sets))
 
 
+def _same_places(old: DocumentList, rows: NDArray[np.int64], new: DocumentList) -> NDArray[np.bool_]:
+    """Whether new documents are where the old ones of those rows are: the whole of a file, or the same part of it, read the same way."""
+    whole = np.full(len(new), Kind.FILE, np.uint8)
+    before = whole if old.places is None else old.places.kinds[old.places.file[rows]]
+    now = whole if new.places is None else new.places.kinds[new.places.file]
+    same: NDArray[np.bool_] = before == now
+    parts = np.flatnonzero(same & (now != Kind.FILE))
+    if old.places is not None and new.places is not None and len(parts):
+        there = new.places.same(parts, old.places, rows[parts])
+        same[parts] = there & ((now[parts] == Kind.IDS) | (old.row_fields == new.row_fields))
+    return same
+
+
 def _known(collection: Collection, documents: DocumentList) -> int:
     """How many of the documents are unchanged since."""
     return int(np.count_nonzero(_unchanged(collection.documents, documents) >= 0))
+
+
+def _may_be_read_now(each: LeftOutFile) -> bool:
+    """Whether a file was left out because a package was missing, or lshdup was older: by now that may be otherwise."""
+    detail = each.left_out.detail
+    return each.left_out.reason == Reason.FORMAT and (PIP in detail or detail.startswith(_ONCE_UNKNOWN))
 
 
 def _still_left_out(known: Mapping[bytes, LeftOutFile], documents: DocumentList) -> dict[bytes, LeftOutFile]:

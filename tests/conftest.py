@@ -1,5 +1,6 @@
 """What several test files share: the sample corpus, the experiment data, and a way to run the program as a person does."""
 
+import importlib
 import os
 import shutil
 import subprocess
@@ -16,6 +17,16 @@ if os.environ.get("CI"):
 
 ROOT = Path(__file__).parent.parent
 DATA = ROOT.parent / "shared" / "data"
+
+
+def require(extra, module):
+    """Import a module of an extra; skip where it is missing, but fail where LSHDUP_REQUIRE, separated by commas, names the extra."""
+    try:
+        return importlib.import_module(module)
+    except ImportError:
+        if extra in os.environ.get("LSHDUP_REQUIRE", "").split(","):
+            raise
+        pytest.skip(f"no {module}: pip install 'lshdup[{extra}]'", allow_module_level=True)
 
 
 class Result:

@@ -26,9 +26,10 @@ class Asked:
 
     def text(self, encoding: str = "") -> bytes:
         """Its text as UTF-8. Raises InputError if it has none."""
-        from lshdup.formats import to_text
+        from lshdup.formats import row_text, to_text
 
-        text = to_text(self._bytes(), self.name, encoding)
+        raw, is_text = self._bytes()
+        text = row_text(raw) if is_text else to_text(raw, self.name, encoding)
         if text.reason is not None:
             message = f"{shown(self.name)} is no text: {text.reason}{f' ({text.detail})' if text.detail else ''}"
             raise InputError(message, "name a document that is text")
@@ -36,7 +37,7 @@ class Asked:
 
     def ids(self) -> bytes:
         """Its ids, blank-separated: a line of an id list without its name."""
-        raw = self._bytes()
+        raw, _ = self._bytes()
         if self.index >= 0:
             return raw
         lines = [line for line in raw.splitlines() if line.strip()]
@@ -46,19 +47,22 @@ class Asked:
             raise InputError(message, "give one document at a time, for instance: echo 'name 1 2 3' | lshdup query -")
         return b" ".join(ids)
 
-    def _bytes(self) -> bytes:
+    def _bytes(self) -> tuple[bytes, bool]:
+        """Its bytes, and whether they are text already."""
         if self.raw is not None:
-            return self.raw
+            return self.raw, False
         import numpy as np
 
-        from lshdup.documents import read_batch
+        from lshdup.documents import Reason, read_batch
 
         assert self.collection is not None
         batch = read_batch(self.collection.documents, np.array([self.index]))
         if batch.left_out:
-            message = f"{shown(self.name)} cannot be read: {batch.left_out[0][2]}"
+            _, reason, detail = batch.left_out[0]
+            message = f"{shown(self.name)} cannot be read: {detail if reason == Reason.UNREADABLE else f'{reason}, {detail}'}"
             raise InputError(message, "run `lshdup index DOCS` again")
-        return batch.text[: batch.lengths[0]].tobytes()
+        start = batch.starts[0]
+        return batch.text[start : start + batch.lengths[0]].tobytes(), batch.is_text
 
 
 def ask(word: bytes, collection: "Collection | None") -> Asked:
@@ -77,12 +81,15 @@ def ask(word: bytes, collection: "Collection | None") -> Asked:
         documents = collection.documents
         home = documents.home
         spellings = [typed_name(word), word] if not home else []
-        if documents.paths is None:
+        if documents.are_paths():
             spellings.append(typed_name(os.path.relpath(os.path.realpath(word), os.path.realpath(home or b"."))))
         for name in dict.fromkeys([*spellings, word]):
             index = documents.names.find(name)
             if index is not None:
                 return Asked(documents.typed_names(np.array([index]))[0], index, collection=collection)
+        if documents.rows_in(typed_name(word)) and not home:
+            message = f"{shown(word)} was indexed row by row"
+            raise InputError(message, f"name one of its rows, {'by its id' if documents.opened.fields.id else f'as {shown(word)}:1'}")
     if os.path.isfile(word):  # noqa: PTH113 (bytes path)
         try:
             with open(word, "rb") as file:  # noqa: PTH123 (bytes path)

@@ -70,6 +70,11 @@ documents_options = _stack(
     option("--hidden", is_flag=True, help="Also files and folders whose name begins with a dot."),
     option("--follow", is_flag=True, help="Follow symbolic links."),
     option("--max-bytes", type=int, default=params.DEFAULT_MAX_BYTES, show_default=True, help="Report larger files and leave them out."),
+    option("--text-field", default="", metavar="NAME", show_default=params.DEFAULT_TEXT_FIELD,
+           help="The field of JSON Lines and Parquet that holds the text of a row (a.b: b in a). Files that are named are taken row by row "
+                "anyway, with this option those in folders too."),
+    option("--id-field", default="", metavar="NAME", show_default="a row is called FILE:ROW",
+           help="The field that holds the name of a row: a string or an integer, each once."),
     option("--check-content", is_flag=True,
            help="Read every document again, also those whose name, size and time of change are the same: as slow as a first run."),
 )  # fmt: skip
@@ -130,6 +135,9 @@ pair_options = _stack(
     max_bucket_option,
     option("--collapse-copies", is_flag=True, help="Each document with an identical shingle set once, beside the first of its kind."),
 )  # fmt: skip
+
+#: What has no meaning for a step that continues from the store.
+_OF_DOCUMENTS = ("include", "exclude", "hidden", "follow", "max_bytes", "text_field", "id_field", "check_content")
 
 talk_options = _stack(
     option("-q", "--quiet", is_flag=True, help="Only errors on stderr."),
@@ -202,13 +210,17 @@ def session(ctx: click.Context, options: dict[str, Any]) -> Iterator[Session]:
             raise ParameterError(message, "give a share of the documents, above 0 and below 1, or a whole number of them; or leave it out")
         documents = _documents(options)
         if not documents and "docs" in options:
-            refuse(ctx, ("include", "exclude", "hidden", "follow", "max_bytes", "check_content"), "without DOCS")
+            refuse(ctx, _OF_DOCUMENTS, "without DOCS")
+        if options.get("tokens") == "ids":
+            refuse(ctx, ("text_field", "id_field"), "with --tokens ids")
         files = DocumentParams(
             follow=options.get("follow", False),
             hidden=options.get("hidden", False),
             include=tuple(options.get("include", ())),
             exclude=tuple(options.get("exclude", ())),
             max_bytes=options.get("max_bytes", params.DEFAULT_MAX_BYTES),
+            text_field=options.get("text_field", ""),
+            id_field=options.get("id_field", ""),
         )
 
         from lshdup.kernels.jit import on_first_compilation
