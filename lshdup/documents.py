@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from lshdup.errors import ArtifactError, InputError
 from lshdup.files import Buffer, read_files, stat_files
-from lshdup.params import DEFAULT_MAX_BYTES, DocumentParams
+from lshdup.params import DEFAULT_FORMATS, DEFAULT_MAX_BYTES, DocumentParams, FormatLimits
 from lshdup.ragged import PADDING, StringTable
 
 #: Batches end at whichever comes first: few enough documents to feed all threads, few enough bytes to stay in memory.
@@ -44,14 +44,26 @@ class Reason(enum.StrEnum):
     NOT_IDS = "not integers"
     REPEATED = "repeated name"
     MARKUP = "too much markup"
+    NO_READER = "format not supported without lshdup[formats]"
+    ENCRYPTED = "encrypted"
+    DAMAGED = "damaged"
+    SLOW = "took too long"
+    MEMORY = "took too much memory"
+    CRASHED = "crashed its reader"
 
     @property
     def is_error(self) -> bool:
         """Whether a person asked for this file and did not get it: exit code 2."""
         return self not in _EXPECTED
 
+    @property
+    def is_of_reader(self) -> bool:
+        """Whether another version of the reader of office documents, or that there is one now, may change it."""
+        return self in _OF_READER
 
-_EXPECTED = {Reason.BINARY, Reason.FORMAT, Reason.EMPTY, Reason.HIDDEN, Reason.LINK, Reason.SPECIAL, Reason.EXCLUDED}
+
+_EXPECTED = {Reason.BINARY, Reason.FORMAT, Reason.EMPTY, Reason.HIDDEN, Reason.LINK, Reason.SPECIAL, Reason.EXCLUDED, Reason.NO_READER}
+_OF_READER = {Reason.NO_READER, Reason.ENCRYPTED, Reason.DAMAGED}
 
 
 @dataclass(frozen=True)
@@ -70,7 +82,7 @@ class DocumentList:
     names : n names. sizes, mtimes : int64 arrays of shape (n,), bytes and nanoseconds of the file a document is in. paths : the files they
     are in; None where names are paths. starts, lengths : int64 arrays of shape (n,), first byte and number of bytes of the documents that
     are lines of an id list; None where they are whole files. home : the folder that names and paths start from; empty: the current one.
-    max_bytes : a file that is larger when it is read is not read.
+    max_bytes : a file that is larger when it is read is not read. formats : bounds for reading office documents.
     """
 
     names: StringTable
@@ -81,6 +93,7 @@ class DocumentList:
     lengths: NDArray[np.int64] | None = None
     home: bytes = b""
     max_bytes: int = DEFAULT_MAX_BYTES
+    formats: FormatLimits = DEFAULT_FORMATS
 
     def __len__(self) -> int:
         return len(self.names)
@@ -123,6 +136,7 @@ class DocumentList:
             None if self.lengths is None else self.lengths[indices],
             self.home,
             self.max_bytes,
+            self.formats,
         )
 
     @property
@@ -251,7 +265,8 @@ class _Finder:
         mtimes = np.concatenate([stats.mtimes[good], np.array([mtime for _, _, mtime in named], np.int64)])
         order = np.array(sorted(range(len(names)), key=names.__getitem__), np.int64)
         names = [names[index] for index in order.tolist()]
-        return DocumentList(StringTable.from_strings(names), sizes[order], mtimes[order], max_bytes=self._params.max_bytes)
+        table, params = StringTable.from_strings(names), self._params
+        return DocumentList(table, sizes[order], mtimes[order], max_bytes=params.max_bytes, formats=params.formats)
 
     def _met_already(self, argument: bytes, status: os.stat_result) -> bool:
         """Whether a file that is named has been found under another spelling. (Hard links are other files.)"""

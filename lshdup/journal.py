@@ -11,6 +11,7 @@ import struct
 import time
 import zlib
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import IO, Any
 
 import numpy as np
@@ -67,7 +68,8 @@ class Journal:
                     if json.loads(arrays["header"].tobytes()) != self._header:
                         return
                 else:
-                    yield read_collection(Artifact(self._header | {"corpus": ""}, arrays, lambda: None), b"", verify=True)
+                    part = read_collection(Artifact(self._header | {"corpus": ""}, arrays, lambda: None), b"", verify=True)
+                    yield part.without_other_readers()
             except (KeyError, TypeError, ValueError, IndexError, ParameterError):
                 return
             self._end = end
@@ -150,7 +152,7 @@ def _arrays(view: memoryview) -> dict[str, Array]:
 
 
 def joined(parts: list[Collection]) -> Collection:
-    """Collections of the same parameters as one, in memory of their own. Of a name that several have, the last counts.
+    """Collections of the same parameters and reader as one, in memory of their own. Of a name that several have, the last counts.
 
     It has sets, or signatures, if all of them have.
     """
@@ -179,7 +181,9 @@ def joined(parts: list[Collection]) -> Collection:
         sets = RaggedSets.from_sizes(values, column(lambda part: _there(part.sets).sizes))
     if all(part.signatures is not None and part.sketch == first.sketch for part in parts):
         signatures = column(lambda part: _there(part.signatures))
-    return Collection(
+    starts_at = np.cumsum([0, *(len(part.documents) for part in parts)])
+    extracted = np.concatenate([part.extracted + at for part, at in zip(parts, starts_at.tolist(), strict=False)])
+    made = Collection(
         documents,
         first.shingle,
         column(lambda part: part.sizes),
@@ -189,6 +193,7 @@ def joined(parts: list[Collection]) -> Collection:
         first.sketch if signatures is not None else None,
         signatures,
     )
+    return replace(made, extracted=extracted, reader=next((part.reader for part in parts if part.reader), ""))
 
 
 def _there(what: Any) -> Any:

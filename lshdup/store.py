@@ -8,7 +8,7 @@ import os
 import re
 import unicodedata
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -278,6 +278,8 @@ def _document_arrays(collection: Collection) -> dict[str, Array]:
         "left_sizes": np.array([each.size for each in left], np.int64),
         "left_mtimes": np.array([each.mtime for each in left], np.int64),
     }
+    if collection.reader:
+        arrays |= {"extracted": collection.extracted, "reader": np.frombuffer(collection.reader.encode(), np.uint8)}
     if documents.starts is not None and documents.lengths is not None and documents.paths is not None:
         arrays |= {
             "paths_blob": documents.paths.blob,
@@ -350,8 +352,15 @@ def read_collection(artifact: Artifact, home: bytes, *, verify: bool) -> Collect
         _refuse_if(signatures.dtype != np.uint32 or signatures.shape != (n, sketch.perms), "its signatures have another shape")
     fingerprints = arrays["fingerprints"]
     _refuse_if(fingerprints.dtype != np.uint64 or fingerprints.shape != (n,), "its fingerprints have another shape")
+    extracted, reader = np.zeros(0, np.int64), ""
+    if "reader" in arrays:
+        extracted, reader = arrays["extracted"], arrays["reader"].tobytes().decode()
+        _refuse_if(not _are(extracted, np.int64), "numbers of office documents do not fit")
+        ascending = len(extracted) == 0 or (extracted[0] >= 0 and extracted[-1] < n and bool((np.diff(extracted) > 0).all()))
+        _refuse_if(not ascending, "it names office documents that are not there")
     shingle = ShingleParams.from_json(header["shingle"])
-    return Collection(documents, shingle, sizes, fingerprints, left_out, sets, sketch, signatures, corpus=header["corpus"])
+    known = Collection(documents, shingle, sizes, fingerprints, left_out, sets, sketch, signatures, corpus=header["corpus"])
+    return replace(known, extracted=extracted, reader=reader)
 
 
 def _refuse_if(wrong: object, what: str) -> None:
@@ -393,6 +402,8 @@ def _same(old: Collection, new: Collection) -> bool:
         corpus_id(old) == corpus_id(new)
         and old.sketch == new.sketch
         and old.left_out == new.left_out
+        and old.reader == new.reader
+        and np.array_equal(old.extracted, new.extracted)
         and np.array_equal(old.documents.sizes, new.documents.sizes)
         and np.array_equal(old.documents.mtimes, new.documents.mtimes)
         and _place(old.documents) == _place(new.documents)

@@ -44,7 +44,9 @@ P = TypeVar("P", ShingleParams, SketchParams, BandParams)
 MOST_IN_MEMORY = 256 << 20
 
 #: Left out because of what is in the file: no need to read it again while it is unchanged.
-_LASTING = {Reason.BINARY, Reason.FORMAT, Reason.UNDECODABLE, Reason.NOT_IDS, Reason.MARKUP}
+_LASTING = {
+    Reason.BINARY, Reason.FORMAT, Reason.UNDECODABLE, Reason.NOT_IDS, Reason.MARKUP, Reason.NO_READER, Reason.ENCRYPTED, Reason.DAMAGED,
+}  # fmt: skip
 
 #: A bucket with more pairs than this takes minutes and gigabytes: that is said before.
 _MANY_PAIRS = 1 << 28
@@ -95,6 +97,7 @@ class Workspace:
         self._say = say
         self._left_out = left_out
         self._progress = progress
+        self._said_reader = False
 
     # --- the steps ------------------------------------------------------------------------------------------------------
 
@@ -350,7 +353,12 @@ class Workspace:
         if self._store is None:
             return None
         try:
-            return self._store.load_collection(kind, here=True)
+            stored = self._store.load_collection(kind, here=True)
+            known = stored.without_other_readers() if stored is not None else None
+            if known is not stored and not self._said_reader:
+                self._said_reader = True
+                self._say("the reader of office documents is another one than in the last run: they are read again")
+            return known
         except ArtifactError as error:
             self._say(f"{error.message}; it is made anew")
             if self._store.is_held:

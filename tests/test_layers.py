@@ -10,7 +10,8 @@ PACKAGE = ROOT / "lshdup"
 
 #: From the foundations up; a module imports only from lines above its own, and within the stages only from earlier stages.
 LAYERS = [
-    ["errors", "atomic", "__init__"],
+    ["errors", "atomic", "mending", "recognition", "__init__"],
+    ["extractor"],
     ["kernels.jit"],
     ["kernels.compiling"],
     ["kernels.copying"],
@@ -19,7 +20,7 @@ LAYERS = [
     ["kernels.shingles", "kernels.sketch", "kernels.banding", "kernels.sets", "kernels.statistics", "kernels.files", "kernels.ordering"],
     ["chartable"],
     ["normalform"],
-    ["files"], ["documents"], ["formats"], ["shingles"], ["signatures"], ["bands"], ["candidates"],
+    ["files"], ["documents"], ["extraction"], ["formats"], ["shingles"], ["signatures"], ["bands"], ["candidates"],
     ["pairs"], ["copies"], ["similarity"], ["exactjoin"],
     ["artifacts"],
     ["collection"],
