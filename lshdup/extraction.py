@@ -28,13 +28,20 @@ from lshdup.params import FormatLimits
 _OWN_VERSION = 1
 #: Seconds in which a process must have started, whatever the limits are.
 _START = 60.0
+#: Seconds for a process to end that has closed its pipe.
+_END = 5.0
 _CHUNK = 1 << 16
 _PROGRAM = """import json, sys
 sys.path[:] = json.loads(sys.argv[3])
 from lshdup.extractor import main
 main(float(sys.argv[1]), int(sys.argv[2]))"""
 
-_STATUS = {extractor.ENCRYPTED: Reason.ENCRYPTED, extractor.DAMAGED: Reason.DAMAGED, extractor.MEMORY: Reason.MEMORY}
+_STATUS = {
+    extractor.ENCRYPTED: Reason.ENCRYPTED,
+    extractor.DAMAGED: Reason.DAMAGED,
+    extractor.LARGE: Reason.TOO_LARGE,
+    extractor.MEMORY: Reason.MEMORY,
+}
 
 
 @dataclass(frozen=True)
@@ -156,17 +163,29 @@ class _Process:
         return extractor.REPLY.unpack_from(reply)[0], bytes(reply[extractor.REPLY.size :])
 
     def _cause_of_death(self) -> Extracted:
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(5)
-        code = self._process.poll()
+        code, peak = self._ended()
         self._complaints.seek(max(0, self._complaints.seek(0, os.SEEK_END) - _CHUNK))
         last = self._complaints.read().decode("utf-8", "replace")
-        if "memory allocation of" in last or "bad_alloc" in last or "MemoryError" in last:
+        # A library that gets no more memory ends in many ways; it asks for the double of what it has.
+        if "memory allocation of" in last or "MemoryError" in last or (code != 0 and peak > self.limits.memory // 3):
             return Extracted(reason=Reason.MEMORY, detail=self._memory_detail())
-        if code is not None and code < 0:
-            with contextlib.suppress(ValueError):
-                return Extracted(reason=Reason.CRASHED, detail=f"the process that read it ended with {signal.Signals(-code).name}")
-        return Extracted(reason=Reason.CRASHED, detail=f"the process that read it ended with code {code}")
+        how = f"code {code}" if code >= 0 else signal.strsignal(-code) or f"signal {-code}"
+        return Extracted(reason=Reason.CRASHED, detail=f"the process that read it ended: {how}")
+
+    def _ended(self) -> tuple[int, int]:
+        """The exit code of the process, which has closed its pipe, and the most memory it had, in bytes (0 where that is not known)."""
+        with contextlib.suppress(ChildProcessError):
+            for last in (False, True):
+                until = time.monotonic() + _END
+                while time.monotonic() < until:
+                    process, status, usage = os.wait4(self._process.pid, os.WNOHANG)
+                    if process:
+                        self._process.returncode = os.waitstatus_to_exitcode(status)
+                        return self._process.returncode, usage.ru_maxrss * 1024 if sys.platform == "linux" else 0
+                    time.sleep(0.005)
+                if not last:
+                    self._process.kill()
+        return self._process.wait(), 0
 
     def _memory_detail(self) -> str:
         return f"more than {self.limits.memory:,} bytes; --format-memory allows more"

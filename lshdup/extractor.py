@@ -20,7 +20,7 @@ from lshdup import mending
 REQUEST = struct.Struct("<BQ")
 #: What became of it, length of what follows: text as UTF-8, or a detail.
 REPLY = struct.Struct("<cQ")
-TEXT, PAGE, ENCRYPTED, DAMAGED, MEMORY, NO_READER = b"T", b"P", b"E", b"D", b"M", b"N"
+TEXT, PAGE, ENCRYPTED, DAMAGED, LARGE, MEMORY, NO_READER = b"T", b"P", b"E", b"D", b"L", b"M", b"N"
 #: The reply to nothing: ready.
 READY = REPLY.pack(TEXT, 0)
 
@@ -33,7 +33,6 @@ TYPES = {
     "xlsx": _OOXML + "spreadsheetml.sheet",
     "odt": _ODF + "text",
     "ods": _ODF + "spreadsheet",
-    "odp": _ODF + "presentation",
     "epub": "application/epub+zip",
     "rtf": "application/rtf",
     "doc": "application/msword",
@@ -101,7 +100,10 @@ def _outcome(data: bytes, kind: str) -> tuple[bytes, bytes]:
         return DAMAGED, _detail(error)
     except Exception as error:  # kreuzberg has errors of its own for each format
         detail = _detail(error)
-        return (ENCRYPTED if b"password" in detail.lower() or b"encrypted" in detail.lower() else DAMAGED), detail
+        said = detail.lower()
+        if b"security limit" in said:
+            return LARGE, detail
+        return (ENCRYPTED if b"password" in said or b"encrypted" in said else DAMAGED), detail
     except BaseException as error:  # a panic
         return DAMAGED, _detail(error)
 

@@ -19,7 +19,11 @@ _RULES: dict[str, tuple[re.Pattern[str], tuple[tuple[bytes, re.Pattern[bytes], b
         re.compile(r"word/[a-z]+[0-9]*\.xml"),
         (
             # Hidden text, which otherwise would be read.
-            (b"<w:vanish", re.compile(rb"(?s)<w:r(?:\s[^>]*)?>(?:(?!</w:r>).)*?<w:vanish\s*/>.*?</w:r>"), b""),
+            (
+                b"<w:vanish",
+                re.compile(rb"(?s)<w:r(?:\s[^>]*)?>\s*<w:rPr>(?:(?!</w:rPr>).)*?<w:vanish\s*/>(?:(?!</w:r>).)*</w:r>"),
+                b"",
+            ),
             # Otherwise the words on both sides would be one.
             (b"<w:tab/>", re.compile(rb"<w:tab/>"), _GAP),
             (b"<w:ptab", re.compile(rb"<w:ptab\b[^>]*/>"), _GAP),
@@ -35,14 +39,15 @@ _RULES: dict[str, tuple[re.Pattern[str], tuple[tuple[bytes, re.Pattern[bytes], b
             # A word of which a part is bold, or was spelt wrong, is one word.
             (
                 b"</a:r>",
-                re.compile(rb"(?s)</a:t>\s*</a:r>\s*<a:r(?:\s[^>]*)?>\s*(?:<a:rPr\b[^>]*/>\s*|<a:rPr\b[^>]*>.*?</a:rPr>\s*)?<a:t>"),
+                re.compile(
+                    rb"(?s)</a:t>\s*</a:r>\s*<a:r(?:\s[^>]*)?>\s*(?:<a:rPr\b[^>]*/>\s*|<a:rPr\b[^>]*(?<!/)>(?:(?!</a:r>).)*?</a:rPr>\s*)?<a:t>"
+                ),
                 b"",
             ),
         ),
     ),
     "odt": (re.compile(r"content\.xml"), ((b"<text:s", re.compile(rb"<text:s(?:\s[^>]*)?/>"), b" "),)),
 }
-_RULES["odp"] = _RULES["odt"]
 
 #: What stands for a footnote's number, which is no part of a word; and the soft hyphen, which nobody sees.
 _NOTE_MARK = re.compile(r"\[\^\w+\]:?")

@@ -1,5 +1,6 @@
 """What several test files share: the sample corpus, the experiment data, and a way to run the program as a person does."""
 
+import importlib
 import os
 import shutil
 import subprocess
@@ -16,6 +17,13 @@ if os.environ.get("CI"):
 
 ROOT = Path(__file__).parent.parent
 DATA = ROOT.parent / "shared" / "data"
+
+
+def require(extra, module):
+    """The module of an extra; without it the test is skipped, or fails if LSHDUP_REQUIRE (comma-separated) names the extra."""
+    if extra in os.environ.get("LSHDUP_REQUIRE", "").split(","):
+        return importlib.import_module(module)
+    return pytest.importorskip(module, reason=f"needs lshdup[{extra}]")
 
 
 class Result:

@@ -1,6 +1,5 @@
 """Small writers of office documents, for tests: one text as PDF, DOCX, ODT, RTF, EPUB, PPTX, XLSX and mail; and damaged ones."""
 
-import base64
 import hashlib
 import io
 import struct
@@ -325,5 +324,7 @@ def msg(text, subject="A subject"):
     )
 
 
-def b64(data):
-    return base64.b64encode(data)
+def unzipped(data):
+    """The members of a zip: name -> bytes."""
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        return {info.filename: archive.read(info) for info in archive.infolist()}
