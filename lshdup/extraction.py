@@ -10,6 +10,7 @@ import functools
 import importlib.util
 import json
 import os
+import resource
 import select
 import signal
 import subprocess
@@ -108,6 +109,7 @@ class _Process:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._in, self._out = self._process.stdin.fileno(), self._process.stdout.fileno()
+        self._own_peak = _peak(resource.getrusage(resource.RUSAGE_SELF))
         os.set_blocking(self._in, False)
         os.set_blocking(self._out, False)
 
@@ -166,8 +168,8 @@ class _Process:
         code, peak = self._ended()
         self._complaints.seek(max(0, self._complaints.seek(0, os.SEEK_END) - _CHUNK))
         last = self._complaints.read().decode("utf-8", "replace")
-        # A library that gets no more memory ends in many ways; it asks for the double of what it has.
-        if "memory allocation of" in last or "MemoryError" in last or (code != 0 and peak > self.limits.memory // 3):
+        # A library that gets no more memory ends in many ways; it asks for the double of what it has. What this process had counts too.
+        if "memory allocation of" in last or "MemoryError" in last or (code != 0 and peak > max(self.limits.memory // 3, self._own_peak)):
             return Extracted(reason=Reason.MEMORY, detail=self._memory_detail())
         how = f"code {code}" if code >= 0 else signal.strsignal(-code) or f"signal {-code}"
         return Extracted(reason=Reason.CRASHED, detail=f"the process that read it ended: {how}")
@@ -181,7 +183,7 @@ class _Process:
                     process, status, usage = os.wait4(self._process.pid, os.WNOHANG)
                     if process:
                         self._process.returncode = os.waitstatus_to_exitcode(status)
-                        return self._process.returncode, usage.ru_maxrss * 1024 if sys.platform == "linux" else 0
+                        return self._process.returncode, _peak(usage)
                     time.sleep(0.005)
                 if not last:
                     self._process.kill()
@@ -198,6 +200,11 @@ class _Process:
             if stream is not None:
                 with contextlib.suppress(OSError):
                     stream.close()
+
+
+def _peak(usage: resource.struct_rusage) -> int:
+    """The most memory a process had, in bytes; 0 where memory is not bounded."""
+    return usage.ru_maxrss * 1024 if sys.platform == "linux" else 0
 
 
 def _folders() -> list[str]:

@@ -1,9 +1,10 @@
 """A process that turns office documents and mails into text, one after the other, for extraction.py, which starts it and may kill it.
 
 It reads requests from standard input and writes replies to standard output: lengths, then bytes, nothing else. It ends when its input
-does. Imports the standard library and, when the first document comes that needs it, kreuzberg.
+does. Imports the standard library and kreuzberg, if it is there.
 """
 
+import contextlib
 import email
 import email.message
 import email.policy
@@ -55,6 +56,8 @@ def main(seconds: float, memory: int) -> None:
     replies = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     requests = sys.stdin.buffer
+    with contextlib.suppress(ImportError):  # said when a document needs it
+        import kreuzberg  # noqa: F401 (the time it takes is no document's)
     try:
         replies.write(READY)
         replies.flush()

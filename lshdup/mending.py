@@ -160,6 +160,8 @@ def _without_running_lines(pages: list[str]) -> list[str]:
     """Pages without their headers and footers: lines at the edge that most pages have there, but for numbers."""
     if len(pages) < _FEWEST_PAGES:
         return pages
+    if not "".join(pages).strip():
+        return pages
     lines = [page.strip("\n").split("\n") for page in pages]
     for first in (True, False):
         for _ in range(_EDGE):
@@ -168,7 +170,8 @@ def _without_running_lines(pages: list[str]) -> list[str]:
             if 2 * count <= len(pages):
                 break
             lines = [(page[1:] if first else page[:-1]) if edge == line else page for page, edge in zip(lines, edges, strict=True)]
-    return ["\n".join(page) for page in lines]
+    kept = ["\n".join(page) for page in lines]
+    return kept if "".join(kept).strip() else pages  # the same page again and again
 
 
 #: What the reader gives for a hyphen at the end of a line, and for the end of the line.
