@@ -63,17 +63,24 @@ def extract(data: bytes, kind: str, limits: FormatLimits) -> Extracted:
     """
     if kind != extractor.MAIL and not _has_reader():
         return Extracted(reason=Reason.NO_READER)
-    process = _idle.take(limits)
-    done = process.extract(data, kind)
-    if done.reason in (Reason.CRASHED, Reason.MEMORY) and process.served > 1:
-        process.end()
-        process = _Process(limits)
-        done = process.extract(data, kind)
-    if process.is_well:
-        _idle.give_back(process)
-    else:
-        process.end()
+    try:
+        done, served = _extracted(_idle.take(limits), data, kind)
+        if done.reason in (Reason.CRASHED, Reason.MEMORY) and served > 1:
+            done, _ = _extracted(_Process(limits), data, kind)
+    except OSError as error:
+        return Extracted(reason=Reason.CRASHED, detail=f"no process can be started for it: {error.strerror}")
     return done
+
+
+def _extracted(process: "_Process", data: bytes, kind: str) -> tuple[Extracted, int]:
+    """What a process makes of a document, and how many it has served with this one; afterwards it waits for others, or has ended."""
+    try:
+        return process.extract(data, kind), process.served
+    finally:
+        if process.is_well:
+            _idle.give_back(process)
+        else:
+            process.end()
 
 
 @functools.cache

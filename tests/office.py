@@ -328,3 +328,37 @@ def unzipped(data):
     """The members of a zip: name -> bytes."""
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         return {info.filename: archive.read(info) for info in archive.infolist()}
+
+
+def xls(text):
+    """A workbook of Excel 97: a row for each line, in one column."""
+
+    def record(number, body):
+        return struct.pack("<HH", number, len(body)) + body
+
+    begin = struct.pack("<HHHHII", 0x600, 0x5, 0x0DBB, 0x07CC, 0, 6)
+    name = b"Sheet1"
+    head = record(0x809, begin)
+    sheet_at = len(head) + 4 + 8 + len(name) + 4
+    head += record(0x85, struct.pack("<IBBBB", sheet_at, 0, 0, len(name), 0) + name) + record(0x0A, b"")
+    sheet = record(0x809, begin[:2] + struct.pack("<H", 0x10) + begin[4:])
+    for row, line in enumerate(text.splitlines()):
+        sheet += record(0x204, struct.pack("<HHHHB", row, 0, 0, len(line), 1) + line.encode("utf-16-le"))
+    return ole({"Workbook": head + sheet + record(0x0A, b"")})
+
+
+def doc(text, encrypted=False):
+    """A document of Word 97: a paragraph for each line, in one piece of 16-bit characters."""
+    body = "".join(f"{line}\r" for line in text.splitlines()).encode("utf-16-le")
+    characters, start = len(body) // 2, 2048
+    fib = bytearray(start)
+    struct.pack_into("<HHHHHH", fib, 0, 0xA5EC, 0xC1, 0, 0x409, 0, 0x0200 | (0x0100 if encrypted else 0))
+    struct.pack_into("<II", fib, 0x18, start, start + len(body))
+    struct.pack_into("<H", fib, 0x20, 14)
+    struct.pack_into("<H", fib, 0x3E, 22)
+    struct.pack_into("<I", fib, 0x4C, characters)
+    struct.pack_into("<H", fib, 0x98, 0x5D)
+    pieces = struct.pack("<II", 0, characters) + struct.pack("<HIH", 0, start, 0)
+    table = b"\2" + struct.pack("<I", len(pieces)) + pieces
+    struct.pack_into("<II", fib, 0x1A2, 0, len(table))
+    return ole({"WordDocument": bytes(fib) + body, "1Table": table})

@@ -25,7 +25,7 @@ from tests.conftest import ROOT, require
 TEXT = (ROOT / "sample_corpus/udhr/eng.txt").read_text()[:7000].encode("cp1252", "replace").decode("cp1252")
 WRITERS = {
     "docx": office.docx, "odt": office.odt, "rtf": office.rtf, "epub": office.epub, "pptx": office.pptx, "xlsx": office.xlsx,
-    "eml": office.eml, "msg": office.msg, "pdf": office.pdf,
+    "eml": office.eml, "msg": office.msg, "pdf": office.pdf, "doc": office.doc, "xls": office.xls,
 }  # fmt: skip
 
 
@@ -90,6 +90,7 @@ def test_kinds_are_told_by_content_alone():
         name = b"a.eml" if kind == "eml" else b"picture.png"
         assert kind_of(write("some words of text"), name) == kind
     assert kind_of(office.encrypted_docx(), b"a.docx") == ENCRYPTED
+    assert kind_of(office.doc("some words", encrypted=True), b"") == ENCRYPTED
 
 
 def test_other_zips_and_containers_are_none():
@@ -135,7 +136,7 @@ def test_every_format_gives_the_words_of_the_text(kreuzberg):
     expected = tokens(TEXT.encode())
     for kind, write in WRITERS.items():
         found = tokens(text_of(write(TEXT), b"a.eml" if kind == "eml" else b"x"))
-        assert found == (["sheet1", *expected] if kind == "xlsx" else expected), kind
+        assert found == (["sheet1", *expected] if kind in ("xls", "xlsx") else expected), kind
 
 
 def test_what_is_no_text_does_not_enter(kreuzberg):
