@@ -5,7 +5,7 @@ Called by pipeline.py and workspace.py. Knows no terminal and no store.
 
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 from typing import Protocol
@@ -45,6 +45,9 @@ def no_progress(stage: str, done: int, total: int) -> None:
     """For callers that do not want to know."""
 
 
+_NONE = np.zeros(0, np.int64)
+
+
 @dataclass(frozen=True)
 class LeftOutFile:
     """A file that was read and is no document; remembered, so that it is not read again while it is unchanged."""
@@ -82,6 +85,8 @@ class Collection:
     from an artifact, and nobody has looked at the documents. corpus : what `store.corpus_id` says of it; empty if nobody has asked yet.
     removal, whole : the shingles that were removed from the sets, and what those were before; None if none were. All else is of what is
     left.
+    extracted : int64 array, ascending: documents whose text a reader of office formats gave. reader : which one and its version; empty if
+    nothing depends on it.
     """
 
     documents: DocumentList
@@ -97,6 +102,8 @@ class Collection:
     corpus: str = ""
     removal: Removal | None = None
     whole: Whole | None = None
+    extracted: NDArray[np.int64] = field(default_factory=lambda: _NONE)
+    reader: str = ""
 
     @property
     def whole_sets(self) -> RaggedSets | None:
@@ -112,6 +119,27 @@ class Collection:
             self, sizes=self.whole.sizes, fingerprints=self.whole.fingerprints, sets=self.whole.sets, corpus=self.whole.corpus,
             sketch=None, signatures=None, removal=None, whole=None,
         )  # fmt: skip
+
+    def without_other_readers(self) -> "Collection":
+        """The same with nothing known of what another reader of office formats, or another version of this one, made."""
+        if not self.reader or self.reader == current_reader():
+            return self
+        sizes = self.documents.sizes.copy()
+        sizes[self.extracted] = -1  # no file has that size: they have all changed
+        left_out = tuple(each for each in self.left_out if not each.left_out.reason.is_of_reader)
+        return replace(self, documents=replace(self.documents, sizes=sizes), left_out=left_out)
+
+
+def current_reader() -> str:
+    """What `Collection.reader` is of documents that are read now."""
+    from lshdup.extraction import reader
+
+    return reader()
+
+
+def _reader_of(extracted: NDArray[np.int64], left_out: Iterable[LeftOutFile]) -> str:
+    """The present reader, if anything depends on it."""
+    return current_reader() if len(extracted) or any(each.left_out.reason.is_of_reader for each in left_out) else ""
 
 
 @dataclass(frozen=True)
@@ -139,7 +167,9 @@ class Checkpoint(Protocol):
 
 @dataclass
 class _Done:
-    """One finished batch. sets : before anything was removed; none, if nobody wants them. whole : without the sets."""
+    """One finished batch. sets : before anything was removed; none, if nobody wants them. whole : without the sets. extracted : as in
+    `ShingleBatch`.
+    """
 
     indices: NDArray[np.int64]
     sizes: NDArray[np.int64]
@@ -149,6 +179,7 @@ class _Done:
     left_out: list[tuple[int, Reason, str]]
     guessed: list[tuple[int, str]]
     whole: Whole | None = None
+    extracted: list[int] = field(default_factory=list)
 
 
 def collect(
@@ -188,8 +219,10 @@ def collect(
     known = np.zeros(n, bool)
     present = np.ones(n, bool)
     left_out: list[LeftOutFile] = []
+    extracted = np.zeros(n, bool)
     if previous is not None:
         known = _take_over(previous, documents, sizes, prints, signatures, sketcher, present, left_out, whole)
+        extracted[known] = np.isin(previous.rows[known], previous.collection.extracted)
     todo = np.flatnonzero(~known & present)
     keeper = _SetKeeper(keep)
     if previous is not None and known.any():
@@ -209,6 +242,7 @@ def collect(
         out = [_left_out_file(documents, *each) for each in batch.left_out]
         present[[index for index, _, _ in batch.left_out]] = False
         left_out += out
+        extracted[batch.extracted] = True
         if checkpoint is not None:
             finished.append((batch.indices, tuple(out), held))
             if checkpoint.is_due():
@@ -216,6 +250,8 @@ def collect(
                     rest = signatures[rows] if signatures is not None else None
                     sets = again() if again is not None else None
                     part = Collection(documents.take(rows), shingle, sizes[rows], prints[rows], files, sets, sketch, rest)
+                    office = np.flatnonzero(extracted[rows])
+                    part = replace(part, extracted=office, reader=_reader_of(office, files))
                     if whole is not None:
                         part = replace(part, sets=None, removal=removal, whole=replace(whole.take(rows), sets=sets))
                     checkpoint.add(part)
@@ -226,11 +262,13 @@ def collect(
     sets = keeper.finish()
     if not present.all():
         rows = np.flatnonzero(present)
-        documents, sizes, prints = documents.take(rows), sizes[rows], prints[rows]
+        documents, sizes, prints, extracted = documents.take(rows), sizes[rows], prints[rows], extracted[rows]
         signatures = _moved_up(signatures, rows) if signatures is not None else None
         whole = whole.take(rows) if whole is not None else None
     left_out.sort(key=lambda each: each.left_out.name)
     collection = Collection(documents, shingle, sizes, prints, tuple(left_out), sets, sketch, signatures, tuple(sorted(guessed)), len(todo))
+    office = np.flatnonzero(extracted)
+    collection = replace(collection, extracted=office, reader=_reader_of(office, left_out))
     if whole is not None:
         return replace(collection, sets=None, removal=removal, whole=replace(whole, sets=sets))
     return sketched(collection, sketch, jobs) if linear and sketch else collection
@@ -338,7 +376,8 @@ def _all_the_same(documents: DocumentList, sketch: SketchParams | None, previous
         return None
     left_out = tuple(previous.left_out[name] for name in sorted(previous.left_out))
     signatures = old.signatures if sketch is not None else None
-    return replace(old, documents=documents, left_out=left_out, sketch=sketch, signatures=signatures, guessed=(), read=0)
+    same = replace(old, documents=documents, left_out=left_out, sketch=sketch, signatures=signatures, guessed=(), read=0)
+    return replace(same, reader=_reader_of(old.extracted, left_out))
 
 
 def _take_over(
@@ -460,7 +499,7 @@ class _Workers:
         """Shingle sets of one batch, which the same thread's next batch overwrites."""
         if not hasattr(self._own, "shingler"):
             self._own.shingler, self._own.buffer = Shingler(self._shingle), Buffer()
-        made: ShingleBatch = self._own.shingler.shingle(read_batch(documents, indices, self._own.buffer))
+        made: ShingleBatch = self._own.shingler.shingle(read_batch(documents, indices, self._own.buffer), documents.formats)
         return made
 
 
@@ -488,7 +527,10 @@ def _batches_done(
                 whole = Whole(made.sets.sizes, fingerprints(made.sets))
             signatures = sketcher.sketch(left) if sketcher is not None else None
             prints = fingerprints(left)
-            return _Done(made.indices, left.sizes, keep(made, left, prints), prints, signatures, made.left_out, made.guessed, whole)
+            sets = keep(made, left, prints)
+            return _Done(
+                made.indices, left.sizes, sets, prints, signatures, made.left_out, made.guessed, whole=whole, extracted=made.extracted
+            )
         except MemoryError:
             if len(indices) > 1:
                 raise

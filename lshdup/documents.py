@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from lshdup.errors import ArtifactError, InputError
 from lshdup.files import Buffer, read_files, stat_files
 from lshdup.openrows import OpenRows
-from lshdup.params import DEFAULT_MAX_BYTES, DEFAULT_TEXT_FIELD, DocumentParams
+from lshdup.params import DEFAULT_FORMATS, DEFAULT_MAX_BYTES, DEFAULT_TEXT_FIELD, DocumentParams, FormatLimits
 from lshdup.places import Listings, Places, with_rows
 from lshdup.ragged import PADDING, StringTable, distinct
 from lshdup.reasons import LeftOut as LeftOut
@@ -40,6 +40,7 @@ class DocumentList:
     names : n names. sizes, mtimes : int64 arrays of shape (n,), bytes and nanoseconds of the file a document is in. places : where they
     are; None where each is a whole file and names are paths. home : the folder that names and paths start from; empty: the current one.
     max_bytes : a file that is larger when it is read is not read. opened : where rows are read from, and which of their fields.
+    formats : bounds for reading office documents.
     """
 
     names: StringTable
@@ -49,6 +50,7 @@ class DocumentList:
     home: bytes = b""
     max_bytes: int = DEFAULT_MAX_BYTES
     opened: OpenRows = field(default_factory=OpenRows, compare=False)
+    formats: FormatLimits = DEFAULT_FORMATS
 
     def __len__(self) -> int:
         return len(self.names)
@@ -286,7 +288,8 @@ class _Finder:
         mtimes = np.concatenate([stats.mtimes[good], np.array([mtime for _, _, mtime in named], np.int64)])
         order = np.array(sorted(range(len(names)), key=names.__getitem__), np.int64)
         names = [names[index] for index in order.tolist()]
-        return DocumentList(StringTable.from_strings(names), sizes[order], mtimes[order], max_bytes=self._params.max_bytes)
+        table, params = StringTable.from_strings(names), self._params
+        return DocumentList(table, sizes[order], mtimes[order], max_bytes=params.max_bytes, formats=params.formats)
 
     def _met_already(self, argument: bytes, status: os.stat_result) -> bool:
         """Whether a file that is named has been found under another spelling. (Hard links are other files.)"""

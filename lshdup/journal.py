@@ -80,7 +80,7 @@ class Journal:
                         return
                 else:
                     artifact = Artifact(self._header | {"corpus": ""}, arrays | self._removed, lambda: None)
-                    yield read_collection(artifact, b"", verify=True)
+                    yield read_collection(artifact, b"", verify=True).without_other_readers()
             except (KeyError, TypeError, ValueError, IndexError, ParameterError):
                 return
             self._end = end
@@ -163,7 +163,7 @@ def _arrays(view: memoryview) -> dict[str, Array]:
 
 
 def joined(parts: list[Collection]) -> Collection:
-    """Collections of the same parameters, and with the same shingles removed, as one, in memory of their own.
+    """Collections of the same parameters and reader, and with the same shingles removed, as one, in memory of their own.
 
     Of a name that several have, the last counts.
     It has sets, or signatures, if all of them have.
@@ -187,6 +187,8 @@ def joined(parts: list[Collection]) -> Collection:
         sets = RaggedSets.from_sizes(values, column(lambda part: _there(part.whole_sets).sizes))
     if all(part.signatures is not None and part.sketch == first.sketch for part in parts):
         signatures = column(lambda part: _there(part.signatures))
+    starts_at = np.cumsum([0, *(len(part.documents) for part in parts)])
+    extracted = np.concatenate([part.extracted + at for part, at in zip(parts, starts_at.tolist(), strict=False)])
     made = Collection(
         documents,
         first.shingle,
@@ -197,6 +199,7 @@ def joined(parts: list[Collection]) -> Collection:
         first.sketch if signatures is not None else None,
         signatures,
     )
+    made = replace(made, extracted=extracted, reader=next((part.reader for part in parts if part.reader), ""))
     if first.removal is None:
         return made
     whole = Whole(column(lambda part: _there(part.whole).sizes), column(lambda part: _there(part.whole).fingerprints), sets)

@@ -17,6 +17,8 @@ KEEP = ("longest", "shortest", "newest", "oldest", "first", "path-order")
 DEFAULT_K = {"word": 3, "char": 9, "terms": 1, "ids": 1}
 DEFAULT_MAX_BYTES = 256 * 1024 * 1024
 DEFAULT_TEXT_FIELD = "text"
+#: Below this, the process that reads office documents does not start.
+LEAST_MEMORY = 128 * 1024 * 1024
 #: Positions in a text are 32-bit numbers, and there must be room behind its end.
 LONGEST = (1 << 31) - 1024
 MAX_PERMS = 1 << 16
@@ -46,12 +48,35 @@ class _Params:
 
 
 @dataclass(frozen=True, slots=True)
+class FormatLimits(_Params):
+    """What the process that reads an office document may take for it.
+
+    seconds : by the clock. memory : bytes, where the system bounds them (Linux does).
+    """
+
+    seconds: float = 60.0
+    memory: int = 2 << 30
+
+    def __post_init__(self) -> None:
+        _check(0.0 < self.seconds <= 86400.0, f"--format-seconds is {self.seconds:g}; it must be above 0 and at most 86400")
+        _check(
+            LEAST_MEMORY <= self.memory < 1 << 62,
+            f"--format-memory is {self.memory}; it must be at least {LEAST_MEMORY}",
+            "give it in bytes, or like 500MB or 2GB",
+        )
+
+
+DEFAULT_FORMATS = FormatLimits()
+
+
+@dataclass(frozen=True, slots=True)
 class DocumentParams(_Params):
-    """Which files below the named folders are documents.
+    """Which files below the named folders are documents, and what it may take to read them.
 
     follow : follow symbolic links. hidden : take names that begin with a dot. include, exclude : globs, matched against the
     file's own name and its whole path. max_bytes : larger files are reported and left out. text_field, id_field : where in a row its text
-    and its name are; without the first, rows of files in folders are not taken, and without the second they are called FILE:ROW.
+    and its name are; without the first, rows of files in folders are not taken, and without the second they are called FILE:ROW. formats :
+    bounds for office documents.
     """
 
     follow: bool = False
@@ -61,6 +86,7 @@ class DocumentParams(_Params):
     max_bytes: int = DEFAULT_MAX_BYTES
     text_field: str = ""
     id_field: str = ""
+    formats: FormatLimits = DEFAULT_FORMATS
 
     def __post_init__(self) -> None:
         _check(1 <= self.max_bytes <= LONGEST, f"--max-bytes is {self.max_bytes}; it must be from 1 to {LONGEST}")

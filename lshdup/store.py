@@ -374,6 +374,8 @@ def _document_arrays(collection: Collection) -> dict[str, Array]:
         "left_sizes": np.array([each.size for each in left], np.int64),
         "left_mtimes": np.array([each.mtime for each in left], np.int64),
     }
+    if collection.reader:
+        arrays |= {"extracted": collection.extracted, "reader": np.frombuffer(collection.reader.encode(), np.uint8)}
     if documents.places is not None:
         places = documents.places
         arrays |= {
@@ -465,6 +467,8 @@ def read_collection(artifact: Artifact, home: bytes, *, verify: bool, folder: Pa
     fingerprints = _prints(arrays, "fingerprints", n)
     shingle = ShingleParams.from_json(header["shingle"])
     made = Collection(documents, shingle, sizes, fingerprints, left_out, sets, sketch, signatures, corpus=header["corpus"])
+    if "reader" in arrays:
+        made = replace(made, extracted=_extracted(arrays, n), reader=arrays["reader"].tobytes().decode())
     return made if whole is None else replace(made, sets=None, removal=removal, whole=replace(whole, sets=sets))
 
 
@@ -498,6 +502,15 @@ def _places(arrays: Mapping[str, Array], n: int) -> Places:
     paths, kinds = strings_of(arrays, "paths"), arrays["path_kinds"]
     _refuse_if(kinds.dtype != np.uint8 or kinds.shape != (len(paths),) or kinds.max(initial=0) > max(Kind), "kinds of files do not fit")
     return Places(paths, kinds, ints_of(arrays, "path_of", n), ints_of(arrays, "starts", n), ints_of(arrays, "lengths", n))
+
+
+def _extracted(arrays: Mapping[str, Array], n: int) -> NDArray[np.int64]:
+    """Which documents a reader of office formats gave the text of."""
+    extracted = arrays["extracted"]
+    _refuse_if(not _are(extracted, np.int64), "numbers of office documents do not fit")
+    ascending = len(extracted) == 0 or (extracted[0] >= 0 and extracted[-1] < n and bool((np.diff(extracted) > 0).all()))
+    _refuse_if(not ascending, "it names office documents that are not there")
+    return extracted
 
 
 def _refuse_if(wrong: object, what: str) -> None:
@@ -546,6 +559,8 @@ def _same(old: Collection, new: Collection) -> bool:
         and old.sketch == new.sketch
         and old.left_out == new.left_out
         and (old.whole is None or whole_id(old) == whole_id(new))
+        and old.reader == new.reader
+        and np.array_equal(old.extracted, new.extracted)
         and np.array_equal(old.documents.sizes, new.documents.sizes)
         and np.array_equal(old.documents.mtimes, new.documents.mtimes)
         and _place(old.documents) == _place(new.documents)

@@ -55,7 +55,7 @@ MOST_IN_MEMORY = 256 << 20
 #: Left out because of what is in the file: no need to read it again while it is unchanged.
 _LASTING = {
     Reason.BINARY, Reason.FORMAT, Reason.UNDECODABLE, Reason.NOT_IDS, Reason.MARKUP, Reason.DAMAGED, Reason.NOT_JSON, Reason.NO_TEXT,
-    Reason.NOT_TEXT,
+    Reason.NOT_TEXT, Reason.NO_READER, Reason.ENCRYPTED, Reason.SPOILT,
 }  # fmt: skip
 
 #: How artifacts of lshdup 0.1 say that a file was made by gzip or zstd, which it did not read.
@@ -122,6 +122,7 @@ class Workspace:
         self._say = say
         self._left_out = left_out
         self._progress = progress
+        self._said_reader = False
 
     # --- the steps ------------------------------------------------------------------------------------------------------
 
@@ -564,7 +565,12 @@ class Workspace:
         if self._store is None:
             return None
         try:
-            return self._store.load_collection(kind, here=True)
+            stored = self._store.load_collection(kind, here=True)
+            known = stored.without_other_readers() if stored is not None else None
+            if known is not stored and not self._said_reader:
+                self._said_reader = True
+                self._say("the reader of office documents is another one than in the last run: they are read again")
+            return known
         except ArtifactError as error:
             self._say(f"{error.message}; it is made anew")
             if self._store.is_held:

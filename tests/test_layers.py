@@ -10,7 +10,8 @@ PACKAGE = ROOT / "lshdup"
 
 #: From the foundations up; a module imports only from lines above its own, and within the stages only from earlier stages.
 LAYERS = [
-    ["errors", "atomic", "__init__"],
+    ["errors", "atomic", "mending", "recognition", "__init__"],
+    ["extractor"],
     ["kernels.jit"],
     ["kernels.compiling"],
     ["kernels.copying"],
@@ -22,7 +23,7 @@ LAYERS = [
     ["chartable"],
     ["normalform"],
     ["files"], ["jsonlines", "parquet"], ["openrows"], ["places"],
-    ["documents"], ["filtered"], ["formats"], ["shingles"], ["common"], ["signatures"], ["bands"], ["candidates"],
+    ["documents"], ["filtered"], ["extraction"], ["formats"], ["shingles"], ["common"], ["signatures"], ["bands"], ["candidates"],
     ["pairs"], ["copies"], ["similarity"], ["exactjoin"], ["clusters"], ["leaders"], ["preference"],
     ["artifacts"],
     ["collection"],

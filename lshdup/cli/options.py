@@ -1,6 +1,7 @@
 """Options shared by commands, and how they become a request, a workspace and a target."""
 
 import os
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -14,7 +15,7 @@ from lshdup import params
 from lshdup.console import Console, counted
 from lshdup.errors import InputError, ParameterError
 from lshdup.output import FORMATS, Cell, Piece, Target
-from lshdup.params import BandParams, CommonParams, DocumentParams, PairParams, ShingleParams, SketchParams
+from lshdup.params import BandParams, CommonParams, DocumentParams, FormatLimits, PairParams, ShingleParams, SketchParams
 
 if TYPE_CHECKING:
     import numpy as np
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_SHINGLE, _SKETCH, _BANDS, _PAIRS = ShingleParams(), SketchParams(), BandParams(), PairParams()
+_SHINGLE, _SKETCH, _BANDS, _PAIRS, _FORMATS = ShingleParams(), SketchParams(), BandParams(), PairParams(), params.DEFAULT_FORMATS
 
 
 class Listed(click.ParamType[tuple[Any, ...]]):
@@ -45,6 +46,18 @@ class Listed(click.ParamType[tuple[Any, ...]]):
             self.fail(f"{value!r} is not a list of {self._kind.__name__}s separated by commas", param, ctx)
 
 
+class Size(click.ParamType[int]):
+    """A number of bytes, perhaps with KB, MB, GB or TB behind it (1,024 of each other)."""
+
+    name = "size"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        found = re.fullmatch(r"(\d+)\s*([KMGT]?)I?B?", str(value).upper())
+        if found is None:
+            self.fail(f"{value!r} is not a number of bytes, or like 500MB or 2GB", param, ctx)
+        return int(found[1]) << 10 * " KMGT".index(found[2] or " ")
+
+
 def option(*names: str, **settings: Any) -> Callable[[F], F]:
     """An option with its environment variable LSHDUP_…, both shown in the help."""
     long = next(name for name in names if name.startswith("--")).split("/")[0]
@@ -61,6 +74,8 @@ def _stack(*decorators: Callable[[F], F]) -> Callable[[F], F]:
     return decorate
 
 
+_OF_DOCUMENTS = ("include", "exclude", "hidden", "follow", "format_seconds", "format_memory", "max_bytes", "check_content")
+
 documents_options = _stack(
     click.argument("docs", nargs=-1, type=click.Path(path_type=bytes), metavar="[DOCS]..."),
     option("--files-from", type=click.Path(allow_dash=True, path_type=bytes), metavar="FILE",
@@ -69,6 +84,10 @@ documents_options = _stack(
     option("--exclude", multiple=True, metavar="GLOB", help="Not files whose name or path matches; repeatable."),
     option("--hidden", is_flag=True, help="Also files and folders whose name begins with a dot."),
     option("--follow", is_flag=True, help="Follow symbolic links."),
+    option("--format-seconds", type=float, default=_FORMATS.seconds, show_default=True,
+           help="Report an office document that takes longer to read, and leave it out."),
+    option("--format-memory", type=Size(), default="2GB", show_default=True, metavar="BYTES",
+           help="Report an office document that takes more memory to read, and leave it out: bytes, or like 500MB."),
     option("--max-bytes", type=int, default=params.DEFAULT_MAX_BYTES, show_default=True, help="Report larger files and leave them out."),
     option("--text-field", default="", metavar="NAME", show_default=params.DEFAULT_TEXT_FIELD,
            help="The field of JSON Lines and Parquet that holds the text of a row (a.b: b in a). Files that are named are taken row by row "
@@ -221,6 +240,7 @@ def session(ctx: click.Context, options: dict[str, Any]) -> Iterator[Session]:
             max_bytes=options.get("max_bytes", params.DEFAULT_MAX_BYTES),
             text_field=options.get("text_field", ""),
             id_field=options.get("id_field", ""),
+            formats=FormatLimits(options.get("format_seconds", _FORMATS.seconds), options.get("format_memory", _FORMATS.memory)),
         )
 
         from lshdup.kernels.jit import on_first_compilation

@@ -21,6 +21,8 @@ _LARGEST = 3
 
 def say_collection(console: Console, collection: "Collection") -> None:
     """Documents -> shingles -> signatures, and what was left out."""
+    from lshdup.documents import Reason
+
     n = len(collection.documents)
     shingles = int(collection.sizes.sum())
     line = f"{counted(n, 'document')}, {counted(shingles, 'shingle')}"
@@ -42,6 +44,8 @@ def say_collection(console: Console, collection: "Collection") -> None:
     if console.left_out_counts:
         reasons = ", ".join(f"{count:,} {reason}" for reason, count in sorted(console.left_out_counts.items()))
         console.say(f"left out: {reasons}")
+    if (unread_formats := console.left_out_counts[str(Reason.NO_READER)]) > 0:
+        console.say(f"to read {counted(unread_formats, 'office document')}: pip install 'lshdup[formats]'")
 
 
 def _say_alone(console: Console, collection: "Collection", alone: "NDArray[np.bool_]", what: str, why: str) -> None:
