@@ -94,7 +94,7 @@ class _Shelves:
         order = np.argsort(roots, kind="stable")
         documents, roots = documents[order], roots[order]
         edges = np.flatnonzero(np.concatenate([[True], roots[1:] != roots[:-1], [True]])) if len(roots) else np.zeros(1, np.int64)
-        position = np.zeros(n, np.uint32)
+        position = np.full(n, _NONE, np.uint32)
         position[documents] = np.arange(len(documents), dtype=np.uint32)
         bucket = np.full((len(documents), bands), _NONE, np.uint32)
         count = 0

@@ -13,11 +13,13 @@ from numpy.typing import NDArray
 
 from lshdup import bands as banding
 from lshdup import candidates, pipeline
+from lshdup.clusters import listing
 from lshdup.collection import Collection, collect, sketched
 from lshdup.documents import DocumentList, find_documents
 from lshdup.errors import InputError, ParameterError
 from lshdup.parallel import processors
-from lshdup.params import BandParams, DocumentParams, ShingleParams, SketchParams
+from lshdup.params import BandParams, ClusterParams, DocumentParams, ShingleParams, SketchParams
+from lshdup.preference import preference
 from lshdup.ragged import RaggedSets, StringTable
 from lshdup.shingles import Shingler, fingerprints
 from lshdup.signatures import estimate
@@ -192,6 +194,8 @@ class NearDuplicates:
     [('b', 1.0), ('c', 0.5)]
     >>> found.pairs()
     [('a', 'b', 1.0), ('a', 'c', 0.5), ('b', 'c', 0.5)]
+    >>> found.clusters()
+    [[('a', 1.0), ('b', 1.0), ('c', 0.5)]]
 
     """
 
@@ -239,6 +243,20 @@ class NearDuplicates:
         names = self.minhash.all_docs()
         rows = (row for piece in pairs.pieces() for row in zip(*(column.tolist() for column in piece), strict=True))
         return [(names[left], names[right], score) for left, right, score in rows]
+
+    def clusters(self) -> list[list[tuple[str, float]]]:
+        """Groups of two or more, the largest first: (name, exact similarity to the first); the first has most shingles, and is to
+        be kept: what `lshdup clusters` prints.
+        """
+        collection, asked = self.minhash.collection, ClusterParams()
+        order, _ = preference(collection.documents, collection.sizes, asked, ())
+        groups = pipeline.grouped(collection, self._made, self.minhash.sets.take, self.threshold, asked, order).groups
+        listed = listing(groups)
+        names = self.minhash.all_docs()
+        made: list[list[tuple[str, float]]] = [[] for _ in range(groups.count)]
+        for number, document in zip(listed.numbers.tolist(), listed.documents.tolist(), strict=True):
+            made[number - 1].append((names[document], float(groups.similarity[document])))
+        return made
 
     @staticmethod
     def near_duplicate_detector(

@@ -169,7 +169,7 @@ def with_copies(pairs: Pairs, firsts: NDArray[np.int64], *, collapse: bool = Fal
 class Grouped:
     """Groups of all documents, and each document's first copy.
 
-    compared : how many similarities of candidates were looked at; -1: all pairs were known. buckets : those of the table.
+    compared : how many similarities of candidates were looked at; -1: groups or pairs were known. buckets : those of the table.
     lost : int64 array, documents that are not what was indexed, or could not be read again to be compared: in no group.
     """
 

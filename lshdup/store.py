@@ -249,7 +249,7 @@ class Store:
         """The groups of a run, so that the next one over the same documents need read none of them: 12 bytes a document."""
         representative = found.groups.representative.astype(np.uint32)  # -1 becomes 2^32 - 1
         header = self._groups_header(collection, made, params, asked, preference)
-        header = header | {"compared": found.compared, "buckets": asdict(found.buckets)}
+        header = header | {"buckets": asdict(found.buckets)}
         artifacts.save(self.path("clusters"), "clusters", header, {"representative": representative, "similarity": found.groups.similarity})
 
     def load_groups(
@@ -275,9 +275,9 @@ class Store:
             _refuse_if(not np.array_equal(representative >= 0, compared) or own.max(initial=-1) >= n, "not those documents")
             _refuse_if(not np.array_equal(representative[own], own), "what represents others does not represent itself")
             _refuse_if(not ((similarity[compared] >= 0) & (similarity[compared] <= 1)).all(), "similarities are none")
-            buckets, count = Buckets(**artifact.header["buckets"]), artifact.header["compared"]
-            _refuse_if(type(count) is not int or not _are_counts(buckets, n), "counts are none")
-            return Grouped(Groups(representative, similarity), made.firsts, count, buckets)
+            buckets = Buckets(**artifact.header["buckets"])
+            _refuse_if(not _are_counts(buckets, n), "counts are none")
+            return Grouped(Groups(representative, similarity), made.firsts, buckets=buckets)
         except (ArtifactError, KeyError, TypeError, ValueError, IndexError):
             return None
 

@@ -24,7 +24,8 @@ NONE = 0xFFFFFFFF
 def number_buckets(keys: U64, order: U32, limit: int, position: U32, band: int, first: int, bucket: U32) -> int:
     """bucket[position[d], band] = number of the bucket of d in this band, from `first` on; returns the number after the last.
 
-    Buckets of one document, and of more than `limit` if that is not 0, have none. keys, order : one band.
+    Buckets of one document, and of more than `limit` if that is not 0, have none; nor have documents of position NONE. keys, order : one
+    band.
     """
     start = 0
     while start < len(order):
@@ -34,7 +35,8 @@ def number_buckets(keys: U64, order: U32, limit: int, position: U32, band: int, 
             end += 1
         if end - start > 1 and not (limit and end - start > limit):
             for p in range(start, end):
-                bucket[position[order[p]], band] = first
+                if position[order[p]] != NONE:
+                    bucket[position[order[p]], band] = first
             first += 1
         start = end
     return first
