@@ -19,7 +19,7 @@ Examples:
   lshdup pairs sample_corpus --threshold 0.9
   lshdup pairs sample_corpus --format jsonl | python -m json.tool --json-lines
   lshdup pairs sample_corpus --threshold 0.5 --histogram && lshdup pairs --threshold 0.8
-  lshdup pairs sample_corpus/odd --against sample_corpus/udhr
+  lshdup pairs sample_corpus/udhr --against sample_corpus/licences --threshold 0.6
 """,
 )
 @shared.documents_options
