@@ -12,7 +12,7 @@ RESULTS = ROOT / "benchmarks" / "results.json"
 BEGIN, END = "<!-- performance -->", "<!-- /performance -->"
 
 #: In the order of the README, which need not be that of measuring.
-ORDER = ("whole", "scale", "peers", "recall", "exact", "kinds", "stages", "hot", "first")
+ORDER = ("whole", "scale", "peers", "recall", "exact", "kinds", "stages", "hot", "templates", "first")
 
 
 def performance(results: dict[str, Any]) -> str:

@@ -31,6 +31,9 @@ from lshdup.ragged import RaggedSets
 #: Goes up whenever an older lshdup would misread what a newer one writes.
 FORMAT_VERSION = 1
 
+#: Of what is of sets from which shingles were removed: only those who know that can compare others with them.
+REMOVED_FORMAT_VERSION = 2
+
 Array = NDArray[Any]
 
 _ALIGNMENT = 64
@@ -140,8 +143,8 @@ def _load(file: IO[bytes], path: Path, kind: str, remedy: str, verify: bool, alw
     if header.get("kind") != kind:
         message = f"{path} holds {header.get('kind')}, not {kind}"
         raise ArtifactError(message, remedy)
-    if header["format"] != FORMAT_VERSION:
-        message = f"{path} has format {header['format']} (lshdup {header.get('lshdup')}); this lshdup reads {FORMAT_VERSION}"
+    if header["format"] not in (FORMAT_VERSION, REMOVED_FORMAT_VERSION):
+        message = f"{path} has format {header['format']} (lshdup {header.get('lshdup')}); this lshdup reads {REMOVED_FORMAT_VERSION}"
         raise ArtifactError(message, remedy)
     return Artifact(header, arrays, lambda: whole.madvise(mmap.MADV_DONTNEED))
 

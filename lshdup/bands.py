@@ -194,8 +194,12 @@ def band_table(signatures: NDArray[np.uint32], members: NDArray[np.int64], plan:
 
     Cost: one pass over the signatures, and one over the keys of each band. Memory: 8 (n) + 4 (m) bytes a band, and 16 (m) a thread.
     """
-    keys = band_keys(signatures, plan, jobs)
-    order = np.empty((plan.bands, len(members)), np.uint32)
+    return ordered(band_keys(signatures, plan, jobs), members, jobs)
+
+
+def ordered(keys: NDArray[np.uint64], members: NDArray[np.int64], jobs: int = 1) -> BandTable:
+    """The band table of keys that are made: uint64 array of shape (bands, n)."""
+    order = np.empty((len(keys), len(members)), np.uint32)
 
     def sort(bands: slice) -> None:
         counts = np.empty(2 * len(members) + 2, np.uint32)
@@ -203,5 +207,5 @@ def band_table(signatures: NDArray[np.uint32], members: NDArray[np.int64], plan:
         for band in range(bands.start, bands.stop):
             ordering.order_by_key(keys[band], members, counts, spare, order[band])
 
-    in_parts(plan.bands, jobs, sort, least=1)
+    in_parts(len(keys), jobs, sort, least=1)
     return BandTable(keys, order)

@@ -72,7 +72,7 @@ def unpacked(data: bytes, most: int) -> bytes:
     Raises TooLongError if that is more than `most` bytes, and PackedError if it is damaged. Memory: `most` bytes and two chunks.
     """
     parts, size = [], 0
-    for chunk in _chunks(io.BytesIO(data)):
+    for chunk in chunks(io.BytesIO(data)):
         size += len(chunk)
         if size > most:
             raise TooLongError
@@ -80,12 +80,18 @@ def unpacked(data: bytes, most: int) -> bytes:
     return b"".join(parts)
 
 
-def _chunks(file: BinaryIO) -> Iterator[bytes]:
-    """The stream that a compressed file holds, CHUNK bytes at a time. Raises PackedError where it is damaged."""
+def chunks(file: BinaryIO) -> Iterator[bytes]:
+    """The stream that a compressed file holds, or what is in any other file, CHUNK bytes at a time. Raises PackedError where it is
+    damaged.
+    """
     head = file.read(4)
     file.seek(0)
     try:
-        if not head.startswith(ZSTD):
+        if not is_packed(head):
+            while chunk := file.read(CHUNK):
+                yield chunk
+            return
+        if head.startswith(GZIP):
             with gzip.GzipFile(fileobj=file) as stream:
                 while chunk := stream.read(CHUNK):
                     yield chunk
@@ -154,24 +160,33 @@ def unpack_to(path: bytes, folder: Path | None, longest_line: int) -> IO[bytes]:
 
     Raises PackedError if it is damaged, OSError if it cannot be read, and NoRoomError if there is no room for it.
     """
-    if folder is not None and not (folder.is_dir() and os.access(folder, os.W_OK)):
-        folder = None
     with contextlib.ExitStack() as stack, open(path, "rb") as packed:  # noqa: PTH123 (bytes path)
-        with _no_room(path, folder):
-            file = stack.enter_context(tempfile.TemporaryFile(dir=folder, prefix=SCRATCH, buffering=0))
+        file = stack.enter_context(new_scratch(path, folder))
         line = size = 0  # bytes of the last line, and of all
-        for chunk in _chunks(packed):
+        for chunk in chunks(packed):
             newline = chunk.rfind(b"\n")
             if newline >= 0 or line <= longest_line:
-                with _no_room(path, folder):
-                    written = 0
-                    while written < len(chunk):
-                        written += os.pwrite(file.fileno(), chunk[written:], size + written)
+                write_scratch(file, memoryview(chunk), size, path, folder)
             size += len(chunk)
             line = line + len(chunk) if newline < 0 else len(chunk) - newline - 1
         file.truncate(size)
         stack.pop_all()
         return file
+
+
+def new_scratch(path: bytes, folder: Path | None) -> IO[bytes]:
+    """A nameless file for what `path` holds. Raises NoRoomError."""
+    with _no_room(path, folder):
+        usable = folder is not None and folder.is_dir() and os.access(folder, os.W_OK)
+        return tempfile.TemporaryFile(dir=folder if usable else None, prefix=SCRATCH, buffering=0)
+
+
+def write_scratch(file: IO[bytes], data: memoryview, at: int, path: bytes, folder: Path | None) -> None:
+    """Write to such a file, from byte `at` on. Raises NoRoomError."""
+    written = 0
+    with _no_room(path, folder):
+        while written < len(data):
+            written += os.pwrite(file.fileno(), data[written:], at + written)
 
 
 @contextlib.contextmanager

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from lshdup.errors import ArtifactError, InputError
 from lshdup.files import Buffer, read_files, stat_files
 from lshdup.openrows import OpenRows
-from lshdup.params import DEFAULT_MAX_BYTES, DEFAULT_TEXT_FIELD, DocumentParams
+from lshdup.params import DEFAULT_FORMATS, DEFAULT_MAX_BYTES, DEFAULT_TEXT_FIELD, DocumentParams, FormatLimits
 from lshdup.places import Listings, Places, with_rows
 from lshdup.ragged import PADDING, StringTable, distinct
 from lshdup.reasons import LeftOut as LeftOut
@@ -40,6 +40,7 @@ class DocumentList:
     names : n names. sizes, mtimes : int64 arrays of shape (n,), bytes and nanoseconds of the file a document is in. places : where they
     are; None where each is a whole file and names are paths. home : the folder that names and paths start from; empty: the current one.
     max_bytes : a file that is larger when it is read is not read. opened : where rows are read from, and which of their fields.
+    formats : bounds for reading office documents.
     """
 
     names: StringTable
@@ -49,6 +50,7 @@ class DocumentList:
     home: bytes = b""
     max_bytes: int = DEFAULT_MAX_BYTES
     opened: OpenRows = field(default_factory=OpenRows, compare=False)
+    formats: FormatLimits = DEFAULT_FORMATS
 
     def __len__(self) -> int:
         return len(self.names)
@@ -57,25 +59,45 @@ class DocumentList:
         """Where to read a document from, as seen from the current folder."""
         return self._path(self.names[index] if self.places is None else self.places.paths[_checked(self.places, index)])
 
+    def file_path(self, number: int) -> bytes:
+        """Where a file is that documents are parts of, as seen from the current folder."""
+        assert self.places is not None
+        return self._path(self.places.paths[number])
+
     def _path(self, name: bytes) -> bytes:
         _refuse_if(b"\0" in name, "a path with NUL in it")
         return os.path.join(self.home, name)  # noqa: PTH118 (bytes path)
 
-    def changed(self, indices: NDArray[np.int64]) -> int:
-        """How many of these documents have vanished, or have another size or time than when they were listed. Opens none."""
-        firsts, counts = indices, np.ones(len(indices), np.int64)
+    def is_file(self, index: int) -> bool:
+        """Whether a document is a whole file."""
+        return self.places is None or bool(self.places.kinds[_checked(self.places, index)] == Kind.FILE)
+
+    def where(self, index: int) -> str:
+        """Where a document is, if its name does not say so."""
+        if self.places is None:
+            return ""
+        kind = self.places.kinds[_checked(self.places, index)]
+        if kind == Kind.FILE or (kind != Kind.IDS and not self.opened.fields.id):
+            return ""
+        path = os.fsdecode(self.path(index))
+        return f"row {self.places.starts[index] + 1} of {path}" if kind == Kind.PARQUET else f"in {path}"
+
+    def changed(self, indices: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Which of these documents have vanished, or have another size or time than when they were listed. Opens none."""
+        firsts, file = indices, np.arange(len(indices))
         if self.places is not None:  # one look at each file
-            order = np.argsort(_checked(self.places, indices), kind="stable")
-            _, counts = distinct(self.places.file[indices])
-            firsts = indices[order[np.cumsum(counts) - counts]]
-        changed = 0
-        for index, count in zip(firsts.tolist(), counts.tolist(), strict=True):
+            files = _checked(self.places, indices)
+            different, counts = distinct(files)
+            file = np.searchsorted(different, files)
+            firsts = indices[np.argsort(files, kind="stable")[np.cumsum(counts) - counts]]
+        gone = np.zeros(len(firsts), bool)
+        for at, index in enumerate(firsts.tolist()):
             try:
                 status = os.stat(self.path(index))
-                changed += count * ((status.st_size, status.st_mtime_ns) != (self.sizes[index], self.mtimes[index]))
+                gone[at] = (status.st_size, status.st_mtime_ns) != (self.sizes[index], self.mtimes[index])
             except OSError:
-                changed += count
-        return changed
+                gone[at] = True
+        return indices[gone[file]]
 
     def typed_names(self, indices: NDArray[np.int64]) -> list[bytes]:
         """Names as they would be typed from the current folder; ids are what they are."""
@@ -219,8 +241,8 @@ class _Finder:
         self._params = params
         self._store = _identity(store) if store is not None and os.path.isdir(store) else None
         self._on_left_out = on_left_out
-        self._include = _globs(params.include)
-        self._exclude = _globs(params.exclude)
+        self._include = globs(params.include)
+        self._exclude = globs(params.exclude)
 
     def add(self, argument: bytes) -> LeftOut | None:
         """Take what an argument names; returns it if it cannot be had."""
@@ -266,7 +288,8 @@ class _Finder:
         mtimes = np.concatenate([stats.mtimes[good], np.array([mtime for _, _, mtime in named], np.int64)])
         order = np.array(sorted(range(len(names)), key=names.__getitem__), np.int64)
         names = [names[index] for index in order.tolist()]
-        return DocumentList(StringTable.from_strings(names), sizes[order], mtimes[order], max_bytes=self._params.max_bytes)
+        table, params = StringTable.from_strings(names), self._params
+        return DocumentList(table, sizes[order], mtimes[order], max_bytes=params.max_bytes, formats=params.formats)
 
     def _met_already(self, argument: bytes, status: os.stat_result) -> bool:
         """Whether a file that is named has been found under another spelling. (Hard links are other files.)"""
@@ -380,7 +403,8 @@ def _identity(path: bytes) -> tuple[int, int]:
     return status.st_dev, status.st_ino
 
 
-def _globs(patterns: tuple[str, ...]) -> list[Callable[[bytes], object]]:
+def globs(patterns: Iterable[str]) -> list[Callable[[bytes], object]]:
+    """What tells whether a whole name matches each pattern; ``*`` matches ``/`` too."""
     return [re.compile(fnmatch.translate(pattern).encode("utf-8", "surrogateescape")).match for pattern in patterns]
 
 
@@ -559,6 +583,6 @@ def _read_rows(documents: DocumentList, indices: NDArray[np.int64], kind: Kind, 
 
 def _of_rows(documents: DocumentList, indices: NDArray[np.int64], errors: list[RowError]) -> list[tuple[int, Reason, str]]:
     """Why rows of one file give no document: what is wrong with them, or that their file is another one now."""
-    if documents.changed(indices[:1]):
+    if len(documents.changed(indices[:1])):
         return [(index, Reason.CHANGED, "its file is not what was listed") for index in indices.tolist()]
     return [(index, error.reason, error.detail) for index, error in zip(indices.tolist(), errors, strict=True)]

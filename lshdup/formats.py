@@ -1,17 +1,17 @@
-"""Bytes -> UTF-8 text: encodings, byte-order marks, HTML; and which bytes are no text at all. Called by shingles.py."""
+"""Bytes -> UTF-8 text: encodings, byte-order marks, HTML, office documents; and which bytes are no text at all. Called by shingles.py."""
 
 import codecs
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup import compression
+from lshdup import compression, recognition
 from lshdup.documents import Reason
 from lshdup.kernels import text as kernels
-from lshdup.params import DEFAULT_MAX_BYTES
+from lshdup.params import DEFAULT_FORMATS, DEFAULT_MAX_BYTES, FormatLimits
 
 if TYPE_CHECKING:
     from selectolax.lexbor import LexborNode
@@ -23,7 +23,7 @@ _BOMS = (
     (codecs.BOM_UTF16_BE, "utf-16"),
     (codecs.BOM_UTF8, "utf-8-sig"),
 )
-_FORMATS = (b"%PDF-", b"PK\x03\x04", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", b"{\\rtf")
+_FORMATS = recognition.MAGICS
 _MAGICS = (*(bom for bom, _ in _BOMS), *_FORMATS, compression.GZIP, compression.ZSTD)
 _BEGINS_MAGIC = np.zeros(256, bool)
 _BEGINS_MAGIC[[magic[0] for magic in _MAGICS]] = True
@@ -58,12 +58,13 @@ _LONG_TAG = 2 * _MOST_ATTRIBUTES
 
 @dataclass(frozen=True)
 class Text:
-    """What became of one document's bytes: UTF-8, or why not; `encoding` is named if it had to be guessed."""
+    """What became of one document's bytes: UTF-8, or why not; `encoding` is named if it had to be guessed. extracted : by a reader."""
 
     utf8: bytes = b""
     reason: Reason | None = None
     detail: str = ""
     encoding: str = ""
+    extracted: bool = False
 
 
 def heads(text: NDArray[np.uint8], starts: NDArray[np.int64]) -> NDArray[np.uint64]:
@@ -83,20 +84,26 @@ def needs_patience(
         for magic in _MAGICS:
             mask = np.uint64((1 << 8 * len(magic)) - 1)
             patient[perhaps] |= (first & mask == np.uint64(int.from_bytes(magic, "little"))) & (lengths[perhaps] >= len(magic))
-    if b"htm" in b"\0".join(names).lower():  # one look at all names instead of one at each
-        patient |= [name.lower().endswith(_HTML_ENDINGS) for name in names]
+    all_names = b"\0".join(names).lower()  # one look at all of them instead of one at each
+    if b"htm" in all_names or recognition.MAIL_ENDING in all_names:
+        patient |= [name.lower().endswith((*_HTML_ENDINGS, recognition.MAIL_ENDING)) for name in names]
     return patient
 
 
-def to_text(data: bytes, name: bytes, encoding: str = "", max_bytes: int = DEFAULT_MAX_BYTES) -> Text:
+def to_text(
+    data: bytes, name: bytes, encoding: str = "", max_bytes: int = DEFAULT_MAX_BYTES, limits: FormatLimits = DEFAULT_FORMATS
+) -> Text:
     """One document's bytes as UTF-8 text: DESIGN 4, *Text*.
 
-    encoding : forced on every document; empty means by byte-order mark, UTF-8, what an HTML page declares, or detected. max_bytes : what
-    gzip or zstd packed is unpacked up to so many bytes, and is then what it would be without them.
+    encoding : forced on every document that is text; empty means by byte-order mark, UTF-8, what an HTML page declares, or detected.
+    max_bytes : what gzip or zstd packed is unpacked up to so many bytes, and is then what it would be without them. limits : for office
+    documents, which have an encoding of their own.
     """
     if compression.is_packed(data):
         inner = _unpacked(data, max_bytes)
-        return inner if isinstance(inner, Text) else to_text(inner, compression.bare_name(name), encoding, max_bytes)
+        return inner if isinstance(inner, Text) else to_text(inner, compression.bare_name(name), encoding, max_bytes, limits)
+    if kind := recognition.kind_of(data, name):
+        return _office(data, kind, limits)
     if encoding:
         return _decoded(data, name, encoding)
     for bom, codec in _BOMS:
@@ -134,6 +141,17 @@ def _unpacked(data: bytes, max_bytes: int) -> bytes | Text:
     except compression.PackedError as error:
         return Text(reason=Reason.DAMAGED, detail=str(error))
     return Text(reason=Reason.FORMAT, detail="packed twice") if compression.is_packed(inner) else inner
+
+
+def _office(data: bytes, kind: str, limits: FormatLimits) -> Text:
+    if kind == recognition.ENCRYPTED:
+        return Text(reason=Reason.ENCRYPTED)
+    from lshdup.extraction import extract
+
+    done = extract(data, kind, limits)
+    if done.reason is not None:
+        return Text(reason=done.reason, detail=done.detail or kind)
+    return replace(_page(done.utf8) if done.is_page else Text(done.utf8), extracted=True)
 
 
 def _decoded(data: bytes, name: bytes, codec: str, guessed: str = "") -> Text:

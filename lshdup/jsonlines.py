@@ -1,7 +1,8 @@
 """JSON Lines: where the rows are, and their texts and ids. Called by openrows.py.
 
 A row is a line; rows that hold nothing but white space are passed over, but counted. Lines are found without looking into them, so that a
-file of any size costs one pass and 24 bytes a row.
+file of any size costs one pass and 24 bytes a row. Kernels find the texts; Python's parser looks at the rows where they do not, and says
+what is wrong with them.
 """
 
 import json
@@ -12,16 +13,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.files import Buffer
-from lshdup.ragged import PADDING, StringTable, offsets_of
+from lshdup.files import Buffer, read_spans
+from lshdup.kernels import rows as kernels
+from lshdup.ragged import PADDING, StringTable
 from lshdup.reasons import Reason
 from lshdup.rows import RowError, RowFields, RowList
 
 #: Bytes read at a time when looking for the ends of lines, and when reading rows.
 _SCAN_BYTES, _READ_BYTES = 1 << 22, 1 << 22
-
-#: Rows with fewer bytes than this between them are read in one go.
-_GAP = 1 << 14
 
 _NEWLINE, _SPACES = ord("\n"), b" \t\r"
 _MISSING = object()
@@ -77,11 +76,15 @@ def read_texts(
     """The texts of rows of an open file (its descriptor): uint8 array with room to load past the end, int64 starts and lengths of shape
     (n,) in it; and why others have none.
     """
-    text, places = _read(file, starts, lengths, buffer)
-    found_at, found = places.copy(), np.zeros(len(starts), np.int64)
+    text, places = _there(file, starts, lengths, buffer, twice=True)
+    half = (len(text) - PADDING) // 2
+    found_at, found = np.empty(len(starts), np.int64), np.empty(len(starts), np.int64)
+    name = np.frombuffer(field.encode("utf-8", "surrogatepass"), np.uint8)
+    kernels.find_texts(text[:half], places, lengths, name, text[half:], found_at, found)
     failed: dict[int, RowError] = {}
     others, end = [], len(text) - PADDING
-    for row in range(len(starts)):
+    for row in np.flatnonzero(found < 0).tolist():
+        found_at[row], found[row] = 0, 0
         try:
             data = _text_of(_parsed(text[places[row] : places[row] + lengths[row]].tobytes()), field)
         except RowError as error:
@@ -119,26 +122,13 @@ def _lines(file: int) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.
     return first, last - first, np.searchsorted(first, np.concatenate([none, *suspects]))
 
 
-def _read(file: int, starts: NDArray[np.int64], lengths: NDArray[np.int64], buffer: Buffer) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Rows as they are in the file, in one array that ends with PADDING, and where in it each begins. Neighbours are read together.
-
-    Raises RowError if the file is shorter than that.
-    """
-    ends = starts + lengths
-    gaps = starts[1:] - ends[:-1]
-    cuts = np.flatnonzero((gaps < 0) | (gaps > _GAP)) + 1
-    firsts, lasts = np.concatenate([[0], cuts]), np.concatenate([cuts, [len(starts)]]) - 1
-    offsets = offsets_of(ends[lasts] - starts[firsts])
-    text = buffer.room(int(offsets[-1]) + PADDING)
-    for first, start, end in zip(starts[firsts].tolist(), offsets[:-1].tolist(), offsets[1:].tolist(), strict=True):
-        while start < end:
-            got = os.preadv(file, [text[start:end].data], first)
-            if not got:
-                raise RowError(Reason.CHANGED, "its file has become shorter")
-            first, start = first + got, start + got
-    text[offsets[-1] :] = 0
-    run = np.searchsorted(firsts, np.arange(len(starts)), side="right") - 1
-    return text, starts - starts[firsts][run] + offsets[:-1][run]
+def _there(
+    file: int, starts: NDArray[np.int64], lengths: NDArray[np.int64], buffer: Buffer, *, twice: bool = False
+) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    try:
+        return read_spans(file, starts, lengths, buffer, twice=twice)
+    except EOFError:
+        raise RowError(Reason.CHANGED, "its file has become shorter") from None
 
 
 def _rows(file: int, starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> Iterator[bytes]:
@@ -147,7 +137,7 @@ def _rows(file: int, starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> I
     buffer = Buffer()
     while row < len(starts):
         stop = max(int(np.searchsorted(ends, ends[row] - lengths[row] + _READ_BYTES)), row + 1)
-        text, places = _read(file, starts[row:stop], lengths[row:stop], buffer)
+        text, places = _there(file, starts[row:stop], lengths[row:stop], buffer)
         for place, length in zip(places.tolist(), lengths[row:stop].tolist(), strict=True):
             yield text[place : place + length].tobytes()
         row = stop

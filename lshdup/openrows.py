@@ -43,6 +43,10 @@ class OpenRows:
         self._unpacked: dict[tuple[bytes, _Stamp], IO[bytes]] = {}
         self._parquet: dict[tuple[bytes, _Stamp], ParquetFile] = {}
 
+    def __del__(self) -> None:
+        for file in self._unpacked.values():
+            file.close()
+
     def rows(self, path: bytes, kind: Kind) -> RowList:
         """The rows of a file. Raises RowError if it has none to give, OSError if it cannot be read."""
         if kind == Kind.PARQUET:
@@ -86,7 +90,7 @@ class OpenRows:
         status = os.stat(path)
         known = path, (status.st_size, status.st_mtime_ns)
         with self._lock:
-            file = self._parquet.pop(known, None) or ParquetFile(path, self.fields.text)
+            file = self._parquet.pop(known, None) or ParquetFile(path, self.fields.text, self._folder)
             self._parquet[known] = file  # the last in the order of use; one that goes is closed when nobody reads it any more
             while len(self._parquet) > _OPEN_FILES:
                 del self._parquet[next(iter(self._parquet))]

@@ -12,9 +12,13 @@ TOKENS = ("word", "char", "terms", "ids")
 HASHES = ("mix64", "poly31")
 SCHEMES = ("fast", "classic", "linear")
 VERIFY = ("exact", "estimate")
+LINKAGES = ("representative", "single")
+KEEP = ("longest", "shortest", "newest", "oldest", "first", "path-order")
 DEFAULT_K = {"word": 3, "char": 9, "terms": 1, "ids": 1}
 DEFAULT_MAX_BYTES = 256 * 1024 * 1024
 DEFAULT_TEXT_FIELD = "text"
+#: Below this, the process that reads office documents does not start.
+LEAST_MEMORY = 128 * 1024 * 1024
 #: Positions in a text are 32-bit numbers, and there must be room behind its end.
 LONGEST = (1 << 31) - 1024
 MAX_PERMS = 1 << 16
@@ -44,12 +48,35 @@ class _Params:
 
 
 @dataclass(frozen=True, slots=True)
+class FormatLimits(_Params):
+    """What the process that reads an office document may take for it.
+
+    seconds : by the clock. memory : bytes, where the system bounds them (Linux does).
+    """
+
+    seconds: float = 60.0
+    memory: int = 2 << 30
+
+    def __post_init__(self) -> None:
+        _check(0.0 < self.seconds <= 86400.0, f"--format-seconds is {self.seconds:g}; it must be above 0 and at most 86400")
+        _check(
+            LEAST_MEMORY <= self.memory < 1 << 62,
+            f"--format-memory is {self.memory}; it must be at least {LEAST_MEMORY}",
+            "give it in bytes, or like 500MB or 2GB",
+        )
+
+
+DEFAULT_FORMATS = FormatLimits()
+
+
+@dataclass(frozen=True, slots=True)
 class DocumentParams(_Params):
-    """Which files below the named folders are documents.
+    """Which files below the named folders are documents, and what it may take to read them.
 
     follow : follow symbolic links. hidden : take names that begin with a dot. include, exclude : globs, matched against the
     file's own name and its whole path. max_bytes : larger files are reported and left out. text_field, id_field : where in a row its text
-    and its name are; without the first, rows of files in folders are not taken, and without the second they are called FILE:ROW.
+    and its name are; without the first, rows of files in folders are not taken, and without the second they are called FILE:ROW. formats :
+    bounds for office documents.
     """
 
     follow: bool = False
@@ -59,6 +86,7 @@ class DocumentParams(_Params):
     max_bytes: int = DEFAULT_MAX_BYTES
     text_field: str = ""
     id_field: str = ""
+    formats: FormatLimits = DEFAULT_FORMATS
 
     def __post_init__(self) -> None:
         _check(1 <= self.max_bytes <= LONGEST, f"--max-bytes is {self.max_bytes}; it must be from 1 to {LONGEST}")
@@ -103,6 +131,26 @@ class ShingleParams(_Params):
             except (LookupError, ValueError):
                 message = f"--encoding is {self.encoding!r}, which Python does not know as an encoding of text"
                 raise ParameterError(message, "try utf-8, latin-1, cp1252 or utf-16") from None
+
+
+@dataclass(frozen=True, slots=True)
+class CommonParams(_Params):
+    """Which shingles are removed from every set before anything is compared.
+
+    ignore_common : those that more documents have than this: below 1 a share of the documents, from 1 on a number of them; 0: none.
+    template : fingerprint of the shingles of given texts, which are removed too; empty: there are none.
+    """
+
+    ignore_common: float = 0.0
+    template: str = ""
+
+    def __post_init__(self) -> None:
+        limit = float(self.ignore_common)
+        object.__setattr__(self, "ignore_common", limit)  # one way to write it in headers
+        _check(
+            0 <= limit < 1 or (limit >= 1 and limit.is_integer()),
+            f"--ignore-common is {limit:g}; it must be a share of the documents, above 0 and below 1, or a whole number of them",
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,3 +208,25 @@ class PairParams(_Params):
     def __post_init__(self) -> None:
         _check(self.verify in VERIFY, f"--verify is {self.verify!r}; it must be one of {', '.join(VERIFY)}")
         _check(self.max_bucket >= 0, f"--max-bucket is {self.max_bucket}; it must be at least 1")
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterParams(_Params):
+    """How documents are grouped, and which of a group is kept.
+
+    linkage : "representative": every member is similar enough to the document that is kept; "single": what chains of pairs connect.
+    keep : which of the documents that no `prefer` tells apart: most or fewest shingles, newest or oldest file, first as the documents were
+    named, or first in byte order of the names; what is equal in that goes by byte order of the names. prefer : folders and globs, the
+    strongest first. max_bucket : as for pairs.
+    """
+
+    linkage: str = "representative"
+    keep: str = "longest"
+    prefer: tuple[str, ...] = ()
+    max_bucket: int = 0
+
+    def __post_init__(self) -> None:
+        _check(self.linkage in LINKAGES, f"--linkage is {self.linkage!r}; it must be one of {', '.join(LINKAGES)}")
+        _check(self.keep in KEEP, f"--keep is {self.keep!r}; it must be one of {', '.join(KEEP)}")
+        _check(self.max_bucket >= 0, f"--max-bucket is {self.max_bucket}; it must be at least 1")
+        _check(all(self.prefer), "--prefer is empty", "name a folder or a pattern")

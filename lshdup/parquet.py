@@ -1,20 +1,23 @@
 """Parquet: how many rows there are, and the texts and ids of some. Called by openrows.py.
 
 Only the columns that are needed are read. Rows of a row group are decoded from its beginning on, some at a time; what was decoded last is
-kept, so that readers that go through a file from front to back decode each row once, however many threads they are.
+kept, so that readers that go through a file from front to back decode each row once, however many threads they are. Who comes back for
+rows here and there, to verify pairs, finds the texts of the whole file in a nameless file, decoded once more.
 """
 
 import contextlib
 import threading
 from collections.abc import Callable, Iterator
-from typing import Any
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.compression import PIP
+from lshdup.compression import PIP, NoRoomError, new_scratch, write_scratch
 from lshdup.errors import InputError
-from lshdup.files import Buffer
+from lshdup.files import Buffer, read_spans
 from lshdup.kernels import copying
 from lshdup.ragged import PADDING, StringTable, offsets_of
 from lshdup.reasons import Reason
@@ -24,7 +27,7 @@ from lshdup.rows import RowError, RowList
 _SLAB_BYTES, _SLAB_ROWS = 1 << 22, 1 << 16
 
 #: Of a row group, decoded texts of so many bytes are kept, and of a file so many row groups.
-_KEPT_BYTES, _KEPT_GROUPS = 64 << 20, 2
+_KEPT_BYTES, _KEPT_GROUPS = 16 << 20, 2
 
 #: Some of a column, as in Arrow: the bytes of all, int64 offsets of shape (n + 1,), and which are null.
 _Texts = tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.bool_]]
@@ -35,20 +38,29 @@ class ParquetFile:
     and RowError if it is no such file, or has no such text.
     """
 
-    def __init__(self, path: bytes, field: str) -> None:
+    def __init__(self, path: bytes, field: str, folder: Path | None = None) -> None:
+        self._path = path
+        self._folder = folder
         self._lock = threading.Lock()
         self._field = field
-        arrow, parquet = _pyarrow()
+        pa, pq = _pyarrow()
         with _damaged():
-            self._handle = arrow.OSFile(path)
             # Not all of a column chunk before its first page is decoded.
-            self._file = parquet.ParquetFile(self._handle, pre_buffer=False, buffer_size=1 << 20)
+            self._file = pq.ParquetFile(pa.OSFile(path), pre_buffer=False, buffer_size=1 << 20)
         self._column = _column(self._file.schema_arrow, field, text=True)
         groups = [self._file.metadata.row_group(number) for number in range(self._file.metadata.num_row_groups)]
         #: First row of each row group and, last, the number of rows; and the bytes of an average text.
         self.offsets = offsets_of(np.array([group.num_rows for group in groups], np.int64))
         self.means = np.array([_mean(group, self._column) for group in groups], np.int64)
         self._groups: dict[int, _Group] = {}
+        self._decoded = 0  # rows, again and again
+        self._all: _Everything | None = None
+        self._no_room = False
+
+    def __del__(self) -> None:
+        everything = getattr(self, "_all", None)
+        if everything is not None:
+            everything.file.close()
 
     def rows(self, id_field: str) -> RowList:
         """All rows, and their ids."""
@@ -79,6 +91,11 @@ class ParquetFile:
         """The texts of some rows (numbers from 0, ascending) in one array: see `jsonlines.read_texts`."""
         if len(rows) and rows[-1] >= self.offsets[-1]:
             raise RowError(Reason.CHANGED, "its file has fewer rows now")
+        with self._lock, _damaged():
+            if self._all is None and self._decoded >= self.offsets[-1] and not self._no_room:
+                self._decode_all()
+        if self._all is not None:
+            return self._all.texts(rows, longest, buffer, self._field)
         parts = []
         starts, lengths, null = np.zeros(len(rows), np.int64), np.zeros(len(rows), np.int64), np.zeros(len(rows), bool)
         done = 0
@@ -90,17 +107,36 @@ class ParquetFile:
                 starts[done:stop], lengths[done:stop], null[done:stop] = offsets[at], offsets[at + 1] - offsets[at], missing[at]
                 parts.append((slice(done, stop), data))
                 done = stop
-        failed = {row: RowError(Reason.NO_TEXT, f"{self._field!r} is null") for row in np.flatnonzero(null).tolist()}
-        for row in np.flatnonzero(lengths > longest).tolist():
-            failed[row] = RowError(Reason.TOO_LARGE, f"{lengths[row]} bytes, --max-bytes is {longest}")
-            lengths[row] = 0
-        lengths[null] = 0
+        failed = _refused(lengths, null, longest, self._field)
         places = offsets_of(lengths)
         text = buffer.room(int(places[-1]) + PADDING)
         text[places[-1] :] = 0
         for some, data in parts:
             copying.copy_runs(data, starts[some], lengths[some], text[places[some.start] : places[some.stop]])
         return text, places[:-1], lengths, failed
+
+    def _decode_all(self) -> None:
+        """The texts of all rows to a nameless file, if there is room."""
+        column = ".".join(self._column)
+        sizes, null = [np.zeros(0, np.int64)], [np.zeros(0, bool)]
+        rows = max(1, min(_SLAB_ROWS, _SLAB_BYTES // max(1, int(self.means.max(initial=1)))))
+        file = None
+        try:
+            file = new_scratch(self._path, self._folder)
+            at = 0
+            for batch in self._file.iter_batches(rows, columns=[column], use_threads=False):
+                data, offsets, missing = _texts_of(batch, self._column)
+                write_scratch(file, data[offsets[0] : offsets[-1]].data, at, self._path, self._folder)
+                at += int(offsets[-1] - offsets[0])
+                sizes.append(np.diff(offsets))
+                null.append(missing)
+        except NoRoomError:
+            if file is not None:
+                file.close()
+            self._no_room = True
+            return
+        self._groups.clear()
+        self._all = _Everything(file, offsets_of(np.concatenate(sizes)), np.concatenate(null))
 
     def _slab(self, row: int) -> tuple[int, _Texts]:
         """The decoded texts among which that of `row` is, and the row that is the first of them."""
@@ -110,8 +146,38 @@ class ParquetFile:
         while len(self._groups) > _KEPT_GROUPS:
             del self._groups[next(iter(self._groups))]
         first = int(self.offsets[number])
+        before = group.decoded
         at, texts = group.slab(row - first)
+        self._decoded += group.decoded - before
         return first + at, texts
+
+
+@dataclass(frozen=True)
+class _Everything:
+    """The texts of all rows of a file, in another that can be read at any place: int64 offsets of shape (n + 1,), and which are null."""
+
+    file: IO[bytes]
+    offsets: NDArray[np.int64]
+    null: NDArray[np.bool_]
+
+    def texts(
+        self, rows: NDArray[np.int64], longest: int, buffer: Buffer, field: str
+    ) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64], dict[int, RowError]]:
+        starts, lengths = self.offsets[rows], self.offsets[rows + 1] - self.offsets[rows]
+        failed = _refused(lengths, self.null[rows], longest, field)
+        text, places = read_spans(self.file.fileno(), starts, lengths, buffer)
+        return text, places, lengths, failed
+
+
+def _refused(lengths: NDArray[np.int64], null: NDArray[np.bool_], longest: int, field: str) -> dict[int, RowError]:
+    """The rows whose texts cannot be had, by their places; their lengths become 0."""
+    failed = {}
+    for row in np.flatnonzero((lengths > longest) | null).tolist():
+        failed[row] = RowError(Reason.NO_TEXT, f"{field!r} is null")
+        if not null[row]:
+            failed[row] = RowError(Reason.TOO_LARGE, f"{lengths[row]} bytes, --max-bytes is {longest}")
+        lengths[row] = 0
+    return failed
 
 
 class _Group:
@@ -119,6 +185,7 @@ class _Group:
 
     def __init__(self, file: Any, number: int, column: list[str], mean: int) -> None:
         self._column = column
+        self.decoded = 0
         rows = max(1, min(_SLAB_ROWS, _SLAB_BYTES // max(mean, 1)))
         self._open: Callable[[], Iterator[Any]] = lambda: file.iter_batches(
             rows, row_groups=[number], columns=[".".join(column)], use_threads=False
@@ -142,6 +209,7 @@ class _Group:
             self._firsts.append(self._rows)
             self._slabs.append(texts)
             self._rows += len(texts[2])
+            self.decoded += len(texts[2])
             self._bytes += texts[0].nbytes
             while self._bytes > _KEPT_BYTES and self._dropped < len(self._slabs) - 1:
                 dropped = self._slabs[self._dropped]
@@ -153,6 +221,14 @@ class _Group:
         texts_there = self._slabs[at]
         assert texts_there is not None
         return self._firsts[at], texts_there
+
+
+@contextlib.contextmanager
+def parquet_file(path: bytes) -> Iterator[tuple[Any, Any, Any]]:
+    """pyarrow, its module for Parquet, and an open file, all of whose columns are wanted. Raises what `ParquetFile` does."""
+    pa, pq = _pyarrow()
+    with _damaged(), pa.OSFile(path) as handle:
+        yield pa, pq, pq.ParquetFile(handle)
 
 
 def _pyarrow() -> tuple[Any, Any]:

@@ -32,14 +32,26 @@ class Reason(enum.StrEnum):
     NO_TEXT = "row without text"
     NOT_TEXT = "row whose text is no string"
     NO_ID = "row without id"
+    NO_READER = "format not supported without lshdup[formats]"
+    ENCRYPTED = "encrypted"
+    SPOILT = "damaged document"
+    SLOW = "took too long"
+    MEMORY = "took too much memory"
+    CRASHED = "crashed its reader"
 
     @property
     def is_error(self) -> bool:
         """Whether a person asked for this file and did not get it: exit code 2."""
         return self not in _EXPECTED
 
+    @property
+    def is_of_reader(self) -> bool:
+        """Whether another version of the reader of office documents, or that there is one now, may change it."""
+        return self in _OF_READER
 
-_EXPECTED = {Reason.BINARY, Reason.FORMAT, Reason.EMPTY, Reason.HIDDEN, Reason.LINK, Reason.SPECIAL, Reason.EXCLUDED}
+
+_EXPECTED = {Reason.BINARY, Reason.FORMAT, Reason.EMPTY, Reason.HIDDEN, Reason.LINK, Reason.SPECIAL, Reason.EXCLUDED, Reason.NO_READER}
+_OF_READER = {Reason.NO_READER, Reason.ENCRYPTED, Reason.SPOILT}
 
 
 @dataclass(frozen=True)

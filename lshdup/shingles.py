@@ -15,7 +15,7 @@ from lshdup.formats import needs_patience, row_text, to_text
 from lshdup.kernels import shingles as kernels
 from lshdup.kernels import text as text_kernels
 from lshdup.normalform import normal_form
-from lshdup.params import LONGEST, ShingleParams
+from lshdup.params import DEFAULT_FORMATS, LONGEST, FormatLimits, ShingleParams
 from lshdup.ragged import PADDING, RaggedSets, ranges
 
 _RULES = {"word": text_kernels.RULE_PLAIN, "char": text_kernels.RULE_PLAIN, "terms": text_kernels.RULE_TERMS, "ids": text_kernels.RULE_IDS}
@@ -27,13 +27,15 @@ class ShingleBatch:
     """Shingle sets of a batch, in the batch's order.
 
     indices : int64 array of shape (m,), which documents of the list these are. sets : m shingle sets. left_out : (document, reason,
-    detail) for those that have none. guessed : (document, encoding) where the encoding was detected.
+    detail) for those that have none. guessed : (document, encoding) where the encoding was detected. extracted : documents whose text a
+    reader of office formats gave.
     """
 
     indices: NDArray[np.int64]
     sets: RaggedSets
     left_out: list[tuple[int, Reason, str]] = field(default_factory=list)
     guessed: list[tuple[int, str]] = field(default_factory=list)
+    extracted: list[int] = field(default_factory=list)
 
 
 #: Texts that are made of documents in any other form than UTF-8 are shingled when there are so many bytes of them; of those that are larger
@@ -76,8 +78,8 @@ class Shingler:
         self._scratch = _Scratch(1 << 16)
         self._values = np.empty(0, np.uint64)
 
-    def shingle(self, batch: TextBatch) -> ShingleBatch:
-        """Shingle sets of a batch of raw documents, whose names may tell HTML by their endings. Valid until the next call.
+    def shingle(self, batch: TextBatch, limits: FormatLimits = DEFAULT_FORMATS) -> ShingleBatch:
+        """Shingle sets of a batch of raw documents, whose names may tell HTML and mail by their endings. Valid until the next call.
 
         The fast path takes a document as it is in the buffer. What may be something other than UTF-8 text, and what turns out not
         to be, goes through `to_text`, one by one; what NFKC may reorder or compose goes through `unicodedata`.
@@ -106,10 +108,11 @@ class Shingler:
         waiting: list[bytes] = []
         size = 0  # of those that wait
         guessed: list[tuple[int, str]] = []
+        extracted: list[int] = []
         bad_ones: list[int] = []
         for i in again.tolist():
             raw = batch.text[batch.starts[i] : batch.starts[i] + batch.lengths[i]].tobytes()
-            text = row_text(raw) if batch.is_text else to_text(raw, names[i], params.encoding, batch.max_bytes)
+            text = row_text(raw) if batch.is_text else to_text(raw, names[i], params.encoding, batch.max_bytes, limits)
             if text.reason is not None:
                 left_out.append((int(batch.indices[i]), text.reason, text.detail))
                 bad_ones.append(i)
@@ -117,6 +120,8 @@ class Shingler:
                 places.append(i)
                 waiting.append(text.utf8)
                 size += len(text.utf8)
+                if text.extracted:
+                    extracted.append(int(batch.indices[i]))
                 if text.encoding:
                     guessed.append((int(batch.indices[i]), text.encoding))
             # A few small files may have been unpacked to more than memory should hold.
@@ -129,7 +134,8 @@ class Shingler:
                 made.append(others)
                 waiting, size = [], 0
         sets = _replaced(sets, places, RaggedSets.concatenate(made))
-        return _without(batch.indices, sets, np.array(bad_ones, np.int64), left_out, guessed)
+        result = _without(batch.indices, sets, np.array(bad_ones, np.int64), left_out, guessed)
+        return replace(result, extracted=extracted)
 
     def shingle_texts(self, texts: list[bytes]) -> RaggedSets:
         """Shingle sets of texts that are valid UTF-8. Raises InputError if one is too long."""

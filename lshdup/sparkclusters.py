@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 #: Which of a group represents it: the one with most or fewest different shingles, or the first by name, which also decides between equals.
-KEEP = ("longest", "shortest", "name")
+KEEP = ("longest", "shortest", "path-order")
 
 #: Undecided pairs that the driver takes: some hundred bytes each.
 FEW_PAIRS = 500_000
@@ -57,7 +57,7 @@ class Clusters:
         """rank, better, worse, similarity: pairs of kinds, the preferred one first, by (rank, id)."""
         from pyspark.sql import functions as f
 
-        sign = {"longest": -1, "shortest": 1, "name": 0}[self._keep]
+        sign = {"longest": -1, "shortest": 1, "path-order": 0}[self._keep]
         a, b = (f.struct((f.col(f"size_{each}") * sign).alias("rank"), f.col(each).alias("id")) for each in "ab")
         pairs = self._comparison.pairs_of_kinds.select(f.least(a, b).alias("x"), f.greatest(a, b).alias("y"), "similarity")
         return self._keeping(pairs.selectExpr("x.rank as rank", "x.id as better", "y.id as worse", "similarity"))

@@ -18,7 +18,7 @@ from lshdup.bands import BandPlan
 from lshdup.documents import BATCH_BYTES, BATCH_DOCUMENTS, DocumentList, Reason, TextBatch, batches, read_batch
 from lshdup.files import Buffer
 from lshdup.kernels import banding as kernels
-from lshdup.params import DEFAULT_MAX_BYTES, ShingleParams, SketchParams
+from lshdup.params import DEFAULT_FORMATS, DEFAULT_MAX_BYTES, FormatLimits, ShingleParams, SketchParams
 from lshdup.ragged import PADDING, RaggedSets, StringTable
 from lshdup.rows import RowError, RowFields
 from lshdup.shingles import ShingleBatch, Shingler
@@ -52,7 +52,8 @@ class Recipe:
 
     kind : what rows are. "texts": (id, text), as rows of Parquet are; "contents": (id, bytes), as files are, called by their ids; "files":
     (id, size), to be read from `home`, the folder that their names start from. once : a pair is met in the first band in which it agrees,
-    and nowhere else. max_bytes : larger documents are left out.
+    and nowhere else. max_bytes : larger documents are left out. formats : bounds for reading
+    office documents.
     """
 
     shingle: ShingleParams
@@ -62,6 +63,7 @@ class Recipe:
     kind: str = "texts"
     home: bytes = b""
     max_bytes: int = DEFAULT_MAX_BYTES
+    formats: FormatLimits = DEFAULT_FORMATS
     once: bool = True
 
 
@@ -154,7 +156,7 @@ def _shingled(recipe: Recipe, rows: Batches) -> Iterator[tuple[Any, ShingleBatch
             names = StringTable(*_content(ids))
             documents = DocumentList(names, sizes, np.zeros(len(sizes), np.int64), home=recipe.home, max_bytes=recipe.max_bytes)
             for indices in batches(documents, np.arange(len(documents))):
-                yield ids, shingler.shingle(read_batch(documents, indices, buffer))
+                yield ids, shingler.shingle(read_batch(documents, indices, buffer), recipe.formats)
             continue
         texts = _as_binary(batch.column(1))
         bad = _left_out(recipe, batch, ids, texts)
@@ -165,7 +167,7 @@ def _shingled(recipe: Recipe, rows: Batches) -> Iterator[tuple[Any, ShingleBatch
         starts, lengths = offsets[good], offsets[good + 1] - offsets[good]
         for some in _cuts(lengths):
             part = ids.take(pa_array(good[some])).to_pylist() if recipe.kind == "contents" else [b""] * len(good[some])
-            yield ids, shingler.shingle(_text_batch(recipe, good[some], part, data, starts[some], lengths[some]))
+            yield ids, shingler.shingle(_text_batch(recipe, good[some], part, data, starts[some], lengths[some]), recipe.formats)
 
 
 def _left_out(recipe: Recipe, batch: Any, ids: Any, texts: Any) -> list[tuple[int, Reason, str]]:

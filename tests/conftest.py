@@ -19,6 +19,16 @@ ROOT = Path(__file__).parent.parent
 DATA = ROOT.parent / "shared" / "data"
 
 
+def require(extra, module):
+    """Import a module of an extra; skip where it is missing, but fail where LSHDUP_REQUIRE, separated by commas, names the extra."""
+    try:
+        return importlib.import_module(module)
+    except ImportError:
+        if extra in os.environ.get("LSHDUP_REQUIRE", "").split(","):
+            raise
+        pytest.skip(f"no {module}: pip install 'lshdup[{extra}]'", allow_module_level=True)
+
+
 class Result:
     """One finished run of the program; a failed check shows command, code and both streams."""
 
@@ -70,13 +80,3 @@ def pages():
     if not DATA.is_dir():
         pytest.skip(f"no experiment data in {DATA}")
     return DATA / "pages_shingles.txt", DATA / "pages_duplicates.txt"
-
-
-def require(extra, module):
-    """A module of an extra: skip without it, but fail where LSHDUP_REQUIRE names the extra."""
-    try:
-        return importlib.import_module(module)
-    except ImportError:
-        if extra in os.environ.get("LSHDUP_REQUIRE", "").split(","):
-            raise
-        return pytest.skip(f"{module} is not installed")

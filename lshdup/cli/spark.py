@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lshdup.cli import options as shared
-from lshdup.cli.summary import say_buckets, say_contract, say_counts, say_funnel
+from lshdup.cli.listing import say_funnel
+from lshdup.cli.summary import say_buckets, say_contract, say_counts
 from lshdup.console import OK, PAIRS_FOUND, Console, counted, shown
 from lshdup.errors import InputError, ParameterError
 from lshdup.params import BandParams, PairParams, ShingleParams, SketchParams
@@ -55,7 +56,6 @@ def pairs(ctx: click.Context, options: dict[str, Any]) -> int:
 
 def clusters(ctx: click.Context, options: dict[str, Any]) -> int:
     """`lshdup clusters --engine spark`: the same columns; written by Spark, every document with who represents it."""
-    shared.refuse(ctx, ("prefer",), "with --engine spark")
     if options["linkage"] != "representative":
         message = f"--linkage is {options['linkage']}; on Spark it is representative"
         raise ParameterError(message, "leave it out")
@@ -109,7 +109,7 @@ def _run(ctx: click.Context, options: dict[str, Any]) -> Iterator[tuple[_Run, "_
             partitions = sparksession.default_partitions(session, settings, documents.size)
             context = session.sparkContext
             console.say(f"Spark {session.version} at {context.master}, {counted(partitions, 'partition')} a shuffle")
-            recipe = replace(recipe, kind=documents.kind, home=documents.home, max_bytes=files.max_bytes)
+            recipe = replace(recipe, kind=documents.kind, home=documents.home, max_bytes=files.max_bytes, formats=files.formats)
             with spark.Comparison(documents.rows, recipe, asked.max_bucket) as comparison:
                 _say_documents(console, comparison, sketch)
                 say_contract(console, recipe.plan, band)
@@ -148,7 +148,12 @@ def _say_documents(console: Console, comparison: "Comparison", sketch: SketchPar
             console.left_out(LeftOut(bytes(row.id), Reason(reason), row.detail or ""))
         console.left_out_counts[reason] += n - len(rows)
     line = f"{counted(summary.documents, 'document')}, {counted(summary.shingles, 'shingle')}"
-    say_counts(console, f"{line}; signatures: {sketch.scheme}, K = {sketch.perms}", summary.empty, summary.guessed)
+
+    def empty() -> None:
+        if summary.empty:
+            console.say(f"{counted(summary.empty, 'document')} without tokens: near nothing, not compared (-v names them)")
+
+    say_counts(console, f"{line}; signatures: {sketch.scheme}, K = {sketch.perms}", summary.guessed, empty)
     if console.verbose:
         for row in comparison.sketches.where("size = 0 and reason is null").select("id").limit(_NAMED).collect():
             console.detail(f"{shown(bytes(row.id))}: no tokens")
@@ -162,15 +167,12 @@ def _say_buckets(console: Console, comparison: "Comparison", limit: int, *, verb
     console.say(f"{counted(documents, 'document')} with candidates, {counted(rows, 'row')} in buckets to be compared")
     if not (limit or verbose):
         return
-    import numpy as np
-
     from lshdup.candidates import Buckets
-    from lshdup.documents import DocumentList
-    from lshdup.ragged import StringTable
 
     largest, example, left_out, kinds, looked = comparison.bucket_counts()
-    none = np.zeros(1, np.int64)
-    say_buckets(console, Buckets(largest, 0, left_out, kinds, looked), DocumentList(StringTable.from_strings([example]), none, none), limit)
+    say_buckets(console, Buckets(largest, 0, left_out, kinds, looked), lambda _: [example], limit)
+    if largest and not left_out:
+        console.detail(f"the largest bucket: {counted(largest, 'document')}, with {shown(example)}")
 
 
 # --- where the answer goes --------------------------------------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 """The lines on stderr that say what a run did and what its answer promises."""
 
 from collections import Counter
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from lshdup.console import Console, counted, shown
@@ -8,11 +9,16 @@ from lshdup.console import Console, counted, shown
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from lshdup.bands import BandPlan
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from lshdup.bands import BandPlan, BandTable
     from lshdup.candidates import Buckets
     from lshdup.collection import Collection
-    from lshdup.documents import DocumentList
     from lshdup.params import BandParams
+
+#: Buckets that -v names.
+_LARGEST = 3
 
 
 def say_collection(console: Console, collection: "Collection") -> None:
@@ -25,25 +31,57 @@ def say_collection(console: Console, collection: "Collection") -> None:
         line += f"; {counted(collection.read, 'document')} read, {unread:,} unchanged"
     if collection.sketch is not None:
         line += f"; signatures: {collection.sketch.scheme}, K = {collection.sketch.perms}"
-    empty = (collection.sizes == 0).nonzero()[0]
-    say_counts(console, line, len(empty), Counter(encoding for _, encoding in collection.guessed))
-    for name in collection.documents.names.some(empty):
-        console.detail(f"{shown(name)}: no tokens")
+    say_counts(console, line, Counter(encoding for _, encoding in collection.guessed), lambda: _say_uncompared(console, collection))
     for name, encoding in collection.guessed:
         console.detail(f"{shown(name)}: read as {encoding}")
 
 
-def say_counts(console: Console, line: str, empty: int, guessed: "Mapping[str, int]") -> None:
-    """How many documents there are, have no tokens, are not UTF-8, and are left out. guessed : documents of each encoding."""
+def _say_uncompared(console: Console, collection: "Collection") -> None:
+    whole = collection.sizes if collection.whole is None else collection.whole.sizes
+    _say_alone(console, collection, whole == 0, "without tokens", "no tokens")
+    _say_removed(console, collection)
+
+
+def say_counts(console: Console, line: str, guessed: "Mapping[str, int]", uncompared: "Callable[[], None]") -> None:
+    """How many documents there are, what is not compared, is not UTF-8, or left out. guessed : documents of each encoding."""
     console.say(line)
-    if empty:
-        console.say(f"{counted(empty, 'document')} without tokens: near nothing, not compared (-v names them)")
+    uncompared()
     if guessed:
         shares = ", ".join(f"{count:,} as {encoding}" for encoding, count in sorted(guessed.items()))
         console.say(f"{counted(sum(guessed.values()), 'document')} not UTF-8, read {shares} (-v names them; --encoding forces one)")
     if console.left_out_counts:
         reasons = ", ".join(f"{count:,} {reason}" for reason, count in sorted(console.left_out_counts.items()))
         console.say(f"left out: {reasons}")
+    from lshdup.documents import Reason
+
+    if (unread_formats := console.left_out_counts[str(Reason.NO_READER)]) > 0:
+        console.say(f"to read {counted(unread_formats, 'office document')}: pip install 'lshdup[formats]'")
+
+
+def _say_alone(console: Console, collection: "Collection", alone: "NDArray[np.bool_]", what: str, why: str) -> None:
+    """Documents whose set is empty, and so near nothing."""
+    rows = alone.nonzero()[0]
+    if len(rows):
+        console.say(f"{counted(len(rows), 'document')} {what}: near nothing, not compared (-v names them)")
+        for name in collection.documents.names.some(rows):
+            console.detail(f"{shown(name)}: {why}")
+
+
+def _say_removed(console: Console, collection: "Collection") -> None:
+    """Which shingles were removed from the sets, and what became of those."""
+    removal, whole = collection.removal, collection.whole
+    if removal is None or whole is None:
+        return
+    parts = []
+    if removal.params.template:
+        parts.append(f"{len(removal.template):,} of templates")
+    if removal.params.ignore_common:
+        limit = removal.params.ignore_common
+        parts.append(f"{len(removal.common):,} of more than {f'{100 * limit:g} % of the' if limit < 1 else f'{limit:,.0f}'} documents")
+    before = int(whole.sizes.sum())
+    share = 1 - int(collection.sizes.sum()) / before if before else 0.0
+    console.say(f"removed shingles: {' and '.join(parts)}, {100 * share:.3g} % of all in the documents")
+    _say_alone(console, collection, (collection.sizes == 0) & (whole.sizes > 0), "with only common shingles", "only common shingles")
 
 
 def say_contract(console: Console, plan: "BandPlan", params: "BandParams") -> None:
@@ -59,32 +97,41 @@ def say_contract(console: Console, plan: "BandPlan", params: "BandParams") -> No
         )
 
 
-def say_buckets(console: Console, buckets: "Buckets", documents: "DocumentList", limit: int) -> None:
-    """What --max-bucket left out; with -v, the largest bucket even if nothing was."""
+def say_largest(console: Console, table: "BandTable", names: "Callable[[NDArray[np.int64]], list[bytes]]") -> None:
+    """For -v: the largest buckets, each with an example. names : of some documents, by their numbers."""
+    import numpy as np
+
+    from lshdup.candidates import largest_buckets
+
+    for place, (size, first) in enumerate(largest_buckets(table, _LARGEST)):
+        if place and size == 1:
+            break
+        name = shown(names(np.array([first]))[0])
+        console.detail(f"{'then one of' if place else 'the largest bucket:'} {counted(size, 'document')}, with {name}")
+
+
+def say_buckets(
+    console: Console,
+    buckets: "Buckets",
+    names: "Callable[[NDArray[np.int64]], list[bytes]]",
+    limit: int,
+    table: "BandTable | None" = None,
+) -> None:
+    """What --max-bucket left out; with a table (for -v), its largest buckets even if nothing was."""
     if not buckets.largest:
         return
-    name = shown(documents.names[buckets.example])
     if not buckets.left_out:
-        console.detail(f"the largest bucket: {counted(buckets.largest, 'document')}, with {name}")
+        if table is not None:
+            say_largest(console, table, names)
         return
+    import numpy as np
+
+    name = shown(names(np.array([buckets.example]))[0])
     console.warn(
         f"--max-bucket {limit} left out {counted(buckets.left_out, 'bucket')} with {counted(buckets.documents, 'document')}: up to "
         f"{counted(buckets.pairs, 'pair')} not looked at, which the chances above do not count; "
         f"the largest has {counted(buckets.largest, 'document')}, with {name}"
     )
-
-
-def say_found(console: Console, before: str, pairs: int, threshold: float, after: str = "") -> None:
-    """The last line: how many pairs, out of what."""
-    console.say(f"{before}{counted(pairs, 'pair')} of similarity {threshold:g} or more{after}; {console.seconds:.2f} s")
-
-
-def say_funnel(console: Console, candidates: int, of_kinds: int, pairs: int, threshold: float) -> None:
-    """The same after a comparison through bands. of_kinds : pairs without those that copies bring."""
-    before = f"{counted(candidates, 'candidate pair')} -> "
-    if pairs != of_kinds:
-        before += f"{of_kinds:,}; with copies "
-    say_found(console, before, pairs, threshold)
 
 
 def _percent(chance: float) -> str:

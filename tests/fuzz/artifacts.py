@@ -25,7 +25,7 @@ from lshdup.errors import LshdupError
 from tests.fuzz import Tally
 from tests.fuzz.html import PATIENCE, impatient
 
-KINDS = ("shingles", "signatures", "bands", "pairs")
+KINDS = ("shingles", "signatures", "bands", "pairs", "clusters")
 TOKENS = ("word", "ids")
 INTEGERS = (
     0,
@@ -65,9 +65,10 @@ COMMANDS = {
     "word": (
         ["pairs"], ["query", "d3"], ["pairs"], ["query", "a0.txt"], ["pairs", "--exact"], ["index"], ["signatures", "--perms", "64"],
         ["pairs", "docs"], ["pairs", "--threshold", "0.9", "--verify", "estimate"], ["shingle", "--show", "a1.txt"], ["query", "new.txt"],
+        ["clusters"], ["clusters", "docs", "--emit", "drop"], ["clusters", "--linkage", "single", "--keep", "shortest"],
         ["pairs", "--collapse-copies", "--max-bucket", "2"], ["index", "docs", "--threshold", "0.7"], ["accuracy", "--found", "--perms", "32"],
     ),
-    "ids": (["pairs"], ["query", "d3"], ["pairs", "--exact"], ["pairs", "--tokens", "ids", "ids.txt"], ["signatures", "--perms", "64"], ["query", "new.txt"]),
+    "ids": (["pairs"], ["query", "d3"], ["clusters"], ["pairs", "--exact"], ["pairs", "--tokens", "ids", "ids.txt"], ["signatures", "--perms", "64"], ["query", "new.txt"]),
 }  # fmt: skip
 
 
@@ -93,6 +94,7 @@ def make_folder(folder):
     for tokens, documents in (("word", "docs"), ("ids", "ids.txt")):
         outcome = run(["pairs", documents, "--tokens", tokens, "--store", tokens], patience=300)  # kernels may have to be compiled
         assert outcome.startswith("answer"), outcome
+        assert run(["clusters", "--store", tokens], patience=300).startswith("answer")
         files[tokens] = {kind: Path(tokens, f"{kind}.npz").read_bytes() for kind in KINDS}
     return files
 
@@ -364,7 +366,7 @@ class Artifacts:
         for _ in range(size):
             tokens, kind = rng.choice(("word", "word", "ids")), rng.choice(KINDS)
             data, forged = mutated(rng, self._files, tokens, kind)
-            first = COMMANDS[tokens][rng.randrange(2) if kind != "pairs" else 0]
+            first = ["clusters"] if kind == "clusters" else COMMANDS[tokens][rng.randrange(2) if kind != "pairs" else 0]
             commands = [rng.choice((first, rng.choice(COMMANDS[tokens])))]
             self.tried(tally, tokens, kind, data, forged, commands, checked=rng.randrange(2) == 0)
         return tally
