@@ -77,6 +77,16 @@ class Collection:
     read: int | None = None
     corpus: str = ""
 
+    def check_rows(self, indices: NDArray[np.int64]) -> None:
+        """Have everything checked that is known of these documents but their names, sets and signatures, if that was not done."""
+        self.documents.check_rows(indices, self.sizes, self.fingerprints)
+
+    def check_signatures(self) -> None:
+        """Have all checked that a band table is made from, if that was not done."""
+        for array in (self.sizes, self.fingerprints, self.signatures):
+            if array is not None:
+                self.documents.check(array, None, None)
+
 
 @dataclass(frozen=True)
 class Previous:
@@ -407,6 +417,7 @@ def set_source(collection: Collection, jobs: int, on_left_out: Callable[[LeftOut
 
     def checked(wanted: NDArray[np.int64]) -> RaggedSets:
         assert kept is not None
+        collection.check_rows(wanted)
         try:
             sets = kept.take(wanted)
             if np.array_equal(fingerprints(sets), collection.fingerprints[wanted]):
@@ -427,6 +438,7 @@ def set_source(collection: Collection, jobs: int, on_left_out: Callable[[LeftOut
             on_left_out(LeftOut(collection.documents.names[index], reason, detail))
 
     def read_again(wanted: NDArray[np.int64]) -> RaggedSets:
+        collection.check_rows(wanted)
         sizes = collection.sizes[wanted]
         sets = RaggedSets.from_sizes(np.empty(int(sizes.sum()), np.uint64), sizes)
         same = np.zeros(len(wanted), bool)

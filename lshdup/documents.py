@@ -11,6 +11,7 @@ import re
 import stat
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 from lshdup.errors import ArtifactError, InputError
 from lshdup.files import Buffer, read_files, stat_files
 from lshdup.params import DEFAULT_MAX_BYTES, DocumentParams
-from lshdup.ragged import PADDING, StringTable
+from lshdup.ragged import PADDING, Check, StringTable, trusted
 
 #: Batches end at whichever comes first: few enough documents to feed all threads, few enough bytes to stay in memory.
 BATCH_DOCUMENTS = 512
@@ -70,7 +71,7 @@ class DocumentList:
     names : n names. sizes, mtimes : int64 arrays of shape (n,), bytes and nanoseconds of the file a document is in. paths : the files they
     are in; None where names are paths. starts, lengths : int64 arrays of shape (n,), first byte and number of bytes of the documents that
     are lines of an id list; None where they are whole files. home : the folder that names and paths start from; empty: the current one.
-    max_bytes : a file that is larger when it is read is not read.
+    max_bytes : a file that is larger when it is read is not read. check : told what of the arrays is used.
     """
 
     names: StringTable
@@ -81,9 +82,16 @@ class DocumentList:
     lengths: NDArray[np.int64] | None = None
     home: bytes = b""
     max_bytes: int = DEFAULT_MAX_BYTES
+    check: Check = trusted
 
     def __len__(self) -> int:
         return len(self.names)
+
+    def check_rows(self, indices: NDArray[np.int64], *more: NDArray[Any]) -> None:
+        """Tell `check` that these documents are looked at: what files they are, where in them, and `more` columns."""
+        for column in (self.sizes, self.mtimes, self.starts, self.lengths, *more):
+            if column is not None:
+                self.check(column, indices, indices + 1)
 
     def path(self, index: int) -> bytes:
         """Where to read a document from, as seen from the current folder."""
@@ -94,6 +102,7 @@ class DocumentList:
     def changed(self, indices: NDArray[np.int64]) -> int:
         """How many of these documents have vanished, or have another size or time than when they were listed. Opens none."""
         changed = 0
+        self.check_rows(indices)
         for index in indices.tolist():
             try:
                 status = os.stat(self.path(index))
@@ -114,6 +123,7 @@ class DocumentList:
 
     def take(self, indices: NDArray[np.int64]) -> "DocumentList":
         """The documents at `indices`, in that order."""
+        self.check_rows(indices)
         return DocumentList(
             self.names.take(indices),
             self.sizes[indices],
@@ -424,6 +434,7 @@ def read_batch(documents: DocumentList, indices: NDArray[np.int64], buffer: Buff
     Cost: one open, read and close a file, without the GIL. A file that grew or shrank since it was listed is read as it is now.
     Raises ArtifactError for a list that no folder can have given: it comes from an artifact that says what is not so.
     """
+    documents.check_rows(indices)
     spans = documents.spans[indices]
     _refuse_if(len(indices) and (spans.min() < 0 or spans.max() >= 1 << 31), "documents of a size that none can have")
     names = documents.names.some(indices)

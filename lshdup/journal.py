@@ -22,7 +22,7 @@ from lshdup.collection import Collection
 from lshdup.documents import DocumentList
 from lshdup.errors import ParameterError
 from lshdup.params import ShingleParams, SketchParams
-from lshdup.ragged import RaggedSets, StringTable, offsets_of
+from lshdup.ragged import RaggedSets, StringTable, offsets_of, trusted
 from lshdup.store import Store, all_arrays, read_collection
 
 #: Seconds after which a run is long: what is finished by then is written, and all that comes after.
@@ -67,7 +67,7 @@ class Journal:
                     if json.loads(arrays["header"].tobytes()) != self._header:
                         return
                 else:
-                    yield read_collection(Artifact(self._header | {"corpus": ""}, arrays, lambda: None), b"", verify=True)
+                    yield read_collection(Artifact(self._header | {"corpus": ""}, arrays, lambda: None, trusted), b"", verify=True)
             except (KeyError, TypeError, ValueError, IndexError, ParameterError):
                 return
             self._end = end

@@ -198,7 +198,7 @@ class Store:
                 n and (firsts.min() < 0 or firsts.max() >= n or (verify and order.max(initial=0) >= n)),
                 "it names documents that are not there",
             )
-            table = BandTable(keys, order, artifact.unmap)
+            table = BandTable(keys, order, artifact.unmap, artifact.check)
             _refuse_if(verify and not table.is_in_order(), "its buckets are not in order")
             return Banded(plan, table, firsts), params
         except (KeyError, TypeError, ValueError, IndexError, ParameterError) as error:
@@ -314,14 +314,18 @@ def read_collection(artifact: Artifact, home: bytes, *, verify: bool) -> Collect
     verify : look at every offset and size; without it, a query touches a few pages of them only.
     """
     arrays, header = artifact.arrays, artifact.header
-    names = _strings(arrays, "names", verify=verify)
+    names = _strings(artifact, "names", verify=verify)
     n = len(names)
     paths = starts = lengths = None
     if "starts" in arrays:
-        paths, starts, lengths = _strings(arrays, "paths"), _ints(arrays, "starts", n), _ints(arrays, "lengths", n)
-    documents = DocumentList(names, _ints(arrays, "file_sizes", n), _ints(arrays, "file_mtimes", n), paths, starts, lengths, home)
+        paths, starts, lengths = _strings(artifact, "paths", verify=verify), _ints(arrays, "starts", n), _ints(arrays, "lengths", n)
+    documents = DocumentList(
+        names, _ints(arrays, "file_sizes", n), _ints(arrays, "file_mtimes", n), paths, starts, lengths, home, check=artifact.check
+    )
     reasons = list(Reason)
-    left_names, details = _strings(arrays, "left_names"), _strings(arrays, "left_details")
+    for name in ("left_reasons", "left_sizes", "left_mtimes"):
+        artifact.check(arrays[name], None, None)
+    left_names, details = _strings(artifact, "left_names"), _strings(artifact, "left_details")
     left_out = tuple(
         LeftOutFile(LeftOut(name, reasons[reason], detail.decode("utf-8", "surrogateescape")), size, mtime)
         for name, reason, detail, size, mtime in zip(
@@ -360,8 +364,12 @@ def _refuse_if(wrong: object, what: str) -> None:
         raise ValueError(what)
 
 
-def _strings(arrays: Mapping[str, Array], name: str, *, verify: bool = True) -> StringTable:
-    table = StringTable(arrays[f"{name}_blob"], arrays[f"{name}_offsets"])
+def _strings(artifact: Artifact, name: str, *, verify: bool = True) -> StringTable:
+    arrays = artifact.arrays
+    table = StringTable(arrays[f"{name}_blob"], arrays[f"{name}_offsets"], artifact.check)
+    if _are(table.offsets, np.int64):
+        for start, stop in ((None, None),) if verify else ((0, 1), (len(table), len(table) + 1)):
+            artifact.check(table.offsets, start, stop)
     _refuse_if(not _are(table.blob, np.uint8) or not _are_offsets(table.offsets, len(table.blob), verify=verify), f"{name} do not fit")
     return table
 

@@ -145,6 +145,7 @@ class Workspace:
             serves = not save and wanted.threshold >= params.threshold and replace(wanted, threshold=params.threshold) == params
             if serves or wanted == params:
                 return Indexed(collection, made, wanted, kept)
+        collection.check_signatures()
         made = pipeline.banded(collection, wanted, request.jobs)
         if save:
             self._store.save_bands(collection, made, wanted)

@@ -21,7 +21,7 @@ LAYERS = [
     ["normalform"],
     ["files"], ["documents"], ["formats"], ["shingles"], ["signatures"], ["bands"], ["candidates"],
     ["pairs"], ["copies"], ["similarity"], ["exactjoin"],
-    ["artifacts"],
+    ["checksums"], ["artifacts"],
     ["collection"],
     ["pipeline"],
     ["store"],
