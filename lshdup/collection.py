@@ -146,7 +146,7 @@ def collect(
     or one large document (see `Shingler`); a document for which the memory is not enough is left out.
     """
     if previous is not None and (same := _all_the_same(documents, sketch, previous, keep)) is not None:
-        return same
+        return replace(same, shingle=shingle)
     n = len(documents)
     linear = sketch is not None and sketch.scheme == "linear"
     if linear:  # needs all sets at once
@@ -344,13 +344,13 @@ class _Workers:
     def __init__(self, shingle: ShingleParams, jobs: int) -> None:
         self.jobs = jobs
         self.pool = ThreadPoolExecutor(jobs)
-        self._shingle = shingle
+        self.shingle = shingle
         self._own = threading.local()
 
     def shingled(self, documents: DocumentList, indices: NDArray[np.int64]) -> ShingleBatch:
         """Shingle sets of one batch, which the same thread's next batch overwrites."""
         if not hasattr(self._own, "shingler"):
-            self._own.shingler, self._own.buffer = Shingler(self._shingle), Buffer()
+            self._own.shingler, self._own.buffer = Shingler(self.shingle), Buffer()
         made: ShingleBatch = self._own.shingler.shingle(read_batch(documents, indices, self._own.buffer))
         return made
 
@@ -372,7 +372,7 @@ def _batches_done(
         try:
             made = workers.shingled(documents, indices)
             signatures = sketcher.sketch(made.sets) if sketcher is not None else None
-            prints = fingerprints(made.sets)
+            prints = fingerprints(made.sets, workers.shingle)
             return _Done(made.indices, made.sets.sizes, keep(made, prints), prints, signatures, made.left_out, made.guessed)
         except MemoryError:
             if len(indices) > 1:
@@ -420,7 +420,7 @@ def set_source(collection: Collection, jobs: int, on_left_out: Callable[[LeftOut
         collection.check_rows(wanted)
         try:
             sets = kept.take(wanted)
-            if np.array_equal(fingerprints(sets), collection.fingerprints[wanted]):
+            if np.array_equal(fingerprints(sets, collection.shingle), collection.fingerprints[wanted]):
                 return sets
         except IndexError:  # offsets that are damaged too
             pass

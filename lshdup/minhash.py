@@ -38,6 +38,7 @@ class MinHash:
     tokens, k, bag, normalize, keep_case : how a text becomes a shingle set; see `ShingleParams`. R1's terms are ``tokens="terms"``.
     scheme : "fast", "classic" or "linear"; see `lshdup.signatures`.
     seed : makes all randomness.
+    hash_key : a secret that makes the hash of shingles another one; see `ShingleParams`.
     jobs : threads; None means one a processor. The result is the same for any number.
 
     Raises InputError if the folder is not there or holds no documents, ParameterError for a parameter outside its domain.
@@ -67,9 +68,10 @@ class MinHash:
         keep_case: bool = False,
         scheme: str = "fast",
         seed: int = 1,
+        hash_key: str = "",
         jobs: int | None = None,
     ) -> None:
-        shingle = ShingleParams(tokens=tokens, k=k or 0, bag=bag, normalize=normalize, keep_case=keep_case)
+        shingle = ShingleParams(tokens=tokens, k=k or 0, bag=bag, normalize=normalize, keep_case=keep_case, secret=os.fsencode(hash_key))
         sketch = SketchParams(scheme, num_permutations, seed)
         threads = jobs or processors()
         collection = _read(documents, shingle, threads)
@@ -210,6 +212,7 @@ class NearDuplicates:
         keep_case: bool = False,
         scheme: str = "fast",
         seed: int = 1,
+        hash_key: str = "",
         jobs: int | None = None,
     ) -> None:
         params = BandParams(threshold, recall, bands=num_bands or 0)
@@ -217,7 +220,7 @@ class NearDuplicates:
         self.threshold = threshold
         self.minhash = MinHash(
             documents, num_permutations, tokens=tokens, k=k, bag=bag, normalize=normalize, keep_case=keep_case,
-            scheme=scheme, seed=seed, jobs=jobs,
+            scheme=scheme, seed=seed, hash_key=hash_key, jobs=jobs,
         )  # fmt: skip
         self._made = pipeline.banded(self.minhash.collection, params)
 
@@ -282,4 +285,4 @@ def _read(documents: Documents, shingle: ShingleParams, jobs: int) -> Collection
     sets = Shingler(shingle).shingle_texts([text.encode("utf-8") for text in texts])
     zeros = np.zeros(len(names), np.int64)
     listed = DocumentList(StringTable.from_strings(os.fsencode(name) for name in names), zeros, zeros)
-    return Collection(listed, shingle, sets.sizes, fingerprints(sets), sets=sets)
+    return Collection(listed, shingle, sets.sizes, fingerprints(sets, shingle), sets=sets)

@@ -8,7 +8,7 @@ import os
 import re
 import unicodedata
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -42,8 +42,9 @@ _MOST_PAIRS = 1 << 22
 class Store:
     """One folder with at most one `shingles.npz`, `signatures.npz`, `bands.npz` and `pairs.npz`; and with the `.lock` of who writes it."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, secret: bytes = b"") -> None:
         self.folder = folder
+        self._secret = secret  #: the hash key, if one was given: artifacts know its name only
         self.is_held = False  #: whether this process is the one that writes
 
     def path(self, kind: str) -> Path:
@@ -153,7 +154,8 @@ class Store:
             at_home = home == Path.cwd()
             if here and not at_home:
                 return None
-            return read_collection(artifact, b"" if at_home else os.fsencode(home), verify=verify)
+            collection = read_collection(artifact, b"" if at_home else os.fsencode(home), verify=verify)
+            return replace(collection, shingle=collection.shingle.with_secret(self._secret))
         except (KeyError, TypeError, ValueError, IndexError, ParameterError) as error:
             message = f"{path} is damaged ({error})"
             raise ArtifactError(message, remedy) from None

@@ -81,7 +81,8 @@ class Indexed:
 class Workspace:
     """The steps over one store folder, or over none.
 
-    say : told what a person should know (something was made anew). left_out : told each file that is not compared.
+    say : told what a person should know (something was made anew). left_out : told each file that is not compared. secret : the hash key,
+    for stores that were made with it; it is a parameter of requests too.
     """
 
     def __init__(
@@ -90,8 +91,9 @@ class Workspace:
         say: Callable[[str], None] = lambda _: None,
         left_out: Callable[[LeftOut], None] = lambda _: None,
         progress: Progress = no_progress,
+        secret: bytes = b"",
     ) -> None:
-        self._store = Store(folder) if folder is not None else None
+        self._store = Store(folder, secret) if folder is not None else None
         self._say = say
         self._left_out = left_out
         self._progress = progress
@@ -507,7 +509,10 @@ def _check_conflict(name: str, stored: ShingleParams | SketchParams, given: Mapp
     """Raise if an artifact was made with another value than the one given."""
     for field in fields(stored):
         actual = getattr(stored, field.name)
-        if field.name in given and given[field.name] != actual:
+        if field.compare and field.name in given and given[field.name] != actual:
+            if field.name == "key":
+                message = f"{name} was made with {'another' if actual else 'no'} --hash-key"
+                raise ArtifactError(message, remedy)
             option = _OPTIONS.get(field.name, f"--{field.name}")
             message = f"{name} was made with {option} {actual}, not {given[field.name]}"
             raise ArtifactError(message, remedy)

@@ -128,6 +128,9 @@ talk_options = _stack(
 
 store_options = _stack(
     option("--store", type=click.Path(path_type=Path), default=Path(".lshdup"), show_default=True, help="Folder of the artifacts."),
+    option("--hash-key", metavar="KEY", show_default="none",
+           help="A secret that makes the hash another one, so that nobody can prepare texts that collide. Best given by the variable: "
+                "commands can be seen by others. A store is used with the key it was made with."),
     option("-j", "--jobs", type=click.IntRange(1), show_default="all processors", help="Threads."),
     option("-v", "--verbose", is_flag=True, help="Name every file that is left out, and why."),
     option("--progress/--no-progress", default=None, help="Show progress.  [default: on a terminal]"),
@@ -201,7 +204,7 @@ def session(ctx: click.Context, options: dict[str, Any]) -> Iterator[Session]:
 
         on_first_compilation(lambda: console.say("compiling kernels, once on this machine (some seconds)"))
         store = None if options.get("no_store") else options["store"]
-        workspace = Workspace(store, console.say, console.left_out, console.progress)
+        workspace = Workspace(store, console.say, console.left_out, console.progress, given.get("secret", b""))
         jobs = options["jobs"] or processors()
         yield Session(console, workspace, Request(documents, files, given, jobs, options.get("check_content", False)))
 
@@ -249,7 +252,7 @@ def target(options: dict[str, Any]) -> Target:
 
 
 def _given(ctx: click.Context, options: dict[str, Any]) -> dict[str, Any]:
-    given = {}
+    given: dict[str, Any] = {}
     names = {field.name for kind in (ShingleParams, SketchParams, BandParams) for field in fields(kind)}
     default = click.core.ParameterSource.DEFAULT
     for name, value in options.items():
@@ -257,6 +260,12 @@ def _given(ctx: click.Context, options: dict[str, Any]) -> dict[str, Any]:
             continue
         if name == "no_normalize":
             given["normalize"] = not value
+        elif name == "hash_key":
+            if not value:
+                message = "--hash-key is empty"
+                raise ParameterError(message, "give some random characters, sixteen or more, or leave it out")
+            given["secret"] = os.fsencode(value)
+            given["key"] = params.key_name(given["secret"])
         elif name in names and not isinstance(value, tuple):
             given[name] = value
     return given

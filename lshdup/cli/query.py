@@ -91,7 +91,7 @@ def _looked_up(console: Console, indexed: "Indexed", asked: Asked) -> "tuple[NDA
     sets = Shingler(collection.shingle).shingle_texts([text])
     if asked.index >= 0:
         collection.check_rows(np.array([asked.index]))
-        if fingerprints(sets)[0] == collection.fingerprints[asked.index]:
+        if fingerprints(sets, collection.shingle)[0] == collection.fingerprints[asked.index]:
             return sets[0], indexed.made.table.keys_of(asked.index)
         console.warn(f"{shown(asked.name)} has changed since it was indexed; its present text is looked up")
     if collection.sketch.scheme == "linear":
