@@ -176,4 +176,6 @@ def test_keys_that_are_none(run):
         Shingler(ShingleParams.from_json(params.to_json()))
     with pytest.raises(ParameterError):
         ShingleParams.from_json(params.to_json() | {"key": "x"})
-    assert np.array_equal(*(Shingler(each).shingle_texts([b"a b"]).values for each in (params, ShingleParams(key=params.key).with_secret(b"x"))))
+    assert np.array_equal(
+        *(Shingler(each).shingle_texts([b"a b"]).values for each in (params, ShingleParams(key=params.key).with_secret(b"x")))
+    )

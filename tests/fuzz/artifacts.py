@@ -361,7 +361,7 @@ class Artifacts:
 
     def __init__(self, folder):
         os.fsync = lambda descriptor: None  # nobody pulls the plug here
-        self._files = make_folder(folder)
+        self.files = make_folder(folder)
         self._known = {}
         for tokens in TOKENS:
             for command in COMMANDS[tokens]:
@@ -371,7 +371,7 @@ class Artifacts:
         tally = Tally()
         for _ in range(size):
             tokens, kind = rng.choice(("word", "word", "ids")), rng.choice(KINDS)
-            data, forged = mutated(rng, self._files, tokens, kind)
+            data, forged = mutated(rng, self.files, tokens, kind)
             first = COMMANDS[tokens][rng.randrange(2) if kind != "pairs" else 0]
             commands = [rng.choice((first, rng.choice(COMMANDS[tokens])))]
             self.tried(tally, tokens, kind, data, forged, commands, checked=rng.randrange(2) == 0)
@@ -394,7 +394,7 @@ class Artifacts:
         artifacts._ALWAYS_CHECKED = most
 
     def _answer(self, tokens, command, changed):
-        for kind, data in (self._files[tokens] | changed).items():
+        for kind, data in (self.files[tokens] | changed).items():
             Path(tokens, f"{kind}.npz").write_bytes(data)
         return run([*command, "--store", tokens])
 
