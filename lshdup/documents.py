@@ -48,7 +48,7 @@ class Reason(enum.StrEnum):
 
     @property
     def is_error(self) -> bool:
-        """Whether a person asked for this file and did not get it: exit code 2."""
+        """Whether a person asked for such a file and did not get it, even if it was only met in a folder."""
         return self not in _EXPECTED
 
 
@@ -57,11 +57,17 @@ _EXPECTED = {Reason.BINARY, Reason.FORMAT, Reason.EMPTY, Reason.HIDDEN, Reason.L
 
 @dataclass(frozen=True)
 class LeftOut:
-    """A file that was met and is not compared, and why."""
+    """A file that was met and is not compared, and why. named : it was named itself, not met in a folder."""
 
     name: bytes
     reason: Reason
     detail: str = ""
+    named: bool = False
+
+    @property
+    def is_error(self) -> bool:
+        """Whether a person asked for this file and did not get it: exit code 2."""
+        return self.reason.is_error or (self.named and self.reason in (Reason.BINARY, Reason.FORMAT))
 
 
 @dataclass(frozen=True)

@@ -65,7 +65,8 @@ class Store:
                 finally:
                     os.close(descriptor)
             if not os.access(self.folder, os.W_OK | os.X_OK):
-                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+                cause = errno.EROFS if os.statvfs(self.folder).f_flag & os.ST_RDONLY else errno.EACCES
+                raise OSError(cause, os.strerror(cause))
         except OSError as error:
             message = f"the store {self.folder} cannot be written: {error.strerror}"
             raise ArtifactError(message, "name another with --store DIR, or use --no-store") from None
@@ -150,6 +151,7 @@ class Store:
                 made, here_now = artifact.header["unicode"], unicodedata.unidata_version
                 message = f"{path} was made with Unicode {made}; this Python has {here_now}"
                 raise ArtifactError(message, remedy)
+            _refuse_if("\0" in artifact.header["base"], "its names start from a folder that cannot be")
             home = Path(os.path.normpath(self.folder.resolve() / artifact.header["base"]))
             at_home = home == Path.cwd()
             if here and not at_home:

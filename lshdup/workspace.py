@@ -29,7 +29,7 @@ from lshdup.collection import (
     set_source,
     sketched,
 )
-from lshdup.documents import DocumentList, LeftOut, Reason, find_documents
+from lshdup.documents import DocumentList, LeftOut, Reason, find_documents, typed_name
 from lshdup.errors import ArtifactError, InputError, ParameterError
 from lshdup.journal import Journal, joined
 from lshdup.params import BandParams, DocumentParams, PairParams, ShingleParams, SketchParams
@@ -241,8 +241,9 @@ class Workspace:
             documents, params, sketch, jobs=request.jobs, previous=previous, keep=keep, room=self._room, progress=self._progress,
             checkpoint=checkpoint,
         )  # fmt: skip
+        named = {typed_name(argument) for argument in request.documents} if collection.left_out else set()
         for each in collection.left_out:
-            self._left_out(each.left_out)
+            self._left_out(replace(each.left_out, named=each.left_out.name in named))
         return collection
 
     def _room(self, shape: tuple[int, int]) -> NDArray[np.uint32]:

@@ -1,7 +1,6 @@
 """What the store survives: other runs, SIGKILL and SIGINT at any instant, full disks, flipped bits; and that a long run can be resumed."""
 
 import contextlib
-import gc
 import os
 import random
 import resource
@@ -480,19 +479,6 @@ def test_a_full_disk_leaves_old_artifacts_whole(here, monkeypatch, small_batches
         assert remains(".lshdup") == []
     assert failed > 3
     assert now == new
-
-
-@pytest.fixture
-def small_disk(here):
-    """A file system of 4 MB, where a test may mount one."""
-    disk = here / "disk"
-    disk.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(disk)]
-    if not shutil.which("mount") or subprocess.run(command, capture_output=True, check=False).returncode:
-        pytest.skip("a file system cannot be mounted here")
-    yield disk
-    gc.collect()  # mapped artifacts are open files
-    subprocess.run(["umount", str(disk)], check=True)
 
 
 @pytest.mark.parametrize("step", [steps, shingled, continued])

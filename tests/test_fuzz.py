@@ -201,6 +201,18 @@ def test_forged_arrays_are_refused(corpus, run, tmp_path, kind, name, change, sa
     assert len(result.err.splitlines()) <= 5
 
 
+def test_a_home_with_nul_is_refused(corpus, run, tmp_path):
+    run("index", "sample_corpus/licences")
+    path = tmp_path / ".lshdup/signatures.npz"
+    members = members_of(path.read_bytes())
+    with np.load(path, allow_pickle=False) as arrays:
+        header = json.loads(arrays["header"].tobytes()) | {"base": "a\0b"}
+    path.write_bytes(archive_of(list((members | {"header.npy": npy(np.frombuffer(json.dumps(header).encode(), np.uint8))}).items())))
+    result = run("query", "MIT.txt", code=2)
+    assert "signatures.npz is damaged" in result.err
+    assert "Traceback" not in result.err
+
+
 def test_shingles_without_sets_are_refused(corpus, run, tmp_path):
     run("shingle", "sample_corpus/licences")
     path = tmp_path / ".lshdup/shingles.npz"

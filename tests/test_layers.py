@@ -19,7 +19,7 @@ LAYERS = [
     ["kernels.shingles", "kernels.sketch", "kernels.banding", "kernels.sets", "kernels.statistics", "kernels.files", "kernels.ordering"],
     ["chartable"],
     ["normalform"],
-    ["files"], ["documents"], ["formats"], ["shingles"], ["signatures"], ["bands"], ["candidates"],
+    ["files"], ["documents"], ["charsets"], ["formats"], ["shingles"], ["signatures"], ["bands"], ["candidates"],
     ["pairs"], ["copies"], ["similarity"], ["exactjoin"],
     ["checksums"], ["artifacts"],
     ["collection"],

@@ -62,8 +62,8 @@ def _stack(*decorators: Callable[[F], F]) -> Callable[[F], F]:
 
 
 documents_options = _stack(
-    click.argument("docs", nargs=-1, type=click.Path(path_type=bytes), metavar="[DOCS]..."),
-    option("--files-from", type=click.Path(allow_dash=True, path_type=bytes), metavar="FILE",
+    click.argument("docs", nargs=-1, type=click.Path(readable=False, path_type=bytes), metavar="[DOCS]..."),
+    option("--files-from", type=click.Path(readable=False, allow_dash=True, path_type=bytes), metavar="FILE",
            help="Names of documents or folders, one a line (NUL-separated with -0); - is standard input."),
     option("--include", multiple=True, metavar="GLOB", help="Only files whose name or path matches; repeatable."),
     option("--exclude", multiple=True, metavar="GLOB", help="Not files whose name or path matches; repeatable."),
@@ -127,7 +127,8 @@ talk_options = _stack(
 )  # fmt: skip
 
 store_options = _stack(
-    option("--store", type=click.Path(path_type=Path), default=Path(".lshdup"), show_default=True, help="Folder of the artifacts."),
+    option("--store", type=click.Path(readable=False, path_type=Path), default=Path(".lshdup"), show_default=True,
+           help="Folder of the artifacts."),
     option("--hash-key", metavar="KEY", show_default="none",
            help="A secret that makes the hash another one, so that nobody can prepare texts that collide. Best given by the variable: "
                 "commands can be seen by others. A store is used with the key it was made with."),
@@ -146,11 +147,12 @@ output_options = _stack(
     option("--format", "format_", type=click.Choice(FORMATS), show_default="table on a terminal, tsv elsewhere",
            help="How to print. A spreadsheet takes a name in csv that begins with =, +, - or @ for a formula: import it as text."),
     click.option("-0", "--null", "nul", is_flag=True, help="NUL after every field, and between the names of --files-from; for xargs -0."),
-    click.option("-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="Write there instead of standard output (-)."),
+    click.option("-o", "--output", type=click.Path(readable=False, path_type=Path), metavar="FILE",
+                 help="Write there instead of standard output (-)."),
 )  # fmt: skip
 
 
-plot_option = click.option("--plot", type=click.Path(path_type=Path), metavar="FILE",
+plot_option = click.option("--plot", type=click.Path(readable=False, path_type=Path), metavar="FILE",
                            help="Draw it too: FILE.png, .svg or .pdf (needs lshdup[plot]).")  # fmt: skip
 
 schemes_option = click.option("--scheme", "schemes", type=Listed(str), default="fast", show_default=True,

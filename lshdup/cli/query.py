@@ -28,7 +28,7 @@ Examples:
   lshdup query - --threshold 0.9 < sample_corpus/licences/MIT.txt
 """,
 )
-@click.argument("docs", nargs=-1, required=True, type=click.Path(allow_dash=True, path_type=bytes), metavar="DOC...")
+@click.argument("docs", nargs=-1, required=True, type=click.Path(readable=False, allow_dash=True, path_type=bytes), metavar="DOC...")
 @shared.band_options
 @shared.store_options
 @shared.output_options
