@@ -365,7 +365,8 @@ class Artifacts:
         self._known = {}
         for tokens in TOKENS:
             for command in COMMANDS[tokens]:
-                self._known[tokens, tuple(command)] = self._answer(tokens, command, {})
+                known = self._known[tokens, tuple(command)] = self._answer(tokens, command, {}, patience=300)
+                assert known.startswith(("answer", "error")), known
 
     def batch(self, rng, size=50):
         tally = Tally()
@@ -393,10 +394,10 @@ class Artifacts:
                 tally.found("wrong answer" if wrong else word, tokens, kind, command, checked, outcome[:300], kept(data))
         artifacts._ALWAYS_CHECKED = most
 
-    def _answer(self, tokens, command, changed):
+    def _answer(self, tokens, command, changed, patience=PATIENCE):
         for kind, data in (self.files[tokens] | changed).items():
             Path(tokens, f"{kind}.npz").write_bytes(data)
-        return run([*command, "--store", tokens])
+        return run([*command, "--store", tokens], patience)
 
 
 def kept(data):
