@@ -440,6 +440,10 @@ def set_source(collection: Collection, jobs: int, on_left_out: Callable[[LeftOut
     def read_again(wanted: NDArray[np.int64]) -> RaggedSets:
         collection.check_rows(wanted)
         sizes = collection.sizes[wanted]
+        # A byte of a document becomes three of UTF-8 at most, and those twice as many in normal form: nobody has more tokens than that.
+        if len(wanted) and (sizes.min() < 0 or (sizes > 8 * (collection.documents.spans[wanted] + 1)).any()):
+            message = "the store names sets of a size that none can have: it is damaged"
+            raise ArtifactError(message, "run the command with DOCS")
         sets = RaggedSets.from_sizes(np.empty(int(sizes.sum()), np.uint64), sizes)
         same = np.zeros(len(wanted), bool)
 
