@@ -209,7 +209,6 @@ def forge(folder, kind, name, change):
         ("signatures", "file_sizes", lambda sizes: sizes.fill(-50), "size that none can have"),
         # More shingles than there is memory for.
         ("signatures", "set_sizes", lambda sizes: sizes.fill((1 << 62) - 1), "sets of a size that none can have"),
-        ("signatures", "set_sizes", lambda sizes: sizes.fill(-1), "sets of a size that none can have"),
         ("signatures", "names_blob", lambda blob: blob.fill(0), "NUL"),
     ],
 )
