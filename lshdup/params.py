@@ -3,7 +3,6 @@
 Click parses text into these frozen classes, one for each arrow of the data flow; algorithms see only them.
 """
 
-import hashlib
 import re
 from dataclasses import dataclass, field, fields
 from typing import Any, Self
@@ -119,6 +118,8 @@ class ShingleParams(_Params):
 
 def key_name(secret: bytes) -> str:
     """32 hexadecimal digits by which a hash key is known again."""
+    import hashlib  # here, because every start of the program waits for what is above
+
     return hashlib.blake2b(secret, digest_size=16, person=b"lshdup key name").hexdigest()
 
 
