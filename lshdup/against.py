@@ -97,7 +97,7 @@ def against(
 
     stores = [Path(os.fsdecode(other)) for other in others if Store(Path(os.fsdecode(other))).is_ours()]
     named = tuple(other for other in others if Path(os.fsdecode(other)) not in stores)
-    stored = [(each, *_stored(each, request.jobs, say, lost)) for each in stores]
+    stored = [(each, *_stored(each, request, say, lost)) for each in stores]
     if stored:
         first = stored[0][1]
         assert first.sketch is not None
@@ -115,7 +115,8 @@ def against(
             raise InputError(message, "name DOCS, or another --store")
         say(f"what is made of DOCS is not kept: {store} is OTHER's; --store DIR keeps it elsewhere")
         beside = None
-    workspace = Workspace(beside, say, left_out, progress, apart=store)
+    secret = request.given.get("secret", b"")
+    workspace = Workspace(beside, say, left_out, progress, secret, apart=store)
     if request.documents:
         threshold = BandParams().threshold
         bands.plan_bands(merged(SketchParams, request.given).perms, merged(BandParams, request.given))  # before the work
@@ -131,7 +132,7 @@ def against(
     if named:
         given = {**request.given, **here.shingle.to_json(), **here.sketch.to_json()}
         say(f"of {_listed(named)} nothing is kept: `lshdup index OTHER --store DIR`, and --against DIR, spare reading it again")
-        reader = Workspace(None, say, left_out, progress, apart=store)
+        reader = Workspace(None, say, left_out, progress, secret, apart=store)
         collection, sets = reader.compared(replace(request, documents=named, given=given))
         parts.append(Part(collection, sets))
         there.append((None, collection))
@@ -143,10 +144,11 @@ def against(
     return Against(here, there, sides, merged(BandParams, {"threshold": threshold, **request.given}), fates)
 
 
-def _stored(folder: Path, jobs: int, say: Callable[[str], None], lost: Callable[[LeftOut], None]) -> tuple[Collection, SetSource]:
+def _stored(folder: Path, request: Request, say: Callable[[str], None], lost: Callable[[LeftOut], None]) -> tuple[Collection, SetSource]:
     """What a store holds; nothing of it is written."""
-    workspace = Workspace(folder, lambda text: say(f"{folder}: {text}"), lost, read_only=True)
-    return workspace.compared(Request((), DocumentParams(), {}, jobs))
+    secret = request.given.get("secret", b"")
+    workspace = Workspace(folder, lambda text: say(f"{folder}: {text}"), lost, secret=secret, read_only=True)
+    return workspace.compared(Request((), DocumentParams(), {}, request.jobs))
 
 
 def _refuse_differences(folder: Path, collection: Collection, given: Mapping[str, object]) -> None:

@@ -18,7 +18,7 @@ from lshdup.common import Removal
 from lshdup.documents import BATCH_BYTES, DocumentList, LeftOut, Reason, batches, read_batch
 from lshdup.errors import ArtifactError, ParameterError
 from lshdup.files import LARGE, Buffer
-from lshdup.params import ShingleParams, SketchParams
+from lshdup.params import LONGEST, ShingleParams, SketchParams
 from lshdup.ragged import RaggedSets
 from lshdup.shingles import ShingleBatch, Shingler, fingerprints
 from lshdup.signatures import Sketcher, linear_signatures
@@ -120,6 +120,16 @@ class Collection:
             sketch=None, signatures=None, removal=None, whole=None,
         )  # fmt: skip
 
+    def check_rows(self, indices: NDArray[np.int64]) -> None:
+        """Have everything checked that is known of these documents but their names, sets and signatures, if that was not done."""
+        self.documents.check_rows(indices, self.sizes, self.fingerprints)
+
+    def check_signatures(self) -> None:
+        """Have all checked that a band table is made from, if that was not done."""
+        for array in (self.sizes, self.fingerprints, self.signatures):
+            if array is not None:
+                self.documents.check(array, None, None)
+
     def without_other_readers(self) -> "Collection":
         """The same with nothing known of what another reader of office formats, or another version of this one, made."""
         if not self.reader or self.reader == current_reader():
@@ -206,7 +216,7 @@ def collect(
     or one large document (see `Shingler`); a document for which the memory is not enough is left out.
     """
     if previous is not None and (same := _all_the_same(documents, sketch, previous, keep)) is not None:
-        return same
+        return replace(same, shingle=shingle)
     n = len(documents)
     linear = sketch is not None and sketch.scheme == "linear"
     if linear:  # needs all sets at once
@@ -334,7 +344,7 @@ def left_of(
     def part(start: int) -> RaggedSets:
         end = min(start + 4096, n)
         left = removal.left(RaggedSets(sets.values, sets.offsets[start : end + 1]))
-        sizes[start:end], prints[start:end] = left.sizes, fingerprints(left)
+        sizes[start:end], prints[start:end] = left.sizes, fingerprints(left, collection.shingle)
         if signatures is not None and sketcher is not None:
             signatures[start:end] = sketcher.sketch(left)
         return left if keep or linear else _NO_VALUES
@@ -483,7 +493,7 @@ class _Workers:
     def __init__(self, shingle: ShingleParams, jobs: int) -> None:
         self.jobs = jobs
         self.pool = ThreadPoolExecutor(jobs)
-        self._shingle = shingle
+        self.shingle = shingle
         self._own = threading.local()
 
     def room(self, size: int) -> NDArray[np.uint64]:
@@ -498,7 +508,7 @@ class _Workers:
     def shingled(self, documents: DocumentList, indices: NDArray[np.int64]) -> ShingleBatch:
         """Shingle sets of one batch, which the same thread's next batch overwrites."""
         if not hasattr(self._own, "shingler"):
-            self._own.shingler, self._own.buffer = Shingler(self._shingle), Buffer()
+            self._own.shingler, self._own.buffer = Shingler(self.shingle), Buffer()
         made: ShingleBatch = self._own.shingler.shingle(read_batch(documents, indices, self._own.buffer), documents.formats)
         return made
 
@@ -524,9 +534,9 @@ def _batches_done(
             left, whole = made.sets, None
             if removal is not None:
                 left = removal.left(made.sets, workers.room(len(made.sets.values)))
-                whole = Whole(made.sets.sizes, fingerprints(made.sets))
+                whole = Whole(made.sets.sizes, fingerprints(made.sets, workers.shingle))
             signatures = sketcher.sketch(left) if sketcher is not None else None
-            prints = fingerprints(left)
+            prints = fingerprints(left, workers.shingle)
             sets = keep(made, left, prints)
             return _Done(
                 made.indices, left.sizes, sets, prints, signatures, made.left_out, made.guessed, whole=whole, extracted=made.extracted
@@ -579,11 +589,12 @@ def set_source(collection: Collection, jobs: int, on_left_out: Callable[[LeftOut
 
     def checked(wanted: NDArray[np.int64]) -> RaggedSets:
         assert kept is not None
+        collection.check_rows(wanted)
         try:
             sets = kept.take(wanted)
             if removal is not None:
                 sets = removal.left(sets)
-            if np.array_equal(fingerprints(sets), collection.fingerprints[wanted]):
+            if np.array_equal(fingerprints(sets, collection.shingle), collection.fingerprints[wanted]):
                 return sets
         except IndexError:  # offsets that are damaged too
             pass
@@ -601,7 +612,11 @@ def set_source(collection: Collection, jobs: int, on_left_out: Callable[[LeftOut
             on_left_out(LeftOut(collection.documents.names[index], reason, detail))
 
     def read_again(wanted: NDArray[np.int64]) -> RaggedSets:
+        collection.check_rows(wanted)
         sizes = collection.sizes[wanted]
+        if len(wanted) and (sizes.min() < 0 or sizes.max() > LONGEST):  # a token is a byte at least
+            message = "the store names sets of a size that none can have: it is damaged"
+            raise ArtifactError(message, "run the command with DOCS")
         sets = RaggedSets.from_sizes(np.empty(int(sizes.sum()), np.uint64), sizes)
         same = np.zeros(len(wanted), bool)
 

@@ -73,12 +73,12 @@ class Console:
     def left_out(self, what: "LeftOut") -> None:
         """Count a file that is not compared; name it with -v, or if it is an error and one of the first."""
         self.left_out_counts[str(what.reason)] += 1
-        if what.reason.is_error:
+        if what.is_error:
             self._errors += 1
-        if self._verbose or (what.reason.is_error and self._errors <= NAMED):
+        if self._verbose or (what.is_error and self._errors <= NAMED):
             detail = f" ({shown(what.detail)})" if what.detail else ""
             self._line(f"lshdup: {shown(what.name)}: {what.reason}{detail}")
-        elif what.reason.is_error and self._errors == NAMED + 1:
+        elif what.is_error and self._errors == NAMED + 1:
             self._line("lshdup: … more files could not be used; -v names them all")
 
     def progress(self, stage: str, done: int, total: int) -> None:

@@ -22,7 +22,7 @@ from lshdup.files import Buffer, read_files, stat_files
 from lshdup.openrows import OpenRows
 from lshdup.params import DEFAULT_FORMATS, DEFAULT_MAX_BYTES, DEFAULT_TEXT_FIELD, DocumentParams, FormatLimits
 from lshdup.places import Listings, Places, with_rows
-from lshdup.ragged import PADDING, StringTable, distinct
+from lshdup.ragged import PADDING, Check, StringTable, distinct, trusted
 from lshdup.reasons import LeftOut as LeftOut
 from lshdup.reasons import Reason as Reason
 from lshdup.reasons import detail_of, reason_of
@@ -40,7 +40,7 @@ class DocumentList:
     names : n names. sizes, mtimes : int64 arrays of shape (n,), bytes and nanoseconds of the file a document is in. places : where they
     are; None where each is a whole file and names are paths. home : the folder that names and paths start from; empty: the current one.
     max_bytes : a file that is larger when it is read is not read. opened : where rows are read from, and which of their fields.
-    formats : bounds for reading office documents.
+    formats : bounds for reading office documents. check : told what of the arrays is used.
     """
 
     names: StringTable
@@ -51,13 +51,26 @@ class DocumentList:
     max_bytes: int = DEFAULT_MAX_BYTES
     opened: OpenRows = field(default_factory=OpenRows, compare=False)
     formats: FormatLimits = DEFAULT_FORMATS
+    check: Check = trusted
 
     def __len__(self) -> int:
         return len(self.names)
 
+    def check_rows(self, indices: NDArray[np.int64], *more: NDArray[Any]) -> None:
+        """Tell `check` that these documents are looked at: what files they are, where in them, and `more` columns."""
+        places = () if self.places is None else (self.places.file, self.places.starts, self.places.lengths)
+        for column in (self.sizes, self.mtimes, *places, *more):
+            self.check(column, indices, indices + 1)
+
     def path(self, index: int) -> bytes:
         """Where to read a document from, as seen from the current folder."""
-        return self._path(self.names[index] if self.places is None else self.places.paths[_checked(self.places, index)])
+        return self._path(self.names[index] if self.places is None else self.places.paths[self._files_of(index)])
+
+    def _files_of(self, indices: Any) -> Any:
+        """In which of the files documents are."""
+        assert self.places is not None
+        self.check(self.places.file, indices, indices + 1)
+        return _checked(self.places, indices)
 
     def file_path(self, number: int) -> bytes:
         """Where a file is that documents are parts of, as seen from the current folder."""
@@ -70,13 +83,13 @@ class DocumentList:
 
     def is_file(self, index: int) -> bool:
         """Whether a document is a whole file."""
-        return self.places is None or bool(self.places.kinds[_checked(self.places, index)] == Kind.FILE)
+        return self.places is None or bool(self.places.kinds[self._files_of(index)] == Kind.FILE)
 
     def where(self, index: int) -> str:
         """Where a document is, if its name does not say so."""
         if self.places is None:
             return ""
-        kind = self.places.kinds[_checked(self.places, index)]
+        kind = self.places.kinds[self._files_of(index)]
         if kind == Kind.FILE or (kind != Kind.IDS and not self.opened.fields.id):
             return ""
         path = os.fsdecode(self.path(index))
@@ -84,9 +97,10 @@ class DocumentList:
 
     def changed(self, indices: NDArray[np.int64]) -> NDArray[np.int64]:
         """Which of these documents have vanished, or have another size or time than when they were listed. Opens none."""
+        self.check_rows(indices)
         firsts, file = indices, np.arange(len(indices))
         if self.places is not None:  # one look at each file
-            files = _checked(self.places, indices)
+            files = self._files_of(indices)
             different, counts = distinct(files)
             file = np.searchsorted(different, files)
             firsts = indices[np.argsort(files, kind="stable")[np.cumsum(counts) - counts]]
@@ -109,7 +123,7 @@ class DocumentList:
             return names
         are_paths = np.ones(len(names), bool)
         if self.places is not None:
-            kinds = self.places.kinds[_checked(self.places, indices)]
+            kinds = self.places.kinds[self._files_of(indices)]
             are_paths = (kinds == Kind.FILE) | ((kinds != Kind.IDS) & (not self.opened.fields.id))
         return [
             typed_name(os.path.relpath(os.path.join(self.home, name))) if is_path else name  # noqa: PTH118 (bytes path)
@@ -118,6 +132,7 @@ class DocumentList:
 
     def take(self, indices: NDArray[np.int64]) -> "DocumentList":
         """The documents at `indices`, in that order."""
+        self.check_rows(indices)
         places = None if self.places is None else self.places.take(indices)
         return replace(self, names=self.names.take(indices), sizes=self.sizes[indices], mtimes=self.mtimes[indices], places=places)
 
@@ -477,6 +492,7 @@ def read_batch(documents: DocumentList, indices: NDArray[np.int64], buffer: Buff
     Cost: one open, read and close a file, without the GIL. A file that grew or shrank since it was listed is read as it is now.
     Raises ArtifactError for a list that no folder can have given: it comes from an artifact that says what is not so.
     """
+    documents.check_rows(indices)
     spans = documents.spans[indices]
     _refuse_if(len(indices) and (spans.min() < 0 or spans.max() >= 1 << 31), "documents of a size that none can have")
     names = documents.names.some(indices)

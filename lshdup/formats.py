@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup import compression, recognition
+from lshdup.charsets import codec_of
 from lshdup.documents import Reason
 from lshdup.kernels import text as kernels
 from lshdup.params import DEFAULT_FORMATS, DEFAULT_MAX_BYTES, FormatLimits
@@ -167,9 +168,11 @@ def _decoded(data: bytes, name: bytes, codec: str, guessed: str = "") -> Text:
 
 def _guessed(data: bytes, name: bytes) -> Text:
     if _is_html(data, name) and (declared := _HTML_CHARSET.search(data[:2048])):
-        text = _decoded(data, name, declared.group(1).decode("ascii"))
-        if text.reason is None:
-            return text
+        codec = codec_of(declared.group(1).decode("ascii"))
+        for each in (codec, "latin-1") if codec == _WESTERN else (codec,) if codec else ():  # five bytes have no character in Python's
+            text = _decoded(data, name, each)
+            if text.reason is None:
+                return text
     import charset_normalizer
 
     matches = list(charset_normalizer.from_bytes(data))

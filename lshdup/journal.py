@@ -24,7 +24,7 @@ from lshdup.common import Removal
 from lshdup.errors import ParameterError
 from lshdup.params import ShingleParams, SketchParams
 from lshdup.places import Places
-from lshdup.ragged import RaggedSets, StringTable, offsets_of
+from lshdup.ragged import RaggedSets, StringTable, offsets_of, trusted
 from lshdup.rows import RowFields
 from lshdup.store import Store, all_arrays, read_collection, removal_arrays
 
@@ -79,7 +79,7 @@ class Journal:
                     if json.loads(arrays["header"].tobytes()) != self._header:
                         return
                 else:
-                    artifact = Artifact(self._header | {"corpus": ""}, arrays | self._removed, lambda: None)
+                    artifact = Artifact(self._header | {"corpus": ""}, arrays | self._removed, lambda: None, trusted)
                     yield read_collection(artifact, b"", verify=True).without_other_readers()
             except (KeyError, TypeError, ValueError, IndexError, ParameterError):
                 return

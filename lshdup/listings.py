@@ -5,7 +5,7 @@ from dataclasses import asdict
 import numpy as np
 
 from lshdup import artifacts
-from lshdup.artifacts import Array
+from lshdup.artifacts import Array, Artifact
 from lshdup.errors import ArtifactError
 from lshdup.params import DocumentParams
 from lshdup.places import Listings
@@ -51,7 +51,7 @@ def load_listings(store: Store, params: DocumentParams) -> Listings:
         artifact = artifacts.load(store.path("rows"), "rows", "run the command again")
         if artifact is None or any(artifact.header.get(name) != value for name, value in _header(store, params).items()):
             return {}
-        return _listings(artifact.arrays, with_ids=bool(params.id_field))
+        return _listings(artifact, with_ids=bool(params.id_field))
     except (ArtifactError, KeyError, TypeError, ValueError, IndexError):
         return {}
 
@@ -60,8 +60,9 @@ def _header(store: Store, params: DocumentParams) -> dict[str, object]:
     return {"rows": {name: asdict(params)[name] for name in ("text_field", "id_field", "max_bytes")}, "base": store.base()}
 
 
-def _listings(arrays: dict[str, Array], *, with_ids: bool) -> Listings:
-    paths, details = strings_of(arrays, "paths"), strings_of(arrays, "left_details")
+def _listings(artifact: Artifact, *, with_ids: bool) -> Listings:
+    arrays = artifact.arrays
+    paths, details = strings_of(artifact, "paths"), strings_of(artifact, "left_details")
     n = len(paths)
     sizes, mtimes = ints_of(arrays, "file_sizes", n).tolist(), ints_of(arrays, "file_mtimes", n).tolist()
     ends, left_ends = (offsets_of(ints_of(arrays, name, n)) for name in ("counts", "left_counts"))
@@ -72,7 +73,7 @@ def _listings(arrays: dict[str, Array], *, with_ids: bool) -> Listings:
     if any(column.min(initial=0) < 0 for column in columns):
         message = "rows before the first"
         raise ValueError(message)
-    ids = strings_of(arrays, "ids") if with_ids else None
+    ids = strings_of(artifact, "ids") if with_ids else None
     if ids is not None and len(ids) != ends[-1]:
         message = "ids do not fit"
         raise ValueError(message)

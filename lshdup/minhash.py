@@ -42,6 +42,7 @@ class MinHash:
     seed : makes all randomness.
     ignore_common, templates : remove shingles from every set: those that more documents have than this (below 1: than this share of them;
         0: none), and those of these texts.
+    hash_key : a secret that makes the hash of shingles another one; see `ShingleParams`.
     jobs : threads; None means one a processor. The result is the same for any number.
 
     Raises InputError if the folder is not there or holds no documents, ParameterError for a parameter outside its domain.
@@ -73,9 +74,10 @@ class MinHash:
         seed: int = 1,
         ignore_common: float = 0,
         templates: Iterable[str] = (),
+        hash_key: str = "",
         jobs: int | None = None,
     ) -> None:
-        shingle = ShingleParams(tokens=tokens, k=k or 0, bag=bag, normalize=normalize, keep_case=keep_case)
+        shingle = ShingleParams(tokens=tokens, k=k or 0, bag=bag, normalize=normalize, keep_case=keep_case, secret=os.fsencode(hash_key))
         sketch = SketchParams(scheme, num_permutations, seed)
         threads = jobs or processors()
         collection = _read(documents, shingle, threads)
@@ -220,6 +222,7 @@ class NearDuplicates:
         seed: int = 1,
         ignore_common: float = 0,
         templates: Iterable[str] = (),
+        hash_key: str = "",
         jobs: int | None = None,
     ) -> None:
         params = BandParams(threshold, recall, bands=num_bands or 0)
@@ -227,7 +230,7 @@ class NearDuplicates:
         self.threshold = threshold
         self.minhash = MinHash(
             documents, num_permutations, tokens=tokens, k=k, bag=bag, normalize=normalize, keep_case=keep_case,
-            scheme=scheme, seed=seed, ignore_common=ignore_common, templates=templates, jobs=jobs,
+            scheme=scheme, seed=seed, ignore_common=ignore_common, templates=templates, hash_key=hash_key, jobs=jobs,
         )  # fmt: skip
         self._made = pipeline.banded(self.minhash.collection, params)
 
@@ -315,4 +318,4 @@ def _read(documents: Documents, shingle: ShingleParams, jobs: int) -> Collection
     sets = Shingler(shingle).shingle_texts([text.encode("utf-8") for text in texts])
     zeros = np.zeros(len(names), np.int64)
     listed = DocumentList(StringTable.from_strings(os.fsencode(name) for name in names), zeros, zeros)
-    return Collection(listed, shingle, sets.sizes, fingerprints(sets), sets=sets)
+    return Collection(listed, shingle, sets.sizes, fingerprints(sets, shingle), sets=sets)

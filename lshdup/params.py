@@ -3,7 +3,8 @@
 Click parses text into these frozen classes, one for each arrow of the data flow; algorithms see only them.
 """
 
-from dataclasses import asdict, dataclass, fields
+import re
+from dataclasses import dataclass, field, fields
 from typing import Any, Self
 
 from lshdup.errors import ParameterError
@@ -33,12 +34,12 @@ class _Params:
     """Shared by the parameter classes: to and from the JSON header of an artifact."""
 
     def to_json(self) -> dict[str, Any]:
-        return asdict(self)  # type: ignore[call-overload, no-any-return]
+        return {each.name: getattr(self, each.name) for each in fields(self) if each.compare}  # type: ignore[arg-type]
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> Self:
         """What `to_json` gave. Raises ParameterError for anything else: artifacts come from anywhere."""
-        kinds = {field.name: type(field.default) for field in fields(cls)}  # type: ignore[arg-type]
+        kinds = {each.name: type(each.default) for each in fields(cls) if each.compare}  # type: ignore[arg-type]
         _check(isinstance(values, dict) and set(values) == set(kinds), "unknown or missing parameters")
         for name, kind in kinds.items():
             value = values[name]
@@ -98,7 +99,9 @@ class ShingleParams(_Params):
 
     tokens : word, char, terms or ids. k : tokens in a shingle; 0 means the default of the tokens. bag : count repeats.
     normalize : NFKC. keep_case : no case folding. encoding : forced on every document; empty means recognised.
-    hash : mix64 (64 bits), or poly31 (the 32-bit hash of the lecture, R2; characters only).
+    hash : mix64 (64 bits), or poly31 (the 32-bit hash of the lecture, R2; characters only). secret : a key for mix64, so that nobody who
+    does not have it can prepare texts whose hashes are equal; empty means none. It is never written anywhere. key : its name, by which
+    it is known again; made from it.
     """
 
     tokens: str = "word"
@@ -108,8 +111,14 @@ class ShingleParams(_Params):
     keep_case: bool = False
     encoding: str = ""
     hash: str = "mix64"
+    key: str = ""
+    secret: bytes = field(default=b"", repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        if self.secret:
+            object.__setattr__(self, "key", key_name(self.secret))
+        _check(not self.key or re.fullmatch("[0-9a-f]{32}", self.key) is not None, "the name of the hash key is none")
+        _check(not self.key or self.hash == "mix64", "--hash poly31 takes no key", "leave --hash-key out")
         _check(self.tokens in TOKENS, f"--tokens is {self.tokens!r}; it must be one of {', '.join(TOKENS)}")
         _check(self.hash in HASHES, f"--hash is {self.hash!r}; it must be one of {', '.join(HASHES)}")
         if self.k == 0:
@@ -131,6 +140,19 @@ class ShingleParams(_Params):
             except (LookupError, ValueError):
                 message = f"--encoding is {self.encoding!r}, which Python does not know as an encoding of text"
                 raise ParameterError(message, "try utf-8, latin-1, cp1252 or utf-16") from None
+
+    def with_secret(self, secret: bytes) -> "ShingleParams":
+        """The same, with the secret if it is the one that is meant: artifacts know its name only."""
+        if not secret or self.key != key_name(secret):
+            return self
+        return ShingleParams(**self.to_json(), secret=secret)
+
+
+def key_name(secret: bytes) -> str:
+    """32 hexadecimal digits by which a hash key is known again."""
+    import hashlib  # here, because every start of the program waits for what is above
+
+    return hashlib.blake2b(secret, digest_size=16, person=b"lshdup key name").hexdigest()
 
 
 @dataclass(frozen=True, slots=True)

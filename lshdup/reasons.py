@@ -41,7 +41,7 @@ class Reason(enum.StrEnum):
 
     @property
     def is_error(self) -> bool:
-        """Whether a person asked for this file and did not get it: exit code 2."""
+        """Whether a person asked for such a file and did not get it, even if it was only met in a folder."""
         return self not in _EXPECTED
 
     @property
@@ -56,11 +56,17 @@ _OF_READER = {Reason.NO_READER, Reason.ENCRYPTED, Reason.SPOILT}
 
 @dataclass(frozen=True)
 class LeftOut:
-    """A document, file or row that was met and is not compared, and why."""
+    """A document, file or row that was met and is not compared, and why. named : it was named itself, not met in a folder."""
 
     name: bytes
     reason: Reason
     detail: str = ""
+    named: bool = False
+
+    @property
+    def is_error(self) -> bool:
+        """Whether a person asked for this file and did not get it: exit code 2."""
+        return self.reason.is_error or (self.named and self.reason in (Reason.BINARY, Reason.FORMAT, Reason.NO_READER))
 
     @classmethod
     def because(cls, name: bytes, error: OSError) -> "LeftOut":

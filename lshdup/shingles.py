@@ -1,6 +1,7 @@
 """Text -> shingle sets: the definitions of DESIGN 4 in one place, over the loops of the same name. Called by collection.py."""
 
 import contextlib
+import hashlib
 import threading
 from dataclasses import dataclass, field, replace
 
@@ -9,7 +10,7 @@ from numpy.typing import NDArray
 
 from lshdup.chartable import NO_TABLE, CharTable, char_table
 from lshdup.documents import Reason, TextBatch
-from lshdup.errors import InputError
+from lshdup.errors import InputError, ParameterError
 from lshdup.files import LARGE
 from lshdup.formats import needs_patience, row_text, to_text
 from lshdup.kernels import shingles as kernels
@@ -19,7 +20,29 @@ from lshdup.params import DEFAULT_FORMATS, LONGEST, FormatLimits, ShingleParams
 from lshdup.ragged import PADDING, RaggedSets, ranges
 
 _RULES = {"word": text_kernels.RULE_PLAIN, "char": text_kernels.RULE_PLAIN, "terms": text_kernels.RULE_TERMS, "ids": text_kernels.RULE_IDS}
-_HASHES = {"mix64": kernels.HASH_MIX64, "poly31": kernels.HASH_POLY31}
+
+
+@dataclass(frozen=True)
+class _Hash:
+    """Identity of shingles: which kind, and the numbers in it. seed, factor, step : of tokens, sequences and repeats. prints : of sets."""
+
+    kind: int
+    seed: np.uint64 = kernels.TOKEN_SEED
+    factor: np.uint64 = kernels.SHINGLE_FACTOR
+    step: np.uint64 = kernels.BAG_STEP
+    prints: np.uint64 = kernels.TOKEN_SEED
+
+
+def _hash_of(params: ShingleParams) -> _Hash:
+    """The hash that parameters mean. Raises ParameterError if it has a key that was not given."""
+    if not params.key:
+        return _Hash(kernels.HASH_POLY31 if params.hash == "poly31" else kernels.HASH_MIX64)
+    if not params.secret:
+        message = "the store was made with a --hash-key, and it is not the one that was given, or none was"
+        raise ParameterError(message, "give the key in LSHDUP_HASH_KEY")
+    digest = hashlib.blake2b(params.secret, digest_size=32, person=b"lshdup shingles").digest()
+    seed, factor, step, prints = np.frombuffer(digest, "<u8").astype(np.uint64)
+    return _Hash(kernels.HASH_KEYED, seed, factor | np.uint64(1), step | np.uint64(1), prints)
 
 
 @dataclass(frozen=True)
@@ -74,6 +97,7 @@ class Shingler:
     def __init__(self, params: ShingleParams) -> None:
         self.params = params
         # Only folded, composed, 7-bit words are what the fast loop makes.
+        self._hash = _hash_of(params)
         self._ascii_words = params.tokens == "word" and not params.keep_case
         self._scratch = _Scratch(1 << 16)
         self._values = np.empty(0, np.uint64)
@@ -187,7 +211,8 @@ class Shingler:
             document = batch.text[: len(text)]
             outcome = kernels.shingles_in_order(
                 document, table.entries, table.expansions, table.classes,
-                _RULES[params.tokens], _HASHES[params.hash], params.k, scratch.folded, scratch.edges, scratch.hashes, shingles, counts,
+                _RULES[params.tokens], self._hash.kind, self._hash.seed, self._hash.factor, params.k,
+                scratch.folded, scratch.edges, scratch.hashes, shingles, counts,
             )  # fmt: skip
             if outcome == text_kernels.DONE or last:
                 break
@@ -227,7 +252,10 @@ class Shingler:
             table.classes,
             self._ascii_words,
             _RULES[params.tokens],
-            _HASHES[params.hash],
+            self._hash.kind,
+            self._hash.seed,
+            self._hash.factor,
+            self._hash.step,
             params.k,
             params.bag,
             scratch.folded,
@@ -251,10 +279,10 @@ def _too_long(text: bytes) -> InputError:
     return InputError(f"a text of {len(text):,} bytes is too long: {_TOO_LONG}", "split it")
 
 
-def fingerprints(sets: RaggedSets) -> NDArray[np.uint64]:
+def fingerprints(sets: RaggedSets, params: ShingleParams) -> NDArray[np.uint64]:
     """uint64 array of shape (n_sets,): equal exactly where the sets are (but for a chance of 2^-64 a pair); 0 for an empty set."""
     out = np.empty(len(sets), np.uint64)
-    kernels.set_fingerprints(sets.values, sets.offsets, out)
+    kernels.set_fingerprints(sets.values, sets.offsets, _hash_of(params).prints, out)
     return out
 
 

@@ -49,8 +49,9 @@ class Store:
     who writes it.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, secret: bytes = b"") -> None:
         self.folder = folder
+        self._secret = secret  #: the hash key, if one was given: artifacts know its name only
         self.is_held = False  #: whether this process is the one that writes
 
     def path(self, kind: str) -> Path:
@@ -71,7 +72,8 @@ class Store:
                 finally:
                     os.close(descriptor)
             if not os.access(self.folder, os.W_OK | os.X_OK):
-                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+                cause = errno.EROFS if os.statvfs(self.folder).f_flag & os.ST_RDONLY else errno.EACCES
+                raise OSError(cause, os.strerror(cause))
         except OSError as error:
             message = f"the store {self.folder} cannot be written: {error.strerror}"
             raise ArtifactError(message, "name another with --store DIR, or use --no-store") from None
@@ -157,7 +159,7 @@ class Store:
             "base": self.base(home),
         }
         if removal is not None:
-            header |= {"format": artifacts.REMOVED_FORMAT_VERSION, "common": removal.to_json()}
+            header["common"] = removal.to_json()
         if fields is not None:
             header["rows"] = asdict(fields)
         return header if sketch is None else header | {"sketch": sketch.to_json()}
@@ -179,11 +181,13 @@ class Store:
                 made, here_now = artifact.header["unicode"], unicodedata.unidata_version
                 message = f"{path} was made with Unicode {made}; this Python has {here_now}"
                 raise ArtifactError(message, remedy)
+            _refuse_if("\0" in artifact.header["base"], "its names start from a folder that cannot be")
             home = Path(os.path.normpath(self.folder.resolve() / artifact.header["base"]))
             at_home = home == Path.cwd()
             if here and not at_home:
                 return None
-            return read_collection(artifact, b"" if at_home else os.fsencode(home), verify=verify, folder=self.folder)
+            collection = read_collection(artifact, b"" if at_home else os.fsencode(home), verify=verify, folder=self.folder)
+            return replace(collection, shingle=collection.shingle.with_secret(self._secret))
         except (KeyError, TypeError, ValueError, IndexError, ParameterError) as error:
             message = f"{path} is damaged ({error})"
             raise ArtifactError(message, remedy) from None
@@ -228,7 +232,7 @@ class Store:
                 n and (firsts.min() < 0 or firsts.max() >= n or (verify and order.max(initial=0) >= n)),
                 "it names documents that are not there",
             )
-            table = BandTable(keys, order, artifact.unmap)
+            table = BandTable(keys, order, artifact.unmap, artifact.check)
             _refuse_if(verify and not table.is_in_order(), "its buckets are not in order")
             return Banded(plan, table, firsts), params
         except (KeyError, TypeError, ValueError, IndexError, ParameterError) as error:
@@ -424,14 +428,19 @@ def read_collection(artifact: Artifact, home: bytes, *, verify: bool, folder: Pa
     verify : look at every offset and size; without it, a query touches a few pages of them only. folder : where to unpack what has to be.
     """
     arrays, header = artifact.arrays, artifact.header
-    names = strings_of(arrays, "names", verify=verify)
+    names = strings_of(artifact, "names", verify=verify)
     n = len(names)
     opened = OpenRows(folder, _row_fields(header)) if "rows" in header else OpenRows(folder)
-    places = _places(arrays, n) if "starts" in arrays else None
-    documents = DocumentList(names, ints_of(arrays, "file_sizes", n), ints_of(arrays, "file_mtimes", n), places, home, opened=opened)
+    places = _places(artifact, n) if "starts" in arrays else None
+    documents = DocumentList(
+        names, ints_of(arrays, "file_sizes", n), ints_of(arrays, "file_mtimes", n), places, home, opened=opened, check=artifact.check
+    )
     _refuse_if(("rows" in header) != (documents.row_fields is not None), "it has rows without fields, or fields without rows")
     reasons = list(Reason)
-    left_names, details = strings_of(arrays, "left_names"), strings_of(arrays, "left_details")
+    for name in ("left_reasons", "left_sizes", "left_mtimes", "template", "common", "extracted"):
+        if name in arrays:
+            artifact.check(arrays[name], None, None)
+    left_names, details = strings_of(artifact, "left_names"), strings_of(artifact, "left_details")
     left_out = tuple(
         LeftOutFile(LeftOut(name, reasons[reason], detail.decode("utf-8", "surrogateescape")), size, mtime)
         for name, reason, detail, size, mtime in zip(
@@ -496,10 +505,12 @@ def _row_fields(header: Mapping[str, Any]) -> RowFields:
     return RowFields(**fields)
 
 
-def _places(arrays: Mapping[str, Array], n: int) -> Places:
+def _places(artifact: Artifact, n: int) -> Places:
     """Where documents are; that each is in a file that is there is looked at when it is read."""
-    _refuse_if("path_kinds" not in arrays, "an older lshdup wrote where its documents are")
-    paths, kinds = strings_of(arrays, "paths"), arrays["path_kinds"]
+    arrays = artifact.arrays
+    _refuse_if("path_kinds" not in arrays, "where its documents are is missing")
+    paths, kinds = strings_of(artifact, "paths"), arrays["path_kinds"]
+    artifact.check(kinds, None, None)
     _refuse_if(kinds.dtype != np.uint8 or kinds.shape != (len(paths),) or kinds.max(initial=0) > max(Kind), "kinds of files do not fit")
     return Places(paths, kinds, ints_of(arrays, "path_of", n), ints_of(arrays, "starts", n), ints_of(arrays, "lengths", n))
 
@@ -519,9 +530,13 @@ def _refuse_if(wrong: object, what: str) -> None:
         raise ValueError(what)
 
 
-def strings_of(arrays: Mapping[str, Array], name: str, *, verify: bool = True) -> StringTable:
+def strings_of(artifact: Artifact, name: str, *, verify: bool = True) -> StringTable:
     """A table of strings that an artifact holds; raises ValueError if it is none."""
-    table = StringTable(arrays[f"{name}_blob"], arrays[f"{name}_offsets"])
+    arrays = artifact.arrays
+    table = StringTable(arrays[f"{name}_blob"], arrays[f"{name}_offsets"], artifact.check)
+    if _are(table.offsets, np.int64):
+        for start, stop in ((None, None),) if verify else ((0, 1), (len(table), len(table) + 1)):
+            artifact.check(table.offsets, start, stop)
     _refuse_if(not _are(table.blob, np.uint8) or not _are_offsets(table.offsets, len(table.blob), verify=verify), f"{name} do not fit")
     return table
 

@@ -33,7 +33,7 @@ from lshdup.collection import (
 from lshdup.common import Removal, fingerprint, first_with, same_removal
 from lshdup.compression import PIP
 from lshdup.copies import Listing
-from lshdup.documents import DocumentList, LeftOut, Reason, find_documents
+from lshdup.documents import DocumentList, LeftOut, Reason, find_documents, typed_name
 from lshdup.errors import ArtifactError, InputError, ParameterError
 from lshdup.journal import Journal, joined
 from lshdup.listings import load_listings, save_listings
@@ -102,8 +102,9 @@ class Indexed:
 class Workspace:
     """The steps over one store folder, or over none.
 
-    say : told what a person should know (something was made anew). left_out : told each file that is not compared. read_only : nothing is
-    written, whatever could be kept for the next run. apart : a folder where no documents are looked for, if no store is named.
+    say : told what a person should know (something was made anew). left_out : told each file that is not compared. secret : the hash key,
+    for stores that were made with it; it is a parameter of requests too. read_only : nothing is written, whatever could be kept for the
+    next run. apart : a folder where no documents are looked for, if no store is named.
     """
 
     def __init__(
@@ -112,11 +113,12 @@ class Workspace:
         say: Callable[[str], None] = lambda _: None,
         left_out: Callable[[LeftOut], None] = lambda _: None,
         progress: Progress = no_progress,
+        secret: bytes = b"",
         *,
         read_only: bool = False,
         apart: Path | None = None,
     ) -> None:
-        self._store = Store(folder) if folder is not None else None
+        self._store = Store(folder, secret) if folder is not None else None
         self._read_only = read_only
         self._apart = folder or apart
         self._say = say
@@ -188,6 +190,7 @@ class Workspace:
             serves = not save and wanted.threshold >= params.threshold and replace(wanted, threshold=params.threshold) == params
             if serves or wanted == params:
                 return Indexed(collection, made, wanted, kept, named=False)
+        collection.check_signatures()
         made = pipeline.banded(collection, wanted, request.jobs)
         if save:
             self._store.save_bands(collection, made, wanted)
@@ -408,8 +411,9 @@ class Workspace:
             documents, params, sketch, removal=removal, jobs=request.jobs, previous=previous, keep=keep, room=self._room,
             progress=self._progress, checkpoint=checkpoint,
         )  # fmt: skip
+        named = {typed_name(argument) for argument in request.documents} if collection.left_out else set()
         for each in collection.left_out:
-            self._left_out(each.left_out)
+            self._left_out(replace(each.left_out, named=each.left_out.name in named))
         if any(each.left_out.reason == Reason.FORMAT and PIP in each.left_out.detail for each in collection.left_out):
             self._say(f"files that zstd made are not read; {PIP} reads them")
         return collection
@@ -776,7 +780,10 @@ def check_conflict(name: str, stored: ShingleParams | SketchParams, given: Mappi
     """Raise if an artifact was made with another value than the one given."""
     for field in fields(stored):
         actual = getattr(stored, field.name)
-        if field.name in given and given[field.name] != actual:
+        if field.compare and field.name in given and given[field.name] != actual:
+            if field.name == "key":
+                message = f"{name} was made with {'another' if actual else 'no'} --hash-key"
+                raise ArtifactError(message, remedy)
             option = _OPTIONS.get(field.name, f"--{field.name}")
             message = f"{name} was made with {option} {actual}, not {given[field.name]}"
             raise ArtifactError(message, remedy)

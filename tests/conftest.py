@@ -1,5 +1,6 @@
 """What several test files share: the sample corpus, the experiment data, and a way to run the program as a person does."""
 
+import gc
 import importlib
 import os
 import shutil
@@ -80,3 +81,16 @@ def pages():
     if not DATA.is_dir():
         pytest.skip(f"no experiment data in {DATA}")
     return DATA / "pages_shingles.txt", DATA / "pages_duplicates.txt"
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A file system of 4 MB, where a test may mount one."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(disk)]
+    if not shutil.which("mount") or subprocess.run(command, capture_output=True, check=False).returncode:
+        pytest.skip("a file system cannot be mounted here")
+    yield disk
+    gc.collect()  # mapped artifacts are open files
+    subprocess.run(["umount", str(disk)], check=True)

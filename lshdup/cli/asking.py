@@ -42,8 +42,10 @@ class Asked:
             return raw
         lines = [line for line in raw.splitlines() if line.strip()]
         _, *ids = lines[0].split() if len(lines) == 1 else [b""]
-        if len(lines) != 1 or not all(each.isdigit() for each in ids):
-            message = f"{shown(self.name)} is not one line of an id list: a name, then integers"
+        # The largest id has twenty digits; Python makes no number of thousands.
+        good = all(each.isdigit() and len(each.lstrip(b"0")) <= 20 and int(each.lstrip(b"0") or b"0") < 1 << 64 for each in ids)
+        if len(lines) != 1 or not good:
+            message = f"{shown(self.name)} is not one line of an id list: a name, then integers from 0 to 2^64 - 1"
             raise InputError(message, "give one document at a time, for instance: echo 'name 1 2 3' | lshdup query -")
         return b" ".join(ids)
 

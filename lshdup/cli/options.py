@@ -77,8 +77,8 @@ def _stack(*decorators: Callable[[F], F]) -> Callable[[F], F]:
 _OF_DOCUMENTS = ("include", "exclude", "hidden", "follow", "format_seconds", "format_memory", "max_bytes", "check_content")
 
 documents_options = _stack(
-    click.argument("docs", nargs=-1, type=click.Path(path_type=bytes), metavar="[DOCS]..."),
-    option("--files-from", type=click.Path(allow_dash=True, path_type=bytes), metavar="FILE",
+    click.argument("docs", nargs=-1, type=click.Path(readable=False, path_type=bytes), metavar="[DOCS]..."),
+    option("--files-from", type=click.Path(readable=False, allow_dash=True, path_type=bytes), metavar="FILE",
            help="Names of documents or folders, one a line (NUL-separated with -0); - is standard input."),
     option("--include", multiple=True, metavar="GLOB", help="Only files whose name or path matches; repeatable."),
     option("--exclude", multiple=True, metavar="GLOB", help="Not files whose name or path matches; repeatable."),
@@ -163,11 +163,14 @@ talk_options = _stack(
     option("--color/--no-color", default=None, help="Colour.  [default: on a terminal, unless NO_COLOR is set]"),
 )  # fmt: skip
 
-store_option = option("--store", type=click.Path(path_type=Path), default=Path(".lshdup"), show_default=True,
+store_option = option("--store", type=click.Path(readable=False, path_type=Path), default=Path(".lshdup"), show_default=True,
                       help="Folder of the artifacts.")  # fmt: skip
 
 store_options = _stack(
     store_option,
+    option("--hash-key", metavar="KEY", show_default="none",
+           help="A secret that makes the hash another one, so that nobody can prepare texts that collide. Best given by the variable: "
+                "commands can be seen by others. A store is used with the key it was made with."),
     option("-j", "--jobs", type=click.IntRange(1), show_default="all processors", help="Threads."),
     option("-v", "--verbose", is_flag=True, help="Name every file that is left out, and why."),
     option("--progress/--no-progress", default=None, help="Show progress.  [default: on a terminal]"),
@@ -197,11 +200,12 @@ output_options = _stack(
     option("--format", "format_", type=click.Choice(FORMATS), show_default="table on a terminal, tsv elsewhere",
            help="How to print. A spreadsheet takes a name in csv that begins with =, +, - or @ for a formula: import it as text."),
     click.option("-0", "--null", "nul", is_flag=True, help="NUL after every field, and between the names of --files-from; for xargs -0."),
-    click.option("-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="Write there instead of standard output (-)."),
+    click.option("-o", "--output", type=click.Path(readable=False, path_type=Path), metavar="FILE",
+                 help="Write there instead of standard output (-)."),
 )  # fmt: skip
 
 
-plot_option = click.option("--plot", type=click.Path(path_type=Path), metavar="FILE",
+plot_option = click.option("--plot", type=click.Path(readable=False, path_type=Path), metavar="FILE",
                            help="Draw it too: FILE.png, .svg or .pdf (needs lshdup[plot]).")  # fmt: skip
 
 schemes_option = click.option("--scheme", "schemes", type=Listed(str), default="fast", show_default=True,
@@ -242,7 +246,7 @@ def session(ctx: click.Context, options: dict[str, Any]) -> Iterator[Session]:
 
         on_first_compilation(lambda: console.say("compiling kernels, once on this machine (some seconds)"))
         store = None if options.get("no_store") else options["store"]
-        workspace = Workspace(store, console.say, console.left_out, console.progress)
+        workspace = Workspace(store, console.say, console.left_out, console.progress, given.get("secret", b""))
         jobs = options["jobs"] or processors()
         templates = tuple(options.get("templates", ()))
         yield Session(console, workspace, Request(documents, files, given, jobs, options.get("check_content", False), templates))
@@ -327,7 +331,7 @@ def target(options: dict[str, Any]) -> Target:
 
 
 def _given(ctx: click.Context, options: dict[str, Any]) -> dict[str, Any]:
-    given = {}
+    given: dict[str, Any] = {}
     names = {field.name for kind in (ShingleParams, CommonParams, SketchParams, BandParams) for field in fields(kind)}
     default = click.core.ParameterSource.DEFAULT
     for name, value in options.items():
@@ -335,6 +339,12 @@ def _given(ctx: click.Context, options: dict[str, Any]) -> dict[str, Any]:
             continue
         if name == "no_normalize":
             given["normalize"] = not value
+        elif name == "hash_key":
+            if not value:
+                message = "--hash-key is empty"
+                raise ParameterError(message, "give some random characters, sixteen or more, or leave it out")
+            given["secret"] = os.fsencode(value)
+            given["key"] = params.key_name(given["secret"])
         elif name in names and not isinstance(value, tuple):
             given[name] = value
     return given

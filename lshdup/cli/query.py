@@ -28,7 +28,7 @@ Examples:
   lshdup query - --threshold 0.9 < sample_corpus/licences/MIT.txt
 """,
 )
-@click.argument("docs", nargs=-1, required=True, type=click.Path(allow_dash=True, path_type=bytes), metavar="DOC...")
+@click.argument("docs", nargs=-1, required=True, type=click.Path(readable=False, allow_dash=True, path_type=bytes), metavar="DOC...")
 @shared.band_options
 @shared.option(
     "--top",
@@ -100,7 +100,8 @@ def _looked_up(console: Console, indexed: "Indexed", asked: Asked) -> "tuple[NDA
     if collection.removal is not None:
         sets = collection.removal.left(sets)
     if asked.index >= 0:
-        if fingerprints(sets)[0] == collection.fingerprints[asked.index]:
+        collection.check_rows(np.array([asked.index]))
+        if fingerprints(sets, collection.shingle)[0] == collection.fingerprints[asked.index]:
             return sets[0], indexed.made.table.keys_of(asked.index)
         console.warn(f"{shown(asked.name)} has changed since it was indexed; its present text is looked up")
     if collection.sketch.scheme == "linear":

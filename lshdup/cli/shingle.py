@@ -35,7 +35,7 @@ Examples:
 @click.option(
     "--show",
     metavar="DOC",
-    type=click.Path(allow_dash=True, path_type=bytes),
+    type=click.Path(readable=False, allow_dash=True, path_type=bytes),
     help="Print the shingles of this file, document of the store, or - (standard input): hash and text. Writes nothing.",
 )
 @shared.run_options
