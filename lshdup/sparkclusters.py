@@ -135,9 +135,10 @@ class Clusters:
     @property
     def listed(self) -> "DataFrame":
         """The documents of groups of two or more."""
-        return self.documents.join(
-            self.documents.where("id != representative").select("representative").distinct(), "representative"
-        ).select("id", "representative", "similarity", "copy")
+        from pyspark.sql import functions as f
+
+        groups = self.documents.groupBy(f.col("representative").alias("leader")).agg(f.count("*").alias("n")).where("n > 1")
+        return self.documents.join(groups, self.documents["representative"] == groups["leader"]).select(*self.documents.columns)
 
     @property
     def counts(self) -> tuple[int, int, int, int]:

@@ -268,6 +268,20 @@ def test_representatives(session, monkeypatch, keep, few):
     assert 5 < len({leader for leader, _ in expected.values()}) < 30
 
 
+def test_clusters_command(session, run, tmp_path, monkeypatch, capfdbinary):
+    """The same lines as of the local engine, through the session that is there."""
+    monkeypatch.chdir(ROOT)
+    from lshdup.cli import lshdup
+
+    options = ["sample_corpus", "-t", "0.7", "--keep", "longest"]
+    for emit in ("all", "keep", "drop"):
+        expected = run("clusters", *options, "--emit", emit, "--no-store", cwd=ROOT)
+        code = lshdup.main(["clusters", *options, "--emit", emit, "--engine", "spark"], standalone_mode=False)
+        out, err = capfdbinary.readouterr()
+        assert (code or 0, out) == (0, expected.out)
+        assert expected.err.splitlines()[-1].partition(" copies")[0].encode() in err
+
+
 # --- errors -----------------------------------------------------------------------------------------------------------------------
 
 

@@ -64,7 +64,9 @@ def clusters(ctx: click.Context, options: dict[str, Any]) -> int:
 
         with Clusters(run.comparison, options["keep"]) as groups:
             wanted = {"all": groups.listed, "keep": groups.kept, "drop": groups.dropped}[options["emit"]]
-            table = target.taken(groups.documents if options["emit"] == "all" else wanted, ("id", "representative"))
+            if target.is_written and options["emit"] == "all":
+                wanted = groups.documents
+            table = target.taken(wanted, ("id", "representative"))
             total, kept, dropped, copies = groups.counts
             if dropped:
                 what = f"{counted(total, 'group')} of similarity {run.threshold:g} or more with {counted(total + dropped, 'document')}"
