@@ -70,7 +70,7 @@ def near_duplicates(
 
 
 def id_and_text(rows: "DataFrame", name: str, text: str) -> "DataFrame":
-    """(id, text), both as bytes, of rows that have columns of these names, or a field ``a.b``. Raises InputError if they have not."""
+    """(id, text), the id as bytes, of rows that have columns of these names, or a field ``a.b``. Raises InputError if they have not."""
     from pyspark.sql import functions as f
     from pyspark.sql import types
 
@@ -88,7 +88,9 @@ def id_and_text(rows: "DataFrame", name: str, text: str) -> "DataFrame":
         if not isinstance(kind, kinds):
             message = f"the column {field!r} is of type {kind.simpleString()}"
             raise InputError(message, f"{option} names another")
-        columns.append((column if isinstance(kind, types.BinaryType) else column.cast("string").cast("binary")).alias(option[2:-6]))
+        if option == "--id-field" and not isinstance(kind, types.BinaryType):
+            column = column.cast("string").cast("binary")  # a text stays what it is: each cast would copy it
+        columns.append(column.alias(option[2:-6]))
     return rows.select(*columns)
 
 

@@ -26,13 +26,18 @@ _PACKAGES = ("pyspark", "pyarrow", "pandas")
 _SETTINGS = {
     "spark.app.name": "lshdup",
     "spark.ui.showConsoleProgress": "false",
-    "spark.sql.execution.arrow.maxRecordsPerBatch": "4096",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "1024",
     "spark.sql.execution.arrow.maxBytesPerBatch": "8m",
     "spark.sql.files.maxPartitionBytes": "32m",
+    "spark.sql.parquet.columnarReaderBatchSize": "1024",
 }
 
 #: And for a master that is this process: it has no page to look at, and holds the rows.
-_LOCAL_SETTINGS = {"spark.ui.enabled": "false", "spark.driver.memory": "2g"}
+_LOCAL_SETTINGS = {
+    "spark.ui.enabled": "false",
+    "spark.driver.memory": "2g",
+    "spark.driver.defaultJavaOptions": "-XX:+UseParallelGC",
+}
 
 #: Bytes of input for each partition of a shuffle, on which about as much is written as was read.
 _PARTITION_BYTES = 32 << 20
