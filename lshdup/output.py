@@ -31,6 +31,13 @@ Cell = bytes | float | int | str | None
 Piece = Sequence[Sequence[Cell]]
 
 
+def check_writable(path: Path) -> None:
+    """Before any work starts: that a file can be written there."""
+    if not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
+        message = f"{path} cannot be written"
+        raise InputError(message, "name a file in a folder that exists and may be written")
+
+
 @dataclass(frozen=True)
 class Target:
     """Where a listing goes and how.
@@ -51,9 +58,8 @@ class Target:
         if self.path is None and sys.stdout is None:
             message = "standard output is closed"
             raise InputError(message, "name a file with -o")
-        if self.path is not None and (not self.path.parent.is_dir() or not os.access(self.path.parent, os.W_OK)):
-            message = f"{self.path} cannot be written"
-            raise InputError(message, "name a file in a folder that exists and may be written")
+        if self.path is not None:
+            check_writable(self.path)
 
     def write(self, columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> bool:
         """Print all rows; returns whether they can be told apart (False: tsv with tabs or newlines in names).

@@ -1,6 +1,7 @@
 """`lshdup clusters`."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -9,6 +10,7 @@ from lshdup import params
 from lshdup.cli import options as shared
 from lshdup.cli.summary import say_buckets, say_collection, say_contract
 from lshdup.console import OK, PAIRS_FOUND, Console, counted, shown
+from lshdup.output import Target, check_writable
 from lshdup.params import BandParams, ClusterParams
 
 if TYPE_CHECKING:
@@ -50,6 +52,9 @@ Examples:
               )  # fmt: skip
 @click.option("--emit", type=click.Choice(("all", "keep", "drop")), default="all", show_default=True,
               help="Groups of two or more with all that is known; or names only: what stays, also what is alone; what may go.")  # fmt: skip
+@click.option("--write", type=click.Path(path_type=Path), metavar="FILE",
+              help="Of rows of JSON Lines or Parquet: write the file they are in without those that may go, in the same order, all else "
+                   "as it is; of several files, FILE is a folder. No groups are printed then, unless --emit says so.")  # fmt: skip
 @shared.option("--check", is_flag=True, help="Exit with 1 if there are groups.")
 @shared.engine_options
 @shared.run_options
@@ -67,6 +72,8 @@ def command(ctx: click.Context, /, **options: Any) -> int:
 
         return spark.clusters(ctx, options)
     target = shared.target(options)
+    if options["write"] is not None:
+        check_writable(options["write"])
     if options["exact"]:
         shared.refuse(ctx, ("scheme", "perms", "seed", "recall", "bands", "rows", "buckets", "max_bucket"), "with --exact")
     asked = ClusterParams(options["linkage"], options["keep"], options["prefer"], options["max_bucket"] or 0)
@@ -85,16 +92,31 @@ def command(ctx: click.Context, /, **options: Any) -> int:
             found = workspace.grouped(indexed, asked, request)
             table = indexed.made.table if options["verbose"] else None
             say_buckets(console, found.buckets, collection.documents.names.some, asked.max_bucket, table)
-        if options["emit"] == "all":
-            columns = ("group", "role", "name", "similarity", "copy", "smallest")
-            shared.write_pieces(console, target, columns, _rows(found, collection.documents))
-        else:
-            some = found.groups.kept if options["emit"] == "keep" else found.groups.dropped
-            shared.write_pieces(console, target, ("name",), _names(some, collection.documents))
+        if options["write"] is not None:
+            _write(console, found, collection.documents, options["write"])
+        if options["write"] is None or ctx.get_parameter_source("emit") != click.core.ParameterSource.DEFAULT:
+            _print(console, target, found, collection.documents, options["emit"])
         _say_groups(console, found, collection.documents, threshold)
         if options["check"] and console.exit_code == OK and found.groups.count:
             return PAIRS_FOUND
         return console.exit_code
+
+
+def _write(console: Console, found: "Grouped", documents: "DocumentList", path: Path) -> None:
+    from lshdup.filtered import write_without
+
+    dropped = found.groups.dropped
+    for each in write_without(documents, dropped, path):
+        console.say(f"{each} is written")
+
+
+def _print(console: Console, target: Target, found: "Grouped", documents: "DocumentList", what: str) -> None:
+    if what == "all":
+        columns = ("group", "role", "name", "similarity", "copy", "smallest")
+        shared.write_pieces(console, target, columns, _rows(found, documents))
+    else:
+        some = found.groups.kept if what == "keep" else found.groups.dropped
+        shared.write_pieces(console, target, ("name",), _names(some, documents))
 
 
 def _rows(found: "Grouped", documents: "DocumentList") -> "Iterator[Piece]":
