@@ -193,7 +193,7 @@ engine_options = _stack(
 #: What has no meaning on Spark: nothing is kept there, and it has its own threads.
 _NOT_ON_SPARK = (
     "exact", "verify", "store", "no_store", "check_content", "jobs", "ignore_common", "templates", "against", "histogram", "step",
-    "examples", "plot", "prefer",
+    "examples", "plot", "prefer", "write",
 )  # fmt: skip
 
 output_options = _stack(
