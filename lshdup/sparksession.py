@@ -70,6 +70,8 @@ def session(master: str | None, settings: Mapping[str, str], *, loud: bool = Fal
     if local:
         os.environ.setdefault("PYSPARK_PYTHON", settings.get("spark.pyspark.python", sys.executable))
     defaults = {**_SETTINGS, **(_LOCAL_SETTINGS if local else {})}
+    if "GC" in settings.get("spark.driver.extraJavaOptions", ""):  # two collectors are an error
+        defaults.pop("spark.driver.defaultJavaOptions", None)
     if not submitted:
         for name, value in {**defaults, **settings}.items():
             builder = builder.config(name, value)
