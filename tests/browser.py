@@ -6,7 +6,7 @@ import shutil
 from tests.conftest import require
 
 
-def browser(folder, width=1200, height=900, dark=False):
+def browser(folder, width=1200, height=900):
     """A started browser that refuses all network."""
     require("browser", "selenium")
     from selenium.webdriver import Chrome, ChromeOptions, ChromeService
@@ -18,9 +18,7 @@ def browser(folder, width=1200, height=900, dark=False):
         options.add_argument(argument)
     options.add_argument(f"--user-data-dir={folder}")
     options.add_argument(f"--window-size={width},{height}")
-    if dark:
-        options.add_argument("--force-dark-mode")
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
     return Chrome(options, ChromeService(_found("chromedriver")))
 
 

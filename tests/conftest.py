@@ -1,5 +1,6 @@
 """What several test files share: the sample corpus, the experiment data, and a way to run the program as a person does."""
 
+import importlib
 import os
 import shutil
 import subprocess
@@ -69,3 +70,13 @@ def pages():
     if not DATA.is_dir():
         pytest.skip(f"no experiment data in {DATA}")
     return DATA / "pages_shingles.txt", DATA / "pages_duplicates.txt"
+
+
+def require(extra, module):
+    """A module of an extra: skip without it, but fail where LSHDUP_REQUIRE names the extra."""
+    try:
+        return importlib.import_module(module)
+    except ImportError:
+        if extra in os.environ.get("LSHDUP_REQUIRE", "").split(","):
+            raise
+        return pytest.skip(f"{module} is not installed")

@@ -29,7 +29,7 @@ LAYERS = [
     ["workspace", "accuracy", "timing", "minhash"],
     ["plots"],
     ["console"],
-    ["output"],
+    ["output", "report"],
     ["cli"],
 ]  # fmt: skip
 
