@@ -2,14 +2,18 @@
 
 import os
 import sys
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
 
 from lshdup.console import shown
 from lshdup.errors import InputError
+from lshdup.params import ShingleParams
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
     from lshdup.collection import Collection
+    from lshdup.formats import Text
 
 
 @dataclass(frozen=True)
@@ -26,17 +30,21 @@ class Asked:
 
     def text(self, encoding: str = "") -> bytes:
         """Its text as UTF-8. Raises InputError if it has none."""
+        return self.read(self.bytes(), encoding).utf8
+
+    def read(self, raw: bytes, encoding: str = "") -> "Text":
+        """The same of its bytes, with what kind of bytes they were."""
         from lshdup.formats import to_text
 
-        text = to_text(self._bytes(), self.name, encoding)
+        text = to_text(raw, self.name, encoding)
         if text.reason is not None:
             message = f"{shown(self.name)} is no text: {text.reason}{f' ({text.detail})' if text.detail else ''}"
             raise InputError(message, "name a document that is text")
-        return text.utf8
+        return text
 
     def ids(self) -> bytes:
         """Its ids, blank-separated: a line of an id list without its name."""
-        raw = self._bytes()
+        raw = self.bytes()
         if self.index >= 0:
             return raw
         lines = [line for line in raw.splitlines() if line.strip()]
@@ -46,7 +54,8 @@ class Asked:
             raise InputError(message, "give one document at a time, for instance: echo 'name 1 2 3' | lshdup query -")
         return b" ".join(ids)
 
-    def _bytes(self) -> bytes:
+    def bytes(self) -> "bytes":
+        """As they are in its file now. Raises InputError if they cannot be read."""
         if self.raw is not None:
             return self.raw
         import numpy as np
@@ -102,3 +111,25 @@ def ask(word: bytes, collection: "Collection | None") -> Asked:
                 raise InputError(message, "give more of the name")
     message = f"{shown(word)} is no document of the store and no file"
     raise InputError(message, "name a file, or a document that `lshdup index DOCS` has seen")
+
+
+def shingle_params(collection: "Collection | None", given: "Mapping[str, Any]") -> ShingleParams:
+    """How documents that are only looked at become shingles: as those of the store, but for what was typed."""
+    known = {field.name for field in fields(ShingleParams)}
+    typed = {name: value for name, value in given.items() if name in known}
+    base = collection.shingle.to_json() if collection is not None and "tokens" not in typed else {}
+    return ShingleParams(**(base | typed))
+
+
+def shingle_rows(text: "bytes", params: ShingleParams) -> "Iterator[tuple[tuple[int, int], str, bytes]]":
+    """A text's shingles in its order: what tells them apart, the number as it is written, and the tokens; repeats only with --bag."""
+    from lshdup.shingles import Shingler
+
+    tokens, shingles = Shingler(params).in_order(text)
+    between = b"" if params.tokens == "char" else b" "
+    decimal, width = params.tokens == "ids" or params.hash == "poly31", 16
+    seen: dict[int, int] = {}
+    for at, shingle in enumerate(shingles.tolist()):
+        count = seen[shingle] = seen.get(shingle, 0) + 1
+        if count == 1 or params.bag:
+            yield (shingle, count), str(shingle) if decimal else f"{shingle:0{width}x}", between.join(tokens[at : at + params.k])

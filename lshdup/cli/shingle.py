@@ -1,18 +1,13 @@
 """`lshdup shingle`."""
 
-from collections.abc import Iterator
-from dataclasses import fields
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import Any
 
 import click
 
 from lshdup.cli import options as shared
-from lshdup.cli.asking import ask
+from lshdup.cli.asking import ask, shingle_params, shingle_rows
 from lshdup.cli.summary import say_collection
-from lshdup.params import ShingleParams
-
-if TYPE_CHECKING:
-    from lshdup.output import Cell
 
 
 @click.command(
@@ -48,27 +43,11 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         if options["show"] is not None:
             stored = session.workspace.last_collection()
             asked = ask(options["show"], stored)
-            known = {field.name for field in fields(ShingleParams)}
-            given = {name: value for name, value in session.request.given.items() if name in known}
-            base = stored.shingle.to_json() if stored is not None and "tokens" not in given else {}
-            params = ShingleParams(**(base | given))
+            params = shingle_params(stored, session.request.given)
             text = asked.ids() if params.tokens == "ids" else asked.text(params.encoding)
-            target.write(("shingle", "text"), _rows(text, params))
+            rows = shingle_rows(text, replace(params, bag=False))  # repeats are the same line again
+            shared.write(session.console, target, ("shingle", "text"), ((number, words) for _, number, words in rows))
             return session.console.exit_code
         collection = session.workspace.shingled(session.request)
         say_collection(session.console, collection)
         return session.console.exit_code
-
-
-def _rows(text: bytes, params: ShingleParams) -> "Iterator[tuple[Cell, ...]]":
-    from lshdup.shingles import Shingler
-
-    tokens, shingles = Shingler(params).in_order(text)
-    between = b"" if params.tokens == "char" else b" "
-    width = 8 if params.hash == "poly31" else 16
-    seen = set()
-    for at, shingle in enumerate(shingles.tolist()):
-        if shingle not in seen:
-            seen.add(shingle)
-            shown = str(shingle) if params.tokens == "ids" or params.hash == "poly31" else f"{shingle:0{width}x}"
-            yield shown, between.join(tokens[at : at + params.k])
