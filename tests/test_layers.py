@@ -32,6 +32,7 @@ LAYERS = [
     ["workspace", "accuracy", "timing", "minhash"],
     ["plots"],
     ["console"],
+    ["schema"],
     ["rendering"],
     ["output"],
     ["cli"],
