@@ -36,11 +36,17 @@ _MOST = (1 << 32) - 2
 Piece = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]
 
 
-def exact_pairs(sets: RaggedSets, members: NDArray[np.int64], threshold: float, jobs: int = 1) -> Iterator[Columns]:
+def exact_pairs(
+    sets: RaggedSets,
+    members: NDArray[np.int64],
+    threshold: float,
+    jobs: int = 1,
+    on_progress: Callable[[int, int], None] = lambda done, n: None,
+) -> Iterator[Columns]:
     """Pieces of (left, right, similarity) over the sets `members` (int64 array), left < right, in no order.
 
     left, right : uint32 arrays of shape (m,), numbers of `sets`. similarity : float64 array of shape (m,), |A ∩ B| / |A ∪ B|. threshold :
-    above 0, at most 1. Empty sets are near nothing.
+    above 0, at most 1. Empty sets are near nothing. on_progress : told how many sets of how many have been compared with those before them.
 
     Determinism: the same pieces at any number of jobs. Memory: the sets are not copied; beside them a quarter of their size while
     elements are counted, then at most 32 bytes for each element of a prefix, which is 1 - t of the elements or less: up to 0.8 times
@@ -51,7 +57,7 @@ def exact_pairs(sets: RaggedSets, members: NDArray[np.int64], threshold: float, 
     order = members[np.argsort(sets.sizes[members], kind="stable")]
     prefixes = _prefixes(sets, order, threshold, jobs)
     index = _index(prefixes, threshold, jobs)
-    for x, y, similarity in _probed(sets, order, prefixes, index, threshold, jobs):
+    for x, y, similarity in _probed(sets, order, prefixes, index, threshold, jobs, on_progress):
         a, b = order[x], order[y]
         yield np.minimum(a, b).astype(np.uint32), np.maximum(a, b).astype(np.uint32), similarity
 
@@ -121,7 +127,15 @@ def _index(prefixes: _Prefixes, threshold: float, jobs: int) -> _Index:
     return index
 
 
-def _probed(sets: RaggedSets, order: NDArray[np.int64], prefixes: _Prefixes, index: _Index, threshold: float, jobs: int) -> Iterator[Piece]:
+def _probed(
+    sets: RaggedSets,
+    order: NDArray[np.int64],
+    prefixes: _Prefixes,
+    index: _Index,
+    threshold: float,
+    jobs: int,
+    on_progress: Callable[[int, int], None],
+) -> Iterator[Piece]:
     """Each set with those before it: pieces of (rank, rank, similarity)."""
     n = len(order)
     # The length filter; a set too many is ruled out later, one too few would be missed.
@@ -152,6 +166,7 @@ def _probed(sets: RaggedSets, order: NDArray[np.int64], prefixes: _Prefixes, ind
                 at, last, piece = under_way.popleft().result()
                 if at < last:  # no room for more: go on where it stopped
                     under_way.appendleft(pool.submit(probe, at, last))
+                on_progress(at, n)
                 if len(piece[0]):
                     yield piece
         finally:

@@ -99,6 +99,12 @@ class Target:
             for line in lines:
                 stream.write(f"{line}\n".encode("utf-8", "backslashreplace"))
 
+    def write_raw(self, parts: Iterable[bytes]) -> None:
+        """Print bytes for another program."""
+        with self._stream() as stream:
+            for part in parts:
+                stream.write(part)
+
     def write_object(self, values: object) -> None:
         """Print one JSON document."""
         self.write_lines([json.dumps(values, indent=1, default=_for_json)])

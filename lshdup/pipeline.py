@@ -70,7 +70,10 @@ def near_duplicates(
 
     on_buckets : told about the buckets before their pairs are looked at.
     """
-    buckets, pieces = candidates.candidate_pairs(made.table, params.max_bucket)
+    progress("candidates", 0, 0)
+    buckets, pieces = candidates.candidate_pairs(
+        made.table, params.max_bucket, lambda done, n: progress("candidates", done, n)
+    )
     on_buckets(buckets)
     met = 0
 
@@ -78,7 +81,6 @@ def near_duplicates(
         nonlocal met
         for left, right in pieces:
             met += len(left)
-            progress("candidates", met, 0)
             yield left, right
 
     if params.verify == "estimate":
@@ -98,11 +100,19 @@ def _estimated(collection: Collection, pieces: Iterator[Pair], threshold: float,
         yield left[keep], right[keep], found[keep]
 
 
-def exact_near_duplicates(collection: Collection, sets: RaggedSets, firsts: NDArray[np.int64], threshold: float, jobs: int = 1) -> Found:
+def exact_near_duplicates(
+    collection: Collection,
+    sets: RaggedSets,
+    firsts: NDArray[np.int64],
+    threshold: float,
+    jobs: int = 1,
+    progress: Progress = no_progress,
+) -> Found:
     """The same, no misses, by the prefix-filter join over the sets."""
     from lshdup import exactjoin  # here, because a query waits for every import
 
-    joined = exactjoin.exact_pairs(sets, members(collection, firsts), threshold, jobs)
+    progress("candidates", 0, 0)
+    joined = exactjoin.exact_pairs(sets, members(collection, firsts), threshold, jobs, lambda done, n: progress("candidates", done, n))
     return Found(gathered(joined), -1)
 
 

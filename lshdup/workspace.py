@@ -145,7 +145,7 @@ class Workspace:
             serves = not save and wanted.threshold >= params.threshold and replace(wanted, threshold=params.threshold) == params
             if serves or wanted == params:
                 return Indexed(collection, made, wanted, kept)
-        made = pipeline.banded(collection, wanted, request.jobs)
+        made = self._banded(collection, wanted, request.jobs)
         if save:
             self._store.save_bands(collection, made, wanted)
         elif stored is not None:
@@ -210,9 +210,14 @@ class Workspace:
             self._say(error.message)
             return None
 
+    def _banded(self, collection: Collection, params: BandParams, jobs: int) -> Banded:
+        self._progress("bands", 0, 0)
+        return pipeline.banded(collection, params, jobs)
+
     # --- from documents -------------------------------------------------------------------------------------------------
 
     def _find(self, request: Request, params: ShingleParams) -> DocumentList:
+        self._progress("documents", 0, 0)
         documents = find_documents(
             request.documents,
             request.files,
@@ -286,7 +291,7 @@ class Workspace:
         bands.plan_bands(_merged(SketchParams, request.given).perms, params)  # whether the promise can be kept, before the work
         if self._store is None:
             collection = self._signed_documents(request)
-            return Indexed(collection, pipeline.banded(collection, params, request.jobs), params, None)
+            return Indexed(collection, self._banded(collection, params, request.jobs), params, None)
         with self._writing() as store:
             collection = self._signed_documents(request)
             kept = self._sets_of(collection)
@@ -297,7 +302,7 @@ class Workspace:
                 stored = None
             if stored is not None and stored[1] == params:
                 return Indexed(collection, stored[0], params, kept)
-            made = pipeline.banded(collection, params, request.jobs)
+            made = self._banded(collection, params, request.jobs)
             store.save_bands(collection, made, params)
             return Indexed(collection, made, params, kept)
 

