@@ -76,9 +76,7 @@ def candidate_pairs(
     return Buckets(largest, example, buckets, int(left_out.sum()), pairs), _pieces(table, max_bucket, parent, on_progress)
 
 
-def _pieces(
-    table: BandTable, max_bucket: int, root: NDArray[np.uint32], on_progress: Callable[[int, int], None]
-) -> Iterator[Pair]:
+def _pieces(table: BandTable, max_bucket: int, root: NDArray[np.uint32], on_progress: Callable[[int, int], None]) -> Iterator[Pair]:
     visit = np.flatnonzero(np.bincount(root, minlength=len(root))[root] > 1).astype(np.uint32)
     visit = visit[np.argsort(root[visit], kind="stable")]
     rows = np.zeros(len(root), np.uint32)

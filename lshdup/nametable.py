@@ -33,7 +33,7 @@ class NameTable:
         >>> table.beginning_with(b"d/")
         [b'd/a.txt', b'd/e', b'd/s/']
         """
-        found = []
+        found: list[bytes] = []
         at = bisect_left(self, start)
         while at < len(self) and len(found) < MOST and (name := self[at]).startswith(start):
             slash = name.find(b"/", len(start))

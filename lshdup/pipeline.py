@@ -71,9 +71,7 @@ def near_duplicates(
     on_buckets : told about the buckets before their pairs are looked at.
     """
     progress("candidates", 0, 0)
-    buckets, pieces = candidates.candidate_pairs(
-        made.table, params.max_bucket, lambda done, n: progress("candidates", done, n)
-    )
+    buckets, pieces = candidates.candidate_pairs(made.table, params.max_bucket, lambda done, n: progress("candidates", done, n))
     on_buckets(buckets)
     met = 0
 

@@ -21,6 +21,12 @@ def _or_null(schema: Schema) -> Schema:
     return schema | {"type": [schema["type"], "null"]}
 
 
+_BAND_NUMBERS = (
+    "near", "found", "found_low", "found_high", "found_expected", "false_positives", "false_positives_low", "false_positives_high",
+    "false_positives_expected", "false_positive_rate", "false_negatives", "false_negatives_expected", "false_negative_rate",
+)  # fmt: skip
+_BANDS = {"scheme": _TEXT, "perms": _COUNT, "bands": _COUNT, "rows": _COUNT}
+
 #: The columns of each listing, in order.
 LISTINGS: dict[str, Schema] = {
     "pairs": {"a": _NAME, "b": _NAME, "similarity": _SHARE},
@@ -31,14 +37,9 @@ LISTINGS: dict[str, Schema] = {
     "show-shingles": {"in": {"enum": ["both", "a", "b"]}, "shingle": _TEXT, "text": _TEXT},
     "accuracy": {"scheme": _TEXT, "perms": _COUNT, "epsilon": _SHARE, "runs": _COUNT, "pairs": _COUNT, "off": _NUMBER,
                  "off_error": _NUMBER, "off_worst": _NUMBER, "expected": _NUMBER, "bias": _NUMBER, "rmse": _NUMBER, "largest": _NUMBER},
-    "accuracy-bands": {"scheme": _TEXT, "perms": _COUNT, "bands": _COUNT, "rows": _COUNT, "half": _SHARE, "queries": _COUNT,
-                       **{name: _NUMBER for name in (
-                           "near", "found", "found_low", "found_high", "found_expected", "false_positives", "false_positives_low",
-                           "false_positives_high", "false_positives_expected", "false_positive_rate", "false_negatives",
-                           "false_negatives_expected", "false_negative_rate")}},
-    "accuracy-found": {"scheme": _TEXT, "perms": _COUNT, "bands": _COUNT, "rows": _COUNT, "similarity_from": _SHARE,
-                       "similarity_to": _SHARE, "pairs": _COUNT, "found": _COUNT,
-                       **{name: _or_null(_SHARE) for name in ("share", "share_low", "share_high", "expected")}},
+    "accuracy-bands": _BANDS | {"half": _SHARE, "queries": _COUNT} | dict.fromkeys(_BAND_NUMBERS, _NUMBER),
+    "accuracy-found": _BANDS | {"similarity_from": _SHARE, "similarity_to": _SHARE, "pairs": _COUNT, "found": _COUNT}
+                      | dict.fromkeys(("share", "share_low", "share_high", "expected"), _or_null(_SHARE)),
     "timing": {"scheme": _TEXT, "perms": _COUNT, "part": _TEXT, "comparisons": _COUNT, "median": _NUMBER, "smallest": _NUMBER,
                "largest": _NUMBER, "runs": _COUNT},
     "curve": {"similarity": _SHARE, "probability": _SHARE, "approximation": _NUMBER},

@@ -1,6 +1,6 @@
 """Run many command lines in children of one warm process: a tenth of the time of as many processes.
 
-`python -m tests.driver` reads a JSON list of [arguments, columns or null] and prints a JSON list of [code, stdout, stderr], bytes as Latin-1.
+`python -m tests.driver` reads a JSON list of [arguments, columns or null], and prints one of [code, stdout, stderr]: bytes as Latin-1.
 """
 
 import fcntl
@@ -21,7 +21,7 @@ def _child(arguments, out, err):
     os.dup2(err, 2)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.environ.pop("COLUMNS", None)
-    sys.stdout, sys.stderr = open(1, "w", closefd=False), open(2, "w", closefd=False)
+    sys.stdout, sys.stderr = os.fdopen(1, "w", closefd=False), os.fdopen(2, "w", closefd=False)
     from lshdup.cli import main
 
     try:
@@ -72,7 +72,6 @@ def run_many(cases, cwd, env=None):
 
 if __name__ == "__main__":
     # What every child needs is imported once; none of it starts a thread.
-    import rich.table
 
     import lshdup.cli.pairs
     import lshdup.workspace  # noqa: F401

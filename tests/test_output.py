@@ -37,7 +37,7 @@ def folder(tmp_path_factory):
     """A store of few documents, some with odd names."""
     here = tmp_path_factory.mktemp("listings")
     (here / "d").mkdir()
-    names = {b"one.txt": TEXT, b"two words.txt": TEXT.replace("lazy", "sleepy"), b"=\xff\x1b[31m,\".txt": f"{TEXT} again", b"x": "else"}
+    names = {b"one.txt": TEXT, b"two words.txt": TEXT.replace("lazy", "sleepy"), b'=\xff\x1b[31m,".txt': f"{TEXT} again", b"x": "else"}
     for name, text in names.items():
         with open(os.path.join(os.fsencode(here), b"d", name), "w") as file:
             file.write(text)
@@ -54,7 +54,9 @@ def steady(listing, printed):
 @pytest.mark.parametrize("listing", COMMANDS)
 def test_every_format_in_a_pipe_and_on_a_terminal(listing, folder):
     """What is printed, byte for byte; a reader of the file sees control characters as ^[ with `cat -v`."""
-    ways = [([*(["--format", kind] if kind else []), *more], columns) for columns in (None, 80) for kind in ("", *FORMATS) for more in ([],)]
+    ways = [
+        ([*(["--format", kind] if kind else []), *more], columns) for columns in (None, 80) for kind in ("", *FORMATS) for more in ([],)
+    ]
     ways += [(["-0"], None), (["-0"], 80)]
     results = run_many([([*COMMANDS[listing], "-q", *options], columns) for options, columns in ways], folder)
     parts = []
@@ -74,7 +76,9 @@ def test_every_format_in_a_pipe_and_on_a_terminal(listing, folder):
 def test_json_is_as_the_schema_says(listing, folder):
     jsonschema = pytest.importorskip("jsonschema")
     validator = jsonschema.Draft202012Validator
-    (_, whole, _), (_, lines, _), (_, csv, _) = run_many([([*COMMANDS[listing], "-q", "--format", f], None) for f in ("json", "jsonl", "csv")], folder)
+    (_, whole, _), (_, lines, _), (_, csv, _) = run_many(
+        [([*COMMANDS[listing], "-q", "--format", f], None) for f in ("json", "jsonl", "csv")], folder
+    )
     for row, texts in ((False, [whole]), (True, lines.splitlines())):
         schema = document(listing, row=row)
         validator.check_schema(schema)
@@ -101,7 +105,7 @@ def test_every_listing_is_here():
 def test_names_of_any_bytes_survive_json(folder):
     ((_, out, _),) = run_many([(["pairs", "-q", "--format", "json"], None)], folder)
     names = {os.fsencode(row[side]) for row in json.loads(out) for side in "ab"}
-    assert b"d/=\xff\x1b[31m,\".txt" in names
+    assert b'd/=\xff\x1b[31m,".txt' in names
 
 
 def test_the_schema_is_printed(run):

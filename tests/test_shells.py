@@ -40,7 +40,7 @@ def place(tmp_path, run):
     run("index", "d")
     (tmp_path / "bin").mkdir()
     shim = tmp_path / "bin/lshdup"
-    shim.write_text(f"#!/bin/sh\n[ \"$1\" = completion ] && exec {sys.executable} -m lshdup \"$@\"\nprintf '<%s>' \"$@\"; echo '<end>'\n")
+    shim.write_text(f'#!/bin/sh\n[ "$1" = completion ] && exec {sys.executable} -m lshdup "$@"\nprintf \'<%s>\' "$@"; echo \'<end>\'\n')
     shim.chmod(0o755)
     return tmp_path
 
@@ -49,10 +49,18 @@ class Typed:
     """An interactive shell in a terminal."""
 
     def __init__(self, command, place):
-        environment = {"PATH": f"{place}/bin:{os.environ['PATH']}", "PYTHONPATH": str(ROOT), "HOME": str(place), "TERM": "xterm", "LANG": "C.UTF-8"}
+        environment = {
+            "PATH": f"{place}/bin:{os.environ['PATH']}",
+            "PYTHONPATH": str(ROOT),
+            "HOME": str(place),
+            "TERM": "xterm",
+            "LANG": "C.UTF-8",
+        }
         environment |= {"PS1": "> ", "HISTFILE": "", "ZDOTDIR": str(place), "XDG_CONFIG_HOME": str(place), "INPUTRC": "/dev/null"}
         self.ours, theirs = pty.openpty()
-        self.process = subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, cwd=place, env=environment, start_new_session=True)
+        self.process = subprocess.Popen(
+            command, stdin=theirs, stdout=theirs, stderr=theirs, cwd=place, env=environment, start_new_session=True
+        )
         os.close(theirs)
 
     def read(self, until=None, most=20.0):
@@ -158,7 +166,8 @@ def test_names_are_completed_folder_by_folder(run, place):
 
 
 def test_names_are_had_without_numpy(place):
-    script = "import sys; from lshdup.cli import main\ntry: main(['completion', 'bash', '--complete', 'lshdup show d/t'])\nexcept SystemExit: pass\n"
+    asked = "main(['completion', 'bash', '--complete', 'lshdup show d/t'])"
+    script = f"import sys; from lshdup.cli import main\ntry: {asked}\nexcept SystemExit: pass\n"
     script += "print(*sys.modules)"
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     process = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=place, env=environment, check=True)

@@ -3,6 +3,8 @@
 import re
 import time
 
+import pytest
+
 from lshdup.console import Console
 
 SECONDS = r"; \d+\.\d\d s"
@@ -55,10 +57,9 @@ def test_long_stages_tell_how_far_they_are(monkeypatch, corpus, tmp_path):
         ("timing", "sample_corpus", "--no-store", "-q", "--perms", "50", "--runs", "1"): ["documents", "timing"],
     }.items():
         told.clear()
-        try:
+        with pytest.raises(SystemExit) as done:
             lshdup.cli.main([*arguments, "-o", "out"] if arguments[0] != "index" else list(arguments))
-        except SystemExit as done:
-            assert not done.code
+        assert not done.value.code
         assert list(dict.fromkeys(stage for stage, _, _ in told)) == stages, arguments
         for stage in stages:
             assert stage == "bands" or any(total for each, _, total in told if each == stage), (arguments, stage)

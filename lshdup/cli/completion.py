@@ -74,6 +74,7 @@ complete --command lshdup --no-files --arguments '(__lshdup_complete)'
 """,
 }
 
+
 @click.command(
     "completion",
     short_help="a script that completes words in bash, zsh or fish",
