@@ -54,9 +54,7 @@ def steady(listing, printed):
 @pytest.mark.parametrize("listing", COMMANDS)
 def test_every_format_in_a_pipe_and_on_a_terminal(listing, folder):
     """What is printed, byte for byte; a reader of the file sees control characters as ^[ with `cat -v`."""
-    ways = [
-        ([*(["--format", kind] if kind else []), *more], columns) for columns in (None, 80) for kind in ("", *FORMATS) for more in ([],)
-    ]
+    ways = [(["--format", kind] if kind else [], columns) for columns in (None, 80) for kind in ("", *FORMATS) for more in ([],)]
     ways += [(["-0"], None), (["-0"], 80)]
     results = run_many([([*COMMANDS[listing], "-q", *options], columns) for options, columns in ways], folder)
     parts = []
