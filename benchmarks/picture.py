@@ -3,7 +3,6 @@
 import io
 import re
 import shlex
-import sys
 from pathlib import Path
 
 from rich._export_format import CONSOLE_SVG_FORMAT
@@ -27,7 +26,6 @@ _FETCHED = re.compile(r"@font-face \{\{.*?\}\}\s*", re.DOTALL)
 
 def picture() -> str:
     """The picture, as SVG."""
-    sys.path.insert(0, str(ROOT))
     from tests.driver import run_many
 
     console = Console(width=COLUMNS, record=True, file=io.StringIO(), force_terminal=True, color_system="standard")

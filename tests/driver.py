@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import termios
+from typing import Any
 
 from tests.conftest import ROOT
 
@@ -59,7 +60,7 @@ def _run(arguments, columns):
         return code, (printed if columns is None else printed.replace(b"\r\n", b"\n")).decode("latin-1"), err.read().decode("latin-1")
 
 
-def run_many(cases, cwd, env=None):
+def run_many(cases: Any, cwd: Any, env: dict[str, str] | None = None) -> list[tuple[int, bytes, bytes]]:
     """[(arguments, columns or None for a pipe)] -> [(code, stdout, stderr)] as bytes."""
     dropped = ("COLUMNS", "LINES", "NO_COLOR")
     clean = {key: value for key, value in os.environ.items() if not key.startswith("LSHDUP_") and key not in dropped}

@@ -80,7 +80,7 @@ complete --command lshdup --no-files --arguments '(__lshdup_complete)'
     short_help="a script that completes words in bash, zsh or fish",
     epilog="""\b
 Examples:
-  eval "$(lshdup completion bash)"
+  lshdup completion bash > lshdup.bash && . ./lshdup.bash && echo ready
   lshdup completion fish | head -3
 """,
 )
