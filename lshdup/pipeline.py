@@ -132,7 +132,8 @@ def near_duplicates(
     on_buckets : told about the buckets before their pairs are looked at. earlier : what need not be verified again; the answer does not
     depend on it.
     """
-    buckets, pieces = candidates.candidate_pairs(made.table, params.max_bucket)
+    progress("candidates", 0, 0)
+    buckets, pieces = candidates.candidate_pairs(made.table, params.max_bucket, lambda done, n: progress("candidates", done, n))
     on_buckets(buckets)
     met = 0
 
@@ -140,7 +141,6 @@ def near_duplicates(
         nonlocal met
         for left, right in pieces:
             met += len(left)
-            progress("candidates", met, 0)
             yield left, right
 
     found: Iterable[Columns]
@@ -165,11 +165,21 @@ def _estimated(collection: Collection, pieces: Iterator[Pair], threshold: float,
         yield left[keep], right[keep], found[keep]
 
 
-def exact_near_duplicates(collection: Collection, sets: RaggedSets, firsts: NDArray[np.int64], threshold: float, jobs: int = 1) -> Found:
+def exact_near_duplicates(
+    collection: Collection,
+    sets: RaggedSets,
+    firsts: NDArray[np.int64],
+    threshold: float,
+    jobs: int = 1,
+    progress: Progress = no_progress,
+) -> Found:
     """The same, no misses, by the prefix-filter join over the sets."""
     from lshdup import exactjoin  # here, because a query waits for every import
 
-    joined = exactjoin.exact_pairs(sets, members(collection, firsts), threshold, jobs)
+    progress("candidates", 0, 0)
+    joined = exactjoin.exact_pairs(
+        sets, members(collection, firsts), threshold, jobs, on_progress=lambda done, n: progress("candidates", done, n)
+    )
     return Found(gathered(joined), -1)
 
 
@@ -223,6 +233,7 @@ def grouped(
     """
     from lshdup import leaders  # here, because a query waits for every import
 
+    progress("groups", 0, 0)
     ordered = clusters.ranked(members(collection, made.firsts), made.firsts, preference)
     lost: list[NDArray[np.int64]] = [np.zeros(0, np.int64)]
 
@@ -245,11 +256,17 @@ def grouped(
 
 
 def exactly_grouped(
-    collection: Collection, sets: RaggedSets, threshold: float, params: ClusterParams, preference: NDArray[np.int64], jobs: int = 1
+    collection: Collection,
+    sets: RaggedSets,
+    threshold: float,
+    params: ClusterParams,
+    preference: NDArray[np.int64],
+    jobs: int = 1,
+    progress: Progress = no_progress,
 ) -> Grouped:
     """The same from all pairs, none missed, by the prefix-filter join over the sets."""
     firsts = candidates.first_copies(collection.fingerprints)
-    found = exact_near_duplicates(collection, sets, firsts, threshold, jobs)
+    found = exact_near_duplicates(collection, sets, firsts, threshold, jobs, lambda _, done, n: progress("groups", done, n))
     ordered = clusters.ranked(members(collection, firsts), firsts, preference)
     kinds = clusters.from_pairs(found.pairs, ordered, len(firsts), threshold, params.linkage)
     kinds = clusters.completed(kinds, collection.sizes, sets.take, jobs)

@@ -191,7 +191,7 @@ class Workspace:
             if serves or wanted == params:
                 return Indexed(collection, made, wanted, kept, named=False)
         collection.check_signatures()
-        made = pipeline.banded(collection, wanted, request.jobs)
+        made = self._banded(collection, wanted, request.jobs)
         if save:
             self._store.save_bands(collection, made, wanted)
         elif stored is not None:
@@ -250,7 +250,7 @@ class Workspace:
         with self.every_set(request) as (collection, sets):
             order, unused = preference(collection.documents, collection.sizes, asked, request.documents)
             self._say_unused(unused)
-            found = pipeline.exactly_grouped(collection, sets, threshold, asked, order, request.jobs)
+            found = pipeline.exactly_grouped(collection, sets, threshold, asked, order, request.jobs, self._progress)
         return collection, self._without_changed(found, collection.documents)
 
     def _without_changed(self, found: Grouped, documents: DocumentList) -> Grouped:
@@ -375,9 +375,14 @@ class Workspace:
         shingles = removal.common[most]
         return list(zip(shingles.tolist(), removal.counts[most].tolist(), first_with(sets, shingles).tolist(), strict=True))
 
+    def _banded(self, collection: Collection, params: BandParams, jobs: int) -> Banded:
+        self._progress("bands", 0, 0)
+        return pipeline.banded(collection, params, jobs)
+
     # --- from documents -------------------------------------------------------------------------------------------------
 
     def _find(self, request: Request, params: ShingleParams) -> DocumentList:
+        self._progress("documents", 0, 0)
         listings: Listings = {}
         if self._store is not None and not request.check_content:
             listings = load_listings(self._store, request.files)
@@ -497,7 +502,7 @@ class Workspace:
         bands.plan_bands(merged(SketchParams, request.given).perms, params)  # whether the promise can be kept, before the work
         if self._store is None:
             collection = self._signed_documents(request)
-            return Indexed(collection, pipeline.banded(collection, params, request.jobs), params, None)
+            return Indexed(collection, self._banded(collection, params, request.jobs), params, None)
         with self._writing() as store:
             collection = self._signed_documents(request)
             kept = self._sets_of(collection)
@@ -508,7 +513,7 @@ class Workspace:
                 stored = None
             if stored is not None and stored[1] == params:
                 return Indexed(collection, stored[0], params, kept)
-            made = pipeline.banded(collection, params, request.jobs)
+            made = self._banded(collection, params, request.jobs)
             store.save_bands(collection, made, params)
             return Indexed(collection, made, params, kept)
 

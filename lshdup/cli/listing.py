@@ -69,4 +69,5 @@ def columns(pieces: "Iterable[tuple[Any, ...]]", names: Names, shown: "Callable[
 
 def say_found(console: Console, before: str, pairs: int, threshold: float, after: str) -> None:
     """How many pairs there are."""
-    console.say(f"{before}{counted(pairs, 'pair')} of similarity {threshold:g} or more{after}; {console.seconds:.2f} s")
+    found = f"{before}{counted(pairs, 'pair')} of similarity {threshold:g} or more{after}"
+    console.say(f"{found}{console.took('candidates')}; {console.seconds:.2f} s in all")

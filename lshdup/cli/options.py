@@ -74,7 +74,12 @@ def _stack(*decorators: Callable[[F], F]) -> Callable[[F], F]:
     return decorate
 
 
-_OF_DOCUMENTS = ("include", "exclude", "hidden", "follow", "format_seconds", "format_memory", "max_bytes", "check_content")
+def stored_names(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
+    """For a shell that completes a word: names of documents of the store."""
+    from lshdup.cli.completion import documents
+
+    return list(documents(ctx, param, incomplete))
+
 
 documents_options = _stack(
     click.argument("docs", nargs=-1, type=click.Path(readable=False, path_type=bytes), metavar="[DOCS]..."),
@@ -156,7 +161,9 @@ pair_options = _stack(
 )  # fmt: skip
 
 #: What has no meaning for a step that continues from the store.
-_OF_DOCUMENTS = ("include", "exclude", "hidden", "follow", "max_bytes", "text_field", "id_field", "check_content")
+_OF_DOCUMENTS = (
+    "include", "exclude", "hidden", "follow", "format_seconds", "format_memory", "max_bytes", "text_field", "id_field", "check_content",
+)  # fmt: skip
 
 talk_options = _stack(
     option("-q", "--quiet", is_flag=True, help="Only errors on stderr."),

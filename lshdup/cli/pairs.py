@@ -120,7 +120,7 @@ def _joined(session: shared.Session, options: dict[str, Any]) -> Answer:
     with session.workspace.every_set(session.request) as (collection, sets):
         say_collection(session.console, collection)
         firsts = first_copies(collection.fingerprints)
-        found = exact_near_duplicates(collection, sets, firsts, threshold, request.jobs)
+        found = exact_near_duplicates(collection, sets, firsts, threshold, request.jobs, session.console.progress)
         pairs = with_copies(found.pairs, firsts, collapse=options["collapse_copies"])
     say_found(session.console, "", len(pairs), threshold, ", none missed")
     return Answer(collection, found.pairs, firsts, pairs, threshold)
