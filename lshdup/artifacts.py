@@ -1,7 +1,8 @@
 """`.npz` files with a header: saved whole or not at all, checked on loading, mapped into memory. Called by workspace.py.
 
 Plain NumPy opens them (``numpy.load(path, allow_pickle=False)``): a zip of uncompressed `.npy` members, of which `header` is JSON as
-uint8. Members begin at multiples of 64 bytes, so that a reader may map them instead of reading them.
+uint8, and `checks` the checksums of all others block by block. Members begin at multiples of 64 bytes, so that a reader may map them
+instead of reading them, and check what it looks at.
 """
 
 import contextlib
@@ -24,16 +25,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup import __version__
-from lshdup.atomic import replacing
+from lshdup.atomic import SCRATCH, replacing
+from lshdup.checksums import CheckedBlocks, block_checksums, blocks_of
 from lshdup.errors import ArtifactError
+from lshdup.ragged import Check, RaggedSets
 
 #: Goes up whenever an older lshdup would misread what a newer one writes.
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 
 Array = NDArray[Any]
-
-#: Names of files that have none, on file systems where they need one for an instant, begin like this.
-SCRATCH = ".scratch."
 
 _ALIGNMENT = 64
 _PADDING_FIELD = 0x4C44  # the zip extra field that pads; readers skip fields they do not know
@@ -61,11 +61,13 @@ class Artifact:
     """A loaded artifact: its header and its arrays, which are mapped copy-on-write: writing to them changes no file.
 
     unmap : let go of the pages that were touched so far; they come again when they are touched again. Nobody may have written to them.
+    check : to be told what is used of large members that `load` has not looked at.
     """
 
     header: dict[str, Any]
     arrays: dict[str, Array]
     unmap: Callable[[], None]
+    check: Check
 
 
 def save(path: Path, kind: str, header: Mapping[str, Any], arrays: Mapping[str, Array]) -> None:
@@ -76,11 +78,12 @@ def save(path: Path, kind: str, header: Mapping[str, Any], arrays: Mapping[str, 
     """
     full = {"kind": kind, "format": FORMAT_VERSION, "lshdup": __version__, **header}
     text = json.dumps(full, sort_keys=True, separators=(",", ":")).encode("ascii")
-    members = {"header": np.frombuffer(text, np.uint8), **arrays}
+    arrays = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    members = {"header": np.frombuffer(text, np.uint8), **arrays, "checks": block_checksums(arrays)}
     try:
         with replacing(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
             for name, array in members.items():
-                _write_member(archive, name, np.ascontiguousarray(array))
+                _write_member(archive, name, array)
     except OSError as error:
         message = f"{path} cannot be written: {error.strerror}"
         raise ArtifactError(message, "name another store with --store DIR, or use --no-store") from None
@@ -104,7 +107,8 @@ def load(path: Path, kind: str, remedy: str, *, verify: bool = True, always: tup
     """Map an artifact, or None if there is no such file.
 
     kind : what the header must say. remedy : the command that makes it anew, for the error. verify : check every byte; without
-    it, members above 4 MB are only mapped (a query touches a few pages of them). always : members that are checked all the same.
+    it, members above 4 MB are only mapped (a query touches a few pages of them), and who uses them must tell the artifact's `check` what
+    of them. always : members that are checked all the same.
 
     Raises ArtifactError, in one line, for a file that is damaged, of another kind, or of another format version.
     """
@@ -129,10 +133,14 @@ def _load(file: IO[bytes], path: Path, kind: str, remedy: str, verify: bool, alw
         infos = _listed(archive)
     # Copy-on-write instead of read-only: kernels are compiled for writable arrays, once.
     whole = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
-    arrays = {}
+    arrays, unchecked = {}, set()
     for info in infos:
         name = info.filename.removesuffix(".npy")
-        arrays[name] = _map_member(whole, info, verify or name in always)
+        if verify or info.file_size <= _ALWAYS_CHECKED or name in ("header", "checks", *always):
+            _check_member(whole, info)
+        else:
+            unchecked.add(name)
+        arrays[name] = _map_member(whole, info)
         if not verify:  # what was looked at need not stay
             whole.madvise(mmap.MADV_DONTNEED)
     header = json.loads(arrays.pop("header").tobytes())
@@ -145,7 +153,16 @@ def _load(file: IO[bytes], path: Path, kind: str, remedy: str, verify: bool, alw
     if header["format"] != FORMAT_VERSION:
         message = f"{path} has format {header['format']} (lshdup {header.get('lshdup')}); this lshdup reads {FORMAT_VERSION}"
         raise ArtifactError(message, remedy)
-    return Artifact(header, arrays, lambda: whole.madvise(mmap.MADV_DONTNEED))
+    checks = arrays.pop("checks")
+    blocks = np.array([blocks_of(array.nbytes) for array in arrays.values()], np.int64)
+    if checks.dtype != np.uint32 or checks.shape != (blocks.sum(),):
+        message = "its checksums do not fit"
+        raise ValueError(message)
+    check = CheckedBlocks(path, remedy)
+    for (name, array), end, count in zip(arrays.items(), np.cumsum(blocks).tolist(), blocks.tolist(), strict=True):
+        if name in unchecked:
+            check.add(array, checks[end - count : end])
+    return Artifact(header, arrays, lambda: whole.madvise(mmap.MADV_DONTNEED), check)
 
 
 def _listed(archive: zipfile.ZipFile) -> list[zipfile.ZipInfo]:
@@ -161,7 +178,8 @@ def _listed(archive: zipfile.ZipFile) -> list[zipfile.ZipInfo]:
     return infos
 
 
-def _map_member(whole: mmap.mmap, info: zipfile.ZipInfo, verify: bool) -> Array:
+def _extent(whole: mmap.mmap, info: zipfile.ZipInfo) -> tuple[int, int]:
+    """Where a member's `.npy` is in the file."""
     if info.compress_type != zipfile.ZIP_STORED or info.flag_bits & 1:
         message = f"member {info.filename} is compressed or encrypted"
         raise ValueError(message)
@@ -169,15 +187,25 @@ def _map_member(whole: mmap.mmap, info: zipfile.ZipInfo, verify: bool) -> Array:
         message = f"member {info.filename} lies outside the file"
         raise ValueError(message)
     signature, name_size, extra_size = struct.unpack_from("<4s22xHH", whole, info.header_offset)
+    name = whole[info.header_offset + 30 : info.header_offset + 30 + name_size]
     start = info.header_offset + 30 + name_size + extra_size
     end = start + info.file_size
-    if signature != b"PK\x03\x04" or end > len(whole) or info.file_size != info.compress_size:
-        message = f"member {info.filename} lies outside the file"
+    if signature != b"PK\x03\x04" or end > len(whole) or info.file_size != info.compress_size or name != info.orig_filename.encode():
+        message = f"member {info.filename} lies outside the file, or where another one is"
         raise ValueError(message)
-    view = memoryview(whole)[start:end]
-    if (verify or info.file_size <= _ALWAYS_CHECKED) and zlib.crc32(view) != info.CRC:
+    return start, end
+
+
+def _check_member(whole: mmap.mmap, info: zipfile.ZipInfo) -> None:
+    start, end = _extent(whole, info)
+    if zlib.crc32(memoryview(whole)[start:end]) != info.CRC:
         message = f"member {info.filename} has a wrong checksum"
         raise ValueError(message)
+
+
+def _map_member(whole: mmap.mmap, info: zipfile.ZipInfo) -> Array:
+    start, end = _extent(whole, info)
+    view = memoryview(whole)[start:end]
     head = _NPY_HEADER.match(view[:256])
     if head is None:
         message = f"member {info.filename} is no array of a shape and type that lshdup writes"
@@ -240,6 +268,26 @@ class Spool:
             raise self._full(error) from None
         size = self._file.tell() // 8
         return np.memmap(self._file, np.uint64, "r", shape=(size,)) if size else np.zeros(0, np.uint64)
+
+    def in_order(self, sizes: NDArray[np.int64], order: NDArray[np.int64]) -> RaggedSets:
+        """Sets of these sizes (int64 array of shape (n,)) that were appended one after the other, in another order (int64 array of shape
+        (n,)); some at a time, because they may exceed memory.
+        """
+        sets = RaggedSets.from_sizes(self.values(), sizes)
+        old = self._file
+        try:
+            self._file = tempfile.TemporaryFile(dir=self._folder, prefix=SCRATCH)  # noqa: SIM115 (closed by __exit__)
+        except OSError as error:
+            raise self._full(error) from None
+        with old:
+            ends = np.cumsum(sizes[order])
+            start = 0
+            while start < len(order):
+                before = int(ends[start] - sizes[order[start]])
+                stop = max(int(np.searchsorted(ends, before + _CHUNK // 8, side="right")), start + 1)
+                self.append(sets.take(order[start:stop]).values)
+                start = stop
+        return RaggedSets.from_sizes(self.values(), sizes[order])
 
     def _full(self, error: OSError) -> ArtifactError:
         message = f"{self._folder} has no room for the shingle sets: {error.strerror}"

@@ -6,6 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
+#: Names of files that have none, on file systems where they need one for an instant, begin like this.
+SCRATCH = ".scratch."
+
 #: What is being written now.
 _under_way: set[Path] = set()
 
@@ -15,6 +18,8 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
     """A file beside `path` that takes its place when the block ends well, after fsync: killed at any instant, the old or the new file is
     there, whole. It keeps the permissions of the old file; a symbolic link stays one; what is no regular file (a pipe, a device) is written
     to as it is. Raises OSError as the file system does; the old file is then untouched.
+
+    Where the system can do it, the file has no name until it is complete, and a run that is killed leaves nothing behind.
     """
     path = path.resolve()
     if path.exists() and not path.is_file():
@@ -25,11 +30,15 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
     temporary = path.with_name(f".{path.name}.{os.urandom(4).hex()}")
     _under_way.add(temporary)  # before it is there, so that it is never there unknown
     try:
-        with os.fdopen(os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600), "w+b") as file:
+        nameless = _nameless(path.parent)
+        descriptor = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600) if nameless is None else nameless
+        with os.fdopen(descriptor, "w+b") as file:
             yield file
             file.flush()
-            os.fsync(file.fileno())
-        temporary.chmod(mode)
+            os.fchmod(descriptor, mode)
+            os.fsync(descriptor)
+            if nameless is not None:
+                _name(nameless, temporary)
         temporary.replace(path)
         with contextlib.suppress(OSError):  # some file systems cannot sync a folder
             folder = os.open(path.parent, os.O_RDONLY)
@@ -39,6 +48,33 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
                 os.close(folder)
     finally:
         abandon(temporary)
+
+
+def _nameless(folder: Path) -> int | None:
+    """A file without a name in a folder, open for reading and writing; None where the system or the file system has no such thing."""
+    if not hasattr(os, "O_TMPFILE"):
+        return None
+    try:
+        descriptor = os.open(folder, os.O_RDWR | os.O_TMPFILE, 0o600)
+    except OSError:  # if the folder cannot be written, the next attempt will say so
+        return None
+    if os.path.exists(_place(descriptor)):  # noqa: PTH110 (by which it will get its name)
+        return descriptor
+    os.close(descriptor)
+    return None
+
+
+def _name(descriptor: int, path: Path) -> None:
+    """Give a nameless file a name. (It cannot take the place of another file at once: that is what renaming is for.)"""
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.link(_place(descriptor), path.name, dst_dir_fd=folder, follow_symlinks=True)
+    finally:
+        os.close(folder)
+
+
+def _place(descriptor: int) -> str:
+    return f"/proc/self/fd/{descriptor}"
 
 
 def abandon(*some: Path) -> None:

@@ -16,6 +16,7 @@ from lshdup.kernels import banding as kernels
 from lshdup.kernels import ordering
 from lshdup.parallel import in_parts
 from lshdup.params import MAX_PERMS, BandParams
+from lshdup.ragged import Check, trusted
 
 
 def collision_probability(similarity: float, bands: int, rows: int) -> float:
@@ -120,12 +121,14 @@ class BandTable:
 
     keys : uint64 array of shape (bands, n_docs), every document's key in every band. order : uint32 array of shape (bands, m), the m
     documents that take part, by key and then by number. A bucket of band i is a run of equal ``keys[i, order[i]]``. unmap : lets go of the
-    memory of what was touched, if both are mapped from a file: systems map up to a megabyte around each touch.
+    memory of what was touched, if both are mapped from a file: systems map up to a megabyte around each touch. check : told what of them
+    is looked up, by `keys_of` and `bucket`.
     """
 
     keys: NDArray[np.uint64]
     order: NDArray[np.uint32]
     unmap: Callable[[], None] = _nothing_is_mapped
+    check: Check = trusted
 
     def is_in_order(self) -> bool:
         """Whether `order` is as promised, so that no document is twice in a band: kernels rely on it. Looks at all of the table."""
@@ -140,6 +143,7 @@ class BandTable:
         """A document's keys: uint64 array of shape (bands,). Of a mapped table no more than the page of one stays in memory."""
         keys = np.empty(len(self.keys), np.uint64)
         for band in range(len(keys)):
+            self.check(self.keys[band], document, document + 1)
             keys[band] = self.keys[band, document]
             self.unmap()
         return keys
@@ -152,28 +156,36 @@ class BandTable:
         """
         keys, order = self.keys[band], self.order[band]
         wanted = int(key)
+
+        def key_at(place: int) -> int:
+            self.check(order, place, place + 1)
+            document = int(order[place])
+            self.check(keys, document, document + 1)
+            return int(keys[document])
+
         # Before `low` all are smaller than `wanted`, the largest of them `below`; from `high` on none is, the smallest of them `above`.
         low, high, below, above = 0, len(order), 0, 1 << 64
         guess = True
         while low < high:
             size = high - low
             middle = low + (min(size * (wanted - below) // (above - below), size - 1) if guess else size // 2)
-            found = int(keys[order[middle]])
+            found = key_at(middle)
             if found < wanted:
                 low, below = middle + 1, found
             else:
                 high, above = middle, found
             guess = 2 * (high - low) <= size  # one that did not do even that is followed by a halving
         size = 1
-        while low + size <= len(order) and int(keys[order[low + size - 1]]) == wanted:
+        while low + size <= len(order) and key_at(low + size - 1) == wanted:
             size *= 2
         fits = size // 2  # so many have the key; the one at `size`, if there is one, has not
         while size - fits > 1:
             middle = (fits + size) // 2
-            if low + middle <= len(order) and int(keys[order[low + middle - 1]]) == wanted:
+            if low + middle <= len(order) and key_at(low + middle - 1) == wanted:
                 fits = middle
             else:
                 size = middle
+        self.check(order, low, low + fits)
         bucket: NDArray[np.uint32] = order[low : low + fits]
         return bucket
 
@@ -194,8 +206,12 @@ def band_table(signatures: NDArray[np.uint32], members: NDArray[np.int64], plan:
 
     Cost: one pass over the signatures, and one over the keys of each band. Memory: 8 (n) + 4 (m) bytes a band, and 16 (m) a thread.
     """
-    keys = band_keys(signatures, plan, jobs)
-    order = np.empty((plan.bands, len(members)), np.uint32)
+    return ordered(band_keys(signatures, plan, jobs), members, jobs)
+
+
+def ordered(keys: NDArray[np.uint64], members: NDArray[np.int64], jobs: int = 1) -> BandTable:
+    """The band table of keys that are made: uint64 array of shape (bands, n)."""
+    order = np.empty((len(keys), len(members)), np.uint32)
 
     def sort(bands: slice) -> None:
         counts = np.empty(2 * len(members) + 2, np.uint32)
@@ -203,5 +219,5 @@ def band_table(signatures: NDArray[np.uint32], members: NDArray[np.int64], plan:
         for band in range(bands.start, bands.stop):
             ordering.order_by_key(keys[band], members, counts, spare, order[band])
 
-    in_parts(plan.bands, jobs, sort, least=1)
+    in_parts(len(keys), jobs, sort, least=1)
     return BandTable(keys, order)

@@ -4,7 +4,7 @@ Documents with identical shingle sets share every bucket, so they are collapsed 
 table, and copies.py gives the answer for all of them.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -51,10 +51,13 @@ def first_copies(fingerprints: NDArray[np.uint64]) -> NDArray[np.int64]:
     return firsts
 
 
-def candidate_pairs(table: BandTable, max_bucket: int = 0) -> tuple[Buckets, Iterator[Pair]]:
+def candidate_pairs(
+    table: BandTable, max_bucket: int = 0, on_progress: Callable[[int, int], None] = lambda done, n: None
+) -> tuple[Buckets, Iterator[Pair]]:
     """Every pair that shares a bucket, once; pieces of (left, right), uint32 arrays, left < right.
 
-    max_bucket : buckets of more documents are left out; 0: none is.
+    max_bucket : buckets of more documents are left out; 0: none is. on_progress : told with each piece how many documents of how many have
+    been looked up.
 
     Pairs come cluster by cluster, a cluster being what buckets connect, and within one by left document: whoever fetches
     something for each document finds those that belong together close together.
@@ -62,31 +65,76 @@ def candidate_pairs(table: BandTable, max_bucket: int = 0) -> tuple[Buckets, Ite
     Cost: one step a pair and common band, plus two a document and band. Memory: one piece, 5 bytes a document of the collection, and 4
     bytes a band for each document that shares a bucket.
     """
-    bands, n = table.keys.shape
+    buckets, root = connected(table, max_bucket)
+    return buckets, _pieces(table, max_bucket, root, on_progress)
+
+
+def cross_pairs(
+    table: BandTable, split: int, max_bucket: int = 0, on_progress: Callable[[int, int], None] = lambda done, n: None
+) -> tuple[Buckets, Iterator[Pair]]:
+    """The same of the pairs of two sides, left < split <= right: those within a side are not even met.
+
+    max_bucket : of the documents of both sides together. Buckets without documents of both sides are not counted.
+
+    Cost: one step a pair and common band, and two a document and band, however many documents of one side are alike.
+    """
+    buckets, root = connected(table, max_bucket, split)
+    return buckets, _pieces(table, max_bucket, root, on_progress, split)
+
+
+def connected(table: BandTable, max_bucket: int = 0, split: int | None = None) -> tuple[Buckets, NDArray[np.uint32]]:
+    """The buckets, and for each document the smallest one that buckets connect it with: uint32 array of shape (n,).
+
+    max_bucket : buckets of more documents are left out; 0: none is. split : only buckets with documents below and from it on count.
+    """
+    n = table.keys.shape[1]
     parent = np.arange(n, dtype=np.uint32)
     left_out = np.zeros(n, np.uint8)
     tally = np.zeros(4, np.int64)
-    for band in range(bands):
-        kernels.join_buckets(table.keys[band], table.order[band], max_bucket, parent, left_out, tally)
+    for keys, order in zip(table.keys, table.order, strict=True):
+        if split is None:
+            kernels.join_buckets(keys, order, max_bucket, parent, left_out, tally)
+        else:
+            kernels.join_sides(keys, order, split, max_bucket, parent, left_out, tally)
     kernels.find_roots(parent)
     largest, example, buckets, pairs = tally.tolist()
-    return Buckets(largest, example, buckets, int(left_out.sum()), pairs), _pieces(table, max_bucket, parent)
+    return Buckets(largest, example, buckets, int(left_out.sum()), pairs), parent
 
 
-def _pieces(table: BandTable, max_bucket: int, root: NDArray[np.uint32]) -> Iterator[Pair]:
-    visit = np.flatnonzero(np.bincount(root, minlength=len(root))[root] > 1).astype(np.uint32)
+def _pieces(
+    table: BandTable, max_bucket: int, root: NDArray[np.uint32], on_progress: Callable[[int, int], None], split: int | None = None
+) -> Iterator[Pair]:
+    visit = np.flatnonzero(np.bincount(root, minlength=len(root))[root[:split]] > 1).astype(np.uint32)
     visit = visit[np.argsort(root[visit], kind="stable")]
     rows = np.zeros(len(root), np.uint32)
     rows[visit] = np.arange(len(visit), dtype=np.uint32)
     places = np.full((len(visit), len(table.keys)), kernels.LAST, np.uint32)
-    for band in range(len(table.keys)):
-        kernels.bucket_places(table.keys[band], table.order[band], max_bucket, rows, band, places)
+    for band, (keys, order) in enumerate(zip(table.keys, table.order, strict=True)):
+        if split is None:
+            kernels.bucket_places(keys, order, max_bucket, rows, band, places)
+        else:
+            kernels.places_across(keys, order, split, max_bucket, rows, band, places)
     left, right = np.empty(PIECE, np.uint32), np.empty(PIECE, np.uint32)
     state = np.zeros(3, np.int64)
     while state[0] < len(visit):
         n = kernels.bucket_pairs(table.keys, table.order, visit, places, state, left, right)
+        on_progress(int(state[0]), len(visit))
         if n:
             yield left[:n].copy(), right[:n].copy()
+
+
+def largest_buckets(table: BandTable, wanted: int) -> list[tuple[int, int]]:
+    """(documents, the first of them) of the largest buckets of a table, largest first; those with one first document count once.
+
+    Cost: one pass over the keys of each band.
+    """
+    found: dict[int, int] = {}
+    for keys, order in zip(table.keys, table.order, strict=True):
+        sizes, firsts = np.zeros(wanted, np.int64), np.zeros(wanted, np.int64)
+        kernels.largest_buckets(keys, order, sizes, firsts)
+        for size, first in zip(sizes.tolist(), firsts.tolist(), strict=True):
+            found[first] = max(size, found.get(first, 0))
+    return sorted(((size, first) for first, size in found.items() if size), key=lambda each: (-each[0], each[1]))[:wanted]
 
 
 def candidates_of(table: BandTable, keys: NDArray[np.uint64], member: int = -1) -> NDArray[np.int64]:

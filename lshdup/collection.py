@@ -3,10 +3,9 @@
 Called by pipeline.py and workspace.py. Knows no terminal and no store.
 """
 
-import os
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 from typing import Protocol
@@ -15,10 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.artifacts import Spool
+from lshdup.common import Removal
 from lshdup.documents import BATCH_BYTES, DocumentList, LeftOut, Reason, batches, read_batch
 from lshdup.errors import ArtifactError, ParameterError
-from lshdup.files import Buffer
-from lshdup.params import ShingleParams, SketchParams
+from lshdup.files import LARGE, Buffer
+from lshdup.params import LONGEST, ShingleParams, SketchParams
 from lshdup.ragged import RaggedSets
 from lshdup.shingles import ShingleBatch, Shingler, fingerprints
 from lshdup.signatures import Sketcher, linear_signatures
@@ -45,6 +45,9 @@ def no_progress(stage: str, done: int, total: int) -> None:
     """For callers that do not want to know."""
 
 
+_NONE = np.zeros(0, np.int64)
+
+
 @dataclass(frozen=True)
 class LeftOutFile:
     """A file that was read and is no document; remembered, so that it is not read again while it is unchanged."""
@@ -52,6 +55,23 @@ class LeftOutFile:
     left_out: LeftOut
     size: int
     mtime: int
+
+
+@dataclass(frozen=True)
+class Whole:
+    """What the sets of a collection were before shingles were removed from them.
+
+    sizes, fingerprints : int64 and uint64 arrays of shape (n,). sets : they themselves, if they were kept. corpus : as in `Collection`.
+    """
+
+    sizes: NDArray[np.int64]
+    fingerprints: NDArray[np.uint64]
+    sets: RaggedSets | None = None
+    corpus: str = ""
+
+    def take(self, rows: NDArray[np.int64]) -> "Whole":
+        """Those of some documents, without the sets."""
+        return Whole(self.sizes[rows], self.fingerprints[rows])
 
 
 @dataclass(frozen=True)
@@ -63,6 +83,10 @@ class Collection:
     shingle sets, if they were kept. signatures : uint32 array of shape (n, K), if they were made, by `sketch`. guessed : number and
     encoding of documents whose encoding was detected in this run. read : how many documents were read in this run; None if it continues
     from an artifact, and nobody has looked at the documents. corpus : what `store.corpus_id` says of it; empty if nobody has asked yet.
+    removal, whole : the shingles that were removed from the sets, and what those were before; None if none were. All else is of what is
+    left.
+    extracted : int64 array, ascending: documents whose text a reader of office formats gave. reader : which one and its version; empty if
+    nothing depends on it.
     """
 
     documents: DocumentList
@@ -76,11 +100,61 @@ class Collection:
     guessed: tuple[tuple[bytes, str], ...] = ()
     read: int | None = None
     corpus: str = ""
+    removal: Removal | None = None
+    whole: Whole | None = None
+    extracted: NDArray[np.int64] = field(default_factory=lambda: _NONE)
+    reader: str = ""
+
+    @property
+    def whole_sets(self) -> RaggedSets | None:
+        """The sets before anything was removed, if they were kept: what shingles.npz holds."""
+        return self.sets if self.whole is None else self.whole.sets
+
+    @property
+    def before(self) -> "Collection":
+        """The collection before shingles were removed, and without signatures."""
+        if self.whole is None:
+            return replace(self, sketch=None, signatures=None)
+        return replace(
+            self, sizes=self.whole.sizes, fingerprints=self.whole.fingerprints, sets=self.whole.sets, corpus=self.whole.corpus,
+            sketch=None, signatures=None, removal=None, whole=None,
+        )  # fmt: skip
+
+    def check_rows(self, indices: NDArray[np.int64]) -> None:
+        """Have everything checked that is known of these documents but their names, sets and signatures, if that was not done."""
+        self.documents.check_rows(indices, self.sizes, self.fingerprints)
+
+    def check_signatures(self) -> None:
+        """Have all checked that a band table is made from, if that was not done."""
+        for array in (self.sizes, self.fingerprints, self.signatures):
+            if array is not None:
+                self.documents.check(array, None, None)
+
+    def without_other_readers(self) -> "Collection":
+        """The same with nothing known of what another reader of office formats, or another version of this one, made."""
+        if not self.reader or self.reader == current_reader():
+            return self
+        sizes = self.documents.sizes.copy()
+        sizes[self.extracted] = -1  # no file has that size: they have all changed
+        left_out = tuple(each for each in self.left_out if not each.left_out.reason.is_of_reader)
+        return replace(self, documents=replace(self.documents, sizes=sizes), left_out=left_out)
+
+
+def current_reader() -> str:
+    """What `Collection.reader` is of documents that are read now."""
+    from lshdup.extraction import reader
+
+    return reader()
+
+
+def _reader_of(extracted: NDArray[np.int64], left_out: Iterable[LeftOutFile]) -> str:
+    """The present reader, if anything depends on it."""
+    return current_reader() if len(extracted) or any(each.left_out.reason.is_of_reader for each in left_out) else ""
 
 
 @dataclass(frozen=True)
 class Previous:
-    """What an earlier run knows about these documents.
+    """What an earlier run knows about these documents, by the same definition of their sets: with the same removal, if with any.
 
     rows : int64 array over the new documents: the row of each in `collection` if it is unchanged, else -1. left_out : names of unchanged
     files that are no documents, and what is known about them.
@@ -103,7 +177,9 @@ class Checkpoint(Protocol):
 
 @dataclass
 class _Done:
-    """One finished batch. sets : none, if nobody wants them."""
+    """One finished batch. sets : before anything was removed; none, if nobody wants them. whole : without the sets. extracted : as in
+    `ShingleBatch`.
+    """
 
     indices: NDArray[np.int64]
     sizes: NDArray[np.int64]
@@ -112,6 +188,8 @@ class _Done:
     signatures: NDArray[np.uint32] | None
     left_out: list[tuple[int, Reason, str]]
     guessed: list[tuple[int, str]]
+    whole: Whole | None = None
+    extracted: list[int] = field(default_factory=list)
 
 
 def collect(
@@ -119,6 +197,7 @@ def collect(
     shingle: ShingleParams,
     sketch: SketchParams | None = None,
     *,
+    removal: Removal | None = None,
     jobs: int = 1,
     previous: Previous | None = None,
     keep: Spool | int = 0,
@@ -128,7 +207,8 @@ def collect(
 ) -> Collection:
     """Read documents, make their shingle sets and, if `sketch` is given, their signatures.
 
-    keep : what becomes of the sets: a spool keeps all of them on disk; a number keeps them in memory if they fit into so many bytes.
+    removal : shingles to remove from every set; not for the linear scheme. keep : what becomes of the sets, which are kept as they were
+    before that: a spool keeps all of them on disk; a number keeps them in memory if they fit into so many bytes.
     previous : unchanged documents are taken from there instead of being read. room : makes the array for the signatures. checkpoint : given
     finished batches, when it wants them.
 
@@ -136,7 +216,7 @@ def collect(
     or one large document (see `Shingler`); a document for which the memory is not enough is left out.
     """
     if previous is not None and (same := _all_the_same(documents, sketch, previous, keep)) is not None:
-        return same
+        return replace(same, shingle=shingle)
     n = len(documents)
     linear = sketch is not None and sketch.scheme == "linear"
     if linear:  # needs all sets at once
@@ -145,33 +225,46 @@ def collect(
     sizes = np.zeros(n, np.int64)
     prints = np.zeros(n, np.uint64)
     signatures = room((n, sketch.perms)) if sketcher and sketch else None
+    whole = Whole(np.zeros(n, np.int64), np.zeros(n, np.uint64)) if removal is not None else None
     known = np.zeros(n, bool)
     present = np.ones(n, bool)
     left_out: list[LeftOutFile] = []
+    extracted = np.zeros(n, bool)
     if previous is not None:
-        known = _take_over(previous, documents, sizes, prints, signatures, sketcher, present, left_out)
+        known = _take_over(previous, documents, sizes, prints, signatures, sketcher, present, left_out, whole)
+        extracted[known] = np.isin(previous.rows[known], previous.collection.extracted)
     todo = np.flatnonzero(~known & present)
     keeper = _SetKeeper(keep)
     if previous is not None and known.any():
-        keeper.reuse(previous.collection.sets, np.flatnonzero(known), previous.rows[known])
+        keeper.reuse(previous.collection.whole_sets, np.flatnonzero(known), previous.rows[known])
     guessed: list[tuple[bytes, str]] = []
-    finished: list[tuple[NDArray[np.int64], tuple[LeftOutFile, ...], RaggedSets | None]] = []
+    finished: list[tuple[NDArray[np.int64], tuple[LeftOutFile, ...], Kept | None]] = []
     done = 0
-    for batch in _batches_done(documents, todo, _Workers(shingle, jobs), sketcher, keeper.kept):
+    for batch in _batches_done(documents, todo, _Workers(shingle, jobs), sketcher, keeper.kept, removal):
         sizes[batch.indices] = batch.sizes
         prints[batch.indices] = batch.fingerprints
         if signatures is not None and batch.signatures is not None:
             signatures[batch.indices] = batch.signatures
-        keeper.add(batch.indices, batch.sets)
+        if whole is not None and batch.whole is not None:
+            whole.sizes[batch.indices] = batch.whole.sizes
+            whole.fingerprints[batch.indices] = batch.whole.fingerprints
+        held = keeper.add(batch.indices, batch.sets)
         out = [_left_out_file(documents, *each) for each in batch.left_out]
         present[[index for index, _, _ in batch.left_out]] = False
         left_out += out
+        extracted[batch.extracted] = True
         if checkpoint is not None:
-            finished.append((batch.indices, tuple(out), batch.sets if keeper.keeps else None))
+            finished.append((batch.indices, tuple(out), held))
             if checkpoint.is_due():
-                for rows, files, sets in finished:
+                for rows, files, again in finished:
                     rest = signatures[rows] if signatures is not None else None
-                    checkpoint.add(Collection(documents.take(rows), shingle, sizes[rows], prints[rows], files, sets, sketch, rest))
+                    sets = again() if again is not None else None
+                    part = Collection(documents.take(rows), shingle, sizes[rows], prints[rows], files, sets, sketch, rest)
+                    office = np.flatnonzero(extracted[rows])
+                    part = replace(part, extracted=office, reader=_reader_of(office, files))
+                    if whole is not None:
+                        part = replace(part, sets=None, removal=removal, whole=replace(whole.take(rows), sets=sets))
+                    checkpoint.add(part)
                 finished.clear()
         guessed += [(documents.names[index], encoding) for index, encoding in batch.guessed]
         done += len(batch.indices) + len(batch.left_out)
@@ -179,16 +272,20 @@ def collect(
     sets = keeper.finish()
     if not present.all():
         rows = np.flatnonzero(present)
-        documents, sizes, prints = documents.take(rows), sizes[rows], prints[rows]
+        documents, sizes, prints, extracted = documents.take(rows), sizes[rows], prints[rows], extracted[rows]
         signatures = _moved_up(signatures, rows) if signatures is not None else None
+        whole = whole.take(rows) if whole is not None else None
     left_out.sort(key=lambda each: each.left_out.name)
     collection = Collection(documents, shingle, sizes, prints, tuple(left_out), sets, sketch, signatures, tuple(sorted(guessed)), len(todo))
+    office = np.flatnonzero(extracted)
+    collection = replace(collection, extracted=office, reader=_reader_of(office, left_out))
+    if whole is not None:
+        return replace(collection, sets=None, removal=removal, whole=replace(whole, sets=sets))
     return sketched(collection, sketch, jobs) if linear and sketch else collection
 
 
 def _left_out_file(documents: DocumentList, index: int, reason: Reason, detail: str) -> LeftOutFile:
-    place = f"; in {os.fsdecode(documents.path(index))}" if documents.starts is not None else ""
-    out = LeftOut(documents.names[index], reason, detail + place)
+    out = LeftOut(documents.names[index], reason, "; ".join(filter(None, (detail, documents.where(index)))))
     return LeftOutFile(out, int(documents.sizes[index]), int(documents.mtimes[index]))
 
 
@@ -222,11 +319,62 @@ def sketched(collection: Collection, sketch: SketchParams, jobs: int = 1, room: 
     return replace(collection, sketch=sketch, signatures=signatures)
 
 
+def left_of(
+    collection: Collection,
+    removal: Removal,
+    sketch: SketchParams | None = None,
+    jobs: int = 1,
+    room: Room = in_memory,
+    *,
+    keep: bool = False,
+) -> Collection:
+    """A collection and its whole sets -> what is left of them when shingles are removed, with signatures if `sketch` is given.
+
+    keep : whether what is left is kept beside the whole sets. Memory: signatures, what is kept (the linear scheme needs it while it works),
+    and what is left of 4096 sets a thread.
+    """
+    sets = collection.sets
+    assert sets is not None
+    n = len(sets)
+    linear = sketch is not None and sketch.scheme == "linear"
+    sketcher = Sketcher(sketch) if sketch is not None and not linear else None
+    signatures = room((n, sketch.perms)) if sketcher and sketch else None
+    sizes, prints = np.empty(n, np.int64), np.empty(n, np.uint64)
+
+    def part(start: int) -> RaggedSets:
+        end = min(start + 4096, n)
+        left = removal.left(RaggedSets(sets.values, sets.offsets[start : end + 1]))
+        sizes[start:end], prints[start:end] = left.sizes, fingerprints(left, collection.shingle)
+        if signatures is not None and sketcher is not None:
+            signatures[start:end] = sketcher.sketch(left)
+        return left if keep or linear else _NO_VALUES
+
+    with ThreadPoolExecutor(jobs) as pool:
+        parts = list(pool.map(part, range(0, n, 4096)))
+    whole = Whole(collection.sizes, collection.fingerprints, sets, collection.corpus)
+    kept = RaggedSets.concatenate(parts) if keep or linear else None
+    made = replace(
+        collection,
+        sizes=sizes,
+        fingerprints=prints,
+        sets=kept,
+        sketch=sketch,
+        signatures=signatures,
+        corpus="",
+        removal=removal,
+        whole=whole,
+    )
+    if linear and sketch is not None:
+        made = sketched(made, sketch, jobs)
+        return made if keep else replace(made, sets=None)
+    return made
+
+
 def _all_the_same(documents: DocumentList, sketch: SketchParams | None, previous: Previous, keep: Spool | int) -> Collection | None:
     """The earlier collection as it is, if nothing was added, changed or removed since: none of its arrays is copied."""
     old = previous.collection
     made = sketch is None or (old.signatures is not None and old.sketch == sketch)
-    kept = old.sets is not None or not isinstance(keep, Spool)
+    kept = old.whole_sets is not None or not isinstance(keep, Spool)
     if not made or not kept:
         return None
     if previous.left_out:
@@ -238,7 +386,8 @@ def _all_the_same(documents: DocumentList, sketch: SketchParams | None, previous
         return None
     left_out = tuple(previous.left_out[name] for name in sorted(previous.left_out))
     signatures = old.signatures if sketch is not None else None
-    return replace(old, documents=documents, left_out=left_out, sketch=sketch, signatures=signatures, guessed=(), read=0)
+    same = replace(old, documents=documents, left_out=left_out, sketch=sketch, signatures=signatures, guessed=(), read=0)
+    return replace(same, reader=_reader_of(old.extracted, left_out))
 
 
 def _take_over(
@@ -250,6 +399,7 @@ def _take_over(
     sketcher: Sketcher | None,
     present: NDArray[np.bool_],
     left_out: list[LeftOutFile],
+    whole: Whole | None,
 ) -> NDArray[np.bool_]:
     """Fill in what the earlier run knows; returns which documents need not be read."""
     old = previous.collection
@@ -265,6 +415,9 @@ def _take_over(
             rows = rows[:0]
     sizes[known] = old.sizes[rows]
     prints[known] = old.fingerprints[rows]
+    if whole is not None and old.whole is not None:
+        whole.sizes[known] = old.whole.sizes[rows]
+        whole.fingerprints[known] = old.whole.fingerprints[rows]
     if previous.left_out:
         for index, name in enumerate(documents.names):
             if name in previous.left_out:
@@ -275,6 +428,9 @@ def _take_over(
 
 _NO_VALUES = RaggedSets.from_sets([])
 
+#: Gives the sets of a batch once more, from where they are kept.
+Kept = Callable[[], RaggedSets]
+
 
 class _SetKeeper:
     """Keeps the sets of a run, in document order, in a spool or in memory; gives up when they outgrow it."""
@@ -284,13 +440,9 @@ class _SetKeeper:
         self._room = keep if isinstance(keep, int) else 1 << 62
         self._parts: list[RaggedSets] | None = [] if self._room else None
         self._indices: list[NDArray[np.int64]] = []
+        self._kept_values = 0
 
-    @property
-    def keeps(self) -> bool:
-        """Whether it has not given up."""
-        return self._parts is not None
-
-    def kept(self, made: ShingleBatch, _: NDArray[np.uint64]) -> RaggedSets:
+    def kept(self, made: ShingleBatch, _: RaggedSets, __: NDArray[np.uint64]) -> RaggedSets:
         """The sets in memory of their own, unless it has given up. For any thread."""
         return made.sets.copy() if self._parts is not None else _NO_VALUES
 
@@ -301,31 +453,38 @@ class _SetKeeper:
         else:
             self.add(indices, sets if np.array_equal(rows, np.arange(len(sets))) else sets.take(rows))
 
-    def add(self, indices: NDArray[np.int64], sets: RaggedSets) -> None:
+    def add(self, indices: NDArray[np.int64], sets: RaggedSets) -> Kept | None:
+        """Keep the sets of some documents; returns how to have them once more, or None if it has given up."""
         if self._parts is None:
-            return
+            return None
         self._room -= sets.values.nbytes
         if self._room < 0:
             self._parts = None
-            return
-        if self._spool is not None:
-            self._spool.append(sets.values)
-            sets = RaggedSets(np.zeros(0, np.uint64), sets.offsets)
-        self._parts.append(sets)
+            return None
+        spool, start = self._spool, self._kept_values
+        self._kept_values += len(sets.values)
+        self._parts.append(sets if spool is None else RaggedSets(np.zeros(0, np.uint64), sets.offsets))
         self._indices.append(indices)
+        if spool is None:
+            return lambda: sets
+        spool.append(sets.values)
+        offsets, end = sets.offsets, self._kept_values
+        return lambda: RaggedSets(spool.values()[start:end], offsets)
 
     def finish(self) -> RaggedSets | None:
         """The sets of all documents that have one, in document order."""
         if self._parts is None:
             return None
-        if self._spool is not None:
-            sizes = np.concatenate([np.zeros(0, np.int64), *(part.sizes for part in self._parts)])
-            sets = RaggedSets.from_sizes(self._spool.values(), sizes)
-        else:
-            sets = RaggedSets.concatenate(self._parts)
         indices = np.concatenate([np.zeros(0, np.int64), *self._indices])
         order = np.argsort(indices, kind="stable")
-        return sets if np.array_equal(order, np.arange(len(order))) else sets.take(order)
+        in_order = np.array_equal(order, np.arange(len(order)))
+        if self._spool is None:
+            sets = RaggedSets.concatenate(self._parts)
+            return sets if in_order else sets.take(order)
+        sizes = np.concatenate([np.zeros(0, np.int64), *(part.sizes for part in self._parts)])
+        if in_order:
+            return RaggedSets.from_sizes(self._spool.values(), sizes)
+        return self._spool.in_order(sizes, order)
 
 
 class _Workers:
@@ -334,14 +493,23 @@ class _Workers:
     def __init__(self, shingle: ShingleParams, jobs: int) -> None:
         self.jobs = jobs
         self.pool = ThreadPoolExecutor(jobs)
-        self._shingle = shingle
+        self.shingle = shingle
         self._own = threading.local()
+
+    def room(self, size: int) -> NDArray[np.uint64]:
+        """At least so many values of the calling thread's own memory; not of what is seldom wanted."""
+        if size > LARGE // 8:
+            return np.empty(size, np.uint64)
+        if not hasattr(self._own, "room") or len(self._own.room) < size:
+            self._own.room = np.empty(2 * size, np.uint64)
+        room: NDArray[np.uint64] = self._own.room
+        return room
 
     def shingled(self, documents: DocumentList, indices: NDArray[np.int64]) -> ShingleBatch:
         """Shingle sets of one batch, which the same thread's next batch overwrites."""
         if not hasattr(self._own, "shingler"):
-            self._own.shingler, self._own.buffer = Shingler(self._shingle), Buffer()
-        made: ShingleBatch = self._own.shingler.shingle(read_batch(documents, indices, self._own.buffer))
+            self._own.shingler, self._own.buffer = Shingler(self.shingle), Buffer()
+        made: ShingleBatch = self._own.shingler.shingle(read_batch(documents, indices, self._own.buffer), documents.formats)
         return made
 
 
@@ -350,26 +518,36 @@ def _batches_done(
     todo: NDArray[np.int64],
     workers: _Workers,
     sketcher: Sketcher | None,
-    keep: Callable[[ShingleBatch, NDArray[np.uint64]], RaggedSets],
+    keep: Callable[[ShingleBatch, RaggedSets, NDArray[np.uint64]], RaggedSets],
+    removal: Removal | None = None,
 ) -> Iterator[_Done]:
     """Finished batches in order. Each thread reads, shingles and sketches its own batch; two a thread are under way, but of large
     documents only as many as fit into BYTES_AT_ONCE together, or one.
 
-    keep : told, on that thread, the sets, which are valid until it returns, and their fingerprints; gives what the batch shall hold.
+    keep : told, on that thread, the sets, what is left of them without the shingles of `removal`, both valid until it returns, and the
+    fingerprints of what is left; gives what the batch shall hold.
     """
 
     def work(indices: NDArray[np.int64]) -> _Done:
         try:
             made = workers.shingled(documents, indices)
-            signatures = sketcher.sketch(made.sets) if sketcher is not None else None
-            prints = fingerprints(made.sets)
-            return _Done(made.indices, made.sets.sizes, keep(made, prints), prints, signatures, made.left_out, made.guessed)
+            left, whole = made.sets, None
+            if removal is not None:
+                left = removal.left(made.sets, workers.room(len(made.sets.values)))
+                whole = Whole(made.sets.sizes, fingerprints(made.sets, workers.shingle))
+            signatures = sketcher.sketch(left) if sketcher is not None else None
+            prints = fingerprints(left, workers.shingle)
+            sets = keep(made, left, prints)
+            return _Done(
+                made.indices, left.sizes, sets, prints, signatures, made.left_out, made.guessed, whole=whole, extracted=made.extracted
+            )
         except MemoryError:
             if len(indices) > 1:
                 raise
             detail = f"{documents.spans[indices[0]]} bytes, for which the memory is not enough; a smaller --max-bytes leaves it out"
             none = np.zeros(0, np.int64)
-            return _Done(none, none, _NO_VALUES, none.view(np.uint64), None, [(int(indices[0]), Reason.TOO_LARGE, detail)], [])
+            whole = Whole(none, none.view(np.uint64)) if removal is not None else None
+            return _Done(none, none, _NO_VALUES, none.view(np.uint64), None, [(int(indices[0]), Reason.TOO_LARGE, detail)], [], whole)
 
     room = max(BYTES_AT_ONCE, (2 * workers.jobs + 1) * BATCH_BYTES)
     under_way: deque[tuple[Future[_Done], int]] = deque()
@@ -396,20 +574,27 @@ def _batches_done(
 def set_source(collection: Collection, jobs: int, on_left_out: Callable[[LeftOut], None], kept: RaggedSets | None = None) -> SetSource:
     """Where verification gets shingle sets: from memory or a mapped artifact, else by reading the documents again.
 
-    kept : the sets of the artifact, of which nobody has looked at every byte: those that are taken are checked. Raises ArtifactError if
-    they are not what was indexed.
+    kept : the sets of the artifact, whole, of which nobody has looked at every byte: those that are taken are checked. Raises ArtifactError
+    if they are not what was indexed.
 
     A document that cannot be read again, or whose set is another one now, is reported once and has an empty set: its pairs are not in
     the answer, rather than wrong in it.
     """
+    removal = collection.removal
     if collection.sets is not None:
         return collection.sets.take
+    held = collection.whole_sets
+    if held is not None and removal is not None:
+        return lambda wanted: removal.left(held.take(wanted))
 
     def checked(wanted: NDArray[np.int64]) -> RaggedSets:
         assert kept is not None
+        collection.check_rows(wanted)
         try:
             sets = kept.take(wanted)
-            if np.array_equal(fingerprints(sets), collection.fingerprints[wanted]):
+            if removal is not None:
+                sets = removal.left(sets)
+            if np.array_equal(fingerprints(sets, collection.shingle), collection.fingerprints[wanted]):
                 return sets
         except IndexError:  # offsets that are damaged too
             pass
@@ -427,22 +612,26 @@ def set_source(collection: Collection, jobs: int, on_left_out: Callable[[LeftOut
             on_left_out(LeftOut(collection.documents.names[index], reason, detail))
 
     def read_again(wanted: NDArray[np.int64]) -> RaggedSets:
+        collection.check_rows(wanted)
         sizes = collection.sizes[wanted]
+        if len(wanted) and (sizes.min() < 0 or sizes.max() > LONGEST):  # a token is a byte at least
+            message = "the store names sets of a size that none can have: it is damaged"
+            raise ArtifactError(message, "run the command with DOCS")
         sets = RaggedSets.from_sizes(np.empty(int(sizes.sum()), np.uint64), sizes)
         same = np.zeros(len(wanted), bool)
 
-        def place(made: ShingleBatch, prints: NDArray[np.uint64]) -> RaggedSets:
+        def place(made: ShingleBatch, left: RaggedSets, prints: NDArray[np.uint64]) -> RaggedSets:
             """On the thread that made them, straight to where they belong."""
             at = np.searchsorted(wanted, made.indices)
-            same[at] = (prints == collection.fingerprints[made.indices]) & (made.sets.sizes == sizes[at])
-            if same[at].all() and len(at) and at[-1] - at[0] + 1 == len(at):  # as nearly always
-                sets.values[sets.offsets[at[0]] : sets.offsets[at[-1] + 1]] = made.sets.values
+            same[at] = (prints == collection.fingerprints[made.indices]) & (left.sizes == sizes[at])
+            if same[at].all() and len(at) and (np.diff(at) == 1).all():  # as nearly always
+                sets.values[sets.offsets[at[0]] : sets.offsets[at[-1] + 1]] = left.values
                 return _NO_VALUES
             for i in np.flatnonzero(same[at]).tolist():
-                sets.values[sets.offsets[at[i]] : sets.offsets[at[i] + 1]] = made.sets[i]
+                sets.values[sets.offsets[at[i]] : sets.offsets[at[i] + 1]] = left[i]
             return _NO_VALUES
 
-        for batch in _batches_done(collection.documents, wanted, workers, None, place):
+        for batch in _batches_done(collection.documents, wanted, workers, None, place, removal):
             for index, reason, detail in batch.left_out:
                 report(index, reason, detail)
             for index in batch.indices[~same[np.searchsorted(wanted, batch.indices)]].tolist():

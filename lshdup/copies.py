@@ -7,11 +7,13 @@ by its first.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.pairs import Columns, Pairs, packed, unpacked
+from lshdup.candidates import Pair
+from lshdup.pairs import Columns, Pairs, found_in, packed, unpacked
 from lshdup.ragged import offsets_of, ranges
 
 #: Pairs are made and handed on in pieces of about this many.
@@ -60,6 +62,55 @@ class Listing:
                     yield left, right, np.full(len(left), pairs.values[group])
             start = end
 
+    def totals(self, thresholds: NDArray[np.float64]) -> list[int]:
+        """How many pairs there are of each of these similarities or more; each at most 1."""
+        cuts = self._pairs.offsets[np.searchsorted(-self._pairs.values, -thresholds, side="right")]
+        if self._kinds is None:
+            return [int(cut) for cut in cuts]
+        sums = np.zeros(len(self._pairs.values) + 1, np.int64)  # of the pairs before each similarity
+        for number, (start, end) in enumerate(pairwise(self._pairs.offsets.tolist())):
+            parts = (self._kinds.products(self._pairs.keys[at : min(at + PIECE, end)]) for at in range(start, end, PIECE))
+            sums[number + 1] = sums[number] + sum(int(part.sum()) for part in parts)
+        within = self.total - int(sums[-1])  # of a kind beside itself not all products are pairs; all of these are in the first sum
+        return [int(sums[np.searchsorted(self._pairs.offsets, cut)]) + (within if cut else 0) for cut in cuts]
+
+    def best(self, n: int) -> NDArray[np.float64]:
+        """The largest similarity that each of the n documents is in a pair with: float64 array; 0 if it is in none."""
+        best = np.zeros(n)
+        for start in reversed(range(0, len(self._pairs), PIECE)):
+            left, right, similarity = self._pairs.part(start, min(start + PIECE, len(self._pairs)))
+            # The most similar last: what is written last stays.
+            best[np.stack([left, right], axis=1).ravel()[::-1]] = np.repeat(similarity[::-1], 2)
+        return best if self._kinds is None else best[self._kinds.firsts]
+
+    def examples(self, low: float, high: float, most: int) -> Columns:
+        """At most so many pairs with low <= similarity < high, the least similar first; of copies, each kind once."""
+        start, end = (int(cut) for cut in np.searchsorted(-self._pairs.values, (-high, -low), side="right"))
+        found: list[Columns] = []
+        for group in reversed(range(start, end)):
+            missing = most - sum(len(part[0]) for part in found)
+            if missing <= 0:
+                break
+            first, last = self._pairs.offsets[group], self._pairs.offsets[group + 1]
+            left, right, similarity = self._pairs.part(int(first), int(min(last, first + missing)))
+            if self._kinds is not None:
+                second = self._kinds.members(np.minimum(self._kinds.starts[right] + 1, len(self._kinds.keys) - 1))
+                right = np.where(left == right, second, right)
+            found.append((left, right, similarity))
+        empty = np.zeros(0, np.uint32), np.zeros(0, np.uint32), np.zeros(0)
+        left, right, similarity = (np.concatenate(column) for column in zip(empty, *found, strict=True))
+        return left, right, similarity
+
+    def holds(self, left: NDArray[np.integer], right: NDArray[np.integer]) -> NDArray[np.bool_]:
+        """Whether these pairs of different documents (two integer arrays) are among them: bool array."""
+        if self._kinds is not None:
+            left, right = self._kinds.firsts[left], self._kinds.firsts[right]
+        return found_in(np.sort(self._pairs.keys), packed(left, right))
+
+    def count(self, keys: NDArray[np.uint64]) -> int:
+        """How many pairs come of some of the pairs of different first copies."""
+        return len(keys) if self._kinds is None else int(self._kinds.products(keys).sum())
+
     def documents(self) -> NDArray[np.int64]:
         """Which documents are in any pair: ascending int64 array."""
         n = len(self._kinds.firsts) if self._kinds else 1 + max((int(part.max()) for part in self._columns()), default=-1)
@@ -90,6 +141,25 @@ def listing(pairs: Pairs, firsts: NDArray[np.int64], *, collapse: bool = False) 
     within = sum(size * (size - 1) // 2 - size * size for size in kinds.sizes[several].tolist())
     products = (kinds.products(pairs.keys[start : start + PIECE]) for start in range(0, len(pairs), PIECE))
     return Listing(sum(int(part.sum()) for part in products) + within, pairs, kinds)
+
+
+def listing_across(pairs: Pairs, firsts: NDArray[np.int64], same: Pair, *, collapse: bool = False) -> Listing:
+    """Pairs of the documents of two sides from those of first copies, which each side has of its own.
+
+    same : which of the pairs are of identical documents, (left, right). collapse : no pair of two kinds is repeated for their copies, but
+    of identical ones each further copy is paired with the first of the other side; m and n equal ones make m + n - 1 pairs, not m n.
+    """
+    copies = np.flatnonzero(firsts != np.arange(len(firsts)))
+    if collapse or not len(copies):
+        twin = np.full(len(firsts), -1)
+        twin[same[0]], twin[same[1]] = same[1], same[0]
+        copies = copies[twin[firsts[copies]] >= 0]
+        others = twin[firsts[copies]]
+        pairs = _with_copies(pairs, packed(np.minimum(copies, others), np.maximum(copies, others)))
+        return Listing(len(pairs), pairs, None)
+    kinds = _Kinds.of(firsts)
+    products = (kinds.products(pairs.keys[start : start + PIECE]) for start in range(0, len(pairs), PIECE))
+    return Listing(sum(int(part.sum()) for part in products), pairs, kinds)
 
 
 def _with_copies(pairs: Pairs, keys: NDArray[np.uint64]) -> Pairs:

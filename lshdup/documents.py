@@ -1,9 +1,9 @@
-"""Folders, files, file lists and id lists -> an ordered list of documents, and their bytes in batches.
+"""Folders, files, file lists, id lists and files of rows -> an ordered list of documents, and their bytes in batches.
 
-Inputs are read here only, by means of files.py. What a byte means is not decided here (formats.py, shingles.py). Called by workspace.py.
+Inputs are read here only, by means of files.py and openrows.py. What a byte means is not decided here (formats.py, shingles.py). Called by
+workspace.py.
 """
 
-import enum
 import errno
 import fnmatch
 import os
@@ -11,124 +11,148 @@ import re
 import stat
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.errors import ArtifactError, InputError
 from lshdup.files import Buffer, read_files, stat_files
-from lshdup.params import DEFAULT_MAX_BYTES, DocumentParams
-from lshdup.ragged import PADDING, StringTable
+from lshdup.openrows import OpenRows
+from lshdup.params import DEFAULT_FORMATS, DEFAULT_MAX_BYTES, DEFAULT_TEXT_FIELD, DocumentParams, FormatLimits
+from lshdup.places import Listings, Places, with_rows
+from lshdup.ragged import PADDING, Check, StringTable, distinct, trusted
+from lshdup.reasons import LeftOut as LeftOut
+from lshdup.reasons import Reason as Reason
+from lshdup.reasons import detail_of, reason_of
+from lshdup.rows import Kind, RowError, RowFields, kind_of
 
 #: Batches end at whichever comes first: few enough documents to feed all threads, few enough bytes to stay in memory.
 BATCH_DOCUMENTS = 512
 BATCH_BYTES = 4 << 20
 
 
-class Reason(enum.StrEnum):
-    """Why a file that was met is not compared."""
-
-    BINARY = "binary"
-    FORMAT = "format not supported"
-    EMPTY = "no tokens"
-    HIDDEN = "hidden"
-    LINK = "symbolic link"
-    SPECIAL = "not a regular file"
-    EXCLUDED = "excluded"
-    TOO_LARGE = "too large"
-    UNREADABLE = "unreadable"
-    MISSING = "missing"
-    VANISHED = "vanished"
-    CHANGED = "changed while in use"
-    UNDECODABLE = "undecodable"
-    NOT_IDS = "not integers"
-    REPEATED = "repeated name"
-    MARKUP = "too much markup"
-
-    @property
-    def is_error(self) -> bool:
-        """Whether a person asked for this file and did not get it: exit code 2."""
-        return self not in _EXPECTED
-
-
-_EXPECTED = {Reason.BINARY, Reason.FORMAT, Reason.EMPTY, Reason.HIDDEN, Reason.LINK, Reason.SPECIAL, Reason.EXCLUDED}
-
-
-@dataclass(frozen=True)
-class LeftOut:
-    """A file that was met and is not compared, and why."""
-
-    name: bytes
-    reason: Reason
-    detail: str = ""
-
-
 @dataclass(frozen=True)
 class DocumentList:
     """Documents in byte order of their names.
 
-    names : n names. sizes, mtimes : int64 arrays of shape (n,), bytes and nanoseconds of the file a document is in. paths : the files they
-    are in; None where names are paths. starts, lengths : int64 arrays of shape (n,), first byte and number of bytes of the documents that
-    are lines of an id list; None where they are whole files. home : the folder that names and paths start from; empty: the current one.
-    max_bytes : a file that is larger when it is read is not read.
+    names : n names. sizes, mtimes : int64 arrays of shape (n,), bytes and nanoseconds of the file a document is in. places : where they
+    are; None where each is a whole file and names are paths. home : the folder that names and paths start from; empty: the current one.
+    max_bytes : a file that is larger when it is read is not read. opened : where rows are read from, and which of their fields.
+    formats : bounds for reading office documents. check : told what of the arrays is used.
     """
 
     names: StringTable
     sizes: NDArray[np.int64]
     mtimes: NDArray[np.int64]
-    paths: StringTable | None = None
-    starts: NDArray[np.int64] | None = None
-    lengths: NDArray[np.int64] | None = None
+    places: Places | None = None
     home: bytes = b""
     max_bytes: int = DEFAULT_MAX_BYTES
+    opened: OpenRows = field(default_factory=OpenRows, compare=False)
+    formats: FormatLimits = DEFAULT_FORMATS
+    check: Check = trusted
 
     def __len__(self) -> int:
         return len(self.names)
 
+    def check_rows(self, indices: NDArray[np.int64], *more: NDArray[Any]) -> None:
+        """Tell `check` that these documents are looked at: what files they are, where in them, and `more` columns."""
+        places = () if self.places is None else (self.places.file, self.places.starts, self.places.lengths)
+        for column in (self.sizes, self.mtimes, *places, *more):
+            self.check(column, indices, indices + 1)
+
     def path(self, index: int) -> bytes:
         """Where to read a document from, as seen from the current folder."""
-        name = (self.names if self.paths is None else self.paths)[index]
+        return self._path(self.names[index] if self.places is None else self.places.paths[self._files_of(index)])
+
+    def _files_of(self, indices: Any) -> Any:
+        """In which of the files documents are."""
+        assert self.places is not None
+        self.check(self.places.file, indices, indices + 1)
+        return _checked(self.places, indices)
+
+    def file_path(self, number: int) -> bytes:
+        """Where a file is that documents are parts of, as seen from the current folder."""
+        assert self.places is not None
+        return self._path(self.places.paths[number])
+
+    def _path(self, name: bytes) -> bytes:
         _refuse_if(b"\0" in name, "a path with NUL in it")
         return os.path.join(self.home, name)  # noqa: PTH118 (bytes path)
 
-    def changed(self, indices: NDArray[np.int64]) -> int:
-        """How many of these documents have vanished, or have another size or time than when they were listed. Opens none."""
-        changed = 0
-        for index in indices.tolist():
+    def is_file(self, index: int) -> bool:
+        """Whether a document is a whole file."""
+        return self.places is None or bool(self.places.kinds[self._files_of(index)] == Kind.FILE)
+
+    def where(self, index: int) -> str:
+        """Where a document is, if its name does not say so."""
+        if self.places is None:
+            return ""
+        kind = self.places.kinds[self._files_of(index)]
+        if kind == Kind.FILE or (kind != Kind.IDS and not self.opened.fields.id):
+            return ""
+        path = os.fsdecode(self.path(index))
+        return f"row {self.places.starts[index] + 1} of {path}" if kind == Kind.PARQUET else f"in {path}"
+
+    def changed(self, indices: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Which of these documents have vanished, or have another size or time than when they were listed. Opens none."""
+        self.check_rows(indices)
+        firsts, file = indices, np.arange(len(indices))
+        if self.places is not None:  # one look at each file
+            files = self._files_of(indices)
+            different, counts = distinct(files)
+            file = np.searchsorted(different, files)
+            firsts = indices[np.argsort(files, kind="stable")[np.cumsum(counts) - counts]]
+        gone = np.zeros(len(firsts), bool)
+        for at, index in enumerate(firsts.tolist()):
             try:
                 status = os.stat(self.path(index))
-                changed += (status.st_size, status.st_mtime_ns) != (self.sizes[index], self.mtimes[index])
+                gone[at] = (status.st_size, status.st_mtime_ns) != (self.sizes[index], self.mtimes[index])
             except OSError:
-                changed += 1
-        return changed
+                gone[at] = True
+        return indices[gone[file]]
 
     def typed_names(self, indices: NDArray[np.int64]) -> list[bytes]:
-        """Names as they would be typed from the current folder."""
+        """Names as they would be typed from the current folder; ids are what they are."""
         try:
             names = list(self.names.take(indices))
         except IndexError:
             _refuse_if(True, "documents whose names are not there")
-        if not self.home or self.paths is not None:
+        if not self.home:
             return names
-        return [typed_name(os.path.relpath(os.path.join(self.home, name))) for name in names]  # noqa: PTH118 (bytes path)
+        are_paths = np.ones(len(names), bool)
+        if self.places is not None:
+            kinds = self.places.kinds[self._files_of(indices)]
+            are_paths = (kinds == Kind.FILE) | ((kinds != Kind.IDS) & (not self.opened.fields.id))
+        return [
+            typed_name(os.path.relpath(os.path.join(self.home, name))) if is_path else name  # noqa: PTH118 (bytes path)
+            for name, is_path in zip(names, are_paths.tolist(), strict=True)
+        ]
 
     def take(self, indices: NDArray[np.int64]) -> "DocumentList":
         """The documents at `indices`, in that order."""
-        return DocumentList(
-            self.names.take(indices),
-            self.sizes[indices],
-            self.mtimes[indices],
-            None if self.paths is None else self.paths.take(indices),
-            None if self.starts is None else self.starts[indices],
-            None if self.lengths is None else self.lengths[indices],
-            self.home,
-            self.max_bytes,
-        )
+        self.check_rows(indices)
+        places = None if self.places is None else self.places.take(indices)
+        return replace(self, names=self.names.take(indices), sizes=self.sizes[indices], mtimes=self.mtimes[indices], places=places)
+
+    def are_paths(self) -> bool:
+        """Whether names begin with a path, as far as is known; lines of id lists do not."""
+        return self.places is None or not (self.places.kinds == Kind.IDS).any()
+
+    def rows_in(self, path: bytes) -> bool:
+        """Whether documents of this list are rows of that file."""
+        return self.places is not None and (path in list(self.places.paths.take(np.flatnonzero(self.places.kinds >= Kind.JSON))))
+
+    @property
+    def row_fields(self) -> RowFields | None:
+        """Where in a row text and name are, if there are rows among the documents."""
+        return self.opened.fields if self.places is not None and (self.places.kinds >= Kind.JSON).any() else None
 
     @property
     def spans(self) -> NDArray[np.int64]:
         """int64 array of shape (n,): bytes to read for each document."""
-        return self.sizes if self.lengths is None else self.lengths
+        return self.sizes if self.places is None else self.places.lengths
 
 
 @dataclass(frozen=True)
@@ -136,7 +160,8 @@ class TextBatch:
     """The bytes of some documents, one after the other, in a buffer with room to load past the end.
 
     indices : int64 array of shape (m,), which documents of the list these are. names : theirs. text : uint8 array. starts, lengths :
-    int64 arrays of shape (m,). left_out : (document, reason, detail) for those that could not be read.
+    int64 arrays of shape (m,). left_out : (document, reason, detail) for those that could not be read. is_text : they are UTF-8, or meant
+    to be, because they were texts where they come from, and not files. max_bytes : what may be made of one that has to be unpacked.
     """
 
     indices: NDArray[np.int64]
@@ -145,6 +170,8 @@ class TextBatch:
     starts: NDArray[np.int64]
     lengths: NDArray[np.int64]
     left_out: list[tuple[int, Reason, str]] = field(default_factory=list)
+    is_text: bool = False
+    max_bytes: int = DEFAULT_MAX_BYTES
 
     @classmethod
     def of(cls, indices: Iterable[int], texts: list[bytes], names: list[bytes] | None = None) -> "TextBatch":
@@ -166,17 +193,21 @@ def find_documents(
     store: bytes | None = None,
     jobs: int = 1,
     on_left_out: Callable[[LeftOut], None] = lambda _: None,
+    listings: Listings | None = None,
+    say: Callable[[str], None] = lambda _: None,
 ) -> DocumentList:
-    """Every document below the named folders, of the named files, or in the named id lists.
+    """Every document below the named folders, of the named files, in their rows, or in the named id lists.
 
     arguments : folders and files, as typed; a symbolic link that is named itself is followed. id_lists : each line of each file is a
     document: a name, then integers (R4, R5). store : a folder that is left out silently, because lshdup wrote it. on_left_out : told
-    every file that was met and is not a document.
+    every file that was met and is not a document. listings : what is known of files of rows; afterwards what is known of these. say : told
+    what a person should know.
 
-    Raises InputError if no argument exists at all. Determinism: the order depends on names only; of a folder that is reached by two ways,
-    the first in the order of arguments and names counts.
+    Files of JSON Lines or Parquet that are named themselves are taken for their rows, and, if the field of the text is given, those in
+    folders. Raises InputError if no argument exists at all, or if a package is missing that the rows take. Determinism: the order depends
+    on names only; of a folder that is reached by two ways, the first in the order of arguments and names counts.
     """
-    finder = _Finder(params, store, on_left_out)
+    finder = _Finder(params, store, on_left_out, id_lists)
     missing = [missed for argument in arguments if (missed := finder.add(argument)) is not None]
     if missing and not finder.found:
         message = f"{os.fsdecode(missing[0].name)!r}: {missing[0].detail}"
@@ -184,7 +215,19 @@ def find_documents(
     for each in missing:
         on_left_out(each)
     files = finder.files(jobs)
-    return _lines_of(files, on_left_out) if id_lists else files
+    if id_lists:
+        return _lines_of(files, on_left_out)
+    finder.say_of_rows(files.names, say)
+    if not finder.rows:
+        return files
+    opened = OpenRows(
+        None if store is None else Path(os.fsdecode(store)),
+        RowFields(params.text_field or DEFAULT_TEXT_FIELD, params.id_field),
+        params.max_bytes,
+    )
+    known = {} if listings is None else listings
+    names, sizes, mtimes, places = with_rows(files.names, files.sizes, files.mtimes, finder.rows, opened, known, on_left_out)
+    return DocumentList(names, sizes, mtimes, places, max_bytes=params.max_bytes, opened=opened)
 
 
 def typed_name(path: bytes) -> bytes:
@@ -204,15 +247,17 @@ def typed_name(path: bytes) -> bytes:
 class _Finder:
     """One walk over all arguments; keeps name -> (size, mtime), or None for a file that is asked with all others at the end."""
 
-    def __init__(self, params: DocumentParams, store: bytes | None, on_left_out: Callable[[LeftOut], None]) -> None:
+    def __init__(self, params: DocumentParams, store: bytes | None, on_left_out: Callable[[LeftOut], None], id_lists: bool) -> None:
+        self.rows: dict[bytes, Kind] = {}  # files that are taken for their rows
+        self._id_lists = id_lists
         self.found: dict[bytes, tuple[int, int] | None] = {}
         self._seen: dict[tuple[int, int], bytes] = {}  # folders, by device and number
         self._named: dict[int, bytes] = {}  # files that were named themselves, by number
         self._params = params
         self._store = _identity(store) if store is not None and os.path.isdir(store) else None
         self._on_left_out = on_left_out
-        self._include = _globs(params.include)
-        self._exclude = _globs(params.exclude)
+        self._include = globs(params.include)
+        self._exclude = globs(params.exclude)
 
     def add(self, argument: bytes) -> LeftOut | None:
         """Take what an argument names; returns it if it cannot be had."""
@@ -220,7 +265,11 @@ class _Finder:
         try:
             status = os.stat(argument)
         except OSError as error:
-            return replace(_left_out(argument, error), reason=Reason.MISSING) if error.errno == errno.ENOENT else _left_out(argument, error)
+            return (
+                replace(LeftOut.because(argument, error), reason=Reason.MISSING)
+                if error.errno == errno.ENOENT
+                else LeftOut.because(argument, error)
+            )
         if stat.S_ISDIR(status.st_mode):
             self._walk(name)
         elif self._met_already(argument, status):
@@ -228,7 +277,7 @@ class _Finder:
         elif self._excluded(os.path.basename(name), name):  # noqa: PTH119 (bytes path)
             self._on_left_out(LeftOut(name, Reason.EXCLUDED))
         elif stat.S_ISREG(status.st_mode):
-            self._take(name, status)
+            self._take(name, status, named=True)
         else:
             return LeftOut(name, Reason.UNREADABLE, "not a regular file")
         return None
@@ -242,16 +291,20 @@ class _Finder:
                 self._fail(plain[index], error)
             else:  # it was a regular file when its folder was listed
                 self._on_left_out(LeftOut(plain[index], Reason.SPECIAL))
-        for index in np.flatnonzero(stats.sizes > self._params.max_bytes).tolist():
+        large = stats.sizes > self._params.max_bytes
+        if self._params.text_field:
+            large &= ~np.array([self._has_rows(name, named=False) for name in plain], bool)
+        for index in np.flatnonzero(large).tolist():
             self._too_large(plain[index], int(stats.sizes[index]))
-        good = np.flatnonzero((stats.sizes >= 0) & (stats.sizes <= self._params.max_bytes))
+        good = np.flatnonzero((stats.sizes >= 0) & ~large)
         named = [(name, *known) for name, known in self.found.items() if known is not None]
         names = [plain[index] for index in good.tolist()] + [name for name, _, _ in named]
         sizes = np.concatenate([stats.sizes[good], np.array([size for _, size, _ in named], np.int64)])
         mtimes = np.concatenate([stats.mtimes[good], np.array([mtime for _, _, mtime in named], np.int64)])
         order = np.array(sorted(range(len(names)), key=names.__getitem__), np.int64)
         names = [names[index] for index in order.tolist()]
-        return DocumentList(StringTable.from_strings(names), sizes[order], mtimes[order], max_bytes=self._params.max_bytes)
+        table, params = StringTable.from_strings(names), self._params
+        return DocumentList(table, sizes[order], mtimes[order], max_bytes=params.max_bytes, formats=params.formats)
 
     def _met_already(self, argument: bytes, status: os.stat_result) -> bool:
         """Whether a file that is named has been found under another spelling. (Hard links are other files.)"""
@@ -325,17 +378,39 @@ class _Finder:
             return True
         return any(glob(base) or glob(name) for glob in self._exclude)
 
-    def _take(self, name: bytes, status: os.stat_result) -> None:
-        if status.st_size > self._params.max_bytes:
+    def _take(self, name: bytes, status: os.stat_result, *, named: bool = False) -> None:
+        if not self._has_rows(name, named=named) and status.st_size > self._params.max_bytes:
             self._too_large(name, status.st_size)
         else:
             self.found[name] = (status.st_size, status.st_mtime_ns)
+
+    def _has_rows(self, name: bytes, *, named: bool) -> bool:
+        """Whether a file is taken for its rows, which may be more than fit into a document."""
+        if self._id_lists:
+            return False
+        kind = kind_of(name, named=named, field_given=bool(self._params.text_field))
+        if kind != Kind.FILE:
+            self.rows[name] = kind
+        return kind != Kind.FILE
+
+    def say_of_rows(self, names: StringTable, say: Callable[[str], None]) -> None:
+        """Of files that could have been taken for their rows, and of options that had no such file to be for."""
+        if self._params.text_field or self._params.id_field:
+            if not self.rows:
+                option = "--text-field" if self._params.text_field else "--id-field"
+                say(f"{option} had no effect: no JSON Lines or Parquet file was met")
+            return
+        if any(ending in names.blob.tobytes() for ending in (b".jsonl", b".ndjson")):
+            met = [name for name in names if name not in self.rows and kind_of(name, named=True, field_given=False) == Kind.JSON]
+            if met:
+                what = "1 JSON Lines file in a folder is" if len(met) == 1 else f"{len(met):,} JSON Lines files in folders are each"
+                say(f"{what} one document; --text-field NAME takes the rows")
 
     def _too_large(self, name: bytes, size: int) -> None:
         self._on_left_out(LeftOut(name, Reason.TOO_LARGE, f"{size} bytes, --max-bytes is {self._params.max_bytes}"))
 
     def _fail(self, name: bytes, error: OSError) -> None:
-        self._on_left_out(_left_out(name, error))
+        self._on_left_out(LeftOut.because(name, error))
 
 
 def _identity(path: bytes) -> tuple[int, int]:
@@ -343,24 +418,9 @@ def _identity(path: bytes) -> tuple[int, int]:
     return status.st_dev, status.st_ino
 
 
-def _globs(patterns: tuple[str, ...]) -> list[Callable[[bytes], object]]:
+def globs(patterns: Iterable[str]) -> list[Callable[[bytes], object]]:
+    """What tells whether a whole name matches each pattern; ``*`` matches ``/`` too."""
     return [re.compile(fnmatch.translate(pattern).encode("utf-8", "surrogateescape")).match for pattern in patterns]
-
-
-def _left_out(name: bytes, error: OSError) -> LeftOut:
-    return LeftOut(name, _reason_of(error), _detail_of(error))
-
-
-def _reason_of(error: OSError) -> Reason:
-    if error.errno in (errno.ENOENT, errno.ESTALE):
-        return Reason.VANISHED
-    return Reason.TOO_LARGE if error.errno == errno.EFBIG else Reason.UNREADABLE
-
-
-def _detail_of(error: OSError) -> str:
-    if error.errno == errno.ENAMETOOLONG:
-        return "its path is longer than the system takes; start lshdup in a folder further down"
-    return error.strerror or ""
 
 
 def _lines_of(files: DocumentList, on_left_out: Callable[[LeftOut], None]) -> DocumentList:
@@ -379,18 +439,19 @@ def _lines_of(files: DocumentList, on_left_out: Callable[[LeftOut], None]) -> Do
                         found[name] = (path, size, mtime, start + body, len(line) - body)
                     start += len(line)
         except OSError as error:
-            on_left_out(_left_out(path, error))
+            on_left_out(LeftOut.because(path, error))
     rows = sorted(found.items())
     columns = list(zip(*(row for _, row in rows), strict=True)) or [(), (), (), (), ()]
-    return DocumentList(
-        StringTable.from_strings(name for name, _ in rows),
-        np.array(columns[1], np.int64),
-        np.array(columns[2], np.int64),
-        StringTable.from_strings(columns[0]),
+    numbers = {path: number for number, path in enumerate(files.names)}
+    places = Places(
+        files.names,
+        np.full(len(files), Kind.IDS, np.uint8),
+        np.array([numbers[path] for path in columns[0]], np.int64),
         np.array(columns[3], np.int64),
         np.array(columns[4], np.int64),
-        max_bytes=files.max_bytes,
     )
+    names = StringTable.from_strings(name for name, _ in rows)
+    return DocumentList(names, np.array(columns[1], np.int64), np.array(columns[2], np.int64), places, max_bytes=files.max_bytes)
 
 
 def _split_line(line: bytes) -> tuple[bytes, int]:
@@ -405,39 +466,64 @@ def _split_line(line: bytes) -> tuple[bytes, int]:
 
 
 def batches(documents: DocumentList, indices: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
-    """Cut `indices` into runs of at most BATCH_DOCUMENTS documents and about BATCH_BYTES bytes."""
-    spans = documents.spans[indices]
-    ends = np.cumsum(spans)
-    start = 0
-    while start < len(indices):
-        before = int(ends[start] - spans[start])
-        fits = int(np.searchsorted(ends, before + BATCH_BYTES, side="right"))
-        end = min(max(fits, start + 1), start + BATCH_DOCUMENTS)
-        yield indices[start:end]
-        start = end
+    """Cut `indices` into runs of at most BATCH_DOCUMENTS documents and about BATCH_BYTES bytes.
+
+    Parts of files come in the order of their places, so that a file is read from front to back, and each run is of one `Kind`.
+    """
+    places = documents.places
+    if places is not None:
+        _checked(places, indices)
+    for run in [indices] if places is None else places.reading_order(indices):
+        spans = documents.spans[run]
+        ends = np.cumsum(spans)
+        start = 0
+        while start < len(run):
+            before = int(ends[start] - spans[start])
+            fits = int(np.searchsorted(ends, before + BATCH_BYTES, side="right"))
+            end = min(max(fits, start + 1), start + BATCH_DOCUMENTS)
+            yield run[start:end]
+            start = end
 
 
 def read_batch(documents: DocumentList, indices: NDArray[np.int64], buffer: Buffer | None = None) -> TextBatch:
-    """The bytes of some documents; those that cannot be read are in `left_out` and not in `indices`.
+    """The bytes of some documents of one kind; those that cannot be read are in `left_out` and not in `indices`.
 
     buffer : memory for them, which the next batch may use again.
     Cost: one open, read and close a file, without the GIL. A file that grew or shrank since it was listed is read as it is now.
     Raises ArtifactError for a list that no folder can have given: it comes from an artifact that says what is not so.
     """
+    documents.check_rows(indices)
     spans = documents.spans[indices]
     _refuse_if(len(indices) and (spans.min() < 0 or spans.max() >= 1 << 31), "documents of a size that none can have")
     names = documents.names.some(indices)
-    _refuse_if(documents.paths is None and b"\0" in b"".join(names), "a path with NUL in it")
-    if documents.starts is not None and documents.lengths is not None:
-        return _read_lines(documents, indices, names)
+    places, sizes = documents.places, documents.sizes[indices]
+    if places is not None and len(indices):
+        files = _checked(places, indices)
+        kind = places.kinds[files[0]]
+        if kind == Kind.IDS:
+            return _read_lines(documents, indices, names)
+        if kind != Kind.FILE:
+            return _read_rows(documents, indices, Kind(int(kind)), buffer or Buffer())
+    _refuse_if(b"\0" in b"".join(names), "a path with NUL in it")
     paths = names if not documents.home else [os.path.join(documents.home, name) for name in names]  # noqa: PTH118 (bytes path)
-    contents = read_files(paths, documents.sizes[indices], buffer, documents.max_bytes)
+    contents = read_files(paths, sizes, buffer, documents.max_bytes)
     if not contents.failed:
-        return TextBatch(indices, names, contents.text, contents.starts, contents.lengths)
-    left_out = [(int(indices[i]), _reason_of(error), _detail_of(error)) for i, error in contents.failed.items()]
+        return TextBatch(indices, names, contents.text, contents.starts, contents.lengths, max_bytes=documents.max_bytes)
+    left_out = [(int(indices[i]), reason_of(error), detail_of(error)) for i, error in contents.failed.items()]
     good = np.delete(np.arange(len(indices)), list(contents.failed))
     names = [names[i] for i in good.tolist()]
-    return TextBatch(indices[good], names, contents.text, contents.starts[good], contents.lengths[good], left_out)
+    starts, lengths = contents.starts[good], contents.lengths[good]
+    return TextBatch(indices[good], names, contents.text, starts, lengths, left_out, max_bytes=documents.max_bytes)
+
+
+def _checked(places: Places, indices: Any) -> Any:
+    """The files of some documents, which an artifact may have wrong."""
+    try:
+        file = places.file[indices]
+        _refuse_if(np.size(file) and (np.min(file) < 0 or np.max(file) >= len(places.paths)), "files that are not there")
+    except IndexError:
+        _refuse_if(True, "documents that are not there")
+    return file
 
 
 def _refuse_if(wrong: object, what: str) -> None:
@@ -449,23 +535,70 @@ def _refuse_if(wrong: object, what: str) -> None:
 
 def _read_lines(documents: DocumentList, indices: NDArray[np.int64], names: list[bytes]) -> TextBatch:
     """Documents that are lines of id lists."""
-    assert documents.starts is not None
-    assert documents.lengths is not None
+    assert documents.places is not None
+    places = documents.places.take(indices)
     read: list[int] = []
     texts: list[bytes] = []
     left_out: list[tuple[int, Reason, str]] = []
-    for position, index in enumerate(indices.tolist()):
+    for position, (index, start, length) in enumerate(zip(indices.tolist(), places.starts.tolist(), places.lengths.tolist(), strict=True)):
         try:
             with open(documents.path(index), "rb") as file:  # noqa: PTH123 (bytes path)
-                file.seek(int(documents.starts[index]))
-                text = file.read(int(documents.lengths[index]))
+                file.seek(start)
+                text = file.read(length)
         except OSError as error:
-            left_out.append((index, _reason_of(error), _detail_of(error)))
+            left_out.append((index, reason_of(error), detail_of(error)))
             continue
-        if len(text) < documents.lengths[index]:
+        if len(text) < length:
             left_out.append((index, Reason.CHANGED, "its list has become shorter"))
             continue
         texts.append(text)
         read.append(position)
     batch = TextBatch.of(indices[read].tolist(), texts, [names[position] for position in read])
     return replace(batch, left_out=left_out)
+
+
+def _read_rows(documents: DocumentList, indices: NDArray[np.int64], kind: Kind, buffer: Buffer) -> TextBatch:
+    """Documents that are rows; they have no names that could tell HTML. Those of several files are put together."""
+    assert documents.places is not None
+    places = documents.places.take(indices)
+    _refuse_if(places.starts.min() < 0, "rows before the first")
+    cuts = np.flatnonzero(np.diff(places.file)) + 1
+    made, left_out = [], []
+    for run in np.split(np.arange(len(indices)), cuts):
+        path = documents.path(int(indices[run[0]]))
+        try:
+            text, starts, lengths, failed = documents.opened.texts(
+                path, kind, places.starts[run], places.lengths[run], Buffer() if len(cuts) else buffer
+            )
+        except OSError as error:
+            left_out += [(index, reason_of(error), detail_of(error)) for index in indices[run].tolist()]
+            continue
+        except RowError as error:
+            left_out += _of_rows(documents, indices[run], [error] * len(run))
+            continue
+        if failed:
+            left_out += _of_rows(documents, indices[run[list(failed)]], list(failed.values()))
+            good = np.delete(np.arange(len(run)), list(failed))
+            run, starts, lengths = run[good], starts[good], lengths[good]
+        made.append(TextBatch(indices[run], [b""] * len(run), text, starts, lengths, is_text=True))
+    if not made:
+        return replace(TextBatch.of([], []), left_out=left_out, is_text=True)
+    if len(made) == 1:
+        return replace(made[0], left_out=left_out)
+    before = np.cumsum([0, *(len(each.text) for each in made)])
+    return TextBatch(
+        np.concatenate([each.indices for each in made]),
+        [b""] * sum(len(each.indices) for each in made),
+        np.concatenate([each.text for each in made]),
+        np.concatenate([each.starts + start for each, start in zip(made, before[:-1], strict=True)]),
+        np.concatenate([each.lengths for each in made]),
+        left_out,
+        is_text=True,
+    )
+
+
+def _of_rows(documents: DocumentList, indices: NDArray[np.int64], errors: list[RowError]) -> list[tuple[int, Reason, str]]:
+    """Why rows of one file give no document: what is wrong with them, or that their file is another one now."""
+    if len(documents.changed(indices[:1])):
+        return [(index, Reason.CHANGED, "its file is not what was listed") for index in indices.tolist()]
+    return [(index, error.reason, error.detail) for index, error in zip(indices.tolist(), errors, strict=True)]

@@ -12,7 +12,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from lshdup.kernels import sets as kernels
 from lshdup.pairs import Columns
-from lshdup.parallel import in_parts
+from lshdup.parallel import each_its_own, in_parts
 from lshdup.ragged import RaggedSets, offsets_of
 
 #: The least number of pairs a piece has room for; 24 bytes each.
@@ -36,11 +36,21 @@ _MOST = (1 << 32) - 2
 Piece = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]
 
 
-def exact_pairs(sets: RaggedSets, members: NDArray[np.int64], threshold: float, jobs: int = 1) -> Iterator[Columns]:
+def exact_pairs(
+    sets: RaggedSets,
+    members: NDArray[np.int64],
+    threshold: float,
+    jobs: int = 1,
+    split: int | None = None,
+    on_progress: Callable[[int, int], None] = lambda done, n: None,
+) -> Iterator[Columns]:
     """Pieces of (left, right, similarity) over the sets `members` (int64 array), left < right, in no order.
 
+    split : only pairs of two sides, left < split <= right; what sets of one side have in common costs nothing then.
+
     left, right : uint32 arrays of shape (m,), numbers of `sets`. similarity : float64 array of shape (m,), |A ∩ B| / |A ∪ B|. threshold :
-    above 0, at most 1. Empty sets are near nothing.
+    above 0, at most 1. Empty sets are near nothing. on_progress : told how many sets of how many have been compared with those before
+    them; of two sides, each set counts twice.
 
     Determinism: the same pieces at any number of jobs. Memory: the sets are not copied; beside them a quarter of their size while
     elements are counted, then at most 32 bytes for each element of a prefix, which is 1 - t of the elements or less: up to 0.8 times
@@ -50,10 +60,19 @@ def exact_pairs(sets: RaggedSets, members: NDArray[np.int64], threshold: float, 
     members = members[sets.sizes[members] > 0]
     order = members[np.argsort(sets.sizes[members], kind="stable")]
     prefixes = _prefixes(sets, order, threshold, jobs)
-    index = _index(prefixes, threshold, jobs)
-    for x, y, similarity in _probed(sets, order, prefixes, index, threshold, jobs):
-        a, b = order[x], order[y]
-        yield np.minimum(a, b).astype(np.uint32), np.maximum(a, b).astype(np.uint32), similarity
+    everything = np.ones(len(order), bool)
+    below = everything if split is None else order < split
+    # Each set with those before it in the order of sizes; of two sides, those of each with those of the other.
+    turns = ((everything, everything),) if split is None else ((below, ~below), (~below, below))
+    for turn, (indexed, probing) in enumerate(turns):
+
+        def told(done: int, n: int, before: int = turn) -> None:
+            on_progress(before * n + done, len(turns) * n)
+
+        index = _index(prefixes.of(indexed), threshold, jobs)
+        for x, y, similarity in _probed(sets, order, prefixes.of(probing), index, threshold, jobs, told):
+            a, b = order[x], order[y]
+            yield np.minimum(a, b).astype(np.uint32), np.maximum(a, b).astype(np.uint32), similarity
 
 
 @dataclass(frozen=True)
@@ -69,6 +88,10 @@ class _Prefixes:
     elements: NDArray[np.uint64]
     single: NDArray[np.int64]
     kept: NDArray[np.int64]
+
+    def of(self, some: NDArray[np.bool_]) -> "_Prefixes":
+        """Those of some sets; the others have none."""
+        return replace(self, kept=np.where(some, self.kept, 0))
 
 
 @dataclass(frozen=True)
@@ -92,7 +115,7 @@ def _prefixes(sets: RaggedSets, order: NDArray[np.int64], threshold: float, jobs
     def count(part: int, parts: int) -> None:
         kernels.count_elements(sets.values, sets.offsets, order, part, parts, np.empty(largest, np.uint32), counters)
 
-    _each_its_own(jobs, count)
+    each_its_own(jobs, count)
     # Two more than needed at least: rounding must not make the room too small.
     room = np.minimum(sizes, sizes - np.floor(threshold * sizes).astype(np.int64) + 2)
     starts = offsets_of(room)
@@ -114,14 +137,22 @@ def _index(prefixes: _Prefixes, threshold: float, jobs: int) -> _Index:
     lists = max(1, min(_MOST, int(prefixes.kept.sum())))
     starts = np.zeros(lists + 2, np.int64)
     given = (prefixes.sizes, threshold, prefixes.starts, prefixes.elements, prefixes.single, prefixes.kept)
-    _each_its_own(jobs, lambda part, parts: kernels.count_postings(*given, part, parts, starts))
+    each_its_own(jobs, lambda part, parts: kernels.count_postings(*given, part, parts, starts))
     np.cumsum(starts, out=starts)
     index = _Index(starts, np.empty(int(starts[-1]), np.uint64), np.empty(int(starts[-1]), np.uint64))
-    _each_its_own(jobs, lambda part, parts: kernels.fill_postings(*given, part, parts, starts, index.elements, index.holders))
+    each_its_own(jobs, lambda part, parts: kernels.fill_postings(*given, part, parts, starts, index.elements, index.holders))
     return index
 
 
-def _probed(sets: RaggedSets, order: NDArray[np.int64], prefixes: _Prefixes, index: _Index, threshold: float, jobs: int) -> Iterator[Piece]:
+def _probed(
+    sets: RaggedSets,
+    order: NDArray[np.int64],
+    prefixes: _Prefixes,
+    index: _Index,
+    threshold: float,
+    jobs: int,
+    on_progress: Callable[[int, int], None],
+) -> Iterator[Piece]:
     """Each set with those before it: pieces of (rank, rank, similarity)."""
     n = len(order)
     # The length filter; a set too many is ruled out later, one too few would be missed.
@@ -152,18 +183,9 @@ def _probed(sets: RaggedSets, order: NDArray[np.int64], prefixes: _Prefixes, ind
                 at, last, piece = under_way.popleft().result()
                 if at < last:  # no room for more: go on where it stopped
                     under_way.appendleft(pool.submit(probe, at, last))
+                on_progress(at, n)
                 if len(piece[0]):
                     yield piece
         finally:
             for future in under_way:
                 future.cancel()
-
-
-def _each_its_own(jobs: int, work: Callable[[int, int], None]) -> None:
-    """Call work(part, jobs) for every part below `jobs`, side by side: each reads everything and writes what is its own."""
-
-    def run(parts: slice) -> None:
-        for part in range(parts.start, parts.stop):
-            work(part, jobs)
-
-    in_parts(jobs, jobs, run, least=1)

@@ -19,6 +19,9 @@ KERNELS_KNOW_THE_SYSTEM = sys.platform == "linux" and sys.byteorder == "little" 
 #: Memory for batches of more bytes than this (one large file, then) is given back at once.
 LARGE = 16 << 20
 
+#: Parts of a file with fewer bytes than this between them are read in one go.
+_GAP = 1 << 14
+
 # Not blocking: a file that has become a pipe since it was listed must not hold the run up.
 _OPEN = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0)
 
@@ -112,6 +115,33 @@ def read_files(paths: list[bytes], expected: NDArray[np.int64], buffer: Buffer |
             end += len(data)
         text = np.frombuffer(bytearray().join([*parts, bytes(PADDING)]), np.uint8)
     return Contents(text, starts, lengths, failed)
+
+
+def read_spans(
+    file: int, starts: NDArray[np.int64], lengths: NDArray[np.int64], buffer: Buffer, *, twice: bool = False
+) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """Parts of an open file (its descriptor), which begin and are as long as int64 arrays of shape (n,) say: a uint8 array that ends with
+    PADDING, and where in it each begins. Neighbours are read together. twice : leave as much room behind them again.
+
+    Raises EOFError if the file is shorter than that, and OSError as the system does.
+    """
+    ends = starts + lengths
+    gaps = starts[1:] - ends[:-1]
+    cuts = np.flatnonzero((gaps < 0) | (gaps > _GAP)) + 1
+    firsts, lasts = np.concatenate([[0], cuts]), np.concatenate([cuts, [len(starts)]]) - 1
+    offsets = offsets_of(ends[lasts] - starts[firsts])
+    size = int(offsets[-1])
+    text = buffer.room((2 * size if twice else size) + PADDING)
+    for first, start, end in zip(starts[firsts].tolist(), offsets[:-1].tolist(), offsets[1:].tolist(), strict=True):
+        while start < end:
+            got = os.preadv(file, [text[start:end].data], first)
+            if not got:
+                raise EOFError
+            first, start = first + got, start + got
+    text[size : size + PADDING] = 0
+    text[-PADDING:] = 0
+    run = np.searchsorted(firsts, np.arange(len(starts)), side="right") - 1
+    return text, starts - starts[firsts][run] + offsets[:-1][run]
 
 
 def _terminated(paths: list[bytes]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:

@@ -1,15 +1,18 @@
-"""Bytes -> UTF-8 text: encodings, byte-order marks, HTML; and which bytes are no text at all. Called by shingles.py."""
+"""Bytes -> UTF-8 text: encodings, byte-order marks, HTML, office documents; and which bytes are no text at all. Called by shingles.py."""
 
 import codecs
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lshdup import compression, recognition
+from lshdup.charsets import codec_of
 from lshdup.documents import Reason
 from lshdup.kernels import text as kernels
+from lshdup.params import DEFAULT_FORMATS, DEFAULT_MAX_BYTES, FormatLimits
 
 if TYPE_CHECKING:
     from selectolax.lexbor import LexborNode
@@ -21,8 +24,8 @@ _BOMS = (
     (codecs.BOM_UTF16_BE, "utf-16"),
     (codecs.BOM_UTF8, "utf-8-sig"),
 )
-_FORMATS = (b"%PDF-", b"PK\x03\x04", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", b"{\\rtf", b"\x1f\x8b\x08", b"\x28\xb5\x2f\xfd")
-_MAGICS = (*(bom for bom, _ in _BOMS), *_FORMATS)
+_FORMATS = recognition.MAGICS
+_MAGICS = (*(bom for bom, _ in _BOMS), *_FORMATS, compression.GZIP, compression.ZSTD)
 _BEGINS_MAGIC = np.zeros(256, bool)
 _BEGINS_MAGIC[[magic[0] for magic in _MAGICS]] = True
 _HTML_ENDINGS = (b".html", b".htm", b".xhtml")
@@ -56,12 +59,19 @@ _LONG_TAG = 2 * _MOST_ATTRIBUTES
 
 @dataclass(frozen=True)
 class Text:
-    """What became of one document's bytes: UTF-8, or why not; `encoding` is named if it had to be guessed."""
+    """What became of one document's bytes: UTF-8, or why not; `encoding` is named if it had to be guessed.
+
+    codec : what it was decoded from. page : whether it is the visible text of an HTML page. extracted : whether a reader of office formats
+    gave it.
+    """
 
     utf8: bytes = b""
     reason: Reason | None = None
     detail: str = ""
     encoding: str = ""
+    codec: str = "utf-8"
+    page: bool = False
+    extracted: bool = False
 
 
 def heads(text: NDArray[np.uint8], starts: NDArray[np.int64]) -> NDArray[np.uint64]:
@@ -81,16 +91,26 @@ def needs_patience(
         for magic in _MAGICS:
             mask = np.uint64((1 << 8 * len(magic)) - 1)
             patient[perhaps] |= (first & mask == np.uint64(int.from_bytes(magic, "little"))) & (lengths[perhaps] >= len(magic))
-    if b"htm" in b"\0".join(names).lower():  # one look at all names instead of one at each
-        patient |= [name.lower().endswith(_HTML_ENDINGS) for name in names]
+    all_names = b"\0".join(names).lower()  # one look at all of them instead of one at each
+    if b"htm" in all_names or recognition.MAIL_ENDING in all_names:
+        patient |= [name.lower().endswith((*_HTML_ENDINGS, recognition.MAIL_ENDING)) for name in names]
     return patient
 
 
-def to_text(data: bytes, name: bytes, encoding: str = "") -> Text:
+def to_text(
+    data: bytes, name: bytes, encoding: str = "", max_bytes: int = DEFAULT_MAX_BYTES, limits: FormatLimits = DEFAULT_FORMATS
+) -> Text:
     """One document's bytes as UTF-8 text: DESIGN 4, *Text*.
 
-    encoding : forced on every document; empty means by byte-order mark, UTF-8, what an HTML page declares, or detected.
+    encoding : forced on every document that is text; empty means by byte-order mark, UTF-8, what an HTML page declares, or detected.
+    max_bytes : what gzip or zstd packed is unpacked up to so many bytes, and is then what it would be without them. limits : for office
+    documents, which have an encoding of their own.
     """
+    if compression.is_packed(data):
+        inner = _unpacked(data, max_bytes)
+        return inner if isinstance(inner, Text) else to_text(inner, compression.bare_name(name), encoding, max_bytes, limits)
+    if kind := recognition.kind_of(data, name):
+        return _office(data, kind, limits)
     if encoding:
         return _decoded(data, name, encoding)
     for bom, codec in _BOMS:
@@ -108,6 +128,39 @@ def to_text(data: bytes, name: bytes, encoding: str = "") -> Text:
     return _page(data) if _is_html(data, name) else Text(data)
 
 
+def row_text(data: bytes) -> Text:
+    """The same for what was a text where it comes from, in a row: UTF-8, in no other format, but perhaps a page."""
+    data = data.removeprefix(codecs.BOM_UTF8)
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        return Text(reason=Reason.UNDECODABLE, detail=f"not utf-8: {error.reason} at byte {error.start}")
+    return _page(data) if _is_html(data, b"") else Text(data)
+
+
+def _unpacked(data: bytes, max_bytes: int) -> bytes | Text:
+    if not compression.can_unpack(data):
+        return Text(reason=Reason.FORMAT, detail=f"zstd: {compression.PIP}")
+    try:
+        inner = compression.unpacked(data, max_bytes)
+    except compression.TooLongError:
+        return Text(reason=Reason.TOO_LARGE, detail=f"more than {max_bytes} bytes when unpacked, --max-bytes is {max_bytes}")
+    except compression.PackedError as error:
+        return Text(reason=Reason.DAMAGED, detail=str(error))
+    return Text(reason=Reason.FORMAT, detail="packed twice") if compression.is_packed(inner) else inner
+
+
+def _office(data: bytes, kind: str, limits: FormatLimits) -> Text:
+    if kind == recognition.ENCRYPTED:
+        return Text(reason=Reason.ENCRYPTED)
+    from lshdup.extraction import extract
+
+    done = extract(data, kind, limits)
+    if done.reason is not None:
+        return Text(reason=done.reason, detail=done.detail or kind)
+    return replace(_page(done.utf8) if done.is_page else Text(done.utf8), extracted=True)
+
+
 def _decoded(data: bytes, name: bytes, codec: str, guessed: str = "") -> Text:
     try:
         # Lone surrogates in UTF-16 and UTF-32 fail here too: they are no text.
@@ -116,14 +169,16 @@ def _decoded(data: bytes, name: bytes, codec: str, guessed: str = "") -> Text:
         return Text(reason=Reason.UNDECODABLE, detail=f"not {codec}: {error.reason} at byte {error.start}")
     except (UnicodeError, LookupError):
         return Text(reason=Reason.UNDECODABLE, detail=f"not {codec}")
-    return _page(utf8, guessed) if _is_html(utf8, name) else Text(utf8, encoding=guessed)
+    return _page(utf8, guessed, codec) if _is_html(utf8, name) else Text(utf8, encoding=guessed, codec=codec)
 
 
 def _guessed(data: bytes, name: bytes) -> Text:
     if _is_html(data, name) and (declared := _HTML_CHARSET.search(data[:2048])):
-        text = _decoded(data, name, declared.group(1).decode("ascii"))
-        if text.reason is None:
-            return text
+        codec = codec_of(declared.group(1).decode("ascii"))
+        for each in (codec, "latin-1") if codec == _WESTERN else (codec,) if codec else ():  # five bytes have no character in Python's
+            text = _decoded(data, name, each)
+            if text.reason is None:
+                return text
     import charset_normalizer
 
     matches = list(charset_normalizer.from_bytes(data))
@@ -141,9 +196,9 @@ def _is_html(data: bytes, name: bytes) -> bool:
     return name.lower().endswith(_HTML_ENDINGS) or _HTML_START.match(data[:4096]) is not None
 
 
-def _page(page: bytes, encoding: str = "") -> Text:
+def _page(page: bytes, encoding: str = "", codec: str = "utf-8") -> Text:
     trouble = _too_much_markup(page)
-    return Text(reason=Reason.MARKUP, detail=trouble) if trouble else Text(_visible_text(page), encoding=encoding)
+    return Text(reason=Reason.MARKUP, detail=trouble) if trouble else Text(_visible_text(page), encoding=encoding, codec=codec, page=True)
 
 
 def _too_much_markup(page: bytes) -> str:

@@ -11,6 +11,7 @@ import struct
 import time
 import zlib
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import IO, Any
 
 import numpy as np
@@ -18,12 +19,14 @@ from numpy.typing import NDArray
 
 from lshdup import __version__
 from lshdup.artifacts import FORMAT_VERSION, Array, Artifact
-from lshdup.collection import Collection
-from lshdup.documents import DocumentList
+from lshdup.collection import Collection, Whole
+from lshdup.common import Removal
 from lshdup.errors import ParameterError
 from lshdup.params import ShingleParams, SketchParams
-from lshdup.ragged import RaggedSets, StringTable, offsets_of
-from lshdup.store import Store, all_arrays, read_collection
+from lshdup.places import Places
+from lshdup.ragged import RaggedSets, StringTable, offsets_of, trusted
+from lshdup.rows import RowFields
+from lshdup.store import Store, all_arrays, read_collection, removal_arrays
 
 #: Seconds after which a run is long: what is finished by then is written, and all that comes after.
 PATIENCE = 10.0
@@ -40,11 +43,20 @@ class Journal:
     say : told if the journal cannot be written; the run goes on without.
     """
 
-    def __init__(self, store: Store, shingle: ShingleParams, sketch: SketchParams, say: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        store: Store,
+        shingle: ShingleParams,
+        sketch: SketchParams | None,
+        fields: RowFields | None,
+        say: Callable[[str], None],
+        removal: Removal | None = None,
+    ) -> None:
         self._path = store.folder / ".journal"
         self._say = say
         made = {"kind": "journal", "format": FORMAT_VERSION, "lshdup": __version__}
-        self._header = made | store.parameters(shingle, sketch)
+        self._header = made | store.parameters(shingle, sketch, fields, removal=removal)
+        self._removed = removal_arrays(removal) if removal is not None else {}
         self._started = time.monotonic()
         self._file: IO[bytes] | None = None
         self._failed = False
@@ -67,7 +79,8 @@ class Journal:
                     if json.loads(arrays["header"].tobytes()) != self._header:
                         return
                 else:
-                    yield read_collection(Artifact(self._header | {"corpus": ""}, arrays, lambda: None), b"", verify=True)
+                    artifact = Artifact(self._header | {"corpus": ""}, arrays | self._removed, lambda: None, trusted)
+                    yield read_collection(artifact, b"", verify=True).without_other_readers()
             except (KeyError, TypeError, ValueError, IndexError, ParameterError):
                 return
             self._end = end
@@ -150,8 +163,9 @@ def _arrays(view: memoryview) -> dict[str, Array]:
 
 
 def joined(parts: list[Collection]) -> Collection:
-    """Collections of the same parameters as one, in memory of their own. Of a name that several have, the last counts.
+    """Collections of the same parameters and reader, and with the same shingles removed, as one, in memory of their own.
 
+    Of a name that several have, the last counts.
     It has sets, or signatures, if all of them have.
     """
 
@@ -160,26 +174,22 @@ def joined(parts: list[Collection]) -> Collection:
 
     lists = [part.documents for part in parts]
     first = parts[0]
-    starts = lengths = paths = None
-    if all(each.starts is not None for each in lists):
-        starts, lengths = column(lambda part: _there(part.documents.starts)), column(lambda part: _there(part.documents.lengths))
-        paths = _strings([_there(each.paths) for each in lists])
-    documents = DocumentList(
-        _strings([each.names for each in lists]),
-        column(lambda part: part.documents.sizes),
-        column(lambda part: part.documents.mtimes),
-        paths,
-        starts,
-        lengths,
-        first.documents.home,
+    documents = replace(
+        first.documents,
+        names=_strings([each.names for each in lists]),
+        sizes=column(lambda part: part.documents.sizes),
+        mtimes=column(lambda part: part.documents.mtimes),
+        places=Places.joined([_there(each.places) for each in lists]) if all(each.places is not None for each in lists) else None,
     )
     sets = signatures = None
-    if all(part.sets is not None for part in parts):
-        values = column(lambda part: _there(part.sets).values)
-        sets = RaggedSets.from_sizes(values, column(lambda part: _there(part.sets).sizes))
+    if all(part.whole_sets is not None for part in parts):
+        values = column(lambda part: _there(part.whole_sets).values)
+        sets = RaggedSets.from_sizes(values, column(lambda part: _there(part.whole_sets).sizes))
     if all(part.signatures is not None and part.sketch == first.sketch for part in parts):
         signatures = column(lambda part: _there(part.signatures))
-    return Collection(
+    starts_at = np.cumsum([0, *(len(part.documents) for part in parts)])
+    extracted = np.concatenate([part.extracted + at for part, at in zip(parts, starts_at.tolist(), strict=False)])
+    made = Collection(
         documents,
         first.shingle,
         column(lambda part: part.sizes),
@@ -189,6 +199,11 @@ def joined(parts: list[Collection]) -> Collection:
         first.sketch if signatures is not None else None,
         signatures,
     )
+    made = replace(made, extracted=extracted, reader=next((part.reader for part in parts if part.reader), ""))
+    if first.removal is None:
+        return made
+    whole = Whole(column(lambda part: _there(part.whole).sizes), column(lambda part: _there(part.whole).fingerprints), sets)
+    return replace(made, sets=None, removal=first.removal, whole=whole)
 
 
 def _there(what: Any) -> Any:

@@ -13,12 +13,14 @@ from numpy.typing import NDArray
 
 from lshdup import bands as banding
 from lshdup import candidates, pipeline
-from lshdup.collection import Collection, collect, sketched
+from lshdup.clusters import listing
+from lshdup.collection import Collection, collect, left_of, sketched
 from lshdup.documents import DocumentList, find_documents
 from lshdup.errors import InputError, ParameterError
 from lshdup.parallel import processors
-from lshdup.params import BandParams, DocumentParams, ShingleParams, SketchParams
-from lshdup.ragged import RaggedSets, StringTable
+from lshdup.params import BandParams, ClusterParams, DocumentParams, ShingleParams, SketchParams
+from lshdup.preference import preference
+from lshdup.ragged import RaggedSets, StringTable, distinct
 from lshdup.shingles import Shingler, fingerprints
 from lshdup.signatures import estimate
 from lshdup.similarity import jaccard
@@ -38,6 +40,9 @@ class MinHash:
     tokens, k, bag, normalize, keep_case : how a text becomes a shingle set; see `ShingleParams`. R1's terms are ``tokens="terms"``.
     scheme : "fast", "classic" or "linear"; see `lshdup.signatures`.
     seed : makes all randomness.
+    ignore_common, templates : remove shingles from every set: those that more documents have than this (below 1: than this share of them;
+        0: none), and those of these texts.
+    hash_key : a secret that makes the hash of shingles another one; see `ShingleParams`.
     jobs : threads; None means one a processor. The result is the same for any number.
 
     Raises InputError if the folder is not there or holds no documents, ParameterError for a parameter outside its domain.
@@ -67,13 +72,16 @@ class MinHash:
         keep_case: bool = False,
         scheme: str = "fast",
         seed: int = 1,
+        ignore_common: float = 0,
+        templates: Iterable[str] = (),
+        hash_key: str = "",
         jobs: int | None = None,
     ) -> None:
-        shingle = ShingleParams(tokens=tokens, k=k or 0, bag=bag, normalize=normalize, keep_case=keep_case)
+        shingle = ShingleParams(tokens=tokens, k=k or 0, bag=bag, normalize=normalize, keep_case=keep_case, secret=os.fsencode(hash_key))
         sketch = SketchParams(scheme, num_permutations, seed)
         threads = jobs or processors()
         collection = _read(documents, shingle, threads)
-        self.collection = sketched(collection, sketch, threads)
+        self.collection = _signed(collection, sketch, ignore_common, list(templates), threads)
         self._names = [os.fsdecode(name) for name in collection.documents.names]
         self._rows = {name: row for row, name in enumerate(self._names)}
 
@@ -192,6 +200,8 @@ class NearDuplicates:
     [('b', 1.0), ('c', 0.5)]
     >>> found.pairs()
     [('a', 'b', 1.0), ('a', 'c', 0.5), ('b', 'c', 0.5)]
+    >>> found.clusters()
+    [[('a', 1.0), ('b', 1.0), ('c', 0.5)]]
 
     """
 
@@ -210,6 +220,9 @@ class NearDuplicates:
         keep_case: bool = False,
         scheme: str = "fast",
         seed: int = 1,
+        ignore_common: float = 0,
+        templates: Iterable[str] = (),
+        hash_key: str = "",
         jobs: int | None = None,
     ) -> None:
         params = BandParams(threshold, recall, bands=num_bands or 0)
@@ -217,7 +230,7 @@ class NearDuplicates:
         self.threshold = threshold
         self.minhash = MinHash(
             documents, num_permutations, tokens=tokens, k=k, bag=bag, normalize=normalize, keep_case=keep_case,
-            scheme=scheme, seed=seed, jobs=jobs,
+            scheme=scheme, seed=seed, ignore_common=ignore_common, templates=templates, hash_key=hash_key, jobs=jobs,
         )  # fmt: skip
         self._made = pipeline.banded(self.minhash.collection, params)
 
@@ -239,6 +252,20 @@ class NearDuplicates:
         names = self.minhash.all_docs()
         rows = (row for piece in pairs.pieces() for row in zip(*(column.tolist() for column in piece), strict=True))
         return [(names[left], names[right], score) for left, right, score in rows]
+
+    def clusters(self) -> list[list[tuple[str, float]]]:
+        """Groups of two or more, the largest first: (name, exact similarity to the first); the first has most shingles, and is to
+        be kept: what `lshdup clusters` prints.
+        """
+        collection, asked = self.minhash.collection, ClusterParams()
+        order, _ = preference(collection.documents, collection.sizes, asked, ())
+        groups = pipeline.grouped(collection, self._made, self.minhash.sets.take, self.threshold, asked, order).groups
+        listed = listing(groups)
+        names = self.minhash.all_docs()
+        made: list[list[tuple[str, float]]] = [[] for _ in range(groups.count)]
+        for number, document in zip(listed.numbers.tolist(), listed.documents.tolist(), strict=True):
+            made[number - 1].append((names[document], float(groups.similarity[document])))
+        return made
 
     @staticmethod
     def near_duplicate_detector(
@@ -265,6 +292,15 @@ def _plan(perms: int, n_bands: int, buckets: int) -> banding.BandPlan:
     return banding.BandPlan(n_bands, perms // n_bands, 1.0, 0.0, buckets)
 
 
+def _signed(collection: Collection, sketch: SketchParams, ignore_common: float, templates: list[str], jobs: int) -> Collection:
+    """The collection with signatures of what is left of its sets."""
+    if not ignore_common and not templates:
+        return sketched(collection, sketch, jobs)
+    template = Shingler(collection.shingle).shingle_texts([text.encode("utf-8") for text in templates])
+    removal = pipeline.removal_of(collection, ignore_common, distinct(template.values)[0], jobs)
+    return left_of(collection, removal, sketch, jobs, keep=True)
+
+
 def _read(documents: Documents, shingle: ShingleParams, jobs: int) -> Collection:
     """The collection with its sets, from a folder or from memory."""
     if isinstance(documents, str | os.PathLike):
@@ -282,4 +318,4 @@ def _read(documents: Documents, shingle: ShingleParams, jobs: int) -> Collection
     sets = Shingler(shingle).shingle_texts([text.encode("utf-8") for text in texts])
     zeros = np.zeros(len(names), np.int64)
     listed = DocumentList(StringTable.from_strings(os.fsencode(name) for name in names), zeros, zeros)
-    return Collection(listed, shingle, sets.sizes, fingerprints(sets), sets=sets)
+    return Collection(listed, shingle, sets.sizes, fingerprints(sets, shingle), sets=sets)

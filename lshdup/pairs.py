@@ -42,6 +42,11 @@ class Pairs:
         """Pairs in any order: integer arrays of numbers of documents below 2^32, float64 array."""
         return gathered([(left.astype(np.uint32), right.astype(np.uint32), similarity)])
 
+    def at_least(self, threshold: float) -> "Pairs":
+        """Those of this similarity or more: the first ones, so none is copied."""
+        several = int(np.searchsorted(-self.values, -threshold, side="right"))
+        return Pairs(self.values[:several], self.offsets[: several + 1], self.keys[: self.offsets[several]])
+
     def part(self, start: int, end: int) -> Columns:
         """Pairs start … end - 1."""
         left, right = unpacked(self.keys[start:end])
@@ -75,6 +80,14 @@ def packed(left: NDArray[np.integer], right: NDArray[np.integer]) -> NDArray[np.
 def unpacked(keys: NDArray[np.uint64]) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
     """What `packed` was given, as uint32."""
     return (keys >> np.uint64(32)).astype(np.uint32), keys.astype(np.uint32)
+
+
+def found_in(keys: NDArray[np.uint64], wanted: NDArray[np.uint64]) -> NDArray[np.bool_]:
+    """Which of `wanted` are in the ascending array `keys`: bool array."""
+    if not len(keys):
+        return np.zeros(len(wanted), bool)
+    found: NDArray[np.bool_] = keys[np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)] == wanted
+    return found
 
 
 def gathered(parts: Iterable[Columns]) -> Pairs:

@@ -23,3 +23,13 @@ def in_parts(steps: int, jobs: int, work: Callable[[slice], None], *, least: int
     cuts = [steps * part // parts for part in range(parts + 1)]
     with ThreadPoolExecutor(jobs) as pool:
         list(pool.map(work, (slice(start, end) for start, end in pairwise(cuts))))
+
+
+def each_its_own(jobs: int, work: Callable[[int, int], None]) -> None:
+    """Call work(part, jobs) for every part below `jobs`, side by side: each reads everything and writes what is its own."""
+
+    def run(parts: slice) -> None:
+        for part in range(parts.start, parts.stop):
+            work(part, jobs)
+
+    in_parts(jobs, jobs, run, least=1)

@@ -3,7 +3,8 @@
 Click parses text into these frozen classes, one for each arrow of the data flow; algorithms see only them.
 """
 
-from dataclasses import asdict, dataclass, fields
+import re
+from dataclasses import dataclass, field, fields
 from typing import Any, Self
 
 from lshdup.errors import ParameterError
@@ -12,8 +13,13 @@ TOKENS = ("word", "char", "terms", "ids")
 HASHES = ("mix64", "poly31")
 SCHEMES = ("fast", "classic", "linear")
 VERIFY = ("exact", "estimate")
+LINKAGES = ("representative", "single")
+KEEP = ("longest", "shortest", "newest", "oldest", "first", "path-order")
 DEFAULT_K = {"word": 3, "char": 9, "terms": 1, "ids": 1}
 DEFAULT_MAX_BYTES = 256 * 1024 * 1024
+DEFAULT_TEXT_FIELD = "text"
+#: Below this, the process that reads office documents does not start.
+LEAST_MEMORY = 128 * 1024 * 1024
 #: Positions in a text are 32-bit numbers, and there must be room behind its end.
 LONGEST = (1 << 31) - 1024
 MAX_PERMS = 1 << 16
@@ -28,12 +34,12 @@ class _Params:
     """Shared by the parameter classes: to and from the JSON header of an artifact."""
 
     def to_json(self) -> dict[str, Any]:
-        return asdict(self)  # type: ignore[call-overload, no-any-return]
+        return {each.name: getattr(self, each.name) for each in fields(self) if each.compare}  # type: ignore[arg-type]
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> Self:
         """What `to_json` gave. Raises ParameterError for anything else: artifacts come from anywhere."""
-        kinds = {field.name: type(field.default) for field in fields(cls)}  # type: ignore[arg-type]
+        kinds = {each.name: type(each.default) for each in fields(cls) if each.compare}  # type: ignore[arg-type]
         _check(isinstance(values, dict) and set(values) == set(kinds), "unknown or missing parameters")
         for name, kind in kinds.items():
             value = values[name]
@@ -43,11 +49,35 @@ class _Params:
 
 
 @dataclass(frozen=True, slots=True)
+class FormatLimits(_Params):
+    """What the process that reads an office document may take for it.
+
+    seconds : by the clock. memory : bytes, where the system bounds them (Linux does).
+    """
+
+    seconds: float = 60.0
+    memory: int = 2 << 30
+
+    def __post_init__(self) -> None:
+        _check(0.0 < self.seconds <= 86400.0, f"--format-seconds is {self.seconds:g}; it must be above 0 and at most 86400")
+        _check(
+            LEAST_MEMORY <= self.memory < 1 << 62,
+            f"--format-memory is {self.memory}; it must be at least {LEAST_MEMORY}",
+            "give it in bytes, or like 500MB or 2GB",
+        )
+
+
+DEFAULT_FORMATS = FormatLimits()
+
+
+@dataclass(frozen=True, slots=True)
 class DocumentParams(_Params):
-    """Which files below the named folders are documents.
+    """Which files below the named folders are documents, and what it may take to read them.
 
     follow : follow symbolic links. hidden : take names that begin with a dot. include, exclude : globs, matched against the
-    file's own name and its whole path. max_bytes : larger files are reported and left out.
+    file's own name and its whole path. max_bytes : larger files are reported and left out. text_field, id_field : where in a row its text
+    and its name are; without the first, rows of files in folders are not taken, and without the second they are called FILE:ROW. formats :
+    bounds for office documents.
     """
 
     follow: bool = False
@@ -55,6 +85,9 @@ class DocumentParams(_Params):
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
     max_bytes: int = DEFAULT_MAX_BYTES
+    text_field: str = ""
+    id_field: str = ""
+    formats: FormatLimits = DEFAULT_FORMATS
 
     def __post_init__(self) -> None:
         _check(1 <= self.max_bytes <= LONGEST, f"--max-bytes is {self.max_bytes}; it must be from 1 to {LONGEST}")
@@ -66,7 +99,9 @@ class ShingleParams(_Params):
 
     tokens : word, char, terms or ids. k : tokens in a shingle; 0 means the default of the tokens. bag : count repeats.
     normalize : NFKC. keep_case : no case folding. encoding : forced on every document; empty means recognised.
-    hash : mix64 (64 bits), or poly31 (the 32-bit hash of the lecture, R2; characters only).
+    hash : mix64 (64 bits), or poly31 (the 32-bit hash of the lecture, R2; characters only). secret : a key for mix64, so that nobody who
+    does not have it can prepare texts whose hashes are equal; empty means none. It is never written anywhere. key : its name, by which
+    it is known again; made from it.
     """
 
     tokens: str = "word"
@@ -76,8 +111,14 @@ class ShingleParams(_Params):
     keep_case: bool = False
     encoding: str = ""
     hash: str = "mix64"
+    key: str = ""
+    secret: bytes = field(default=b"", repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        if self.secret:
+            object.__setattr__(self, "key", key_name(self.secret))
+        _check(not self.key or re.fullmatch("[0-9a-f]{32}", self.key) is not None, "the name of the hash key is none")
+        _check(not self.key or self.hash == "mix64", "--hash poly31 takes no key", "leave --hash-key out")
         _check(self.tokens in TOKENS, f"--tokens is {self.tokens!r}; it must be one of {', '.join(TOKENS)}")
         _check(self.hash in HASHES, f"--hash is {self.hash!r}; it must be one of {', '.join(HASHES)}")
         if self.k == 0:
@@ -99,6 +140,39 @@ class ShingleParams(_Params):
             except (LookupError, ValueError):
                 message = f"--encoding is {self.encoding!r}, which Python does not know as an encoding of text"
                 raise ParameterError(message, "try utf-8, latin-1, cp1252 or utf-16") from None
+
+    def with_secret(self, secret: bytes) -> "ShingleParams":
+        """The same, with the secret if it is the one that is meant: artifacts know its name only."""
+        if not secret or self.key != key_name(secret):
+            return self
+        return ShingleParams(**self.to_json(), secret=secret)
+
+
+def key_name(secret: bytes) -> str:
+    """32 hexadecimal digits by which a hash key is known again."""
+    import hashlib  # here, because every start of the program waits for what is above
+
+    return hashlib.blake2b(secret, digest_size=16, person=b"lshdup key name").hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class CommonParams(_Params):
+    """Which shingles are removed from every set before anything is compared.
+
+    ignore_common : those that more documents have than this: below 1 a share of the documents, from 1 on a number of them; 0: none.
+    template : fingerprint of the shingles of given texts, which are removed too; empty: there are none.
+    """
+
+    ignore_common: float = 0.0
+    template: str = ""
+
+    def __post_init__(self) -> None:
+        limit = float(self.ignore_common)
+        object.__setattr__(self, "ignore_common", limit)  # one way to write it in headers
+        _check(
+            0 <= limit < 1 or (limit >= 1 and limit.is_integer()),
+            f"--ignore-common is {limit:g}; it must be a share of the documents, above 0 and below 1, or a whole number of them",
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,3 +230,25 @@ class PairParams(_Params):
     def __post_init__(self) -> None:
         _check(self.verify in VERIFY, f"--verify is {self.verify!r}; it must be one of {', '.join(VERIFY)}")
         _check(self.max_bucket >= 0, f"--max-bucket is {self.max_bucket}; it must be at least 1")
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterParams(_Params):
+    """How documents are grouped, and which of a group is kept.
+
+    linkage : "representative": every member is similar enough to the document that is kept; "single": what chains of pairs connect.
+    keep : which of the documents that no `prefer` tells apart: most or fewest shingles, newest or oldest file, first as the documents were
+    named, or first in byte order of the names; what is equal in that goes by byte order of the names. prefer : folders and globs, the
+    strongest first. max_bucket : as for pairs.
+    """
+
+    linkage: str = "representative"
+    keep: str = "longest"
+    prefer: tuple[str, ...] = ()
+    max_bucket: int = 0
+
+    def __post_init__(self) -> None:
+        _check(self.linkage in LINKAGES, f"--linkage is {self.linkage!r}; it must be one of {', '.join(LINKAGES)}")
+        _check(self.keep in KEEP, f"--keep is {self.keep!r}; it must be one of {', '.join(KEEP)}")
+        _check(self.max_bucket >= 0, f"--max-bucket is {self.max_bucket}; it must be at least 1")
+        _check(all(self.prefer), "--prefer is empty", "name a folder or a pattern")

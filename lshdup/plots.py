@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from lshdup.histogram import Step
+
 SUFFIXES = (".png", ".svg", ".pdf")
 
 # Okabe and Ito's colours: told apart by every kind of eye.
@@ -34,9 +36,21 @@ def check(path: Path) -> None:
         raise ParameterError(message, "pip install 'lshdup[plot]'")
 
 
-def curve_figure(path: Path, shapes: Sequence[tuple[int, int]], threshold: float | None) -> None:
-    """S-curves of (bands, rows), with the point where each is 1/2 and (1/b)^(1/r) beside it (R3)."""
+def curve_figure(path: Path, shapes: Sequence[tuple[int, int]], threshold: float | None, found: Sequence[tuple[float, int]] = ()) -> None:
+    """S-curves of (bands, rows), with the point where each is 1/2 and (1/b)^(1/r) beside it (R3).
+
+    found : where bins of similarity begin, and how many pairs were found there: bars, if there are any.
+    """
     figure, (axes,) = _figure(1)
+    if found:
+        beside = axes.twinx()
+        beside.set_yscale("symlog", linthresh=1)
+        ends = [*(low for low, _ in found[1:]), 1.02]
+        widths = [end - low for (low, _), end in zip(found, ends, strict=True)]
+        beside.bar([low for low, _ in found], [count for _, count in found], widths, align="edge", color=_COLORS[5], alpha=0.5)
+        beside.set(ylabel="pairs found", ylim=(0, None))
+        axes.set_zorder(beside.get_zorder() + 1)
+        axes.patch.set_visible(False)
     steps = [i / 400 for i in range(401)]
     for color, (bands, rows) in zip(_COLORS, shapes, strict=False):
         axes.plot(steps, [collision_probability(s, bands, rows) for s in steps], color=color, label=f"{bands} bands of {rows} rows", lw=2)
@@ -48,9 +62,23 @@ def curve_figure(path: Path, shapes: Sequence[tuple[int, int]], threshold: float
     if threshold is not None:
         axes.axvline(threshold, color=_EXPECTED, ls=":", lw=1)
         axes.annotate(f" t = {threshold:g}", (threshold, 0.02), color=_EXPECTED)
-    axes.set(xlabel="Jaccard similarity", ylabel="chance to become a candidate", xlim=(0, 1), ylim=(0, 1.02))
+    axes.set(xlabel="Jaccard similarity", ylabel="chance to become a candidate", xlim=(0, 1.02 if found else 1), ylim=(0, 1.02))
     axes.set_title("Chance that two documents share a bucket")
     axes.legend(frameon=False, loc="upper left")
+    _save(figure, path)
+
+
+def histogram_figure(path: Path, steps: Sequence["Step"]) -> None:
+    """Pairs, documents in pairs, and groups at each threshold."""
+    figure, (axes,) = _figure(1)
+    places = [step.threshold for step in steps]
+    lines = (("pairs", [step.pairs for step in steps]), ("documents in pairs", [step.documents for step in steps]),
+             ("groups", [step.groups for step in steps]))  # fmt: skip
+    for color, (label, counts) in zip(_COLORS, lines, strict=False):
+        axes.plot(places, counts, "o-", color=color, lw=2, label=label)
+    axes.set_yscale("symlog", linthresh=1)
+    axes.set(xlabel="threshold", ylabel="of this similarity or more", ylim=(0, None), title="What there is at each threshold")
+    axes.legend(frameon=False)
     _save(figure, path)
 
 

@@ -1,7 +1,7 @@
 """Many things of different length in two arrays: values one after the other, and offsets. In memory and on disk alike."""
 
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Self, TypeVar
 
@@ -11,6 +11,15 @@ from numpy.typing import NDArray
 from lshdup.kernels import copying
 
 T = TypeVar("T", bound="np.generic[Any]")
+
+#: Told an array and which of its rows are about to be used: from `start` to before `stop`, numbers or equally long arrays of them; None:
+#: all. Raises ArtifactError if they are not what was saved.
+Check = Callable[[NDArray[Any], "int | NDArray[np.int64] | None", "int | NDArray[np.int64] | None"], None]
+
+
+def trusted(array: NDArray[Any], start: int | NDArray[np.int64] | None = None, stop: int | NDArray[np.int64] | None = None) -> None:
+    """The `Check` of arrays that were made in this process, or of which every byte has been looked at."""
+
 
 #: Buffers of text end with this many bytes that belong to no document, so that kernels may load whole words past the end.
 PADDING = 64
@@ -82,7 +91,7 @@ class RaggedSets:
 class StringTable:
     """Byte strings: one blob and offsets. NumPy's own string arrays cost the longest name for each and drop trailing NULs.
 
-    blob : uint8 array. offsets : int64 array of shape (n + 1,).
+    blob : uint8 array. offsets : int64 array of shape (n + 1,). check : told what of them is used.
 
     >>> names = StringTable.from_strings([b"a.txt", b"b"])
     >>> names[0], len(names), list(names)
@@ -91,14 +100,19 @@ class StringTable:
 
     blob: NDArray[np.uint8]
     offsets: NDArray[np.int64]
+    check: Check = trusted
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
 
     def __getitem__(self, index: int) -> bytes:
-        return self.blob[self.offsets[index] : self.offsets[index + 1]].tobytes()
+        self.check(self.offsets, index, index + 2)
+        start, end = self.offsets[index], self.offsets[index + 1]
+        self.check(self.blob, start, end)
+        return self.blob[start:end].tobytes()
 
     def __iter__(self) -> Iterator[bytes]:
+        self._check_all()
         blob = self.blob.tobytes()
         offsets = self.offsets.tolist()
         return (blob[start:end] for start, end in itertools.pairwise(offsets))
@@ -113,6 +127,8 @@ class StringTable:
         """The strings at `indices`, as objects."""
         if not len(indices):
             return []
+        self.check(self.offsets, indices, indices + 2)
+        self.check(self.blob, self.offsets[indices], self.offsets[indices + 1])
         first = int(self.offsets[indices].min())
         blob = self.blob[first : int(self.offsets[indices + 1].max())].tobytes()  # neighbours, as nearly always: little more than they are
         starts, ends = (self.offsets[indices] - first).tolist(), (self.offsets[indices + 1] - first).tolist()
@@ -120,6 +136,8 @@ class StringTable:
 
     def take(self, indices: NDArray[np.int64]) -> "StringTable":
         """The strings at `indices`, in that order."""
+        self.check(self.offsets, indices, indices + 2)
+        self.check(self.blob, self.offsets[indices], self.offsets[indices + 1])
         sizes = self.offsets[indices + 1] - self.offsets[indices]
         return StringTable(_runs(self.blob, self.offsets[indices], sizes), offsets_of(sizes))
 
@@ -136,6 +154,7 @@ class StringTable:
 
     def ending_with(self, tail: bytes) -> list[int]:
         """Indices of all strings that end with `tail`; one pass over the blob, without an object per string."""
+        self._check_all()
         found: list[int] = []
         blob = self.blob.tobytes()
         at = blob.find(tail)
@@ -146,6 +165,10 @@ class StringTable:
                 found.append(index)
             at = blob.find(tail, at + 1)
         return found
+
+    def _check_all(self) -> None:
+        self.check(self.offsets, None, None)
+        self.check(self.blob, None, None)
 
 
 def offsets_of(sizes: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -8,7 +8,7 @@ import os
 import re
 import unicodedata
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,31 +19,39 @@ from lshdup import artifacts, bands
 from lshdup.artifacts import Array, Artifact
 from lshdup.bands import BandTable
 from lshdup.candidates import Buckets
-from lshdup.collection import Collection, LeftOutFile
+from lshdup.clusters import Groups
+from lshdup.collection import Collection, LeftOutFile, Whole
+from lshdup.common import Removal, fingerprint
 from lshdup.documents import DocumentList, LeftOut, Reason
 from lshdup.errors import ArtifactError, ParameterError
 from lshdup.locking import locked
+from lshdup.openrows import OpenRows
 from lshdup.pairs import Pairs
-from lshdup.params import BandParams, PairParams, ShingleParams, SketchParams
-from lshdup.pipeline import Banded, Found
+from lshdup.params import BandParams, ClusterParams, CommonParams, PairParams, ShingleParams, SketchParams
+from lshdup.pipeline import Banded, Found, Grouped, Verified
+from lshdup.places import Places
 from lshdup.ragged import RaggedSets, StringTable
+from lshdup.rows import Kind, RowFields
 
 #: The first line of a store's .gitignore, by which it is known, and the whole of it.
 _MARK = "# Made by lshdup."
 _MARK_FILE = f"{_MARK}\n*\n".encode()
 
 #: What a run that was killed leaves behind: files that were to be renamed to an artifact, or had not lost their name yet.
-_REMAINS = re.compile(r"\.(?:(?:shingles|signatures|bands|pairs)\.npz|scratch)\.[a-z0-9_]{8}")
+_REMAINS = re.compile(r"\.(?:(?:shingles|signatures|bands|pairs|clusters|rows)\.npz|scratch)\.[a-z0-9_]{8}")
 
 #: More verified pairs than this (64 MB) are not kept for the next run.
 _MOST_PAIRS = 1 << 22
 
 
 class Store:
-    """One folder with at most one `shingles.npz`, `signatures.npz`, `bands.npz` and `pairs.npz`; and with the `.lock` of who writes it."""
+    """One folder with at most one `shingles.npz`, `signatures.npz`, `bands.npz`, `pairs.npz` and `clusters.npz`; and with the `.lock` of
+    who writes it.
+    """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, secret: bytes = b"") -> None:
         self.folder = folder
+        self._secret = secret  #: the hash key, if one was given: artifacts know its name only
         self.is_held = False  #: whether this process is the one that writes
 
     def path(self, kind: str) -> Path:
@@ -53,7 +61,7 @@ class Store:
         """Prove before the work that its result can be written."""
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            if not self._is_ours():
+            if not self.is_ours():
                 if any(not self._is_begun(entry) for entry in self.folder.iterdir()):
                     message = f"the folder {self.folder} holds other files and is no store of lshdup"
                     raise ArtifactError(message, "name a new folder with --store DIR")
@@ -64,12 +72,13 @@ class Store:
                 finally:
                     os.close(descriptor)
             if not os.access(self.folder, os.W_OK | os.X_OK):
-                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+                cause = errno.EROFS if os.statvfs(self.folder).f_flag & os.ST_RDONLY else errno.EACCES
+                raise OSError(cause, os.strerror(cause))
         except OSError as error:
             message = f"the store {self.folder} cannot be written: {error.strerror}"
             raise ArtifactError(message, "name another with --store DIR, or use --no-store") from None
 
-    def _is_ours(self) -> bool:
+    def is_ours(self) -> bool:
         """Whether lshdup made this folder: only there it overwrites files."""
         mark = self.folder / ".gitignore"
         return mark.is_file() and mark.read_text("utf-8", "replace").startswith(_MARK)
@@ -111,12 +120,17 @@ class Store:
         self.path(kind).unlink(missing_ok=True)
 
     def save_collection(self, kind: str, collection: Collection) -> None:
+        if kind == "shingles" and collection.whole is not None:  # keeps whole sets: what is removed may be another part of them next time
+            collection = collection.before
         old = self._load_quietly(kind)
         if old is not None and _same(old, collection):
             self.path(kind).touch()  # the times of artifacts tell which collection the last run was of
             return
         arrays = _document_arrays(collection) | (_set_arrays(collection) if kind == "shingles" else _signature_arrays(collection))
-        artifacts.save(self.path(kind), kind, self._header(collection, with_sketch=kind == "signatures"), arrays)
+        header = self._header(collection, with_sketch=kind == "signatures")
+        if collection.whole is not None:
+            header["whole"] = whole_id(collection)
+        artifacts.save(self.path(kind), kind, header, arrays)
 
     def _load_quietly(self, kind: str) -> Collection | None:
         try:
@@ -125,23 +139,41 @@ class Store:
             return None
 
     def _header(self, collection: Collection, *, with_sketch: bool) -> dict[str, Any]:
-        header = self.parameters(collection.shingle, collection.sketch if with_sketch else None, collection.documents.home)
+        documents = collection.documents
+        sketch = collection.sketch if with_sketch else None
+        header = self.parameters(collection.shingle, sketch, documents.row_fields, documents.home, collection.removal)
         return header | {"corpus": corpus_id(collection)}
 
-    def parameters(self, shingle: ShingleParams, sketch: SketchParams | None, home: bytes = b"") -> dict[str, Any]:
+    def parameters(
+        self,
+        shingle: ShingleParams,
+        sketch: SketchParams | None,
+        fields: RowFields | None,
+        home: bytes = b"",
+        removal: Removal | None = None,
+    ) -> dict[str, Any]:
         """What the header of a file says of how it was made, and from where its names start."""
         header: dict[str, Any] = {
             "shingle": shingle.to_json(),
             "unicode": unicodedata.unidata_version,
-            "base": os.path.relpath(os.fsdecode(home) or Path.cwd(), self.folder.resolve()),
+            "base": self.base(home),
         }
+        if removal is not None:
+            header["common"] = removal.to_json()
+        if fields is not None:
+            header["rows"] = asdict(fields)
         return header if sketch is None else header | {"sketch": sketch.to_json()}
+
+    def base(self, home: bytes = b"") -> str:
+        """From where names start, as seen from the store."""
+        return os.path.relpath(os.fsdecode(home) or Path.cwd(), self.folder.resolve())
 
     def load_collection(self, kind: str, *, here: bool = False, verify: bool = True) -> Collection | None:
         """shingles.npz or signatures.npz. here : only if its names are meant from the current folder."""
         remedy = f"run `lshdup {'shingle' if kind == 'shingles' else kind} DOCS`"
         path = self.path(kind)
-        artifact = artifacts.load(path, kind, remedy, verify=verify)
+        # A query looks every shingle up among those that are removed.
+        artifact = artifacts.load(path, kind, remedy, verify=verify, always=("template", "common"))
         if artifact is None:
             return None
         try:
@@ -149,11 +181,13 @@ class Store:
                 made, here_now = artifact.header["unicode"], unicodedata.unidata_version
                 message = f"{path} was made with Unicode {made}; this Python has {here_now}"
                 raise ArtifactError(message, remedy)
+            _refuse_if("\0" in artifact.header["base"], "its names start from a folder that cannot be")
             home = Path(os.path.normpath(self.folder.resolve() / artifact.header["base"]))
             at_home = home == Path.cwd()
             if here and not at_home:
                 return None
-            return read_collection(artifact, b"" if at_home else os.fsencode(home), verify=verify)
+            collection = read_collection(artifact, b"" if at_home else os.fsencode(home), verify=verify, folder=self.folder)
+            return replace(collection, shingle=collection.shingle.with_secret(self._secret))
         except (KeyError, TypeError, ValueError, IndexError, ParameterError) as error:
             message = f"{path} is damaged ({error})"
             raise ArtifactError(message, remedy) from None
@@ -198,7 +232,7 @@ class Store:
                 n and (firsts.min() < 0 or firsts.max() >= n or (verify and order.max(initial=0) >= n)),
                 "it names documents that are not there",
             )
-            table = BandTable(keys, order, artifact.unmap)
+            table = BandTable(keys, order, artifact.unmap, artifact.check)
             _refuse_if(verify and not table.is_in_order(), "its buckets are not in order")
             return Banded(plan, table, firsts), params
         except (KeyError, TypeError, ValueError, IndexError, ParameterError) as error:
@@ -214,31 +248,84 @@ class Store:
             header = header | {"candidates": found.candidates, "buckets": asdict(found.buckets)}
             artifacts.save(self.path("pairs"), "pairs", header, arrays)
 
-    def load_pairs(self, collection: Collection, made: Banded, params: BandParams, asked: PairParams) -> Found | None:
-        """pairs.npz, if it was made from this collection and table with these parameters; damaged, it is as good as not there."""
+    def load_pairs(self, collection: Collection) -> Verified | None:
+        """pairs.npz, if it was made from this collection; damaged, it is as good as not there."""
         try:
             artifact = artifacts.load(self.path("pairs"), "pairs", "run `lshdup pairs` again")
             if artifact is None:
                 return None
-            wanted = self._pairs_header(collection, made, params, asked)
-            if any(artifact.header.get(key) != value for key, value in wanted.items()):
+            header = artifact.header
+            if any(header.get(key) != value for key, value in self._header(collection, with_sketch=True).items()):
                 return None
             left, right, similarity = (artifact.arrays[name] for name in ("left", "right", "similarity"))
             _refuse_if(left.dtype != np.uint32 or right.dtype != np.uint32 or similarity.dtype != np.float64, "types do not fit")
             _refuse_if(left.ndim != 1 or not left.shape == right.shape == similarity.shape, "columns of different length")
             n = len(collection.documents)
             _refuse_if(len(left) and right.max() >= n, "it names documents that are not there")
-            _refuse_if(not (left < right).all() or not ((similarity > 0) & (similarity <= 1)).all(), "they are no pairs")
-            candidates, buckets = artifact.header["candidates"], Buckets(**artifact.header["buckets"])
-            counts = (candidates, *asdict(buckets).values())
-            _refuse_if(any(type(count) is not int or count < 0 for count in counts) or buckets.example >= max(n, 1), "counts are none")
-            return Found(Pairs.of(left, right, similarity), candidates, buckets)
-        except (ArtifactError, KeyError, TypeError, ValueError):
+            params, asked = BandParams.from_json(header["bands"]), PairParams.from_json(header["pairs"])
+            _refuse_if(not (left < right).all() or not ((similarity >= params.threshold) & (similarity <= 1)).all(), "they are no pairs")
+            candidates, buckets = header["candidates"], Buckets(**header["buckets"])
+            planned = header["planned_bands"], header["planned_rows"]
+            counts = (candidates, *planned)
+            _refuse_if(any(type(count) is not int or count < 0 for count in counts) or not _are_counts(buckets, n), "counts are none")
+            assert collection.sketch is not None
+            _refuse_if(not 0 < planned[0] * planned[1] <= collection.sketch.perms, "bands that do not fit")
+            return Verified(Found(Pairs.of(left, right, similarity), candidates, buckets), params, asked, *planned)
+        except (ArtifactError, KeyError, TypeError, ValueError, ParameterError):
             return None
 
-    def _pairs_header(self, collection: Collection, made: Banded, params: BandParams, asked: PairParams) -> dict[str, Any]:
+    def save_groups(
+        self, collection: Collection, made: Banded, params: BandParams, asked: ClusterParams, preference: NDArray[np.int64], found: Grouped
+    ) -> None:
+        """The groups of a run, so that the next one over the same documents need read none of them: 12 bytes a document."""
+        representative = found.groups.representative.astype(np.uint32)  # -1 becomes 2^32 - 1
+        header = self._groups_header(collection, made, params, asked, preference)
+        header = header | {"buckets": asdict(found.buckets)}
+        artifacts.save(self.path("clusters"), "clusters", header, {"representative": representative, "similarity": found.groups.similarity})
+
+    def load_groups(
+        self, collection: Collection, made: Banded, params: BandParams, asked: ClusterParams, preference: NDArray[np.int64]
+    ) -> Grouped | None:
+        """clusters.npz, if it was made from this collection and table with these parameters and preferences; damaged, it is as good as
+        not there.
+        """
+        try:
+            artifact = artifacts.load(self.path("clusters"), "clusters", "run `lshdup clusters` again")
+            if artifact is None:
+                return None
+            wanted = self._groups_header(collection, made, params, asked, preference)
+            if any(artifact.header.get(key) != value for key, value in wanted.items()):
+                return None
+            stored, similarity = artifact.arrays["representative"], artifact.arrays["similarity"]
+            n = len(collection.documents)
+            _refuse_if(stored.dtype != np.uint32 or similarity.dtype != np.float64, "types do not fit")
+            _refuse_if(not stored.shape == similarity.shape == (n,), "columns of different length")
+            representative = np.where(stored == 0xFFFFFFFF, -1, stored.astype(np.int64))
+            compared = collection.sizes > 0
+            own = representative[compared]
+            _refuse_if(not np.array_equal(representative >= 0, compared) or own.max(initial=-1) >= n, "not those documents")
+            _refuse_if(not np.array_equal(representative[own], own), "what represents others does not represent itself")
+            _refuse_if(not ((similarity[compared] >= 0) & (similarity[compared] <= 1)).all(), "similarities are none")
+            buckets = Buckets(**artifact.header["buckets"])
+            _refuse_if(not _are_counts(buckets, n), "counts are none")
+            return Grouped(Groups(representative, similarity), made.firsts, buckets=buckets)
+        except (ArtifactError, KeyError, TypeError, ValueError, IndexError):
+            return None
+
+    def _groups_header(
+        self, collection: Collection, made: Banded, params: BandParams, asked: ClusterParams, preference: NDArray[np.int64]
+    ) -> dict[str, Any]:
+        # The order itself, because it may depend on what is no part of a collection's id: times of files, and how they were named.
+        digest = hashlib.blake2b(np.ascontiguousarray(preference).view(np.uint8).data, digest_size=16).hexdigest()
+        header = self._made_header(collection, made, params)
+        return header | {"clusters": json.loads(json.dumps(asked.to_json())), "preference": digest}
+
+    def _made_header(self, collection: Collection, made: Banded, params: BandParams) -> dict[str, Any]:
         plan = {"planned_bands": made.plan.bands, "planned_rows": made.plan.rows}
-        return self._header(collection, with_sketch=True) | {"bands": params.to_json(), "pairs": asked.to_json()} | plan
+        return self._header(collection, with_sketch=True) | {"bands": params.to_json()} | plan
+
+    def _pairs_header(self, collection: Collection, made: Banded, params: BandParams, asked: PairParams) -> dict[str, Any]:
+        return self._made_header(collection, made, params) | {"pairs": asked.to_json()}
 
 
 # --- collections as arrays ------------------------------------------------------------------------------------------------------
@@ -249,10 +336,23 @@ def corpus_id(collection: Collection) -> str:
     if collection.corpus:
         return collection.corpus
     digest = hashlib.blake2b(digest_size=16)
-    digest.update(json.dumps([collection.shingle.to_json(), unicodedata.unidata_version], sort_keys=True).encode())
+    definitions = [collection.shingle.to_json(), unicodedata.unidata_version]
+    if collection.removal is not None:
+        definitions.append(collection.removal.to_json())
+    digest.update(json.dumps(definitions, sort_keys=True).encode())
     for array in (collection.documents.names.offsets, collection.documents.names.blob, collection.fingerprints):
         digest.update(np.ascontiguousarray(array).view(np.uint8).data)
     return digest.hexdigest()
+
+
+def whole_id(collection: Collection) -> str:
+    """The same of the whole sets, before shingles were removed from them: that of shingles.npz."""
+    return corpus_id(collection.before)
+
+
+def removal_arrays(removal: Removal) -> dict[str, Array]:
+    """The shingles that are removed, as arrays of an artifact."""
+    return {"template": removal.template, "common": removal.common}
 
 
 def _document_arrays(collection: Collection) -> dict[str, Array]:
@@ -278,12 +378,17 @@ def _document_arrays(collection: Collection) -> dict[str, Array]:
         "left_sizes": np.array([each.size for each in left], np.int64),
         "left_mtimes": np.array([each.mtime for each in left], np.int64),
     }
-    if documents.starts is not None and documents.lengths is not None and documents.paths is not None:
+    if collection.reader:
+        arrays |= {"extracted": collection.extracted, "reader": np.frombuffer(collection.reader.encode(), np.uint8)}
+    if documents.places is not None:
+        places = documents.places
         arrays |= {
-            "paths_blob": documents.paths.blob,
-            "paths_offsets": documents.paths.offsets,
-            "starts": documents.starts,
-            "lengths": documents.lengths,
+            "paths_blob": places.paths.blob,
+            "paths_offsets": places.paths.offsets,
+            "path_kinds": places.kinds,
+            "path_of": places.file,
+            "starts": places.starts,
+            "lengths": places.lengths,
         }
     return arrays
 
@@ -295,46 +400,65 @@ def _set_arrays(collection: Collection) -> dict[str, Array]:
 
 def _signature_arrays(collection: Collection) -> dict[str, Array]:
     assert collection.signatures is not None
-    return {"signatures": collection.signatures}
+    arrays: dict[str, Array] = {"signatures": collection.signatures}
+    if collection.removal is not None:
+        arrays |= removal_arrays(collection.removal)
+    return arrays | _whole_arrays(collection)
+
+
+def _whole_arrays(collection: Collection) -> dict[str, Array]:
+    if collection.whole is None:
+        return {}
+    return {"whole_sizes": collection.whole.sizes, "whole_fingerprints": collection.whole.fingerprints}
 
 
 def all_arrays(collection: Collection) -> dict[str, Array]:
-    """All that is known of a collection: its documents, and its signatures and sets, if it has them."""
-    arrays = _document_arrays(collection)
+    """All that is known of a collection: its documents, its signatures and whole sets, if it has them; but not what was removed."""
+    arrays = _document_arrays(collection) | _whole_arrays(collection)
     if collection.signatures is not None:
-        arrays |= _signature_arrays(collection)
-    if collection.sets is not None:
-        arrays |= _set_arrays(collection)
+        arrays["signatures"] = collection.signatures
+    if collection.whole_sets is not None:
+        arrays |= _set_arrays(collection.before)
     return arrays
 
 
-def read_collection(artifact: Artifact, home: bytes, *, verify: bool) -> Collection:
+def read_collection(artifact: Artifact, home: bytes, *, verify: bool, folder: Path | None = None) -> Collection:
     """The collection of such arrays; raises one of several errors if they do not fit each other.
 
-    verify : look at every offset and size; without it, a query touches a few pages of them only.
+    verify : look at every offset and size; without it, a query touches a few pages of them only. folder : where to unpack what has to be.
     """
     arrays, header = artifact.arrays, artifact.header
-    names = _strings(arrays, "names", verify=verify)
+    names = strings_of(artifact, "names", verify=verify)
     n = len(names)
-    paths = starts = lengths = None
-    if "starts" in arrays:
-        paths, starts, lengths = _strings(arrays, "paths"), _ints(arrays, "starts", n), _ints(arrays, "lengths", n)
-    documents = DocumentList(names, _ints(arrays, "file_sizes", n), _ints(arrays, "file_mtimes", n), paths, starts, lengths, home)
+    opened = OpenRows(folder, _row_fields(header)) if "rows" in header else OpenRows(folder)
+    places = _places(artifact, n) if "starts" in arrays else None
+    documents = DocumentList(
+        names, ints_of(arrays, "file_sizes", n), ints_of(arrays, "file_mtimes", n), places, home, opened=opened, check=artifact.check
+    )
+    _refuse_if(("rows" in header) != (documents.row_fields is not None), "it has rows without fields, or fields without rows")
     reasons = list(Reason)
-    left_names, details = _strings(arrays, "left_names"), _strings(arrays, "left_details")
+    for name in ("left_reasons", "left_sizes", "left_mtimes", "template", "common", "extracted"):
+        if name in arrays:
+            artifact.check(arrays[name], None, None)
+    left_names, details = strings_of(artifact, "left_names"), strings_of(artifact, "left_details")
     left_out = tuple(
         LeftOutFile(LeftOut(name, reasons[reason], detail.decode("utf-8", "surrogateescape")), size, mtime)
         for name, reason, detail, size, mtime in zip(
             left_names,
             arrays["left_reasons"].tolist(),
             details,
-            _ints(arrays, "left_sizes", len(left_names)).tolist(),
-            _ints(arrays, "left_mtimes", len(left_names)).tolist(),
+            ints_of(arrays, "left_sizes", len(left_names)).tolist(),
+            ints_of(arrays, "left_mtimes", len(left_names)).tolist(),
             strict=True,
         )
     )
-    sizes = _ints(arrays, "set_sizes", n)
-    sets = signatures = sketch = None
+    sizes = ints_of(arrays, "set_sizes", n)
+    sets = signatures = sketch = whole = removal = None
+    if "common" in header:
+        _refuse_if(header["kind"] == "shingles", "its sets are not whole")
+        removal = _removal(header, arrays, verify=verify)
+        whole = Whole(ints_of(arrays, "whole_sizes", n), _prints(arrays, "whole_fingerprints", n), corpus=header.get("whole", ""))
+        _refuse_if(verify and (whole.sizes < sizes).any(), "its sets have grown")
     missing = {"shingles": "values" not in arrays, "signatures": "sketch" not in header}
     _refuse_if(missing.get(header["kind"]), "what it is for is missing")
     if "values" in arrays:
@@ -343,15 +467,61 @@ def read_collection(artifact: Artifact, home: bytes, *, verify: bool) -> Collect
             not _are(sets.values, np.uint64) or len(sets) != n or not _are_offsets(sets.offsets, len(sets.values), verify=verify),
             "its sets do not fit",
         )
-        _refuse_if(verify and not np.array_equal(sets.sizes, sizes), "its sets have other sizes than it says")
+        wanted = sizes if whole is None else whole.sizes
+        _refuse_if(verify and not np.array_equal(sets.sizes, wanted), "its sets have other sizes than it says")
     if "sketch" in header:
         sketch = SketchParams.from_json(header["sketch"])
         signatures = arrays["signatures"]
         _refuse_if(signatures.dtype != np.uint32 or signatures.shape != (n, sketch.perms), "its signatures have another shape")
-    fingerprints = arrays["fingerprints"]
-    _refuse_if(fingerprints.dtype != np.uint64 or fingerprints.shape != (n,), "its fingerprints have another shape")
+    fingerprints = _prints(arrays, "fingerprints", n)
     shingle = ShingleParams.from_json(header["shingle"])
-    return Collection(documents, shingle, sizes, fingerprints, left_out, sets, sketch, signatures, corpus=header["corpus"])
+    made = Collection(documents, shingle, sizes, fingerprints, left_out, sets, sketch, signatures, corpus=header["corpus"])
+    if "reader" in arrays:
+        made = replace(made, extracted=_extracted(arrays, n), reader=arrays["reader"].tobytes().decode())
+    return made if whole is None else replace(made, sets=None, removal=removal, whole=replace(whole, sets=sets))
+
+
+def _removal(header: Mapping[str, Any], arrays: Mapping[str, Array], *, verify: bool) -> Removal:
+    """The shingles that were removed from the sets of a collection."""
+    asked = dict(header["common"])
+    common = asked.pop("common")
+    removal = Removal(CommonParams.from_json(asked), arrays["template"], arrays["common"])
+    for shingles, said in ((removal.template, removal.params.template), (removal.common, common)):
+        _refuse_if(not _are(shingles, np.uint64), "the shingles that were removed do not fit")
+        _refuse_if(verify and fingerprint(shingles) != said, "the shingles that were removed are others than it says")
+        _refuse_if(verify and not (shingles[1:] > shingles[:-1]).all(), "the shingles that were removed are not in order")
+    return removal
+
+
+def _prints(arrays: Mapping[str, Array], name: str, n: int) -> NDArray[np.uint64]:
+    array = arrays[name]
+    _refuse_if(array.dtype != np.uint64 or array.shape != (n,), "its fingerprints have another shape")
+    return array
+
+
+def _row_fields(header: Mapping[str, Any]) -> RowFields:
+    fields = header["rows"]
+    _refuse_if(type(fields) is not dict or any(type(each) is not str for each in fields.values()), "its fields of rows are none")
+    return RowFields(**fields)
+
+
+def _places(artifact: Artifact, n: int) -> Places:
+    """Where documents are; that each is in a file that is there is looked at when it is read."""
+    arrays = artifact.arrays
+    _refuse_if("path_kinds" not in arrays, "where its documents are is missing")
+    paths, kinds = strings_of(artifact, "paths"), arrays["path_kinds"]
+    artifact.check(kinds, None, None)
+    _refuse_if(kinds.dtype != np.uint8 or kinds.shape != (len(paths),) or kinds.max(initial=0) > max(Kind), "kinds of files do not fit")
+    return Places(paths, kinds, ints_of(arrays, "path_of", n), ints_of(arrays, "starts", n), ints_of(arrays, "lengths", n))
+
+
+def _extracted(arrays: Mapping[str, Array], n: int) -> NDArray[np.int64]:
+    """Which documents a reader of office formats gave the text of."""
+    extracted = arrays["extracted"]
+    _refuse_if(not _are(extracted, np.int64), "numbers of office documents do not fit")
+    ascending = len(extracted) == 0 or (extracted[0] >= 0 and extracted[-1] < n and bool((np.diff(extracted) > 0).all()))
+    _refuse_if(not ascending, "it names office documents that are not there")
+    return extracted
 
 
 def _refuse_if(wrong: object, what: str) -> None:
@@ -360,13 +530,19 @@ def _refuse_if(wrong: object, what: str) -> None:
         raise ValueError(what)
 
 
-def _strings(arrays: Mapping[str, Array], name: str, *, verify: bool = True) -> StringTable:
-    table = StringTable(arrays[f"{name}_blob"], arrays[f"{name}_offsets"])
+def strings_of(artifact: Artifact, name: str, *, verify: bool = True) -> StringTable:
+    """A table of strings that an artifact holds; raises ValueError if it is none."""
+    arrays = artifact.arrays
+    table = StringTable(arrays[f"{name}_blob"], arrays[f"{name}_offsets"], artifact.check)
+    if _are(table.offsets, np.int64):
+        for start, stop in ((None, None),) if verify else ((0, 1), (len(table), len(table) + 1)):
+            artifact.check(table.offsets, start, stop)
     _refuse_if(not _are(table.blob, np.uint8) or not _are_offsets(table.offsets, len(table.blob), verify=verify), f"{name} do not fit")
     return table
 
 
-def _ints(arrays: Mapping[str, Array], name: str, n: int) -> NDArray[np.int64]:
+def ints_of(arrays: Mapping[str, Array], name: str, n: int) -> NDArray[np.int64]:
+    """The n numbers that an artifact holds by that name; raises ValueError if it does not."""
     array = arrays[name]
     _refuse_if(array.dtype != np.int64 or array.shape != (n,), f"{name} do not fit")
     return array
@@ -375,6 +551,10 @@ def _ints(arrays: Mapping[str, Array], name: str, n: int) -> NDArray[np.int64]:
 def _are(array: Array, kind: type) -> bool:
     """Whether these are numbers of one kind in a row; kernels take nothing else for them."""
     return array.dtype == kind and array.ndim == 1
+
+
+def _are_counts(buckets: Buckets, documents: int) -> bool:
+    return all(type(count) is int and count >= 0 for count in asdict(buckets).values()) and buckets.example < max(documents, 1)
 
 
 def _are_offsets(offsets: Array, total: int, *, verify: bool) -> bool:
@@ -393,15 +573,19 @@ def _same(old: Collection, new: Collection) -> bool:
         corpus_id(old) == corpus_id(new)
         and old.sketch == new.sketch
         and old.left_out == new.left_out
+        and (old.whole is None or whole_id(old) == whole_id(new))
+        and old.reader == new.reader
+        and np.array_equal(old.extracted, new.extracted)
         and np.array_equal(old.documents.sizes, new.documents.sizes)
         and np.array_equal(old.documents.mtimes, new.documents.mtimes)
         and _place(old.documents) == _place(new.documents)
     )
 
 
-def _place(documents: DocumentList) -> list[bytes]:
-    """Where the documents of id lists are."""
-    if documents.starts is None or documents.lengths is None or documents.paths is None:
+def _place(documents: DocumentList) -> list[object]:
+    """Where the documents are that are parts of files."""
+    if documents.places is None:
         return []
-    columns = (documents.paths.offsets, documents.paths.blob, documents.starts, documents.lengths)
-    return [column.tobytes() for column in columns]
+    places = documents.places
+    columns = (places.paths.offsets, places.paths.blob, places.kinds, places.file, places.starts, places.lengths)
+    return [documents.row_fields, *(column.tobytes() for column in columns)]

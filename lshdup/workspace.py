@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from lshdup import bands, pipeline
 from lshdup.artifacts import Spool, room_on_disk
-from lshdup.candidates import Buckets
+from lshdup.candidates import Buckets, first_copies
 from lshdup.collection import (
     Checkpoint,
     Collection,
@@ -25,18 +25,27 @@ from lshdup.collection import (
     Progress,
     collect,
     in_memory,
+    left_of,
     no_progress,
     set_source,
     sketched,
 )
-from lshdup.documents import DocumentList, LeftOut, Reason, find_documents
+from lshdup.common import Removal, fingerprint, first_with, same_removal
+from lshdup.compression import PIP
+from lshdup.copies import Listing
+from lshdup.documents import DocumentList, LeftOut, Reason, find_documents, typed_name
 from lshdup.errors import ArtifactError, InputError, ParameterError
 from lshdup.journal import Journal, joined
-from lshdup.params import BandParams, DocumentParams, PairParams, ShingleParams, SketchParams
-from lshdup.pipeline import Banded, Found
+from lshdup.listings import load_listings, save_listings
+from lshdup.params import BandParams, ClusterParams, CommonParams, DocumentParams, PairParams, ShingleParams, SketchParams
+from lshdup.pipeline import Banded, Found, Grouped, Verified
+from lshdup.places import Listings
+from lshdup.preference import preference
 from lshdup.ragged import RaggedSets
+from lshdup.removing import ToRemove, template_shingles, to_remove
+from lshdup.rows import Kind
 from lshdup.similarity import SET_BYTES, SetSource
-from lshdup.store import Store, corpus_id
+from lshdup.store import Store, corpus_id, whole_id
 
 P = TypeVar("P", ShingleParams, SketchParams, BandParams)
 
@@ -44,10 +53,16 @@ P = TypeVar("P", ShingleParams, SketchParams, BandParams)
 MOST_IN_MEMORY = 256 << 20
 
 #: Left out because of what is in the file: no need to read it again while it is unchanged.
-_LASTING = {Reason.BINARY, Reason.FORMAT, Reason.UNDECODABLE, Reason.NOT_IDS, Reason.MARKUP}
+_LASTING = {
+    Reason.BINARY, Reason.FORMAT, Reason.UNDECODABLE, Reason.NOT_IDS, Reason.MARKUP, Reason.DAMAGED, Reason.NOT_JSON, Reason.NO_TEXT,
+    Reason.NOT_TEXT, Reason.NO_READER, Reason.ENCRYPTED, Reason.SPOILT,
+}  # fmt: skip
 
-#: A bucket with more pairs than this takes minutes and gigabytes: that is said before.
-_MANY_PAIRS = 1 << 28
+#: How artifacts of lshdup 0.1 say that a file was made by gzip or zstd, which it did not read.
+_ONCE_UNKNOWN = (r"\x1f\x8b", r"(\xb5")
+
+#: A bucket of more documents, or with more pairs, is said before its pairs are looked at: they may take minutes and gigabytes.
+_MANY_DOCUMENTS, _MANY_PAIRS = 1000, 1 << 28
 
 #: Options that are not called like their parameter.
 _OPTIONS = {"k": "-k", "keep_case": "--keep-case", "normalize": "normalization"}
@@ -58,7 +73,8 @@ class Request:
     """What a command was asked.
 
     documents : folders and files; empty: continue from the store. given : parameters that were set explicitly, by field name.
-    check_content : read documents even if nothing about their files has changed.
+    check_content : read documents even if nothing about their files has changed. templates : files and folders of texts whose shingles are
+    removed.
     """
 
     documents: tuple[bytes, ...]
@@ -66,22 +82,29 @@ class Request:
     given: Mapping[str, Any]
     jobs: int
     check_content: bool = False
+    templates: tuple[bytes, ...] = ()
 
 
 @dataclass(frozen=True)
 class Indexed:
-    """A collection with its band table, the parameters of the bands, and the shingle sets that an artifact holds for it, if any."""
+    """A collection with its band table, the parameters of the bands, and the shingle sets that an artifact holds for it, if any.
+
+    named : its documents were named: artifacts are to be those of a run from nothing.
+    """
 
     collection: Collection
     made: Banded
     params: BandParams
     kept: RaggedSets | None
+    named: bool = True
 
 
 class Workspace:
     """The steps over one store folder, or over none.
 
-    say : told what a person should know (something was made anew). left_out : told each file that is not compared.
+    say : told what a person should know (something was made anew). left_out : told each file that is not compared. secret : the hash key,
+    for stores that were made with it; it is a parameter of requests too. read_only : nothing is written, whatever could be kept for the
+    next run. apart : a folder where no documents are looked for, if no store is named.
     """
 
     def __init__(
@@ -90,26 +113,36 @@ class Workspace:
         say: Callable[[str], None] = lambda _: None,
         left_out: Callable[[LeftOut], None] = lambda _: None,
         progress: Progress = no_progress,
+        secret: bytes = b"",
+        *,
+        read_only: bool = False,
+        apart: Path | None = None,
     ) -> None:
-        self._store = Store(folder) if folder is not None else None
+        self._store = Store(folder, secret) if folder is not None else None
+        self._read_only = read_only
+        self._apart = folder or apart
         self._say = say
         self._left_out = left_out
         self._progress = progress
+        self._said_reader = False
 
     # --- the steps ------------------------------------------------------------------------------------------------------
 
     def shingled(self, request: Request) -> Collection:
-        """`lshdup shingle`: sets of all documents, saved as shingles.npz."""
+        """`lshdup shingle`: sets of all documents, saved whole as shingles.npz; and what would be left of them, if shingles are to go."""
         if not request.documents:
             message = "no documents were named"
             raise InputError(message, "name folders or files: lshdup shingle DOCS")
-        params = _merged(ShingleParams, request.given)
+        params = merged(ShingleParams, request.given)
         with self._writing() as store, Spool(store.folder) as spool:
+            remove = self._to_remove(request, params)
             documents = self._find(request, params)
             previous = self._previous(request, documents, params, None, need_sets=True)
             collection = self._collect(request, documents, params, None, previous, spool)
             store.save_collection("shingles", collection)
-            return replace(collection, sets=None)  # they go with the spool
+            if remove is not None:
+                collection = left_of(collection, remove.from_whole(collection, request.jobs), jobs=request.jobs)
+            return _without_sets(collection)  # they go with the spool
 
     def signed(self, request: Request) -> Collection:
         """`lshdup signatures`: from documents or from shingles.npz, saved as signatures.npz."""
@@ -118,7 +151,19 @@ class Workspace:
                 return self._signed_documents(request)
         with self._continuing():
             shingles = self._stored_shingles(request)
-            return self._sketched(shingles, _merged(SketchParams, request.given), request.jobs, save=True)
+            remove = self._to_remove(request, shingles.shingle)
+            return self._sketched(shingles, merged(SketchParams, request.given), remove, request.jobs, save=True)
+
+    def compared(self, request: Request) -> tuple[Collection, SetSource]:
+        """What `pairs --against` holds against others: the collection with signatures, and where its shingle sets come from."""
+        if request.documents:
+            with self._writing() if self._store is not None else nullcontext():
+                collection = self._signed_documents(request)
+                kept = self._sets_of(collection)
+        else:
+            collection = self._current_signatures(request, verify=True, save=False)
+            kept = self._sets_of(collection)
+        return collection, set_source(collection, request.jobs, self._left_out, kept)
 
     def indexed(self, request: Request, *, save: bool = True, verify: bool = True) -> Indexed:
         """`lshdup index`, and what `pairs` and `query` begin with: the collection and its band table.
@@ -137,50 +182,115 @@ class Workspace:
         kept = self._sets_of(collection)
         stored = self._store.load_bands(collection, verify)
         if stored is None:
-            wanted = _merged(BandParams, request.given)
+            wanted = merged(BandParams, request.given)
         else:
             made, params = stored
-            wanted = _merged(BandParams, _band_options(request.given), params)
+            wanted = merged(BandParams, _band_options(request.given), params)
             # Bands planned for t serve every threshold above it too.
             serves = not save and wanted.threshold >= params.threshold and replace(wanted, threshold=params.threshold) == params
             if serves or wanted == params:
-                return Indexed(collection, made, wanted, kept)
-        made = pipeline.banded(collection, wanted, request.jobs)
+                return Indexed(collection, made, wanted, kept, named=False)
+        collection.check_signatures()
+        made = self._banded(collection, wanted, request.jobs)
         if save:
             self._store.save_bands(collection, made, wanted)
         elif stored is not None:
             self._say(f"bands made anew from signatures.npz; the stored ones were planned for {stored[1].threshold:g}")
-        return Indexed(collection, made, wanted, kept)
+        return Indexed(collection, made, wanted, kept, named=False)
 
     def verified(self, indexed: Indexed, asked: PairParams, jobs: int) -> Found:
         """`lshdup pairs`: the verified pairs of first copies; those of the last run, where nothing has changed since."""
         collection, made, params = indexed.collection, indexed.made, indexed.params
-        if self._store is not None and (known := self._store.load_pairs(collection, made, params, asked)) is not None:
-            return known
+        earlier = self._store.load_pairs(collection) if self._store is not None else None
+        if earlier is not None and earlier.answers(made.plan, params, asked):
+            found = earlier.at_least(params.threshold)
+            self.say_if_hot(indexed, found.buckets)
+            if earlier.params.threshold < params.threshold:
+                self._say(f"the pairs that were found at {earlier.params.threshold:g} answer this: no document is read")
+                if indexed.named:
+                    self._keep("pairs.npz", lambda store: store.save_pairs(collection, made, params, asked, found))
+            return found
         missing: list[LeftOut] = []
         source = set_source(collection, jobs, missing.append, indexed.kept)
         found = pipeline.near_duplicates(
-            collection, made, source, params.threshold, asked, jobs=jobs, progress=self._progress, on_buckets=self._say_if_hot
-        )
+            collection, made, source, params.threshold, asked,
+            jobs=jobs, progress=self._progress, on_buckets=lambda buckets: self.say_if_hot(indexed, buckets), earlier=earlier,
+        )  # fmt: skip
         for each in missing:
             self._left_out(each)
         if self._store is not None and not missing:
             self._keep("pairs.npz", lambda store: store.save_pairs(collection, made, params, asked, found))
         return found
 
+    def grouped(self, indexed: Indexed, asked: ClusterParams, request: Request) -> Grouped:
+        """`lshdup clusters`: groups of all documents; those of the last run, or made of its pairs, where nothing has changed since.
+
+        Documents that could not be read again are in no group, and neither are those of a group that are not what was indexed. Who is
+        represented by one of them is alone, and so is not dropped.
+        """
+        collection, made, params, store = indexed.collection, indexed.made, indexed.params, self._store
+        order, unused = preference(collection.documents, collection.sizes, asked, request.documents)
+        self._say_unused(unused)
+        found = store.load_groups(collection, made, params, asked, order) if store is not None else None
+        if found is None:
+            earlier = store.load_pairs(collection) if store is not None else None
+            usable = earlier is not None and earlier.answers(made.plan, params, PairParams(max_bucket=asked.max_bucket))
+            known = earlier.at_least(params.threshold) if earlier is not None and usable else None
+            found = pipeline.grouped(
+                collection, made, self.source(indexed, request.jobs), params.threshold, asked, order, known=known, jobs=request.jobs,
+                progress=self._progress, on_buckets=lambda buckets: self.say_if_hot(indexed, buckets, grouping=True),
+            )  # fmt: skip
+            whole = found
+            if store is not None and not len(found.lost):
+                self._keep("clusters.npz", lambda store: store.save_groups(collection, made, params, asked, order, whole))
+        return self._without_changed(found, collection.documents)
+
+    def grouped_exactly(self, request: Request, threshold: float, asked: ClusterParams) -> tuple[Collection, Grouped]:
+        """The same from all pairs, none missed. Saves nothing."""
+        with self.every_set(request) as (collection, sets):
+            order, unused = preference(collection.documents, collection.sizes, asked, request.documents)
+            self._say_unused(unused)
+            found = pipeline.exactly_grouped(collection, sets, threshold, asked, order, request.jobs, self._progress)
+        return collection, self._without_changed(found, collection.documents)
+
+    def _without_changed(self, found: Grouped, documents: DocumentList) -> Grouped:
+        """Groups without what has changed or vanished since it was listed: somebody may act on them. Opens no file."""
+        together = np.flatnonzero(found.groups.sizes > 1)
+        is_leader = np.zeros(len(documents), bool)
+        is_leader[together] = True
+        own = found.groups.representative
+        gone = documents.changed(np.flatnonzero((own >= 0) & is_leader[own]))
+        for index in gone.tolist():
+            self._left_out(LeftOut(documents.names[index], Reason.CHANGED, "or gone since it was looked at; run it again with DOCS"))
+        return replace(found, groups=found.groups.without(gone), lost=np.concatenate([found.lost, gone]))
+
+    def _say_unused(self, patterns: list[str]) -> None:
+        for pattern in patterns:
+            self._say(f"--prefer {pattern} matches no document")
+
     def _keep(self, what: str, save: Callable[[Store], None]) -> None:
         """Save what the next run would otherwise have to make again, if that can be done now; the answer does not depend on it."""
+        if self._read_only:
+            return
         try:
             with self._writing() as store:
                 save(store)
         except ArtifactError as error:
             self._say(f"{what} is not kept: {error.message}")
 
-    def _say_if_hot(self, buckets: Buckets) -> None:
-        pairs = buckets.largest * (buckets.largest - 1) // 2
-        if not buckets.left_out and pairs >= _MANY_PAIRS:
-            what = f"a bucket has {buckets.largest:,} documents: their {pairs:,} pairs are compared, and those found are held in memory"
-            self._say(f"{what}, 16 bytes each; --max-bucket N leaves such buckets out")
+    def say_if_hot(self, indexed: Indexed, buckets: Buckets, *, grouping: bool = False) -> None:
+        """Say what the largest bucket means, if it has many documents. grouping : for `clusters`, else for `pairs`."""
+        size, pairs = buckets.largest, buckets.largest * (buckets.largest - 1) // 2
+        if buckets.left_out or (size <= _MANY_DOCUMENTS and pairs < _MANY_PAIRS):
+            return
+        name = os.fsdecode(indexed.collection.documents.names[buckets.example])
+        means = (
+            f"quick to group if they are alike; if not, up to {pairs:,} pairs are compared"
+            if grouping
+            else f"their {pairs:,} pairs are candidates, 16 bytes each if they are found"
+        )
+        helps = "--ignore-common X or --template FILE compares without what they share, --max-bucket N leaves such buckets out"
+        self._say(f"a bucket has {size:,} documents, one of them {name}: {means}; {helps}")
 
     def source(self, indexed: Indexed, jobs: int) -> SetSource:
         """Where the shingle sets of an indexed collection come from."""
@@ -190,13 +300,18 @@ class Workspace:
     def every_set(self, request: Request) -> Iterator[tuple[Collection, RaggedSets]]:
         """A collection and all its shingle sets, for the exact join and the experiments. Saves nothing."""
         if request.documents:
-            params = _merged(ShingleParams, request.given)
+            params = merged(ShingleParams, request.given)
+            remove = self._to_remove(request, params)
             documents = self._find(request, params)
             previous = self._previous(request, documents, params, None, need_sets=True)
             collection = self._collect(request, documents, params, None, previous, 1 << 62)
         else:
             collection = self._stored_shingles(request)
-            self._refuse_older(collection)
+            signatures = self._refuse_older(collection)
+            last = signatures is not None and whole_id(signatures) == corpus_id(collection)
+            remove = self._to_remove(request, collection.shingle, signatures if last else None)
+        if remove is not None:
+            collection = left_of(collection, remove.from_whole(collection, request.jobs), jobs=request.jobs, keep=True)
         assert collection.sets is not None
         yield collection, collection.sets
 
@@ -210,17 +325,79 @@ class Workspace:
             self._say(error.message)
             return None
 
+    def last_pairs(self) -> tuple[Collection, Verified, Listing]:
+        """The collection of the last run, what `pairs` has found there, and the pairs of all its documents."""
+        collection = self._current_signatures(Request((), DocumentParams(), {}, 1), verify=False, save=False)
+        assert self._store is not None
+        found = self._store.load_pairs(collection)
+        if found is None:
+            message = f"there are no pairs of the last run in {self._store.folder}"
+            raise ArtifactError(message, "run `lshdup pairs DOCS`, at the lowest threshold of interest")
+        return collection, found, pipeline.with_copies(found.found.pairs, first_copies(collection.fingerprints))
+
+    # --- what is removed from the sets ------------------------------------------------------------------------------------
+
+    def _to_remove(self, request: Request, params: ShingleParams, last: Collection | None = None) -> ToRemove | None:
+        """What was asked to be removed, or was in the last run where nothing is said of it; None: nothing."""
+        template = self._template(request, params) if request.templates else None
+        return to_remove(template, request.given.get("ignore_common"), params, last)
+
+    def _template(self, request: Request, params: ShingleParams) -> NDArray[np.uint64]:
+        files = DocumentParams(max_bytes=request.files.max_bytes)
+        return template_shingles(request.templates, files, params, request.jobs, self._left_out)
+
+    def removal_to_show(self, request: Request, params: ShingleParams) -> Removal | None:
+        """What is removed from the sets of these parameters, by what was asked or else in the last run; None: nothing."""
+        stored = self.last_collection()
+        last = stored if stored is not None and stored.shingle == params else None
+        remove = self._to_remove(request, params, last)
+        if remove is None:
+            return None
+        if last is not None and last.removal is not None and last.removal.params == remove.params:
+            return last.removal
+        if not remove.ignore_common:
+            return remove.known()
+        shingles = self._stored_shingles(request)
+        if shingles.shingle != params:
+            message = "shingles.npz was made with other options than are shown"
+            raise ArtifactError(message, "run `lshdup shingle DOCS` with these options")
+        return remove.from_whole(shingles, request.jobs)
+
+    def most_common(self, collection: Collection, wanted: int) -> list[tuple[int, int, int]]:
+        """(shingle, number of different documents that have it, one of them) of those shingles that were removed because most have them.
+
+        Of what was counted in this run, and is in shingles.npz; else none.
+        """
+        removal, sets = collection.removal, self._sets_of(collection)
+        if removal is None or removal.counts is None or sets is None:
+            return []
+        most = np.argsort(-removal.counts.astype(np.int64), kind="stable")[:wanted]
+        shingles = removal.common[most]
+        return list(zip(shingles.tolist(), removal.counts[most].tolist(), first_with(sets, shingles).tolist(), strict=True))
+
+    def _banded(self, collection: Collection, params: BandParams, jobs: int) -> Banded:
+        self._progress("bands", 0, 0)
+        return pipeline.banded(collection, params, jobs)
+
     # --- from documents -------------------------------------------------------------------------------------------------
 
     def _find(self, request: Request, params: ShingleParams) -> DocumentList:
+        self._progress("documents", 0, 0)
+        listings: Listings = {}
+        if self._store is not None and not request.check_content:
+            listings = load_listings(self._store, request.files)
         documents = find_documents(
             request.documents,
             request.files,
             id_lists=params.tokens == "ids",
             jobs=request.jobs,
-            store=os.fsencode(self._store.folder) if self._store is not None else None,
+            store=os.fsencode(self._apart) if self._apart is not None else None,
             on_left_out=self._left_out,
+            listings=listings,
+            say=self._say,
         )
+        if self._store is not None and self._store.is_held and listings:
+            save_listings(self._store, request.files, listings)
         self._progress("documents", 0, len(documents))
         return documents
 
@@ -233,60 +410,99 @@ class Workspace:
         previous: Previous | None,
         keep: Spool | int,
         checkpoint: Checkpoint | None = None,
+        removal: Removal | None = None,
     ) -> Collection:
         collection = collect(
-            documents, params, sketch, jobs=request.jobs, previous=previous, keep=keep, room=self._room, progress=self._progress,
-            checkpoint=checkpoint,
+            documents, params, sketch, removal=removal, jobs=request.jobs, previous=previous, keep=keep, room=self._room,
+            progress=self._progress, checkpoint=checkpoint,
         )  # fmt: skip
+        named = {typed_name(argument) for argument in request.documents} if collection.left_out else set()
         for each in collection.left_out:
-            self._left_out(each.left_out)
+            self._left_out(replace(each.left_out, named=each.left_out.name in named))
+        if any(each.left_out.reason == Reason.FORMAT and PIP in each.left_out.detail for each in collection.left_out):
+            self._say(f"files that zstd made are not read; {PIP} reads them")
         return collection
 
     def _room(self, shape: tuple[int, int]) -> NDArray[np.uint32]:
         """For signatures: in the store, if they are many."""
-        if self._store is None or 4 * shape[0] * shape[1] <= MOST_IN_MEMORY:
+        if self._store is None or self._read_only or 4 * shape[0] * shape[1] <= MOST_IN_MEMORY:
             return in_memory(shape)
         return room_on_disk(self._store.folder, shape)
 
     def _signed_documents(self, request: Request) -> Collection:
-        params, sketch = _merged(ShingleParams, request.given), _merged(SketchParams, request.given)
-        documents = self._find(request, params)
+        params, sketch = merged(ShingleParams, request.given), merged(SketchParams, request.given)
+        remove = self._to_remove(request, params)
         linear = sketch.scheme == "linear"
+        if remove is not None and (remove.ignore_common or linear):
+            return self._signed_in_two_passes(request, params, sketch, remove)
+        removal = remove.known() if remove is not None else None
+        documents = self._find(request, params)
         # The linear scheme makes signatures of all sets together: there is nothing to resume.
-        journal = Journal(self._store, params, sketch, self._say) if self._store is not None and not linear else None
-        previous = self._previous(request, documents, params, sketch, need_sets=linear, journal=journal)
+        journal = None
+        if self._store is not None and not linear:
+            journal = Journal(self._store, params, sketch, documents.row_fields, self._say, removal)
+        previous = self._previous(request, documents, params, sketch, need_sets=linear, journal=journal, removal=removal)
         # A token is seven bytes or so and makes a shingle of eight: of more text than this, the sets would not be kept in the end.
         keep = SET_BYTES // 2 if documents.spans.sum() <= SET_BYTES else 0
         try:
-            collection = self._collect(request, documents, params, sketch, previous, keep, journal)
+            collection = self._collect(request, documents, params, sketch, previous, keep, journal, removal)
         finally:
             if journal is not None:
                 journal.close()
         if self._store is not None:
             collection = replace(collection, corpus=corpus_id(collection))
-            try:
-                self._save(self._store, collection)
-            except ArtifactError:
-                # The journal has nearly the size of what it is for: without it there is room.
-                if journal is None or not journal.remove():
-                    raise
-                self._save(self._store, collection)
+            self._save(collection, ("shingles", "signatures"), journal)
         if journal is not None:
             journal.remove()
         return collection
 
-    @staticmethod
-    def _save(store: Store, collection: Collection) -> None:
-        if collection.sets is not None:  # a collection this small: the next run need not read it to verify
-            store.save_collection("shingles", collection)
-        store.save_collection("signatures", collection)
+    def _signed_in_two_passes(self, request: Request, params: ShingleParams, sketch: SketchParams, remove: ToRemove) -> Collection:
+        """First all sets, whole; then what is left of them when it is known what too many have."""
+        with Spool(self._store.folder) if self._store is not None else nullcontext() as spool:
+            documents = self._find(request, params)
+            journal = Journal(self._store, params, None, documents.row_fields, self._say) if self._store is not None else None
+            previous = self._previous(request, documents, params, None, need_sets=True, journal=journal)
+            try:
+                collection = self._collect(request, documents, params, None, previous, spool or 1 << 62, journal)
+            finally:
+                if journal is not None:
+                    journal.close()
+            if self._store is None:
+                return left_of(collection, remove.from_whole(collection, request.jobs), sketch, request.jobs)
+            collection = replace(collection, corpus=corpus_id(collection))
+            self._save(collection, ("shingles",), journal)
+            stored = self._load_for_reuse("signatures")
+            if stored is not None and remove.has_made(stored, collection, sketch):
+                stored = replace(stored, documents=collection.documents, left_out=collection.left_out)
+                collection = replace(stored, guessed=collection.guessed, read=collection.read)
+            else:
+                removal = remove.from_whole(collection, request.jobs)
+                collection = left_of(collection, removal, sketch, request.jobs, self._room)
+                collection = replace(collection, corpus=corpus_id(collection))
+            self._save(collection, ("signatures",), journal)
+            if journal is not None:
+                journal.remove()
+            # The spool goes, and what was in it is in shingles.npz now; of an unchanged folder, the sets are those of shingles.npz already.
+            return _without_sets(collection) if collection.read else collection
+
+    def _save(self, collection: Collection, kinds: tuple[str, ...], journal: Journal | None) -> None:
+        """What of these there is; without the journal, if there is no room beside it, which has nearly the size of what it is for."""
+        assert self._store is not None
+        try:
+            for kind in kinds:
+                if kind != "shingles" or collection.whole_sets is not None:  # if so small: the next run need not read it to verify
+                    self._store.save_collection(kind, collection)
+        except ArtifactError:
+            if journal is None or not journal.remove():
+                raise
+            self._save(collection, kinds, None)
 
     def _indexed_documents(self, request: Request) -> Indexed:
-        params = _merged(BandParams, request.given)
-        bands.plan_bands(_merged(SketchParams, request.given).perms, params)  # whether the promise can be kept, before the work
+        params = merged(BandParams, request.given)
+        bands.plan_bands(merged(SketchParams, request.given).perms, params)  # whether the promise can be kept, before the work
         if self._store is None:
             collection = self._signed_documents(request)
-            return Indexed(collection, pipeline.banded(collection, params, request.jobs), params, None)
+            return Indexed(collection, self._banded(collection, params, request.jobs), params, None)
         with self._writing() as store:
             collection = self._signed_documents(request)
             kept = self._sets_of(collection)
@@ -297,7 +513,7 @@ class Workspace:
                 stored = None
             if stored is not None and stored[1] == params:
                 return Indexed(collection, stored[0], params, kept)
-            made = pipeline.banded(collection, params, request.jobs)
+            made = self._banded(collection, params, request.jobs)
             store.save_bands(collection, made, params)
             return Indexed(collection, made, params, kept)
 
@@ -310,11 +526,14 @@ class Workspace:
         *,
         need_sets: bool,
         journal: Journal | None = None,
+        removal: Removal | None = None,
     ) -> Previous | None:
         """What the store knows about these documents, and the journal of an interrupted run, if made with the same parameters."""
         if request.check_content:
             return None
-        old = self._stored(documents, params, sketch, need_sets=need_sets)
+        old = self._stored(documents, params, sketch, need_sets=need_sets, removal=removal)
+        if old is not None and removal is not None and old.removal is None:
+            old = left_of(old, removal, sketch, request.jobs, self._room)
         finished = journal.finished() if journal is not None else None
         if finished is not None:
             if old is not None and sketch is not None and old.signatures is None:
@@ -328,20 +547,25 @@ class Workspace:
             if resumed:
                 what = "1 document of an interrupted run is" if resumed == 1 else f"{resumed:,} documents of an interrupted run are"
                 self._say(f"resumed: {what} not read again")
-        known = {each.left_out.name: each for each in old.left_out if each.left_out.reason in _LASTING}
+        # What was no document with other fields may be one with these.
+        known = {}
+        if old.documents.row_fields in (None, documents.row_fields):
+            known = {each.left_out.name: each for each in old.left_out if each.left_out.reason in _LASTING and not _may_be_read_now(each)}
         return Previous(old, rows, _still_left_out(known, documents))
 
-    def _stored(self, documents: DocumentList, params: ShingleParams, sketch: SketchParams | None, *, need_sets: bool) -> Collection | None:
-        """The stored collection with these parameters, with its sets if they are there too."""
+    def _stored(
+        self, documents: DocumentList, params: ShingleParams, sketch: SketchParams | None, *, need_sets: bool, removal: Removal | None
+    ) -> Collection | None:
+        """The stored collection with these parameters, with its sets if they are there too; or else the whole sets."""
         shingles = self._load_for_reuse("shingles")
         old = None if need_sets else self._load_for_reuse("signatures")
-        if old is not None and (old.shingle != params or old.sketch != sketch):
+        if old is not None and (old.shingle != params or old.sketch != sketch or not same_removal(old.removal, removal)):
             old = None
         if shingles is not None and shingles.shingle == params:
             if old is None:
                 old = shingles
-            elif corpus_id(old) == corpus_id(shingles):
-                old = replace(old, sets=shingles.sets)
+            elif whole_id(old) == corpus_id(shingles):
+                old = _with_sets(old, shingles.sets)
             elif _known(shingles, documents) >= _known(old, documents):  # the last run ended between the two
                 old = shingles
         return old
@@ -350,7 +574,12 @@ class Workspace:
         if self._store is None:
             return None
         try:
-            return self._store.load_collection(kind, here=True)
+            stored = self._store.load_collection(kind, here=True)
+            known = stored.without_other_readers() if stored is not None else None
+            if known is not stored and not self._said_reader:
+                self._said_reader = True
+                self._say("the reader of office documents is another one than in the last run: they are read again")
+            return known
         except ArtifactError as error:
             self._say(f"{error.message}; it is made anew")
             if self._store.is_held:
@@ -381,7 +610,7 @@ class Workspace:
         shingles = self._store.load_collection("shingles") if self._store is not None else None
         if shingles is None:
             self._nothing_there("shingles")
-        _check_conflict("shingles.npz", shingles.shingle, request.given, "run `lshdup shingle DOCS` with these options")
+        check_conflict("shingles.npz", shingles.shingle, request.given, "run `lshdup shingle DOCS` with these options")
         return shingles
 
     def _current_signatures(self, request: Request, *, verify: bool, save: bool) -> Collection:
@@ -391,26 +620,45 @@ class Workspace:
         signatures = self._store.load_collection("signatures", verify=verify)
         shingles = self._store.load_collection("shingles", verify=False)
         if signatures is not None and signatures.sketch is not None:
-            stale = shingles is not None and corpus_id(shingles) != corpus_id(signatures) and self._shingles_are_newer()
+            stale = shingles is not None and corpus_id(shingles) != whole_id(signatures) and self._shingles_are_newer()
             if not stale:
-                _check_conflict("signatures.npz", signatures.shingle, request.given, "name the documents again")
+                self._check_removal(signatures, request)
+                check_conflict("signatures.npz", signatures.shingle, request.given, "name the documents again")
                 remedy = "run `lshdup signatures` with these options, or name the documents again"
-                _check_conflict("signatures.npz", signatures.sketch, request.given, remedy)
+                check_conflict("signatures.npz", signatures.sketch, request.given, remedy)
                 return signatures
         if shingles is None:
             self._nothing_there("signatures")
         shingles = self._stored_shingles(request)
         base = signatures.sketch if signatures is not None else None
         self._say(f"signatures.npz is made from shingles.npz{', which is newer' if base else ''}")
-        return self._sketched(shingles, _merged(SketchParams, request.given, base), request.jobs, save=save)
+        remove = self._to_remove(request, shingles.shingle, signatures)
+        return self._sketched(shingles, merged(SketchParams, request.given, base), remove, request.jobs, save=save)
 
-    def _refuse_older(self, shingles: Collection) -> None:
-        """Raise if signatures.npz is newer than shingles.npz and of another collection: that was the last run, and kept no sets."""
+    def _check_removal(self, signatures: Collection, request: Request) -> None:
+        """Raise if signatures.npz is of sets from which other shingles were removed than those that are given."""
+        made = signatures.removal.params if signatures.removal is not None else CommonParams()
+        remedy = "run `lshdup signatures` with these options, or name the documents again"
+        limit = request.given.get("ignore_common", made.ignore_common)
+        if limit != made.ignore_common:
+            was = f"with --ignore-common {made.ignore_common:g}" if made.ignore_common else "without --ignore-common"
+            message = f"signatures.npz was made {was}, not with {limit:g}"
+            raise ArtifactError(message, remedy)
+        if request.templates and fingerprint(self._template(request, signatures.shingle)) != made.template:
+            message = f"signatures.npz was made {'with another --template' if made.template else 'without --template'}"
+            raise ArtifactError(message, remedy)
+
+    def _refuse_older(self, shingles: Collection) -> Collection | None:
+        """Raise if signatures.npz is newer than shingles.npz and of another collection: that was the last run, and kept no sets.
+
+        Returns what signatures.npz holds.
+        """
         assert self._store is not None
         signatures = self._store.load_collection("signatures", verify=False)
-        if signatures is not None and corpus_id(signatures) != corpus_id(shingles) and not self._shingles_are_newer():
+        if signatures is not None and whole_id(signatures) != corpus_id(shingles) and not self._shingles_are_newer():
             message = f"shingles.npz in {self._store.folder} is not of the last run"
             raise ArtifactError(message, "name DOCS, or run `lshdup shingle DOCS` first")
+        return signatures
 
     def _shingles_are_newer(self) -> bool:
         assert self._store is not None
@@ -421,10 +669,13 @@ class Workspace:
         known = self._store.stored_threshold() if self._store is not None else None
         return BandParams().threshold if known is None else known
 
-    def _sketched(self, shingles: Collection, sketch: SketchParams, jobs: int, *, save: bool) -> Collection:
+    def _sketched(self, shingles: Collection, sketch: SketchParams, remove: ToRemove | None, jobs: int, *, save: bool) -> Collection:
         """The stored sets with signatures. save : they are what was asked for, so that it is an error if they cannot be saved."""
         assert self._store is not None
-        collection = sketched(shingles, sketch, jobs, self._room)
+        if remove is None:
+            collection = sketched(shingles, sketch, jobs, self._room)
+        else:
+            collection = left_of(shingles, remove.from_whole(shingles, jobs), sketch, jobs, self._room)
 
         def keep(store: Store) -> None:
             stored = store.load_collection("shingles", verify=False)
@@ -438,14 +689,14 @@ class Workspace:
         return collection
 
     def _sets_of(self, collection: Collection) -> RaggedSets | None:
-        """The sets of shingles.npz, if they are this collection's."""
-        if collection.sets is not None or self._store is None:
-            return collection.sets
+        """The whole sets of shingles.npz, if they are this collection's."""
+        if collection.whole_sets is not None or self._store is None:
+            return collection.whole_sets
         try:
             shingles = self._store.load_collection("shingles", verify=False)
         except ArtifactError:
             return None
-        return shingles.sets if shingles is not None and corpus_id(shingles) == corpus_id(collection) else None
+        return shingles.sets if shingles is not None and corpus_id(shingles) == whole_id(collection) else None
 
     def _nothing_there(self, kind: str) -> NoReturn:
         if self._store is None:
@@ -465,20 +716,48 @@ def _unchanged(old: DocumentList, new: DocumentList) -> NDArray[np.int64]:
     else:
         places = {name: row for row, name in enumerate(old.names)}
         rows = np.fromiter((places.get(name, -1) for name in new.names), np.int64, len(new))
-    if not len(old) or (old.starts is None) != (new.starts is None):
+    if not len(old) or (old.places is None and new.places is not None and (new.places.kinds == Kind.IDS).any()):
         return np.full(len(new), -1, np.int64)
     same = (rows >= 0) & (old.sizes[rows] == new.sizes) & (old.mtimes[rows] == new.mtimes)
-    if old.starts is not None and old.lengths is not None and new.starts is not None and new.lengths is not None:
-        same &= (old.starts[rows] == new.starts) & (old.lengths[rows] == new.lengths)
-        if old.paths is not None and new.paths is not None:
-            old_paths, new_paths = list(old.paths), list(new.paths)
-            same &= np.fromiter((old_paths[row] == path for row, path in zip(rows, new_paths, strict=True)), bool, len(new))
+    if old.places is not None or new.places is not None:
+        same &= _same_places(old, rows, new)
     return np.where(same, rows, -1)
+
+
+def _without_sets(collection: Collection) -> Collection:
+    """The collection, when the file or the memory of its whole sets goes."""
+    return _with_sets(collection, None)
+
+
+def _with_sets(collection: Collection, sets: RaggedSets | None) -> Collection:
+    """The collection with these as its whole sets."""
+    if collection.whole is None:
+        return replace(collection, sets=sets)
+    return replace(collection, sets=None, whole=replace(collection.whole, sets=sets))
+
+
+def _same_places(old: DocumentList, rows: NDArray[np.int64], new: DocumentList) -> NDArray[np.bool_]:
+    """Whether new documents are where the old ones of those rows are: the whole of a file, or the same part of it, read the same way."""
+    whole = np.full(len(new), Kind.FILE, np.uint8)
+    before = whole if old.places is None else old.places.kinds[old.places.file[rows]]
+    now = whole if new.places is None else new.places.kinds[new.places.file]
+    same: NDArray[np.bool_] = before == now
+    parts = np.flatnonzero(same & (now != Kind.FILE))
+    if old.places is not None and new.places is not None and len(parts):
+        there = new.places.same(parts, old.places, rows[parts])
+        same[parts] = there & ((now[parts] == Kind.IDS) | (old.row_fields == new.row_fields))
+    return same
 
 
 def _known(collection: Collection, documents: DocumentList) -> int:
     """How many of the documents are unchanged since."""
     return int(np.count_nonzero(_unchanged(collection.documents, documents) >= 0))
+
+
+def _may_be_read_now(each: LeftOutFile) -> bool:
+    """Whether a file was left out because a package was missing, or lshdup was older: by now that may be otherwise."""
+    detail = each.left_out.detail
+    return each.left_out.reason == Reason.FORMAT and (PIP in detail or detail.startswith(_ONCE_UNKNOWN))
 
 
 def _still_left_out(known: Mapping[bytes, LeftOutFile], documents: DocumentList) -> dict[bytes, LeftOutFile]:
@@ -490,7 +769,7 @@ def _still_left_out(known: Mapping[bytes, LeftOutFile], documents: DocumentList)
     return still
 
 
-def _merged(kind: type[P], given: Mapping[str, Any], base: P | None = None) -> P:
+def merged(kind: type[P], given: Mapping[str, Any], base: P | None = None) -> P:
     """The parameters of one stage: those given, over those of `base`, over the defaults."""
     known = {field.name for field in fields(kind)}
     values = base.to_json() if base is not None else {}
@@ -502,11 +781,14 @@ def _band_options(given: Mapping[str, Any]) -> Mapping[str, Any]:
     return {"bands": 0, "rows": 0, **given} if "bands" in given or "rows" in given else given
 
 
-def _check_conflict(name: str, stored: ShingleParams | SketchParams, given: Mapping[str, Any], remedy: str) -> None:
+def check_conflict(name: str, stored: ShingleParams | SketchParams, given: Mapping[str, Any], remedy: str) -> None:
     """Raise if an artifact was made with another value than the one given."""
     for field in fields(stored):
         actual = getattr(stored, field.name)
-        if field.name in given and given[field.name] != actual:
+        if field.compare and field.name in given and given[field.name] != actual:
+            if field.name == "key":
+                message = f"{name} was made with {'another' if actual else 'no'} --hash-key"
+                raise ArtifactError(message, remedy)
             option = _OPTIONS.get(field.name, f"--{field.name}")
             message = f"{name} was made with {option} {actual}, not {given[field.name]}"
             raise ArtifactError(message, remedy)

@@ -1,5 +1,6 @@
 """What several test files share: the sample corpus, the experiment data, and a way to run the program as a person does."""
 
+import gc
 import importlib
 import os
 import shutil
@@ -17,6 +18,16 @@ if os.environ.get("CI"):
 
 ROOT = Path(__file__).parent.parent
 DATA = ROOT.parent / "shared" / "data"
+
+
+def require(extra, module):
+    """Import a module of an extra; skip where it is missing, but fail where LSHDUP_REQUIRE, separated by commas, names the extra."""
+    try:
+        return importlib.import_module(module)
+    except ImportError:
+        if extra in os.environ.get("LSHDUP_REQUIRE", "").split(","):
+            raise
+        pytest.skip(f"no {module}: pip install 'lshdup[{extra}]'", allow_module_level=True)
 
 
 class Result:
@@ -72,11 +83,14 @@ def pages():
     return DATA / "pages_shingles.txt", DATA / "pages_duplicates.txt"
 
 
-def require(extra, module):
-    """A module of an extra: skip without it, but fail where LSHDUP_REQUIRE names the extra."""
-    try:
-        return importlib.import_module(module)
-    except ImportError:
-        if extra in os.environ.get("LSHDUP_REQUIRE", "").split(","):
-            raise
-        return pytest.skip(f"{module} is not installed")
+@pytest.fixture
+def small_disk(tmp_path):
+    """A file system of 4 MB, where a test may mount one."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(disk)]
+    if not shutil.which("mount") or subprocess.run(command, capture_output=True, check=False).returncode:
+        pytest.skip("a file system cannot be mounted here")
+    yield disk
+    gc.collect()  # mapped artifacts are open files
+    subprocess.run(["umount", str(disk)], check=True)

@@ -1,7 +1,9 @@
 """The definitions again, slow and obvious, sharing no code with lshdup: what every kernel and the whole program are held against."""
 
+import hashlib
 import html.parser
 import os
+import struct
 import unicodedata
 from collections import defaultdict
 from itertools import combinations
@@ -101,36 +103,50 @@ def mix64(x):
     return x ^ (x >> 31)
 
 
-def token_hash(token):
+PUBLIC = (0x9E3779B97F4A7C15, 0xD6E8FEB86659FD93, 0xA0761D6478BD642F)
+
+
+def hash_numbers(secret=b""):
+    """Seed of tokens, factor of shingles, step of repeats."""
+    if not secret:
+        return PUBLIC
+    digest = hashlib.blake2b(secret, digest_size=32, person=b"lshdup shingles").digest()
+    seed, factor, step, _ = struct.unpack("<4Q", digest)
+    return seed, factor | 1, step | 1
+
+
+def token_hash(token, seed=PUBLIC[0]):
     data = token.encode()
-    h = 0x9E3779B97F4A7C15
+    h = seed
     for at in range(0, len(data), 8):
         h = mix64(h ^ int.from_bytes(data[at : at + 8], "little"))
     return h
 
 
-def shingle_list(text, tokens="word", k=3, normalize=True, keep_case=False, hash_="mix64"):
+def shingle_list(text, tokens="word", k=3, normalize=True, keep_case=False, hash_="mix64", secret=b""):
     tokens = TOKENS[tokens](normal_form(text, normalize, keep_case))
     if hash_ == "poly31":
         values, factor, mask = [ord(t) for t in tokens], 31, (1 << 32) - 1
     else:
-        values, factor, mask = [token_hash(t) for t in tokens], 0xD6E8FEB86659FD93, MASK
+        seed, factor, _ = hash_numbers(secret)
+        values, mask = [token_hash(t, seed) for t in tokens], MASK
     if not values:
         return []
     k = min(k, len(values))
     shingles = []
     for at in range(len(values) - k + 1):
-        h = 0
-        for value in values[at : at + k]:
+        h = values[at]
+        for value in values[at + 1 : at + k]:
             h = h * factor + value
+            h = mix64(h & MASK) if secret else h
         shingles.append(h & mask)
     return shingles
 
 
-def as_bag(shingles):
-    seen, elements = defaultdict(int), set()
+def as_bag(shingles, secret=b""):
+    seen, elements, step = defaultdict(int), set(), hash_numbers(secret)[2]
     for s in shingles:
-        elements.add(mix64((s + seen[s] * 0xA0761D6478BD642F) & MASK) if seen[s] else s)
+        elements.add(mix64((s + seen[s] * step) & MASK) if seen[s] else s)
         seen[s] += 1
     return elements
 

@@ -1,7 +1,6 @@
 """What the store survives: other runs, SIGKILL and SIGINT at any instant, full disks, flipped bits; and that a long run can be resumed."""
 
 import contextlib
-import gc
 import os
 import random
 import resource
@@ -19,8 +18,8 @@ import lshdup.artifacts
 import lshdup.documents
 import lshdup.journal
 import lshdup.workspace
-from lshdup import artifacts
-from lshdup.errors import ArtifactError
+from lshdup import artifacts, pipeline
+from lshdup.errors import ArtifactError, InputError
 from lshdup.params import DocumentParams, PairParams
 from lshdup.store import Store
 from lshdup.workspace import Request, Workspace
@@ -482,19 +481,6 @@ def test_a_full_disk_leaves_old_artifacts_whole(here, monkeypatch, small_batches
     assert now == new
 
 
-@pytest.fixture
-def small_disk(here):
-    """A file system of 4 MB, where a test may mount one."""
-    disk = here / "disk"
-    disk.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(disk)]
-    if not shutil.which("mount") or subprocess.run(command, capture_output=True, check=False).returncode:
-        pytest.skip("a file system cannot be mounted here")
-    yield disk
-    gc.collect()  # mapped artifacts are open files
-    subprocess.run(["umount", str(disk)], check=True)
-
-
 @pytest.mark.parametrize("step", [steps, shingled, continued])
 def test_a_full_file_system_leaves_old_artifacts_whole(run, here, monkeypatch, small_batches, small_disk, step):
     """The same on a disk that is really full, more or less."""
@@ -600,21 +586,51 @@ def test_flipped_bits_never_change_an_answer(here, monkeypatch, kind, name):
     assert steps(".lshdup", documents=()) == expected
 
 
-@pytest.mark.parametrize(("kind", "name"), [("shingles", "values"), ("bands", "keys"), ("bands", "order"), ("bands", "firsts")])
-def test_a_query_of_flipped_bits_is_right_or_refused(run, here, monkeypatch, kind, name):
+@pytest.mark.parametrize("kept", [True, False], ids=["sets kept", "sets read again"])
+@pytest.mark.parametrize("kind", ["shingles", "signatures", "bands"])
+def test_a_query_of_flipped_bits_is_right_or_refused(here, monkeypatch, kind, kept):
+    """Any bit of any artifact, as if all its members were too large to be looked at whole; a bit of every byte that a query may need."""
     monkeypatch.setattr(lshdup.artifacts, "_ALWAYS_CHECKED", 0)
-    make_documents(here / "d", 30)
-    steps(".lshdup")
+    make_documents(here / "d", 6, words=20)
+    steps(".lshdup", perms=16, threshold=0.7, bands=1, rows=1)  # a neighbour is met in this band or not at all
     path = here / f".lshdup/{kind}.npz"
+    if not kept:
+        if kind == "shingles":
+            return
+        (here / ".lshdup/shingles.npz").unlink()
     data = path.read_bytes()
-    start, end = member(path, name)
     expected = queried()
+    assert len(expected[0]) == 2
     chance = random.Random(3)
-    for _ in range(100):
-        at = chance.randrange(start, end)
+    needed = member(path, {"shingles": "values", "signatures": "fingerprints", "bands": "order"}[kind])
+    refused = 0
+    for at in [*range(*needed, 5), *chance.sample(range(len(data)), 500)]:
         path.write_bytes(data[:at] + bytes([data[at] ^ 1 << chance.randrange(8)]) + data[at + 1 :])
-        with contextlib.suppress(ArtifactError):
+        try:
             assert queried() == expected
+        except (ArtifactError, InputError):
+            refused += 1
+    assert refused > 20
+
+
+def test_a_block_that_no_query_needs_may_be_damaged(here, monkeypatch):
+    """What is looked at is checked, and not more: that is why a query is quick."""
+    make_documents(here / "d", 9000, words=3)
+    steps(".lshdup", perms=16)
+    monkeypatch.setattr(lshdup.artifacts, "_ALWAYS_CHECKED", 0)
+    path = here / ".lshdup/signatures.npz"
+    data = bytearray(path.read_bytes())
+    expected = queried()
+    for name in ("signatures", "file_mtimes", "fingerprints"):
+        data[member(path, name)[1] - 1] ^= 1  # of the last document
+    path.write_bytes(data)
+    assert queried() == expected
+    with pytest.raises(ArtifactError, match=r"signatures\.npz is damaged"):
+        queried(b"d/08999.txt")
+    with pytest.raises(ArtifactError, match=r"signatures\.npz is damaged"):
+        queried(threshold=0.5)  # another table has to be made, from all signatures
+    with pytest.raises(ArtifactError, match=r"signatures\.npz is damaged"):
+        steps(".lshdup", documents=())
 
 
 def test_a_document_that_is_not_in_its_own_bucket_is_noticed(here, monkeypatch):
@@ -632,14 +648,23 @@ def test_a_document_that_is_not_in_its_own_bucket_is_noticed(here, monkeypatch):
             queried()
 
 
-def queried():
-    """`lshdup query` of the first document."""
-    from lshdup import pipeline
+def queried(name=b"d/00000.txt", **given):
+    """What `lshdup query` prints of a document of the store."""
+    from lshdup.cli.asking import ask
+    from lshdup.cli.query import _looked_up
+    from lshdup.console import Console
 
     workspace = Workspace(Path(".lshdup"))
-    indexed = workspace.indexed(Request((), DocumentParams(), {}, 1), save=False, verify=False)
+    indexed = workspace.indexed(Request((), DocumentParams(), given, 1), save=False, verify=False)
     collection = indexed.collection
-    sets = lshdup.collection.set_source(collection, 1, lambda _: None)(np.array([0]))
-    keys = indexed.made.table.keys[:, 0]
-    near = pipeline.neighbours(collection, indexed.made, workspace.source(indexed, 1), 0.8, keys=keys, own=sets[0], itself=0)
-    return near.documents.tolist(), near.similarity.tolist()
+    asked = ask(name, collection)
+    if asked.index < 0:
+        message = "a file that is not in the store"
+        raise InputError(message)
+    own, keys = _looked_up(Console(quiet=True), indexed, asked)
+    missing = []
+    source = lshdup.collection.set_source(collection, 1, missing.append, indexed.kept)
+    near = pipeline.neighbours(collection, indexed.made, source, 0.5, keys=keys, own=own, itself=asked.index)
+    assert not missing
+    assert not collection.documents.changed(near.documents)
+    return collection.documents.typed_names(near.documents), near.similarity.tolist()

@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import re
 import subprocess
 import sys
 import time
@@ -18,6 +19,7 @@ from lshdup.kernels import text as text_kernels
 from lshdup.params import BandParams, ShingleParams, SketchParams
 from lshdup.ragged import RaggedSets, StringTable
 from tests.conftest import ROOT
+from tests.fuzz import guided
 from tests.fuzz.artifacts import archive_of, members_of, npy, npy_with
 from tests.fuzz.html import Html
 from tests.fuzz.ids import Ids
@@ -54,6 +56,22 @@ def test_artifacts_in_a_process_of_their_own(tmp_path):
     assert "300 tried" in process.stdout
 
 
+@pytest.mark.parametrize("name", ["ids", "artifacts"])
+def test_guided_by_coverage(tmp_path, name):
+    pytest.importorskip("atheris")
+    command = [sys.executable, "-m", "tests.fuzz", "--atheris", "--only", name, "--seconds", "60", "--runs", "300", "--seed", str(SEED)]
+    env = {**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(tmp_path)}
+    process = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=env, check=False)
+    assert process.returncode == 0, process.stdout[-3000:] + process.stderr[-3000:]
+    assert re.search(r"tried by atheris in \d+ s, 0 findings \(coverage [\d,]+ -> [1-9][\d,]+ edges", process.stdout)
+
+
+def test_guided_without_atheris(monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    with pytest.raises(SystemExit, match=r"needs atheris: pip install 'lshdup\[fuzz\]'"):
+        guided.run("ids", 1, 1, 1)
+
+
 # --- found cases: texts and pages --------------------------------------------------------------------------------------------------
 
 
@@ -79,17 +97,18 @@ def test_rows_of_comments_are_read_once():
     assert time.perf_counter() - started < 2
 
 
+@pytest.mark.parametrize("secret", [b"", b"key"])
 @pytest.mark.parametrize(
     "values", [[i << 40 | 1 for i in range(3)], [(1 << 63) + i for i in range(60_000)], [i % 300 << 50 for i in range(60_000)]]
 )
-def test_many_ids_with_equal_leading_bits(values):
+def test_many_ids_with_equal_leading_bits(values, secret):
     """Adversarial sets cost n log n at worst, and are the same sets."""
     from lshdup.shingles import Shingler
 
     shuffled = [*values, 0, (1 << 64) - 1]
     random.Random(1).shuffle(shuffled)
     started = time.perf_counter()
-    (found,) = Shingler(ShingleParams(tokens="ids")).shingle(TextBatch.of([0], [" ".join(map(str, shuffled)).encode()])).sets
+    (found,) = Shingler(ShingleParams(tokens="ids", secret=secret)).shingle(TextBatch.of([0], [" ".join(map(str, shuffled)).encode()])).sets
     assert found.tolist() == sorted({*values, 0, (1 << 64) - 1})
     assert time.perf_counter() - started < 5
 
@@ -188,6 +207,8 @@ def forge(folder, kind, name, change):
         ("bands", "firsts", lambda firsts: firsts.__setitem__(0, -1), "not there"),
         # A negative size: files were read to before the buffer.
         ("signatures", "file_sizes", lambda sizes: sizes.fill(-50), "size that none can have"),
+        # More shingles than there is memory for.
+        ("signatures", "set_sizes", lambda sizes: sizes.fill((1 << 62) - 1), "sets of a size that none can have"),
         ("signatures", "names_blob", lambda blob: blob.fill(0), "NUL"),
     ],
 )
@@ -199,6 +220,18 @@ def test_forged_arrays_are_refused(corpus, run, tmp_path, kind, name, change, sa
     assert says in result.err, result
     assert "Traceback" not in result.err
     assert len(result.err.splitlines()) <= 5
+
+
+def test_a_home_with_nul_is_refused(corpus, run, tmp_path):
+    run("index", "sample_corpus/licences")
+    path = tmp_path / ".lshdup/signatures.npz"
+    members = members_of(path.read_bytes())
+    with np.load(path, allow_pickle=False) as arrays:
+        header = json.loads(arrays["header"].tobytes()) | {"base": "a\0b"}
+    path.write_bytes(archive_of(list((members | {"header.npy": npy(np.frombuffer(json.dumps(header).encode(), np.uint8))}).items())))
+    result = run("query", "MIT.txt", code=2)
+    assert "signatures.npz is damaged" in result.err
+    assert "Traceback" not in result.err
 
 
 def test_shingles_without_sets_are_refused(corpus, run, tmp_path):

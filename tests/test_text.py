@@ -169,6 +169,6 @@ def test_fingerprints_tell_sets_apart():
     rng = np.random.default_rng(2)
     texts = [" ".join(map(str, rng.integers(0, 4, rng.integers(0, 6)))) for _ in range(3000)]
     sets = sets_of(texts, k=2)
-    prints = fingerprints(sets)
+    prints = fingerprints(sets, ShingleParams())
     assert len(set(prints.tolist())) == len({tuple(each.tolist()) for each in sets})
     assert all(p == 0 for p, each in zip(prints.tolist(), sets, strict=True) if not len(each))

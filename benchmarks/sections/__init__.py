@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from benchmarks.sections import exact, first, hot, kinds, peers, recall, scale, stages, whole
+from benchmarks.sections import exact, first, hot, kinds, peers, recall, scale, stages, templates, whole
 from benchmarks.sections.bench import Bench
 from benchmarks.tables import Table
 
@@ -15,5 +15,6 @@ SECTIONS: dict[str, Callable[[Bench], list[Table]]] = {
     "kinds": kinds.section,
     "stages": stages.section,
     "hot": hot.section,
+    "templates": templates.section,
     "first": first.section,
 }

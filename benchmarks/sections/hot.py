@@ -10,22 +10,27 @@ from benchmarks.tables import Table
 
 
 def section(bench: Bench) -> list[Table]:
-    """`index` of n, 2n, 4n files of one kind; all pairs of fewer."""
+    """`index` and `clusters` of n, 2n, 4n files of one kind; all pairs of fewer."""
     bench.compiled("pairs", bench.small())
+    bench.compiled("clusters", bench.small())
     linear = Table(
-        "**Files that are all alike**: `index`, and for identical ones `pairs --collapse-copies` after. Linear: constant time a document."
+        "**Files that are all alike**: `index`, then `clusters` of what is indexed, and for identical ones `pairs --collapse-copies`. "
+        "Linear: constant time a document."
     )
     for kind in ("identical", "template"):
         for n in (bench.documents // 4, bench.documents // 2, bench.documents):
             folder = bench.corpus(kind, n)
-            works = {"`index`": partial(bench.fresh, "index", folder, "-q")}
+            works = {
+                "`index`": partial(bench.fresh, "index", folder, "-q"),
+                "`clusters`": partial(bench.lshdup, "clusters", "--emit", "drop", "-q"),
+            }
             if kind == "identical":
                 works["`pairs --collapse-copies`"] = partial(bench.lshdup, "pairs", "--collapse-copies", "-q")
             for name, runs in interleaved(bench.few, works).items():
                 linear.rows.append(
                     {
                         "files": f"{n:,} {kind}", "what": name, "seconds": seconds(runs), "µs a document": seconds(runs) / n * 1e6,
-                        "memory": peak(runs), "pairs": runs[0].lines or None,
+                        "memory": peak(runs), "lines": runs[0].lines or None,
                     }
                 )  # fmt: skip
     bench.forget()

@@ -76,7 +76,7 @@ def _one_pass(folder: Path) -> dict[str, Run]:
     signatures = np.concatenate([sketcher.sketch(each) for each in made])
     lap("sketch")
     sets = RaggedSets.concatenate(made)
-    firsts = candidates.first_copies(np.concatenate([fingerprints(each) for each in made]))
+    firsts = candidates.first_copies(np.concatenate([fingerprints(each, ShingleParams()) for each in made]))
     members = np.flatnonzero((firsts == np.arange(len(firsts))) & (sets.sizes > 0))
     lap("find copies")
     table = bands.band_table(signatures, members, bands.plan_bands(signatures.shape[1], BandParams()))

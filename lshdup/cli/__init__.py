@@ -17,7 +17,7 @@ from lshdup.console import INTERRUPTED, OK, TROUBLE, Console, shown
 from lshdup.errors import LshdupError
 
 #: In the order of the data flow; each is the module of its name, loaded when it is asked for.
-COMMANDS = ("shingle", "signatures", "index", "query", "pairs", "accuracy", "timing", "curve")
+COMMANDS = ("shingle", "signatures", "index", "query", "pairs", "clusters", "show", "accuracy", "timing", "curve", "schema", "completion")
 
 
 _INTERRUPTED = b"lshdup: interrupted; artifacts are whole\n"
@@ -47,16 +47,17 @@ class _Group(click.Group):
 @click.group(
     cls=_Group,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
-    epilog="Exit codes: 0 done; 1 pairs found (only with --check); 2 usage, error, or input that could not be read; 130 interrupted.",
+    epilog="Exit codes: 0 done; 1 pairs or groups (only with --check); 2 usage, error, or input that could not be read; 130 interrupted.",
 )
 @click.version_option(__version__, prog_name="lshdup", message="%(prog)s %(version)s")
 def lshdup() -> None:
     """Find near-duplicate documents in folders.
 
-    documents -> shingle sets -> signatures -> band table -> candidate pairs -> verified pairs
+    documents -> shingle sets -> signatures -> band table -> candidate pairs -> verified pairs -> clusters
 
     \b
     lshdup pairs docs --threshold 0.9     all near-duplicate pairs below docs
+    lshdup clusters docs                      groups, and which of each to keep
     lshdup index docs && lshdup query NAME    the near-duplicates of one document
 
     Each step is a command and leaves an artifact in the store (.lshdup); a step that is given documents runs the steps

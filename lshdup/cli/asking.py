@@ -2,14 +2,19 @@
 
 import os
 import sys
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
 
 from lshdup.console import shown
 from lshdup.errors import InputError
+from lshdup.params import ShingleParams
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
     from lshdup.collection import Collection
+    from lshdup.common import Removal
+    from lshdup.formats import Text
 
 
 @dataclass(frozen=True)
@@ -26,39 +31,48 @@ class Asked:
 
     def text(self, encoding: str = "") -> bytes:
         """Its text as UTF-8. Raises InputError if it has none."""
-        from lshdup.formats import to_text
+        return self.read(*self.content(), encoding).utf8
 
-        text = to_text(self._bytes(), self.name, encoding)
+    def read(self, raw: bytes, is_text: bool, encoding: str = "") -> "Text":
+        """The same of its bytes, with what kind of bytes they were."""
+        from lshdup.formats import row_text, to_text
+
+        text = row_text(raw) if is_text else to_text(raw, self.name, encoding)
         if text.reason is not None:
             message = f"{shown(self.name)} is no text: {text.reason}{f' ({text.detail})' if text.detail else ''}"
             raise InputError(message, "name a document that is text")
-        return text.utf8
+        return text
 
     def ids(self) -> bytes:
         """Its ids, blank-separated: a line of an id list without its name."""
-        raw = self._bytes()
+        raw, _ = self.content()
         if self.index >= 0:
             return raw
         lines = [line for line in raw.splitlines() if line.strip()]
         _, *ids = lines[0].split() if len(lines) == 1 else [b""]
-        if len(lines) != 1 or not all(each.isdigit() for each in ids):
-            message = f"{shown(self.name)} is not one line of an id list: a name, then integers"
+        # The largest id has twenty digits; Python makes no number of thousands.
+        good = all(each.isdigit() and len(each.lstrip(b"0")) <= 20 and int(each.lstrip(b"0") or b"0") < 1 << 64 for each in ids)
+        if len(lines) != 1 or not good:
+            message = f"{shown(self.name)} is not one line of an id list: a name, then integers from 0 to 2^64 - 1"
             raise InputError(message, "give one document at a time, for instance: echo 'name 1 2 3' | lshdup query -")
         return b" ".join(ids)
 
-    def _bytes(self) -> bytes:
+    def content(self) -> tuple[bytes, bool]:
+        """Its bytes as they are now, and whether they are text already, as those of a row. Raises InputError if they cannot be read."""
         if self.raw is not None:
-            return self.raw
+            return self.raw, False
         import numpy as np
 
-        from lshdup.documents import read_batch
+        from lshdup.documents import Reason, read_batch
 
         assert self.collection is not None
         batch = read_batch(self.collection.documents, np.array([self.index]))
         if batch.left_out:
-            message = f"{shown(self.name)} cannot be read: {batch.left_out[0][2]}"
+            _, reason, detail = batch.left_out[0]
+            message = f"{shown(self.name)} cannot be read: {detail if reason == Reason.UNREADABLE else f'{reason}, {detail}'}"
             raise InputError(message, "run `lshdup index DOCS` again")
-        return batch.text[: batch.lengths[0]].tobytes()
+        start = batch.starts[0]
+        return batch.text[start : start + batch.lengths[0]].tobytes(), batch.is_text
 
 
 def ask(word: bytes, collection: "Collection | None") -> Asked:
@@ -77,12 +91,15 @@ def ask(word: bytes, collection: "Collection | None") -> Asked:
         documents = collection.documents
         home = documents.home
         spellings = [typed_name(word), word] if not home else []
-        if documents.paths is None:
+        if documents.are_paths():
             spellings.append(typed_name(os.path.relpath(os.path.realpath(word), os.path.realpath(home or b"."))))
         for name in dict.fromkeys([*spellings, word]):
             index = documents.names.find(name)
             if index is not None:
                 return Asked(documents.typed_names(np.array([index]))[0], index, collection=collection)
+        if documents.rows_in(typed_name(word)) and not home:
+            message = f"{shown(word)} was indexed row by row"
+            raise InputError(message, f"name one of its rows, {'by its id' if documents.opened.fields.id else f'as {shown(word)}:1'}")
     if os.path.isfile(word):  # noqa: PTH113 (bytes path)
         try:
             with open(word, "rb") as file:  # noqa: PTH123 (bytes path)
@@ -102,3 +119,35 @@ def ask(word: bytes, collection: "Collection | None") -> Asked:
                 raise InputError(message, "give more of the name")
     message = f"{shown(word)} is no document of the store and no file"
     raise InputError(message, "name a file, or a document that `lshdup index DOCS` has seen")
+
+
+def shingle_params(collection: "Collection | None", given: "Mapping[str, Any]") -> ShingleParams:
+    """How documents that are only looked at become shingles: as those of the store, but for what was typed."""
+    known = {field.name for field in fields(ShingleParams)}
+    typed = {name: value for name, value in given.items() if name in known}
+    base = collection.shingle.to_json() if collection is not None and "tokens" not in typed else {}
+    return ShingleParams(**(base | typed))
+
+
+def shingle_rows(text: bytes, params: ShingleParams) -> "Iterator[tuple[int, str, bytes]]":
+    """A text's shingles in its order, each once: the element of its set, the shingle as it is written, and the tokens.
+
+    With --bag, a repeat is an element of its own.
+    """
+    from lshdup.shingles import Shingler
+
+    shingler = Shingler(params)
+    tokens, shingles = shingler.in_order(text)
+    between = b"" if params.tokens == "char" else b" "
+    decimal, width = params.tokens == "ids" or params.hash == "poly31", 16
+    seen: set[int] = set()
+    for at, (shingle, element) in enumerate(zip(shingles.tolist(), shingler.elements(shingles).tolist(), strict=True)):
+        if element not in seen:
+            seen.add(element)
+            yield element, str(shingle) if decimal else f"{shingle:0{width}x}", between.join(tokens[at : at + params.k])
+
+
+def why_removed(removal: "Removal") -> "Callable[[int], str]":
+    """For a listing of shingles: by what an element is removed from every set, or nothing if it is not."""
+    template, common = set(removal.template.tolist()), set(removal.common.tolist())
+    return lambda element: "template" if element in template else "common" if element in common else ""

@@ -1,6 +1,6 @@
 """`lshdup curve`."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -8,15 +8,18 @@ import click
 
 from lshdup.cli import options as shared
 from lshdup.cli.summary import say_contract
-from lshdup.console import Console
+from lshdup.console import Console, counted
 from lshdup.params import BandParams, SketchParams
 
 if TYPE_CHECKING:
     from lshdup.bands import BandPlan
-    from lshdup.output import Cell
+    from lshdup.output import Cell, Target
 
 #: How far below the threshold `--all` shows the chance to become a candidate.
 BELOW = (0.1, 0.2, 0.3, 0.4)
+
+#: From one row of `--data` to the next.
+_STEP = 0.05
 
 
 @click.command(
@@ -26,11 +29,14 @@ BELOW = (0.1, 0.2, 0.3, 0.4)
 Examples:
   lshdup curve --bands 20 --rows 5
   lshdup curve --perms 128 --threshold 0.9 --all
+  lshdup pairs sample_corpus --threshold 0.5 --output pairs.tsv && lshdup curve --data
 """,
 )
 @shared.shape_options
 @shared.perms_option
 @click.option("--all", "every", is_flag=True, help="All (bands, rows) of K: their misses at the threshold, and candidates below it.")
+@click.option("--data", is_flag=True, help="Beside the pairs that the last run of `pairs` found: at which similarities they are.")
+@shared.store_option
 @shared.plot_option
 @shared.talk_options
 @shared.output_options
@@ -40,9 +46,17 @@ def command(ctx: click.Context, /, **options: Any) -> int:
 
     The chance is 1 - (1 - s^r)^b; for small s^r it is about b s^r (approximation). On stderr: where it is exactly 1/2, and
     (1/b)^(1/r). With --all: every shape that K rows allow, the chosen one marked.
+
+    With --data: the chances of the bands of the last run, or of those that are given here, beside the pairs that were found from each
+    similarity to the next, and how many of that similarity these bands are expected to miss.
     """
     target = shared.target(options)
     console = Console(quiet=options["quiet"], color=options["color"])
+    if options["data"]:
+        shared.refuse(ctx, ("every",), "with --data")
+        shared.check_plot(options["plot"])
+        return _beside_data(ctx, console, target, options)
+    shared.refuse(ctx, ("store",), "without --data")
     given = {name: options[name] for name in ("bands", "rows") if options[name] is not None}
     params = BandParams(options["threshold"], options["recall"], **given)
     explicit = ctx.get_parameter_source("perms") != click.core.ParameterSource.DEFAULT
@@ -63,6 +77,34 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         target.write(("similarity", "probability", "approximation"), _curve(plan))
     if options["plot"] is not None:
         _plot(options["plot"], plan, params)
+    return console.exit_code
+
+
+def _beside_data(ctx: click.Context, console: Console, target: "Target", options: dict[str, Any]) -> int:
+    from lshdup import bands, histogram
+    from lshdup.workspace import Workspace
+
+    collection, run, listing = Workspace(options["store"], console.say, read_only=True).last_pairs()
+    assert collection.sketch is not None
+    default = click.core.ParameterSource.DEFAULT
+    named = ("threshold", "recall", "bands", "rows", "perms")
+    given = {name: options[name] for name in named if options[name] is not None and ctx.get_parameter_source(name) != default}
+    perms = given.pop("perms", collection.sketch.perms)
+    SketchParams(perms=perms)
+    fixed = {"bands": 0, "rows": 0} if given or perms != collection.sketch.perms else {"bands": run.bands, "rows": run.rows}
+    params = BandParams(**{**run.params.to_json(), **fixed, **given})
+    plan = bands.plan_bands(perms, params)
+    say_contract(console, plan, params)
+    levels = sorted({*histogram.thresholds(_STEP, _STEP), run.params.threshold})
+    bins = histogram.expected_misses(run, listing, plan, levels)
+    missed = sum(each.missed or 0.0 for each in bins)
+    shape = f"{counted(plan.bands, 'band')} of {counted(plan.rows, 'row')}"
+    console.say(
+        f"{counted(len(listing), 'pair')} of similarity {run.params.threshold:g} or more; {shape} miss about {missed:.1f} of all such"
+    )
+    target.write(("similarity", "probability", "pairs", "missed"), ((each.low, each.chance, each.pairs, each.missed) for each in bins))
+    if options["plot"] is not None:
+        _plot(options["plot"], plan, params, [(each.low, each.pairs) for each in bins if each.pairs is not None])
     return console.exit_code
 
 
@@ -92,7 +134,7 @@ def _shapes(perms: int, params: BandParams, plan: "BandPlan") -> "Iterator[tuple
         yield b, r, half_point(b, r), half_point_estimate(b, r), miss, *lower, chosen
 
 
-def _plot(path: Path, plan: "BandPlan", params: BandParams) -> None:
+def _plot(path: Path, plan: "BandPlan", params: BandParams, found: Sequence[tuple[float, int]] = ()) -> None:
     from lshdup.plots import curve_figure
 
-    curve_figure(path, [(plan.bands, plan.rows)], params.threshold)
+    curve_figure(path, [(plan.bands, plan.rows)], params.threshold, found)

@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from lshdup.cli import options as shared
-from lshdup.cli.summary import say_collection, say_contract
+from lshdup.cli.summary import say_collection, say_contract, say_largest
 
 
 @click.command(
@@ -31,7 +31,13 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     table is made from signatures.npz.
     """
     with shared.session(ctx, options) as session:
+        from lshdup.candidates import Buckets, largest_buckets
+
         indexed = session.workspace.indexed(session.request)
         say_collection(session.console, indexed.collection)
         say_contract(session.console, indexed.made.plan, indexed.params)
+        for size, first in largest_buckets(indexed.made.table, 1):
+            session.workspace.say_if_hot(indexed, Buckets(size, first))
+        if options["verbose"]:
+            say_largest(session.console, indexed.made.table, indexed.collection.documents.names.some)
         return session.console.exit_code

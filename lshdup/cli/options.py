@@ -1,6 +1,7 @@
 """Options shared by commands, and how they become a request, a workspace and a target."""
 
 import os
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -14,7 +15,7 @@ from lshdup import params
 from lshdup.console import Console, counted
 from lshdup.errors import InputError, ParameterError
 from lshdup.output import FORMATS, Cell, Piece, Target
-from lshdup.params import BandParams, DocumentParams, PairParams, ShingleParams, SketchParams
+from lshdup.params import BandParams, CommonParams, DocumentParams, FormatLimits, PairParams, ShingleParams, SketchParams
 
 if TYPE_CHECKING:
     import numpy as np
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_SHINGLE, _SKETCH, _BANDS, _PAIRS = ShingleParams(), SketchParams(), BandParams(), PairParams()
+_SHINGLE, _SKETCH, _BANDS, _PAIRS, _FORMATS = ShingleParams(), SketchParams(), BandParams(), PairParams(), params.DEFAULT_FORMATS
 
 
 class Listed(click.ParamType[tuple[Any, ...]]):
@@ -45,6 +46,18 @@ class Listed(click.ParamType[tuple[Any, ...]]):
             self.fail(f"{value!r} is not a list of {self._kind.__name__}s separated by commas", param, ctx)
 
 
+class Size(click.ParamType[int]):
+    """A number of bytes, perhaps with KB, MB, GB or TB behind it (1,024 of each other)."""
+
+    name = "size"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        found = re.fullmatch(r"(\d+)\s*([KMGT]?)I?B?", str(value).upper())
+        if found is None:
+            self.fail(f"{value!r} is not a number of bytes, or like 500MB or 2GB", param, ctx)
+        return int(found[1]) << 10 * " KMGT".index(found[2] or " ")
+
+
 def option(*names: str, **settings: Any) -> Callable[[F], F]:
     """An option with its environment variable LSHDUP_…, both shown in the help."""
     long = next(name for name in names if name.startswith("--")).split("/")[0]
@@ -61,15 +74,31 @@ def _stack(*decorators: Callable[[F], F]) -> Callable[[F], F]:
     return decorate
 
 
+def stored_names(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
+    """For a shell that completes a word: names of documents of the store."""
+    from lshdup.cli.completion import documents
+
+    return list(documents(ctx, param, incomplete))
+
+
 documents_options = _stack(
-    click.argument("docs", nargs=-1, type=click.Path(path_type=bytes), metavar="[DOCS]..."),
-    option("--files-from", type=click.Path(allow_dash=True, path_type=bytes), metavar="FILE",
+    click.argument("docs", nargs=-1, type=click.Path(readable=False, path_type=bytes), metavar="[DOCS]..."),
+    option("--files-from", type=click.Path(readable=False, allow_dash=True, path_type=bytes), metavar="FILE",
            help="Names of documents or folders, one a line (NUL-separated with -0); - is standard input."),
     option("--include", multiple=True, metavar="GLOB", help="Only files whose name or path matches; repeatable."),
     option("--exclude", multiple=True, metavar="GLOB", help="Not files whose name or path matches; repeatable."),
     option("--hidden", is_flag=True, help="Also files and folders whose name begins with a dot."),
     option("--follow", is_flag=True, help="Follow symbolic links."),
+    option("--format-seconds", type=float, default=_FORMATS.seconds, show_default=True,
+           help="Report an office document that takes longer to read, and leave it out."),
+    option("--format-memory", type=Size(), default="2GB", show_default=True, metavar="BYTES",
+           help="Report an office document that takes more memory to read, and leave it out: bytes, or like 500MB."),
     option("--max-bytes", type=int, default=params.DEFAULT_MAX_BYTES, show_default=True, help="Report larger files and leave them out."),
+    option("--text-field", default="", metavar="NAME", show_default=params.DEFAULT_TEXT_FIELD,
+           help="The field of JSON Lines and Parquet that holds the text of a row (a.b: b in a). Files that are named are taken row by row "
+                "anyway, with this option those in folders too."),
+    option("--id-field", default="", metavar="NAME", show_default="a row is called FILE:ROW",
+           help="The field that holds the name of a row: a string or an integer, each once."),
     option("--check-content", is_flag=True,
            help="Read every document again, also those whose name, size and time of change are the same: as slow as a first run."),
 )  # fmt: skip
@@ -86,6 +115,11 @@ shingle_options = _stack(
            help="Read every document as this."),
     option("--hash", type=click.Choice(params.HASHES), default=_SHINGLE.hash, show_default=True,
            help="Identity of a shingle: 64 bits, or the 32-bit polynomial of the lecture (characters only)."),
+    option("--template", "templates", multiple=True, type=click.Path(path_type=bytes), metavar="FILE",
+           help="Remove the shingles of this text, or of the texts in this folder, from every document before anything is compared; "
+           "repeatable."),
+    option("--ignore-common", type=float, metavar="X",
+           help="Remove shingles that more than X documents have, or, below 1, more than this share of the documents (copies count once)."),
 )  # fmt: skip
 
 perms_option = option("--perms", type=int, default=_SKETCH.perms, show_default=True,
@@ -112,13 +146,23 @@ band_options = _stack(
     option("--buckets", type=click.IntRange(1), help="Fold the 64-bit band keys into so many buckets, as in the class experiments."),
 )  # fmt: skip
 
+exact_option = option("--exact", is_flag=True, help="Join all sets instead of looking candidates up: every pair, no misses.")
+
+max_bucket_option = option("--max-bucket", type=click.IntRange(1), metavar="N", show_default="no limit",
+                           help="Look nothing up in buckets of more than N documents (copies count once); says what that left out."
+                           )  # fmt: skip
+
 pair_options = _stack(
-    option("--exact", is_flag=True, help="Join all sets instead of looking candidates up: every pair, no misses."),
+    exact_option,
     click.option("--verify", type=click.Choice(params.VERIFY), default=_PAIRS.verify, show_default=True,
                  help="The similarity that decides and is printed: of the shingle sets, or as estimated by the signatures."),
-    option("--max-bucket", type=click.IntRange(1), metavar="N", show_default="no limit",
-           help="Look no pairs up in buckets of more than N documents (copies count once); says what that left out."),
+    max_bucket_option,
     option("--collapse-copies", is_flag=True, help="Each document with an identical shingle set once, beside the first of its kind."),
+)  # fmt: skip
+
+#: What has no meaning for a step that continues from the store.
+_OF_DOCUMENTS = (
+    "include", "exclude", "hidden", "follow", "format_seconds", "format_memory", "max_bytes", "text_field", "id_field", "check_content",
 )  # fmt: skip
 
 talk_options = _stack(
@@ -126,8 +170,14 @@ talk_options = _stack(
     option("--color/--no-color", default=None, help="Colour.  [default: on a terminal, unless NO_COLOR is set]"),
 )  # fmt: skip
 
+store_option = option("--store", type=click.Path(readable=False, path_type=Path), default=Path(".lshdup"), show_default=True,
+                      help="Folder of the artifacts.")  # fmt: skip
+
 store_options = _stack(
-    option("--store", type=click.Path(path_type=Path), default=Path(".lshdup"), show_default=True, help="Folder of the artifacts."),
+    store_option,
+    option("--hash-key", metavar="KEY", show_default="none",
+           help="A secret that makes the hash another one, so that nobody can prepare texts that collide. Best given by the variable: "
+                "commands can be seen by others. A store is used with the key it was made with."),
     option("-j", "--jobs", type=click.IntRange(1), show_default="all processors", help="Threads."),
     option("-v", "--verbose", is_flag=True, help="Name every file that is left out, and why."),
     option("--progress/--no-progress", default=None, help="Show progress.  [default: on a terminal]"),
@@ -143,11 +193,12 @@ output_options = _stack(
     option("--format", "format_", type=click.Choice(FORMATS), show_default="table on a terminal, tsv elsewhere",
            help="How to print. A spreadsheet takes a name in csv that begins with =, +, - or @ for a formula: import it as text."),
     click.option("-0", "--null", "nul", is_flag=True, help="NUL after every field, and between the names of --files-from; for xargs -0."),
-    click.option("-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="Write there instead of standard output (-)."),
+    click.option("-o", "--output", type=click.Path(readable=False, path_type=Path), metavar="FILE",
+                 help="Write there instead of standard output (-)."),
 )  # fmt: skip
 
 
-plot_option = click.option("--plot", type=click.Path(path_type=Path), metavar="FILE",
+plot_option = click.option("--plot", type=click.Path(readable=False, path_type=Path), metavar="FILE",
                            help="Draw it too: FILE.png, .svg or .pdf (needs lshdup[plot]).")  # fmt: skip
 
 schemes_option = click.option("--scheme", "schemes", type=Listed(str), default="fast", show_default=True,
@@ -181,18 +232,26 @@ def session(ctx: click.Context, options: dict[str, Any]) -> Iterator[Session]:
     with console:
         # Parameters first: an error in them is said before NumPy and Numba are loaded.
         given = _given(ctx, options)
-        for kind in (ShingleParams, SketchParams, BandParams):
+        for kind in (ShingleParams, CommonParams, SketchParams, BandParams):
             known = {field.name for field in fields(kind)}
             kind(**{name: value for name, value in given.items() if name in known})
+        if given.get("ignore_common") == 0:
+            message = "--ignore-common 0 would remove every shingle"
+            raise ParameterError(message, "give a share of the documents, above 0 and below 1, or a whole number of them; or leave it out")
         documents = _documents(options)
         if not documents and "docs" in options:
-            refuse(ctx, ("include", "exclude", "hidden", "follow", "max_bytes", "check_content"), "without DOCS")
+            refuse(ctx, _OF_DOCUMENTS, "without DOCS")
+        if options.get("tokens") == "ids":
+            refuse(ctx, ("text_field", "id_field"), "with --tokens ids")
         files = DocumentParams(
             follow=options.get("follow", False),
             hidden=options.get("hidden", False),
             include=tuple(options.get("include", ())),
             exclude=tuple(options.get("exclude", ())),
             max_bytes=options.get("max_bytes", params.DEFAULT_MAX_BYTES),
+            text_field=options.get("text_field", ""),
+            id_field=options.get("id_field", ""),
+            formats=FormatLimits(options.get("format_seconds", _FORMATS.seconds), options.get("format_memory", _FORMATS.memory)),
         )
 
         from lshdup.kernels.jit import on_first_compilation
@@ -201,9 +260,10 @@ def session(ctx: click.Context, options: dict[str, Any]) -> Iterator[Session]:
 
         on_first_compilation(lambda: console.say("compiling kernels, once on this machine (some seconds)"))
         store = None if options.get("no_store") else options["store"]
-        workspace = Workspace(store, console.say, console.left_out, console.progress)
+        workspace = Workspace(store, console.say, console.left_out, console.progress, given.get("secret", b""))
         jobs = options["jobs"] or processors()
-        yield Session(console, workspace, Request(documents, files, given, jobs, options.get("check_content", False)))
+        templates = tuple(options.get("templates", ()))
+        yield Session(console, workspace, Request(documents, files, given, jobs, options.get("check_content", False), templates))
 
 
 def refuse(ctx: click.Context, names: Iterable[str], where: str) -> None:
@@ -219,7 +279,7 @@ def warn_of_changes(session: Session, documents: "DocumentList", answer: "NDArra
     """Say so if an answer that comes from the store alone names documents that are not what they were."""
     if session.request.documents:
         return
-    changed = documents.changed(answer)
+    changed = len(documents.changed(answer))
     if changed:
         session.console.warn(
             f"{counted(changed, 'document')} of this answer changed or vanished since the last run; name DOCS to look again"
@@ -249,14 +309,20 @@ def target(options: dict[str, Any]) -> Target:
 
 
 def _given(ctx: click.Context, options: dict[str, Any]) -> dict[str, Any]:
-    given = {}
-    names = {field.name for kind in (ShingleParams, SketchParams, BandParams) for field in fields(kind)}
+    given: dict[str, Any] = {}
+    names = {field.name for kind in (ShingleParams, CommonParams, SketchParams, BandParams) for field in fields(kind)}
     default = click.core.ParameterSource.DEFAULT
     for name, value in options.items():
         if value is None or ctx.get_parameter_source(name) == default:
             continue
         if name == "no_normalize":
             given["normalize"] = not value
+        elif name == "hash_key":
+            if not value:
+                message = "--hash-key is empty"
+                raise ParameterError(message, "give some random characters, sixteen or more, or leave it out")
+            given["secret"] = os.fsencode(value)
+            given["key"] = params.key_name(given["secret"])
         elif name in names and not isinstance(value, tuple):
             given[name] = value
     return given

@@ -1,25 +1,14 @@
 """`lshdup pairs`."""
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from lshdup.cli import options as shared
+from lshdup.cli.listing import Answer, Names, columns, say_found
 from lshdup.cli.summary import say_buckets, say_collection, say_contract
-from lshdup.console import OK, PAIRS_FOUND, Console, counted
+from lshdup.console import OK, PAIRS_FOUND, counted
 from lshdup.params import BandParams, PairParams
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from lshdup.collection import Collection
-    from lshdup.copies import Listing
-    from lshdup.documents import DocumentList
-    from lshdup.output import Piece
-
-#: Rows that are made and printed at a time: few enough that they stay in the cache of a processor.
-_ROWS = 1 << 13
 
 
 @click.command(
@@ -29,6 +18,8 @@ _ROWS = 1 << 13
 Examples:
   lshdup pairs sample_corpus --threshold 0.9
   lshdup pairs sample_corpus --format jsonl | python -m json.tool --json-lines
+  lshdup pairs sample_corpus --threshold 0.5 --histogram && lshdup pairs --threshold 0.8
+  lshdup pairs sample_corpus/udhr --against sample_corpus/licences --threshold 0.6
 """,
 )
 @shared.documents_options
@@ -36,6 +27,29 @@ Examples:
 @shared.sketch_options
 @shared.band_options
 @shared.pair_options
+@shared.option(
+    "--against",
+    multiple=True,
+    type=click.Path(path_type=bytes),
+    metavar="OTHER",
+    help="Only pairs of DOCS with documents of OTHER: a folder, a file, or the store of an earlier run, whose documents need not be there "
+    "any more; repeatable.",
+)
+@shared.option(
+    "--histogram",
+    is_flag=True,
+    help="Instead of the pairs: how many pairs, documents in pairs, and groups there are at each threshold, with examples.",
+)
+@shared.option("--step", type=click.FloatRange(0.001, 1), default=0.05, show_default=True, help="Between the thresholds of --histogram.")
+@shared.option(
+    "--examples",
+    type=click.IntRange(0),
+    default=1,
+    show_default=True,
+    metavar="N",
+    help="Pairs just above each threshold of --histogram, to judge by eye.",
+)
+@shared.plot_option
 @shared.option("--check", is_flag=True, help="Exit with 1 if there are pairs.")
 @shared.run_options
 @shared.output_options
@@ -44,25 +58,40 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     """Print all pairs of documents whose similarity is at least the threshold: name, name, similarity.
 
     The similarity is the exact Jaccard similarity of the shingle sets. Pairs are found through the band table; the chance to miss one is
-    said on stderr. Without DOCS, the documents of the last run are compared.
+    said on stderr. Without DOCS, the documents of the last run are compared. With --against, a is of DOCS and b of OTHER, and a fourth
+    column, verified, says whether the similarity is exact or, where a document of OTHER is gone, an estimate.
     """  # fmt: skip
     target = shared.target(options)
     if options["exact"]:
         shared.refuse(ctx, ("scheme", "perms", "seed", "recall", "bands", "rows", "buckets", "verify", "max_bucket"), "with --exact")
+    if options["histogram"]:
+        shared.refuse(ctx, ("against",), "with --histogram")
+        shared.check_plot(options["plot"])
+    else:
+        shared.refuse(ctx, ("step", "examples", "plot"), "without --histogram")
     with shared.session(ctx, options) as session:
         console = session.console
-        if options["exact"]:
-            collection, pairs = _joined(session, options)
+        if options["against"]:
+            from lshdup.cli.against import pairs_against
+
+            return pairs_against(session, options, target)
+        answer = _joined(session, options) if options["exact"] else _banded(session, options)
+        documents, pairs = answer.collection.documents, answer.pairs
+        if options["histogram"]:
+            from lshdup.cli.histogram import print_histogram
+
+            named = print_histogram(session, answer, options, target)
         else:
-            collection, pairs = _banded(session, options)
-        shared.write_pieces(console, target, ("a", "b", "similarity"), _columns(pairs, collection.documents))
-        shared.warn_of_changes(session, collection.documents, pairs.documents())
+            names = Names(len(documents), documents.typed_names)
+            shared.write_pieces(console, target, ("a", "b", "similarity"), columns(pairs.pieces(), names))
+            named = pairs.documents()
+        shared.warn_of_changes(session, documents, named)
         if options["check"] and console.exit_code == OK and len(pairs):
             return PAIRS_FOUND
         return console.exit_code
 
 
-def _banded(session: shared.Session, options: dict[str, Any]) -> "tuple[Collection, Listing]":
+def _banded(session: shared.Session, options: dict[str, Any]) -> Answer:
     from lshdup.pipeline import with_copies
 
     console, workspace, request = session.console, session.workspace, session.request
@@ -71,16 +100,17 @@ def _banded(session: shared.Session, options: dict[str, Any]) -> "tuple[Collecti
     say_collection(console, indexed.collection)
     say_contract(console, indexed.made.plan, indexed.params)
     found = workspace.verified(indexed, asked, request.jobs)
-    say_buckets(console, found.buckets, indexed.collection.documents, asked.max_bucket)
+    table = indexed.made.table if options["verbose"] else None
+    say_buckets(console, found.buckets, indexed.collection.documents.names.some, asked.max_bucket, table)
     pairs = with_copies(found.pairs, indexed.made.firsts, collapse=options["collapse_copies"])
     before = f"{counted(found.candidates, 'candidate pair')} -> "
     if len(pairs) != len(found.pairs):
         before += f"{len(found.pairs):,}; with copies "
-    _say_found(console, before, pairs, indexed.params.threshold, "")
-    return indexed.collection, pairs
+    say_found(console, before, len(pairs), indexed.params.threshold, "")
+    return Answer(indexed.collection, found.pairs, indexed.made.firsts, pairs, indexed.params.threshold)
 
 
-def _joined(session: shared.Session, options: dict[str, Any]) -> "tuple[Collection, Listing]":
+def _joined(session: shared.Session, options: dict[str, Any]) -> Answer:
     from lshdup.candidates import first_copies
     from lshdup.pipeline import exact_near_duplicates, with_copies
 
@@ -90,30 +120,7 @@ def _joined(session: shared.Session, options: dict[str, Any]) -> "tuple[Collecti
     with session.workspace.every_set(session.request) as (collection, sets):
         say_collection(session.console, collection)
         firsts = first_copies(collection.fingerprints)
-        found = exact_near_duplicates(collection, sets, firsts, threshold, request.jobs)
+        found = exact_near_duplicates(collection, sets, firsts, threshold, request.jobs, session.console.progress)
         pairs = with_copies(found.pairs, firsts, collapse=options["collapse_copies"])
-    _say_found(session.console, "", pairs, threshold, ", none missed")
-    return collection, pairs
-
-
-def _say_found(console: Console, before: str, pairs: "Listing", threshold: float, after: str) -> None:
-    console.say(f"{before}{counted(len(pairs), 'pair')} of similarity {threshold:g} or more{after}; {console.seconds:.2f} s")
-
-
-def _columns(pairs: "Listing", documents: "DocumentList") -> "Iterator[Piece]":
-    import numpy as np
-
-    from lshdup.ragged import distinct
-
-    # A name is in many pairs: each is made once.
-    names: NDArray[Any] = np.empty(len(documents), object)
-    known = np.zeros(len(documents), bool)
-    for left, right, similarity in pairs.pieces():
-        for column in (left, right):
-            new = distinct(column[~known[column]])[0].astype(np.int64)
-            for document, name in zip(new.tolist(), documents.typed_names(new), strict=True):
-                names[document] = name
-            known[new] = True
-        for start in range(0, len(left), _ROWS):
-            part = slice(start, start + _ROWS)
-            yield names[left[part]].tolist(), names[right[part]].tolist(), similarity[part].tolist()
+    say_found(session.console, "", len(pairs), threshold, ", none missed")
+    return Answer(collection, found.pairs, firsts, pairs, threshold)

@@ -28,8 +28,16 @@ Examples:
   lshdup query - --threshold 0.9 < sample_corpus/licences/MIT.txt
 """,
 )
-@click.argument("docs", nargs=-1, required=True, type=click.Path(allow_dash=True, path_type=bytes), metavar="DOC...")
+@click.argument("docs", nargs=-1, required=True, type=click.Path(readable=False, allow_dash=True, path_type=bytes), metavar="DOC...",
+                shell_complete=shared.stored_names)  # fmt: skip
 @shared.band_options
+@shared.option(
+    "--top",
+    type=click.IntRange(1),
+    metavar="N",
+    show_default="all",
+    help="At most N documents for each DOC: the most similar ones; of equally similar ones, the first names.",
+)
 @shared.store_options
 @shared.output_options
 @click.pass_context
@@ -55,22 +63,24 @@ def command(ctx: click.Context, /, **options: Any) -> int:
                 if not several:
                     raise
                 session.console.error(error)
-        shared.write(session.console, target, columns, _rows(session, indexed, asked, wide=wide))
+        shared.write(session.console, target, columns, _rows(session, indexed, asked, options["top"], wide=wide))
         return session.console.exit_code
 
 
-def _rows(session: shared.Session, indexed: "Indexed", asked: list[Asked], *, wide: bool) -> "Iterator[tuple[Cell, ...]]":
+def _rows(session: shared.Session, indexed: "Indexed", asked: list[Asked], top: int | None, *, wide: bool) -> "Iterator[tuple[Cell, ...]]":
     from lshdup import pipeline
 
     source = session.workspace.source(indexed, session.request.jobs)
-    for each in asked:
+    for done, each in enumerate(asked):
+        session.console.progress("queries", done, len(asked))
         own, keys = _looked_up(session.console, indexed, each)
         if not len(own):
-            session.console.say(f"{shown(each.name)} has no tokens: it is near nothing")
+            what = "no tokens" if indexed.collection.removal is None else "no tokens, or only common shingles"
+            session.console.say(f"{shown(each.name)} has {what}: it is near nothing")
             continue
         near = pipeline.neighbours(
             indexed.collection, indexed.made, source, indexed.params.threshold, keys=keys, own=own, itself=each.index
-        )
+        ).first(top)
         shared.warn_of_changes(session, indexed.collection.documents, near.documents)
         names = indexed.collection.documents.typed_names(near.documents)
         for name, similarity in zip(names, near.similarity.tolist(), strict=True):
@@ -89,8 +99,11 @@ def _looked_up(console: Console, indexed: "Indexed", asked: Asked) -> "tuple[NDA
     assert collection.sketch is not None
     text = asked.ids() if collection.shingle.tokens == "ids" else asked.text(collection.shingle.encoding)
     sets = Shingler(collection.shingle).shingle_texts([text])
+    if collection.removal is not None:
+        sets = collection.removal.left(sets)
     if asked.index >= 0:
-        if fingerprints(sets)[0] == collection.fingerprints[asked.index]:
+        collection.check_rows(np.array([asked.index]))
+        if fingerprints(sets, collection.shingle)[0] == collection.fingerprints[asked.index]:
             return sets[0], indexed.made.table.keys_of(asked.index)
         console.warn(f"{shown(asked.name)} has changed since it was indexed; its present text is looked up")
     if collection.sketch.scheme == "linear":

@@ -1,18 +1,24 @@
 """`lshdup shingle`."""
 
 from collections.abc import Iterator
-from dataclasses import fields
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from lshdup.cli import options as shared
-from lshdup.cli.asking import ask
+from lshdup.cli.asking import Asked, ask, shingle_params, shingle_rows, why_removed
 from lshdup.cli.summary import say_collection
+from lshdup.errors import InputError
 from lshdup.params import ShingleParams
 
 if TYPE_CHECKING:
+    from lshdup.collection import Collection
+    from lshdup.common import Removal
     from lshdup.output import Cell
+
+#: Removed shingles that -v shows, and the characters that it shows of each.
+_MOST_COMMON, _LONGEST = 10, 80
 
 
 @click.command(
@@ -29,7 +35,7 @@ Examples:
 @click.option(
     "--show",
     metavar="DOC",
-    type=click.Path(allow_dash=True, path_type=bytes),
+    type=click.Path(readable=False, allow_dash=True, path_type=bytes),
     help="Print the shingles of this file, document of the store, or - (standard input): hash and text. Writes nothing.",
 )
 @shared.run_options
@@ -39,7 +45,8 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     """Make the shingle sets of all documents and keep them in the store.
 
     A shingle is a run of k consecutive tokens of the normal form of the text; a document becomes the set of its shingles. Only
-    new and changed documents are read when it is run again.
+    new and changed documents are read when it is run again. With --template or --ignore-common it says what they would remove (with -v,
+    the shingles that most documents have as text too), and --show marks it.
     """  # fmt: skip
     target = shared.target(options)
     if options["show"] is None:
@@ -48,27 +55,40 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         if options["show"] is not None:
             stored = session.workspace.last_collection()
             asked = ask(options["show"], stored)
-            known = {field.name for field in fields(ShingleParams)}
-            given = {name: value for name, value in session.request.given.items() if name in known}
-            base = stored.shingle.to_json() if stored is not None and "tokens" not in given else {}
-            params = ShingleParams(**(base | given))
+            params = shingle_params(stored, session.request.given)
             text = asked.ids() if params.tokens == "ids" else asked.text(params.encoding)
-            target.write(("shingle", "text"), _rows(text, params))
+            removal = session.workspace.removal_to_show(session.request, params)
+            columns = ("shingle", "text") if removal is None else ("shingle", "text", "removed")
+            shared.write(session.console, target, columns, _rows(text, params, removal))
             return session.console.exit_code
         collection = session.workspace.shingled(session.request)
         say_collection(session.console, collection)
+        if collection.removal is not None:
+            session.console.say("shingles.npz keeps the whole sets: give --template and --ignore-common to `signatures` too")
+            if options["verbose"]:
+                _say_most_common(session, collection)
         return session.console.exit_code
 
 
-def _rows(text: bytes, params: ShingleParams) -> "Iterator[tuple[Cell, ...]]":
-    from lshdup.shingles import Shingler
+def _rows(text: bytes, params: ShingleParams, removal: "Removal | None") -> "Iterator[tuple[Cell, ...]]":
+    rows = shingle_rows(text, replace(params, bag=False))  # repeats are the same line again
+    if removal is None:
+        return ((number, words) for _, number, words in rows)
+    why = why_removed(removal)
+    return ((number, words, why(element)) for element, number, words in rows)
 
-    tokens, shingles = Shingler(params).in_order(text)
-    between = b"" if params.tokens == "char" else b" "
-    width = 8 if params.hash == "poly31" else 16
-    seen = set()
-    for at, shingle in enumerate(shingles.tolist()):
-        if shingle not in seen:
-            seen.add(shingle)
-            shown = str(shingle) if params.tokens == "ids" or params.hash == "poly31" else f"{shingle:0{width}x}"
-            yield shown, between.join(tokens[at : at + params.k])
+
+def _say_most_common(session: shared.Session, collection: "Collection") -> None:
+    """For -v: the shingles that were removed because most documents have them, as text."""
+    params = collection.shingle
+    names = collection.documents.names
+    for shingle, count, document in session.workspace.most_common(collection, _MOST_COMMON):
+        asked = Asked(names[document], document, collection=collection)
+        try:
+            rows = shingle_rows(asked.ids() if params.tokens == "ids" else asked.text(params.encoding), params)
+            words = next((words for element, _, words in rows if element == shingle), b"")
+        except InputError:  # it has gone, or is no longer what it was
+            words = b""
+        text = words.decode("utf-8", "replace")
+        text = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+        session.console.detail(f"in {count:,} different documents: {text!r} ({shingle:x})")

@@ -29,6 +29,23 @@ def band_keys(signatures: U32, first: int, last: int, rows: int, buckets: np.uin
             out[band, d] = h % buckets if buckets else h
 
 
+@kernel
+def agree_in_a_band(signatures: U32, bands: int, rows: int, left: U32, right: U32, out: U8) -> None:
+    """out[p] = 1 if the signatures of left[p] and right[p] have the same rows in any of so many bands of so many rows, else 0."""
+    for p in range(len(left)):
+        a = signatures[left[p]]
+        b = signatures[right[p]]
+        out[p] = 0
+        for band in range(bands):
+            j = band * rows
+            end = j + rows
+            while j < end and a[j] == b[j]:
+                j += 1
+            if j == end:
+                out[p] = 1
+                break
+
+
 @inlined
 def _bucket_end(keys: U64, order: U32, start: int) -> int:
     end = start + 1
@@ -77,6 +94,58 @@ def join_buckets(keys: U64, order: U32, limit: int, parent: U32, left_out: U8, t
 
 
 @kernel
+def join_sides(keys: U64, order: U32, split: int, limit: int, parent: U32, left_out: U8, tally: I64) -> None:
+    """As `join_buckets`, of buckets with documents of both sides only, and of their pairs across: one side's numbers are below `split`."""
+    start = 0
+    while start < len(order):
+        end = _bucket_end(keys, order, start)
+        border = start
+        while border < end and order[border] < split:
+            border += 1
+        size = end - start
+        if start < border < end:
+            if size > tally[0]:
+                tally[0] = size
+                tally[1] = order[start]
+            if limit and size > limit:
+                tally[2] += 1
+                tally[3] += (border - start) * (end - border)
+                for p in range(start, end):
+                    left_out[order[p]] = 1
+            else:
+                a = _root(parent, order[start])
+                for p in range(start + 1, end):
+                    b = _root(parent, order[p])
+                    if a < b:
+                        parent[b] = a
+                    elif b < a:
+                        parent[a] = b
+                        a = b
+        start = end
+
+
+@kernel
+def largest_buckets(keys: U64, order: U32, sizes: I64, firsts: I64) -> None:
+    """The largest buckets of one band, largest first, and the first document of each; of equal ones, those with the lower keys.
+
+    sizes, firsts : as many as are wanted, and sizes 0 before.
+    """
+    start = 0
+    while start < len(order):
+        end = _bucket_end(keys, order, start)
+        at = len(sizes)
+        while at > 0 and end - start > sizes[at - 1]:
+            at -= 1
+            if at + 1 < len(sizes):
+                sizes[at + 1] = sizes[at]
+                firsts[at + 1] = firsts[at]
+        if at < len(sizes):
+            sizes[at] = end - start
+            firsts[at] = order[start]
+        start = end
+
+
+@kernel
 def first_of_equal(keys: U64, order: U32, firsts: I64) -> None:
     """firsts[d] = the first document with d's key. keys, order : keys ascending, and their documents, ascending where keys are equal. A
     document of key 0 is its own first.
@@ -107,6 +176,21 @@ def bucket_places(keys: U64, order: U32, limit: int, rows: U32, band: int, place
         start = end
 
 
+@kernel
+def places_across(keys: U64, order: U32, split: int, limit: int, rows: U32, band: int, places: U32) -> None:
+    """places[rows[d], band] = where in `order` the other side begins in d's bucket, for d below `split`, if there is one, not too large."""
+    start = 0
+    while start < len(order):
+        end = _bucket_end(keys, order, start)
+        border = start
+        while border < end and order[border] < split:
+            border += 1
+        if start < border < end and (not limit or end - start <= limit):
+            for p in range(start, border):
+                places[rows[order[p]], band] = border
+        start = end
+
+
 @inlined
 def _met_before(keys: U64, places: U32, v: int, band: int, a: np.uint32, b: np.uint32) -> bool:
     for earlier in range(band):
@@ -120,10 +204,10 @@ def _met_before(keys: U64, places: U32, v: int, band: int, a: np.uint32, b: np.u
 def bucket_pairs(keys: U64, order: U32, visit: U32, places: U32, state: I64, left: U32, right: U32) -> int:
     """Fill `left`, `right` with pairs of documents that share a bucket, each once; returns how many.
 
-    visit : the documents in the order in which their pairs are wanted; a document's partners are those that follow it in its buckets.
-    places : of `bucket_places`, a row for each visit. state : (visit, band, place) where the last call stopped, because the output
-    was full; state[0] == len(visit) says that all is done. A pair is met in the first band in which it agrees, so no set of
-    seen pairs is needed.
+    visit : the documents in the order in which their pairs are wanted; a document's partners are those from its place in its buckets on.
+    places : of `bucket_places` or `places_across`, a row for each visit. state : (visit, band, place) where the last call stopped, because
+    the output was full; state[0] == len(visit) says that all is done. A pair is met in the first band in which it agrees, so no set of seen
+    pairs is needed.
     """
     n = 0
     room = len(left)

@@ -250,6 +250,7 @@ def _write(name: str, version: dict[str, Any], symbol: str, code: bytes) -> None
             folder.mkdir(parents=True, exist_ok=True)
             with tempfile.NamedTemporaryFile(dir=folder, delete=False) as file:
                 file.write(head + b"\n" + code)
+            Path(file.name).chmod(0o644)  # whoever may run this installation need not compile it again
             Path(file.name).replace(folder / name)
             return
 

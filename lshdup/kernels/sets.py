@@ -50,26 +50,37 @@ def _overlap(a: U64, b: U64, least: int) -> int:
     return common
 
 
+@inlined
+def jaccard_of(a: U64, b: U64, threshold: float) -> float:
+    """Jaccard similarity of two sorted sets; 0 if it is below the threshold, or if both are empty."""
+    together = len(a) + len(b)
+    # Less than this is too little, with one to spare for rounding.
+    common = _overlap(a, b, np.int64(threshold / (1.0 + threshold) * together) - 1)
+    similarity = common / (together - common) if together else 0.0
+    return similarity if similarity >= threshold else 0.0
+
+
+@inlined
+def sizes_allow(a: int, b: int, threshold: float) -> bool:
+    """Whether sets of these sizes can be so similar: J <= smaller / larger."""
+    return min(a, b) >= threshold * max(a, b) * (1.0 - 1e-12)
+
+
 @kernel
 def pair_jaccard(values: U64, offsets: I64, left: U32, right: U32, threshold: float, out: F64) -> None:
     """out[p] = Jaccard similarity of sets left[p] and right[p]; 0 if it is below the threshold, or if both are empty."""
     for p in range(len(left)):
         a = values[offsets[left[p]] : offsets[left[p] + 1]]
         b = values[offsets[right[p]] : offsets[right[p] + 1]]
-        together = len(a) + len(b)
-        # Less than this is too little, with one to spare for rounding.
-        common = _overlap(a, b, np.int64(threshold / (1.0 + threshold) * together) - 1)
-        similarity = common / (together - common) if together else 0.0
-        out[p] = similarity if similarity >= threshold else 0.0
+        out[p] = jaccard_of(a, b, threshold)
 
 
 @kernel
 def possible_pairs(left: U32, right: U32, sizes: I64, threshold: float) -> int:
-    """Move the pairs whose sizes allow the threshold to the front, in order; returns how many: J <= smaller / larger."""
+    """Move the pairs whose sizes allow the threshold to the front, in order; returns how many."""
     n = 0
     for p in range(len(left)):
-        a, b = sizes[left[p]], sizes[right[p]]
-        if min(a, b) >= threshold * max(a, b) * (1.0 - 1e-12):
+        if sizes_allow(sizes[left[p]], sizes[right[p]], threshold):
             left[n] = left[p]
             right[n] = right[p]
             n += 1

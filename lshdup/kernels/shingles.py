@@ -8,10 +8,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.kernels.jit import inlined, kernel, load64, mix64, scatter_by
-from lshdup.kernels.text import DONE, HAS_HIGH, RULE_IDS, RULE_TERMS, ascii_words, decode, keep_terms, parse_ids, tokens_by_table
+from lshdup.kernels.text import (
+    ACTION_SHIFT,
+    BLANK,
+    CODE_POINT_BITS,
+    DONE,
+    DROP,
+    EXPANDS,
+    HAS_HIGH,
+    RULE_IDS,
+    RULE_TERMS,
+    SEPARATE,
+    ascii_words,
+    decode,
+    keep_terms,
+    parse_ids,
+    tokens_by_table,
+)  # fmt: skip
 
 HASH_MIX64 = 0
 HASH_POLY31 = 1
+HASH_KEYED = 2
 
 TOKEN_SEED = np.uint64(0x9E3779B97F4A7C15)
 SHINGLE_FACTOR = np.uint64(0xD6E8FEB86659FD93)
@@ -33,8 +50,8 @@ U64 = NDArray[np.uint64]
 
 
 @inlined
-def _hash_tokens(folded: U8, edges: I32, tokens: int, hashes: U64) -> None:
-    """hashes[t] = the token's bytes, eight at a time, each word xor-ed in and mixed; the last one padded with zeros.
+def _hash_tokens(folded: U8, edges: I32, tokens: int, seed: np.uint64, hashes: U64) -> None:
+    """hashes[t] = the token's bytes, eight at a time, each word xor-ed into the seed and mixed; the last one padded with zeros.
 
     The first loop has no branch: nearly all words of nearly all languages end within it. Tokens contain no NUL unless they are
     characters, where the length is one byte, so the padding is unambiguous and up to eight bytes the hash is a bijection.
@@ -44,7 +61,7 @@ def _hash_tokens(folded: U8, edges: I32, tokens: int, hashes: U64) -> None:
         size = min(edges[2 * t + 1] - start, 8)
         hashes[t] = load64(folded, start) & (_ONES >> np.uint64(64 - 8 * size))
     for t in range(tokens):  # apart, because this much the compiler vectorises
-        hashes[t] = mix64(TOKEN_SEED ^ hashes[t])
+        hashes[t] = mix64(seed ^ hashes[t])
     for t in range(tokens):
         end = edges[2 * t + 1]
         at = edges[2 * t] + 8
@@ -66,8 +83,12 @@ def _code_points(folded: U8, edges: I32, tokens: int, hashes: U64) -> None:
 
 
 @inlined
-def _roll(hashes: U64, tokens: int, k: int, factor: np.uint64, mask: np.uint64, shingles: U64) -> int:
-    """shingles[t] = Horner's polynomial in `factor` over k neighbouring hashes; a shorter document is one shingle."""
+def _roll(hashes: U64, tokens: int, k: int, factor: np.uint64, mask: np.uint64, mixed: bool, shingles: U64) -> int:
+    """shingles[t] = Horner's polynomial in `factor` over k neighbouring hashes; a shorter document is one shingle.
+
+    mixed : after each step but the first, so that who does not know the factor cannot tell which sequences are equal: without, some
+    of two tokens (Thue and Morse's) agree in many bits whatever the factor is, and from k = 1024 on in all.
+    """
     if tokens == 0:
         return 0
     k = min(k, tokens)
@@ -77,6 +98,9 @@ def _roll(hashes: U64, tokens: int, k: int, factor: np.uint64, mask: np.uint64, 
     for j in range(1, k):
         for t in range(n):
             shingles[t] = shingles[t] * factor + hashes[t + j]
+        if mixed:
+            for t in range(n):
+                shingles[t] = mix64(shingles[t])
     for t in range(n):
         shingles[t] &= mask
     return n
@@ -174,29 +198,31 @@ def _unique(values: U64, n: int) -> int:
 
 
 @inlined
-def _count_repeats(values: U64, n: int) -> None:
-    """Turn a sorted multiset into a set: the j-th repeat of x (j = 1 …) becomes mix64(x + j * BAG_STEP)."""
+def _count_repeats(values: U64, n: int, step: np.uint64) -> None:
+    """Turn a sorted multiset into a set: the j-th repeat of x (j = 1 …) becomes mix64(x + j * step)."""
     run = values[0]
     repeat = np.uint64(0)
     for i in range(1, n):
         x = values[i]
         if x == run:
             repeat += _ONE
-            values[i] = mix64(x + repeat * BAG_STEP)
+            values[i] = mix64(x + repeat * step)
         else:
             run = x
             repeat = np.uint64(0)
 
 
 @inlined
-def _shingles_of(folded: U8, edges: I32, tokens: int, rule: int, hash_kind: int, k: int, hashes: U64, shingles: U64) -> int:
+def _shingles_of(
+    folded: U8, edges: I32, tokens: int, rule: int, hash_kind: int, seed: np.uint64, factor: np.uint64, k: int, hashes: U64, shingles: U64
+) -> int:
     """Shingles of a document's tokens in the order of the text; ids are their own hashes already. Returns how many."""
     if hash_kind == HASH_POLY31:
         _code_points(folded, edges, tokens, hashes)
-        return _roll(hashes, tokens, k, _POLY31_FACTOR, _POLY31_MASK, shingles)
+        return _roll(hashes, tokens, k, _POLY31_FACTOR, _POLY31_MASK, False, shingles)
     if rule != RULE_IDS:
-        _hash_tokens(folded, edges, tokens, hashes)
-    return _roll(hashes, tokens, k, SHINGLE_FACTOR, _ONES, shingles)
+        _hash_tokens(folded, edges, tokens, seed, hashes)
+    return _roll(hashes, tokens, k, factor, _ONES, hash_kind == HASH_KEYED, shingles)
 
 
 @kernel
@@ -211,6 +237,9 @@ def shingle_batch(
     take_ascii: bool,
     rule: int,
     hash_kind: int,
+    seed: np.uint64,
+    factor: np.uint64,
+    step: np.uint64,
     k: int,
     bag: bool,
     folded: U8,
@@ -229,7 +258,7 @@ def shingle_batch(
     twice the longest document and padding, the other scratch arrays for the longest document and padding.
     """
     total = 0
-    uniform = rule != RULE_IDS and hash_kind == HASH_MIX64
+    uniform = rule != RULE_IDS and hash_kind != HASH_POLY31
     for d in range(len(starts)):
         document = text[starts[d] : starts[d] + lengths[d]]
         room = values[total:]
@@ -247,11 +276,11 @@ def shingle_batch(
             continue
         if rule == RULE_TERMS:
             tokens = keep_terms(folded, edges, tokens)
-        n = _shingles_of(folded, edges, tokens, rule, hash_kind, k, hashes, room)
+        n = _shingles_of(folded, edges, tokens, rule, hash_kind, seed, factor, k, hashes, room)
         if n > 1:
             _sort(room, n, spare, counts, uniform)
             if bag:
-                _count_repeats(room, n)
+                _count_repeats(room, n, step)
                 _sort(room, n, spare, counts, uniform)
             n = _unique(room, n)
         sizes[d] = n
@@ -260,12 +289,12 @@ def shingle_batch(
 
 
 @kernel
-def set_fingerprints(values: U64, offsets: I64, fingerprints: U64) -> None:
+def set_fingerprints(values: U64, offsets: I64, seed: np.uint64, fingerprints: U64) -> None:
     """One 64-bit number per set, the same exactly for equal sets (up to a chance of 2^-64 a pair); 0 for the empty set."""
     for d in range(len(offsets) - 1):
         h = np.uint64(0)
         for i in range(offsets[d], offsets[d + 1]):
-            h += mix64(values[i] ^ TOKEN_SEED)
+            h += mix64(values[i] ^ seed)
         n = np.uint64(offsets[d + 1] - offsets[d])
         fingerprints[d] = mix64(h ^ (n * SHINGLE_FACTOR)) if n else np.uint64(0)
 
@@ -278,6 +307,8 @@ def shingles_in_order(
     classes: U8,
     rule: int,
     hash_kind: int,
+    seed: np.uint64,
+    factor: np.uint64,
     k: int,
     folded: U8,
     edges: I32,
@@ -297,5 +328,50 @@ def shingles_in_order(
     if rule == RULE_TERMS:
         tokens = keep_terms(folded, edges, tokens)
     found[0] = tokens
-    found[1] = _shingles_of(folded, edges, tokens, rule, hash_kind, k, hashes, shingles)
+    found[1] = _shingles_of(folded, edges, tokens, rule, hash_kind, seed, factor, k, hashes, shingles)
     return outcome
+
+
+@kernel
+def origins(document: U8, table: U32, expansions: U32, begins: I32, ends: I32) -> None:
+    """begins[o], ends[o] = from where to where in `document` the character stands that `tokens_by_table` made byte o of the normal form of.
+
+    document : a text that it went through to the end. begins, ends : as long as its `folded`. For people to look at.
+    """
+    length = np.uint64(len(document))
+    o = 0
+    blank = -1
+    after = 0
+    i = np.uint64(0)
+    while i < length:
+        point, step = decode(document, i, length)
+        start = np.int64(i)
+        i += step
+        entry = table[point]
+        at = np.uint64(0)
+        pieces = np.uint32(1)
+        if entry & np.uint32(EXPANDS):
+            at = np.uint64(entry & np.uint32(CODE_POINT_BITS))
+            pieces = expansions[at]
+        for piece in range(pieces):
+            part = expansions[at + _ONE + np.uint64(piece)] if entry & np.uint32(EXPANDS) else entry
+            action = (part >> np.uint32(ACTION_SHIFT)) & np.uint32(7)
+            if action == BLANK:
+                if o > 0:
+                    if blank < 0:
+                        blank = start
+                    after = np.int64(i)
+                continue
+            if action == SEPARATE or action == DROP:
+                continue
+            if blank >= 0:
+                begins[o] = blank
+                ends[o] = after
+                o += 1
+                blank = -1
+            written = part & np.uint32(CODE_POINT_BITS)
+            size = 1 + np.int64(written >= 0x80) + np.int64(written >= 0x800) + np.int64(written >= 0x10000)
+            for _ in range(size):
+                begins[o] = start
+                ends[o] = np.int64(i)
+                o += 1

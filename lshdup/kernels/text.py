@@ -53,7 +53,7 @@ _ONE = np.uint64(1)
 _TWO = np.uint64(2)
 _THREE = np.uint64(3)
 _FOUR = np.uint64(4)
-_INVALID = np.uint32(0xFFFFFFFF)
+INVALID = np.uint32(0xFFFFFFFF)
 
 U8 = NDArray[np.uint8]
 U32 = NDArray[np.uint32]
@@ -130,24 +130,24 @@ def ascii_words(document: U8, folded: U8, edges: I32, work: U8) -> int:
 
 @inlined
 def decode(document: U8, i: np.uint64, length: np.uint64) -> tuple[np.uint32, np.uint64]:
-    """The code point at byte i of strict UTF-8 (RFC 3629) and its number of bytes, or `_INVALID`."""
+    """The code point at byte i of strict UTF-8 (RFC 3629) and its number of bytes, or `INVALID`."""
     c = np.uint32(document[i])
     if c < 0x80:
         return c, _ONE
     if c < 0xE0:
         if c < 0xC2 or i + _ONE >= length or document[i + _ONE] & 0xC0 != 0x80:
-            return _INVALID, _ONE
+            return INVALID, _ONE
         return ((c & np.uint32(0x1F)) << np.uint32(6)) | np.uint32(document[i + _ONE] & 0x3F), _TWO
     if c < 0xF0:
         if i + _TWO >= length or document[i + _ONE] & 0xC0 != 0x80 or document[i + _TWO] & 0xC0 != 0x80:
-            return _INVALID, _ONE
+            return INVALID, _ONE
         point = (
             ((c & np.uint32(0x0F)) << np.uint32(12))
             | (np.uint32(document[i + _ONE] & 0x3F) << np.uint32(6))
             | np.uint32(document[i + _TWO] & 0x3F)
         )
         if point < 0x800 or 0xD800 <= point < 0xE000:
-            return _INVALID, _ONE
+            return INVALID, _ONE
         return point, _THREE
     if (
         c > 0xF4
@@ -156,7 +156,7 @@ def decode(document: U8, i: np.uint64, length: np.uint64) -> tuple[np.uint32, np
         or document[i + _TWO] & 0xC0 != 0x80
         or document[i + _THREE] & 0xC0 != 0x80
     ):
-        return _INVALID, _ONE
+        return INVALID, _ONE
     point = (
         ((c & np.uint32(0x07)) << np.uint32(18))
         | (np.uint32(document[i + _ONE] & 0x3F) << np.uint32(12))
@@ -164,12 +164,12 @@ def decode(document: U8, i: np.uint64, length: np.uint64) -> tuple[np.uint32, np
         | np.uint32(document[i + _THREE] & 0x3F)
     )
     if point < 0x10000 or point > 0x10FFFF:
-        return _INVALID, _ONE
+        return INVALID, _ONE
     return point, _FOUR
 
 
 @inlined
-def _encode(point: np.uint32, out: U8, o: np.uint64) -> np.uint64:
+def encode(point: np.uint32, out: U8, o: np.uint64) -> np.uint64:
     """Write a code point as UTF-8 at out[o]; returns the next position."""
     if point < 0x80:
         out[o] = np.uint8(point)
@@ -207,7 +207,7 @@ def tokens_by_table(document: U8, table: U32, expansions: U32, classes: U8, fold
     i = np.uint64(0)
     while i < length:
         point, step = decode(document, i, length)
-        if point == _INVALID:
+        if point == INVALID:
             return np.int64(n), NOT_UTF8
         i += step
         entry = table[point]
@@ -272,7 +272,7 @@ def tokens_by_table(document: U8, table: U32, expansions: U32, classes: U8, fold
             if o > limit:
                 # Expansions outgrew the scratch array (a text of U+FDFA grows elevenfold): take the patient way.
                 return np.int64(n), NEEDS_NORMALIZING
-            o = _encode(part & np.uint32(CODE_POINT_BITS), folded, o)
+            o = encode(part & np.uint32(CODE_POINT_BITS), folded, o)
     if opened != SEPARATE:
         edges[n] = o
         n += _ONE

@@ -11,7 +11,7 @@ import sys
 import tempfile
 import time
 
-from tests.fuzz import Tally
+from tests.fuzz import Tally, guided
 
 TARGETS = ("texts", "html", "ids", "artifacts")
 
@@ -64,9 +64,18 @@ def main():
     parser.add_argument("--least", type=int, default=0, help="inputs for each target, at least")
     parser.add_argument("--only", choices=TARGETS, action="append", help="this target; may be repeated (default: all)")
     parser.add_argument("--seed", type=int, default=int(time.time()), help="the same seed, the same inputs (default: the time)")
+    parser.add_argument(
+        "--atheris", action="store_true", help="by coverage of lshdup's Python (kernels have none): pip install 'lshdup[fuzz]'"
+    )
+    parser.add_argument("--runs", type=int, default=0, help="with --atheris: inputs for each target, at most")
     options = parser.parse_args()
     failed = False
     for name in options.only or TARGETS:
+        if options.atheris:
+            well, line = guided.run(name, round(options.seconds), options.runs, options.seed)
+            print(line, flush=True)
+            failed = failed or not well
+            continue
         started = time.perf_counter()
         at = mmap.mmap(-1, 8)
         with tempfile.TemporaryFile("w+") as results:

@@ -124,7 +124,7 @@ class Html:
         tally.outcomes["text" if text.reason is None else str(text.reason)] += 1
         if text != again:
             tally.found("another text each time", page)
-        if text.reason not in (None, Reason.BINARY, Reason.FORMAT, Reason.UNDECODABLE):
+        if text.reason not in (None, Reason.BINARY, Reason.FORMAT, Reason.UNDECODABLE, Reason.NO_READER, Reason.SPOILT):
             tally.found("a reason that is not documented", page, text)
         try:
             text.utf8.decode("utf-8")

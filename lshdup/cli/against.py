@@ -1,0 +1,66 @@
+"""`lshdup pairs --against`: what it says and prints."""
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from lshdup.cli import options as shared
+from lshdup.cli.listing import Names, columns, say_found
+from lshdup.cli.summary import say_buckets, say_collection, say_contract
+from lshdup.console import OK, PAIRS_FOUND, counted
+from lshdup.params import PairParams
+
+if TYPE_CHECKING:
+    from lshdup.against import Against
+    from lshdup.crossing import Crossing
+    from lshdup.output import Cell, Target
+
+
+def pairs_against(session: shared.Session, options: dict[str, Any], target: "Target") -> int:
+    """Print the pairs of DOCS with OTHER; returns the exit code."""
+    from lshdup.against import against
+
+    console, jobs = session.console, session.request.jobs
+    store = None if options["no_store"] else options["store"]
+    both = against(session.request, options["against"], store, console.say, console.left_out, console.progress)
+    asked = PairParams(options["verify"], options["max_bucket"] or 0)
+    say_collection(console, both.here)
+    for folder, collection in both.there:
+        where = f"stored in {folder}" if folder is not None else "of OTHER"
+        console.say(f"against {counted(len(collection.documents), 'document')} {where}")
+    if options["exact"]:
+        across = both.joined(jobs, console.progress)
+        before, after = "", ", none missed"
+    else:
+        say_contract(console, both.plan(), both.params)
+        across = both.near_duplicates(asked, jobs, console.progress)
+        say_buckets(console, across.found.buckets, both.sides.names, asked.max_bucket)
+        before, after = f"{counted(across.found.candidates, 'candidate pair')} -> ", ""
+    pairs = both.pairs(across, collapse=options["collapse_copies"])
+    _say_estimates(session, both, pairs, across.by_estimate)
+    say_found(console, before, len(pairs), both.params.threshold, after)
+    names = Names(len(both.sides.sizes), both.sides.names)
+    shared.write_pieces(console, target, ("a", "b", "similarity", "verified"), columns(pairs.pieces(), names, _verified))
+    shared.warn_of_changes(session, both.here.documents, both.sides.of(pairs.documents)[0])
+    changed = both.changed(pairs)
+    if changed:
+        console.warn(f"{counted(changed, 'document')} of OTHER in this answer changed or vanished since OTHER was indexed")
+    if options["check"] and console.exit_code == OK and len(pairs):
+        return PAIRS_FOUND
+    return console.exit_code
+
+
+def _verified(estimated: Any) -> "list[Cell]":
+    return ["estimate" if each else "exact" for each in estimated.tolist()]
+
+
+def _say_estimates(session: shared.Session, both: "Against", pairs: "Crossing", decided: int) -> None:
+    if not decided:
+        return
+    assert both.here.sketch is not None
+    rows, t = both.here.sketch.perms, both.params.threshold
+    error = math.sqrt(max(t, 0.5) * (1 - max(t, 0.5)) / rows)  # the largest at or above the threshold
+    why = "; ".join(f"{counted(count, 'document')} of OTHER {fate}" for fate, count in sorted(both.fates.items()))
+    session.console.warn(
+        f"{counted(pairs.estimates, 'pair')} of {len(pairs):,} by signature estimate, standard error {error:.3f} or less (K = {rows}); "
+        f"{counted(decided, 'candidate')} decided so{f': {why}' if why else ''}"
+    )

@@ -1,0 +1,160 @@
+"""`lshdup clusters`."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from lshdup import params
+from lshdup.cli import options as shared
+from lshdup.cli.summary import say_buckets, say_collection, say_contract
+from lshdup.console import OK, PAIRS_FOUND, Console, counted, shown
+from lshdup.output import Target, check_writable
+from lshdup.params import BandParams, ClusterParams
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from lshdup.documents import DocumentList
+    from lshdup.output import Piece
+    from lshdup.pipeline import Grouped
+
+#: Rows that are made and printed at a time.
+_ROWS = 1 << 13
+
+_DEFAULT = ClusterParams()
+
+
+@click.command(
+    "clusters",
+    short_help="groups of near-duplicates, and which of each to keep",
+    epilog="""\b
+Examples:
+  lshdup clusters sample_corpus --threshold 0.9
+  lshdup clusters sample_corpus --prefer '*.txt' --emit drop -0 | xargs -0 ls -l
+""",
+)
+@shared.documents_options
+@shared.shingle_options
+@shared.sketch_options
+@shared.band_options
+@shared.exact_option
+@shared.max_bucket_option
+@shared.option("--linkage", type=click.Choice(params.LINKAGES), default=_DEFAULT.linkage, show_default=True,
+               help="Every member similar enough to the one that is kept; or all that chains of pairs connect.")  # fmt: skip
+@shared.option("--keep", type=click.Choice(params.KEEP), default=_DEFAULT.keep, show_default=True,
+               help="Which of a group is kept: most or fewest different shingles; newest or oldest file; first as DOCS were named; "
+                    "first in byte order of the names, which also decides between equals.")  # fmt: skip
+@shared.option("--prefer", multiple=True, metavar="GLOB",
+              help="Documents below this folder, or whose name or path matches, win before --keep; repeatable, the first is strongest."
+              )  # fmt: skip
+@click.option("--emit", type=click.Choice(("all", "keep", "drop")), default="all", show_default=True,
+              help="Groups of two or more with all that is known; or names only: what stays, also what is alone; what may go.")  # fmt: skip
+@click.option("--write", type=click.Path(path_type=Path), metavar="FILE",
+              help="Of rows of JSON Lines or Parquet: write the file they are in without those that may go, in the same order, all else "
+                   "as it is; of several files, FILE is a folder. No groups are printed then, unless --emit says so.")  # fmt: skip
+@shared.option("--check", is_flag=True, help="Exit with 1 if there are groups.")
+@shared.run_options
+@shared.output_options
+@click.pass_context
+def command(ctx: click.Context, /, **options: Any) -> int:
+    """Print groups of near-duplicates: group, keep or drop, name, similarity, copy, smallest similarity of the group.
+
+    Every document of a group is at least the threshold similar to the one that is kept; the similarity is exact, and to that one. A copy
+    has the same set of shingles as it, though perhaps other bytes. Each compared document is either kept or dropped; what has no
+    tokens, or could not be read, is neither. Nothing is moved or deleted. Without DOCS, the documents of the last run are grouped.
+    """  # fmt: skip
+    target = shared.target(options)
+    if options["write"] is not None:
+        check_writable(options["write"])
+    if options["exact"]:
+        shared.refuse(ctx, ("scheme", "perms", "seed", "recall", "bands", "rows", "buckets", "max_bucket"), "with --exact")
+    asked = ClusterParams(options["linkage"], options["keep"], options["prefer"], options["max_bucket"] or 0)
+    with shared.session(ctx, options) as session:
+        console, workspace, request = session.console, session.workspace, session.request
+        if options["exact"]:
+            default = BandParams().threshold if request.documents else workspace.last_threshold()
+            threshold = request.given.get("threshold", default)
+            collection, found = workspace.grouped_exactly(request, threshold, asked)
+            say_collection(console, collection)
+        else:
+            indexed = workspace.indexed(request, save=False)
+            collection, threshold = indexed.collection, indexed.params.threshold
+            say_collection(console, collection)
+            say_contract(console, indexed.made.plan, indexed.params)
+            found = workspace.grouped(indexed, asked, request)
+            table = indexed.made.table if options["verbose"] else None
+            say_buckets(console, found.buckets, collection.documents.names.some, asked.max_bucket, table)
+        took = console.took("groups")
+        if options["write"] is not None:
+            _write(console, found, collection.documents, options["write"])
+        if options["write"] is None or ctx.get_parameter_source("emit") != click.core.ParameterSource.DEFAULT:
+            _print(console, target, found, collection.documents, options["emit"])
+        _say_groups(console, found, collection.documents, threshold, took)
+        if options["check"] and console.exit_code == OK and found.groups.count:
+            return PAIRS_FOUND
+        return console.exit_code
+
+
+def _write(console: Console, found: "Grouped", documents: "DocumentList", path: Path) -> None:
+    from lshdup.filtered import write_without
+
+    dropped = found.groups.dropped
+    for each in write_without(documents, dropped, path):
+        console.say(f"{each} is written")
+
+
+def _print(console: Console, target: Target, found: "Grouped", documents: "DocumentList", what: str) -> None:
+    if what == "all":
+        columns = ("group", "role", "name", "similarity", "copy", "smallest")
+        shared.write_pieces(console, target, columns, _rows(found, documents))
+    else:
+        some = found.groups.kept if what == "keep" else found.groups.dropped
+        shared.write_pieces(console, target, ("name",), _names(some, documents))
+
+
+def _rows(found: "Grouped", documents: "DocumentList") -> "Iterator[Piece]":
+    from lshdup.clusters import listing
+
+    listed = listing(found.groups)
+    copies = found.copies
+    own = found.groups.representative
+    for start in range(0, len(listed.documents), _ROWS):
+        part = slice(start, start + _ROWS)
+        rows = listed.documents[part]
+        yield (
+            listed.numbers[part].tolist(),
+            ["keep" if kept else "drop" for kept in (own[rows] == rows).tolist()],
+            documents.typed_names(rows),
+            found.groups.similarity[rows].tolist(),
+            ["yes" if copy else "no" for copy in copies[rows].tolist()],
+            listed.smallest[part].tolist(),
+        )
+
+
+def _names(some: "NDArray[np.int64]", documents: "DocumentList") -> "Iterator[Piece]":
+    for start in range(0, len(some), _ROWS):
+        yield (documents.typed_names(some[start : start + _ROWS]),)
+
+
+def _say_groups(console: Console, found: "Grouped", documents: "DocumentList", threshold: float, took: str) -> None:
+    """How many groups there are, what stays, and what may go."""
+    groups, seconds = found.groups, f"{took}; {console.seconds:.2f} s in all"
+    kept, dropped = groups.kept, groups.dropped
+    if found.compared >= 0:
+        console.detail(f"{found.compared:,} similarities of candidates looked at")
+    if not len(dropped):
+        console.say(f"no groups of similarity {threshold:g} or more: {counted(len(kept), 'document')} alone{seconds}")
+        return
+    sizes, n = groups.sizes, groups.count
+    largest = int(sizes.argmax())
+    console.say(
+        f"{counted(n, 'group')} of similarity {threshold:g} or more with {counted(n + len(dropped), 'document')}; "
+        f"the largest has {sizes[largest]:,}, with {shown(documents.names[largest])}"
+    )
+    console.say(
+        f"keep {counted(len(kept), 'document')}, {len(kept) - n:,} alone; drop {len(dropped):,}, {int(found.copies.sum()):,} of them "
+        f"copies, {int(documents.spans[dropped].sum()):,} bytes{seconds}"
+    )

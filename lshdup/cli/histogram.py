@@ -1,0 +1,46 @@
+"""`lshdup pairs --histogram`: what there is at each threshold."""
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from lshdup.cli import options as shared
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from lshdup.cli.listing import Answer
+    from lshdup.documents import DocumentList
+    from lshdup.histogram import Step
+    from lshdup.output import Cell, Target
+
+
+def print_histogram(session: shared.Session, answer: "Answer", options: dict[str, Any], target: "Target") -> "NDArray[np.int64]":
+    """Print it, and draw it if asked to; returns the documents that are named."""
+    import numpy as np
+
+    from lshdup.histogram import histogram, thresholds
+    from lshdup.ragged import distinct
+
+    levels = thresholds(answer.threshold, options["step"])
+    steps = histogram(answer.collection, answer.found, answer.firsts, answer.pairs, levels, options["examples"])
+    columns = ("threshold", "pairs", "documents", "groups", *(("similarity", "a", "b") if options["examples"] else ()))
+    shared.write(session.console, target, columns, _rows(steps, answer.collection.documents, with_examples=options["examples"] > 0))
+    if options["plot"] is not None:
+        from lshdup.plots import histogram_figure
+
+        histogram_figure(options["plot"], steps)
+    return distinct(np.concatenate([each for step in steps for each in step.examples[:2]]))[0].astype(np.int64)
+
+
+def _rows(steps: "Sequence[Step]", documents: "DocumentList", *, with_examples: bool) -> "Iterator[tuple[Cell, ...]]":
+    for step in steps:
+        counts = (step.threshold, step.pairs, step.documents, step.groups)
+        left, right, similarity = step.examples
+        if not with_examples:
+            yield counts
+        elif not len(left):
+            yield (*counts, None, None, None)
+        else:
+            a, b = documents.typed_names(left.astype("int64")), documents.typed_names(right.astype("int64"))
+            yield from ((*counts, *example) for example in zip(similarity.tolist(), a, b, strict=True))

@@ -1,0 +1,73 @@
+"""Pairs as they are printed: numbers of documents become names, some thousand rows at a time."""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from lshdup.console import Console, counted
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from lshdup.collection import Collection
+    from lshdup.copies import Listing
+    from lshdup.output import Cell, Piece
+    from lshdup.pairs import Pairs
+
+#: Rows that are made and printed at a time: few enough that they stay in the cache of a processor.
+_ROWS = 1 << 13
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What `pairs` has found. found : pairs of first copies; pairs : of all documents, from the threshold on."""
+
+    collection: "Collection"
+    found: "Pairs"
+    firsts: "NDArray[np.int64]"
+    pairs: "Listing"
+    threshold: float
+
+
+class Names:
+    """Names of documents, each made once: a name is in many pairs.
+
+    typed : gives the names of some documents, an ascending int64 array of numbers below n.
+    """
+
+    def __init__(self, n: int, typed: "Callable[[NDArray[np.int64]], list[bytes]]") -> None:
+        import numpy as np
+
+        self._names: NDArray[Any] = np.empty(n, object)
+        self._known = np.zeros(n, bool)
+        self._typed = typed
+
+    def of(self, documents: "NDArray[np.uint32]") -> "NDArray[Any]":
+        """An array of bytes objects."""
+        import numpy as np
+
+        from lshdup.ragged import distinct
+
+        new = distinct(documents[~self._known[documents]])[0].astype(np.int64)
+        for document, name in zip(new.tolist(), self._typed(new), strict=True):
+            self._names[document] = name
+        self._known[new] = True
+        named: NDArray[Any] = self._names[documents]
+        return named
+
+
+def columns(pieces: "Iterable[tuple[Any, ...]]", names: Names, shown: "Callable[[Any], list[Cell]] | None" = None) -> "Iterator[Piece]":
+    """Pieces of (left, right, similarity), arrays, as columns of names and numbers. shown : cells for the fourth array of each piece."""
+    for left, right, similarity, *more in pieces:
+        a, b = names.of(left), names.of(right)
+        for start in range(0, len(left), _ROWS):
+            part = slice(start, start + _ROWS)
+            last = [shown(each[part]) for each in more] if shown is not None else []
+            yield [a[part].tolist(), b[part].tolist(), similarity[part].tolist(), *last]
+
+
+def say_found(console: Console, before: str, pairs: int, threshold: float, after: str) -> None:
+    """How many pairs there are."""
+    found = f"{before}{counted(pairs, 'pair')} of similarity {threshold:g} or more{after}"
+    console.say(f"{found}{console.took('candidates')}; {console.seconds:.2f} s in all")

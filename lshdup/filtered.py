@@ -1,0 +1,149 @@
+"""Files of rows without some of their rows: what is kept is as it was, byte for byte or value for value, and in the same order.
+
+Only rows that were compared can be dropped: blank, broken and unnamed ones stay. The file that is read is never the one that is written.
+Called by the commands in `cli/`.
+"""
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lshdup.atomic import replacing
+from lshdup.compression import PIP, ZSTD, PackedError, can_unpack, chunks, packing
+from lshdup.documents import DocumentList
+from lshdup.errors import InputError, ParameterError
+from lshdup.parquet import parquet_file
+from lshdup.rows import Kind, RowError
+
+
+def write_without(documents: DocumentList, dropped: NDArray[np.int64], target: Path) -> list[Path]:
+    """Write the files that the documents are rows of, each without the rows that are dropped; returns what was written.
+
+    dropped : int64 array, indices of documents. target : a file; for several files, or where there is such a folder, a folder, which gets
+    one file for each, of the same name. JSON Lines are compressed as the ending of the target says; Parquet as the source is.
+
+    Raises ParameterError if there is no place for that, and InputError if documents are no rows, a file cannot be read or is not what was
+    listed, or the target cannot be written. Each file is replaced whole or not at all.
+    """
+    places = documents.places
+    if places is None or not places.are_rows().all():
+        message = "not all documents are rows of JSON Lines or Parquet files, so no filtered file can be written"
+        raise ParameterError(message, "name files of rows only; --text-field takes the rows of files in folders too")
+    files = [(number, documents.file_path(number)) for number in np.flatnonzero(places.kinds >= Kind.JSON).tolist()]
+    targets = _targets([path for _, path in files], target)
+    for (number, path), goal in zip(files, targets, strict=True):
+        _check(path, Kind(int(places.kinds[number])), goal, [each for _, each in files])
+    if len(files) > 1:
+        with _said(target):
+            target.mkdir(parents=True, exist_ok=True)
+    gone = places.take(dropped)
+    for (number, path), goal in zip(files, targets, strict=True):
+        check = partial(_check_unchanged, documents, np.flatnonzero(places.file == number)[:1], path)
+        check()
+        mine = np.flatnonzero(gone.file == number)
+        mine = mine[np.argsort(gone.starts[mine], kind="stable")]
+        write = _write_parquet if places.kinds[number] == Kind.PARQUET else _write_lines
+        with _said(goal):
+            write(path, gone.starts[mine], gone.lengths[mine], goal, check)
+    return targets
+
+
+def _targets(paths: list[bytes], target: Path) -> list[Path]:
+    if len(paths) == 1 and not target.is_dir():
+        return [target]
+    if target.exists() and not target.is_dir():
+        message = f"{target} is no folder, and {len(paths)} files are to be written"
+        raise ParameterError(message, "name a folder: each file gets its own name in it")
+    names = [os.fsdecode(os.path.basename(path)) for path in paths]  # noqa: PTH119 (bytes path)
+    again = next((name for at, name in enumerate(names) if name in names[:at]), None)
+    if again is not None:
+        message = f"two of the files are called {again}: they cannot be written to one folder"
+        raise ParameterError(message, "write them in two runs, to two folders")
+    return [target / name for name in names]
+
+
+def _check(path: bytes, kind: Kind, target: Path, sources: list[bytes]) -> None:
+    if target.exists() and any(Path(os.fsdecode(source)).exists() and target.samefile(os.fsdecode(source)) for source in sources):
+        message = f"{target} is one of the files that are read; lshdup changes none of them"
+        raise ParameterError(message, "write to another file")
+    parquet = kind == Kind.PARQUET
+    if target.name.lower().endswith(".parquet") != parquet:
+        message = f"{target} does not end like a file of {'Parquet' if parquet else 'JSON Lines'}, which {os.fsdecode(path)} is"
+        raise ParameterError(message, f"name one that ends in {'.parquet' if parquet else '.jsonl, .jsonl.gz or .jsonl.zst'}")
+    if target.name.lower().endswith(".zst") and not can_unpack(ZSTD):
+        message = f"{target} is to be packed by zstd, which needs zstandard"
+        raise InputError(message, PIP)
+
+
+def _check_unchanged(documents: DocumentList, first: NDArray[np.int64], path: bytes) -> None:
+    if len(documents.changed(first)):
+        message = f"{os.fsdecode(path)!r} has changed since its rows were compared"
+        raise InputError(message, "run the command with DOCS again")
+
+
+@contextmanager
+def _said(target: Path) -> Iterator[None]:
+    """What goes wrong while a file is written, in one line."""
+    try:
+        yield
+    except OSError as error:
+        message = f"{target} is not written: {error.strerror or error}"
+        raise InputError(message, "name another file, or a folder that can be written") from None
+    except (RowError, PackedError) as error:
+        message = f"{target} is not written, because the file that is read is damaged: {error}"
+        raise InputError(message) from None
+
+
+def _write_lines(path: bytes, starts: NDArray[np.int64], lengths: NDArray[np.int64], target: Path, check: Callable[[], None]) -> None:
+    """JSON Lines without the lines of those first bytes (ascending) and lengths, and without their ends."""
+    spans = list(zip(starts.tolist(), (starts + lengths + 1).tolist(), strict=True))
+    with open(path, "rb") as file, replacing(target) as out:  # noqa: PTH123 (bytes path)
+        with packing(out, os.fsencode(target.name)) as packed:
+            at = span = 0
+            for chunk in chunks(file):
+                here, end = at, at + len(chunk)
+                while span < len(spans) and spans[span][0] < end:
+                    first, last = spans[span]
+                    packed.write(chunk[here - at : max(first, here) - at])
+                    here = max(here, min(last, end))
+                    if last > end:  # its rest is in the next chunk
+                        break
+                    span += 1
+                packed.write(chunk[here - at :])
+                at = end
+        check()
+
+
+def _write_parquet(path: bytes, starts: NDArray[np.int64], _: NDArray[np.int64], target: Path, check: Callable[[], None]) -> None:
+    """A Parquet file without the rows of those numbers (from 0, ascending): one row group after the other, each in memory for a while."""
+    with parquet_file(path) as (pa, pq, file), replacing(target) as out:
+        with pq.ParquetWriter(out, file.schema_arrow, **_as_before(file.metadata)) as writer:
+            at = 0
+            for number in range(file.metadata.num_row_groups):
+                keep = np.ones(file.metadata.row_group(number).num_rows, bool)
+                keep[starts[(starts >= at) & (starts < at + len(keep))] - at] = False
+                at += len(keep)
+                if keep.any():
+                    table = file.read_row_group(number, use_threads=False)
+                    table = table if keep.all() else table.filter(pa.array(keep))
+                    writer.write_table(table, row_group_size=len(table))
+        check()
+
+
+def _as_before(metadata: Any) -> dict[str, Any]:
+    """How a Parquet file was written, for writing another like it."""
+    columns = [metadata.row_group(0).column(at) for at in range(metadata.num_columns)] if metadata.num_row_groups else []
+    codecs = {column.path_in_schema: "none" if column.compression == "UNCOMPRESSED" else column.compression.lower() for column in columns}
+    words = [column.path_in_schema for column in columns if any("DICTIONARY" in encoding for encoding in column.encodings)]
+    return {
+        "compression": codecs if len(set(codecs.values())) > 1 else next(iter(codecs.values()), "snappy"),
+        "use_dictionary": words if 0 < len(words) < len(columns) else bool(words),
+        "use_deprecated_int96_timestamps": any(column.physical_type == "INT96" for column in columns),
+        "use_compliant_nested_type": False,  # names of list elements stay what they are
+    }

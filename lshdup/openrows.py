@@ -1,0 +1,102 @@
+"""Files of rows that are open: the rows they have, and the texts of some, from wherever they can be had at any place. Called by
+documents.py, on all its threads.
+
+What gzip or zstd made cannot be read at any place: it is unpacked once in the life of a process, into a nameless file.
+"""
+
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lshdup import jsonlines
+from lshdup.compression import PIP, PackedError, can_unpack, is_packed, unpack_to
+from lshdup.errors import InputError
+from lshdup.files import Buffer
+from lshdup.parquet import ParquetFile
+from lshdup.reasons import Reason
+from lshdup.rows import Kind, RowError, RowFields, RowList
+
+#: Parquet files that stay open.
+_OPEN_FILES = 2
+
+_Stamp = tuple[int, int]  # size and time of a file: another one is another file
+
+
+class OpenRows:
+    """Where rows come from. For any thread.
+
+    folder : where to unpack; None: where the system keeps such files. fields : where text and id are in a row. longest : texts of more
+    bytes are left out.
+    """
+
+    def __init__(self, folder: Path | None = None, fields: RowFields = RowFields(), longest: int = 1 << 31) -> None:  # noqa: B008 (frozen)
+        self.fields = fields
+        self._folder = folder
+        self._longest = longest
+        self._lock = threading.Lock()
+        self._unpacked: dict[tuple[bytes, _Stamp], IO[bytes]] = {}
+        self._parquet: dict[tuple[bytes, _Stamp], ParquetFile] = {}
+
+    def __del__(self) -> None:
+        for file in self._unpacked.values():
+            file.close()
+
+    def rows(self, path: bytes, kind: Kind) -> RowList:
+        """The rows of a file. Raises RowError if it has none to give, OSError if it cannot be read."""
+        if kind == Kind.PARQUET:
+            return self._parquet_file(path).rows(self.fields.id)
+        with self._lines(path) as file:
+            return jsonlines.list_rows(file, self.fields, self._longest)
+
+    def texts(
+        self, path: bytes, kind: Kind, starts: NDArray[np.int64], lengths: NDArray[np.int64], buffer: Buffer
+    ) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64], dict[int, RowError]]:
+        """The texts of some rows of one file, by what `rows` said of them, ascending: uint8 array with room to load past the end, int64
+        starts and lengths of shape (n,) in it, and why others have none. Raises what `rows` does.
+        """
+        if kind == Kind.PARQUET:
+            return self._parquet_file(path).texts(starts, self._longest, buffer)
+        with self._lines(path) as file:
+            return jsonlines.read_texts(file, starts, lengths, self.fields.text, buffer)
+
+    @contextmanager
+    def _lines(self, path: bytes) -> Iterator[int]:
+        """The descriptor of a file of lines, unpacked if it has to be."""
+        with open(path, "rb", buffering=0) as file:  # noqa: PTH123 (bytes path)
+            head = os.pread(file.fileno(), 4, 0)
+            if not is_packed(head):
+                yield file.fileno()
+                return
+            if not can_unpack(head):
+                message = f"{os.fsdecode(path)!r} is packed by zstd, which needs zstandard"
+                raise InputError(message, PIP)
+            with self._lock:  # whoever else wants it waits
+                known = path, _stamp(file.fileno())
+                if known not in self._unpacked:
+                    try:
+                        self._unpacked[known] = unpack_to(path, self._folder, self._longest)
+                    except PackedError as error:
+                        raise RowError(Reason.DAMAGED, str(error)) from None
+                unpacked = self._unpacked[known]
+        yield unpacked.fileno()
+
+    def _parquet_file(self, path: bytes) -> ParquetFile:
+        status = os.stat(path)
+        known = path, (status.st_size, status.st_mtime_ns)
+        with self._lock:
+            file = self._parquet.pop(known, None) or ParquetFile(path, self.fields.text, self._folder)
+            self._parquet[known] = file  # the last in the order of use; one that goes is closed when nobody reads it any more
+            while len(self._parquet) > _OPEN_FILES:
+                del self._parquet[next(iter(self._parquet))]
+        return file
+
+
+def _stamp(file: int) -> _Stamp:
+    status = os.fstat(file)
+    return status.st_size, status.st_mtime_ns

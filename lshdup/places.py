@@ -1,0 +1,183 @@
+"""Documents that are parts of files: where each is, and how rows come into the list of documents. Called by documents.py."""
+
+import os
+from bisect import bisect_left
+from collections.abc import Callable, Mapping, MutableMapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lshdup.compression import NoRoomError
+from lshdup.openrows import OpenRows
+from lshdup.ragged import StringTable, offsets_of
+from lshdup.reasons import LeftOut, Reason
+from lshdup.rows import Kind, RowError, RowList, row_names
+
+#: What is known of a file of rows: by its path, size in bytes and time in nanoseconds.
+Listings = MutableMapping[tuple[bytes, int, int], RowList]
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where documents are, if not every one is a file of its own.
+
+    paths : m files. kinds : uint8 array of shape (m,), the `Kind` of the documents in each. file : int64 array of shape (n,), which of
+    the files each document is in. starts, lengths : int64 arrays of shape (n,), first byte and number of bytes of each; of Parquet: the
+    number of rows before it and the bytes of an average text.
+    """
+
+    paths: StringTable
+    kinds: NDArray[np.uint8]
+    file: NDArray[np.int64]
+    starts: NDArray[np.int64]
+    lengths: NDArray[np.int64]
+
+    def take(self, indices: NDArray[np.int64]) -> "Places":
+        """Those of the documents at `indices`, in that order."""
+        return Places(self.paths, self.kinds, self.file[indices], self.starts[indices], self.lengths[indices])
+
+    @classmethod
+    def joined(cls, parts: list["Places"]) -> "Places":
+        """Of the documents of all parts, one after the other."""
+        paths: dict[tuple[bytes, int], int] = {}
+        files = []
+        for part in parts:
+            numbers = [paths.setdefault(each, len(paths)) for each in zip(part.paths, part.kinds.tolist(), strict=True)]
+            files.append(np.array(numbers, np.int64)[part.file])
+        return cls(
+            StringTable.from_strings(path for path, _ in paths),
+            np.array([kind for _, kind in paths], np.uint8),
+            np.concatenate(files),
+            np.concatenate([part.starts for part in parts]),
+            np.concatenate([part.lengths for part in parts]),
+        )
+
+    def are_rows(self) -> NDArray[np.bool_]:
+        """Which documents are rows: bool array of shape (n,)."""
+        rows: NDArray[np.bool_] = (self.kinds >= Kind.JSON)[self.file]
+        return rows
+
+    def same(self, mine: NDArray[np.int64], other: "Places", theirs: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Whether documents of these places are where those of others are: bool array, one for each index in `mine` and `theirs`."""
+        numbers = {each: number for number, each in enumerate(zip(other.paths, other.kinds.tolist(), strict=True))}
+        here = np.array([numbers.get(each, -1) for each in zip(self.paths, self.kinds.tolist(), strict=True)], np.int64)
+        same: NDArray[np.bool_] = here[self.file[mine]] == other.file[theirs]
+        same &= (self.starts[mine] == other.starts[theirs]) & (self.lengths[mine] == other.lengths[theirs])
+        return same
+
+    def reading_order(self, indices: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+        """The indices in runs of one kind, each in the order of files and of places in them: so every file is read from front to back."""
+        file = self.file[indices]
+        kinds = self.kinds[file]
+        order = np.lexsort((self.starts[indices], file, kinds))
+        return np.split(indices[order], np.flatnonzero(np.diff(kinds[order])) + 1) if len(indices) else []
+
+
+@dataclass(frozen=True)
+class _Piece:
+    """Documents of one file of rows, by number of that file; or, of no number, all that are whole files."""
+
+    names: StringTable
+    file: int
+    listing: RowList | None = None
+
+
+def with_rows(
+    names: StringTable,
+    sizes: NDArray[np.int64],
+    mtimes: NDArray[np.int64],
+    kinds: Mapping[bytes, Kind],
+    opened: OpenRows,
+    listings: Listings,
+    on_left_out: Callable[[LeftOut], None],
+) -> tuple[StringTable, NDArray[np.int64], NDArray[np.int64], Places]:
+    """Files, those among them that have rows replaced by their rows: names, sizes, times and places of the documents, in byte order of
+    names.
+
+    names, sizes, mtimes : of n files, in byte order; int64 arrays of shape (n,). kinds : of the files that have rows. listings : what is
+    known of such files, which is then not looked for; afterwards it holds what is known of these. Of documents with the same name the
+    first counts, in the order of files and rows.
+    """
+    paths = list(names)
+    kind = np.array([kinds.get(path, Kind.FILE) for path in paths], np.uint8)
+    known = dict(listings)
+    listings.clear()
+    whole = np.flatnonzero(kind == Kind.FILE)
+    pieces = []
+    for file in np.flatnonzero(kind).tolist():
+        path = paths[file]
+        key = path, int(sizes[file]), int(mtimes[file])
+        try:
+            listing = known[key] if key in known else opened.rows(path, Kind(int(kind[file])))
+        except RowError as error:
+            on_left_out(LeftOut(path, error.reason, error.detail))
+            continue
+        except OSError as error:
+            on_left_out(LeftOut.because(path, error))
+            continue
+        except NoRoomError as error:
+            on_left_out(LeftOut(path, Reason.UNREADABLE, f"{error.message}; {error.hint}"))
+            continue
+        listings[key] = listing
+        for number, reason, detail in listing.left_out:
+            on_left_out(LeftOut(b"%s:%d" % (path, number), reason, detail))
+        pieces.append(_Piece(listing.ids or row_names(path, listing.numbers)[0], file, listing))
+    order = None if opened.fields.id else _order_of_blocks(names.take(whole), paths, pieces)
+    tables = [names.take(whole), *(piece.names for piece in pieces)]
+    every = StringTable(
+        np.concatenate([table.blob for table in tables]), offsets_of(np.concatenate([np.diff(table.offsets) for table in tables]))
+    )
+    none = np.zeros(len(whole), np.int64)
+    lists = [piece.listing for piece in pieces if piece.listing is not None]
+    file_of = np.concatenate([whole, *(np.full(len(piece.names), piece.file) for piece in pieces)])
+    numbers = np.concatenate([none, *(each.numbers for each in lists)])
+    starts = np.concatenate([none, *(each.starts for each in lists)])
+    lengths = np.concatenate([sizes[whole], *(each.lengths for each in lists)])
+    if order is None:
+        order = _order_of_names(every, file_of, numbers, paths, on_left_out)
+    place = Places(names, kind, file_of[order], starts[order], lengths[order])
+    return every.take(order), sizes[place.file], mtimes[place.file], place
+
+
+def _order_of_blocks(files: StringTable, paths: list[bytes], pieces: list[_Piece]) -> NDArray[np.int64] | None:
+    """The byte order of names when the names FILE:ROW of each file stand together, as nearly always: without comparing them. None if they
+    do not, because a file is called like a row.
+    """
+    names = list(files)
+    blocks, before, last = [], 0, b""
+    at = len(names)
+    places = {}
+    for piece in pieces:
+        places[paths[piece.file] + b":"] = at, piece
+        at += len(piece.names)
+    for key in sorted(places):
+        cut = bisect_left(names, key)
+        if (last and key.startswith(last)) or (cut < len(names) and names[cut].startswith(key)):
+            return None
+        first, piece = places[key]
+        assert piece.listing is not None
+        blocks += [np.arange(before, cut), first + row_names(key[:-1], piece.listing.numbers)[1]]
+        before, last = cut, key
+    return np.concatenate([*blocks, np.arange(before, len(names))])
+
+
+def _order_of_names(
+    names: StringTable, file: NDArray[np.int64], numbers: NDArray[np.int64], paths: list[bytes], on_left_out: Callable[[LeftOut], None]
+) -> NDArray[np.int64]:
+    """The byte order of names, each once."""
+    every = list(names)
+    order = sorted(range(len(every)), key=every.__getitem__)
+    again = [at for at in range(1, len(order)) if every[order[at]] == every[order[at - 1]]]
+    first = -1
+    for at in again:
+        if first < 0 or every[order[at]] != every[first]:
+            first = order[at - 1]
+        here, there = (_place(paths, file, numbers, index) for index in (order[at], first))
+        on_left_out(LeftOut(every[order[at]], Reason.REPEATED, f"{here}; the first is {there}"))
+    return np.delete(np.array(order, np.int64), again)
+
+
+def _place(paths: list[bytes], file: NDArray[np.int64], numbers: NDArray[np.int64], index: int) -> str:
+    path = os.fsdecode(paths[int(file[index])])
+    return f"row {numbers[index]} of {path}" if numbers[index] else path

@@ -1,0 +1,105 @@
+"""Which of several documents is kept: all of them in the order in which they are preferred. Called by workspace.py."""
+
+import os
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lshdup.documents import DocumentList, globs, typed_name
+from lshdup.errors import ParameterError
+from lshdup.params import ClusterParams
+
+
+def preference(
+    documents: DocumentList, sizes: NDArray[np.int64], params: ClusterParams, arguments: Sequence[bytes]
+) -> tuple[NDArray[np.int64], list[str]]:
+    """All documents, the most preferred first, as an int64 array of shape (n,); and the patterns of `prefer` that match none.
+
+    sizes : int64 array of shape (n,), shingles of each document. arguments : the folders and files that were named; none: nobody knows
+    in which order the documents came, and `keep` may not ask for it; raises ParameterError then.
+    """
+    levels, unused = _levels(documents, params.prefer)
+    order: NDArray[np.int64] = np.lexsort((np.arange(len(documents)), *reversed(_keys(documents, sizes, params.keep, arguments)), levels))
+    return order, unused
+
+
+def _keys(documents: DocumentList, sizes: NDArray[np.int64], keep: str, arguments: Sequence[bytes]) -> list[NDArray[np.int64]]:
+    """Numbers by which smaller means preferred, the strongest first. Documents are in byte order of their names."""
+    if keep == "longest":
+        return [-sizes]
+    if keep == "shortest":
+        return [sizes]
+    if keep == "newest":
+        return [-documents.mtimes]
+    if keep == "oldest":
+        return [documents.mtimes]
+    return _as_named(documents, arguments) if keep == "first" else []
+
+
+def _as_named(documents: DocumentList, arguments: Sequence[bytes]) -> list[NDArray[np.int64]]:
+    """By the first argument that a document is, or is below; documents of one file by their place in it."""
+    if not arguments:
+        message = "--keep first has no meaning without DOCS: the store does not know in which order they were named"
+        raise ParameterError(message, "name DOCS, or choose another --keep")
+    rank: dict[bytes, int] = {}
+    for number, argument in enumerate(arguments):
+        rank.setdefault(typed_name(argument), number)
+    files = list(documents.names if documents.places is None else documents.places.paths)
+    of_folder: dict[bytes, int] = {b"": len(arguments)}
+    numbers = np.fromiter((_number(name, rank, of_folder) for name in files), np.int64, len(files))
+    if documents.places is None:
+        return [numbers]
+    # Files of one argument in byte order of their names, and then the rows of each.
+    place = {path: number for number, path in enumerate(sorted(set(files)))}
+    in_order = np.fromiter((place[path] for path in files), np.int64, len(files))
+    return [numbers[documents.places.file], in_order[documents.places.file], documents.places.starts]
+
+
+def _number(name: bytes, rank: dict[bytes, int], of_folder: dict[bytes, int]) -> int:
+    """The smallest rank of a name and the folders above it. of_folder : those that are known."""
+    unknown = []
+    folder = _above(name)
+    while folder not in of_folder:
+        unknown.append(folder)
+        folder = _above(folder)
+    known = of_folder[folder]
+    for folder in reversed(unknown):
+        known = of_folder[folder] = min(rank.get(folder, known), known)
+    return min(rank.get(name, known), known)
+
+
+def _above(name: bytes) -> bytes:
+    """The folder a name is in; nothing is above the current folder, one above that, and the root.
+
+    >>> _above(b"a/b"), _above(b"a"), _above(b"./-a"), _above(b"."), _above(b"/a"), _above(b"/"), _above(b"../..")
+    (b'a', b'.', b'.', b'', b'/', b'', b'')
+    """
+    folder, base = os.path.split(name)
+    return b"" if name in (b".", b"/") or base == b".." else folder or b"."
+
+
+def _levels(documents: DocumentList, prefer: Sequence[str]) -> tuple[NDArray[np.int64], list[str]]:
+    """For each document the number of the first pattern that matches it, or their number; and the patterns that match none at all."""
+    levels = np.full(len(documents), len(prefer), np.int64)
+    if not prefer:
+        return levels, []
+    names = documents.typed_names(np.arange(len(documents)))
+    unused = []
+    for number, (pattern, glob) in reversed(list(enumerate(zip(prefer, globs(prefer), strict=True)))):
+        folder = typed_name(os.fsencode(pattern))
+        below = folder.rstrip(b"/") + b"/"
+        here = folder == b"."
+        matches = [
+            index
+            for index, name in enumerate(names)
+            if name == folder
+            or name.startswith(below)
+            or (here and not name.startswith((b"/", b"../")))
+            or glob(name)
+            or glob(os.path.basename(name))  # noqa: PTH119 (bytes path)
+        ]
+        if not matches:
+            unused.append(pattern)
+        levels[matches] = number
+    return levels, unused[::-1]

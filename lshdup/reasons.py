@@ -1,0 +1,88 @@
+"""Why something that was met is not compared. Pure Python; used by all that reads, and by console.py, which counts them."""
+
+import enum
+import errno
+from dataclasses import dataclass
+
+
+class Reason(enum.StrEnum):
+    """Why a document, a file or a row that was met is not compared.
+
+    Artifacts hold their places in this list: new ones come at the end.
+    """
+
+    BINARY = "binary"
+    FORMAT = "format not supported"
+    EMPTY = "no tokens"
+    HIDDEN = "hidden"
+    LINK = "symbolic link"
+    SPECIAL = "not a regular file"
+    EXCLUDED = "excluded"
+    TOO_LARGE = "too large"
+    UNREADABLE = "unreadable"
+    MISSING = "missing"
+    VANISHED = "vanished"
+    CHANGED = "changed while in use"
+    UNDECODABLE = "undecodable"
+    NOT_IDS = "not integers"
+    REPEATED = "repeated name"
+    MARKUP = "too much markup"
+    DAMAGED = "damaged"
+    NOT_JSON = "row that is no JSON object"
+    NO_TEXT = "row without text"
+    NOT_TEXT = "row whose text is no string"
+    NO_ID = "row without id"
+    NO_READER = "format not supported without lshdup[formats]"
+    ENCRYPTED = "encrypted"
+    SPOILT = "damaged document"
+    SLOW = "took too long"
+    MEMORY = "took too much memory"
+    CRASHED = "crashed its reader"
+
+    @property
+    def is_error(self) -> bool:
+        """Whether a person asked for such a file and did not get it, even if it was only met in a folder."""
+        return self not in _EXPECTED
+
+    @property
+    def is_of_reader(self) -> bool:
+        """Whether another version of the reader of office documents, or that there is one now, may change it."""
+        return self in _OF_READER
+
+
+_EXPECTED = {Reason.BINARY, Reason.FORMAT, Reason.EMPTY, Reason.HIDDEN, Reason.LINK, Reason.SPECIAL, Reason.EXCLUDED, Reason.NO_READER}
+_OF_READER = {Reason.NO_READER, Reason.ENCRYPTED, Reason.SPOILT}
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """A document, file or row that was met and is not compared, and why. named : it was named itself, not met in a folder."""
+
+    name: bytes
+    reason: Reason
+    detail: str = ""
+    named: bool = False
+
+    @property
+    def is_error(self) -> bool:
+        """Whether a person asked for this file and did not get it: exit code 2."""
+        return self.reason.is_error or (self.named and self.reason in (Reason.BINARY, Reason.FORMAT, Reason.NO_READER))
+
+    @classmethod
+    def because(cls, name: bytes, error: OSError) -> "LeftOut":
+        """What the system says of a file."""
+        return cls(name, reason_of(error), detail_of(error))
+
+
+def reason_of(error: OSError) -> Reason:
+    """The reason that is in what the system says."""
+    if error.errno in (errno.ENOENT, errno.ESTALE):
+        return Reason.VANISHED
+    return Reason.TOO_LARGE if error.errno == errno.EFBIG else Reason.UNREADABLE
+
+
+def detail_of(error: OSError) -> str:
+    """What the system says, and what to do about it where it does not say."""
+    if error.errno == errno.ENAMETOOLONG:
+        return "its path is longer than the system takes; start lshdup in a folder further down"
+    return error.strerror or ""

@@ -1,0 +1,94 @@
+"""What a run was asked to remove from the sets: the texts of templates, and the limit from which a shingle is common.
+
+Which shingles that are, `pipeline.removal_of` says; what is left of the sets, `collection.left_of`. Called by workspace.py.
+"""
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lshdup import pipeline
+from lshdup.collection import Collection, collect
+from lshdup.common import NO_SHINGLES, Removal, fingerprint
+from lshdup.documents import LeftOut, find_documents
+from lshdup.errors import ArtifactError, InputError
+from lshdup.params import CommonParams, DocumentParams, ShingleParams, SketchParams
+from lshdup.ragged import distinct
+from lshdup.store import corpus_id, whole_id
+
+
+@dataclass(frozen=True)
+class ToRemove:
+    """What is to be removed from the sets: shingles of templates, and those that more documents than a limit have (0: no limit).
+
+    template : uint64 array, ascending, without repeats.
+    """
+
+    template: NDArray[np.uint64]
+    ignore_common: float
+
+    @property
+    def params(self) -> CommonParams:
+        return CommonParams(self.ignore_common, fingerprint(self.template))
+
+    def known(self) -> Removal:
+        """The shingles themselves, if there is no limit."""
+        return Removal(self.params, self.template, NO_SHINGLES)
+
+    def from_whole(self, collection: Collection, jobs: int) -> Removal:
+        """The shingles themselves, from the whole sets if there is a limit."""
+        return pipeline.removal_of(collection, self.ignore_common, self.template, jobs)
+
+    def has_made(self, stored: Collection, whole: Collection, sketch: SketchParams) -> bool:
+        """Whether stored signatures are what would be made of these whole sets: then nothing needs to be counted again."""
+        made = stored.removal.params if stored.removal is not None else None
+        same = made == self.params and stored.sketch == sketch and stored.shingle == whole.shingle
+        return same and whole_id(stored) == corpus_id(whole)
+
+
+def to_remove(
+    template: NDArray[np.uint64] | None, ignore_common: float | None, params: ShingleParams, last: Collection | None = None
+) -> ToRemove | None:
+    """What is given, over what was removed in the last run; None: nothing.
+
+    template, ignore_common : None where nothing was said of it. Raises ArtifactError if the templates of the last run are wanted, but were
+    made to shingles by other parameters.
+    """
+    removal = last.removal if last is not None else None
+    if template is None:
+        template = NO_SHINGLES
+        if last is not None and removal is not None and len(removal.template):
+            if last.shingle != params:
+                message = "the last run had a --template, read by other options than these"
+                raise ArtifactError(message, "give --template again, or name DOCS")
+            template = removal.template.copy()
+    if ignore_common is None:
+        ignore_common = removal.params.ignore_common if removal is not None else 0.0
+    return ToRemove(template, ignore_common) if len(template) or ignore_common else None
+
+
+def template_shingles(
+    names: tuple[bytes, ...], files: DocumentParams, params: ShingleParams, jobs: int, on_left_out: Callable[[LeftOut], None]
+) -> NDArray[np.uint64]:
+    """The shingles of the texts in these files and folders: uint64 array, ascending, without repeats.
+
+    Raises InputError if there is nothing at all. on_left_out : told each file that could not be taken.
+    """
+    hint = "name files with the texts to remove, or folders of them"
+    try:
+        texts = find_documents(names, files, id_lists=params.tokens == "ids", jobs=jobs, on_left_out=on_left_out)
+    except InputError as error:
+        message = f"--template {error.message}"
+        raise InputError(message, hint) from None
+    made = collect(texts, params, jobs=jobs, keep=1 << 62)
+    for each in made.left_out:
+        on_left_out(each.left_out)
+    assert made.sets is not None
+    shingles = distinct(made.sets.values)[0]
+    if not len(shingles):
+        message = f"--template {', '.join(os.fsdecode(name) for name in names)}: there is no text in it"
+        raise InputError(message, hint)
+    return shingles

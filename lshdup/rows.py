@@ -1,0 +1,98 @@
+"""Rows of files as documents: which files have rows, what is known of them, how they are called. Called by jsonlines.py, parquet.py,
+openrows.py and documents.py.
+"""
+
+import enum
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lshdup.compression import bare_name
+from lshdup.ragged import StringTable, offsets_of
+from lshdup.reasons import Reason
+
+
+class Kind(enum.IntEnum):
+    """What a document is to the file it is in; artifacts hold these numbers."""
+
+    FILE = 0  # the whole of it
+    IDS = 1  # a line of an id list
+    JSON = 2  # a line of JSON Lines
+    PARQUET = 3
+
+
+_JSON_LINES = (b".jsonl", b".ndjson")
+
+#: Rows whose names are made at a time.
+_NAMES_AT_ONCE = 1 << 16
+
+
+class RowError(ValueError):
+    """A row, or a file of rows, that gives no document, and why."""
+
+    def __init__(self, reason: Reason, detail: str = "") -> None:
+        super().__init__(detail)
+        self.reason = reason
+        self.detail = detail
+
+
+@dataclass(frozen=True)
+class RowFields:
+    """Where in a row its text is, and its name; an empty id field: rows are called FILE:ROW."""
+
+    text: str = "text"
+    id: str = ""
+
+
+@dataclass(frozen=True)
+class RowList:
+    """The rows of one file, in order.
+
+    numbers, starts, lengths : int64 arrays of shape (n,): number of each row, from 1; where it begins, and how long it is: in bytes, or,
+    in Parquet, the number of rows before it and the size of an average text of its row group. ids : n names, where there is an id field.
+    left_out : (number, reason, detail) of rows that are no documents.
+    """
+
+    numbers: NDArray[np.int64]
+    starts: NDArray[np.int64]
+    lengths: NDArray[np.int64]
+    ids: StringTable | None = None
+    left_out: list[tuple[int, Reason, str]] = field(default_factory=list)
+
+
+def kind_of(path: bytes, *, named: bool, field_given: bool) -> Kind:
+    """Whether a file is taken for its rows: those that are named themselves, and, if the field of the text is, those in folders.
+
+    What is called ``.json`` may be anything: its lines are rows only where both the file and the field are named.
+    """
+    if not (named or field_given):
+        return Kind.FILE
+    if path.lower().endswith(b".parquet"):
+        return Kind.PARQUET
+    endings = (*_JSON_LINES, b".json") if named and field_given else _JSON_LINES
+    return Kind.JSON if bare_name(path).lower().endswith(endings) else Kind.FILE
+
+
+def row_names(path: bytes, numbers: NDArray[np.int64]) -> tuple[StringTable, NDArray[np.int64]]:
+    """FILE:ROW for each row number, and the indices that bring them into byte order, in which 10 comes before 2.
+
+    >>> names, order = row_names(b"a.jsonl", np.array([1, 2, 10]))
+    >>> names.take(order)[1], list(names)
+    (b'a.jsonl:10', [b'a.jsonl:1', b'a.jsonl:2', b'a.jsonl:10'])
+    """
+    prefix = np.frombuffer(path + b":", np.uint8)
+    width = len(str(int(numbers.max(initial=1))))
+    powers = 10 ** np.arange(width, dtype=np.int64)
+    digits = np.maximum(np.searchsorted(powers, numbers, side="right"), 1)
+    parts = [np.zeros(0, np.uint8)]
+    for start in range(0, len(numbers), _NAMES_AT_ONCE):
+        some = numbers[start : start + _NAMES_AT_ONCE]
+        cells = np.empty((len(some), len(prefix) + width), np.uint8)
+        cells[:, : len(prefix)] = prefix
+        cells[:, len(prefix) :] = some[:, None] // powers[::-1] % 10 + ord("0")
+        shown = np.ones(cells.shape, bool)
+        shown[:, len(prefix) :] = np.arange(width) >= width - digits[start : start + _NAMES_AT_ONCE, None]
+        parts.append(cells[shown])
+    names = StringTable(np.concatenate(parts), offsets_of(digits + len(prefix)))
+    return names, np.lexsort((digits, numbers * powers[width - digits]))

@@ -1,0 +1,180 @@
+"""`python -m tests.fuzz --atheris`: the same targets and the same checks, with input that a coverage-guided fuzzer makes.
+
+Atheris watches which lines and comparisons of lshdup's Python an input reaches and keeps those inputs that reach new ones. Kernels are machine
+code, which it does not see: what they do with texts and ids is found by the checks, not by coverage. Each target runs in a process of its own
+(`python -m tests.fuzz.guided`), because libFuzzer ends it, and so may a finding.
+"""
+
+import importlib.util
+import random
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+TARGETS = ("texts", "html", "ids", "artifacts")
+
+#: Not watched: kernels are compiled from their byte code, which must be as it was written.
+KERNELS = [f"lshdup.kernels{name}" for name in ("", ".banding", ".compiling", ".copying", ".files", ".jit", ".ordering", ".sets", ".shingles",
+                                                ".sketch", ".statistics", ".text")]  # fmt: skip
+LONGEST = {"texts": 300, "html": 4000, "ids": 500, "artifacts": 60_000}
+_DONE = re.compile(r"#(\d+)\s+(INITED|DONE)\s+cov: (\d+) ft: (\d+) corp: (\d+)")
+
+
+def run(name, seconds, runs, seed):
+    """Fuzz one target; returns whether all went well, and a line that says what was tried."""
+    if importlib.util.find_spec("atheris") is None:
+        sys.exit("python -m tests.fuzz: --atheris needs atheris: pip install 'lshdup[fuzz]'")
+    started = time.perf_counter()
+    with tempfile.TemporaryDirectory() as folder:
+        log = Path(folder, "log")
+        command = [sys.executable, "-m", "tests.fuzz.guided", name, folder, str(seconds), str(runs), str(seed)]
+        with log.open("wb") as stderr:
+            code = subprocess.run(command, stdout=subprocess.PIPE, stderr=stderr, check=False).returncode
+        said = log.read_text("utf-8", "replace")
+        findings = [line for line in said.splitlines() if line.startswith("FINDING ")]
+        for line in findings:
+            print(f"{name}, seed {seed}: {line}")
+        tried = {what: tuple(map(int, numbers)) for count, what, *rest in _DONE.findall(said) for numbers in [(count, *rest)]}
+        if code or "DONE" not in tried:
+            print(said[-5000:])
+            return False, f"{name}, seed {seed}: ended with status {code}"
+    (_, before, *_), (count, after, features, corpus) = tried.get("INITED", (0, 0)), tried["DONE"]
+    line = (
+        f"{name}, seed {seed}: {count:,} tried by atheris in {time.perf_counter() - started:.0f} s, {len(findings)} findings "
+        f"(coverage {before:,} -> {after:,} edges, {features:,} features, {corpus:,} inputs kept)"
+    )
+    return not findings, line
+
+
+# --- in the process of a target ----------------------------------------------------------------------------------------------------
+
+
+def texts():
+    from tests.fuzz.texts import Texts, seeds, some_bytes, some_params
+
+    target = Texts()
+    rng = random.Random(0)
+
+    def attempt(data):
+        """Two bytes choose the parameters, the rest is the text."""
+        chance = random.Random(data[:2])
+        return target.compared(chance, [data[2:]], some_params(chance))
+
+    return attempt, [rng.randbytes(2) + each for each in [*(text.encode() for text in seeds()), *(some_bytes(rng, []) for _ in range(300))]]
+
+
+def html():
+    from tests.fuzz import Tally
+    from tests.fuzz.html import PIECES, Html, mutated, well_formed
+    from tests.fuzz.html import seeds as pages
+
+    target = Html()
+    rng = random.Random(0)
+
+    def attempt(data):
+        tally = Tally()
+        target.survived(tally, data[1:], b"a.html" if data[:1] < b"\x80" else b"a.txt")
+        return tally
+
+    some = [*pages(), b"".join(PIECES), *(well_formed(rng).encode() for _ in range(50)), *(mutated(rng, pages()[0]) for _ in range(50))]
+    return attempt, [bytes([rng.randrange(256)]) + page for page in some]
+
+
+def ids():
+    from tests.fuzz.ids import Ids, some_line
+
+    target = Ids()
+    rng = random.Random(0)
+
+    def attempt(data):
+        return target.compared(data.split(b"\n"), b"")
+
+    return attempt, [b"\n".join(some_line(rng) for _ in range(rng.randrange(6))) for _ in range(200)]
+
+
+def artifacts():
+    """A byte chooses artifact and command; the rest is the file. Checksums are made right again by `forged`, or nothing would be reached."""
+    from tests.fuzz import Tally
+    from tests.fuzz.artifacts import COMMANDS, KINDS, TOKENS, Artifacts
+
+    target = Artifacts(tempfile.mkdtemp())
+
+    def attempt(data):
+        tally = Tally()
+        chosen = data[0] if data else 0
+        tokens, kind = TOKENS[chosen % 2], KINDS[chosen // 2 % 4]
+        commands = COMMANDS[tokens]
+        target.tried(tally, tokens, kind, data[1:], True, [commands[chosen // 8 % len(commands)]], checked=chosen < 128)
+        return tally
+
+    some = [(at, TOKENS[at % 2], KINDS[at // 2 % 4]) for at in range(256)]
+    return attempt, [bytes([at]) + target.files[tokens][kind] for at, tokens, kind in some]
+
+
+def forged(data, longest, seed):
+    """A mutation of an artifact by the means of tests/fuzz/artifacts.py, or one of libFuzzer's own within a member."""
+    import atheris
+
+    from tests.fuzz.artifacts import archive_of, header_changed, members_changed, members_of, shape_changed, values_changed
+
+    rng = random.Random(seed)
+    try:
+        members = members_of(data[1:])
+        way = rng.randrange(8)
+        if way < 3:
+            members = (values_changed, shape_changed, header_changed)[way](rng, members)
+        elif way < 6:
+            name = rng.choice(list(members))
+            start = 10 + int.from_bytes(members[name][8:10], "little") if way < 5 else 0
+            members[name] = members[name][:start] + atheris.Mutate(members[name][start:], len(members[name]))
+        pairs = members_changed(rng, members, members) if way == 6 else list(members.items())
+        made = data[:1] + archive_of(pairs)
+        if way == 7:
+            made = bytes([rng.randrange(256)]) + made[1:]
+    except Exception:  # it is an archive no more
+        made = b""
+    return made if 0 < len(made) <= longest else atheris.Mutate(data, longest)
+
+
+def main(name, folder, seconds, runs, seed):
+    import faulthandler
+    import resource
+
+    import atheris
+
+    from tests.fuzz.__main__ import MOST_MEMORY
+
+    faulthandler.enable()
+    with atheris.instrument_imports(include=["lshdup"], exclude=KERNELS):
+        for module in sorted(Path(__file__).parents[2].glob("lshdup/**/*.py")):
+            parts = module.relative_to(Path(__file__).parents[2]).with_suffix("").parts
+            if parts[-1] not in ("__init__", "__main__", "plots", "compiling"):
+                importlib.import_module(".".join(parts))
+    resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, MOST_MEMORY))
+    attempt, some = globals()[name]()
+    corpus = Path(folder, "corpus")
+    corpus.mkdir()
+    for number, data in enumerate(some):
+        (corpus / f"{number:04}").write_bytes(data)
+    seen = set()
+
+    def test_one_input(data):
+        for finding in attempt(data).findings:
+            what = finding.split(":")[0]
+            if what not in seen or len(seen) < 20:
+                seen.add(what)
+                print(f"FINDING {finding[:2000]}", file=sys.__stderr__, flush=True)
+
+    options = [f"-max_total_time={seconds}", f"-seed={seed % (1 << 32)}", f"-max_len={LONGEST[name]}", "-rss_limit_mb=0", "-timeout=120",
+               f"-artifact_prefix={tempfile.gettempdir()}/lshdup-atheris-{name}-", *([f"-runs={runs}"] if runs else [])]  # fmt: skip
+    atheris.Setup(
+        [sys.argv[0], *options, str(corpus)], test_one_input, **({"custom_mutator": forged} if name == "artifacts" else {}),
+    )  # fmt: skip
+    atheris.Fuzz()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:3], *map(int, sys.argv[3:]))

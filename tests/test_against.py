@@ -1,0 +1,346 @@
+"""`pairs DOCS --against OTHER…`: the pairs across two sides, and none within one."""
+
+import os
+import re
+import shutil
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lshdup import bands, candidates
+from lshdup.against import against
+from lshdup.candidates import cross_pairs
+from lshdup.copies import listing_across
+from lshdup.exactjoin import exact_pairs
+from lshdup.pairs import gathered
+from lshdup.params import DocumentParams, PairParams
+from lshdup.ragged import RaggedSets
+from lshdup.workspace import Request
+from tests import reference
+
+WORDS = [f"word{i}" for i in range(400)]
+
+
+def texts(seed, originals, n, copies=0):
+    """Near-copies of the originals, of every degree, and some exact copies of those."""
+    rng = np.random.default_rng(seed)
+    made = []
+    for _ in range(n):
+        words = list(originals[int(rng.integers(len(originals)))])
+        for _ in range(int(rng.integers(0, 7))):
+            words[int(rng.integers(len(words)))] = f"new{int(rng.integers(500))}"
+        made.append(" ".join(words))
+    return made + [made[int(rng.integers(n))] for _ in range(copies)]
+
+
+@pytest.fixture
+def two_sides(tmp_path, monkeypatch):
+    """Folders `new` and `old`, with copies within and across them."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(7)
+    originals = [[WORDS[int(w)] for w in rng.integers(0, 400, 60)] for _ in range(12)]
+    new, old = texts(1, originals, 30, 8), texts(2, originals, 60, 10)
+    old += [*new[:4], new[2]]
+    for folder, made in (("new", new), ("old", old)):
+        (tmp_path / folder).mkdir()
+        for i, text in enumerate(made):
+            (tmp_path / folder / f"{i:03}.txt").write_text(text)
+    (tmp_path / "new/empty.txt").write_text("")
+    (tmp_path / "old/empty.txt").write_text("")
+    return tmp_path
+
+
+def brute_force(threshold, here="new", there="old"):
+    a, b = reference.folder_sets(here), reference.folder_sets(there)
+    found = []
+    for x, y in product(a, b):
+        union = len(a[x] | b[y])
+        if os.path.realpath(x) != os.path.realpath(y) and union and len(a[x] & b[y]) / union >= threshold:
+            found.append((os.fsencode(x), os.fsencode(y), len(a[x] & b[y]) / union))
+    return sorted(found, key=lambda each: (-each[2], each[0], each[1]))
+
+
+def asked(threshold, others=(b"old",), *, store=None, docs=(b"new",), exact=False, given=(), params=PairParams(), collapse=False, jobs=2):  # noqa: B008
+    """(a, b, similarity, is an estimate) as they are printed, the number of candidates, and what was said."""
+    said, left_out = [], []
+
+    request = Request(tuple(docs), DocumentParams(), {"threshold": threshold, "recall": 0.99999, "perms": 256, **dict(given)}, jobs)
+    both = against(request, tuple(others), store and Path(store), said.append, left_out.append)
+    across = both.joined(jobs) if exact else both.near_duplicates(params, jobs, lambda *_: None)
+    crossing = both.pairs(across, collapse=collapse)
+    rows = [row for piece in crossing.pieces() for row in zip(*(column.tolist() for column in piece), strict=True)]
+    names = both.sides.names(np.arange(len(both.sides.sizes)))
+    assert len(rows) == len(crossing)
+    assert sum(estimated for *_, estimated in rows) == crossing.estimates
+    return [(names[a], names[b], s, e) for a, b, s, e in rows], across.found.candidates, left_out
+
+
+def exactly(rows):
+    assert not any(estimated for *_, estimated in rows)
+    return [row[:3] for row in rows]
+
+
+@pytest.mark.parametrize("threshold", [0.4, 0.6, 0.8, 1.0])
+def test_pairs_across_are_those_of_brute_force(two_sides, threshold):
+    expected = brute_force(threshold)
+    assert len(expected) > (20 if threshold < 1 else 5)
+    one, met, _ = asked(threshold, jobs=1)
+    assert exactly(one) == expected
+    assert 0 < met < 38 * 75 // 4
+    assert exactly(asked(threshold, jobs=4)[0]) == expected
+    assert exactly(asked(threshold, exact=True, jobs=1)[0]) == exactly(asked(threshold, exact=True, jobs=4)[0]) == expected
+    turned = sorted(((b, a, s) for a, b, s in expected), key=lambda each: (-each[2], each[0], each[1]))
+    assert exactly(asked(threshold, [b"new"], docs=[b"old"])[0]) == turned
+
+
+def test_one_side_in_pieces_and_several_stores(two_sides, run):
+    expected = brute_force(0.6)
+    parts = [b"old/%03d.txt" % i for i in range(75)]
+    assert exactly(asked(0.6, parts[::-1], docs=[b"new/%03d.txt" % i for i in range(37, -1, -1)])[0]) == expected
+    options = ("-t", "0.6", "--perms", "256")
+    run("index", *(f"old/{i:03}.txt" for i in range(0, 75, 2)), "--store", "even", *options)
+    run("index", *(f"old/{i:03}.txt" for i in range(0, 75, 3)), "--store", "third", *options)
+    for others in ([b"even", b"third", b"old"], [b"old", b"third", b"even"]):
+        assert exactly(asked(0.6, others)[0]) == expected
+        assert exactly(asked(0.6, others, exact=True)[0]) == expected
+
+
+def test_collapsed_copies(two_sides):
+    sets = [list(reference.folder_sets(side).items()) for side in ("new", "old")]
+    firsts = [{} for _ in sets]
+    for first, side in zip(firsts, sets, strict=True):
+        for name, each in sorted(side):
+            first.setdefault(frozenset(each), os.fsencode(name))
+    kind = {os.fsencode(name): frozenset(each) for side in sets for name, each in side}
+    expected = [
+        (a, b, s)
+        for a, b, s in brute_force(0.6)
+        if (a == firsts[0][kind[a]] and b == firsts[1][kind[b]]) or (s == 1.0 and (a == firsts[0][kind[a]] or b == firsts[1][kind[b]]))
+    ]
+    assert len(expected) < len(brute_force(0.6))
+    assert exactly(asked(0.6, collapse=True)[0]) == expected
+    assert exactly(asked(0.6, collapse=True, exact=True)[0]) == expected
+
+
+def test_a_file_on_both_sides_is_not_paired_with_itself(two_sides):
+    os.symlink("old", "link")
+    os.symlink("../old/072.txt", "new/zlink.txt")
+    for docs, others in (([b"old"], [b"old"]), ([b"old"], [b"./old/../old"]), ([b"link"], [b"old"]), ([b"old"], [b"new", b"old"])):
+        rows = exactly(asked(0.9, others, docs=docs)[0])
+        assert all(os.path.realpath(a) != os.path.realpath(b) for a, b, _ in rows)
+        plain = {(os.path.realpath(a), os.path.realpath(b), s) for a, b, s in rows}
+        assert {(os.path.realpath(a), os.path.realpath(b), s) for a, b, s in brute_force(0.9, "old", "old")} <= plain
+    assert exactly(asked(0.9, [b"old"], docs=[b"old"], collapse=True)[0])
+    rows = exactly(asked(0.9, [b"old"], docs=[b"new/zlink.txt"])[0])
+    assert rows
+    assert all(b != b"old/072.txt" for _, b, _ in rows)
+
+
+def stored(run, **options):
+    run("index", "old", "--store", "archive", "-t", "0.6", "--perms", "256", **options)
+
+
+def printed(result):
+    return [(os.fsencode(a), os.fsencode(b), float(s), verified) for a, b, s, verified in result.rows]
+
+
+def test_a_stored_index_is_only_read_and_gives_the_parameters(run, two_sides):
+    expected = [(*row, "exact") for row in brute_force(0.6)]
+    run("index", "old", "--store", "archive", "-k", "2", "--perms", "256", "--tokens", "word")
+    before = {path: (path.stat().st_mtime_ns, path.read_bytes()) for path in Path("archive").iterdir()}
+    os.chmod("archive", 0o555)
+    adopted = run("pairs", "new", "--against", "archive", "-t", "0.6", "--recall", "0.99999")
+    assert "K = 256" in adopted.err
+    assert printed(adopted) != expected
+    assert printed(adopted) == printed(
+        run("pairs", "new", "--against", "old", "-k", "2", "--perms", "256", "-t", "0.6", "--recall", "0.99999")
+    )
+    assert printed(run("pairs", "--against", "archive", "-t", "0.6", "--recall", "0.99999")) == printed(adopted)
+    assert {path: (path.stat().st_mtime_ns, path.read_bytes()) for path in Path("archive").iterdir()} == before
+    os.chmod("archive", 0o755)
+    refused = run("pairs", "new", "--against", "archive", "-k", "3", code=2)
+    assert "archive was made with -k 2, not 3" in refused.err
+    assert "--perms 256, not 64" in run("pairs", "new", "--against", "archive", "--perms", "64", code=2).err
+    run("pairs", "new", "-k", "4")
+    assert "made with -k 4, not 2" in run("pairs", "--against", "archive", code=2).err
+    assert "linear" in run("pairs", "new", "--against", "old", "--scheme", "linear", code=2).err
+    assert "no signatures.npz" in run("pairs", "new", "--against", "empty", code=2).err if Path("empty").mkdir() else True
+    run("index", "old", "--store", "other", "-k", "3")
+    assert re.search("other was made with -k 3, not 2", run("pairs", "new", "--against", "archive", "--against", "other", code=2).err)
+
+
+def test_an_index_whose_documents_are_gone(run, two_sides):
+    stored(run)
+    options = ("--against", "archive", "-t", "0.6", "--recall", "0.99999")
+    exact = [(*row, "exact") for row in brute_force(0.6)]
+    assert printed(run("pairs", "new", *options)) == exact
+    shutil.move("old", "elsewhere")
+    from_sets = run("pairs", "new", *options)  # shingles.npz has them
+    assert printed(from_sets) == exact
+    assert "of OTHER in this answer changed or vanished" in from_sets.err
+    assert printed(run("pairs", "new", *options[:-2], "--exact")) == exact
+    os.remove("archive/shingles.npz")
+    result = run("pairs", "new", *options)
+    rows = printed(result)
+    true = {row[:2]: row[2] for row in brute_force(0.01, there="elsewhere")}
+    prints = {name: frozenset(each) for side in ("new", "elsewhere") for name, each in reference.folder_sets(side).items()}
+    assert len(rows) > 50
+    for a, b, s, verified in rows:
+        there = b.replace(b"old/", b"elsewhere/")
+        identical = prints[os.fsdecode(a)] == prints[os.fsdecode(there)]
+        assert verified == ("exact" if identical else "estimate")
+        assert abs(s - true[a, there]) < (1e-9 if identical else 0.15)
+        assert identical or s * 256 == pytest.approx(round(s * 256))
+    estimates = sum(verified == "estimate" for *_, verified in rows)
+    assert f"{estimates} pairs of {len(rows)} by signature estimate, standard error 0.031 or less (K = 256)" in result.err
+    assert re.search(r"\d+ documents of OTHER gone", result.err)
+    refused = run("pairs", "new", *options[:-2], "--exact", code=2)
+    assert "--exact needs the shingle sets of all documents" in refused.err
+    # All of them by force, and in other formats.
+    shutil.move("elsewhere", "old")
+    forced = run("pairs", "new", *options, "--verify", "estimate", "--format", "csv")
+    assert forced.lines[0] == "a,b,similarity,verified"
+    assert {line.split(",")[3] for line in forced.lines[1:]} == {"exact", "estimate"}
+    assert [line.split(",") for line in forced.lines[1:]] == result.rows
+    exactly_again = run("pairs", "new", *options)
+    assert printed(exactly_again) == exact
+    assert "estimate" not in exactly_again.err
+
+
+def test_an_index_whose_documents_are_partly_gone_or_changed(run, two_sides):
+    stored(run)
+    os.remove("archive/shingles.npz")
+    options = ("--against", "archive", "-t", "0.6", "--recall", "0.99999")
+    exact = printed(run("pairs", "new", *options))
+    lost = {b"old/%03d.txt" % i for i in range(0, 40, 2)}
+    for name in sorted(lost):
+        os.remove(name)
+    status = os.stat("old/001.txt")
+    Path("old/001.txt").write_text("something else entirely")
+    lost.add(b"old/001.txt")
+    os.utime("old/001.txt", ns=(status.st_atime_ns, status.st_mtime_ns))
+    partly = run("pairs", "new", *options)
+    assert "gone" in partly.err
+    assert "1 document of OTHER changed since" in partly.err
+    rows = printed(partly)
+    assert {row for row in rows if row[1] not in lost} == {row for row in exact if row[1] not in lost}
+    certain = {row for row in rows if row[1] in lost and row[3] == "exact"}
+    assert certain <= set(exact)
+    assert any(row[3] == "estimate" for row in rows)
+    assert {row[:2] for row in exact if row[1] in lost and row[2] > 0.8} <= {row[:2] for row in rows}
+
+
+def test_a_copy_that_is_there_stands_in_for_one_that_is_gone(run, tmp_path):
+    (tmp_path / "old").mkdir()
+    words = [f"word{i}" for i in range(100)]
+    for name in ("a", "b", "c"):
+        (tmp_path / "old" / name).write_text(" ".join(words))
+    (tmp_path / "new").write_text(" ".join([*words, "more"]))
+    run("index", "old", "--store", "archive")
+    os.remove(tmp_path / "archive/shingles.npz")
+    options = ("pairs", "new", "--against", "archive")
+    exact = run(*options)
+    assert len(exact.rows) == 3
+    for name in ("a", "b"):
+        os.remove(tmp_path / "old" / name)
+        assert run(*options).out == exact.out
+    os.remove(tmp_path / "old/c")
+    assert {row[3] for row in run(*options).rows} == {"estimate"}
+
+
+def test_the_store_of_other_is_not_overwritten(run, two_sides):
+    run("index", "old", "--perms", "256")
+    before = {path: path.read_bytes() for path in Path(".lshdup").iterdir()}
+    result = run("pairs", "new", "--against", ".lshdup", "-t", "0.6", "--recall", "0.99999")
+    assert "not kept" in result.err
+    assert [row[:3] for row in printed(result)] == brute_force(0.6)
+    assert {path: path.read_bytes() for path in Path(".lshdup").iterdir()} == before
+    assert "name DOCS" in run("pairs", "--against", ".lshdup", code=2).err
+
+
+def test_what_is_made_of_docs_is_kept(run, two_sides):
+    first = run("pairs", "new", "--against", "old", "-t", "0.6")
+    again = run("pairs", "new", "--against", "old", "-t", "0.6")
+    assert "0 documents read, 39 unchanged" in again.err
+    assert again.out == first.out
+    assert run("pairs", "--against", "old", "-t", "0.6").out == first.out
+    assert run("pairs", "new", "--against", "old", "-t", "0.6", "--no-store", "--jobs", "1").out == first.out
+    assert "lshdup index OTHER --store" in first.err
+    assert run("pairs", "new", "--against", "old", "-t", "0.6", "--check", code=1).out == first.out
+    assert run("pairs", "new", "--against", "old", "-t", "0.6", "-0").out == first.out.replace(b"\t", b"\0").replace(b"\n", b"\0")
+    assert "nothing-there" in run("pairs", "new", "--against", "nothing-there", code=2).err
+
+
+# --- what is not even met -----------------------------------------------------------------------------------------------------------
+
+
+def table_of(buckets):
+    """A band table of documents with these keys: a row for each band."""
+    keys = np.array(buckets, np.uint64)
+    return bands.ordered(keys, np.arange(keys.shape[1]))
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.data())
+def test_candidates_across_are_those_of_the_whole_table(data):
+    n, split = data.draw(st.integers(2, 30)), data.draw(st.integers(0, 30))
+    keys = data.draw(st.lists(st.lists(st.integers(0, 5), min_size=n, max_size=n), min_size=1, max_size=4))
+    limit = data.draw(st.sampled_from([0, 0, 2, 4]))
+    table = table_of(keys)
+    expected = set()
+    left_out = set()
+    for row in keys:
+        for key in set(row):
+            bucket = [i for i in range(n) if row[i] == key]
+            across = {(a, b) for a in bucket for b in bucket if a < split <= b}
+            if across and limit and len(bucket) > limit:
+                left_out |= set(bucket)
+            else:
+                expected |= across
+    buckets, pieces = cross_pairs(table, split, limit)
+    found = [pair for left, right in pieces for pair in zip(left.tolist(), right.tolist(), strict=True)]
+    assert len(found) == len(set(found))
+    assert set(found) == expected
+    assert buckets.documents == len(left_out)
+
+
+def test_a_template_on_one_side_costs_what_the_other_has_of_it(monkeypatch):
+    """20,000 documents of one template beside 10 of it: 200,000 candidates, not 200 million."""
+    monkeypatch.setattr(candidates, "PIECE", 1 << 12)
+    keys = [[1] * 20_010, [2] * 20_000 + [3] * 10, list(range(20_010))]
+    for split in (20_000, 10):
+        buckets, pieces = cross_pairs(table_of(keys), split)
+        met = sum(len(left) for left, _ in pieces)
+        assert met == 10 * 20_000
+        assert buckets.largest == 20_010
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.sets(st.integers(0, 12), max_size=8), max_size=30), st.integers(0, 30), st.sampled_from([0.2, 0.5, 0.8, 1.0]))
+def test_the_join_across_is_brute_force(each, split, threshold):
+    sets = RaggedSets.from_sets(each)
+    pieces = exact_pairs(sets, np.arange(len(each)), threshold, 1, split)
+    found = {(a, b): s for piece in pieces for a, b, s in zip(*(column.tolist() for column in piece), strict=True)}
+    assert found == {
+        (a, b): len(each[a] & each[b]) / len(each[a] | each[b])
+        for a in range(min(split, len(each)))
+        for b in range(split, len(each))
+        if each[a] and each[b] and len(each[a] & each[b]) / len(each[a] | each[b]) >= threshold
+    }
+
+
+def test_copies_on_both_sides_are_counted_but_not_made():
+    """100,000 equal documents on one side, 50,000 on the other: five thousand million pairs."""
+    firsts = np.concatenate([np.zeros(100_000, np.int64), np.full(50_000, 100_000)])
+    same = np.array([0], np.uint32), np.array([100_000], np.uint32)
+    pairs = gathered([(*same, np.array([1.0]))])
+    made = listing_across(pairs, firsts, same)
+    assert len(made) == 100_000 * 50_000
+    left, right, _ = next(made.pieces())
+    assert (left[:2].tolist(), right[:2].tolist()) == ([0, 0], [100_000, 100_001])
+    assert len(left) <= 1 << 18
+    assert len(listing_across(pairs, firsts, same, collapse=True)) == 150_000 - 1

@@ -1,0 +1,173 @@
+"""`pairs --histogram`, `curve --data`, `query --top`: how to choose a threshold, and how to see little of much."""
+
+import itertools
+import json
+import os
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lshdup import copies, histogram
+from lshdup.bands import BandPlan, collision_probability
+from lshdup.copies import listing
+from lshdup.pairs import gathered
+from lshdup.params import BandParams, PairParams
+from lshdup.pipeline import Found, Verified
+from tests.test_pairs import collections, columns_of, found_pairs, rows
+
+LEVELS = [0.3, 1 / 3, 0.4, 0.5, 0.6, 0.9, 0.95, 1.0]
+
+
+@settings(max_examples=200, deadline=None)
+@given(collections(), st.sampled_from([1, 3, 1 << 18]), st.booleans())
+def test_counts_are_those_of_all_pairs_made(collection, piece, collapse):
+    kinds, similar = collection
+    pairs, firsts = found_pairs(kinds, similar)
+    before, copies.PIECE = copies.PIECE, piece
+    try:
+        made = listing(pairs, firsts, collapse=collapse)
+        every = [row for part in made.pieces() for row in rows(part)]
+        totals, best = made.totals(np.array(LEVELS)), made.best(len(kinds))
+    finally:
+        copies.PIECE = before
+    assert totals == [sum(s >= t for _, _, s in every) for t in LEVELS]
+    assert best.tolist() == [max([s for a, b, s in every if d in (a, b)], default=0.0) for d in range(len(kinds))]
+    for low, high in zip(LEVELS, [*LEVELS[1:], np.inf], strict=True):
+        there = sorted(((s, a, b) for a, b, s in every if low <= s < high))
+        for most in (0, 1, 2, 100):
+            examples = [(s, a, b) for a, b, s in rows(made.examples(low, high, most))]
+            assert set(examples) <= set(there)
+            assert len(examples) <= most
+            assert not most or bool(examples) == bool(there)
+            assert examples == sorted(examples, key=lambda each: each[0])
+            assert not examples or examples[0][0] == there[0][0]
+
+
+def test_no_pair_of_copies_is_made():
+    made = listing(gathered([]), np.zeros(1_000_000, np.int64))
+    assert made.totals(np.array([0.5, 1.0])) == [1_000_000 * 999_999 // 2] * 2
+    assert rows(made.examples(1.0, np.inf, 5)) == [(0, 1, 1.0)]
+    assert (made.best(1_000_000) == 1.0).all()
+
+
+@pytest.mark.parametrize(
+    ("lowest", "step", "expected"),
+    [(0.8, 0.05, [0.8, 0.85, 0.9, 0.95, 1.0]), (1.0, 0.05, [1.0]), (0.5, 1.0, [0.5, 1.0]), (0.5, 0.3, [0.5, 0.6, 0.9, 1.0])],
+)  # fmt: skip
+def test_thresholds(lowest, step, expected):
+    assert histogram.thresholds(lowest, step) == expected
+
+
+def test_the_histogram_is_what_runs_of_their_own_say(run, corpus):
+    result = run(
+        "pairs", "sample_corpus", "-t", "0.5", "--recall", "0.9999", "--perms", "256", "--histogram", "--step", "0.1", "--examples", "2"
+    )
+    by_threshold = {}
+    for t, *row in result.rows:
+        by_threshold.setdefault(float(t), []).append(row)
+    assert list(by_threshold) == [0.5, 0.6, 0.7, 0.8, 0.9, 1.0]
+    everything = run("pairs", "-t", "0.5").rows
+    levels = [*by_threshold, np.inf]
+    for t, above in itertools.pairwise(levels):
+        own = [(float(s), a, b) for a, b, s in everything if float(s) >= t]
+        groups = {row[0] for row in run("clusters", "-t", str(t)).rows} if t < 1 else None
+        for pairs, documents, count, s, a, b in by_threshold[t]:
+            assert int(pairs) == len(own)
+            assert int(documents) == len({name for _, *names in own for name in names})
+            assert groups is None or int(count) == len(groups)
+            assert t <= float(s) < above
+            assert (float(s), a, b) in own
+        assert float(by_threshold[t][0][3]) == min(own)[0]
+        assert len(by_threshold[t]) == 2
+    short = run("pairs", "--histogram", "--examples", "0", "--step", "0.1").rows
+    assert short == [[str(t), *lines[0][:3]] for t, lines in by_threshold.items()]
+    parsed = json.loads(run("pairs", "--histogram", "--step", "0.1", "--format", "json", "--exact").out)
+    assert [[row["pairs"], row["documents"], row["groups"]] for row in parsed] == [[int(x) for x in row[1:]] for row in short]
+    assert parsed[0].keys() == {"threshold", "pairs", "documents", "groups", "similarity", "a", "b"}
+    run("pairs", "--histogram", "--check", code=1)
+
+
+def test_histogram_options(run, corpus, tmp_path):
+    assert "no meaning without --histogram" in run("pairs", "sample_corpus", "--step", "0.1", code=2).err
+    assert "no meaning without --histogram" in run("pairs", "sample_corpus", "--plot", "x.svg", code=2).err
+    assert "no meaning with --histogram" in run("pairs", "sample_corpus", "--histogram", "--against", "sample_corpus", code=2).err
+    assert "--step" in run("pairs", "sample_corpus", "--histogram", "--step", "0", code=2).err
+    assert "ends in one of" in run("pairs", "sample_corpus", "--histogram", "--plot", "x.txt", code=2).err
+    pytest.importorskip("matplotlib")
+    for _ in range(2):
+        run("pairs", "sample_corpus", "--histogram", "--plot", "x.svg")
+        seen = (tmp_path / "x.svg").read_bytes()
+        assert seen.count(b"<path") > 10
+    run("curve", "--data", "--plot", "y.svg")
+    run("curve", "--plot", "z.svg")
+    assert len((tmp_path / "y.svg").read_bytes()) > len((tmp_path / "z.svg").read_bytes())
+
+
+def test_the_curve_beside_the_data(run, corpus, tmp_path):
+    assert "there is no signatures.npz" in run("curve", "--data", code=2).err
+    run("index", "sample_corpus", "-t", "0.5")
+    assert "no pairs of the last run" in run("curve", "--data", code=2).err
+    everything = [float(s) for _, _, s in run("pairs", "-t", "0.5").rows]
+    before = {path: path.read_bytes() for path in tmp_path.glob(".lshdup/*")}
+    result = run("curve", "--data")
+    assert "42 bands of 3 rows" in result.err
+    bins = [(float(low), float(chance), count, missed) for low, chance, count, missed in result.rows]
+    assert [low for low, *_ in bins] == [round(0.05 * i, 9) for i in range(1, 21)]
+    assert all((count == "") == (missed == "") == (low < 0.5) for low, _, count, missed in bins)
+    assert sum(int(count or 0) for *_, count, _ in bins) == len(everything)
+    for (low, chance, count, _), high in zip(bins, [*(low for low, *_ in bins[1:]), 2.0], strict=True):
+        assert chance == pytest.approx(collision_probability(low, 42, 3))
+        assert low < 0.5 or int(count) == sum(low <= s < high for s in everything)
+    other = run("curve", "--data", "--bands", "8", "--rows", "16").rows
+    assert float(other[-1][1]) == 1.0
+    assert sum(float(row[3] or 0) for row in other) > 100
+    assert [row[2] for row in other] == [row[2] for row in result.rows]
+    assert run("curve", "--data", "-t", "0.9").rows[9][1] == run("curve", "-t", "0.9").rows[4][1]
+    assert {path: path.read_bytes() for path in tmp_path.glob(".lshdup/*")} == before
+    assert "no meaning with --data" in run("curve", "--data", "--all", code=2).err
+    assert "no meaning without --data" in run("curve", "--store", "x", code=2).err
+    assert run("curve", "--data", "--store", ".lshdup", cwd=tmp_path).out == result.out
+
+
+def test_expected_misses_are_those_of_a_simulation():
+    """Pairs of known similarities, found with their chances: what is found stands for what is there."""
+    rng = np.random.default_rng(5)
+    plan = BandPlan(10, 4, 0.5, 0.9)
+    true = rng.choice([0.5, 0.6, 0.75], 30_000)
+    chance = np.array([collision_probability(s, 10, 4) for s in true])
+    found = true[rng.random(len(true)) < chance]
+    left = np.arange(len(found)) * 2
+    pairs = gathered([columns_of(list(zip(left.tolist(), (left + 1).tolist(), found.tolist(), strict=True)))])
+    run = Verified(Found(pairs, len(found)), BandParams(0.5, 0.9), PairParams(), 10, 4)
+    made = listing(pairs, np.arange(2 * len(found)))
+    bins = histogram.expected_misses(run, made, plan, [0.4, 0.5, 0.6, 0.7, 1.0])
+    assert [each.pairs for each in bins] == [None, *((found == s).sum() for s in (0.5, 0.6, 0.75)), 0]
+    for each, s in zip(bins[1:4], (0.5, 0.6, 0.75), strict=True):
+        lost, p = int((true == s).sum()) - int((found == s).sum()), collision_probability(s, 10, 4)
+        assert each.missed == pytest.approx(lost, abs=4 * np.sqrt((true == s).sum() * (1 - p) / p) + 1)
+    assert bins[4].missed == 0.0
+
+
+def test_query_top(run, corpus, tmp_path):
+    run("index", "sample_corpus", "-t", "0.5")
+    everything = run("query", "BSD-3-Clause.txt").rows
+    assert len(everything) > 5
+    for top in (1, 3, len(everything), 1000):
+        assert run("query", "BSD-3-Clause.txt", "--top", str(top)).rows == everything[:top]
+    several = run("query", "BSD-3-Clause.txt", "MIT.txt", "--top", "2").rows
+    assert several[:2] == [[*row, "sample_corpus/licences/BSD-3-Clause.txt"] for row in everything[:2]]
+    assert [row[2] for row in several[2:]] == ["sample_corpus/licences/MIT.txt"] * 2
+    lower = run("query", "MIT.txt", "--top", "30", "-t", "0.3")
+    assert "bands made anew" in lower.err
+    assert lower.rows == run("query", "MIT.txt", "-t", "0.3").rows[:30]
+    assert "--top" in run("query", "MIT.txt", "--top", "0", code=2).err
+    for i in "cab":
+        (tmp_path / f"same{i}").write_text("a few words that are the same in each")
+    run("index", *(f"same{i}" for i in "cab"), "--store", "ties")
+    assert run("query", "-", "--store", "ties", "--top", "2", stdin=b"a few words that are the same in each").rows == [
+        ["1.0", "samea"],
+        ["1.0", "sameb"],
+    ]
+    assert os.path.exists(tmp_path / "ties/bands.npz")

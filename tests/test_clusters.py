@@ -1,0 +1,663 @@
+"""Groups: the laws they keep, against the obvious greedy loop over documents, and what the command prints."""
+
+import json
+import os
+import random
+from collections import defaultdict
+from functools import cached_property
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lshdup import clusters, leaders, similarity, workspace
+from lshdup.bands import BandTable
+from lshdup.candidates import first_copies
+from lshdup.clusters import Groups, from_pairs, listing, of_documents, ranked
+from lshdup.errors import ParameterError
+from lshdup.pairs import Pairs
+from lshdup.params import ClusterParams, DocumentParams
+from lshdup.pipeline import members
+from lshdup.preference import preference
+from lshdup.ragged import RaggedSets, StringTable
+from lshdup.shingles import fingerprints
+from lshdup.store import Store
+from lshdup.workspace import Request, Workspace
+from tests import reference
+from tests.conftest import ROOT
+
+# --- the stage against the obvious loop -------------------------------------------------------------------------------------------
+
+
+def obvious_groups(sets, is_candidate, order, threshold):
+    """(representative, similarity) of each document that has tokens: who is preferred takes all that are left and similar enough."""
+    found = {}
+    for d in order:
+        if sets[d] and d not in found:
+            found[d] = (d, 1.0)
+            for e in range(len(sets)):
+                if sets[e] and e not in found and is_candidate(d, e) and reference.jaccard(sets[d], sets[e]) >= threshold:
+                    found[e] = (d, reference.jaccard(sets[d], sets[e]))
+    return found
+
+
+def obvious_components(sets, is_candidate, order, threshold):
+    """The same for what chains of pairs connect; the most preferred of each represents it."""
+    found = {}
+    for d in order:
+        if sets[d] and d not in found:
+            found[d] = (d, 1.0)
+            todo = [d]
+            while todo:
+                a = todo.pop()
+                for e in range(len(sets)):
+                    if sets[e] and e not in found and is_candidate(a, e) and reference.jaccard(sets[a], sets[e]) >= threshold:
+                        found[e] = (d, reference.jaccard(sets[d], sets[e]))
+                        todo.append(e)
+    return found
+
+
+def as_dict(groups):
+    compared = np.flatnonzero(groups.representative >= 0).tolist()
+    return {d: (int(groups.representative[d]), float(groups.similarity[d])) for d in compared}
+
+
+class Made:
+    """A collection of sets with a band table of given keys: documents of one kind have the keys of its first."""
+
+    def __init__(self, sets, keys, order, max_bucket=0):
+        self.sets, self.order, self.max_bucket = sets, np.array(order, np.int64), max_bucket
+        self.ragged = RaggedSets.from_sets(sets)
+        self.sizes = self.ragged.sizes
+        self.firsts = first_copies(fingerprints(self.ragged))
+        self.members = np.flatnonzero((self.firsts == np.arange(len(sets))) & (self.sizes > 0))
+        self.keys = np.array(keys, np.uint64).reshape(len(keys), len(sets))
+        places = np.array([self.members[np.argsort(band[self.members], kind="stable")] for band in self.keys], np.uint32)
+        self.table = BandTable(self.keys, places.reshape(len(keys), len(self.members)))
+        self.ordered = ranked(self.members, self.firsts, self.order)
+
+    @cached_property
+    def candidates(self):
+        found = set()
+        for band in self.keys.tolist():
+            buckets = defaultdict(list)
+            for d in self.members.tolist():
+                buckets[band[d]].append(d)
+            for bucket in buckets.values():
+                if not self.max_bucket or len(bucket) <= self.max_bucket:
+                    found.update(combinations(bucket, 2))
+        return found
+
+    def is_candidate(self, a, b):
+        a, b = sorted((int(self.firsts[a]), int(self.firsts[b])))
+        return a == b or (a, b) in self.candidates
+
+    def expected(self, linkage, threshold):
+        obvious = obvious_components if linkage == "single" else obvious_groups
+        return obvious(self.sets, self.is_candidate, self.order.tolist(), threshold)
+
+    def from_buckets(self, linkage, threshold, jobs=1, source=None):
+        source = source or self.ragged.take
+        kinds, _, compared = leaders.from_buckets(
+            self.table, self.ordered, self.sizes, source, threshold, linkage=linkage, max_bucket=self.max_bucket, jobs=jobs
+        )
+        kinds = clusters.completed(kinds, self.sizes, source, jobs)
+        return of_documents(kinds, self.firsts, self.order), compared
+
+    def from_pairs(self, linkage, threshold):
+        rows = [(a, b, reference.jaccard(self.sets[a], self.sets[b])) for a, b in self.candidates]
+        rows = [row for row in rows if row[2] >= threshold / 2]  # some that are not similar enough: they are known too
+        left, right, score = zip(*rows, strict=True) if rows else ((), (), ())
+        pairs = Pairs.of(np.array(left, np.uint32), np.array(right, np.uint32), np.array(score, np.float64))
+        kinds = from_pairs(pairs, self.ordered, len(self.sets), threshold, linkage)
+        return of_documents(clusters.completed(kinds, self.sizes, self.ragged.take), self.firsts, self.order)
+
+
+@st.composite
+def collections(draw):
+    kinds = draw(st.lists(st.frozensets(st.integers(1, 12), max_size=8), min_size=1, max_size=10))
+    sets = [set(kind) for kind in draw(st.lists(st.sampled_from(kinds), min_size=1, max_size=16))]
+    keys = draw(st.lists(st.lists(st.integers(0, 2), min_size=len(sets), max_size=len(sets)), min_size=1, max_size=4))
+    order = draw(st.permutations(range(len(sets))))
+    return Made(sets, keys, order, draw(st.sampled_from([0, 0, 3])))
+
+
+@pytest.fixture
+def _in_pieces(monkeypatch):
+    """Blocks of two or three sets, and leaders for no more: every cluster of buckets is one that cannot be held."""
+    monkeypatch.setattr(leaders, "BLOCK_BYTES", 80)
+    monkeypatch.setattr(leaders, "HELD_BYTES", 80)
+    monkeypatch.setattr(leaders, "_FIRST_PIECE", 1)
+    monkeypatch.setattr(leaders, "_PIECE", 2)
+    monkeypatch.setattr(clusters, "_PIECE", 2)
+
+
+def check(made, threshold):
+    for linkage in ("representative", "single"):
+        expected = made.expected(linkage, threshold)
+        groups, compared = made.from_buckets(linkage, threshold)
+        assert as_dict(groups) == expected
+        assert compared <= 2 * len(made.candidates)
+        assert as_dict(made.from_pairs(linkage, threshold)) == expected
+        assert {d for d in range(len(made.sets)) if made.sets[d]} == set(expected)
+
+
+@settings(max_examples=300, deadline=None)
+@given(collections(), st.sampled_from([0.3, 0.5, 2 / 3, 0.8, 1.0]))
+def test_groups_are_those_of_the_obvious_loop(made, threshold):
+    check(made, threshold)
+
+
+@pytest.mark.usefixtures("_in_pieces")
+@settings(max_examples=300, deadline=None)
+@given(collections(), st.sampled_from([0.3, 0.5, 2 / 3, 0.8, 1.0]))
+def test_groups_that_are_too_large_to_be_held(made, threshold):
+    check(made, threshold)
+
+
+@pytest.fixture(scope="module")
+def large():
+    """1,500 documents around 300 centres, with copies, in buckets that make many clusters and one large one."""
+    rng = random.Random(5)
+    sets = []
+    for _ in range(1500):
+        centre = rng.randrange(300) * 40
+        base = set(range(centre + 1, centre + 41))
+        sets.append(base ^ {rng.randrange(1, 12_000) for _ in range(rng.choice([0, 0, 2, 5, 9]))})
+    keys = [[min(s) + 100_000 * band if rng.random() < 0.9 else 7 for s in sets] for band in range(3)]
+    firsts = first_copies(fingerprints(RaggedSets.from_sets(sets)))
+    keys = [[band[first] for first in firsts.tolist()] for band in keys]
+    return Made(sets, keys, rng.sample(range(1500), 1500))
+
+
+@pytest.mark.parametrize("linkage", ["representative", "single"])
+@pytest.mark.parametrize("block", [1 << 24, 1 << 13])
+def test_the_same_on_any_number_of_threads(large, linkage, block, monkeypatch):
+    monkeypatch.setattr(leaders, "BLOCK_BYTES", block)
+    monkeypatch.setattr(leaders, "HELD_BYTES", block)
+    one, compared = large.from_buckets(linkage, 0.7)
+    assert as_dict(one) == large.expected(linkage, 0.7)
+    for jobs in (2, 5):
+        many, compared_too = large.from_buckets(linkage, 0.7, jobs)
+        assert np.array_equal(one.representative, many.representative)
+        assert np.array_equal(one.similarity, many.similarity, equal_nan=True)
+        assert compared_too == compared
+
+
+@pytest.mark.parametrize("linkage", ["representative", "single"])
+@pytest.mark.parametrize("block", [1 << 24, 1 << 13])
+def test_one_template_costs_a_comparison_a_document(linkage, block, monkeypatch):
+    """All in one bucket of each band, and all alike; sets are fetched once."""
+    monkeypatch.setattr(leaders, "BLOCK_BYTES", block)
+    n = 5000
+    common = set(range(1, 60))
+    made = Made([common | {100 + d} for d in range(n)], [[5] * n, [6] * n], range(n))
+    fetched = []
+
+    def source(wanted):
+        fetched.extend(wanted.tolist())
+        return made.ragged.take(wanted)
+
+    groups, compared = made.from_buckets(linkage, 0.9, source=source)
+    assert compared == n - 1
+    assert sorted(fetched) == list(range(n))
+    assert groups.kept.tolist() == [0]
+    assert groups.dropped.tolist() == list(range(1, n))
+
+
+def test_a_set_that_is_lost_represents_nothing_and_is_dropped_for_nothing():
+    sets = [{1, 2, 3, 4}, {1, 2, 3, 4}, {1, 2, 3, 4, 5}, {1, 2, 3, 5}, {1, 2, 3, 6}, {9}]
+    made = Made(sets, [[1, 1, 1, 1, 1, 2]], range(6))
+
+    def source(wanted):
+        return RaggedSets.from_sets([set() if d == 0 else sets[d] for d in wanted.tolist()])
+
+    groups, _ = made.from_buckets("representative", 0.5, source=source)
+    # Documents 0 and 1 are of one kind, whose set cannot be had: together still, but near nobody else.
+    assert as_dict(groups) == {0: (0, 1.0), 1: (0, 1.0), 2: (2, 1.0), 3: (2, 0.8), 4: (2, 0.5), 5: (5, 1.0)}
+    left = groups.without(np.array([0]))
+    assert as_dict(left) == {1: (1, 1.0), 2: (2, 1.0), 3: (2, 0.8), 4: (2, 0.5), 5: (5, 1.0)}
+    assert left.dropped.tolist() == [3, 4]
+    without_two = groups.without(np.array([2]))
+    assert without_two.kept.tolist() == [0, 3, 4, 5]
+    assert without_two.dropped.tolist() == [1]
+
+
+def test_pairs_of_documents_that_are_not_compared_are_ignored():
+    """As an artifact may have them that somebody forged."""
+    pairs = Pairs.of(np.array([0, 1]), np.array([1, 2]), np.array([0.9, 0.9]))
+    groups = from_pairs(pairs, np.array([2, 0]), 3, 0.5)
+    assert as_dict(groups) == {0: (0, 1.0), 2: (2, 1.0)}
+
+
+@given(st.lists(st.tuples(st.integers(0, 9), st.floats(0.5, 1.0)), max_size=30))
+def test_listing_is_in_order(rows):
+    n = len(rows)
+    own = {}
+    for d, (group, _) in enumerate(rows):
+        own.setdefault(group, d)
+    representative = np.array([own[group] if group else -1 for group, _ in rows], np.int64)
+    score = np.array([1.0 if representative[d] == d else s for d, (_, s) in enumerate(rows)])
+    made = listing(Groups(representative, score))
+    by_group = defaultdict(list)
+    for d in range(n):
+        by_group[int(representative[d])].append(d)
+    expected = []
+    several = [(-len(all_), r) for r, all_ in by_group.items() if r >= 0 and len(all_) > 1]
+    for number, (_, r) in enumerate(sorted(several), 1):
+        rest = sorted((d for d in by_group[r] if d != r), key=lambda d: (-score[d], d))
+        smallest = min(float(score[d]) for d in by_group[r])
+        expected += [(d, number, smallest) for d in [r, *rest]]
+    assert list(zip(made.documents.tolist(), made.numbers.tolist(), made.smallest.tolist(), strict=True)) == expected
+
+
+# --- what is preferred ----------------------------------------------------------------------------------------------------------------
+
+
+def listed(names, sizes=None, mtimes=None, **lists):
+    n = len(names)
+    zeros = np.zeros(n, np.int64)
+    from lshdup.documents import DocumentList
+
+    return DocumentList(StringTable.from_strings(names), zeros, np.array(mtimes or zeros, np.int64), **lists), np.array(sizes or zeros)
+
+
+def preferred(names, keep="path-order", prefer=(), arguments=(b".",), **more):
+    documents, sizes = listed(names, **more)
+    order, unused = preference(documents, sizes, ClusterParams(keep=keep, prefer=tuple(prefer)), arguments)
+    assert sorted(order.tolist()) == list(range(len(names)))
+    return [names[index] for index in order.tolist()], unused
+
+
+def test_every_rule_of_keep():
+    names = [b"a", b"b", b"c", b"d"]
+    more = {"sizes": [3, 9, 9, 1], "mtimes": [40, 20, 20, 30]}
+    for keep, expected in {
+        "longest": "bcad", "shortest": "dabc", "newest": "adbc", "oldest": "bcda", "path-order": "abcd", "first": "abcd",
+    }.items():  # fmt: skip
+        assert preferred(names, keep, **more)[0] == [bytes([c]) for c in expected.encode()], keep
+
+
+def test_first_follows_the_arguments():
+    names = sorted([b"a/1", b"a/b/2", b"a/b/3", b"b/1", b"c", b"../x", b"/t/y", b"./-z"])
+    arguments = (b"/t", b"a/b//3", b"../x", b"b/", b"a", b".")
+    assert preferred(names, "first", arguments=arguments)[0] == [b"/t/y", b"a/b/3", b"../x", b"b/1", b"a/1", b"a/b/2", b"./-z", b"c"]
+    with pytest.raises(ParameterError, match="--keep first has no meaning without DOCS"):
+        preferred(names, "first", arguments=())
+    deep = b"/".join([b"d"] * 3000)
+    assert preferred(sorted([deep, b"e"]), "first", arguments=(b"e", b"d"))[0] == [b"e", deep]
+
+
+def test_first_of_the_lines_of_files():
+    paths = StringTable.from_strings([b"l/2", b"l/1", b"l/1", b"k"])
+    starts = np.array([0, 9, 0, 0])
+    names = [b"a", b"b", b"c", b"d"]
+    made = preferred(names, "first", arguments=(b"l", b"k"), paths=paths, starts=starts, lengths=starts)
+    assert made[0] == [b"c", b"b", b"a", b"d"]
+
+
+def test_prefer_folders_and_patterns():
+    names = sorted([b"old/a.txt", b"old/b.html", b"new/a.txt", b"new/sub/c.txt", b"newer/d", b"\xff.txt"])
+    assert preferred(names, prefer=["new"])[0][:2] == [b"new/a.txt", b"new/sub/c.txt"]
+    assert preferred(names, prefer=["./new/"])[0][:3] == [b"new/a.txt", b"new/sub/c.txt", b"newer/d"]
+    assert preferred(names, prefer=["*.html", "new/*"])[0][:3] == [b"old/b.html", b"new/a.txt", b"new/sub/c.txt"]
+    assert preferred(names, prefer=["new/*", "*.html"])[0][:3] == [b"new/a.txt", b"new/sub/c.txt", b"old/b.html"]
+    assert preferred(names, prefer=["old/b.html"])[0][0] == b"old/b.html"
+    assert preferred(names, prefer=[os.fsdecode(b"\xff*")])[0][0] == b"\xff.txt"
+    assert preferred(names, prefer=["nothing", "new", "ne?"])[1] == ["nothing", "ne?"]
+    assert preferred(names, prefer=["."])[0] == names
+    # What no pattern tells apart, --keep does.
+    assert preferred(names, "longest", ["*.txt"], sizes=[1, 2, 9, 3, 9, 1])[0] == [
+        b"old/a.txt", b"new/sub/c.txt", b"new/a.txt", b"\xff.txt", b"newer/d", b"old/b.html",
+    ]  # fmt: skip
+
+
+# --- the command ----------------------------------------------------------------------------------------------------------------------
+
+
+def parsed(result):
+    """Rows as (group, role, name, similarity, copy, smallest)."""
+    return [(int(g), role, name, float(s), copy, float(m)) for g, role, name, s, copy, m in result.rows]
+
+
+@pytest.fixture(scope="module")
+def sample_sets():
+    before = os.getcwd()
+    os.chdir(ROOT)
+    try:
+        return reference.folder_sets("sample_corpus")
+    finally:
+        os.chdir(before)
+
+
+@pytest.mark.parametrize(("threshold", "options"), [(0.5, ["--exact"]), (0.6, ["--recall", "0.9999", "--perms", "256"])])
+def test_laws_on_the_sample_corpus(run, sample_sets, threshold, options):
+    def out(*more, **settings):
+        return run("clusters", "sample_corpus", "-t", str(threshold), *options, "--no-store", *more, cwd=ROOT, **settings)
+
+    rows = parsed(out())
+    compared = {name for name, each in sample_sets.items() if each}
+    groups = defaultdict(list)
+    for row in rows:
+        groups[row[0]].append(row)
+    assert sorted(groups) == list(range(1, len(groups) + 1))
+    assert len({row[2] for row in rows}) == len(rows)
+    for each in groups.values():
+        (_, role, keep, one, copy, _), *rest = each
+        assert (role, one, copy) == ("keep", 1.0, "no")
+        assert rest
+        for _, role, name, score, copy, smallest in rest:
+            assert role == "drop"
+            assert score == reference.jaccard(sample_sets[keep], sample_sets[name]) >= threshold
+            assert copy == ("yes" if sample_sets[keep] == sample_sets[name] else "no")
+            assert smallest == min(row[3] for row in each)
+            assert (len(sample_sets[keep]), os.fsencode(name)) >= (len(sample_sets[name]), b"")  # --keep longest
+    assert [len(each) for each in groups.values()] == sorted((len(each) for each in groups.values()), reverse=True)
+    kept = set(out("--emit", "keep").lines)
+    dropped = set(out("--emit", "drop").lines)
+    assert kept | dropped == compared
+    assert not kept & dropped
+    assert dropped == {row[2] for row in rows if row[1] == "drop"}
+    # No two that are kept are near-duplicates: nothing was missed.
+    assert not [pair for pair in combinations(sorted(kept), 2) if reference.jaccard(*(sample_sets[name] for name in pair)) >= threshold]
+    # Greedy over all pairs, in the order of preference.
+    names = sorted(sample_sets, key=os.fsencode)
+    order = sorted(range(len(names)), key=lambda i: (-len(sample_sets[names[i]]), os.fsencode(names[i])))
+    expected = obvious_groups([sample_sets[name] for name in names], lambda *_: True, order, threshold)
+    keeper = {row[2]: next(other[2] for other in groups[row[0]] if other[1] == "keep") for row in rows}
+    assert {names[d]: names[r] for d, (r, _) in expected.items() if d != r} == {name: keeper[name] for name in dropped}
+
+
+def test_single_linkage_is_what_pairs_connect(run, sample_sets):
+    names = sorted(sample_sets, key=os.fsencode)
+    order = sorted(range(len(names)), key=lambda i: (-len(sample_sets[names[i]]), os.fsencode(names[i])))
+    expected = obvious_components([sample_sets[name] for name in names], lambda *_: True, order, 0.5)
+    for options in (["--exact"], ["--recall", "0.9999", "--perms", "256"]):
+        rows = parsed(run("clusters", "sample_corpus", "-t", "0.5", "--linkage", "single", "--no-store", *options, cwd=ROOT))
+        keeper = {row[0]: row[2] for row in rows if row[1] == "keep"}
+        found = {row[2]: (keeper[row[0]], row[3]) for row in rows}
+        sizes = defaultdict(int)
+        for r, _ in expected.values():
+            sizes[r] += 1
+        assert found == {names[d]: (names[r], s) for d, (r, s) in expected.items() if sizes[r] > 1}
+        assert min(row[3] for row in rows) < 0.5  # chains
+
+
+WORDS = [f"w{i}" for i in range(200)]
+
+
+def text(*changed):
+    return " ".join("changed" if i in changed else word for i, word in enumerate(WORDS))
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Four that are near one another in two folders, copies among them; two of another text; alone; without tokens."""
+    for name, content in {
+        "new/a": text(), "new/b": text(100), "old/a": text(), "old/c": text(100) + " and more", "x": text(*range(0, 200, 2)),
+        "y": text(*range(0, 200, 2)).upper(), "alone": "quite another text", "empty": "",
+    }.items():  # fmt: skip
+        path = tmp_path / "d" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content)
+    return tmp_path / "d"
+
+
+def kept(result):
+    return [row[2].removeprefix("d/") for row in result.rows if row[1] == "keep"]
+
+
+def test_which_is_kept(run, folder):
+    for age, name in enumerate(["old/a", "x", "new/b", "y", "old/c", "new/a"]):
+        os.utime(folder / name, (10**9 + age, 10**9 + age))
+    for options, expected in {
+        ("--keep", "longest"): ["old/c", "x"],
+        ("--keep", "shortest"): ["new/a", "x"],
+        ("--keep", "newest"): ["new/a", "y"],
+        ("--keep", "oldest"): ["old/a", "x"],
+        ("--keep", "path-order"): ["new/a", "x"],
+        ("--prefer", "d/old", "--keep", "path-order"): ["old/a", "x"],
+        ("--prefer", "*/b", "--prefer", "d/old", "--prefer", "y"): ["new/b", "y"],
+    }.items():
+        assert kept(run("clusters", "d", *options)) == expected, options
+    for more in (["--no-store"], ["--exact"], ["--linkage", "single"], ["--linkage", "single", "--exact"]):
+        assert kept(run("clusters", "d", "--prefer", "*/b", "--keep", "newest", *more)) == ["new/b", "y"], more
+    assert kept(run("clusters", "d/old", "d", "--keep", "first")) == ["old/a", "x"]
+    assert kept(run("clusters", "d/y", "d/new/b", "d", "--keep", "first")) == ["new/b", "y"]
+    names = b"\n".join([b"d/y", b"d/old/c", b"d/old/a", b"d/x"])
+    assert kept(run("clusters", "--files-from", "-", "--keep", "first", stdin=names)) == ["old/c", "y"]
+    assert "--keep first has no meaning without DOCS" in run("clusters", "--keep", "first", code=2).err
+    assert "--prefer nowhere matches no document" in run("clusters", "d", "--prefer", "nowhere").err
+
+
+def test_what_is_emitted(run, folder):
+    everything = run("clusters", "d")
+    assert [(row[0], row[1], row[2], row[4]) for row in everything.rows] == [
+        ("1", "keep", "d/old/c", "no"), ("1", "drop", "d/new/b", "no"), ("1", "drop", "d/new/a", "no"), ("1", "drop", "d/old/a", "no"),
+        ("2", "keep", "d/x", "no"), ("2", "drop", "d/y", "yes"),
+    ]  # fmt: skip
+    assert "2 groups of similarity 0.8 or more with 6 documents; the largest has 4, with d/old/c" in everything.err
+    size = sum((folder / name).stat().st_size for name in ("new/b", "new/a", "old/a", "y"))
+    assert f"keep 3 documents, 1 alone; drop 4, 1 of them copies, {size:,} bytes" in everything.err
+    assert "1 document without tokens" in everything.err
+    assert run("clusters", "--emit", "drop").lines == ["d/new/a", "d/new/b", "d/old/a", "d/y"]
+    assert run("clusters", "--emit", "keep", "-0").out == b"d/alone\0d/old/c\0d/x\0"
+    rows = json.loads(run("clusters", "--format", "json").out)
+    assert rows[0] == {"group": 1, "role": "keep", "name": "d/old/c", "similarity": 1.0, "copy": "no", "smallest": rows[3]["similarity"]}
+    run("clusters", "--check", code=1)
+    nothing = run("clusters", "d/x", "d/alone", "d/empty", "--check", code=0)
+    assert nothing.out == b""
+    assert "no groups of similarity 0.8 or more: 2 documents alone" in nothing.err
+    assert run("clusters", "d/x").out == b""
+    assert run("clusters", "d/empty", "--emit", "keep").out == b""
+    assert "has no meaning with --exact" in run("clusters", "d", "--exact", "--max-bucket", "5", code=2).err
+    assert "--prefer is empty" in run("clusters", "d", "--prefer", "", code=2).err
+
+
+def test_what_may_go_goes_safely(run, folder, tmp_path):
+    """As a person does it; afterwards there are no groups, and the rest is as it was."""
+    from subprocess import run as process
+
+    dropped = run("clusters", "d", "--emit", "drop", "-0").out
+    (tmp_path / "attic").mkdir()
+    process(["xargs", "-0", "mv", "--backup=numbered", "-t", "attic/"], input=dropped, cwd=tmp_path, check=True)
+    after = run("clusters", "d", "--check", code=0)
+    assert after.out == b""
+    assert sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()) == ["alone", "empty", "old/c", "x"]
+
+
+def test_order_of_input_and_threads_change_nothing(run, corpus, tmp_path):
+    plain = run("clusters", "sample_corpus", "-t", "0.6", "--no-store").out
+    for names in (["sample_corpus/udhr", "sample_corpus/licences", "sample_corpus"], ["./sample_corpus//", "sample_corpus/udhr"]):
+        for jobs in ("1", "3"):
+            assert run("clusters", *names, "-t", "0.6", "--no-store", "--jobs", jobs).out == plain
+    run("clusters", "sample_corpus", "-t", "0.6", "--store", "a", "--jobs", "1")
+    run("clusters", "sample_corpus/udhr", "-t", "0.6", "--store", "b", "--jobs", "4")
+    run("clusters", "sample_corpus", "-t", "0.6", "--store", "b", "--jobs", "4")
+    assert (tmp_path / "a/clusters.npz").read_bytes() == (tmp_path / "b/clusters.npz").read_bytes()
+
+
+def test_lines_of_id_lists(run, tmp_path):
+    lines = ["p 1 2 3 4 5 6 7 8", "q 1 2 3 4 5 6 7 8 9", "r 20 21", "s 8 7 6 5 4 3 2 1", "t 21 20"]
+    (tmp_path / "ids").write_text("\n".join(lines) + "\n")
+    rows = run("clusters", "ids", "--tokens", "ids", "--recall", "0.999").rows
+    assert [row[:3] + row[4:5] for row in rows] == [
+        ["1", "keep", "q", "no"], ["1", "drop", "p", "no"], ["1", "drop", "s", "no"], ["2", "keep", "r", "no"], ["2", "drop", "t", "yes"],
+    ]  # fmt: skip
+    assert kept(run("clusters", "ids", "--tokens", "ids", "--recall", "0.999", "--keep", "first")) == ["p", "r"]
+
+
+def test_max_bucket(run, tmp_path):
+    (tmp_path / "d").mkdir()
+    for i in range(30):
+        (tmp_path / "d" / f"{i:02}").write_text(text(i % 6) + f" {i}")
+    everything = run("clusters", "d", "-t", "0.9")
+    assert len(everything.rows) == 30
+    limited = run("clusters", "-t", "0.9", "--max-bucket", "10")
+    assert "--max-bucket 10 left out" in limited.err
+    assert len(limited.rows) < 30
+    pairs = {frozenset(row[:2]) for row in run("pairs", "-t", "0.9", "--max-bucket", "10").rows}
+    keeper = {row[0]: row[2] for row in limited.rows if row[1] == "keep"}
+    assert all(frozenset((keeper[row[0]], row[2])) in pairs for row in limited.rows if row[1] == "drop")
+
+
+# --- from the store -------------------------------------------------------------------------------------------------------------------
+
+
+def grouped(tmp_path, documents=(), left_out=None, said=None, keep="longest", linkage="representative", given=None):
+    """The command's steps, in this process."""
+    out = [] if left_out is None else left_out
+    steps = Workspace(tmp_path / ".lshdup", (said if said is not None else []).append, out.append)
+    request = Request(tuple(documents), DocumentParams(), given or {}, 1)
+    indexed = steps.indexed(request, save=False)
+    return indexed.collection.documents, steps.grouped(indexed, ClusterParams(linkage, keep), request)
+
+
+def names_of(documents, some):
+    return [os.fsdecode(name) for name in documents.typed_names(some)]
+
+
+def unreadable(monkeypatch):
+    """From here on no shingle set can be had."""
+
+    def never(*_):
+        pytest.fail("a document is read again")
+
+    monkeypatch.setattr(workspace, "set_source", lambda *_: never)
+
+
+@pytest.mark.parametrize("linkage", ["representative", "single"])
+def test_a_second_run_reads_nothing(folder, tmp_path, monkeypatch, linkage):
+    monkeypatch.chdir(tmp_path)
+    _, first = grouped(tmp_path, [b"d"], linkage=linkage)
+    assert first.compared > 0
+    unreadable(monkeypatch)
+    for arguments in ([b"d"], []):
+        _, again = grouped(tmp_path, arguments, linkage=linkage)
+        assert np.array_equal(again.groups.representative, first.groups.representative)
+        assert np.array_equal(again.groups.similarity, first.groups.similarity, equal_nan=True)
+        assert np.array_equal(again.copies, first.copies)
+        assert again.compared == -1
+
+
+def test_another_preference_or_another_time_is_another_answer(folder, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for age, name in enumerate(["x", "y"]):
+        os.utime(folder / name, (10**9 + age, 10**9 + age))
+    documents, first = grouped(tmp_path, [b"d"], keep="newest")
+    assert "d/y" in names_of(documents, first.groups.kept)
+    os.utime(folder / "x", (2 * 10**9, 2 * 10**9))
+    documents, again = grouped(tmp_path, [b"d"], keep="newest")
+    assert "d/x" in names_of(documents, again.groups.kept)
+    documents, other = grouped(tmp_path, [b"d"], keep="oldest")
+    assert "d/y" in names_of(documents, other.groups.kept)
+
+
+def test_known_pairs_are_used(run, folder, tmp_path, monkeypatch):
+    fresh = run("clusters", "d", "--store", "other").out
+    run("pairs", "d")
+    monkeypatch.chdir(tmp_path)
+    unreadable(monkeypatch)
+    for keep in ("longest", "oldest"):
+        _, found = grouped(tmp_path, [b"d"], keep=keep)
+        assert found.compared == -1
+    assert run("clusters", "d").out == fresh
+    assert (tmp_path / ".lshdup/clusters.npz").read_bytes() == (tmp_path / "other/clusters.npz").read_bytes()
+
+
+def test_damaged_groups_are_made_anew(run, folder, tmp_path):
+    fresh = run("clusters", "d").out
+    path = tmp_path / ".lshdup/clusters.npz"
+    whole = path.read_bytes()
+    for damage in (whole[: len(whole) // 2], b"", whole[:-300] + bytes(8) + whole[-292:]):
+        path.write_bytes(damage)
+        assert run("clusters", "d").out == fresh
+        assert path.read_bytes() == whole
+
+
+@pytest.mark.parametrize("column", ["representative", "similarity"])
+def test_forged_groups_are_no_groups(folder, tmp_path, monkeypatch, column):
+    from lshdup import artifacts
+
+    monkeypatch.chdir(tmp_path)
+    _, first = grouped(tmp_path, [b"d"])
+    path = tmp_path / ".lshdup/clusters.npz"
+    artifact = artifacts.load(path, "clusters", "")
+    for change in ([10**6, 0], [4, 5]) if column == "representative" else ([7.0, 1.0], [np.nan, 1.0]):
+        arrays = {name: np.array(array) for name, array in artifact.arrays.items()}
+        arrays[column][:2] = change
+        artifacts.save(path, "clusters", {k: v for k, v in artifact.header.items() if k not in ("kind", "format", "lshdup")}, arrays)
+        _, again = grouped(tmp_path, [b"d"])
+        assert np.array_equal(again.groups.representative, first.groups.representative)
+
+
+def test_what_changed_since_is_never_dropped_nor_a_reason_to_drop(run, folder):
+    run("index", "d")
+    (folder / "old/c").unlink()  # it would be kept
+    (folder / "y").write_text("now something else")  # it would be dropped
+    result = run("clusters", "--emit", "drop", code=2)
+    assert result.lines == []
+    assert "d/old/c: changed while in use" in result.err
+    assert run("clusters", "--emit", "keep", code=2).lines == ["d/alone", "d/new/a", "d/new/b", "d/old/a", "d/x"]
+    assert run("clusters", "d", "--emit", "drop").lines == ["d/new/b", "d/old/a"]
+
+
+def test_what_vanishes_meanwhile_is_never_dropped_nor_a_reason_to_drop(folder, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(similarity, "SET_BYTES", 0)  # so that sets are not kept, and documents are read again
+    monkeypatch.setattr(workspace, "SET_BYTES", 0)
+    left_out = []
+
+    def vanish(self, _):
+        (folder / "old/c").unlink()
+        (folder / "y").unlink()
+
+    monkeypatch.setattr(Workspace, "_say_if_tangled", vanish)
+    documents, found = grouped(tmp_path, [b"d"], left_out)
+    names = names_of(documents, found.groups.kept) + names_of(documents, found.groups.dropped)
+    assert "d/old/c" not in names
+    assert [each.name for each in left_out] == [b"d/old/c", b"d/y"]
+    assert names_of(documents, found.lost) == ["d/old/c", "d/y"]
+    # The others are all there; y, a copy that no comparison needed, was looked for in the end.
+    assert sorted(names) == ["d/alone", "d/new/a", "d/new/b", "d/old/a", "d/x"]
+    assert names_of(documents, found.groups.dropped) == ["d/new/b", "d/old/a"]
+    assert not (tmp_path / ".lshdup/clusters.npz").exists()
+
+
+def test_a_bucket_of_very_many_is_said_before(tmp_path, monkeypatch):
+    for i in range(4):
+        (tmp_path / f"{i}").write_text(" ".join(map(str, range(100 + i))))
+    monkeypatch.setattr(workspace, "_MANY_PAIRS", 6)
+    for limit, expected in ((0, True), (3, False)):
+        said = []
+        steps = Workspace(None, said.append)
+        request = Request((bytes(tmp_path),), DocumentParams(), {"bands": 128, "rows": 1}, 1)
+        found = steps.grouped(steps.indexed(request), ClusterParams(max_bucket=limit), request)
+        assert found.buckets.largest == 4
+        assert any("a bucket has 4 documents" in line and "--max-bucket" in line for line in said) == expected
+
+
+def test_a_table_with_documents_that_are_not_compared(tmp_path):
+    """As an artifact may have it that somebody forged: no kernel leaves its arrays."""
+    made = Made([{1, 2}, {1, 2, 3}, {4}], [[1, 1, 1], [2, 2, 2]], [0, 1, 2])
+    for ordered in ([], [2], [1, 2]):
+        for linkage in ("representative", "single"):
+            groups, _, _ = leaders.from_buckets(made.table, np.array(ordered, np.int64), made.sizes, made.ragged.take, 0.5, linkage=linkage)
+            assert as_dict(groups) == {d: (d, 1.0) for d in ordered}
+
+
+def test_members_are_first_copies_with_tokens(folder, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    steps = Workspace(None)
+    request = Request((b"d",), DocumentParams(), {}, 1)
+    indexed = steps.indexed(request)
+    found = steps.grouped(indexed, ClusterParams(), request)
+    own = found.groups.representative
+    assert np.array_equal(own >= 0, indexed.collection.sizes > 0)
+    assert np.array_equal(own[own >= 0], own[own[own >= 0]])
+    assert set(members(indexed.collection, indexed.made.firsts).tolist()) <= set(np.flatnonzero(own >= 0).tolist())
+    assert Store(tmp_path / "s").load_groups(
+        indexed.collection, indexed.made, indexed.params, ClusterParams(), np.arange(len(own))
+    ) is None  # fmt: skip

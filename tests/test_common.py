@@ -1,0 +1,613 @@
+"""Shingles that are removed from every set: those of templates, and those of too many documents; against set differences and counting."""
+
+import json
+import os
+import random
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from fractions import Fraction
+from itertools import combinations
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import lshdup.workspace
+from benchmarks.letters import letters
+from lshdup import MinHash, NearDuplicates, common
+from lshdup.candidates import first_copies
+from lshdup.cli import main
+from lshdup.common import NO_SHINGLES, Removal, common_shingles, first_with, least_count
+from lshdup.errors import ArtifactError, ParameterError
+from lshdup.params import CommonParams, DocumentParams, PairParams, ShingleParams
+from lshdup.pipeline import exact_near_duplicates, removal_of, with_copies
+from lshdup.ragged import RaggedSets
+from lshdup.shingles import Shingler
+from lshdup.workspace import Request, Workspace
+from tests.conftest import ROOT
+
+# --- the arrays -------------------------------------------------------------------------------------------------------------
+
+elements = st.one_of(st.integers(0, 12), st.integers(0, (1 << 64) - 1), st.integers((1 << 64) - 5, (1 << 64) - 1))
+element_sets = st.sets(elements, max_size=40)
+
+
+def as_array(values):
+    return np.array(sorted(values), np.uint64)
+
+
+def as_sets(sets):
+    return [set(sets[i].tolist()) for i in range(len(sets))]
+
+
+@settings(deadline=None)
+@given(st.lists(element_sets, max_size=8), element_sets, element_sets)
+def test_what_is_left_is_the_set_difference(sets, template, too_many):
+    removal = Removal(CommonParams(), as_array(template), as_array(too_many))
+    left = removal.left(RaggedSets.from_sets(sets))
+    assert as_sets(left) == [each - template - too_many for each in sets]
+    assert all((np.diff(left[i].astype(object)) > 0).all() for i in range(len(left)))
+    assert removal.shingles.tolist() == sorted(template | too_many)
+
+
+def test_what_is_left_of_some_of_many_sets():
+    """Offsets need not begin at 0."""
+    sets = RaggedSets.from_sets([{1, 2, 3}, {2}, {3, 4}])
+    removal = Removal(CommonParams(), as_array({2, 3}), NO_SHINGLES)
+    assert as_sets(removal.left(RaggedSets(sets.values, sets.offsets[1:]))) == [set(), {4}]
+
+
+@settings(deadline=None)
+@given(st.lists(st.sets(st.integers(0, 30), max_size=20), max_size=30), st.integers(1, 12), st.integers(1, 4), st.data())
+def test_counts_are_those_of_a_counter(sets, least, jobs, data):
+    members = data.draw(st.lists(st.sampled_from(range(len(sets))), unique=True) if sets else st.just([]))
+    counts = Counter(element for i in members for element in sets[i])
+    expected = {element: count for element, count in counts.items() if count >= least}
+    shingles, found = common_shingles(RaggedSets.from_sets(sets), np.array(sorted(members), np.int64), least, jobs)
+    assert dict(zip(shingles.tolist(), found.tolist(), strict=True)) == expected
+    assert shingles.tolist() == sorted(expected)
+
+
+@pytest.mark.parametrize("jobs", [1, 3])
+def test_many_common_shingles_and_few_counters(monkeypatch, jobs):
+    """Tables grow; and elements that share a counter are told apart."""
+    monkeypatch.setattr(common, "_FEWEST", 64)
+    monkeypatch.setattr(common, "_SPARE", 0)
+    rng = np.random.default_rng(7)
+    sets = [{*range(9000), *rng.integers(0, 1 << 63, 500).tolist()} for _ in range(4)]
+    sets.append(set(range(4000, 12000)))
+    shingles, counts = common_shingles(RaggedSets.from_sets(sets), np.arange(5), 4, jobs)
+    assert shingles.tolist() == list(range(9000))
+    assert counts.tolist() == [4] * 4000 + [5] * 5000
+
+
+def test_more_documents_than_a_counter_can_count():
+    n = 70_000
+    sets = RaggedSets.from_sizes(np.tile(np.array([5, 9], np.uint64), n)[: 2 * n - 3000], np.array([2] * (n - 3000) + [1] * 3000))
+    # The last 3000 sets are halves of pairs (5, 9): half of them have only 5, half only 9.
+    counts = Counter(sets.values.tolist())
+    for least in (65_535, 65_536, counts[9], counts[5] + 1):
+        expected = {element: count for element, count in counts.items() if count >= least}
+        shingles, found = common_shingles(sets, np.arange(n), least, 2)
+        assert dict(zip(shingles.tolist(), found.tolist(), strict=True)) == expected
+
+
+@given(st.integers(1, 999), st.integers(0, 500))
+def test_a_share_is_the_decimal_that_was_written(thousandths, documents):
+    limit = thousandths / 1000
+    least = least_count(limit, documents)
+    assert least == max(2, min(n for n in range(documents + 2) if n > Fraction(thousandths, 1000) * documents))
+
+
+def test_a_number_is_a_number():
+    assert [least_count(float(limit), 10) for limit in (1, 2, 40)] == [2, 3, 41]
+
+
+@pytest.mark.parametrize("limit", [-1, -0.1, 1.5, float("nan"), float("inf"), 40.01])
+def test_limits_that_are_none(limit):
+    with pytest.raises(ParameterError, match="--ignore-common is"):
+        CommonParams(limit)
+
+
+@given(st.lists(st.sets(st.integers(0, 9), max_size=5), max_size=8), st.lists(st.integers(0, 9), max_size=5))
+def test_first_set_with_a_shingle(sets, wanted):
+    before = common._AT_ONCE
+    common._AT_ONCE = 3
+    try:
+        found = first_with(RaggedSets.from_sets(sets), np.array(wanted, np.uint64))
+    finally:
+        common._AT_ONCE = before
+    assert found.tolist() == [next((i for i, each in enumerate(sets) if element in each), -1) for element in wanted]
+
+
+# --- the steps --------------------------------------------------------------------------------------------------------------
+
+FORM = "dear sir or madam we are glad to tell you that your order of {} has been sent to {} today please pay the amount of {} by friday"
+
+
+def write_letters(folder, count, seed=1):
+    """Letters of one form, two of them copies, one that is nothing but the form, an empty one, and some other texts."""
+    rng = random.Random(seed)
+    folder.mkdir(parents=True, exist_ok=True)
+
+    def words(n):
+        return " ".join(f"w{rng.randrange(10**6)}" for _ in range(n))
+
+    for i in range(count):
+        (folder / f"{i:03}").write_text(FORM.format(words(2), words(2), words(2)))
+    (folder / "copy").write_bytes((folder / "000").read_bytes())
+    (folder / "near").write_bytes((folder / "001").read_bytes() + b" indeed")
+    (folder / "form").write_text(FORM.partition("{}")[0])
+    (folder / "empty").write_text("")
+    (folder / "other").write_text(words(30))
+
+
+@pytest.fixture
+def run(capfd):
+    """Run `lshdup` in this process."""
+
+    def run(*arguments, code=0):
+        capfd.readouterr()
+        with pytest.raises(SystemExit) as done:
+            main(list(arguments))
+        out, err = capfd.readouterr()
+        assert done.value.code == code, (arguments, err)
+        return SimpleNamespace(out=out, err=err, rows=[line.split("\t") for line in out.splitlines()])
+
+    return run
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_letters(tmp_path / "d", 20)
+    (tmp_path / "form.txt").write_text(FORM.replace("{}", "..."))
+    return tmp_path
+
+
+ASKED = {
+    "template": {"templates": (b"form.txt",)},
+    "share": {"ignore_common": 0.5},
+    "number": {"ignore_common": 5},
+    "both": {"ignore_common": 5, "templates": (b"form.txt",)},
+    "neither": {},
+}
+
+
+def request(asked, documents=(b"d",), jobs=2, **given):
+    given = {"threshold": 0.4, **given, **{name: value for name, value in asked.items() if name != "templates"}}
+    return Request(documents, DocumentParams(), given, jobs, False, asked.get("templates", ()))
+
+
+def shown(collection, listing):
+    names = list(collection.documents.names)
+    return [(names[a], names[b], s) for piece in listing.pieces() for a, b, s in zip(*(c.tolist() for c in piece), strict=True)]
+
+
+def pairs_of(store, asked, said=None, **given):
+    """The pairs of `lshdup pairs d`, and its collection."""
+    steps = Workspace(Path(store) if store else None, said.append if said is not None else lambda _: None)
+    wanted = request(asked, **given)
+    indexed = steps.indexed(wanted, save=False)
+    found = steps.verified(indexed, PairParams(), wanted.jobs)
+    return shown(indexed.collection, with_copies(found.pairs, indexed.made.firsts)), indexed.collection
+
+
+def exact_pairs_of(store, asked, documents=(b"d",), **given):
+    wanted = request(asked, documents, **given)
+    with Workspace(Path(store) if store else None).every_set(wanted) as (collection, sets):
+        firsts = first_copies(collection.fingerprints)
+        found = exact_near_duplicates(collection, sets, firsts, wanted.given["threshold"], wanted.jobs)
+        return shown(collection, with_copies(found.pairs, firsts))
+
+
+def expected_pairs(asked, threshold=0.4, **given):
+    """By definition, in Python."""
+    shingler = Shingler(ShingleParams(**given))
+
+    def shingles(path):
+        return frozenset(shingler.shingle_texts([path.read_bytes()])[0].tolist())
+
+    sets = {bytes(path): shingles(path) for path in sorted(Path("d").iterdir())}
+    kinds = {each for each in sets.values() if each}
+    frequency = Counter(shingle for each in kinds for shingle in each)
+    gone = set()
+    for name in asked.get("templates", ()):
+        gone |= shingles(Path(os.fsdecode(name)))
+    limit = asked.get("ignore_common", 0)
+    if limit:
+        gone |= {s for s, n in frequency.items() if n > (limit * len(kinds) if limit < 1 else limit) and n > 1}
+    left = {name: each - gone for name, each in sets.items()}
+    scores = ((a, b, len(left[a] & left[b]) / len(left[a] | left[b])) for a, b in combinations(left, 2) if left[a] and left[b])
+    return sorted(((a, b, s) for a, b, s in scores if s >= threshold), key=lambda each: (-each[2], each[0], each[1])), left
+
+
+def artifacts_in(store, kinds=("shingles", "signatures", "bands", "pairs")):
+    return {kind: Path(f"{store}/{kind}.npz").read_bytes() for kind in kinds}
+
+
+@pytest.mark.parametrize("asked", ASKED.values(), ids=ASKED)
+def test_pairs_are_those_of_the_definition_by_every_way(here, monkeypatch, asked):
+    expected, left = expected_pairs(asked)
+    found, collection = pairs_of("store", asked, recall=0.9999)
+    assert found == expected
+    assert collection.sizes.tolist() == [len(each) for each in left.values()]
+    if asked:
+        copies = {(b"d/000", b"d/copy"), (b"d/001", b"d/near")}
+        assert {(a, b) for a, b, _ in found} == copies
+        assert [name for name, size in zip(left, collection.sizes, strict=True) if not size] == [b"d/empty", b"d/form"]
+        assert collection.whole.sizes.tolist().count(0) == 1
+    else:
+        assert len(found) > 100
+        assert collection.removal is None
+    # In memory; on one thread; by the other schemes; by the join, from documents and from the store; without sets that are kept.
+    assert pairs_of(None, asked, recall=0.9999)[0] == expected
+    assert pairs_of("other", asked, jobs=1, recall=0.9999)[0] == expected
+    assert artifacts_in("store") == artifacts_in("other")
+    for scheme in ("classic", "linear"):
+        assert pairs_of(None, asked, scheme=scheme, recall=0.9999)[0] == expected
+    assert exact_pairs_of("store", asked) == exact_pairs_of(None, asked) == expected
+    assert exact_pairs_of("store", {}, documents=()) == expected  # of the last run, and without what was removed in it
+    monkeypatch.setattr(lshdup.workspace, "SET_BYTES", 0)
+    assert pairs_of(None, asked, recall=0.9999)[0] == expected
+    assert pairs_of("third", asked, recall=0.9999)[0] == expected
+    assert Path("third/shingles.npz").exists() == ("ignore_common" in asked)
+
+
+@pytest.mark.parametrize("tokens", ["char", "ids"])
+def test_other_tokens(here, tokens):
+    if tokens == "ids":
+        shutil.rmtree("d")
+        Path("d").mkdir()
+        Path("d/list").write_text("".join(f"n{i} 0 1 2 3 {100 + i // 2} {200 + i // 2}\n" for i in range(8)))
+        Path("form.txt").write_text("form 0 1 2 3\n")
+        asked = {"templates": (b"form.txt",)}
+        expected = [(b"n%d" % i, b"n%d" % (i + 1), 1.0) for i in range(0, 8, 2)]
+        assert len(exact_pairs_of(None, {}, tokens=tokens)) > 4
+        assert pairs_of("store", asked, tokens=tokens)[0] == expected
+        # Copies count once: of four different documents, each half of these ids is in one.
+        assert pairs_of("store", {"ignore_common": 0.5}, tokens=tokens)[0] == expected
+    else:
+        for asked in ASKED.values():
+            assert exact_pairs_of(None, asked, tokens=tokens) == expected_pairs(asked, tokens=tokens)[0]
+
+
+def test_copies_count_once():
+    """A document that is there fifty times has not become common."""
+    texts = ["the quick brown fox jumps over it"] * 50 + [f"something {i} else {i}" for i in range(10)]
+    found = NearDuplicates(texts, 128, threshold=0.5, ignore_common=40)
+    assert len(found.pairs()) == 50 * 49 // 2
+
+
+def test_folders_of_templates_and_several(here):
+    Path("forms").mkdir()
+    words = FORM.split()
+    Path("forms/a").write_text(" ".join(words[:14]))
+    Path("forms/b").write_text(" ".join(words[14:]))
+    by_folder = pairs_of(None, {"templates": (b"forms",)})[1]
+    assert len(by_folder.removal.template)
+    by_file = pairs_of(None, {"templates": (b"forms/b", b"forms/a")})[1]
+    assert (by_file.removal.template == by_folder.removal.template).all()
+
+
+@settings(max_examples=8, deadline=None)
+@given(st.integers(0, 10**9))
+def test_a_folder_that_changes_and_options_that_change(seed):
+    """Each run leaves, byte for byte, what one from nothing does; and reads what has changed only."""
+    rng = random.Random(seed)
+    home, before = Path(tempfile.mkdtemp()), Path.cwd()
+    os.chdir(home)
+    patch = pytest.MonkeyPatch()
+    patch.setattr(os, "fsync", lambda _: None)  # some hundred artifacts that no power cut will meet
+    try:
+        write_letters(home / "d", 12, seed)
+        Path("form.txt").write_text(FORM.replace("{}", "..."))
+        Path("half.txt").write_text(FORM[:60])
+        for step in range(5):
+            changed = 0
+            for name in rng.sample(sorted(os.listdir("d")), 3) if step else []:
+                what = rng.randrange(3)
+                if what == 0:
+                    os.remove(f"d/{name}")
+                else:
+                    changed += 1
+                    Path(f"d/{name}" if what == 1 else f"d/{step}{name}").write_text(Path(f"d/{name}").read_text() + f" and {step}")
+            asked = rng.choice([*ASKED.values(), {"templates": (b"half.txt",)}, {"ignore_common": 3}, {"ignore_common": 0.2}])
+            for name in asked.get("templates", ()):
+                if rng.random() < 0.3:
+                    with open(name, "a") as file:
+                        file.write(f" and {step}")
+            found, collection = pairs_of("store", asked)
+            if step:
+                assert collection.read == changed
+            fresh, _ = pairs_of("fresh", asked)
+            assert found == fresh
+            assert artifacts_in("store") == artifacts_in("fresh")
+            shutil.rmtree("fresh")
+    finally:
+        patch.undo()
+        os.chdir(before)
+        shutil.rmtree(home)
+
+
+def test_without_the_options_artifacts_know_nothing_of_them(here):
+    pairs_of("store", {})
+    for kind in ("shingles", "signatures", "bands", "pairs"):
+        with np.load(f"store/{kind}.npz") as file:
+            header = json.loads(file["header"].tobytes())
+            assert header["format"] == 1
+            assert "common" not in header
+            assert {"template", "common", "whole_sizes"}.isdisjoint(file.files)
+    pairs_of("store", ASKED["both"])
+    with np.load("store/shingles.npz") as file:
+        assert "common" not in json.loads(file["header"].tobytes())  # whole sets
+    with np.load("store/signatures.npz") as file:
+        header = json.loads(file["header"].tobytes())
+        assert header["format"] == 2  # who does not know of removal must not compare with these
+        assert header["common"]["ignore_common"] == 5
+        assert len(file["template"]) == 24
+        assert len(file["common"]) > 5
+        assert header["whole"] != header["corpus"]
+
+
+def test_another_limit_reads_no_document(here, monkeypatch):
+    pairs_of("store", {"ignore_common": 5})
+    monkeypatch.setattr(lshdup.collection, "read_batch", lambda *_: pytest.fail("a document was read"))
+    for limit in (0.9, 3, 5):
+        found, collection = pairs_of("store", {"ignore_common": limit})
+        assert collection.read == 0
+        assert found == expected_pairs({"ignore_common": limit})[0]
+
+
+def test_what_is_known_is_not_counted_again(here, monkeypatch):
+    first = pairs_of("store", {"ignore_common": 5})[0]
+    monkeypatch.setattr(lshdup.pipeline, "common_shingles", lambda *_: pytest.fail("counted again"))
+    assert pairs_of("store", {"ignore_common": 5})[0] == first
+
+
+def test_documents_that_change_before_they_are_verified(here, monkeypatch):
+    """Documents are read again without what was removed; one that has changed is reported, and in no pair."""
+    monkeypatch.setattr(lshdup.workspace, "SET_BYTES", 0)
+    left_out = []
+    steps = Workspace(None, left_out=left_out.append)
+    indexed = steps.indexed(request(ASKED["template"]))
+    with open("d/000", "a") as file:
+        file.write(" and more")
+    found = steps.verified(indexed, PairParams(), 1)
+    pairs = shown(indexed.collection, with_copies(found.pairs, indexed.made.firsts))
+    assert [pair[:2] for pair in pairs if pair[2] < 1] == [(b"d/001", b"d/near")]
+    steps.source(indexed, 1)(np.array([list(indexed.collection.documents.names).index(b"d/000")]))
+    assert [each.name for each in left_out] == [b"d/000"]
+
+
+KILLING = """
+import os, signal, lshdup.documents, lshdup.journal
+lshdup.documents.BATCH_DOCUMENTS, lshdup.journal.PATIENCE = 5, 0.0
+add, left = lshdup.journal.Journal.add, [3]
+def killing(self, part):
+    add(self, part)
+    left[0] -= 1
+    if not left[0]:
+        os.kill(os.getpid(), signal.SIGKILL)
+lshdup.journal.Journal.add = killing
+from lshdup.cli import program
+program()"""
+
+
+@pytest.mark.parametrize("options", [("--template", "form.txt"), ("--ignore-common", "0.5")])
+def test_killed_runs_are_resumed(run, here, options):
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-c", KILLING, "pairs", "d", *options]
+    process = subprocess.run(command, env=environment, check=False, capture_output=True)
+    assert process.returncode == -signal.SIGKILL, process.stderr
+    result = run("pairs", "d", *options)
+    assert "resumed: 15 documents of an interrupted run are not read again" in result.err
+    assert result.out == run("pairs", "d", *options, "--store", "undisturbed").out
+    assert artifacts_in(".lshdup") == artifacts_in("undisturbed")
+    assert not Path(".lshdup/.journal").exists()
+
+
+def test_true_copies_come_out_of_a_template():
+    """Form letters with copies among them: swamped without the options, found with each of them, whole and alone."""
+    made = letters(400, 40)
+    true = {(str(a), str(b)) for a, b in made.pairs}
+
+    def found(**options):
+        return {(a, b) for a, b, _ in NearDuplicates(made.texts, 128, **options).pairs()}
+
+    swamped = found()
+    assert len(swamped) > 0.9 * 400 * 399 / 2
+    assert true <= swamped
+    for options in ({"templates": [made.form]}, {"ignore_common": 0.05}, {"ignore_common": 20}):
+        assert found(**options) == true
+
+
+def test_minhash_is_of_what_is_left():
+    texts = {"a": "one two three four", "b": "one two three five", "c": "one two six"}
+    minhash = MinHash(texts, 64, k=1, ignore_common=0.9, templates=["three"])
+    assert minhash.num_terms == 3
+    assert minhash.exact_jaccard("a", "b") == 0
+    assert minhash.approximate_jaccard("a", "a") == 1
+    with pytest.raises(ParameterError):
+        MinHash(texts, ignore_common=-1)
+
+
+def test_removal_of_nothing_common():
+    shingler = Shingler(ShingleParams())
+    sets = shingler.shingle_texts([b"one two three", b"four five six"])
+    collection = MinHash(["one two three", "four five six"]).collection
+    assert removal_of(collection, 0.1, NO_SHINGLES).common.tolist() == []
+    assert as_sets(collection.sets) == as_sets(sets)
+
+
+# --- the program ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_query_is_of_what_is_left(run, here):
+    run("index", "d", "--template", "form.txt", "-t", "0.4")
+    Path("outside").write_text(Path("d/002").read_text() + " too")
+    whole = run("query", "outside", "--store", "none", code=2)
+    assert "there is no signatures.npz" in whole.err
+    assert [name for _, name in run("query", "outside").rows] == ["d/002"]
+    assert [name for _, name in run("query", "d/001").rows] == ["d/near"]
+    for name in ("d/form", "form.txt", "d/empty"):
+        result = run("query", name)
+        assert result.rows == []
+        assert "no tokens, or only common shingles: it is near nothing" in result.err
+    run("index", "d", "--ignore-common", "0.5", "-t", "0.4")
+    assert [name for _, name in run("query", "outside").rows] == ["d/002"]
+    run("index", "d", "-t", "0.4")
+    assert len(run("query", "outside").rows) > 15
+
+
+def test_a_damaged_list_of_what_was_removed_is_refused(run, here):
+    run("index", "d", "--ignore-common", "0.5")
+    path = Path(".lshdup/signatures.npz")
+    data = bytearray(path.read_bytes())
+    with np.load(path) as file:
+        wanted = file["common"].tobytes()
+    at = data.index(wanted) + 11
+    data[at] ^= 1
+    path.write_bytes(data)
+    Path("outside").write_text("one two three four")
+    result = run("query", "outside", code=2)
+    assert "signatures.npz is damaged" in result.err
+
+
+def test_forged_lists_of_what_was_removed(here, monkeypatch):
+    """With checksums that are right, too: out of order, of another type, of other shingles than the header says."""
+    from lshdup import artifacts
+
+    pairs_of("store", ASKED["both"])
+    artifact = artifacts.load(Path("store/signatures.npz"), "signatures", "")
+    header = {name: value for name, value in artifact.header.items() if name != "kind"}
+    arrays = {name: array.copy() for name, array in artifact.arrays.items()}
+    for change in (
+        {"common": arrays["common"][::-1].copy()},
+        {"common": arrays["common"].view(np.int64)},
+        {"template": arrays["common"]},
+        {"whole_sizes": arrays["set_sizes"] - 1},
+        {"whole_fingerprints": arrays["whole_fingerprints"][1:]},
+    ):
+        artifacts.save(Path("store/signatures.npz"), "signatures", header, arrays | change)
+        with pytest.raises(ArtifactError, match="damaged"):
+            Workspace(Path("store")).indexed(request({}, documents=()), save=False)
+    expected = pairs_of("other", ASKED["both"])[0]
+    assert pairs_of("store", ASKED["both"])[0] == expected  # made anew
+    assert artifacts_in("store") == artifacts_in("other")
+
+
+def test_steps_that_continue(run, here):
+    """Options are given to `signatures`, or to a step that runs it; later ones know them, and refuse others."""
+    said = run("shingle", "d", "--ignore-common", "5", "--template", "form.txt", "-v").err
+    assert re.search(r"removed shingles: 24 of templates and \d+ of more than 5 documents, [\d.]+ % of all in the documents", said)
+    assert "1 document without tokens" in said
+    assert "1 document with only common shingles: near nothing, not compared" in said
+    assert "d/form: only common shingles" in said
+    assert "d/empty: no tokens" in said
+    assert "shingles.npz keeps the whole sets" in said
+    assert re.search(r"in 22 different documents: 'dear sir or' \([0-9a-f]+\)", said)
+    by_steps = run("index", "--ignore-common", "5", "-t", "0.4").err
+    assert "signatures.npz is made from shingles.npz" in by_steps
+    first = run("pairs")
+    assert [row[:2] for row in first.rows] == [["d/000", "d/copy"], ["d/001", "d/near"]]
+    assert run("pairs", "--exact").out == run("pairs", "--ignore-common", "5").out == first.out
+    assert "made with --ignore-common 5, not with 6" in run("pairs", "--ignore-common", "6", code=2).err
+    assert "was made without --template" in run("pairs", "--template", "form.txt", code=2).err
+    run("signatures", "--template", "form.txt")
+    assert "was made without --ignore-common, not with 5" in run("pairs", "--ignore-common", "5", code=2).err
+    Path("form.txt").write_text("another form of more than three words")
+    assert "was made with another --template" in run("pairs", "--template", "form.txt", code=2).err
+    assert [row[:2] for row in run("pairs", "-t", "0.4").rows] == [["d/000", "d/copy"], ["d/001", "d/near"]]
+    # New sets of other definitions: the number is taken over, but the old template cannot be.
+    run("shingle", "d", "-k", "2")
+    assert "the last run had a --template, read by other options" in run("pairs", code=2).err
+    assert "24 of templates" not in run("index", "--template", "form.txt", "-t", "0.4").err
+    assert "removed shingles" not in run("signatures").err  # makes what its options say
+    assert "removed shingles" not in run("index", "-t", "0.4").err
+    assert len(run("pairs").rows) > 100
+
+
+def test_show_marks_what_is_removed(run, here):
+    def marks(*options):
+        return {row[1]: row[2] for row in run("shingle", "--show", "d/000", *options).rows}
+
+    assert all(len(row) == 2 for row in run("shingle", "--show", "d/000").rows)
+    assert marks("--template", "form.txt")["dear sir or"] == "template"
+    assert "there is no shingles.npz" in run("shingle", "--show", "d/000", "--ignore-common", "5", code=2).err
+    run("shingle", "d")
+    by_number = marks("--ignore-common", "5")
+    assert by_number["dear sir or"] == "common"
+    assert Counter(by_number.values()) == {"common": 18, "": 12}
+    run("index", "d", "--template", "form.txt", "--ignore-common", "5")
+    assert Counter(marks().values()) == {"template": 18, "": 12}  # as in the last run
+    assert all(len(row) == 2 for row in run("shingle", "--show", "d/000", "-k", "2", "--no-store").rows)
+
+
+def test_the_experiments_are_of_what_is_left(run, here):
+    options = ("--no-store", "--perms", "8", "--runs", "1")
+    for command in ("accuracy", "timing"):
+        assert "removed shingles" in run(command, "d", "--ignore-common", "0.5", *options).err
+    run("index", "d", "--template", "form.txt")
+    assert "removed shingles: 24 of templates" in run("accuracy", *options[1:]).err
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--ignore-common", "0"), "--ignore-common 0 would remove every shingle"),
+        (("--ignore-common", "1.5"), "--ignore-common is 1.5; it must be a share"),
+        (("--ignore-common", "-1"), "--ignore-common is -1; it must be a share"),
+        (("--ignore-common", "nan"), "--ignore-common is nan; it must be a share"),
+        (("--ignore-common", "x"), "not a valid float"),
+        (("--template", "none.txt"), "--template 'none.txt': No such file or directory"),
+        (("--template", "d/empty"), "--template d/empty: there is no text in it"),
+        (("--template", "binary"), "--template binary: there is no text in it"),
+    ],
+)
+def test_errors_in_one_line(run, here, options, said):
+    Path("binary").write_bytes(b"\0\1\2")
+    result = run("pairs", "d", *options, "--no-store", code=2)
+    assert said in result.err
+    assert "Traceback" not in result.err
+    assert result.out == ""
+
+
+def test_templates_that_cannot_all_be_read(run, here):
+    Path("forms").mkdir()
+    Path("forms/a").write_text(FORM)
+    Path("forms/b").write_bytes(b"\0\1\2")
+    said = run("pairs", "d", "--template", "forms", "-v").err
+    assert "forms/b: binary" in said
+    os.symlink("nowhere", "forms/c")
+    assert "forms/c: symbolic link" in run("pairs", "d", "--template", "forms", "-v").err
+    (here / "forms/large").write_text("word " * 1000)
+    said = run("pairs", "d", "--template", "forms", "--max-bytes", "2000", code=2).err
+    assert "forms/large: too large" in said
+
+
+def test_hot_buckets_are_said_with_an_example_and_what_helps(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(lshdup.workspace, "_MANY_DOCUMENTS", 100)
+    (tmp_path / "d").mkdir()
+    form = " ".join(f"w{i}" for i in range(200))
+    for i in range(120):
+        (tmp_path / f"d/{i:03}").write_text(f"{form} {i}")
+    said = run("index", "d", "-v").err
+    hot = r"a bucket has 1\d\d documents: their [\d,]+ pairs are candidates, .* one is d/0\d\d; --ignore-common X or --template FILE"
+    assert re.search(hot, said)
+    assert "--max-bucket N leaves such buckets out" in said
+    assert re.search(r"the largest bucket: 1\d\d documents, with d/0\d\d\n", said)
+    assert "a bucket has" not in run("index", "-q").err
+    for _ in range(2):  # found, and from pairs.npz
+        assert re.search(hot, run("pairs", "d", "--collapse-copies").err)
+    assert "a bucket has" not in run("pairs", "--max-bucket", "50").err
+    assert "a bucket has" not in run("pairs", "d", "--ignore-common", "0.5").err

@@ -1,0 +1,226 @@
+"""Files of rows written back: what is kept is kept exactly, and in order; the file that is read is never touched."""
+
+import gzip
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from lshdup.documents import find_documents
+from lshdup.errors import InputError, ParameterError
+from lshdup.filtered import write_without
+from lshdup.params import DocumentParams
+from tests.conftest import require
+
+pa = require("parquet", "pyarrow")
+pq = require("parquet", "pyarrow.parquet")
+zstandard = require("parquet", "zstandard")
+
+quick = settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+PACKED = {".jsonl": lambda data: data, ".jsonl.gz": gzip.compress, ".jsonl.zst": zstandard.compress}
+UNPACK = {".jsonl": lambda data: data, ".jsonl.gz": gzip.decompress, ".jsonl.zst": lambda data: zstandard.ZstdDecompressor().decompressobj(
+    read_across_frames=True).decompress(data)}  # fmt: skip
+
+
+def listed(*paths, **params):
+    return find_documents([os.fsencode(path) for path in paths], DocumentParams(**params))
+
+
+def index_of(documents, name):
+    return documents.names.find(os.fsencode(name))
+
+
+ODD = [
+    *(b'{"text":"plain","n":1}', b'{"n":1.0,"text":"a","m":1e5}', b'  {"text" : "spaced" , "big":12345678901234567890123456789}\t'),
+    *(
+        b'{"text":"\\u00e9\\ud83d\\ude00","escaped":"\\u0041"}',
+        b'{"text":"twice","k":1,"k":2}',
+        b'{"text":"","x":{"y":[1,[2,{"z":null}]]}}',
+    ),
+    *(
+        '{"text":"é漢😀"}'.encode(),
+        b'{"text":"cr"}\r',
+        b'{"text":""}',
+        b"",
+        b"  ",
+        b"\r",
+        b"broken",
+        b'{"x":1}',
+        b"[1,2]",
+        b'{"text":null}',
+    ),
+    *(b"\xff\xfe", b'{"text":"' + b"long " * 50 + b'"}'),
+]
+
+
+def split(whole):
+    """Lines with their ends, which are newlines and nothing else."""
+    lines = [line + b"\n" for line in whole.split(b"\n")]
+    lines[-1] = lines[-1][:-1]
+    return lines
+
+
+@quick
+@given(
+    st.lists(st.sampled_from(ODD), max_size=12), st.booleans(), st.data(), st.sampled_from(sorted(PACKED)), st.sampled_from(sorted(PACKED))
+)
+def test_lines_that_are_kept_are_what_they_were(tmp_path, lines, ended, data, ending, target_ending):
+    source, target = tmp_path / f"a{ending}", tmp_path / f"out{target_ending}"
+    whole = b"\n".join(lines) + (b"\n" if ended and lines else b"")
+    packed = PACKED[ending](whole)
+    source.write_bytes(packed)
+    target.unlink(missing_ok=True)
+    documents = listed(source)
+    numbers = [int(name.rpartition(b":")[2]) for name in documents.names]  # of the rows that can be dropped
+    dropped = data.draw(st.sets(st.sampled_from(numbers)) if numbers else st.just(set()))
+    indices = np.array([numbers.index(number) for number in dropped], np.int64)
+    assert write_without(documents, indices, target) == [target]
+    kept = [line for number, line in enumerate(split(whole), 1) if number not in dropped]
+    assert UNPACK[target_ending](target.read_bytes()) == b"".join(kept)
+    assert source.read_bytes() == packed
+
+
+def test_dropped_lines_over_the_ends_of_chunks(tmp_path, monkeypatch):
+    monkeypatch.setattr("lshdup.compression.CHUNK", 7)
+    rows = [json.dumps({"text": "x" * (n % 23)}).encode() + b"\n" for n in range(60)]
+    source, target = tmp_path / "a.jsonl", tmp_path / "b.jsonl"
+    source.write_bytes(b"".join(rows))
+    documents = listed(source)
+    dropped = np.flatnonzero(
+        [int(name.rpartition(b":")[2]) % 3 == 1 or 20 < int(name.rpartition(b":")[2]) < 30 for name in documents.names]
+    )
+    write_without(documents, dropped, target)
+    assert target.read_bytes() == b"".join(row for n, row in enumerate(rows, 1) if not (n % 3 == 1 or 20 < n < 30))
+
+
+def table_of(n):
+    texts = [None if i % 7 == 3 else f"text number {i}" for i in range(n)]
+    return pa.table(
+        {
+            "text": texts,
+            "i8": pa.array(range(n), pa.int16()),
+            "u64": pa.array([2**64 - 1 - i for i in range(n)], pa.uint64()),
+            "f": pa.array([float("nan") if i % 5 == 0 else i / 3 for i in range(n)], pa.float32()),
+            "when": pa.array([i * 1_000_000_007 for i in range(n)], pa.timestamp("ns", "Europe/Berlin")),
+            "day": pa.array(range(n), pa.date32()),
+            "money": pa.array([None if i % 4 == 0 else i for i in range(n)], pa.decimal128(20, 3)),
+            "words": pa.array([["a", None, "b" * i] if i % 3 else None for i in range(n)], pa.list_(pa.string())),
+            "deep": pa.array([{"x": [{"y": i}], "z": None} for i in range(n)]),
+            "kinds": pa.array([f"kind {i % 4}" for i in range(n)]).dictionary_encode(),
+            "map": pa.array([[("k", i)] for i in range(n)], pa.map_(pa.string(), pa.int64())),
+            "bytes": pa.array([bytes([i % 256]) * 3 for i in range(n)], pa.binary(3)),
+            "large": pa.array([f"large {i}" for i in range(n)], pa.large_string()),
+            "yes": pa.array([i % 2 == 0 for i in range(n)]),
+            "nothing": pa.nulls(n),
+        },
+    ).replace_schema_metadata({"made by": "a test", "k\xff": "ü"})
+
+
+@settings(quick, max_examples=25)
+@given(st.integers(0, 40), st.integers(1, 12), st.data(), st.sampled_from(["snappy", "zstd", "none"]))
+def test_parquet_keeps_every_value(tmp_path, n, group, data, codec):
+    source, target = tmp_path / "a.parquet", tmp_path / "b.parquet"
+    table = table_of(n)
+    pq.write_table(table, source, row_group_size=group, compression=codec)
+    before = source.read_bytes()
+    documents = listed(source)
+    assert len(documents) == n
+    dropped = data.draw(st.sets(st.integers(1, n)) if n else st.just(set()))
+    write_without(documents, np.array([index_of(documents, f"{source}:{number}") for number in dropped], np.int64), target)
+    made = pq.read_table(target)
+    assert made.schema.equals(pq.read_table(source).schema, check_metadata=True)
+    wanted = pq.read_table(source).filter(pa.array([number not in dropped for number in range(1, n + 1)], pa.bool_()))
+    for name in wanted.schema.names:
+        if name == "f":  # NaN is not equal to itself
+            assert str(made[name].to_pylist()) == str(wanted[name].to_pylist())
+        else:
+            assert made[name].combine_chunks().equals(wanted[name].combine_chunks()), name
+    assert source.read_bytes() == before
+    metadata = pq.ParquetFile(target).metadata
+    codecs = {metadata.row_group(g).column(0).compression for g in range(metadata.num_row_groups)}
+    assert codecs <= {"UNCOMPRESSED" if codec == "none" else codec.upper()}
+
+
+def test_old_times_and_names_of_elements(tmp_path):
+    source, target = tmp_path / "a.parquet", tmp_path / "b.parquet"
+    table = pa.table({"text": ["a", "b"], "when": pa.array([1, 2], pa.timestamp("ns")), "l": [["x"], ["y"]]})
+    pq.write_table(table, source, use_deprecated_int96_timestamps=True, use_compliant_nested_type=False, store_schema=False,
+                   compression={"text": "gzip", "when": "snappy", "l.list.item": "zstd"})  # fmt: skip
+    write_without(listed(source), np.array([0]), target)
+    old, new = pq.ParquetFile(source), pq.ParquetFile(target)
+    assert new.schema.equals(old.schema)
+    assert [new.metadata.row_group(0).column(at).compression for at in range(3)] == ["GZIP", "SNAPPY", "ZSTD"]
+    assert new.read().equals(table.slice(1))
+
+
+def test_several_files_go_to_a_folder(tmp_path):
+    for folder in ("x", "y"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / f"{folder}.jsonl").write_text('{"text":"a"}\n{"text":"b"}\n')
+    documents = listed(tmp_path / "x/x.jsonl", tmp_path / "y/y.jsonl")
+    one = np.array([index_of(documents, f"{tmp_path}/y/y.jsonl:1")])
+    assert write_without(documents, one, tmp_path / "out") == [tmp_path / "out/x.jsonl", tmp_path / "out/y.jsonl"]
+    assert (tmp_path / "out/x.jsonl").read_text() == '{"text":"a"}\n{"text":"b"}\n'
+    assert (tmp_path / "out/y.jsonl").read_text() == '{"text":"b"}\n'
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ParameterError, match="is no folder"):
+        write_without(documents, one, tmp_path / "file")
+    (tmp_path / "y/y.jsonl").rename(tmp_path / "y/x.jsonl")
+    with pytest.raises(ParameterError, match=r"two of the files are called x\.jsonl"):
+        write_without(listed(tmp_path / "x/x.jsonl", tmp_path / "y/x.jsonl"), one, tmp_path / "out")
+
+
+def test_what_is_refused(tmp_path):
+    source = tmp_path / "a.jsonl"
+    source.write_text('{"text":"a"}\n{"text":"b"}\n')
+    (tmp_path / "note").write_text("a note")
+    one, documents = np.array([0]), listed(source)
+    os.symlink(source, tmp_path / "link.jsonl")
+    os.link(source, tmp_path / "hard.jsonl")
+    for target in (source, tmp_path / "link.jsonl", tmp_path / "hard.jsonl", tmp_path):
+        with pytest.raises(ParameterError, match="one of the files that are read"):
+            write_without(documents, one, target)
+    with pytest.raises(ParameterError, match="does not end like a file of JSON Lines"):
+        write_without(documents, one, tmp_path / "b.parquet")
+    with pytest.raises(ParameterError, match="not all documents are rows"):
+        write_without(listed(source, tmp_path / "note"), one, tmp_path / "b.jsonl")
+    with pytest.raises(ParameterError, match="not all documents are rows"):
+        write_without(listed(tmp_path / "note"), one, tmp_path / "b.jsonl")
+    with pytest.raises(InputError, match="is not written: No such file"):
+        write_without(documents, one, tmp_path / "no/folder/b.jsonl")
+    source.write_text('{"text":"another"}\n{"text":"b"}\n')
+    with pytest.raises(InputError, match="has changed"):
+        write_without(documents, one, tmp_path / "b.jsonl")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.jsonl", "hard.jsonl", "link.jsonl", "note"]
+
+
+def test_a_file_that_changes_while_it_is_read_replaces_nothing(tmp_path, monkeypatch):
+    source, target = tmp_path / "a.jsonl", tmp_path / "b.jsonl"
+    source.write_text('{"text":"a"}\n{"text":"b"}\n')
+    target.write_text("old")
+    documents = listed(source)
+    from lshdup import filtered
+
+    def chunks(file, real=filtered.chunks):
+        yield from real(file)
+        Path(source).write_text("something else")
+
+    monkeypatch.setattr(filtered, "chunks", chunks)
+    with pytest.raises(InputError, match="has changed"):
+        write_without(documents, np.array([0]), target)
+    assert target.read_text() == "old"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.jsonl", "b.jsonl"]
+
+
+def test_ids_of_several_runs(tmp_path):
+    """By id, from a store, seen from another folder: the right rows go."""
+    source = tmp_path / "a.jsonl"
+    source.write_bytes(b"".join(json.dumps({"id": i * 7 % 10, "text": f"t{i}"}).encode() + b"\n" for i in range(10)))
+    documents = listed(source, id_field="id")
+    write_without(documents, np.array([index_of(documents, str(i)) for i in (1, 4)]), tmp_path / "b.jsonl")
+    assert [json.loads(line)["id"] for line in (tmp_path / "b.jsonl").read_bytes().splitlines()] == [0, 7, 8, 5, 2, 9, 6, 3]

@@ -1,0 +1,182 @@
+"""One saved run answers every higher threshold: the pairs of a run of its own, without a document being read."""
+
+import os
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from lshdup import similarity, workspace
+from lshdup.documents import LeftOut
+from lshdup.kernels.banding import agree_in_a_band
+from lshdup.pairs import Pairs
+from lshdup.params import DocumentParams, PairParams
+from lshdup.workspace import Request, Workspace
+from tests import reference
+
+HIGHER = [0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95]
+USUAL = PairParams()
+
+
+def overwrite(folder):
+    """Other content of the same size and time: whoever reads a document again gets no text."""
+    for path in Path(folder).rglob("*"):
+        if path.is_file():
+            status = path.stat()
+            path.write_bytes(b"\0" * status.st_size)
+            os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+
+
+@pytest.fixture
+def no_sets_kept(monkeypatch):
+    """As if the collection were too large for its shingle sets to be kept."""
+    monkeypatch.setattr(workspace, "SET_BYTES", 0)
+    monkeypatch.setattr(similarity, "SET_BYTES", 1 << 20)
+
+
+def steps(store, left_out=None, said=None):
+    def on_left_out(each: LeftOut):
+        assert left_out is not None, each
+        left_out.append(each)
+
+    return Workspace(Path(store) if store else None, (said if said is not None else []).append, on_left_out)
+
+
+def pairs(store, documents, threshold, said=None, given=(), asked=USUAL):
+    """(name, name, similarity) of `lshdup pairs [documents] -t threshold`."""
+    run = steps(store, said=said)
+    request = Request(tuple(documents), DocumentParams(hidden=False), {"threshold": threshold, **dict(given)}, 2)
+    indexed = run.indexed(request, save=False)
+    found = run.verified(indexed, asked, 2).pairs
+    names = list(indexed.collection.documents.names)
+    return [(names[a], names[b], s) for a, b, s in zip(*(c.tolist() for c in found.part(0, len(found))), strict=True)]
+
+
+def made_up(folder, seed, n=240):
+    """Documents and edited copies of them, of every degree of similarity."""
+    rng = np.random.default_rng(seed)
+    folder.mkdir()
+    originals = [[f"w{x}" for x in rng.integers(0, 3000, 120)] for _ in range(n // 5)]
+    for i in range(n):
+        words = list(originals[int(rng.integers(len(originals)))])
+        for _ in range(int(rng.integers(0, 20))):
+            words[int(rng.integers(len(words)))] = f"w{int(rng.integers(3000))}"
+        (folder / f"{i:03}.txt").write_text(" ".join([*words, f"own{i}"]))  # none is a copy
+
+
+def test_the_sample_corpus_from_one_run(run, corpus, tmp_path):
+    own = {t: run("pairs", "sample_corpus", "-t", str(t), "--no-store").rows for t in (0.6, 0.8, 0.95)}
+    exact = {t: run("pairs", "sample_corpus", "-t", str(t), "--exact", "--no-store").out for t in (0.6, 0.95)}
+    run("pairs", "sample_corpus", "-t", "0.5", "--recall", "0.9999", "--perms", "256")
+    run("pairs", "sample_corpus", "-t", "0.5", "--store", "usual")
+    for store in (".lshdup", "usual"):
+        os.remove(tmp_path / store / "shingles.npz")
+    before = {path: path.read_bytes() for path in sorted(tmp_path.glob("*/*.npz"))}
+    overwrite(corpus)
+    for t in own:
+        saved = run("pairs", "-t", str(t), "--store", "usual")
+        assert "found at 0.5 answer this: no document is read" in saved.err
+        assert {tuple(row) for row in own[t]} <= {tuple(row) for row in saved.rows}
+        assert len(saved.rows) > 10
+    for t, expected in exact.items():
+        assert run("pairs", "-t", str(t)).out == expected
+    assert run("pairs", "-t", "0.8", "--collapse-copies").out != run("pairs", "-t", "0.8").out
+    assert {path: path.read_bytes() for path in sorted(tmp_path.glob("*/*.npz"))} == before
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_made_up_collections_against_brute_force(tmp_path, monkeypatch, no_sets_kept, seed):
+    monkeypatch.chdir(tmp_path)
+    made_up(tmp_path / "d", seed)
+    sets = {os.fsencode(name): each for name, each in reference.folder_sets("d").items()}
+    names = sorted(sets)
+    given = {"recall": 0.99999, "perms": 256}
+    pairs("store", [b"d"], 0.5, given=given)
+    assert not Path("store/shingles.npz").exists()
+    overwrite("d")
+    for t in HIGHER:
+        expected = {(names[i], names[j], s) for i, j, s in reference.all_pairs([sets[name] for name in names], t)}
+        answer = pairs("store", [], t)
+        assert set(answer) == expected
+        assert answer == sorted(answer, key=lambda each: (-each[2], each[0], each[1]))
+        assert expected or t == 0.95
+
+
+def test_a_higher_threshold_of_documents_is_a_run_of_its_own_but_verifies_nothing_twice(tmp_path, monkeypatch, no_sets_kept):
+    """With DOCS, artifacts and answers are those of a run from nothing; only candidates that the lower table has not met are read."""
+    monkeypatch.chdir(tmp_path)
+    made_up(tmp_path / "d", 3)
+    pairs("store", [b"d"], 0.5)
+    fresh, files = {}, {}
+    for t in HIGHER:
+        fresh[t] = pairs(f"fresh{t}", [b"d"], t)
+        files[t] = {kind: Path(f"fresh{t}/{kind}.npz").read_bytes() for kind in ("signatures", "bands", "pairs")}
+    read = []
+    real = similarity.verified
+
+    def spied(pieces, *others):
+        def counted():
+            for left, right in pieces:
+                read.append(len(left))
+                yield left, right
+
+        return real(counted(), *others)
+
+    monkeypatch.setattr(similarity, "verified", spied)
+    for t in HIGHER:
+        read.clear()
+        shutil.copytree("store", f"copy{t}")
+        assert pairs(f"copy{t}", [b"d"], t) == fresh[t]
+        assert {kind: Path(f"copy{t}/{kind}.npz").read_bytes() for kind in files[t]} == files[t]
+        assert sum(read) <= len(fresh[t]) // 10, t
+        assert sum(read) == 0 or t in (0.65, 0.7)  # else every band of the new table holds one of the old
+    overwrite("d")
+    assert pairs("store", [b"d"], 0.95) == fresh[0.95]
+
+
+def test_a_lower_threshold_and_other_parameters_are_no_business_of_saved_pairs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    made_up(tmp_path / "d", 4)
+    pairs("store", [b"d"], 0.8)
+    for t, given, asked in (
+        (0.6, {}, PairParams()),
+        (0.9, {"recall": 0.999}, PairParams()),
+        (0.9, {"bands": 4, "rows": 32}, PairParams()),
+        (0.9, {}, PairParams("estimate")),
+        (0.9, {}, PairParams("exact", 3)),
+        (0.7, {}, PairParams("exact", 3)),
+    ):
+        expected = pairs("", [b"d"], t if t < 0.8 or given else 0.8, given=given, asked=asked)
+        assert pairs("store", [], t, given=given, asked=asked) == [each for each in expected if each[2] >= t], (t, given, asked)
+        pairs("store", [b"d"], 0.8)
+
+
+def test_estimates_too(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    made_up(tmp_path / "d", 5)
+    low = pairs("store", [b"d"], 0.5, asked=PairParams("estimate"))
+    said = []
+    assert pairs("store", [], 0.7, said, asked=PairParams("estimate")) == [each for each in low if each[2] >= 0.7]
+    assert "answer this" in said[-1]
+
+
+def test_pairs_at_least():
+    made = Pairs.of(np.array([0, 1, 2]), np.array([1, 2, 3]), np.array([0.5, 1.0, 0.5]))
+    for t, n in ((0.4, 3), (0.5, 3), (0.50001, 1), (1.0, 1)):
+        part = made.at_least(t)
+        assert len(part) == n == int(part.offsets[-1])
+        assert part.similarity.tolist() == [1.0, 0.5, 0.5][:n]
+    assert len(made.at_least(1.1)) == 0
+    assert len(Pairs.of(np.zeros(0, int), np.zeros(0, int), np.zeros(0)).at_least(0.5)) == 0
+
+
+def test_agreement_in_a_band():
+    rng = np.random.default_rng(1)
+    signatures = rng.integers(0, 2, (40, 13)).astype(np.uint32)
+    left, right = (rng.integers(0, 40, 500).astype(np.uint32) for _ in "ab")
+    for bands, rows in ((1, 13), (13, 1), (4, 3), (3, 4), (2, 5)):
+        out = np.full(500, 7, np.uint8)
+        agree_in_a_band(signatures, bands, rows, left, right, out)
+        cut = signatures[:, : bands * rows].reshape(40, bands, rows)
+        assert out.tolist() == (cut[left] == cut[right]).all(axis=2).any(axis=1).astype(int).tolist()

@@ -1,0 +1,373 @@
+"""Rows of JSON Lines and Parquet as documents: the same answer as their texts in files, whatever they are stored as."""
+
+import gzip
+import json
+import os
+import random
+import shutil
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from lshdup import parquet, rows
+from lshdup.documents import batches, find_documents, read_batch
+from lshdup.params import DocumentParams, PairParams
+from lshdup.pipeline import with_copies
+from lshdup.reasons import Reason
+from lshdup.workspace import Request, Workspace
+from tests.conftest import require
+
+pa = require("parquet", "pyarrow")
+pq = require("parquet", "pyarrow.parquet")
+zstandard = require("parquet", "zstandard")
+
+N = 300
+
+
+def texts_of(n, seed=0):
+    """Texts of which some are near-copies, in several scripts, with all that JSON escapes."""
+    rng = random.Random(seed)
+    words = ["rose", "Größe", "日本語", "e\u0301t\u00e9", 'a "quoted" word', "back\\slash", "new\nline", "tab\t", "\u0001", "😀", "x" * 70]
+    made = []
+    for number in range(n):
+        if number % 3 == 2:
+            made.append(made[-1] + " and more")
+        else:
+            made.append(" ".join(rng.choice(words) + str(rng.randrange(50)) for _ in range(rng.randrange(1, 60))))
+    made[n // 2] = "<html><body><p>a page <script>no</script> in a row</body></html>"
+    made[n // 2 + 1] = "a page in a row"
+    made[n // 3] = ""
+    made[n // 3 + 1] = "%PDF-1.4 is how a PDF begins; this is a text, with \0 in it"
+    return made
+
+
+def write(path, texts, **columns):
+    """The same rows in any form that the ending says."""
+    columns = {"text": texts, **columns}
+    if path.suffix == ".parquet":
+        pq.write_table(pa.table(columns), path, row_group_size=37)
+        return
+    lines = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    data = b"".join(json.dumps(line, ensure_ascii=number % 2 == 0).encode() + b"\n" for number, line in enumerate(lines))
+    packers = {".gz": gzip.compress, ".zst": zstandard.compress}
+    path.write_bytes(packers.get(path.suffix, lambda data: data)(data))
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def answer(*documents, store="s", check_content=False, given=None, **params):
+    """Pairs, and what was left out, and how many documents were read."""
+    left_out, said = [], []
+    workspace = Workspace(Path(store) if store else None, said.append, left_out.append)
+    request = Request(tuple(map(os.fsencode, documents)), DocumentParams(**params), {"threshold": 0.5, **(given or {})}, 2, check_content)
+    indexed = workspace.indexed(request, save=False)
+    found = with_copies(workspace.verified(indexed, PairParams(), 2).pairs, indexed.made.firsts, collapse=False)
+    name = indexed.collection.documents.names.__getitem__
+    pairs = [
+        (name(left), name(right), similarity)
+        for piece in found.pieces()
+        for left, right, similarity in zip(*(column.tolist() for column in piece), strict=True)
+    ]
+    pairs.sort()
+    return pairs, {each.name: each.reason for each in left_out}, indexed.collection.read, said
+
+
+FORMS = ["a.jsonl", "a.ndjson", "a.jsonl.gz", "a.jsonl.zst", "a.parquet"]
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("store", ["s", None])
+def test_rows_are_what_files_would_be(here, form, store, monkeypatch):
+    monkeypatch.setattr("lshdup.workspace.SET_BYTES", 0)  # nothing is kept: what is verified is read again
+    texts = texts_of(N)
+    plain = [text for number, text in enumerate(texts) if number != N // 3 + 1]  # a file of that one would be a PDF
+    (here / "files").mkdir()
+    for number, text in enumerate(texts, 1):
+        (here / "files" / str(number)).write_bytes(text.encode() if text in plain else b"a text with in it")
+    write(here / form, texts)
+    pairs, left_out, read, _ = answer(form, store=store)
+    expected = answer("files", store=None)[0]
+    in_files = {(frozenset((a.rpartition(b"/")[2], b.rpartition(b"/")[2])), similarity) for a, b, similarity in expected}
+    in_rows = {(frozenset((a.rpartition(b":")[2], b.rpartition(b":")[2])), similarity) for a, b, similarity in pairs}
+    assert in_rows == in_files
+    assert len(pairs) > N // 4
+    assert left_out == {}
+    assert read == N
+    if store:
+        again = answer(form, store=store)
+        assert (again[0], again[2]) == (pairs, 0)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_ids_name_rows(here, form):
+    texts = texts_of(40)
+    ids = [f"id {number * 7 % 40}" for number in range(40)]
+    write(here / form, texts, id=ids)
+    documents = find_documents([os.fsencode(form)], DocumentParams(id_field="id"))
+    assert list(documents.names) == sorted(map(str.encode, ids))
+    got = {}
+    for indices in batches(documents, np.arange(len(documents))):
+        batch = read_batch(documents, indices)
+        for index, start, length in zip(batch.indices.tolist(), batch.starts.tolist(), batch.lengths.tolist(), strict=True):
+            got[documents.names[index].decode()] = batch.text[start : start + length].tobytes().decode()
+    assert got == dict(zip(ids, texts, strict=True))
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_numbers_are_ids_too_and_others_are_named(here, form):
+    write(here / form, ["a", "b", "c", "d"], id=[1, None, -2, 1])
+    left_out = []
+    documents = find_documents([os.fsencode(form)], DocumentParams(id_field="id"), on_left_out=left_out.append)
+    assert list(documents.names) == [b"-2", b"1"]
+    assert [(each.name, each.reason) for each in left_out] == [(f"{form}:2".encode(), Reason.NO_ID), (b"1", Reason.REPEATED)]
+    assert left_out[1].detail == f"row 4 of {form}; the first is row 1 of {form}"
+
+
+def test_ids_are_looked_at_across_files(here):
+    write(here / "a.jsonl", ["a", "b"], id=["x", "y"])
+    write(here / "b.parquet", ["c", "d"], id=["y", "z"])
+    (here / "z").write_text("a file called like a row")
+    left_out = []
+    documents = find_documents([b"a.jsonl", b"b.parquet", b"z"], DocumentParams(id_field="id"), on_left_out=left_out.append)
+    assert list(documents.names) == [b"x", b"y", b"z"]
+    assert [(each.name, each.detail) for each in left_out] == [
+        (b"y", "row 1 of b.parquet; the first is row 2 of a.jsonl"), (b"z", "row 2 of b.parquet; the first is z"),
+    ]  # fmt: skip
+
+
+def test_names_are_in_byte_order_whatever_files_are_called(here):
+    names = ["a.jsonl", "a.jsonl:1.jsonl", "a.jsonl-b.jsonl", "a", "b.jsonl"]
+    for name in names:
+        write(here / name, ["x"] * 12)
+    for extra in ((), ("a.jsonl:5", "a.jsonl:zz")):
+        for name in extra:
+            (here / name).write_text("a file")
+        left_out = []
+        documents = find_documents(map(os.fsencode, (*names, *extra)), DocumentParams(), on_left_out=left_out.append)
+        made = list(documents.names)
+        assert made == sorted(set(made))
+        assert len(made) == 12 * 4 + 1 + len(extra) - bool(extra)
+        assert [each.name for each in left_out] == [b"a.jsonl:5"] * bool(extra)
+        for index, name in enumerate(made):
+            assert name.startswith(documents.path(index))
+
+
+def test_which_files_have_rows(here):
+    (here / "d").mkdir()
+    for name in ("a.jsonl", "b.NDJSON", "c.json", "e.jsonl.gz"):
+        write(here / "d" / name, ["one", "two"], body=["three", "four"])
+    write(here / "d/f.parquet", ["one", "two"], body=["three", "four"])
+
+    def found(*names, **params):
+        said = []
+        documents = find_documents(map(os.fsencode, names), DocumentParams(**params), say=said.append)
+        return [name.decode() for name in documents.names], said
+
+    whole, said = found("d")
+    assert whole == ["d/a.jsonl", "d/b.NDJSON", "d/c.json", "d/e.jsonl.gz", "d/f.parquet"]
+    assert said == ["3 JSON Lines files in folders are each one document; --text-field NAME takes the rows"]
+    assert found("d/a.jsonl") == (["d/a.jsonl:1", "d/a.jsonl:2"], [])
+    made, said = found("d", text_field="body")
+    assert made == [f"d/{name}:{n}" if n else f"d/{name}" for name, ns in [("a.jsonl", (1, 2)), ("b.NDJSON", (1, 2)), ("c.json", (0,)),
+                    ("e.jsonl.gz", (1, 2)), ("f.parquet", (1, 2))] for n in ns]  # fmt: skip
+    assert said == []
+    assert found("d/c.json")[0] == ["d/c.json"]
+    assert found("d/c.json", text_field="body")[0] == ["d/c.json:1", "d/c.json:2"]
+    assert found("d/c.json", id_field="id")[1] == ["--id-field had no effect: no JSON Lines or Parquet file was met"]
+
+
+@pytest.mark.parametrize("form", ["a.jsonl", "a.jsonl.gz", "a.parquet"])
+def test_another_field_is_another_document(here, form):
+    """What is known of the rows by one field is never taken for what another field says."""
+    write(here / form, ["one and the same text"] * 3, body=["something else entirely here", "something else entirely here", None])
+    assert len(answer(form)[0]) == 3
+    pairs, left_out, read, _ = answer(form, text_field="body")
+    assert ([pair[:2] for pair in pairs], read) == ([(f"{form}:1".encode(), f"{form}:2".encode())], 3)
+    assert left_out == {f"{form}:3".encode(): Reason.NO_TEXT}
+    assert answer(form, text_field="body")[2] == 0
+    pairs, left_out, read, _ = answer(form)
+    assert (len(pairs), left_out, read) == (3, {}, 3)
+
+
+def test_files_of_rows_grow(here):
+    """After any change, artifacts and answers are those of a run from nothing; an unchanged file is not opened."""
+    texts = texts_of(60)
+    for form in FORMS:
+        write(here / form, texts)
+    (here / "file").write_text(texts[5])
+    documents = [*FORMS, "file"]
+    answer(*documents)
+    write(here / "a.jsonl", texts[:50] + texts_of(5, seed=3))
+    write(here / "a.parquet", texts[10:])
+    os.remove(here / "a.ndjson")
+    documents.remove("a.ndjson")
+    first, fresh = answer(*documents), answer(*documents, store="fresh")
+    assert first[:2] == fresh[:2]
+    assert (first[2], fresh[2]) == (55 + 50, 55 + 50 + 60 + 60 + 1)
+    for kind in ("shingles", "signatures", "bands", "pairs", "rows"):
+        assert Path(f"s/{kind}.npz").read_bytes() == Path(f"fresh/{kind}.npz").read_bytes(), kind
+    shutil.rmtree("fresh")
+
+
+def test_unchanged_files_are_not_looked_through(here, monkeypatch):
+    for form in FORMS:
+        write(here / form, texts_of(30), id=[f"{form} {n}" for n in range(30)])
+    expected = answer(*FORMS, id_field="id")
+
+    def refuse(*_):
+        raise AssertionError
+
+    monkeypatch.setattr("lshdup.openrows.OpenRows.rows", refuse)
+    monkeypatch.setattr("lshdup.openrows.OpenRows.texts", refuse)
+    assert answer(*FORMS, id_field="id")[0] == expected[0]
+    with pytest.raises(AssertionError):
+        answer(*FORMS, id_field="id", check_content=True)
+
+
+def test_a_damaged_list_of_rows_is_made_anew(here):
+    write(here / "a.jsonl", texts_of(30), id=list(range(30)))
+    expected = answer("a.jsonl", id_field="id")
+    good = Path("s/rows.npz").read_bytes()
+    rng = random.Random(1)
+    for _ in range(40):
+        bad = bytearray(good)
+        bad[rng.randrange(len(bad))] ^= 1 << rng.randrange(8)
+        Path("s/rows.npz").write_bytes(bad)
+        assert answer("a.jsonl", id_field="id")[0] == expected[0]
+        assert Path("s/rows.npz").read_bytes() == good
+
+
+@pytest.mark.parametrize("kept", [1 << 24, 1])
+def test_parquet_rows_in_any_order_and_by_any_thread(here, monkeypatch, kept):
+    monkeypatch.setattr(parquet, "_SLAB_ROWS", 5)
+    monkeypatch.setattr(parquet, "_KEPT_BYTES", kept)
+    texts = [f"text {n}" for n in range(500)]
+    write(here / "a.parquet", texts)
+    for room in (True, False):
+        documents = find_documents([b"a.parquet"], DocumentParams())
+        if not room:
+            monkeypatch.setattr(parquet, "new_scratch", _no_room)
+        wrong = []
+
+        def read(seed, documents=documents, wrong=wrong):
+            rng = np.random.default_rng(seed)
+            for _ in range(30):
+                for indices in batches(documents, rng.choice(500, rng.integers(1, 60), replace=False)):
+                    batch = read_batch(documents, indices)
+                    for index, start, length in zip(batch.indices.tolist(), batch.starts.tolist(), batch.lengths.tolist(), strict=True):
+                        number = int(documents.names[index].rpartition(b":")[2])
+                        if batch.text[start : start + length].tobytes().decode() != texts[number - 1]:
+                            wrong.append(number)
+
+        threads = [threading.Thread(target=read, args=(seed,)) for seed in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert wrong == []
+
+
+def _no_room(*_):
+    raise parquet.NoRoomError("none")
+
+
+@pytest.mark.parametrize(
+    "array",
+    [
+        pa.array(["a b c d", None, "é"], pa.large_string()),
+        pa.array(["a b c d", None, "é"], pa.string_view()),
+        pa.array(["a b c d", None, "é"]).dictionary_encode(),
+        pa.array([b"a b c d", None, "é".encode()], pa.binary()),
+    ],
+)
+def test_parquet_columns_of_all_kinds_of_text(here, array):
+    pq.write_table(pa.table({"text": array}), "a.parquet")
+    documents = find_documents([b"a.parquet"], DocumentParams())
+    batch = read_batch(documents, np.arange(3))
+    made = [batch.text[start : start + length].tobytes() for start, length in zip(batch.starts, batch.lengths, strict=True)]
+    assert made == [b"a b c d", "é".encode()]
+    assert [(index, reason) for index, reason, _ in batch.left_out] == [(1, Reason.NO_TEXT)]
+
+
+def test_parquet_inside_of_others(here):
+    pq.write_table(pa.table({"a": [{"b": "inner", "id": 1}, None, {"b": None, "id": 2}], "c.d": ["x", "y", "z"]}), "a.parquet")
+    assert answer("a.parquet", text_field="a.b")[1] == {b"a.parquet:2": Reason.NO_TEXT, b"a.parquet:3": Reason.NO_TEXT}
+    assert answer("a.parquet", text_field="c.d", id_field="a.id")[1] == {b"a.parquet:2": Reason.NO_ID}
+
+
+def test_bad_parquet_files_and_the_rest(here, run):
+    write(here / "good.jsonl", ["one and the same text", "one and the same text"])
+    write(here / "whole.parquet", texts_of(100))
+    data = (here / "whole.parquet").read_bytes()
+    (here / "cut.parquet").write_bytes(data[: len(data) // 2])
+    (here / "none.parquet").write_bytes(b"")
+    (here / "page.parquet").write_bytes(data[:200] + bytes(2000) + data[2200:])
+    pq.write_table(pa.table({"text": [1, 2]}), "numbers.parquet")
+    pq.write_table(pa.table({"body": ["a"]}), "other.parquet")
+    (here / "cut.jsonl.gz").write_bytes(gzip.compress(b'{"text":"a"}\n' * 1000)[:-9])
+    names = ["cut.parquet", "none.parquet", "page.parquet", "numbers.parquet", "other.parquet", "cut.jsonl.gz"]
+    made = run("pairs", "good.jsonl", *names, "-v", code=2)
+    assert made.rows == [["good.jsonl:1", "good.jsonl:2", "1.0"]]
+    for name, reason in zip(
+        names, ["damaged", "damaged", "damaged", "row whose text is no string", "row without text", "damaged"], strict=True
+    ):
+        assert any(line.startswith(f"lshdup: {name}") and reason in line for line in made.err.splitlines()), (name, made)
+    assert "it has no column 'text', but body; --text-field names another" in made.err
+
+
+def test_broken_rows_are_said_and_the_rest_goes_on(here, run):
+    lines = ['{"text":"one and the same text"}', "{", "[]", '{"text":null}', '{"text":7}', '{"text":"\\ud800"}', "", '{"other":1}']
+    (here / "a.jsonl").write_text("\n".join([*lines, lines[0]]))
+    for _ in range(2):  # the second time from the store
+        made = run("pairs", "a.jsonl", "-v", code=2)
+        assert made.rows == [["a.jsonl:1", "a.jsonl:9", "1.0"]]
+        assert "left out: 2 row that is no JSON object, 1 row whose text is no string, 2 row without text, 1 undecodable" in made.err
+        for row in (2, 3, 4, 5, 6, 8):
+            assert f"lshdup: a.jsonl:{row}: " in made.err
+        assert "a.jsonl:7" not in made.err
+
+
+def test_query_of_rows(here, run):
+    write(here / "a.jsonl", ["one text of several words", "another", "one text of several words"], id=["x", "y", "x/z"])
+    run("index", "a.jsonl")
+    assert run("query", "a.jsonl:3").rows == [["1.0", "a.jsonl:1"]]
+    assert run("query", "jsonl:3").rows == [["1.0", "a.jsonl:1"]]
+    assert "was indexed row by row" in run("query", "a.jsonl", code=2).err
+    (here / "sub").mkdir()
+    assert run("query", "../a.jsonl:3", "--store", "../.lshdup", cwd=here / "sub").rows == [["1.0", "../a.jsonl:1"]]
+    run("index", "a.jsonl", "--id-field", "id")
+    assert run("query", "x/z").rows == [["1.0", "x"]]
+    assert run("query", "x", "--store", "../.lshdup", cwd=here / "sub").rows == [["1.0", "x/z"]]
+    assert "has no meaning without DOCS" in run("pairs", "--id-field", "id", code=2).err
+    assert "has no meaning with --tokens ids" in run("pairs", "a.jsonl", "--tokens", "ids", "--id-field", "id", code=2).err
+    # Changed since, in its place, and as a whole.
+    write(here / "a.jsonl", ["ane text of several wards", "another", "one text of several words"], id=["x", "y", "x/z"])
+    changed = run("query", "x")
+    assert "has changed since it was indexed" in changed.err
+    write(here / "a.jsonl", ["new"])
+    assert "changed while in use" in run("query", "x/z", code=2).err
+
+
+def test_rows_are_shown(here, run):
+    write(here / "a.jsonl", ["<p>not a page, and --encoding is not for it: é"])
+    run("index", "a.jsonl", "--encoding", "latin-1")
+    assert [row[1] for row in run("shingle", "--show", "a.jsonl:1").rows][-1] == "for it é"
+
+
+def test_a_row_is_no_page_by_its_name(here):
+    write(here / "a.jsonl", ["<p>x</p> one", "p x p one"], id=["a.html", "b"])
+    assert [pair[2] for pair in answer("a.jsonl", id_field="id")[0]] == [1.0]
+
+
+@pytest.mark.parametrize("n", [0, 1, 9, 10, 11, 100, 1234])
+def test_row_names(n):
+    numbers = np.arange(1, n + 1)
+    names, order = rows.row_names(b"\xff:", numbers)
+    assert list(names) == [b"\xff::%d" % number for number in range(1, n + 1)]
+    assert list(names.take(order)) == sorted(names)
