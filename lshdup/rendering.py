@@ -61,7 +61,7 @@ def summary(comparison: Comparison, noun: str) -> str:
 
 def rendered(comparison: Comparison, layout: Layout) -> Iterator[str]:
     """The lines of the two texts, with what is removed, added and moved."""
-    for hunk in _hunks(comparison.changes, layout.context):
+    for hunk in hunks(comparison.changes, layout.context):
         if isinstance(hunk, int):
             yield _painted(_FAINT, f"… {counted(hunk, layout.noun)} alike …", layout)
         elif layout.side_by_side:
@@ -71,7 +71,7 @@ def rendered(comparison: Comparison, layout: Layout) -> Iterator[str]:
             yield from (_line(line, layout) for line in _wrapped(flow, layout.width))
 
 
-def _hunks(changes: list[Change], context: int) -> Iterator[list[Change] | int]:
+def hunks(changes: list[Change], context: int) -> Iterator[list[Change] | int]:
     """Changes with what stands around them; between them how many tokens were folded."""
     hunk: list[Change] = []
     for i, change in enumerate(changes):

@@ -13,21 +13,32 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lshdup.comparison import Comparison
 from lshdup.console import shown
+from lshdup.differences import ADDED, ALIKE, MOVED_AWAY, MOVED_HERE, REMOVED
 from lshdup.pairs import Pairs
 from lshdup.ragged import distinct
+from lshdup.rendering import hunks, passage
 
 #: Copies of one document are named up to so many; all are counted.
 NAMED_COPIES = 500
 
-#: One stretch of the difference of two documents: "=" both, "-" only the first, "+" only the second, "m" moved, with their text; or "f",
-#: folded, with the number of words that both have there.
+#: A stretch of two texts beside each other: "=" of both, "-" of the first, "+" of the second, "<" and ">" the same but moved, with its
+#: text; or "f", folded, with the number of tokens that both have there; or "…" for what is too long.
 Segment = tuple[str, str | int]
+
+_SEGMENTS = {ALIKE: "=", REMOVED: "-", ADDED: "+", MOVED_AWAY: "<", MOVED_HERE: ">"}
+
+#: Characters of the passages of one pair, and of one stretch.
+_LONGEST, _LONGEST_STRETCH = 12_000, 4_000
 
 
 @dataclass(frozen=True)
 class Promise:
-    """What may have been missed. bands, rows : of the table the pairs were met in; threshold : the lowest that was asked for; exact : joined."""
+    """What may have been missed.
+
+    threshold : the lowest that was asked for. bands, rows : of the table that the pairs were met in. exact : all pairs were joined instead.
+    """
 
     threshold: float
     bands: int = 0
@@ -53,8 +64,8 @@ class Facts:
 class Selection:
     """The part of the answer that goes into a page.
 
-    pairs : of first copies, the most similar ones. kinds : int64 array, the first copies that are in a pair or have copies, ascending. promise :
-    with the threshold down to which nothing is left out. omitted : what is, in words; empty if nothing.
+    pairs : of first copies, the most similar ones. kinds : int64 array, the first copies that are in a pair or have copies, ascending.
+    promise : with the threshold down to which nothing is left out. omitted : what is, in words; empty if nothing.
     """
 
     pairs: Pairs
@@ -74,8 +85,8 @@ def select(pairs: Pairs, firsts: NDArray[np.int64], promise: Promise, most: int)
         kept = Pairs(pairs.values[:groups], pairs.offsets[: groups + 1], pairs.keys[: pairs.offsets[groups]])
         lowest = float(kept.values[-1])
         omitted = (
-            f"The {len(kept):,} most similar of {len(pairs):,} pairs of different documents are here: those of similarity {lowest:.4f} or more, "
-            f"instead of {promise.threshold:g}."
+            f"The {len(kept):,} most similar of {len(pairs):,} pairs of different documents are here: those of similarity {lowest:.4f} "
+            f"or more, instead of {promise.threshold:g}."
         )
         pairs, promise = kept, Promise(lowest, promise.bands, promise.rows, promise.exact)
     sizes = np.bincount(firsts, minlength=len(firsts))
@@ -94,11 +105,12 @@ def data(
 ) -> dict[str, Any]:
     """What the page knows, as JSON has it.
 
-    firsts, set_sizes : int64 arrays of shape (n,), each document's first copy and number of shingles. preference : int64 array of shape (n,), all
-    documents, the most preferred first. names : gives those of some documents. passages : by number of a pair of the selection.
+    firsts, set_sizes : int64 arrays of shape (n,), each document's first copy and number of shingles. preference : int64 array of
+    shape (n,), all documents, the most preferred first. names : gives those of some documents. passages : by number of a pair of the
+    selection.
 
-    documents : columns of those that are named. kinds : for each, which of these have its shingle set, the most preferred first. counts : how
-    many there are in truth. pairs : columns; left and right are kinds, similarity descends.
+    In what is returned, documents : columns of those that are named. kinds : for each, which of these have its shingle set, the most
+    preferred first. counts : how many there are in truth. pairs : columns; left and right are kinds, similarity descends.
     """
     kinds, pairs = selection.kinds, selection.pairs
     place = np.full(len(firsts), -1, np.int64)
@@ -144,6 +156,26 @@ def data(
 def _harmless(text: str | int) -> str | int:
     """A passage with its lines, but without what could turn its direction or hide in it."""
     return "\n".join(map(shown, text.replace("\t", " ").splitlines())) if isinstance(text, str) else text
+
+
+def segments(comparison: Comparison, context: int) -> list[Segment]:
+    """Where two texts differ, in the order of both. context : tokens that stay around a difference."""
+    found: list[Segment] = []
+    room = _LONGEST
+    for hunk in hunks(comparison.changes, context):
+        if isinstance(hunk, int):
+            found.append(("f", hunk))
+            continue
+        for kind, a_start, a_end, b_start, b_end in hunk:
+            of_b = kind in (ADDED, MOVED_HERE)
+            text = passage(comparison.b, b_start, b_end) if of_b else passage(comparison.a, a_start, a_end)
+            if len(text) > _LONGEST_STRETCH:
+                text = f"{text[: _LONGEST_STRETCH // 2]} … {text[-_LONGEST_STRETCH // 2 :]}"
+            found.append((_SEGMENTS[kind], text))
+            room -= len(text)
+            if room < 0:
+                return [*found, ("…", "")]
+    return found
 
 
 def page(known: Mapping[str, Any]) -> bytes:

@@ -200,10 +200,8 @@ def test_ten_thousand_pairs_are_drawn_as_they_are_looked_at(chromium, tmp_path):
     chromium.execute_script("window.scrollTo(0, document.body.scrollHeight)")
     chromium.execute_async_script("requestAnimationFrame(() => setTimeout(arguments[0], 300))")
     assert 60 < len(texts(chromium, "#list > li")) < 1_000
-    seconds = chromium.execute_script(
-        "const start = performance.now(); for (let t = 0.5; t <= 1; t += 0.005) setThreshold(t); return (performance.now() - start) / 1000"
-    )
-    print(f"{len(page):,} bytes; 101 thresholds in {seconds:.2f} s")
+    chromium.execute_script("for (let t = 0.5; t <= 1; t += 0.005) setThreshold(t)")
+    assert elements() < 3_000
     set_threshold(chromium, 1)
     assert texts(chromium, "#n-groups, #count") == ["0", "0 groups"]
     assert chromium.get_log("browser") == []

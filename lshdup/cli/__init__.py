@@ -17,7 +17,21 @@ from lshdup.console import INTERRUPTED, OK, TROUBLE, Console, shown
 from lshdup.errors import LshdupError
 
 #: In the order of the data flow; each is the module of its name, loaded when it is asked for.
-COMMANDS = ("shingle", "signatures", "index", "query", "pairs", "clusters", "show", "accuracy", "timing", "curve", "schema", "completion")
+COMMANDS = (
+    "shingle",
+    "signatures",
+    "index",
+    "query",
+    "pairs",
+    "clusters",
+    "show",
+    "report",
+    "accuracy",
+    "timing",
+    "curve",
+    "schema",
+    "completion",
+)
 
 
 _INTERRUPTED = b"lshdup: interrupted; artifacts are whole\n"

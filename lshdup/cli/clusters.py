@@ -44,12 +44,7 @@ Examples:
 @shared.max_bucket_option
 @shared.option("--linkage", type=click.Choice(params.LINKAGES), default=_DEFAULT.linkage, show_default=True,
                help="Every member similar enough to the one that is kept; or all that chains of pairs connect.")  # fmt: skip
-@shared.option("--keep", type=click.Choice(params.KEEP), default=_DEFAULT.keep, show_default=True,
-               help="Which of a group is kept: most or fewest different shingles; newest or oldest file; first as DOCS were named; "
-                    "first in byte order of the names, which also decides between equals.")  # fmt: skip
-@shared.option("--prefer", multiple=True, metavar="GLOB",
-              help="Documents below this folder, or whose name or path matches, win before --keep; repeatable, the first is strongest."
-              )  # fmt: skip
+@shared.keep_options
 @click.option("--emit", type=click.Choice(("all", "keep", "drop")), default="all", show_default=True,
               help="Groups of two or more with all that is known; or names only: what stays, also what is alone; what may go.")  # fmt: skip
 @click.option("--write", type=click.Path(path_type=Path), metavar="FILE",

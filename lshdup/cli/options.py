@@ -15,7 +15,7 @@ from lshdup import params
 from lshdup.console import Console, counted
 from lshdup.errors import InputError, ParameterError
 from lshdup.output import FORMATS, Cell, Piece, Target
-from lshdup.params import BandParams, CommonParams, DocumentParams, FormatLimits, PairParams, ShingleParams, SketchParams
+from lshdup.params import BandParams, ClusterParams, CommonParams, DocumentParams, FormatLimits, PairParams, ShingleParams, SketchParams
 
 if TYPE_CHECKING:
     import numpy as np
@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_SHINGLE, _SKETCH, _BANDS, _PAIRS, _FORMATS = ShingleParams(), SketchParams(), BandParams(), PairParams(), params.DEFAULT_FORMATS
+_SHINGLE, _SKETCH, _BANDS = ShingleParams(), SketchParams(), BandParams()
+_PAIRS, _CLUSTERS, _FORMATS = PairParams(), ClusterParams(), params.DEFAULT_FORMATS
 
 
 class Listed(click.ParamType[tuple[Any, ...]]):
@@ -158,6 +159,14 @@ pair_options = _stack(
                  help="The similarity that decides and is printed: of the shingle sets, or as estimated by the signatures."),
     max_bucket_option,
     option("--collapse-copies", is_flag=True, help="Each document with an identical shingle set once, beside the first of its kind."),
+)  # fmt: skip
+
+keep_options = _stack(
+    option("--keep", type=click.Choice(params.KEEP), default=_CLUSTERS.keep, show_default=True,
+           help="Which of a group is kept: most or fewest different shingles; newest or oldest file; first as DOCS were named; "
+                "first in byte order of the names, which also decides between equals."),
+    option("--prefer", multiple=True, metavar="GLOB",
+           help="Documents below this folder, or whose name or path matches, win before --keep; repeatable, the first is strongest."),
 )  # fmt: skip
 
 #: What has no meaning for a step that continues from the store.

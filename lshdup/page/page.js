@@ -133,13 +133,15 @@ function passagesOf(at, flipped) {
       element("bdi", { textContent: to })));
     return box;
   }
-  const [minus, plus] = flipped ? ["+", "-"] : ["-", "+"];
+  const [minus, plus] = flipped ? ["+", "-"] : ["-", "+"], [away, here] = flipped ? [">", "<"] : ["<", ">"];
   box.append(element("p", { className: "note text" }, element("del", { textContent: from }), " ", element("ins", { textContent: to })));
   const text = element("p", { className: "text" });
   for (const [sort, content] of segments) {
     if (sort === minus) text.append(element("del", { textContent: content }));
     else if (sort === plus) text.append(element("ins", { textContent: content }));
-    else if (sort === "m") text.append(element("span", { className: "moved", textContent: content, title: "stands elsewhere in the other" }));
+    else if (sort === away) text.append(element("span", { className: "moved away", textContent: content, title: "stands elsewhere in the other" }));
+    else if (sort === here) text.append(element("span", { className: "moved", textContent: content, title: "stood elsewhere in the other" }));
+    else if (sort === "…") text.append(element("span", { className: "fold", textContent: " … the rest is too long for this page" }));
     else if (sort === "f") text.append(element("span", { className: "fold", textContent: ` ⋯ ${plural(content, "word")} in both ⋯ ` }));
     else text.append(content);
   }
