@@ -7,14 +7,14 @@ and no store; takes a callback for progress.
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import chain
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup import bands, candidates, clusters, similarity
+from lshdup import bands, candidates, similarity
 from lshdup.bands import BandPlan, BandTable
 from lshdup.candidates import NO_BUCKETS, Buckets, Pair
-from lshdup.clusters import Groups
 from lshdup.collection import Collection, Progress, no_progress
 from lshdup.common import NO_SHINGLES, Removal, common_shingles, fingerprint, least_count
 from lshdup.copies import Listing, listing
@@ -24,6 +24,9 @@ from lshdup.params import BandParams, ClusterParams, CommonParams, PairParams
 from lshdup.ragged import RaggedSets, distinct
 from lshdup.signatures import estimate
 from lshdup.similarity import SetSource
+
+if TYPE_CHECKING:
+    from lshdup.clusters import Groups
 
 _AS_USUAL = PairParams()
 
@@ -199,7 +202,7 @@ class Grouped:
     lost : int64 array, documents that are not what was indexed, or could not be read again to be compared: in no group.
     """
 
-    groups: Groups
+    groups: "Groups"
     firsts: NDArray[np.int64]
     compared: int = -1
     buckets: Buckets = NO_BUCKETS
@@ -231,7 +234,7 @@ def grouped(
     preference : int64 array of shape (n,), all documents, the most preferred one first. known : the pairs of the same candidates, if they
     were verified before. on_buckets : told about the buckets before the work.
     """
-    from lshdup import leaders  # here, because a query waits for every import
+    from lshdup import clusters, leaders  # here, because a query waits for every import
 
     progress("groups", 0, 0)
     ordered = clusters.ranked(members(collection, made.firsts), made.firsts, preference)
@@ -265,6 +268,8 @@ def exactly_grouped(
     progress: Progress = no_progress,
 ) -> Grouped:
     """The same from all pairs, none missed, by the prefix-filter join over the sets."""
+    from lshdup import clusters  # here, because a query waits for every import
+
     firsts = candidates.first_copies(collection.fingerprints)
     found = exact_near_duplicates(collection, sets, firsts, threshold, jobs, lambda _, done, n: progress("groups", done, n))
     ordered = clusters.ranked(members(collection, firsts), firsts, preference)
