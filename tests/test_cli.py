@@ -14,7 +14,9 @@ import pytest
 from tests import reference
 from tests.conftest import ROOT
 
-COMMANDS = ("shingle", "signatures", "index", "query", "pairs", "clusters", "show", "accuracy", "timing", "curve", "schema", "completion")
+COMMANDS = (
+    "shingle", "signatures", "index", "query", "pairs", "clusters", "show", "report", "accuracy", "timing", "curve", "schema", "completion",
+)  # fmt: skip
 
 
 def brute_force(folder, threshold):

@@ -205,3 +205,58 @@ def test_ten_thousand_pairs_are_drawn_as_they_are_looked_at(chromium, tmp_path):
     set_threshold(chromium, 1)
     assert texts(chromium, "#n-groups, #count") == ["0", "0 groups"]
     assert chromium.get_log("browser") == []
+
+
+# --- the command ------------------------------------------------------------------------------------------------------------
+
+
+def known_of(page):
+    return json.loads(Outline(page).scripts[0])
+
+
+def test_the_page_has_the_pairs_and_groups_of_the_other_commands(run, corpus, tmp_path):
+    run("report", "sample_corpus", "-t", "0.5", "-o", "report.html", "--keep", "shortest")
+    known = known_of((tmp_path / "report.html").read_bytes())
+    names = known["documents"]["name"]
+    pairs = zip(known["pairs"]["left"], known["pairs"]["right"], known["pairs"]["similarity"], strict=True)
+    found = {(names[a], names[b], s) for left, right, s in pairs for a in known["kinds"][left] for b in known["kinds"][right]}
+    found |= {(names[a], names[b], 1.0) for kind in known["kinds"] for a in kind for b in kind if a != b}
+    expected = {(a, b, float(s)) for a, b, s in run("pairs", "-t", "0.5").rows}
+    assert {(*sorted(pair[:2]), pair[2]) for pair in found} == expected
+    representatives = {row[2] for row in run("clusters", "-t", "0.5", "--keep", "shortest").rows if row[1] == "keep"}
+    best = {names[min(kind, key=known["documents"]["rank"].__getitem__)] for kind in known["kinds"]}
+    assert representatives <= best
+    differences = [sort for segments in known["passages"].values() for sort, _ in segments]
+    assert {"=", "-", "+", "f"} <= set(differences)
+    assert len(known["passages"]) == len(known["pairs"]["left"])
+
+
+def test_the_page_groups_as_clusters_does(chromium, run, corpus, tmp_path):
+    page = run("report", "sample_corpus", "-t", "0.5").out
+    opened(chromium, tmp_path, page)
+    for threshold in ("0.5", "0.6", "0.75", "0.9"):
+        set_threshold(chromium, float(threshold))
+        rows = run("clusters", "-t", threshold).rows
+        shown = [int(text) for text in texts(chromium, "#n-pairs, #n-groups, #n-members")]
+        assert shown == [len(run("pairs", "-t", threshold).rows), len({row[0] for row in rows}), len(rows)]
+    assert chromium.get_log("browser") == []
+    chromium.save_screenshot(str(tmp_path / "report.png"))
+    assert (tmp_path / "report.png").stat().st_size > 20_000
+
+
+def test_passages_are_for_the_most_wanted_pairs_and_the_page_is_the_same_each_time(run, corpus, tmp_path):
+    first = run("report", "sample_corpus", "-t", "0.6", "--passages", "5", "--most", "40", "--no-store").out
+    assert first == run("report", "sample_corpus", "-t", "0.6", "--passages", "5", "--most", "40", "--jobs", "1", "--no-store").out
+    known = known_of(first)
+    assert len(known["passages"]) == 5
+    assert "most similar of" in known["omitted"]
+    assert run("report", "sample_corpus", "--exact", "--no-store").out.count(b'"exact":true') == 1
+
+
+def test_ids_and_folders_of_nothing_make_a_page_too(run, tmp_path):
+    (tmp_path / "ids").write_text("a 1 2 3 4 5 6\nb 1 2 3 4 5 7\n")
+    known = known_of(run("report", "ids", "--tokens", "ids", "-t", "0.5", "--no-store").out)
+    assert known["pairs"]["similarity"] == [5 / 7]
+    assert known["passages"] == {}
+    (tmp_path / "d").mkdir()
+    assert known_of(run("report", "d", "--no-store").out)["documentCount"] == 0
