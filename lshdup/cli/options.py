@@ -74,8 +74,6 @@ def _stack(*decorators: Callable[[F], F]) -> Callable[[F], F]:
     return decorate
 
 
-_OF_DOCUMENTS = ("include", "exclude", "hidden", "follow", "format_seconds", "format_memory", "max_bytes", "check_content")
-
 documents_options = _stack(
     click.argument("docs", nargs=-1, type=click.Path(readable=False, path_type=bytes), metavar="[DOCS]..."),
     option("--files-from", type=click.Path(readable=False, allow_dash=True, path_type=bytes), metavar="FILE",
@@ -156,7 +154,9 @@ pair_options = _stack(
 )  # fmt: skip
 
 #: What has no meaning for a step that continues from the store.
-_OF_DOCUMENTS = ("include", "exclude", "hidden", "follow", "max_bytes", "text_field", "id_field", "check_content")
+_OF_DOCUMENTS = (
+    "include", "exclude", "hidden", "follow", "max_bytes", "format_seconds", "format_memory", "text_field", "id_field", "check_content",
+)  # fmt: skip
 
 talk_options = _stack(
     option("-q", "--quiet", is_flag=True, help="Only errors on stderr."),
