@@ -44,6 +44,10 @@ class OpenRows:
         self._unpacked: dict[tuple[bytes, _Stamp], IO[bytes]] = {}
         self._parquet: dict[tuple[bytes, _Stamp], ParquetFile] = {}
 
+    def __reduce__(self) -> tuple[type["OpenRows"], tuple[Path | None, RowFields, int]]:
+        """Pickled without what is open, which is opened again when it is asked for."""
+        return OpenRows, (self._folder, self.fields, self._longest)
+
     def __del__(self) -> None:
         for file in self._unpacked.values():
             file.close()

@@ -151,8 +151,8 @@ class Target:
             return
         on_terminal = self._on_terminal()
         table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-        for column, sample in zip(columns, rows[0], strict=True):
-            number = isinstance(sample, int | float)
+        for at, column in enumerate(columns):
+            number = isinstance(next((row[at] for row in rows if row[at] is not None), None), int | float)
             table.add_column(column, justify="right" if number else "left", no_wrap=number, overflow="fold")
         for row in rows:
             table.add_row(*(Text(_for_people(cell)) for cell in row))

@@ -25,11 +25,17 @@ _BAND_NUMBERS = (
     "near", "found", "found_low", "found_high", "found_expected", "false_positives", "false_positives_low", "false_positives_high",
     "false_positives_expected", "false_positive_rate", "false_negatives", "false_negatives_expected", "false_negative_rate",
 )  # fmt: skip
+_PAIR = {"a": _NAME, "b": _NAME, "similarity": _SHARE}
 _BANDS = {"scheme": _TEXT, "perms": _COUNT, "bands": _COUNT, "rows": _COUNT}
 
 #: The columns of each listing, in order.
 LISTINGS: dict[str, Schema] = {
-    "pairs": {"a": _NAME, "b": _NAME, "similarity": _SHARE},
+    "pairs": _PAIR,
+    "pairs-against": _PAIR | {"verified": {"enum": ["exact", "estimate"]}},
+    "pairs-histogram": {"threshold": _SHARE, "pairs": _COUNT, "documents": _COUNT, "groups": _COUNT},
+    "clusters": {"group": _COUNT, "role": {"enum": ["keep", "drop"]}, "name": _NAME, "similarity": _SHARE,
+                 "copy": {"enum": ["yes", "no"]}, "smallest": _SHARE},
+    "clusters-names": {"name": _NAME},
     "query": {"similarity": _SHARE, "name": _NAME, "query": _NAME},
     "shingle": {"shingle": _TEXT, "text": _TEXT},
     "show": {"kind": {"enum": ["alike", "removed", "added", "moved away", "moved here"]}, "tokens": _COUNT, "a_start": _COUNT,
@@ -44,7 +50,17 @@ LISTINGS: dict[str, Schema] = {
                "largest": _NUMBER, "runs": _COUNT},
     "curve": {"similarity": _SHARE, "probability": _SHARE, "approximation": _NUMBER},
     "curve-all": {"bands": _COUNT, "rows": _COUNT, "half": _SHARE, "estimate": _SHARE, "chosen": {"enum": ["chosen", ""]}},
+    "curve-data": {"similarity": _SHARE, "probability": _SHARE, "pairs": _or_null(_COUNT), "missed": _or_null(_NUMBER)},
 }  # fmt: skip
+
+_REMOVED = {"removed": {"enum": ["template", "common", ""]}}
+
+#: Columns that follow where an option asks for them: --examples of the histogram; --template and --ignore-common, now or in the last run.
+SOMETIMES: dict[str, Schema] = {
+    "pairs-histogram": {"similarity": _or_null(_SHARE), "a": _or_null(_NAME), "b": _or_null(_NAME)},
+    "shingle": _REMOVED,
+    "show-shingles": _REMOVED,
+}
 
 #: Columns that are named after a value that was asked for: `miss at 0.9`, `candidate at 0.8`.
 _NAMED_BY_VALUE = {"curve-all": {"^(miss|candidate) at [0-9.]+$": _SHARE}}
@@ -61,14 +77,14 @@ _DOCUMENT = {
 }
 
 
-def _object(properties: Schema, **more: Any) -> Schema:
-    return {"type": "object", "properties": properties, "required": list(properties), **more}
+def _object(properties: Schema, sometimes: Schema | None = None, **more: Any) -> Schema:
+    return {"type": "object", "properties": properties | (sometimes or {}), "required": list(properties), **more}
 
 
 def row_schema(listing: str) -> Schema:
     """Of one row: a line of jsonl, an element of json."""
     named = _NAMED_BY_VALUE.get(listing)
-    return _object(LISTINGS[listing], **({"patternProperties": named} if named else {}))
+    return _object(LISTINGS[listing], SOMETIMES.get(listing), **({"patternProperties": named} if named else {}))
 
 
 def schema(listing: str) -> Schema:

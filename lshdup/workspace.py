@@ -295,7 +295,7 @@ class Workspace:
             else f"their {pairs:,} pairs are candidates, 16 bytes each if they are found"
         )
         helps = "--ignore-common X or --template FILE compares without what they share, --max-bucket N leaves such buckets out"
-        self._say(f"a bucket has {size:,} documents, one of them {name}: {means}; {helps}")
+        self._say(f"a bucket has {size:,} documents: {means}; one is {name}; {helps}")
 
     def source(self, indexed: Indexed, jobs: int) -> SetSource:
         """Where the shingle sets of an indexed collection come from."""

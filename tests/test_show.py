@@ -17,7 +17,7 @@ from lshdup.kernels.differences import align, heaviest_chain
 from lshdup.params import ShingleParams, SketchParams
 from lshdup.rendering import Layout, rendered
 from lshdup.shingles import Shingler
-from tests import golden
+from tests import golden, office
 from tests.conftest import ROOT
 from tests.terminal import in_terminal
 
@@ -294,6 +294,57 @@ def test_shingles_are_listed(run, tmp_path):
     counted = run("show", "a", "b", "--shingles", "-k", "1", "--bag").rows
     assert [where for where, _, _ in counted] == ["both", "both", "a"]
     assert "0.6667, exact: 2 shingles shared" in run("show", "a", "b", "-k", "1", "--bag").lines[2]
+
+
+@given(st.lists(st.sampled_from("abc"), max_size=12), st.sampled_from(["word", "ids"]), st.booleans(), st.sampled_from([b"", b"secret"]))
+def test_elements_are_those_of_the_set(words, tokens, bag, secret):
+    shingler = Shingler(ShingleParams(tokens=tokens, k=1, bag=bag, secret=secret))
+    text = " ".join(str("abc".index(each)) if tokens == "ids" else each for each in words).encode()
+    _, shingles = shingler.in_order(text)
+    assert sorted(set(shingler.elements(shingles).tolist())) == shingler.shingle_texts([text])[0].tolist()
+
+
+FORM = "dear sir or madam we are pleased to let you know that your order number {} of {} was sent today"
+
+
+def test_what_is_removed_is_not_compared(run, tmp_path):
+    """The similarity is the one that `pairs` prints, by the options of the last run or by those that are given."""
+    (tmp_path / "d").mkdir()
+    (tmp_path / "form").write_text(FORM.format("", ""))
+    for name, what in (("a", "two red shoes and one green hat"), ("b", "two red shoes and one green coat"), ("c", "nothing like it")):
+        (tmp_path / "d" / name).write_text(FORM.format("7", what))
+    ((_, _, alike),) = run("pairs", "d", "--template", "form", "-t", "0.5").rows
+    for options in ([], ["--template", "form"]):
+        shown = run("show", "a", "b", *options)
+        assert shown.err == ""  # no document has changed
+        assert f"similarity {float(alike):.4f}, exact: " in shown.lines[2]
+        assert re.fullmatch(r"removed before: \d+ shingles of A, \d+ of B, by --template or --ignore-common", shown.lines[3])
+        data = json.loads(run("show", "a", "b", *options, "--format", "json").out)
+        assert data["similarity"] == float(alike)
+        assert data["a"]["shingles"] == data["shared"] + data["only_a"] + data["removed_a"]
+        assert abs(data["estimate"] - data["similarity"]) < 6 * data["standard_error"] + 0.01
+        rows = run("show", "a", "b", *options, "--shingles").rows
+        kept = [where for where, _, _, removed in rows if not removed]
+        assert {removed for *_, removed in rows} == {"", "template"}
+        assert (kept.count("both"), kept.count("a"), kept.count("b")) == (data["shared"], data["only_a"], data["only_b"])
+    (tmp_path / "d/a").write_text(FORM.format("7", "something else now"))
+    assert "has changed since it was indexed" in run("show", "a", "b").err
+
+
+def test_rows_and_mails(run, tmp_path):
+    """A row is text already, whatever it looks like; a mail is read as one."""
+    rows = ["<html> one <i>two</i> three four five", "one two three four six"]
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps({"text": each}) + "\n" for each in rows))
+    run("index", "rows.jsonl")
+    shown = run("show", "rows.jsonl:1", "rows.jsonl:2")
+    assert "HTML UTF-8, 5 words" in shown.lines[0]
+    assert "UTF-8, 5 words" in shown.lines[1]
+    assert shown.lines[-1] == "one two three four [-five-] {+six+}"
+    (tmp_path / "a.eml").write_bytes(office.eml(rows[1]))
+    (tmp_path / "b").write_text(rows[1])
+    data = json.loads(run("show", "a.eml", "b", "--format", "json").out)
+    assert (data["a"]["extracted"], data["b"]["extracted"], data["similarity"]) == (True, False, 1.0)
+    assert "office document, 5 words" in run("show", "a.eml", "b").lines[0]
 
 
 def test_as_the_store_has_it(run, corpus, tmp_path):

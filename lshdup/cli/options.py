@@ -171,7 +171,7 @@ keep_options = _stack(
 
 #: What has no meaning for a step that continues from the store.
 _OF_DOCUMENTS = (
-    "include", "exclude", "hidden", "follow", "format_seconds", "format_memory", "max_bytes", "text_field", "id_field", "check_content",
+    "include", "exclude", "hidden", "follow", "max_bytes", "format_seconds", "format_memory", "text_field", "id_field", "check_content",
 )  # fmt: skip
 
 talk_options = _stack(

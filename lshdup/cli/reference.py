@@ -20,6 +20,8 @@ _FILES = {
     ".lshdup/signatures.npz": "Signatures.",
     ".lshdup/bands.npz": "The band table.",
     ".lshdup/pairs.npz": "The pairs of the last run.",
+    ".lshdup/clusters.npz": "Its groups.",
+    ".lshdup/rows.npz": "Where rows are in files of JSON Lines and Parquet.",
 }
 _ENVIRONMENT = {
     "LSHDUP_...": "Most options have a variable, named with them above; the command line goes before it.",
@@ -29,7 +31,7 @@ _ENVIRONMENT = {
 }
 _EXIT = {
     "0": "Done.",
-    "1": "Pairs were found, and --check was given.",
+    "1": "Pairs or groups were found, and --check was given.",
     "2": "Usage, an error, or some input that could not be read; the results still come.",
     "130": "Interrupted.",
 }

@@ -42,9 +42,10 @@ Examples:
 def command(ctx: click.Context, /, **options: Any) -> int:
     """Show why two documents match: their similarity, what their shingle sets share, and the words in which their texts differ.
 
-    A and B are names in the store or unique ends of names, files, or - for standard input. What is compared is the normal form; the texts
-    are shown as they are written, so differences of case, punctuation and layout alone are not marked. [-removed-] and {+added+} are words
-    of A and of B only; [~moved~] and {~moved~} are passages that stand elsewhere in the other. On a terminal with colours, those say it.
+    A and B are names in the store or unique ends of names, files, or - for standard input. The normal form is compared, without what
+    --template and --ignore-common remove now, or did in the last run. The texts are shown as they are written, so differences of case,
+    punctuation and layout alone are not marked. [-removed-] and {+added+} are words of A and of B only; [~moved~] and {~moved~} are
+    passages that stand elsewhere in the other. On a terminal with colours, those say it.
 
     With --format tsv, csv, json or jsonl: the differences as data (json: with all that is known of the two).
     """  # fmt: skip
