@@ -48,12 +48,11 @@ def near_duplicates_across(
     Similarities are exact, as long as the sets of both documents can be had. Where that of the other side cannot be had, the signatures
     decide. Documents with the same fingerprint are identical, wherever they are.
     """
-    progress("bands", 0, 0)
+    progress("candidates", 0, 0)
     firsts = sides.firsts()
     members = sides.members(firsts)
     keys = np.concatenate([sides.here.band_keys(plan, jobs), sides.there.band_keys(plan, jobs)], axis=1)
     table = bands.ordered(keys, members, jobs)
-    progress("candidates", 0, 0)
     buckets, pieces = candidates.cross_pairs(table, sides.split, asked.max_bucket, lambda done, n: progress("candidates", done, n))
     decision = _Decision(sides, firsts, threshold, asked.verify == "estimate", jobs)
     met = 0

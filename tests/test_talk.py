@@ -63,3 +63,14 @@ def test_long_stages_tell_how_far_they_are(monkeypatch, corpus, tmp_path):
         assert list(dict.fromkeys(stage for stage, _, _ in told)) == stages, arguments
         for stage in stages:
             assert stage == "bands" or any(total for each, _, total in told if each == stage), (arguments, stage)
+
+
+def test_the_funnel_of_groups_and_of_two_sides(run, corpus):
+    groups = run("clusters", "sample_corpus", "-t", "0.9").err
+    assert re.search(rf"^lshdup: keep \d+ documents, .* bytes{SECONDS}{SECONDS} in all$", groups, re.M)
+    assert re.search(rf" bytes{SECONDS}{SECONDS} in all$", run("clusters", "sample_corpus", "-t", "0.9", "--exact").err, re.M)
+    again = run("clusters", "-t", "0.9").err  # they are kept
+    assert len(re.findall(SECONDS, again)) == 1
+    for more in ([], ["--exact"]):
+        two = run("pairs", "sample_corpus/udhr", "--against", "sample_corpus/licences", "-t", "0.6", *more).err
+        assert re.search(rf"pairs? of similarity 0\.6 or more(, none missed)?{SECONDS}{SECONDS} in all$", two, re.M)
