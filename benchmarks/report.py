@@ -1,4 +1,4 @@
-"""Results -> the README's performance section, between its two comments: `python -m benchmarks.report [RESULTS.json] [README.md]`."""
+"""Results -> benchmarks/README.md, between its two comments: `python -m benchmarks.report [RESULTS.json] [README.md]`."""
 
 import json
 import sys
@@ -44,7 +44,7 @@ def _sentence(versions: dict[str, str]) -> str:
     return f"{processors} processors, {system}, {packages}."
 
 
-def write_readme(results: Path = RESULTS, readme: Path = ROOT / "README.md") -> None:
+def write_readme(results: Path = RESULTS, readme: Path = ROOT / "benchmarks/README.md") -> None:
     """Replace what stands between the two comments. Raises ValueError if the README has not both."""
     before, begin, rest = readme.read_text("utf-8").partition(BEGIN)
     _, end, after = rest.partition(END)

@@ -1,7 +1,7 @@
 """Measure everything: `python -m benchmarks.run`, about a quarter of an hour on two cores that have nothing else to do.
 
     python -m benchmarks.run --documents 5000 --only whole,stages     what was changed just now
-    python -m benchmarks.run --million --readme                       all of it, into the README
+    python -m benchmarks.run --million --readme                       all of it, into benchmarks/README.md
 
 Makes its own files, prints a table a section. Results go to a JSON file with -o: sections that were not run keep what is in it.
 """
@@ -53,7 +53,7 @@ def options_of(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=Bench.seed, help="of the corpora (default: %(default)s)")
     parser.add_argument("-o", "--output", type=Path, help="JSON file for the results")
     parser.add_argument(
-        "--readme", action="store_true", help=f"results to {report.RESULTS.name} beside this file, and the README's section from it"
+        "--readme", action="store_true", help=f"results to {report.RESULTS.name} beside this file, and benchmarks/README.md from it"
     )
     options = parser.parse_args(arguments)
     if unknown := set(options.only) - set(SECTIONS):

@@ -233,7 +233,13 @@ class BandRecall:
 
 
 def band_recall(
-    pairs: Pairs, sets: RaggedSets, collection: Collection, sketch: SketchParams, plans: Sequence[BandPlan], jobs: int = 1
+    pairs: Pairs,
+    sets: RaggedSets,
+    collection: Collection,
+    sketch: SketchParams,
+    plans: Sequence[BandPlan],
+    jobs: int = 1,
+    progress: Progress = no_progress,
 ) -> Iterator[BandRecall]:
     """For each plan one result for each bin of similarity from the threshold to 1, and last one for all of them.
 
@@ -245,7 +251,8 @@ def band_recall(
     signatures = sketched(replace(collection, sets=sets), sketch, jobs).signatures
     assert signatures is not None
     left, right, similarity = pairs.part(0, len(pairs))
-    for plan in plans:
+    for done, plan in enumerate(plans):
+        progress(f"bands, K = {sketch.perms}", done, len(plans))
         keys = band_keys(signatures, plan, jobs)
         met = np.zeros(len(pairs), np.bool_)
         for band in keys:

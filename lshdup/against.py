@@ -50,7 +50,7 @@ class Against:
         """Verified pairs of first copies across the sides."""
         return near_duplicates_across(self.sides, self.plan(), self.params.threshold, asked, jobs=jobs, progress=progress)
 
-    def joined(self, jobs: int) -> Across:
+    def joined(self, jobs: int, progress: Progress = no_progress) -> Across:
         """The same, none missed. Raises InputError if not all sets can be had."""
         sets = self.sides.sets(np.arange(len(self.sides.sizes)))
         lost = np.flatnonzero(sets.sizes != self.sides.sizes)
@@ -58,7 +58,7 @@ class Against:
             name = os.fsdecode(self.sides.names(lost[:1])[0])
             message = f"--exact needs the shingle sets of all documents; those of {len(lost)} are not to be had any more, as of {name}"
             raise InputError(message, "leave --exact out: signatures decide where documents are gone")
-        return exact_near_duplicates_across(self.sides, sets, self.params.threshold, jobs)
+        return exact_near_duplicates_across(self.sides, sets, self.params.threshold, jobs, progress)
 
     def pairs(self, across: Across, *, collapse: bool) -> Crossing:
         """Pairs of all documents."""

@@ -4,7 +4,7 @@ Documents with identical shingle sets share every bucket, so they are collapsed 
 table, and copies.py gives the answer for all of them.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -51,10 +51,13 @@ def first_copies(fingerprints: NDArray[np.uint64]) -> NDArray[np.int64]:
     return firsts
 
 
-def candidate_pairs(table: BandTable, max_bucket: int = 0) -> tuple[Buckets, Iterator[Pair]]:
+def candidate_pairs(
+    table: BandTable, max_bucket: int = 0, on_progress: Callable[[int, int], None] = lambda done, n: None
+) -> tuple[Buckets, Iterator[Pair]]:
     """Every pair that shares a bucket, once; pieces of (left, right), uint32 arrays, left < right.
 
-    max_bucket : buckets of more documents are left out; 0: none is.
+    max_bucket : buckets of more documents are left out; 0: none is. on_progress : told with each piece how many documents of how many have
+    been looked up.
 
     Pairs come cluster by cluster, a cluster being what buckets connect, and within one by left document: whoever fetches
     something for each document finds those that belong together close together.
@@ -63,10 +66,12 @@ def candidate_pairs(table: BandTable, max_bucket: int = 0) -> tuple[Buckets, Ite
     bytes a band for each document that shares a bucket.
     """
     buckets, root = connected(table, max_bucket)
-    return buckets, _pieces(table, max_bucket, root)
+    return buckets, _pieces(table, max_bucket, root, on_progress)
 
 
-def cross_pairs(table: BandTable, split: int, max_bucket: int = 0) -> tuple[Buckets, Iterator[Pair]]:
+def cross_pairs(
+    table: BandTable, split: int, max_bucket: int = 0, on_progress: Callable[[int, int], None] = lambda done, n: None
+) -> tuple[Buckets, Iterator[Pair]]:
     """The same of the pairs of two sides, left < split <= right: those within a side are not even met.
 
     max_bucket : of the documents of both sides together. Buckets without documents of both sides are not counted.
@@ -74,7 +79,7 @@ def cross_pairs(table: BandTable, split: int, max_bucket: int = 0) -> tuple[Buck
     Cost: one step a pair and common band, and two a document and band, however many documents of one side are alike.
     """
     buckets, root = connected(table, max_bucket, split)
-    return buckets, _pieces(table, max_bucket, root, split)
+    return buckets, _pieces(table, max_bucket, root, on_progress, split)
 
 
 def connected(table: BandTable, max_bucket: int = 0, split: int | None = None) -> tuple[Buckets, NDArray[np.uint32]]:
@@ -96,7 +101,9 @@ def connected(table: BandTable, max_bucket: int = 0, split: int | None = None) -
     return Buckets(largest, example, buckets, int(left_out.sum()), pairs), parent
 
 
-def _pieces(table: BandTable, max_bucket: int, root: NDArray[np.uint32], split: int | None = None) -> Iterator[Pair]:
+def _pieces(
+    table: BandTable, max_bucket: int, root: NDArray[np.uint32], on_progress: Callable[[int, int], None], split: int | None = None
+) -> Iterator[Pair]:
     visit = np.flatnonzero(np.bincount(root, minlength=len(root))[root[:split]] > 1).astype(np.uint32)
     visit = visit[np.argsort(root[visit], kind="stable")]
     rows = np.zeros(len(root), np.uint32)
@@ -111,6 +118,7 @@ def _pieces(table: BandTable, max_bucket: int, root: NDArray[np.uint32], split: 
     state = np.zeros(3, np.int64)
     while state[0] < len(visit):
         n = kernels.bucket_pairs(table.keys, table.order, visit, places, state, left, right)
+        on_progress(int(state[0]), len(visit))
         if n:
             yield left[:n].copy(), right[:n].copy()
 

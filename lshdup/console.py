@@ -40,6 +40,7 @@ class Console:
         self._bar_stage = ""
         self._started = time.perf_counter()
         self._stage_started = self._started
+        self._stage_seconds: dict[str, float] = {}
         self._errors = 0
         self.left_out_counts: Counter[str] = Counter()
 
@@ -83,12 +84,12 @@ class Console:
 
     def progress(self, stage: str, done: int, total: int) -> None:
         """Show a bar for what takes longer than a second."""
-        if not self._progress:
-            return
         if stage != self._bar_stage:
             self._close_bar()
+            self._end_stage()
             self._bar_stage = stage
-            self._stage_started = time.perf_counter()
+        if not self._progress:
+            return
         if self._bar is None:
             if time.perf_counter() - self._stage_started < _PATIENCE:
                 return
@@ -97,6 +98,12 @@ class Console:
             bar: tqdm[NoReturn] = tqdm(total=total or None, desc=stage, unit="", unit_scale=True, leave=False, file=sys.stderr)
             self._bar = bar
         self._bar.update(done - self._bar.n)
+
+    def took(self, stage: str) -> str:
+        """For the end of a line about a stage: how long it lasted, as far as it was told about by `progress`; empty if it was not."""
+        self._end_stage()
+        seconds = self._stage_seconds.pop(stage, None)
+        return "" if seconds is None else f"; {seconds:.2f} s"
 
     @property
     def verbose(self) -> bool:
@@ -112,6 +119,12 @@ class Console:
     def exit_code(self) -> int:
         """0, or 2 if anything that was asked for could not be had."""
         return TROUBLE if self._errors else OK
+
+    def _end_stage(self) -> None:
+        now = time.perf_counter()
+        if self._bar_stage:
+            self._stage_seconds[self._bar_stage] = self._stage_seconds.get(self._bar_stage, 0.0) + now - self._stage_started
+        self._bar_stage, self._stage_started = "", now
 
     def _close_bar(self) -> None:
         if self._bar is not None:

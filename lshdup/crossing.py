@@ -48,10 +48,12 @@ def near_duplicates_across(
     Similarities are exact, as long as the sets of both documents can be had. Where that of the other side cannot be had, the signatures
     decide. Documents with the same fingerprint are identical, wherever they are.
     """
+    progress("candidates", 0, 0)
     firsts = sides.firsts()
     members = sides.members(firsts)
     keys = np.concatenate([sides.here.band_keys(plan, jobs), sides.there.band_keys(plan, jobs)], axis=1)
-    buckets, pieces = candidates.cross_pairs(bands.ordered(keys, members, jobs), sides.split, asked.max_bucket)
+    table = bands.ordered(keys, members, jobs)
+    buckets, pieces = candidates.cross_pairs(table, sides.split, asked.max_bucket, lambda done, n: progress("candidates", done, n))
     decision = _Decision(sides, firsts, threshold, asked.verify == "estimate", jobs)
     met = 0
 
@@ -59,7 +61,6 @@ def near_duplicates_across(
         nonlocal met
         for left, right in pieces:
             met += len(left)
-            progress("candidates", met, 0)
             yield left, right
 
     pairs = gathered(decision.pairs(counted()))
@@ -67,11 +68,14 @@ def near_duplicates_across(
     return Across(Found(pairs, met, buckets), firsts, estimated, decision.by_estimate)
 
 
-def exact_near_duplicates_across(sides: Sides, sets: RaggedSets, threshold: float, jobs: int = 1) -> Across:
+def exact_near_duplicates_across(
+    sides: Sides, sets: RaggedSets, threshold: float, jobs: int = 1, progress: Progress = no_progress
+) -> Across:
     """The same, no misses, by the prefix-filter join of the sets of both sides."""
     firsts = sides.firsts()
     members = sides.members(firsts)
-    joined = exactjoin.exact_pairs(sets, members, threshold, jobs, sides.split)
+    progress("candidates", 0, 0)
+    joined = exactjoin.exact_pairs(sets, members, threshold, jobs, sides.split, lambda done, n: progress("candidates", done, n))
     return Across(Found(gathered(joined), -1, Buckets()), firsts, np.zeros(0, np.uint64))
 
 

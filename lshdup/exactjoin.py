@@ -10,7 +10,7 @@ nothing is sorted: the prefixes cost two passes over the sets.
 
 import threading
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -37,14 +37,20 @@ Piece = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]
 
 
 def exact_pairs(
-    sets: RaggedSets, members: NDArray[np.int64], threshold: float, jobs: int = 1, split: int | None = None
+    sets: RaggedSets,
+    members: NDArray[np.int64],
+    threshold: float,
+    jobs: int = 1,
+    split: int | None = None,
+    on_progress: Callable[[int, int], None] = lambda done, n: None,
 ) -> Iterator[Columns]:
     """Pieces of (left, right, similarity) over the sets `members` (int64 array), left < right, in no order.
 
     split : only pairs of two sides, left < split <= right; what sets of one side have in common costs nothing then.
 
     left, right : uint32 arrays of shape (m,), numbers of `sets`. similarity : float64 array of shape (m,), |A ∩ B| / |A ∪ B|. threshold :
-    above 0, at most 1. Empty sets are near nothing.
+    above 0, at most 1. Empty sets are near nothing. on_progress : told how many sets of how many have been compared with those before
+    them; of two sides, each set counts twice.
 
     Determinism: the same pieces at any number of jobs. Memory: the sets are not copied; beside them a quarter of their size while
     elements are counted, then at most 32 bytes for each element of a prefix, which is 1 - t of the elements or less: up to 0.8 times
@@ -57,9 +63,14 @@ def exact_pairs(
     everything = np.ones(len(order), bool)
     below = everything if split is None else order < split
     # Each set with those before it in the order of sizes; of two sides, those of each with those of the other.
-    for indexed, probing in ((everything, everything),) if split is None else ((below, ~below), (~below, below)):
+    turns = ((everything, everything),) if split is None else ((below, ~below), (~below, below))
+    for turn, (indexed, probing) in enumerate(turns):
+
+        def told(done: int, n: int, before: int = turn) -> None:
+            on_progress(before * n + done, len(turns) * n)
+
         index = _index(prefixes.of(indexed), threshold, jobs)
-        for x, y, similarity in _probed(sets, order, prefixes.of(probing), index, threshold, jobs):
+        for x, y, similarity in _probed(sets, order, prefixes.of(probing), index, threshold, jobs, told):
             a, b = order[x], order[y]
             yield np.minimum(a, b).astype(np.uint32), np.maximum(a, b).astype(np.uint32), similarity
 
@@ -133,7 +144,15 @@ def _index(prefixes: _Prefixes, threshold: float, jobs: int) -> _Index:
     return index
 
 
-def _probed(sets: RaggedSets, order: NDArray[np.int64], prefixes: _Prefixes, index: _Index, threshold: float, jobs: int) -> Iterator[Piece]:
+def _probed(
+    sets: RaggedSets,
+    order: NDArray[np.int64],
+    prefixes: _Prefixes,
+    index: _Index,
+    threshold: float,
+    jobs: int,
+    on_progress: Callable[[int, int], None],
+) -> Iterator[Piece]:
     """Each set with those before it: pieces of (rank, rank, similarity)."""
     n = len(order)
     # The length filter; a set too many is ruled out later, one too few would be missed.
@@ -164,6 +183,7 @@ def _probed(sets: RaggedSets, order: NDArray[np.int64], prefixes: _Prefixes, ind
                 at, last, piece = under_way.popleft().result()
                 if at < last:  # no room for more: go on where it stopped
                     under_way.appendleft(pool.submit(probe, at, last))
+                on_progress(at, n)
                 if len(piece[0]):
                     yield piece
         finally:

@@ -59,12 +59,18 @@ _LONG_TAG = 2 * _MOST_ATTRIBUTES
 
 @dataclass(frozen=True)
 class Text:
-    """What became of one document's bytes: UTF-8, or why not; `encoding` is named if it had to be guessed. extracted : by a reader."""
+    """What became of one document's bytes: UTF-8, or why not; `encoding` is named if it had to be guessed.
+
+    codec : what it was decoded from. page : whether it is the visible text of an HTML page. extracted : whether a reader of office formats
+    gave it.
+    """
 
     utf8: bytes = b""
     reason: Reason | None = None
     detail: str = ""
     encoding: str = ""
+    codec: str = "utf-8"
+    page: bool = False
     extracted: bool = False
 
 
@@ -163,7 +169,7 @@ def _decoded(data: bytes, name: bytes, codec: str, guessed: str = "") -> Text:
         return Text(reason=Reason.UNDECODABLE, detail=f"not {codec}: {error.reason} at byte {error.start}")
     except (UnicodeError, LookupError):
         return Text(reason=Reason.UNDECODABLE, detail=f"not {codec}")
-    return _page(utf8, guessed) if _is_html(utf8, name) else Text(utf8, encoding=guessed)
+    return _page(utf8, guessed, codec) if _is_html(utf8, name) else Text(utf8, encoding=guessed, codec=codec)
 
 
 def _guessed(data: bytes, name: bytes) -> Text:
@@ -190,9 +196,9 @@ def _is_html(data: bytes, name: bytes) -> bool:
     return name.lower().endswith(_HTML_ENDINGS) or _HTML_START.match(data[:4096]) is not None
 
 
-def _page(page: bytes, encoding: str = "") -> Text:
+def _page(page: bytes, encoding: str = "", codec: str = "utf-8") -> Text:
     trouble = _too_much_markup(page)
-    return Text(reason=Reason.MARKUP, detail=trouble) if trouble else Text(_visible_text(page), encoding=encoding)
+    return Text(reason=Reason.MARKUP, detail=trouble) if trouble else Text(_visible_text(page), encoding=encoding, codec=codec, page=True)
 
 
 def _too_much_markup(page: bytes) -> str:

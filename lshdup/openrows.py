@@ -9,18 +9,19 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup import jsonlines
 from lshdup.compression import PIP, PackedError, can_unpack, is_packed, unpack_to
 from lshdup.errors import InputError
 from lshdup.files import Buffer
-from lshdup.parquet import ParquetFile
 from lshdup.reasons import Reason
 from lshdup.rows import Kind, RowError, RowFields, RowList
+
+if TYPE_CHECKING:
+    from lshdup.parquet import ParquetFile
 
 #: Parquet files that stay open.
 _OPEN_FILES = 2
@@ -43,6 +44,10 @@ class OpenRows:
         self._unpacked: dict[tuple[bytes, _Stamp], IO[bytes]] = {}
         self._parquet: dict[tuple[bytes, _Stamp], ParquetFile] = {}
 
+    def __reduce__(self) -> tuple[type["OpenRows"], tuple[Path | None, RowFields, int]]:
+        """Pickled without what is open, which is opened again when it is asked for."""
+        return OpenRows, (self._folder, self.fields, self._longest)
+
     def __del__(self) -> None:
         for file in self._unpacked.values():
             file.close()
@@ -51,6 +56,8 @@ class OpenRows:
         """The rows of a file. Raises RowError if it has none to give, OSError if it cannot be read."""
         if kind == Kind.PARQUET:
             return self._parquet_file(path).rows(self.fields.id)
+        from lshdup import jsonlines  # here, because a query waits for every import
+
         with self._lines(path) as file:
             return jsonlines.list_rows(file, self.fields, self._longest)
 
@@ -62,6 +69,8 @@ class OpenRows:
         """
         if kind == Kind.PARQUET:
             return self._parquet_file(path).texts(starts, self._longest, buffer)
+        from lshdup import jsonlines
+
         with self._lines(path) as file:
             return jsonlines.read_texts(file, starts, lengths, self.fields.text, buffer)
 
@@ -86,7 +95,9 @@ class OpenRows:
                 unpacked = self._unpacked[known]
         yield unpacked.fileno()
 
-    def _parquet_file(self, path: bytes) -> ParquetFile:
+    def _parquet_file(self, path: bytes) -> "ParquetFile":
+        from lshdup.parquet import ParquetFile
+
         status = os.stat(path)
         known = path, (status.st_size, status.st_mtime_ns)
         with self._lock:

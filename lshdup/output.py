@@ -9,6 +9,7 @@ import csv
 import io
 import json
 import os
+import shutil
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -98,6 +99,32 @@ class Target:
                 clear &= self.nul or (data.count(b"\t") == rows * (len(columns) - 1) and data.count(b"\n") == rows)
         return clear
 
+    def write_lines(self, lines: Iterable[str]) -> None:
+        """Print text that was laid out for people; who made it has seen to what a terminal would do with it."""
+        with self._stream() as stream:
+            for line in lines:
+                stream.write(f"{line}\n".encode("utf-8", "backslashreplace"))
+
+    def write_raw(self, parts: Iterable[bytes]) -> None:
+        """Print bytes for another program."""
+        with self._stream() as stream:
+            for part in parts:
+                stream.write(part)
+
+    def write_object(self, values: object) -> None:
+        """Print one JSON document."""
+        self.write_lines([json.dumps(values, indent=1, default=_for_json)])
+
+    @property
+    def columns(self) -> int | None:
+        """Of the terminal that is written to; None where there is none."""
+        return shutil.get_terminal_size().columns if self._on_terminal() else None
+
+    @property
+    def colored(self) -> bool:
+        """Whether text for people may have colours."""
+        return use_color(self.color, self._on_terminal())
+
     def _kind(self) -> str:
         return self.format or ("table" if self._on_terminal() and not self.nul else "tsv")
 
@@ -124,12 +151,12 @@ class Target:
             return
         on_terminal = self._on_terminal()
         table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-        for column, sample in zip(columns, rows[0], strict=True):
-            number = isinstance(sample, int | float)
+        for at, column in enumerate(columns):
+            number = isinstance(next((row[at] for row in rows if row[at] is not None), None), int | float)
             table.add_column(column, justify="right" if number else "left", no_wrap=number, overflow="fold")
         for row in rows:
             table.add_row(*(Text(_for_people(cell)) for cell in row))
-        color = use_color(self.color, on_terminal)
+        color = self.colored
         text = io.StringIO()
         width = None if on_terminal else max(200, 2 * max(len(_for_people(cell)) for row in rows for cell in row))
         Console(file=text, force_terminal=color, no_color=not color, width=width, highlight=False).print(table)

@@ -7,14 +7,14 @@ and no store; takes a callback for progress.
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import chain
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup import bands, candidates, clusters, similarity
+from lshdup import bands, candidates, similarity
 from lshdup.bands import BandPlan, BandTable
 from lshdup.candidates import NO_BUCKETS, Buckets, Pair
-from lshdup.clusters import Groups
 from lshdup.collection import Collection, Progress, no_progress
 from lshdup.common import NO_SHINGLES, Removal, common_shingles, fingerprint, least_count
 from lshdup.copies import Listing, listing
@@ -24,6 +24,9 @@ from lshdup.params import BandParams, ClusterParams, CommonParams, PairParams
 from lshdup.ragged import RaggedSets, distinct
 from lshdup.signatures import estimate
 from lshdup.similarity import SetSource
+
+if TYPE_CHECKING:
+    from lshdup.clusters import Groups
 
 _AS_USUAL = PairParams()
 
@@ -132,7 +135,8 @@ def near_duplicates(
     on_buckets : told about the buckets before their pairs are looked at. earlier : what need not be verified again; the answer does not
     depend on it.
     """
-    buckets, pieces = candidates.candidate_pairs(made.table, params.max_bucket)
+    progress("candidates", 0, 0)
+    buckets, pieces = candidates.candidate_pairs(made.table, params.max_bucket, lambda done, n: progress("candidates", done, n))
     on_buckets(buckets)
     met = 0
 
@@ -140,7 +144,6 @@ def near_duplicates(
         nonlocal met
         for left, right in pieces:
             met += len(left)
-            progress("candidates", met, 0)
             yield left, right
 
     found: Iterable[Columns]
@@ -165,11 +168,21 @@ def _estimated(collection: Collection, pieces: Iterator[Pair], threshold: float,
         yield left[keep], right[keep], found[keep]
 
 
-def exact_near_duplicates(collection: Collection, sets: RaggedSets, firsts: NDArray[np.int64], threshold: float, jobs: int = 1) -> Found:
+def exact_near_duplicates(
+    collection: Collection,
+    sets: RaggedSets,
+    firsts: NDArray[np.int64],
+    threshold: float,
+    jobs: int = 1,
+    progress: Progress = no_progress,
+) -> Found:
     """The same, no misses, by the prefix-filter join over the sets."""
     from lshdup import exactjoin  # here, because a query waits for every import
 
-    joined = exactjoin.exact_pairs(sets, members(collection, firsts), threshold, jobs)
+    progress("candidates", 0, 0)
+    joined = exactjoin.exact_pairs(
+        sets, members(collection, firsts), threshold, jobs, on_progress=lambda done, n: progress("candidates", done, n)
+    )
     return Found(gathered(joined), -1)
 
 
@@ -189,7 +202,7 @@ class Grouped:
     lost : int64 array, documents that are not what was indexed, or could not be read again to be compared: in no group.
     """
 
-    groups: Groups
+    groups: "Groups"
     firsts: NDArray[np.int64]
     compared: int = -1
     buckets: Buckets = NO_BUCKETS
@@ -221,8 +234,9 @@ def grouped(
     preference : int64 array of shape (n,), all documents, the most preferred one first. known : the pairs of the same candidates, if they
     were verified before. on_buckets : told about the buckets before the work.
     """
-    from lshdup import leaders  # here, because a query waits for every import
+    from lshdup import clusters, leaders  # here, because a query waits for every import
 
+    progress("groups", 0, 0)
     ordered = clusters.ranked(members(collection, made.firsts), made.firsts, preference)
     lost: list[NDArray[np.int64]] = [np.zeros(0, np.int64)]
 
@@ -245,11 +259,19 @@ def grouped(
 
 
 def exactly_grouped(
-    collection: Collection, sets: RaggedSets, threshold: float, params: ClusterParams, preference: NDArray[np.int64], jobs: int = 1
+    collection: Collection,
+    sets: RaggedSets,
+    threshold: float,
+    params: ClusterParams,
+    preference: NDArray[np.int64],
+    jobs: int = 1,
+    progress: Progress = no_progress,
 ) -> Grouped:
     """The same from all pairs, none missed, by the prefix-filter join over the sets."""
+    from lshdup import clusters  # here, because a query waits for every import
+
     firsts = candidates.first_copies(collection.fingerprints)
-    found = exact_near_duplicates(collection, sets, firsts, threshold, jobs)
+    found = exact_near_duplicates(collection, sets, firsts, threshold, jobs, lambda _, done, n: progress("groups", done, n))
     ordered = clusters.ranked(members(collection, firsts), firsts, preference)
     kinds = clusters.from_pairs(found.pairs, ordered, len(firsts), threshold, params.linkage)
     kinds = clusters.completed(kinds, collection.sizes, sets.take, jobs)

@@ -15,6 +15,7 @@ from lshdup.files import LARGE
 from lshdup.formats import needs_patience, row_text, to_text
 from lshdup.kernels import shingles as kernels
 from lshdup.kernels import text as text_kernels
+from lshdup.kernels.jit import mix64
 from lshdup.normalform import normal_form
 from lshdup.params import DEFAULT_FORMATS, LONGEST, FormatLimits, ShingleParams
 from lshdup.ragged import PADDING, RaggedSets, ranges
@@ -65,6 +66,23 @@ class ShingleBatch:
 #: than the second, one at a time.
 _TEXTS_AT_ONCE, _LARGE_TEXT = 16 << 20, 64 << 20
 _one_at_a_time = threading.Lock()
+
+
+@dataclass(frozen=True)
+class Located:
+    """A text's tokens and where they stand.
+
+    text : UTF-8, in the spelling of the document as far as that can be had (see `Shingler._walked`). starts, ends : int64 arrays of shape
+    (tokens,), bytes of `text`. tokens : uint64 array of shape (tokens,), equal where tokens are in normal form. shingles : uint64 array of
+    shape (max(1, tokens - k + 1),), or (0,) without tokens.
+    """
+
+    text: bytes
+    starts: NDArray[np.int64]
+    ends: NDArray[np.int64]
+    tokens: NDArray[np.uint64]
+    shingles: NDArray[np.uint64]
+
 
 _TOO_LONG = "as UTF-8 in normal form it is longer than 2 GB, or more than twice as long as it was"
 
@@ -197,34 +215,76 @@ class Shingler:
         text : valid UTF-8. Returns the tokens in normal form, and a uint64 array of max(1, tokens - k + 1) shingles (none without tokens).
         Ids have no text: their tokens are the numbers themselves, ascending.
         """
-        params = self.params
-        if params.tokens == "ids":
-            ids = self._run(TextBatch.of([0], [text]), np.zeros(1, np.uint8))[0].values.copy()
+        if self.params.tokens == "ids":
+            ids = self._ids(text)
             return [str(each).encode() for each in ids.tolist()], ids
+        _, _, tokens, shingles = self._walked(text)
+        data = self._scratch.folded.tobytes()
+        ends = self._scratch.edges[: 2 * tokens].tolist()
+        return [data[start:end] for start, end in zip(ends[::2], ends[1::2], strict=True)], shingles
+
+    def elements(self, shingles: NDArray[np.uint64]) -> NDArray[np.uint64]:
+        """What each shingle of a text, in its order, is in the set: uint64 array. Itself; with `bag`, repeats are elements of their own."""
+        if not self.params.bag or self.params.tokens == "ids":
+            return shingles
+        order = np.argsort(shingles, kind="stable")
+        ascending = shingles[order]
+        repeats = np.empty(len(shingles), np.uint64)
+        repeats[order] = np.arange(len(shingles)) - np.searchsorted(ascending, ascending)
+        return np.where(repeats == 0, shingles, mix64(shingles + repeats * self._hash.step))  # type: ignore[arg-type]
+
+    def located(self, text: bytes) -> "Located":
+        """A text's tokens, in the order of the text, and where each stands: for people to look at.
+
+        text : valid UTF-8. Ids have no order: they are located in their list, ascending. Cost: linear, without an object per token.
+        """
+        if self.params.tokens == "ids":
+            ids = self._ids(text)
+            words = [str(each).encode() for each in ids.tolist()]
+            sizes = np.fromiter(map(len, words), np.int64, len(words))
+            starts = np.cumsum(sizes + 1) - sizes - 1
+            return Located(b" ".join(words), starts, starts + sizes, ids, ids)
+        spelling, table, tokens, shingles = self._walked(text)
+        scratch = self._scratch
+        begins, ends = np.empty(len(scratch.folded), np.int32), np.empty(len(scratch.folded), np.int32)
+        document = TextBatch.of([0], [spelling]).text[: len(spelling)]
+        kernels.origins(document, table.entries, table.expansions, begins, ends)
+        edges = scratch.edges[: 2 * tokens].reshape(-1, 2)
+        hashes = scratch.hashes[:tokens].copy()
+        return Located(spelling, begins[edges[:, 0]].astype(np.int64), ends[edges[:, 1] - 1].astype(np.int64), hashes, shingles)
+
+    def _ids(self, text: bytes) -> NDArray[np.uint64]:
+        return self._run(TextBatch.of([0], [text]), np.zeros(1, np.uint8))[0].values.copy()
+
+    def _walked(self, text: bytes) -> tuple[bytes, CharTable, int, NDArray[np.uint64]]:
+        """Tokenise one text into the scratch arrays: the spelling and the table that gave its normal form, tokens, and shingles.
+
+        The spelling is the text itself, unless its normal form is not that of each character alone: then it is NFKC, and where even that
+        outgrows the scratch arrays, the normal form.
+        """
+        params = self.params
         table = char_table(params.tokens, params.normalize, params.keep_case)
-        counts = np.zeros(2, np.int64)
-        for last in (False, True):
-            batch = TextBatch.of([0], [text])
-            self._reserve(len(text))
+        spelling, counts = text, np.zeros(2, np.int64)
+        for form in (None, replace(params, keep_case=True), params):
+            made = text if form is None else normal_form(text, form)
+            if made is None or len(made) > LONGEST:
+                raise _too_long(text)
+            spelling = made
+            if form is not None:
+                table = char_table(params.tokens, normalize=False, keep_case=params.keep_case or form is params)
+            document = TextBatch.of([0], [spelling]).text[: len(spelling)]
+            self._reserve(len(spelling))
             scratch = self._scratch
-            shingles = np.empty(len(text) + 1, np.uint64)
-            document = batch.text[: len(text)]
+            shingles = np.empty(len(spelling) + 1, np.uint64)
             outcome = kernels.shingles_in_order(
                 document, table.entries, table.expansions, table.classes,
                 _RULES[params.tokens], self._hash.kind, self._hash.seed, self._hash.factor, params.k,
                 scratch.folded, scratch.edges, scratch.hashes, shingles, counts,
             )  # fmt: skip
-            if outcome == text_kernels.DONE or last:
+            if outcome == text_kernels.DONE:
                 break
-            normal = normal_form(text, params)
-            if normal is None or len(normal) > LONGEST:
-                raise _too_long(text)
-            text = normal
-            table = char_table(params.tokens, normalize=False, keep_case=True)
         tokens, count = counts.tolist()
-        data = self._scratch.folded.tobytes()
-        ends = self._scratch.edges[: 2 * tokens].tolist()
-        return [data[start:end] for start, end in zip(ends[::2], ends[1::2], strict=True)], shingles[:count]
+        return spelling, table, tokens, shingles[:count]
 
     def _run(self, batch: TextBatch, flags: NDArray[np.uint8], table: CharTable | None = None) -> tuple[RaggedSets, NDArray[np.uint8]]:
         """The sets, which the next run overwrites, and what became of each document."""

@@ -19,7 +19,6 @@ from lshdup import artifacts, bands
 from lshdup.artifacts import Array, Artifact
 from lshdup.bands import BandTable
 from lshdup.candidates import Buckets
-from lshdup.clusters import Groups
 from lshdup.collection import Collection, LeftOutFile, Whole
 from lshdup.common import Removal, fingerprint
 from lshdup.documents import DocumentList, LeftOut, Reason
@@ -308,6 +307,8 @@ class Store:
             _refuse_if(not ((similarity[compared] >= 0) & (similarity[compared] <= 1)).all(), "similarities are none")
             buckets = Buckets(**artifact.header["buckets"])
             _refuse_if(not _are_counts(buckets, n), "counts are none")
+            from lshdup.clusters import Groups  # here, because a query waits for every import
+
             return Grouped(Groups(representative, similarity), made.firsts, buckets=buckets)
         except (ArtifactError, KeyError, TypeError, ValueError, IndexError):
             return None

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,17 +35,18 @@ from lshdup.compression import PIP
 from lshdup.copies import Listing
 from lshdup.documents import DocumentList, LeftOut, Reason, find_documents, typed_name
 from lshdup.errors import ArtifactError, InputError, ParameterError
-from lshdup.journal import Journal, joined
 from lshdup.listings import load_listings, save_listings
 from lshdup.params import BandParams, ClusterParams, CommonParams, DocumentParams, PairParams, ShingleParams, SketchParams
 from lshdup.pipeline import Banded, Found, Grouped, Verified
 from lshdup.places import Listings
-from lshdup.preference import preference
 from lshdup.ragged import RaggedSets
 from lshdup.removing import ToRemove, template_shingles, to_remove
 from lshdup.rows import Kind
 from lshdup.similarity import SET_BYTES, SetSource
 from lshdup.store import Store, corpus_id, whole_id
+
+if TYPE_CHECKING:
+    from lshdup.journal import Journal
 
 P = TypeVar("P", ShingleParams, SketchParams, BandParams)
 
@@ -191,7 +192,7 @@ class Workspace:
             if serves or wanted == params:
                 return Indexed(collection, made, wanted, kept, named=False)
         collection.check_signatures()
-        made = pipeline.banded(collection, wanted, request.jobs)
+        made = self._banded(collection, wanted, request.jobs)
         if save:
             self._store.save_bands(collection, made, wanted)
         elif stored is not None:
@@ -229,6 +230,8 @@ class Workspace:
         represented by one of them is alone, and so is not dropped.
         """
         collection, made, params, store = indexed.collection, indexed.made, indexed.params, self._store
+        from lshdup.preference import preference  # here, because a query waits for every import
+
         order, unused = preference(collection.documents, collection.sizes, asked, request.documents)
         self._say_unused(unused)
         found = store.load_groups(collection, made, params, asked, order) if store is not None else None
@@ -247,10 +250,12 @@ class Workspace:
 
     def grouped_exactly(self, request: Request, threshold: float, asked: ClusterParams) -> tuple[Collection, Grouped]:
         """The same from all pairs, none missed. Saves nothing."""
+        from lshdup.preference import preference
+
         with self.every_set(request) as (collection, sets):
             order, unused = preference(collection.documents, collection.sizes, asked, request.documents)
             self._say_unused(unused)
-            found = pipeline.exactly_grouped(collection, sets, threshold, asked, order, request.jobs)
+            found = pipeline.exactly_grouped(collection, sets, threshold, asked, order, request.jobs, self._progress)
         return collection, self._without_changed(found, collection.documents)
 
     def _without_changed(self, found: Grouped, documents: DocumentList) -> Grouped:
@@ -290,7 +295,7 @@ class Workspace:
             else f"their {pairs:,} pairs are candidates, 16 bytes each if they are found"
         )
         helps = "--ignore-common X or --template FILE compares without what they share, --max-bucket N leaves such buckets out"
-        self._say(f"a bucket has {size:,} documents, one of them {name}: {means}; {helps}")
+        self._say(f"a bucket has {size:,} documents: {means}; one is {name}; {helps}")
 
     def source(self, indexed: Indexed, jobs: int) -> SetSource:
         """Where the shingle sets of an indexed collection come from."""
@@ -375,9 +380,14 @@ class Workspace:
         shingles = removal.common[most]
         return list(zip(shingles.tolist(), removal.counts[most].tolist(), first_with(sets, shingles).tolist(), strict=True))
 
+    def _banded(self, collection: Collection, params: BandParams, jobs: int) -> Banded:
+        self._progress("bands", 0, 0)
+        return pipeline.banded(collection, params, jobs)
+
     # --- from documents -------------------------------------------------------------------------------------------------
 
     def _find(self, request: Request, params: ShingleParams) -> DocumentList:
+        self._progress("documents", 0, 0)
         listings: Listings = {}
         if self._store is not None and not request.check_content:
             listings = load_listings(self._store, request.files)
@@ -435,6 +445,8 @@ class Workspace:
         # The linear scheme makes signatures of all sets together: there is nothing to resume.
         journal = None
         if self._store is not None and not linear:
+            from lshdup.journal import Journal  # here, because a query waits for every import
+
             journal = Journal(self._store, params, sketch, documents.row_fields, self._say, removal)
         previous = self._previous(request, documents, params, sketch, need_sets=linear, journal=journal, removal=removal)
         # A token is seven bytes or so and makes a shingle of eight: of more text than this, the sets would not be kept in the end.
@@ -455,6 +467,8 @@ class Workspace:
         """First all sets, whole; then what is left of them when it is known what too many have."""
         with Spool(self._store.folder) if self._store is not None else nullcontext() as spool:
             documents = self._find(request, params)
+            from lshdup.journal import Journal
+
             journal = Journal(self._store, params, None, documents.row_fields, self._say) if self._store is not None else None
             previous = self._previous(request, documents, params, None, need_sets=True, journal=journal)
             try:
@@ -480,7 +494,7 @@ class Workspace:
             # The spool goes, and what was in it is in shingles.npz now; of an unchanged folder, the sets are those of shingles.npz already.
             return _without_sets(collection) if collection.read else collection
 
-    def _save(self, collection: Collection, kinds: tuple[str, ...], journal: Journal | None) -> None:
+    def _save(self, collection: Collection, kinds: tuple[str, ...], journal: "Journal | None") -> None:
         """What of these there is; without the journal, if there is no room beside it, which has nearly the size of what it is for."""
         assert self._store is not None
         try:
@@ -497,7 +511,7 @@ class Workspace:
         bands.plan_bands(merged(SketchParams, request.given).perms, params)  # whether the promise can be kept, before the work
         if self._store is None:
             collection = self._signed_documents(request)
-            return Indexed(collection, pipeline.banded(collection, params, request.jobs), params, None)
+            return Indexed(collection, self._banded(collection, params, request.jobs), params, None)
         with self._writing() as store:
             collection = self._signed_documents(request)
             kept = self._sets_of(collection)
@@ -508,7 +522,7 @@ class Workspace:
                 stored = None
             if stored is not None and stored[1] == params:
                 return Indexed(collection, stored[0], params, kept)
-            made = pipeline.banded(collection, params, request.jobs)
+            made = self._banded(collection, params, request.jobs)
             store.save_bands(collection, made, params)
             return Indexed(collection, made, params, kept)
 
@@ -520,7 +534,7 @@ class Workspace:
         sketch: SketchParams | None,
         *,
         need_sets: bool,
-        journal: Journal | None = None,
+        journal: "Journal | None" = None,
         removal: Removal | None = None,
     ) -> Previous | None:
         """What the store knows about these documents, and the journal of an interrupted run, if made with the same parameters."""
@@ -533,6 +547,8 @@ class Workspace:
         if finished is not None:
             if old is not None and sketch is not None and old.signatures is None:
                 old = sketched(old, sketch, request.jobs)
+            from lshdup.journal import joined
+
             old = finished if old is None else joined([old, finished])
         if old is None:
             return None

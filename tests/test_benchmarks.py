@@ -110,7 +110,7 @@ def test_readme_section_is_made_from_results(tmp_path):
 
 
 def test_readme_has_the_place():
-    text = (report.ROOT / "README.md").read_text("utf-8")
+    text = (report.ROOT / "benchmarks/README.md").read_text("utf-8")
     assert text.index(report.BEGIN) < text.index(report.END)
 
 

@@ -18,10 +18,12 @@ from lshdup.candidates import first_copies
 from lshdup.clusters import Groups, from_pairs, listing, of_documents, ranked
 from lshdup.errors import ParameterError
 from lshdup.pairs import Pairs
-from lshdup.params import ClusterParams, DocumentParams
+from lshdup.params import ClusterParams, DocumentParams, ShingleParams
 from lshdup.pipeline import members
+from lshdup.places import Places
 from lshdup.preference import preference
 from lshdup.ragged import RaggedSets, StringTable
+from lshdup.rows import Kind
 from lshdup.shingles import fingerprints
 from lshdup.store import Store
 from lshdup.workspace import Request, Workspace
@@ -71,7 +73,7 @@ class Made:
         self.sets, self.order, self.max_bucket = sets, np.array(order, np.int64), max_bucket
         self.ragged = RaggedSets.from_sets(sets)
         self.sizes = self.ragged.sizes
-        self.firsts = first_copies(fingerprints(self.ragged))
+        self.firsts = first_copies(fingerprints(self.ragged, ShingleParams()))
         self.members = np.flatnonzero((self.firsts == np.arange(len(sets))) & (self.sizes > 0))
         self.keys = np.array(keys, np.uint64).reshape(len(keys), len(sets))
         places = np.array([self.members[np.argsort(band[self.members], kind="stable")] for band in self.keys], np.uint32)
@@ -167,7 +169,7 @@ def large():
         base = set(range(centre + 1, centre + 41))
         sets.append(base ^ {rng.randrange(1, 12_000) for _ in range(rng.choice([0, 0, 2, 5, 9]))})
     keys = [[min(s) + 100_000 * band if rng.random() < 0.9 else 7 for s in sets] for band in range(3)]
-    firsts = first_copies(fingerprints(RaggedSets.from_sets(sets)))
+    firsts = first_copies(fingerprints(RaggedSets.from_sets(sets), ShingleParams()))
     keys = [[band[first] for first in firsts.tolist()] for band in keys]
     return Made(sets, keys, rng.sample(range(1500), 1500))
 
@@ -291,10 +293,10 @@ def test_first_follows_the_arguments():
 
 
 def test_first_of_the_lines_of_files():
-    paths = StringTable.from_strings([b"l/2", b"l/1", b"l/1", b"k"])
+    paths = StringTable.from_strings([b"l/2", b"l/1", b"k"])
     starts = np.array([0, 9, 0, 0])
-    names = [b"a", b"b", b"c", b"d"]
-    made = preferred(names, "first", arguments=(b"l", b"k"), paths=paths, starts=starts, lengths=starts)
+    places = Places(paths, np.full(3, Kind.IDS, np.uint8), np.array([0, 1, 1, 2]), starts, starts)
+    made = preferred([b"a", b"b", b"c", b"d"], "first", arguments=(b"l", b"k"), places=places)
     assert made[0] == [b"c", b"b", b"a", b"d"]
 
 
@@ -571,7 +573,7 @@ def test_damaged_groups_are_made_anew(run, folder, tmp_path):
     fresh = run("clusters", "d").out
     path = tmp_path / ".lshdup/clusters.npz"
     whole = path.read_bytes()
-    for damage in (whole[: len(whole) // 2], b"", whole[:-300] + bytes(8) + whole[-292:]):
+    for damage in (whole[: len(whole) // 2], b"", whole[:200] + bytes(8) + whole[208:]):
         path.write_bytes(damage)
         assert run("clusters", "d").out == fresh
         assert path.read_bytes() == whole
@@ -610,11 +612,11 @@ def test_what_vanishes_meanwhile_is_never_dropped_nor_a_reason_to_drop(folder, t
     monkeypatch.setattr(workspace, "SET_BYTES", 0)
     left_out = []
 
-    def vanish(self, _):
+    def vanish(self, *_, grouping):
         (folder / "old/c").unlink()
         (folder / "y").unlink()
 
-    monkeypatch.setattr(Workspace, "_say_if_tangled", vanish)
+    monkeypatch.setattr(Workspace, "say_if_hot", vanish)
     documents, found = grouped(tmp_path, [b"d"], left_out)
     names = names_of(documents, found.groups.kept) + names_of(documents, found.groups.dropped)
     assert "d/old/c" not in names

@@ -666,5 +666,5 @@ def queried(name=b"d/00000.txt", **given):
     source = lshdup.collection.set_source(collection, 1, missing.append, indexed.kept)
     near = pipeline.neighbours(collection, indexed.made, source, 0.5, keys=keys, own=own, itself=asked.index)
     assert not missing
-    assert not collection.documents.changed(near.documents)
+    assert not len(collection.documents.changed(near.documents))
     return collection.documents.typed_names(near.documents), near.similarity.tolist()

@@ -224,3 +224,31 @@ def test_ids_of_several_runs(tmp_path):
     documents = listed(source, id_field="id")
     write_without(documents, np.array([index_of(documents, str(i)) for i in (1, 4)]), tmp_path / "b.jsonl")
     assert [json.loads(line)["id"] for line in (tmp_path / "b.jsonl").read_bytes().splitlines()] == [0, 7, 8, 5, 2, 9, 6, 3]
+
+
+@pytest.mark.parametrize("ending", [*PACKED, ".parquet"])
+def test_clusters_write_keeps_what_clusters_keeps(run, tmp_path, ending):
+    """The command: of the rows of a file, those that `--emit keep` names stay, in order and as they were."""
+    rows = [
+        {"id": f"r{i:02}", "text": " ".join(f"w{j}" for j in range(60 + (i % 4))) + f" {i % 3}", "n": [{"x": None}, {"x": i}]}
+        for i in range(12)
+    ]
+    if ending == ".parquet":
+        pq.write_table(pa.Table.from_pylist(rows), tmp_path / "in.parquet", row_group_size=5)
+    else:
+        lines = b"\n".join(json.dumps(row).encode() for row in rows) + b"\nbroken\n"
+        (tmp_path / f"in{ending}").write_bytes(PACKED[ending](lines))
+    arguments = ["clusters", f"in{ending}", "--id-field", "id", "-t", "0.85"]
+    code = 0 if ending == ".parquet" else 2  # the broken row is said
+    kept = {row[0] for row in run(*arguments, "--emit", "keep", code=code).rows}
+    assert 0 < len(kept) < len(rows)
+    result = run(*arguments, "--write", f"out{ending}", code=code)
+    assert result.out == b""
+    assert f"out{ending} is written" in result.err
+    if ending == ".parquet":
+        assert pq.read_table(tmp_path / "out.parquet").to_pylist() == [row for row in rows if row["id"] in kept]
+    else:
+        expected = [json.dumps(row).encode() for row in rows if row["id"] in kept] + [b"broken", b""]
+        assert UNPACK[ending]((tmp_path / f"out{ending}").read_bytes()).split(b"\n") == expected
+    assert run(*arguments, "--write", f"in{ending}", code=2).err.count("lshdup changes none of them") == 1
+    assert "no filtered file" in run("clusters", str(Path(__file__).parent), "--write", f"x{ending}", code=2).err

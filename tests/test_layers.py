@@ -10,7 +10,7 @@ PACKAGE = ROOT / "lshdup"
 
 #: From the foundations up; a module imports only from lines above its own, and within the stages only from earlier stages.
 LAYERS = [
-    ["errors", "atomic", "mending", "recognition", "__init__"],
+    ["errors", "atomic", "mending", "recognition", "nametable", "__init__"],
     ["extractor"],
     ["kernels.jit"],
     ["kernels.compiling"],
@@ -19,12 +19,14 @@ LAYERS = [
     ["rows"],
     ["kernels.text"],
     ["kernels.shingles", "kernels.sketch", "kernels.banding", "kernels.sets", "kernels.statistics", "kernels.files", "kernels.ordering"],
-    ["kernels.grouping", "kernels.common", "kernels.rows"],
+    ["kernels.grouping", "kernels.common", "kernels.rows", "kernels.differences"],
     ["chartable"],
     ["normalform"],
     ["files"], ["jsonlines", "parquet"], ["openrows"], ["places"],
     ["documents"], ["filtered"], ["extraction"], ["charsets"], ["formats"], ["shingles"], ["common"], ["signatures"], ["bands"],
     ["candidates"], ["pairs"], ["copies"], ["similarity"], ["exactjoin"], ["clusters"], ["leaders"], ["preference"],
+    ["differences"],
+    ["comparison"],
     ["checksums"], ["artifacts"],
     ["collection"],
     ["pipeline"],
@@ -38,7 +40,9 @@ LAYERS = [
     ["histogram"],
     ["plots"],
     ["console"],
-    ["output"],
+    ["schema"],
+    ["rendering"],
+    ["output", "report"],
     ["cli"],
 ]  # fmt: skip
 

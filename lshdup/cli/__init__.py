@@ -17,7 +17,21 @@ from lshdup.console import INTERRUPTED, OK, TROUBLE, Console, shown
 from lshdup.errors import LshdupError
 
 #: In the order of the data flow; each is the module of its name, loaded when it is asked for.
-COMMANDS = ("shingle", "signatures", "index", "query", "pairs", "clusters", "accuracy", "timing", "curve")
+COMMANDS = (
+    "shingle",
+    "signatures",
+    "index",
+    "query",
+    "pairs",
+    "clusters",
+    "show",
+    "report",
+    "accuracy",
+    "timing",
+    "curve",
+    "schema",
+    "completion",
+)
 
 
 _INTERRUPTED = b"lshdup: interrupted; artifacts are whole\n"
@@ -56,9 +70,10 @@ def lshdup() -> None:
     documents -> shingle sets -> signatures -> band table -> candidate pairs -> verified pairs -> clusters
 
     \b
-    lshdup pairs docs --threshold 0.9     all near-duplicate pairs below docs
+    lshdup pairs docs --threshold 0.9         all near-duplicate pairs below docs
     lshdup clusters docs                      groups, and which of each to keep
     lshdup index docs && lshdup query NAME    the near-duplicates of one document
+    lshdup show A B                           why two documents match, and where they differ
 
     Each step is a command and leaves an artifact in the store (.lshdup); a step that is given documents runs the steps
     before it, a step that is given none continues from the last run. Nothing ever changes a document.

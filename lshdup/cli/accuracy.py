@@ -233,13 +233,13 @@ def _found(
     for k in perms:
         for plan, params in zip(plans[k], wanted, strict=True):
             say_contract(console, plan, params)
-    pairs = exact_near_duplicates(collection, sets, first_copies(collection.fingerprints), threshold, jobs).pairs
-    console.say(f"{counted(len(pairs), 'pair')} of similarity {threshold:g} or more, by the exact join; {console.seconds:.2f} s")
+    pairs = exact_near_duplicates(collection, sets, first_copies(collection.fingerprints), threshold, jobs, console.progress).pairs
+    console.say(f"{counted(len(pairs), 'pair')} of similarity {threshold:g} or more, by the exact join{console.took('candidates')}")
     return [
         result
         for scheme in options["schemes"]
         for k in perms
-        for result in band_recall(pairs, sets, collection, SketchParams(scheme, k, options["seed"]), plans[k], jobs)
+        for result in band_recall(pairs, sets, collection, SketchParams(scheme, k, options["seed"]), plans[k], jobs, console.progress)
     ]
 
 

@@ -28,7 +28,7 @@ def pairs_against(session: shared.Session, options: dict[str, Any], target: "Tar
         where = f"stored in {folder}" if folder is not None else "of OTHER"
         console.say(f"against {counted(len(collection.documents), 'document')} {where}")
     if options["exact"]:
-        across = both.joined(jobs)
+        across = both.joined(jobs, console.progress)
         before, after = "", ", none missed"
     else:
         say_contract(console, both.plan(), both.params)

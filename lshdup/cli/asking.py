@@ -2,14 +2,19 @@
 
 import os
 import sys
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
 
 from lshdup.console import shown
 from lshdup.errors import InputError
+from lshdup.params import ShingleParams
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
     from lshdup.collection import Collection
+    from lshdup.common import Removal
+    from lshdup.formats import Text
 
 
 @dataclass(frozen=True)
@@ -26,18 +31,21 @@ class Asked:
 
     def text(self, encoding: str = "") -> bytes:
         """Its text as UTF-8. Raises InputError if it has none."""
+        return self.read(*self.content(), encoding).utf8
+
+    def read(self, raw: bytes, is_text: bool, encoding: str = "") -> "Text":
+        """The same of its bytes, with what kind of bytes they were."""
         from lshdup.formats import row_text, to_text
 
-        raw, is_text = self._bytes()
         text = row_text(raw) if is_text else to_text(raw, self.name, encoding)
         if text.reason is not None:
             message = f"{shown(self.name)} is no text: {text.reason}{f' ({text.detail})' if text.detail else ''}"
             raise InputError(message, "name a document that is text")
-        return text.utf8
+        return text
 
     def ids(self) -> bytes:
         """Its ids, blank-separated: a line of an id list without its name."""
-        raw, _ = self._bytes()
+        raw, _ = self.content()
         if self.index >= 0:
             return raw
         lines = [line for line in raw.splitlines() if line.strip()]
@@ -49,8 +57,8 @@ class Asked:
             raise InputError(message, "give one document at a time, for instance: echo 'name 1 2 3' | lshdup query -")
         return b" ".join(ids)
 
-    def _bytes(self) -> tuple[bytes, bool]:
-        """Its bytes, and whether they are text already."""
+    def content(self) -> tuple[bytes, bool]:
+        """Its bytes as they are now, and whether they are text already, as those of a row. Raises InputError if they cannot be read."""
         if self.raw is not None:
             return self.raw, False
         import numpy as np
@@ -111,3 +119,35 @@ def ask(word: bytes, collection: "Collection | None") -> Asked:
                 raise InputError(message, "give more of the name")
     message = f"{shown(word)} is no document of the store and no file"
     raise InputError(message, "name a file, or a document that `lshdup index DOCS` has seen")
+
+
+def shingle_params(collection: "Collection | None", given: "Mapping[str, Any]") -> ShingleParams:
+    """How documents that are only looked at become shingles: as those of the store, but for what was typed."""
+    known = {field.name for field in fields(ShingleParams)}
+    typed = {name: value for name, value in given.items() if name in known}
+    base = collection.shingle.to_json() if collection is not None and "tokens" not in typed else {}
+    return ShingleParams(**(base | typed))
+
+
+def shingle_rows(text: bytes, params: ShingleParams) -> "Iterator[tuple[int, str, bytes]]":
+    """A text's shingles in its order, each once: the element of its set, the shingle as it is written, and the tokens.
+
+    With --bag, a repeat is an element of its own.
+    """
+    from lshdup.shingles import Shingler
+
+    shingler = Shingler(params)
+    tokens, shingles = shingler.in_order(text)
+    between = b"" if params.tokens == "char" else b" "
+    decimal, width = params.tokens == "ids" or params.hash == "poly31", 16
+    seen: set[int] = set()
+    for at, (shingle, element) in enumerate(zip(shingles.tolist(), shingler.elements(shingles).tolist(), strict=True)):
+        if element not in seen:
+            seen.add(element)
+            yield element, str(shingle) if decimal else f"{shingle:0{width}x}", between.join(tokens[at : at + params.k])
+
+
+def why_removed(removal: "Removal") -> "Callable[[int], str]":
+    """For a listing of shingles: by what an element is removed from every set, or nothing if it is not."""
+    template, common = set(removal.template.tolist()), set(removal.common.tolist())
+    return lambda element: "template" if element in template else "common" if element in common else ""

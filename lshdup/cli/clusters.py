@@ -44,12 +44,7 @@ Examples:
 @shared.max_bucket_option
 @shared.option("--linkage", type=click.Choice(params.LINKAGES), default=_DEFAULT.linkage, show_default=True,
                help="Every member similar enough to the one that is kept; or all that chains of pairs connect.")  # fmt: skip
-@shared.option("--keep", type=click.Choice(params.KEEP), default=_DEFAULT.keep, show_default=True,
-               help="Which of a group is kept: most or fewest different shingles; newest or oldest file; first as DOCS were named; "
-                    "first in byte order of the names, which also decides between equals.")  # fmt: skip
-@shared.option("--prefer", multiple=True, metavar="GLOB",
-              help="Documents below this folder, or whose name or path matches, win before --keep; repeatable, the first is strongest."
-              )  # fmt: skip
+@shared.keep_options
 @click.option("--emit", type=click.Choice(("all", "keep", "drop")), default="all", show_default=True,
               help="Groups of two or more with all that is known; or names only: what stays, also what is alone; what may go.")  # fmt: skip
 @click.option("--write", type=click.Path(path_type=Path), metavar="FILE",
@@ -92,11 +87,12 @@ def command(ctx: click.Context, /, **options: Any) -> int:
             found = workspace.grouped(indexed, asked, request)
             table = indexed.made.table if options["verbose"] else None
             say_buckets(console, found.buckets, collection.documents.names.some, asked.max_bucket, table)
+        took = console.took("groups")
         if options["write"] is not None:
             _write(console, found, collection.documents, options["write"])
         if options["write"] is None or ctx.get_parameter_source("emit") != click.core.ParameterSource.DEFAULT:
             _print(console, target, found, collection.documents, options["emit"])
-        _say_groups(console, found, collection.documents, threshold)
+        _say_groups(console, found, collection.documents, threshold, took)
         if options["check"] and console.exit_code == OK and found.groups.count:
             return PAIRS_FOUND
         return console.exit_code
@@ -143,14 +139,14 @@ def _names(some: "NDArray[np.int64]", documents: "DocumentList") -> "Iterator[Pi
         yield (documents.typed_names(some[start : start + _ROWS]),)
 
 
-def _say_groups(console: Console, found: "Grouped", documents: "DocumentList", threshold: float) -> None:
+def _say_groups(console: Console, found: "Grouped", documents: "DocumentList", threshold: float, took: str) -> None:
     """How many groups there are, what stays, and what may go."""
-    groups, seconds = found.groups, f"{console.seconds:.2f} s"
+    groups, seconds = found.groups, f"{took}; {console.seconds:.2f} s in all"
     kept, dropped = groups.kept, groups.dropped
     if found.compared >= 0:
         console.detail(f"{found.compared:,} similarities of candidates looked at")
     if not len(dropped):
-        console.say(f"no groups of similarity {threshold:g} or more: {counted(len(kept), 'document')} alone; {seconds}")
+        console.say(f"no groups of similarity {threshold:g} or more: {counted(len(kept), 'document')} alone{seconds}")
         return
     sizes, n = groups.sizes, groups.count
     largest = int(sizes.argmax())
@@ -160,5 +156,5 @@ def _say_groups(console: Console, found: "Grouped", documents: "DocumentList", t
     )
     console.say(
         f"keep {counted(len(kept), 'document')}, {len(kept) - n:,} alone; drop {len(dropped):,}, {int(found.copies.sum()):,} of them "
-        f"copies, {int(documents.spans[dropped].sum()):,} bytes; {seconds}"
+        f"copies, {int(documents.spans[dropped].sum()):,} bytes{seconds}"
     )

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from lshdup.cli.listing import Answer
+    from lshdup.cli.answer import Answer
     from lshdup.documents import DocumentList
     from lshdup.histogram import Step
     from lshdup.output import Cell, Target

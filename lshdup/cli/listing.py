@@ -1,7 +1,6 @@
 """Pairs as they are printed: numbers of documents become names, some thousand rows at a time."""
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lshdup.console import Console, counted
@@ -10,24 +9,10 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from lshdup.collection import Collection
-    from lshdup.copies import Listing
     from lshdup.output import Cell, Piece
-    from lshdup.pairs import Pairs
 
 #: Rows that are made and printed at a time: few enough that they stay in the cache of a processor.
 _ROWS = 1 << 13
-
-
-@dataclass(frozen=True)
-class Answer:
-    """What `pairs` has found. found : pairs of first copies; pairs : of all documents, from the threshold on."""
-
-    collection: "Collection"
-    found: "Pairs"
-    firsts: "NDArray[np.int64]"
-    pairs: "Listing"
-    threshold: float
 
 
 class Names:
@@ -69,7 +54,8 @@ def columns(pieces: "Iterable[tuple[Any, ...]]", names: Names, shown: "Callable[
 
 def say_found(console: Console, before: str, pairs: int, threshold: float, after: str) -> None:
     """How many pairs there are."""
-    console.say(f"{before}{counted(pairs, 'pair')} of similarity {threshold:g} or more{after}; {console.seconds:.2f} s")
+    found = f"{before}{counted(pairs, 'pair')} of similarity {threshold:g} or more{after}"
+    console.say(f"{found}{console.took('candidates')}; {console.seconds:.2f} s in all")
 
 
 def say_funnel(console: Console, candidates: int, of_kinds: int, pairs: int, threshold: float) -> None:

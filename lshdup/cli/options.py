@@ -15,7 +15,7 @@ from lshdup import params
 from lshdup.console import Console, counted
 from lshdup.errors import InputError, ParameterError
 from lshdup.output import FORMATS, Cell, Piece, Target
-from lshdup.params import BandParams, CommonParams, DocumentParams, FormatLimits, PairParams, ShingleParams, SketchParams
+from lshdup.params import BandParams, ClusterParams, CommonParams, DocumentParams, FormatLimits, PairParams, ShingleParams, SketchParams
 
 if TYPE_CHECKING:
     import numpy as np
@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_SHINGLE, _SKETCH, _BANDS, _PAIRS, _FORMATS = ShingleParams(), SketchParams(), BandParams(), PairParams(), params.DEFAULT_FORMATS
+_SHINGLE, _SKETCH, _BANDS = ShingleParams(), SketchParams(), BandParams()
+_PAIRS, _CLUSTERS, _FORMATS = PairParams(), ClusterParams(), params.DEFAULT_FORMATS
 
 
 class Listed(click.ParamType[tuple[Any, ...]]):
@@ -74,7 +75,12 @@ def _stack(*decorators: Callable[[F], F]) -> Callable[[F], F]:
     return decorate
 
 
-_OF_DOCUMENTS = ("include", "exclude", "hidden", "follow", "format_seconds", "format_memory", "max_bytes", "check_content")
+def stored_names(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
+    """For a shell that completes a word: names of documents of the store."""
+    from lshdup.cli.completion import documents
+
+    return list(documents(ctx, param, incomplete))
+
 
 documents_options = _stack(
     click.argument("docs", nargs=-1, type=click.Path(readable=False, path_type=bytes), metavar="[DOCS]..."),
@@ -155,8 +161,18 @@ pair_options = _stack(
     option("--collapse-copies", is_flag=True, help="Each document with an identical shingle set once, beside the first of its kind."),
 )  # fmt: skip
 
+keep_options = _stack(
+    option("--keep", type=click.Choice(params.KEEP), default=_CLUSTERS.keep, show_default=True,
+           help="Which of a group is kept: most or fewest different shingles; newest or oldest file; first as DOCS were named; "
+                "first in byte order of the names, which also decides between equals."),
+    option("--prefer", multiple=True, metavar="GLOB",
+           help="Documents below this folder, or whose name or path matches, win before --keep; repeatable, the first is strongest."),
+)  # fmt: skip
+
 #: What has no meaning for a step that continues from the store.
-_OF_DOCUMENTS = ("include", "exclude", "hidden", "follow", "max_bytes", "text_field", "id_field", "check_content")
+_OF_DOCUMENTS = (
+    "include", "exclude", "hidden", "follow", "max_bytes", "format_seconds", "format_memory", "text_field", "id_field", "check_content",
+)  # fmt: skip
 
 talk_options = _stack(
     option("-q", "--quiet", is_flag=True, help="Only errors on stderr."),

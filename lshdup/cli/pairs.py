@@ -5,10 +5,9 @@ from typing import Any
 import click
 
 from lshdup.cli import options as shared
-from lshdup.cli.listing import Answer, Names, columns, say_found, say_funnel
-from lshdup.cli.summary import say_buckets, say_collection, say_contract
+from lshdup.cli.answer import found_pairs
+from lshdup.cli.listing import Names, columns
 from lshdup.console import OK, PAIRS_FOUND
-from lshdup.params import BandParams, PairParams
 
 
 @click.command(
@@ -83,7 +82,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
             from lshdup.cli.against import pairs_against
 
             return pairs_against(session, options, target)
-        answer = _joined(session, options) if options["exact"] else _banded(session, options)
+        answer = found_pairs(session, options)
         documents, pairs = answer.collection.documents, answer.pairs
         if options["histogram"]:
             from lshdup.cli.histogram import print_histogram
@@ -97,35 +96,3 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         if options["check"] and console.exit_code == OK and len(pairs):
             return PAIRS_FOUND
         return console.exit_code
-
-
-def _banded(session: shared.Session, options: dict[str, Any]) -> Answer:
-    from lshdup.pipeline import with_copies
-
-    console, workspace, request = session.console, session.workspace, session.request
-    asked = PairParams(options["verify"], options["max_bucket"] or 0)
-    indexed = workspace.indexed(request, save=False)
-    say_collection(console, indexed.collection)
-    say_contract(console, indexed.made.plan, indexed.params)
-    found = workspace.verified(indexed, asked, request.jobs)
-    table = indexed.made.table if options["verbose"] else None
-    say_buckets(console, found.buckets, indexed.collection.documents.names.some, asked.max_bucket, table)
-    pairs = with_copies(found.pairs, indexed.made.firsts, collapse=options["collapse_copies"])
-    say_funnel(console, found.candidates, len(found.pairs), len(pairs), indexed.params.threshold)
-    return Answer(indexed.collection, found.pairs, indexed.made.firsts, pairs, indexed.params.threshold)
-
-
-def _joined(session: shared.Session, options: dict[str, Any]) -> Answer:
-    from lshdup.candidates import first_copies
-    from lshdup.pipeline import exact_near_duplicates, with_copies
-
-    request = session.request
-    default = BandParams().threshold if request.documents else session.workspace.last_threshold()
-    threshold = request.given.get("threshold", default)
-    with session.workspace.every_set(session.request) as (collection, sets):
-        say_collection(session.console, collection)
-        firsts = first_copies(collection.fingerprints)
-        found = exact_near_duplicates(collection, sets, firsts, threshold, request.jobs)
-        pairs = with_copies(found.pairs, firsts, collapse=options["collapse_copies"])
-    say_found(session.console, "", len(pairs), threshold, ", none missed")
-    return Answer(collection, found.pairs, firsts, pairs, threshold)

@@ -28,7 +28,8 @@ Examples:
   lshdup query - --threshold 0.9 < sample_corpus/licences/MIT.txt
 """,
 )
-@click.argument("docs", nargs=-1, required=True, type=click.Path(readable=False, allow_dash=True, path_type=bytes), metavar="DOC...")
+@click.argument("docs", nargs=-1, required=True, type=click.Path(readable=False, allow_dash=True, path_type=bytes), metavar="DOC...",
+                shell_complete=shared.stored_names)  # fmt: skip
 @shared.band_options
 @shared.option(
     "--top",
@@ -70,7 +71,8 @@ def _rows(session: shared.Session, indexed: "Indexed", asked: list[Asked], top: 
     from lshdup import pipeline
 
     source = session.workspace.source(indexed, session.request.jobs)
-    for each in asked:
+    for done, each in enumerate(asked):
+        session.console.progress("queries", done, len(asked))
         own, keys = _looked_up(session.console, indexed, each)
         if not len(own):
             what = "no tokens" if indexed.collection.removal is None else "no tokens, or only common shingles"

@@ -1,13 +1,13 @@
 """`lshdup shingle`."""
 
 from collections.abc import Iterator
-from dataclasses import fields
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from lshdup.cli import options as shared
-from lshdup.cli.asking import Asked, ask
+from lshdup.cli.asking import Asked, ask, shingle_params, shingle_rows, why_removed
 from lshdup.cli.summary import say_collection
 from lshdup.errors import InputError
 from lshdup.params import ShingleParams
@@ -55,14 +55,11 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         if options["show"] is not None:
             stored = session.workspace.last_collection()
             asked = ask(options["show"], stored)
-            known = {field.name for field in fields(ShingleParams)}
-            given = {name: value for name, value in session.request.given.items() if name in known}
-            base = stored.shingle.to_json() if stored is not None and "tokens" not in given else {}
-            params = ShingleParams(**(base | given))
+            params = shingle_params(stored, session.request.given)
             text = asked.ids() if params.tokens == "ids" else asked.text(params.encoding)
             removal = session.workspace.removal_to_show(session.request, params)
             columns = ("shingle", "text") if removal is None else ("shingle", "text", "removed")
-            target.write(columns, _rows(text, params, removal))
+            shared.write(session.console, target, columns, _rows(text, params, removal))
             return session.console.exit_code
         collection = session.workspace.shingled(session.request)
         say_collection(session.console, collection)
@@ -73,29 +70,12 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         return session.console.exit_code
 
 
-def _texts(text: bytes, params: ShingleParams) -> dict[int, bytes]:
-    """The shingles of a text in its order, with the tokens of each."""
-    from lshdup.shingles import Shingler
-
-    tokens, shingles = Shingler(params).in_order(text)
-    between = b"" if params.tokens == "char" else b" "
-    texts: dict[int, bytes] = {}
-    for at, shingle in enumerate(shingles.tolist()):
-        if shingle not in texts:
-            texts[shingle] = between.join(tokens[at : at + params.k])
-    return texts
-
-
 def _rows(text: bytes, params: ShingleParams, removal: "Removal | None") -> "Iterator[tuple[Cell, ...]]":
-    width = 8 if params.hash == "poly31" else 16
-    template = set(removal.template.tolist()) if removal is not None else ()
-    common = set(removal.common.tolist()) if removal is not None else ()
-    for shingle, words in _texts(text, params).items():
-        shown = str(shingle) if params.tokens == "ids" or params.hash == "poly31" else f"{shingle:0{width}x}"
-        if removal is None:
-            yield shown, words
-        else:
-            yield shown, words, "template" if shingle in template else "common" if shingle in common else ""
+    rows = shingle_rows(text, replace(params, bag=False))  # repeats are the same line again
+    if removal is None:
+        return ((number, words) for _, number, words in rows)
+    why = why_removed(removal)
+    return ((number, words, why(element)) for element, number, words in rows)
 
 
 def _say_most_common(session: shared.Session, collection: "Collection") -> None:
@@ -105,7 +85,8 @@ def _say_most_common(session: shared.Session, collection: "Collection") -> None:
     for shingle, count, document in session.workspace.most_common(collection, _MOST_COMMON):
         asked = Asked(names[document], document, collection=collection)
         try:
-            words = _texts(asked.ids() if params.tokens == "ids" else asked.text(params.encoding), params).get(shingle, b"")
+            rows = shingle_rows(asked.ids() if params.tokens == "ids" else asked.text(params.encoding), params)
+            words = next((words for element, _, words in rows if element == shingle), b"")
         except InputError:  # it has gone, or is no longer what it was
             words = b""
         text = words.decode("utf-8", "replace")

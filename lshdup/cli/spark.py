@@ -42,6 +42,7 @@ def pairs(ctx: click.Context, options: dict[str, Any]) -> int:
         from pyspark.sql import Observation
         from pyspark.sql import functions as f
 
+        console.progress("candidates", 0, 0)
         counts = Observation("answer")
         answer = comparison.pairs(collapse=options["collapse_copies"]).observe(counts, f.count("*").alias("pairs"))
         table = target.taken(answer, ("a", "b"))
@@ -62,19 +63,23 @@ def clusters(ctx: click.Context, options: dict[str, Any]) -> int:
     with _run(ctx, options) as (run, target):
         from lshdup.sparkclusters import Clusters
 
+        run.console.progress("groups", 0, 0)
         with Clusters(run.comparison, options["keep"]) as groups:
             wanted = {"all": groups.listed, "keep": groups.kept, "drop": groups.dropped}[options["emit"]]
             if target.is_written and options["emit"] == "all":
                 wanted = groups.documents
             table = target.taken(wanted, ("id", "representative"))
             total, kept, dropped, copies = groups.counts
+            took = run.console.took("groups")
             if dropped:
                 what = f"{counted(total, 'group')} of similarity {run.threshold:g} or more with {counted(total + dropped, 'document')}"
                 run.console.say(f"{what}; {counted(groups.rounds, 'round')}")
                 line = f"keep {counted(kept, 'document')}, {kept - total:,} alone; drop {dropped:,}, {copies:,} of them copies"
-                run.console.say(f"{line}; {run.console.seconds:.2f} s")
+                run.console.say(f"{line}{took}; {run.console.seconds:.2f} s in all")
             else:
-                run.console.say(f"no groups of similarity {run.threshold:g} or more: {counted(kept, 'document')} alone")
+                run.console.say(
+                    f"no groups of similarity {run.threshold:g} or more: {counted(kept, 'document')} alone{took}; {run.console.seconds:.2f} s in all"
+                )
             if table is not None and options["emit"] == "all":
                 columns = ("group", "role", "name", "similarity", "copy", "smallest")
                 shared.write(run.console, shared.target(options), columns, _groups(table))
@@ -143,19 +148,22 @@ def _settings(typed: tuple[str, ...]) -> dict[str, str]:
 def _say_documents(console: Console, comparison: "Comparison", sketch: SketchParams) -> None:
     from lshdup.reasons import LeftOut, Reason
 
+    console.progress("documents", 0, 0)
     summary = comparison.summary()
+    took = console.took("documents")
     for reason, n in sorted(summary.left_out.items()):
         rows = comparison.sketches.where(f"reason = '{reason}'").select("id", "detail").limit(_NAMED).collect()
         for row in rows:
             console.left_out(LeftOut(bytes(row.id), Reason(reason), row.detail or ""))
         console.left_out_counts[reason] += n - len(rows)
-    line = f"{counted(summary.documents, 'document')}, {counted(summary.shingles, 'shingle')}"
+    line = f"{counted(summary.documents, 'document')} -> {counted(summary.shingles, 'shingle')}"
+    line += f" -> signatures: {sketch.scheme}, K = {sketch.perms}{took}"
 
     def empty() -> None:
         if summary.empty:
             console.say(f"{counted(summary.empty, 'document')} without tokens: near nothing, not compared (-v names them)")
 
-    say_counts(console, f"{line}; signatures: {sketch.scheme}, K = {sketch.perms}", summary.guessed, empty)
+    say_counts(console, line, summary.guessed, empty)
     if console.verbose:
         for row in comparison.sketches.where("size = 0 and reason is null").select("id").limit(_NAMED).collect():
             console.detail(f"{shown(bytes(row.id))}: no tokens")
@@ -165,8 +173,10 @@ def _say_documents(console: Console, comparison: "Comparison", sketch: SketchPar
 
 def _say_buckets(console: Console, comparison: "Comparison", limit: int, *, verbose: bool) -> None:
     """How many documents have candidates; the largest bucket, as far as it is wanted."""
+    console.progress("buckets", 0, 0)
     rows, documents = comparison.tile_counts
-    console.say(f"{counted(documents, 'document')} with candidates, {counted(rows, 'row')} in buckets to be compared")
+    found = f"{counted(documents, 'document')} with candidates, {counted(rows, 'row')} in buckets to be compared"
+    console.say(found + console.took("buckets"))
     if not (limit or verbose):
         return
     from lshdup.candidates import Buckets

@@ -25,13 +25,14 @@ def say_collection(console: Console, collection: "Collection") -> None:
     """Documents -> shingles -> signatures, and what was left out."""
     n = len(collection.documents)
     shingles = int(collection.sizes.sum())
-    line = f"{counted(n, 'document')}, {counted(shingles, 'shingle')}"
+    line = f"{counted(n, 'document')} -> {counted(shingles, 'shingle')}"
+    if collection.sketch is not None:
+        line += f" -> signatures: {collection.sketch.scheme}, K = {collection.sketch.perms}"
     unread = n + len(collection.left_out) - (collection.read or 0)
     if collection.read is not None and unread > 0:
         line += f"; {counted(collection.read, 'document')} read, {unread:,} unchanged"
-    if collection.sketch is not None:
-        line += f"; signatures: {collection.sketch.scheme}, K = {collection.sketch.perms}"
-    say_counts(console, line, Counter(encoding for _, encoding in collection.guessed), lambda: _say_uncompared(console, collection))
+    guessed = Counter(encoding for _, encoding in collection.guessed)
+    say_counts(console, line + console.took("documents"), guessed, lambda: _say_uncompared(console, collection))
     for name, encoding in collection.guessed:
         console.detail(f"{shown(name)}: read as {encoding}")
 
@@ -88,7 +89,8 @@ def say_contract(console: Console, plan: "BandPlan", params: "BandParams") -> No
     """What was chosen, and the chance to miss a pair at the threshold and above."""
     steps = [min(1.0, round(params.threshold + step, 4)) for step in (0.0, 0.02, 0.05)]
     misses = ", ".join(f"{s:g}: {_percent(plan.miss(s))}" for s in dict.fromkeys(steps))
-    console.say(f"{counted(plan.bands, 'band')} of {counted(plan.rows, 'row')}; chance to miss a pair of similarity {misses}")
+    shape = f"{counted(plan.bands, 'band')} of {counted(plan.rows, 'row')}"
+    console.say(f"{shape}, chance to miss a pair of similarity {misses}{console.took('bands')}")
     if 1.0 - plan.miss(params.threshold) < params.recall:
         what = "" if params.bands or params.rows else "; choose --bands and --rows"
         console.warn(

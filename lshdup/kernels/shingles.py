@@ -8,7 +8,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.kernels.jit import inlined, kernel, load64, mix64, scatter_by
-from lshdup.kernels.text import DONE, HAS_HIGH, RULE_IDS, RULE_TERMS, ascii_words, decode, keep_terms, parse_ids, tokens_by_table
+from lshdup.kernels.text import (
+    ACTION_SHIFT,
+    BLANK,
+    CODE_POINT_BITS,
+    DONE,
+    DROP,
+    EXPANDS,
+    HAS_HIGH,
+    RULE_IDS,
+    RULE_TERMS,
+    SEPARATE,
+    ascii_words,
+    decode,
+    keep_terms,
+    parse_ids,
+    tokens_by_table,
+)  # fmt: skip
 
 HASH_MIX64 = 0
 HASH_POLY31 = 1
@@ -314,3 +330,48 @@ def shingles_in_order(
     found[0] = tokens
     found[1] = _shingles_of(folded, edges, tokens, rule, hash_kind, seed, factor, k, hashes, shingles)
     return outcome
+
+
+@kernel
+def origins(document: U8, table: U32, expansions: U32, begins: I32, ends: I32) -> None:
+    """begins[o], ends[o] = from where to where in `document` the character stands that `tokens_by_table` made byte o of the normal form of.
+
+    document : a text that it went through to the end. begins, ends : as long as its `folded`. For people to look at.
+    """
+    length = np.uint64(len(document))
+    o = 0
+    blank = -1
+    after = 0
+    i = np.uint64(0)
+    while i < length:
+        point, step = decode(document, i, length)
+        start = np.int64(i)
+        i += step
+        entry = table[point]
+        at = np.uint64(0)
+        pieces = np.uint32(1)
+        if entry & np.uint32(EXPANDS):
+            at = np.uint64(entry & np.uint32(CODE_POINT_BITS))
+            pieces = expansions[at]
+        for piece in range(pieces):
+            part = expansions[at + _ONE + np.uint64(piece)] if entry & np.uint32(EXPANDS) else entry
+            action = (part >> np.uint32(ACTION_SHIFT)) & np.uint32(7)
+            if action == BLANK:
+                if o > 0:
+                    if blank < 0:
+                        blank = start
+                    after = np.int64(i)
+                continue
+            if action == SEPARATE or action == DROP:
+                continue
+            if blank >= 0:
+                begins[o] = blank
+                ends[o] = after
+                o += 1
+                blank = -1
+            written = part & np.uint32(CODE_POINT_BITS)
+            size = 1 + np.int64(written >= 0x80) + np.int64(written >= 0x800) + np.int64(written >= 0x10000)
+            for _ in range(size):
+                begins[o] = start
+                ends[o] = np.int64(i)
+                o += 1

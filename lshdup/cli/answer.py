@@ -1,0 +1,67 @@
+"""What `pairs` and `report` look for: all pairs from the threshold on, by the bands or by the exact join, and what is said of them."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from lshdup.cli import options as shared
+from lshdup.cli.listing import say_found, say_funnel
+from lshdup.cli.summary import say_buckets, say_collection, say_contract
+from lshdup.params import BandParams, PairParams
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from lshdup.bands import BandPlan
+    from lshdup.collection import Collection
+    from lshdup.copies import Listing
+    from lshdup.pairs import Pairs
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What was found. found : pairs of first copies; pairs : of all documents, from the threshold on. plan : None if all were joined."""
+
+    collection: "Collection"
+    found: "Pairs"
+    firsts: "NDArray[np.int64]"
+    pairs: "Listing"
+    threshold: float
+    plan: "BandPlan | None" = None
+
+
+def found_pairs(session: shared.Session, options: dict[str, Any]) -> Answer:
+    """Find them, by what the options of `pairs` say."""
+    return _joined(session, options) if options["exact"] else _banded(session, options)
+
+
+def _banded(session: shared.Session, options: dict[str, Any]) -> Answer:
+    from lshdup.pipeline import with_copies
+
+    console, workspace, request = session.console, session.workspace, session.request
+    asked = PairParams(options.get("verify", PairParams().verify), options["max_bucket"] or 0)
+    indexed = workspace.indexed(request, save=False)
+    say_collection(console, indexed.collection)
+    say_contract(console, indexed.made.plan, indexed.params)
+    found = workspace.verified(indexed, asked, request.jobs)
+    table = indexed.made.table if options["verbose"] else None
+    say_buckets(console, found.buckets, indexed.collection.documents.names.some, asked.max_bucket, table)
+    pairs = with_copies(found.pairs, indexed.made.firsts, collapse=options.get("collapse_copies", False))
+    say_funnel(console, found.candidates, len(found.pairs), len(pairs), indexed.params.threshold)
+    return Answer(indexed.collection, found.pairs, indexed.made.firsts, pairs, indexed.params.threshold, indexed.made.plan)
+
+
+def _joined(session: shared.Session, options: dict[str, Any]) -> Answer:
+    from lshdup.candidates import first_copies
+    from lshdup.pipeline import exact_near_duplicates, with_copies
+
+    request = session.request
+    default = BandParams().threshold if request.documents else session.workspace.last_threshold()
+    threshold = request.given.get("threshold", default)
+    with session.workspace.every_set(session.request) as (collection, sets):
+        say_collection(session.console, collection)
+        firsts = first_copies(collection.fingerprints)
+        found = exact_near_duplicates(collection, sets, firsts, threshold, request.jobs, session.console.progress)
+        pairs = with_copies(found.pairs, firsts, collapse=options.get("collapse_copies", False))
+    say_found(session.console, "", len(pairs), threshold, ", none missed")
+    return Answer(collection, found.pairs, firsts, pairs, threshold)

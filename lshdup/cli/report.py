@@ -1,0 +1,179 @@
+"""`lshdup report`."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from lshdup import __version__
+from lshdup.cli import options as shared
+from lshdup.cli.answer import Answer, found_pairs
+from lshdup.cli.asking import Asked
+from lshdup.console import counted
+from lshdup.errors import InputError
+from lshdup.output import Target
+from lshdup.params import ClusterParams
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from lshdup.collection import Collection
+    from lshdup.report import Segment, Selection
+
+#: Tokens that stay around a difference.
+_CONTEXT = {"word": 12, "char": 60, "terms": 12}
+
+#: Documents of more bytes are not compared for a page: `lshdup show` does it in seconds, one pair at a time.
+_LONGEST = 1 << 20
+
+
+@click.command(
+    "report",
+    short_help="one HTML page to look through what was found",
+    epilog="""\b
+Examples:
+  lshdup report sample_corpus --threshold 0.6 -o report.html && wc -c report.html
+  lshdup index sample_corpus && lshdup report --threshold 0.9 > near.html && ls -l near.html
+""",
+)
+@shared.documents_options
+@shared.shingle_options
+@shared.sketch_options
+@shared.band_options
+@shared.exact_option
+@shared.max_bucket_option
+@shared.keep_options
+@shared.option("--most", type=click.IntRange(1), default=10_000, show_default=True, metavar="N",
+               help="Pairs in the page, copies counted once: the most similar ones. The page says what is left out.")  # fmt: skip
+@shared.option("--passages", type=click.IntRange(0), default=1_000, show_default=True, metavar="N",
+               help="Pairs whose differing passages are in the page: members of groups with their representatives, then the least alike. "
+                    "More: a larger page.")  # fmt: skip
+@shared.run_options
+@click.option("-o", "--output", type=click.Path(path_type=Path, allow_dash=True), metavar="FILE", default=Path("-"),
+              show_default="standard output", help="Write the page there, all or nothing.")  # fmt: skip
+@click.option("-0", "--null", "nul", is_flag=True, help="Names of --files-from are NUL-separated.")
+@click.pass_context
+def command(ctx: click.Context, /, **options: Any) -> int:
+    """Make one HTML page of the near-duplicates: a histogram whose threshold can be moved, the groups, the pairs, and where they differ.
+
+    The page is whole in itself: it loads nothing, from a file or a server, and shows what stands in documents without obeying it. Its
+    groups are those of `lshdup clusters` at the threshold that is chosen there, from --threshold on. Without DOCS, of the last run.
+    """  # fmt: skip
+    path = options["output"]
+    target = Target(path=None if path == Path("-") else path, color=options["color"])
+    if target.columns is not None:
+        message = "the page is not for a terminal"
+        raise InputError(message, "name a file with -o, for instance -o report.html")
+    if options["exact"]:
+        shared.refuse(ctx, ("scheme", "perms", "seed", "recall", "bands", "rows", "buckets", "max_bucket"), "with --exact")
+    with shared.session(ctx, options) as session:
+        from lshdup import report
+        from lshdup.preference import preference
+
+        console = session.console
+        answer = found_pairs(session, options)
+        collection, plan = answer.collection, answer.plan
+        asked = ClusterParams(keep=options["keep"], prefer=options["prefer"])
+        order, unused = preference(collection.documents, collection.sizes, asked, session.request.documents)
+        for pattern in unused:
+            console.say(f"--prefer {pattern} matches no document")
+        promise = report.Promise(answer.threshold, plan.bands, plan.rows) if plan else report.Promise(answer.threshold, exact=True)
+        selection = report.select(answer.found, answer.firsts, promise, options["most"])
+        passages = dict(_passages(session, answer, selection, order, options["passages"]))
+        facts = report.Facts(_what(session), len(collection.documents), dict(console.left_out_counts), list(_parameters(answer)))
+        known = report.data(selection, answer.firsts, collection.sizes, order, collection.documents.typed_names, passages, facts)
+        page = report.page(known)
+        target.write_raw([page])
+        if selection.omitted:
+            console.say(selection.omitted)
+        console.say(f"the page has {len(page):,} bytes, with the passages of {counted(len(passages), 'pair')}")
+        shared.warn_of_changes(session, collection.documents, answer.pairs.documents())
+        return console.exit_code
+
+
+def _what(session: shared.Session) -> str:
+    names = session.request.documents
+    some = ", ".join(name.decode("utf-8", "backslashreplace") for name in names[:3])
+    return f"{some} and {len(names) - 3} more" if len(names) > 3 else some or "the documents of the last run"
+
+
+def _parameters(answer: Answer) -> Iterator[tuple[str, str]]:
+    """What was asked, for who reads the page later."""
+    collection, plan = answer.collection, answer.plan
+    shingle, sketch = collection.shingle, collection.sketch
+    yield "threshold", f"{answer.threshold:g}"
+    yield "shingles", f"{shingle.k} {shingle.tokens}"
+    flags = {"--bag": shingle.bag, "--keep-case": shingle.keep_case, "--no-normalize": not shingle.normalize, "--hash-key": shingle.key}
+    for name in (name for name, given in flags.items() if given):
+        yield name, "yes"
+    if collection.removal is not None:
+        yield "removed from every set", counted(len(collection.removal.template) + len(collection.removal.common), "shingle")
+    if plan is None:
+        yield "found by", "the exact join of all sets"
+    elif sketch is not None:
+        yield "signatures", f"{sketch.scheme}, K = {sketch.perms}, seed {sketch.seed}"
+        yield "found by", f"{plan.bands} bands of {plan.rows} rows"
+    yield "made by", f"lshdup {__version__}"
+
+
+def _passages(
+    session: shared.Session, answer: Answer, selection: "Selection", order: "NDArray[np.int64]", most: int
+) -> "Iterator[tuple[int, list[Segment]]]":
+    """Where the texts of some pairs differ, by number of the pair; not of ids, which have no text, nor of what has gone since."""
+    from lshdup.comparison import compare
+    from lshdup.report import segments
+
+    collection = answer.collection
+    if collection.shingle.tokens == "ids":
+        return
+    texts = _Texts(collection)
+    chosen = _chosen(answer, selection, order)[:most]
+    left, right = selection.pairs.left, selection.pairs.right
+    for done, at in enumerate(chosen, 1):
+        a, b = texts.of(int(left[at])), texts.of(int(right[at]))
+        if a is not None and b is not None:
+            yield at, segments(compare(a, b, collection.shingle), _CONTEXT[collection.shingle.tokens])
+        session.console.progress("passages", done, len(chosen))
+
+
+def _chosen(answer: Answer, selection: "Selection", order: "NDArray[np.int64]") -> list[int]:
+    """Numbers of pairs in the order in which people will want to see them."""
+    import numpy as np
+
+    from lshdup import clusters
+    from lshdup.pairs import packed
+
+    pairs, firsts = selection.pairs, answer.firsts
+    ranked = clusters.ranked(selection.kinds, firsts, order)
+    groups = clusters.from_pairs(pairs, ranked, len(firsts), selection.promise.threshold)
+    members = groups.dropped
+    leaders = groups.representative[members]
+    wanted = packed(np.minimum(members, leaders), np.maximum(members, leaders))
+    is_member = np.isin(pairs.keys, wanted)
+    at = np.arange(len(pairs))
+    return [*at[is_member].tolist(), *at[~is_member][::-1].tolist()]
+
+
+class _Texts:
+    """The texts of documents as they are now, the last few of them kept."""
+
+    _KEPT = 64
+
+    def __init__(self, collection: "Collection") -> None:
+        self._collection = collection
+        self._known: dict[int, bytes | None] = {}
+
+    def of(self, document: int) -> bytes | None:
+        """UTF-8; None if it has gone, is no text any more, or is too long."""
+        if document not in self._known:
+            if len(self._known) >= self._KEPT:
+                del self._known[next(iter(self._known))]
+            asked = Asked(self._collection.documents.names[document], document, collection=self._collection)
+            try:
+                text = asked.text(self._collection.shingle.encoding)
+                self._known[document] = text if len(text) <= _LONGEST else None
+            except InputError:
+                self._known[document] = None
+        return self._known[document]

@@ -1,0 +1,199 @@
+"""One HTML page of what was found: no network, nothing beside it, safe whatever the documents say. Called by cli/report.py.
+
+`data` is all that the page knows; page/page.js says how it is seen. Names and texts are data there, never markup: `page` escapes what
+could end a script element, and the script sets texts only.
+"""
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import resources
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lshdup.comparison import Comparison
+from lshdup.console import shown
+from lshdup.differences import ADDED, ALIKE, MOVED_AWAY, MOVED_HERE, REMOVED
+from lshdup.pairs import Pairs
+from lshdup.ragged import distinct
+from lshdup.rendering import hunks, passage
+
+#: Copies of one document are named up to so many; all are counted.
+NAMED_COPIES = 500
+
+#: A stretch of two texts beside each other: "=" of both, "-" of the first, "+" of the second, "<" and ">" the same but moved, with its
+#: text; or "f", folded, with the number of tokens that both have there; or "…" for what is too long.
+Segment = tuple[str, str | int]
+
+_SEGMENTS = {ALIKE: "=", REMOVED: "-", ADDED: "+", MOVED_AWAY: "<", MOVED_HERE: ">"}
+
+#: Characters of the passages of one pair, and of one stretch.
+_LONGEST, _LONGEST_STRETCH = 12_000, 4_000
+
+
+@dataclass(frozen=True)
+class Promise:
+    """What may have been missed.
+
+    threshold : the lowest that was asked for. bands, rows : of the table that the pairs were met in. exact : all pairs were joined instead.
+    """
+
+    threshold: float
+    bands: int = 0
+    rows: int = 0
+    exact: bool = False
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What the page says beside the pairs.
+
+    what : which documents, in a few words. documents : how many were compared. left_out : how many files were not, by reason. parameters :
+    name and value of what was asked.
+    """
+
+    what: str
+    documents: int
+    left_out: Mapping[str, int] = field(default_factory=dict)
+    parameters: Sequence[tuple[str, str]] = ()
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The part of the answer that goes into a page.
+
+    pairs : of first copies, the most similar ones. kinds : int64 array, the first copies that are in a pair or have copies, ascending.
+    promise : with the threshold down to which nothing is left out. omitted : what is, in words; empty if nothing.
+    """
+
+    pairs: Pairs
+    kinds: NDArray[np.int64]
+    promise: Promise
+    omitted: str = ""
+
+
+def select(pairs: Pairs, firsts: NDArray[np.int64], promise: Promise, most: int) -> Selection:
+    """The most similar pairs, as many whole groups of equal similarity as make at most `most`; the first group even if it is larger.
+
+    pairs : of first copies. firsts : int64 array of shape (n,), each document's first copy.
+    """
+    omitted = ""
+    if len(pairs) > most:
+        groups = max(1, int(np.searchsorted(pairs.offsets, most, side="right")) - 1)
+        kept = Pairs(pairs.values[:groups], pairs.offsets[: groups + 1], pairs.keys[: pairs.offsets[groups]])
+        lowest = float(kept.values[-1])
+        omitted = (
+            f"The {len(kept):,} most similar of {len(pairs):,} pairs of different documents are here: those of similarity {lowest:.4f} "
+            f"or more, instead of {promise.threshold:g}."
+        )
+        pairs, promise = kept, Promise(lowest, promise.bands, promise.rows, promise.exact)
+    sizes = np.bincount(firsts, minlength=len(firsts))
+    kinds = distinct(np.concatenate([np.flatnonzero(sizes > 1), pairs.left.astype(np.int64), pairs.right.astype(np.int64)]))[0]
+    return Selection(pairs, kinds, promise, omitted)
+
+
+def data(
+    selection: Selection,
+    firsts: NDArray[np.int64],
+    set_sizes: NDArray[np.int64],
+    preference: NDArray[np.int64],
+    names: Callable[[NDArray[np.int64]], list[bytes]],
+    passages: Mapping[int, Sequence[Segment]],
+    facts: Facts,
+) -> dict[str, Any]:
+    """What the page knows, as JSON has it.
+
+    firsts, set_sizes : int64 arrays of shape (n,), each document's first copy and number of shingles. preference : int64 array of
+    shape (n,), all documents, the most preferred first. names : gives those of some documents. passages : by number of a pair of the
+    selection.
+
+    In what is returned, documents : columns of those that are named. kinds : for each, which of these have its shingle set, the most
+    preferred first. counts : how many there are in truth. pairs : columns; left and right are kinds, similarity descends.
+    """
+    kinds, pairs = selection.kinds, selection.pairs
+    place = np.full(len(firsts), -1, np.int64)
+    place[kinds] = np.arange(len(kinds))
+    in_order = preference[place[firsts[preference]] >= 0]
+    kind_of = place[firsts[in_order]]
+    by_kind = np.argsort(kind_of, kind="stable")
+    counts = np.bincount(kind_of, minlength=len(kinds))
+    ends = np.cumsum(counts)
+    within = np.arange(len(by_kind)) - np.repeat(ends - counts, counts)
+    chosen = by_kind[within < NAMED_COPIES]  # places in the order of preference
+    named = np.sort(in_order[chosen])
+    rank = np.zeros(len(firsts), np.int64)
+    rank[in_order] = np.arange(len(in_order))
+    members: list[list[int]] = [[] for _ in kinds]
+    for kind, document in zip(kind_of[chosen].tolist(), np.searchsorted(named, in_order[chosen]).tolist(), strict=True):
+        members[kind].append(document)
+    omitted = [selection.omitted] if selection.omitted else []
+    if len(named) < len(in_order):
+        omitted.append(f"Of more than {NAMED_COPIES:,} copies of one document, {NAMED_COPIES:,} are named; all are counted.")
+    return {
+        "what": shown(facts.what),
+        "documentCount": facts.documents,
+        "leftOut": sorted(facts.left_out.items()),
+        "parameters": [(name, shown(value)) for name, value in facts.parameters],
+        "plan": {
+            "threshold": selection.promise.threshold, "bands": selection.promise.bands, "rows": selection.promise.rows,
+            "exact": selection.promise.exact,
+        },
+        "omitted": " ".join(omitted),
+        "documents": {
+            "name": [shown(name) for name in names(named)], "shingles": set_sizes[named].tolist(), "rank": rank[named].tolist(),
+        },
+        "kinds": members,
+        "counts": counts.tolist(),
+        "pairs": {
+            "left": place[pairs.left].tolist(), "right": place[pairs.right].tolist(), "similarity": pairs.similarity.tolist(),
+        },
+        "passages": {at: [(kind, _harmless(text)) for kind, text in segments] for at, segments in passages.items()},
+    }  # fmt: skip
+
+
+def _harmless(text: str | int) -> str | int:
+    """A passage with its lines, but without what could turn its direction or hide in it."""
+    return "\n".join(map(shown, text.replace("\t", " ").splitlines())) if isinstance(text, str) else text
+
+
+def segments(comparison: Comparison, context: int) -> list[Segment]:
+    """Where two texts differ, in the order of both. context : tokens that stay around a difference."""
+    found: list[Segment] = []
+    room = _LONGEST
+    for hunk in hunks(comparison.changes, context):
+        if isinstance(hunk, int):
+            found.append(("f", hunk))
+            continue
+        for kind, a_start, a_end, b_start, b_end in hunk:
+            of_b = kind in (ADDED, MOVED_HERE)
+            text = passage(comparison.b, b_start, b_end) if of_b else passage(comparison.a, a_start, a_end)
+            if len(text) > _LONGEST_STRETCH:
+                text = f"{text[: _LONGEST_STRETCH // 2]} … {text[-_LONGEST_STRETCH // 2 :]}"
+            found.append((_SEGMENTS[kind], text))
+            room -= len(text)
+            if room < 0:
+                return [*found, ("…", "")]
+    return found
+
+
+def page(known: Mapping[str, Any]) -> bytes:
+    """The page, in UTF-8."""
+    return b"".join(_parts(known))
+
+
+def _parts(known: Mapping[str, Any]) -> Iterator[bytes]:
+    parts = resources.files("lshdup") / "page"
+    text = (parts / "page.html").read_text("utf-8")
+    # "<" can end the element, or begin a comment in it; JSON has another way to write it.
+    values = {
+        "css": (parts / "page.css").read_text("utf-8"),
+        "data": json.dumps(known, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c"),
+        "js": (parts / "page.js").read_text("utf-8"),
+    }
+    for name, value in values.items():
+        before, text = text.split(f"/*{name}*/", 1)
+        yield before.encode()
+        yield value.encode("utf-8", "backslashreplace")
+    yield text.encode()

@@ -1,0 +1,142 @@
+"""Every listing × every format × terminal or pipe, as it was looked at; and the JSON Schema that says what the columns are."""
+
+import json
+import os
+import re
+
+import pytest
+
+from lshdup.output import FORMATS
+from lshdup.schema import LISTINGS, SOMETIMES, document
+from tests import golden
+from tests.driver import run_many
+
+#: Each listing of `lshdup schema`, and a command line that prints it. A new listing is one more line, and a golden file.
+COMMANDS = {
+    "pairs": ["pairs", "d", "-t", "0.5"],
+    "pairs-against": ["pairs", "d/one.txt", "d/x", "--against", "d", "-t", "0.5", "--no-store"],
+    "pairs-histogram": ["pairs", "d", "-t", "0.5", "--histogram", "--step", "0.2", "--examples", "2"],
+    "pairs-histogram-counts": ["pairs", "d", "-t", "0.5", "--histogram", "--step", "0.2", "--examples", "0"],
+    "clusters": ["clusters", "d", "-t", "0.5"],
+    "clusters-names": ["clusters", "d", "-t", "0.5", "--emit", "drop"],
+    "query": ["query", "one.txt", "two words.txt", "-t", "0.5"],
+    "query-top": ["query", "one.txt", "two words.txt", "-t", "0.5", "--top", "1"],
+    "shingle": ["shingle", "--show", "d/two words.txt"],
+    "shingle-removed": ["shingle", "--show", "d/two words.txt", "--template", "d/one.txt"],
+    "show": ["show", "one.txt", "two words.txt"],
+    "show-shingles": ["show", "one.txt", "two words.txt", "--shingles"],
+    "show-shingles-removed": ["show", "one.txt", "two words.txt", "--shingles", "--template", "d/x", "--ignore-common", "2"],
+    "accuracy": ["accuracy", "d", "--perms", "50", "--runs", "2"],
+    "accuracy-bands": ["accuracy", "d", "--perms", "60", "--bands", "10,20", "-t", "0.5"],
+    "accuracy-found": ["accuracy", "d", "--found", "-t", "0.5", "--perms", "64"],
+    "timing": ["timing", "d", "--perms", "50", "--runs", "1"],
+    "curve": ["curve", "--bands", "20", "--rows", "5"],
+    "curve-all": ["curve", "--all", "--perms", "8", "-t", "0.5"],
+    "curve-data": ["curve", "--data"],
+}
+
+#: Of those, what is another listing with an option.
+OF = {
+    "pairs-histogram-counts": "pairs-histogram",
+    "query-top": "query",
+    "shingle-removed": "shingle",
+    "show-shingles-removed": "show-shingles",
+}
+
+#: Those whose JSON is not an array of rows, and those whose numbers are measured.
+OBJECTS, MEASURED = {"show"}, {"timing"}
+
+TEXT = "the quick brown fox jumps over the lazy dog and runs away from here"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A store of few documents, some with odd names."""
+    here = tmp_path_factory.mktemp("listings")
+    (here / "d").mkdir()
+    names = {b"one.txt": TEXT, b"two words.txt": TEXT.replace("lazy", "sleepy"), b'=\xff\x1b[31m,".txt': f"{TEXT} again", b"x": "else"}
+    for name, text in names.items():
+        with open(os.path.join(os.fsencode(here), b"d", name), "w") as file:
+            file.write(text)
+    ((code, _, err),) = run_many([(["pairs", "d", "-t", "0.5"], None)], here)
+    assert code == 0, err
+    return here
+
+
+def steady(listing, printed):
+    """Without what a clock said."""
+    return re.sub(rb"\d+\.\d+(e-\d+)?", b"#", printed) if listing in MEASURED else printed
+
+
+@pytest.mark.parametrize("listing", COMMANDS)
+def test_every_format_in_a_pipe_and_on_a_terminal(listing, folder):
+    """What is printed, byte for byte; a reader of the file sees control characters as ^[ with `cat -v`."""
+    ways = [(["--format", kind] if kind else [], columns) for columns in (None, 80) for kind in ("", *FORMATS) for more in ([],)]
+    ways += [(["-0"], None), (["-0"], 80)]
+    results = run_many([([*COMMANDS[listing], "-q", *options], columns) for options, columns in ways], folder)
+    parts = []
+    for (options, columns), (code, out, err) in zip(ways, results, strict=True):
+        assert code == 0, err
+        where = "pipe" if columns is None else "terminal"
+        printed = steady(listing, out)
+        if listing in MEASURED and "table" in (options[-1:] or ["table" if columns else ""]):
+            printed = re.sub(rb"[ \xe2\x94\x80]+", b" ", printed)  # the width of a column depends on what is in it
+        parts.append(f"=== {' '.join(options) or 'no options'}, {where}\n".encode() + printed)
+        if columns is not None and "--format" not in options and "-0" not in options:
+            assert all(each.decode().isprintable() for each in re.sub(rb"\x1b\[[\d;]*m", b"", out).splitlines())
+    golden.check(f"output/{listing}.txt", b"".join(parts))
+
+
+@pytest.mark.parametrize("listing", COMMANDS)
+def test_json_is_as_the_schema_says(listing, folder):
+    jsonschema = pytest.importorskip("jsonschema")
+    validator = jsonschema.Draft202012Validator
+    (_, whole, _), (_, lines, _), (_, csv, _) = run_many(
+        [([*COMMANDS[listing], "-q", "--format", f], None) for f in ("json", "jsonl", "csv")], folder
+    )
+    for row, texts in ((False, [whole]), (True, lines.splitlines())):
+        schema = document(OF.get(listing, listing), row=row)
+        validator.check_schema(schema)
+        assert texts
+        for text in texts:
+            assert text.isascii()
+            validator(schema).validate(json.loads(text))
+    rows = [json.loads(line) for line in lines.splitlines()]
+    if listing not in OBJECTS:
+        assert json.loads(whole) == rows or listing in MEASURED
+    of = OF.get(listing, listing)
+    promised, sometimes = list(LISTINGS[of]), list(SOMETIMES.get(of, ()))
+    for row in rows:
+        columns = [name for name in row if not re.match(r"(miss|candidate) at ", name)]
+        assert columns == promised or columns == promised + sometimes
+    if of != "query":  # csv has no column `query` where one document is asked for: here are two
+        assert csv.decode("utf-8", "surrogateescape").splitlines()[0].split(",") == list(rows[0])
+    with pytest.raises(jsonschema.ValidationError):
+        validator(document(of, row=True)).validate({name: [] for name in promised})
+
+
+def test_every_listing_is_here():
+    assert set(COMMANDS) - set(OF) == set(LISTINGS)
+    assert set(SOMETIMES) <= {"pairs-histogram"} | set(OF.values())
+
+
+def test_names_of_any_bytes_survive_json(folder):
+    ((_, out, _),) = run_many([(["pairs", "-q", "--format", "json"], None)], folder)
+    names = {os.fsencode(row[side]) for row in json.loads(out) for side in "ab"}
+    assert b'd/=\xff\x1b[31m,".txt' in names
+
+
+def test_the_schema_is_printed(run):
+    printed = json.loads(run("schema", "pairs").out)
+    assert printed == document("pairs")
+    assert printed["$id"] == "urn:lshdup:pairs:1"
+    assert list(json.loads(run("schema", "query", "--row").out)["properties"]) == ["similarity", "name", "query"]
+    assert "not one of" in run("schema", "nothing", code=2).err
+
+
+def test_output_file(run, folder):
+    out = run("query", "one.txt", "--format", "csv", cwd=folder).out
+    run("query", "one.txt", "--format", "csv", "-o", "o.csv", cwd=folder)
+    assert (folder / "o.csv").read_bytes() == out
+    run("show", "one.txt", "two words.txt", "-o", "o.txt", cwd=folder)
+    assert (folder / "o.txt").read_bytes() == run("show", "one.txt", "two words.txt", cwd=folder).out
