@@ -70,16 +70,14 @@ def clusters(ctx: click.Context, options: dict[str, Any]) -> int:
                 wanted = groups.documents
             table = target.taken(wanted, ("id", "representative"))
             total, kept, dropped, copies = groups.counts
-            took = run.console.took("groups")
+            seconds = f"{run.console.took('groups')}; {run.console.seconds:.2f} s in all"
             if dropped:
                 what = f"{counted(total, 'group')} of similarity {run.threshold:g} or more with {counted(total + dropped, 'document')}"
                 run.console.say(f"{what}; {counted(groups.rounds, 'round')}")
                 line = f"keep {counted(kept, 'document')}, {kept - total:,} alone; drop {dropped:,}, {copies:,} of them copies"
-                run.console.say(f"{line}{took}; {run.console.seconds:.2f} s in all")
+                run.console.say(f"{line}{seconds}")
             else:
-                run.console.say(
-                    f"no groups of similarity {run.threshold:g} or more: {counted(kept, 'document')} alone{took}; {run.console.seconds:.2f} s in all"
-                )
+                run.console.say(f"no groups of similarity {run.threshold:g} or more: {counted(kept, 'document')} alone{seconds}")
             if table is not None and options["emit"] == "all":
                 columns = ("group", "role", "name", "similarity", "copy", "smallest")
                 shared.write(run.console, shared.target(options), columns, _groups(table))
