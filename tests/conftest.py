@@ -4,6 +4,7 @@ import gc
 import importlib
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -94,3 +95,23 @@ def small_disk(tmp_path):
     yield disk
     gc.collect()  # mapped artifacts are open files
     subprocess.run(["umount", str(disk)], check=True)
+
+
+def killed_behind_a_journal(*arguments, batch, parts):
+    """Run the program in the current folder until so many batches of so many documents are in its journal, and kill it there."""
+    script = f"""
+import os, signal, lshdup.documents, lshdup.journal
+lshdup.documents.BATCH_DOCUMENTS, lshdup.journal.PATIENCE = {batch}, 0.0
+add, left = lshdup.journal.Journal.add, [{parts}]
+def killing(self, part):
+    add(self, part)
+    left[0] -= 1
+    if not left[0]:
+        os.kill(os.getpid(), signal.SIGKILL)
+lshdup.journal.Journal.add = killing
+from lshdup.cli import program
+program()"""
+    clean = {key: value for key, value in os.environ.items() if not key.startswith("LSHDUP_")}
+    command = [sys.executable, "-c", script, *arguments]
+    process = subprocess.run(command, env={**clean, "PYTHONPATH": str(ROOT)}, capture_output=True, check=False)
+    assert process.returncode == -signal.SIGKILL, process.stderr

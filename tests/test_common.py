@@ -5,9 +5,6 @@ import os
 import random
 import re
 import shutil
-import signal
-import subprocess
-import sys
 import tempfile
 from collections import Counter
 from fractions import Fraction
@@ -32,7 +29,7 @@ from lshdup.pipeline import exact_near_duplicates, removal_of, with_copies
 from lshdup.ragged import RaggedSets
 from lshdup.shingles import Shingler
 from lshdup.workspace import Request, Workspace
-from tests.conftest import ROOT
+from tests.conftest import killed_behind_a_journal
 
 # --- the arrays -------------------------------------------------------------------------------------------------------------
 
@@ -387,26 +384,9 @@ def test_documents_that_change_before_they_are_verified(here, monkeypatch):
     assert [each.name for each in left_out] == [b"d/000"]
 
 
-KILLING = """
-import os, signal, lshdup.documents, lshdup.journal
-lshdup.documents.BATCH_DOCUMENTS, lshdup.journal.PATIENCE = 5, 0.0
-add, left = lshdup.journal.Journal.add, [3]
-def killing(self, part):
-    add(self, part)
-    left[0] -= 1
-    if not left[0]:
-        os.kill(os.getpid(), signal.SIGKILL)
-lshdup.journal.Journal.add = killing
-from lshdup.cli import program
-program()"""
-
-
 @pytest.mark.parametrize("options", [("--template", "form.txt"), ("--ignore-common", "0.5")])
 def test_killed_runs_are_resumed(run, here, options):
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    command = [sys.executable, "-c", KILLING, "pairs", "d", *options]
-    process = subprocess.run(command, env=environment, check=False, capture_output=True)
-    assert process.returncode == -signal.SIGKILL, process.stderr
+    killed_behind_a_journal("pairs", "d", *options, batch=5, parts=3)
     result = run("pairs", "d", *options)
     assert "resumed: 15 documents of an interrupted run are not read again" in result.err
     assert result.out == run("pairs", "d", *options, "--store", "undisturbed").out

@@ -23,7 +23,7 @@ from lshdup.errors import ArtifactError, InputError
 from lshdup.params import DocumentParams, PairParams
 from lshdup.store import Store
 from lshdup.workspace import Request, Workspace
-from tests.conftest import ROOT
+from tests.conftest import ROOT, killed_behind_a_journal
 
 KINDS = ("shingles", "signatures", "bands", "pairs")
 ENVIRONMENT = {**{key: value for key, value in os.environ.items() if not key.startswith("LSHDUP_")}, "PYTHONPATH": str(ROOT)}
@@ -388,20 +388,7 @@ def test_a_damaged_journal_is_read_as_far_as_it_is_good(here, monkeypatch, small
 
 def test_killed_runs_are_resumed_by_the_program(run, here):
     make_documents(here / "d", 300)
-    script = """
-import os, signal, lshdup.documents, lshdup.journal
-lshdup.documents.BATCH_DOCUMENTS, lshdup.journal.PATIENCE = 20, 0.0
-add, left = lshdup.journal.Journal.add, [5]
-def killing(self, part):
-    add(self, part)
-    left[0] -= 1
-    if not left[0]:
-        os.kill(os.getpid(), signal.SIGKILL)
-lshdup.journal.Journal.add = killing
-from lshdup.cli import program
-program()"""
-    process = subprocess.run([sys.executable, "-c", script, "pairs", "d"], env=ENVIRONMENT, check=False)
-    assert process.returncode == -signal.SIGKILL
+    killed_behind_a_journal("pairs", "d", batch=20, parts=5)
     result = run("pairs", "d")
     assert "resumed: 100 documents of an interrupted run are not read again" in result.err
     assert "200 documents read, 100 unchanged" in result.err

@@ -62,6 +62,19 @@ def _root(parent: U32, document: np.uint32) -> np.uint32:
     return document
 
 
+@inlined
+def _join(parent: U32, order: U32, start: int, end: int) -> None:
+    """Give the documents at order[start:end] one root, the smallest that they have."""
+    a = _root(parent, order[start])
+    for p in range(start + 1, end):
+        b = _root(parent, order[p])
+        if a < b:
+            parent[b] = a
+        elif b < a:
+            parent[a] = b
+            a = b
+
+
 @kernel
 def join_buckets(keys: U64, order: U32, limit: int, parent: U32, left_out: U8, tally: I64) -> None:
     """Join the documents of each bucket of one band: afterwards they have the same root, the smallest of all joined.
@@ -82,14 +95,7 @@ def join_buckets(keys: U64, order: U32, limit: int, parent: U32, left_out: U8, t
             for p in range(start, end):
                 left_out[order[p]] = 1
         elif size > 1:
-            a = _root(parent, order[start])
-            for p in range(start + 1, end):
-                b = _root(parent, order[p])
-                if a < b:
-                    parent[b] = a
-                elif b < a:
-                    parent[a] = b
-                    a = b
+            _join(parent, order, start, end)
         start = end
 
 
@@ -113,14 +119,7 @@ def join_sides(keys: U64, order: U32, split: int, limit: int, parent: U32, left_
                 for p in range(start, end):
                     left_out[order[p]] = 1
             else:
-                a = _root(parent, order[start])
-                for p in range(start + 1, end):
-                    b = _root(parent, order[p])
-                    if a < b:
-                        parent[b] = a
-                    elif b < a:
-                        parent[a] = b
-                        a = b
+                _join(parent, order, start, end)
         start = end
 
 
