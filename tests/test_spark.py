@@ -25,10 +25,14 @@ from lshdup.errors import InputError, ParameterError
 from lshdup.params import BandParams, DocumentParams, PairParams, ShingleParams, SketchParams
 from tests.conftest import DATA, ROOT, require
 
-#: What makes a small run short: no compiler for hot code, no generated code, one garbage collector.
+#: Most of a small run is Java that starts: no compiler for hot code, no proofs of Spark's own classes, one garbage collector.
+_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
+
+#: And no generated code, no page to look at, few partitions.
 QUICK = {
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
-    "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.driver.extraJavaOptions": _JAVA,
+    "spark.executor.extraJavaOptions": _JAVA,
+    "spark.ui.enabled": "false",
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.shuffle.partitions": "2",
@@ -443,7 +447,7 @@ def cluster(tmp_path_factory):
     folder = tmp_path_factory.mktemp("cluster")
     environment = {
         **os.environ, "SPARK_HOME": str(home), "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_LOG_DIR": str(folder), "PYTHONPATH": str(ROOT),
-        "SPARK_DAEMON_JAVA_OPTS": QUICK["spark.driver.extraJavaOptions"], "SPARK_DAEMON_MEMORY": "256m",
+        "SPARK_DAEMON_JAVA_OPTS": _JAVA, "SPARK_DAEMON_MEMORY": "256m",
     }  # fmt: skip
     started = []
 
