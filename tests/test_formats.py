@@ -14,11 +14,12 @@ import numpy as np
 import pytest
 
 from lshdup import extraction, mending
+from lshdup.asked import Request
 from lshdup.documents import Reason
 from lshdup.formats import to_text
 from lshdup.params import DocumentParams, FormatLimits
 from lshdup.recognition import ENCRYPTED, kind_of
-from lshdup.workspace import Request, Workspace
+from lshdup.workspace import Workspace
 from tests import office, reference
 from tests.conftest import ROOT, require
 

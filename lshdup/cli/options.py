@@ -21,8 +21,9 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from lshdup.asked import Request
     from lshdup.documents import DocumentList
-    from lshdup.workspace import Request, Workspace
+    from lshdup.workspace import Workspace
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -263,9 +264,10 @@ def session(ctx: click.Context, options: dict[str, Any]) -> Iterator[Session]:
             formats=FormatLimits(options.get("format_seconds", _FORMATS.seconds), options.get("format_memory", _FORMATS.memory)),
         )
 
+        from lshdup.asked import Request
         from lshdup.kernels.jit import on_first_compilation
         from lshdup.parallel import processors
-        from lshdup.workspace import Request, Workspace
+        from lshdup.workspace import Workspace
 
         on_first_compilation(lambda: console.say("compiling kernels, once on this machine (some seconds)"))
         store = None if options.get("no_store") else options["store"]
