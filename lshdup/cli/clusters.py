@@ -33,7 +33,7 @@ _DEFAULT = ClusterParams()
     epilog="""\b
 Examples:
   lshdup clusters sample_corpus --threshold 0.9
-  lshdup clusters sample_corpus --prefer '*.txt' --emit drop -0 | xargs -0 ls -l
+  lshdup clusters sample_corpus --prefer '*.txt' --emit drop -0 | xargs -0 -r ls -l
 """,
 )
 @shared.documents_options

@@ -176,7 +176,7 @@ _OF_DOCUMENTS = (
 )  # fmt: skip
 
 talk_options = _stack(
-    option("-q", "--quiet", is_flag=True, help="Only errors on stderr."),
+    option("-q", "--quiet", is_flag=True, help="Only errors and warnings on stderr."),
     option("--color/--no-color", default=None, help="Colour.  [default: on a terminal, unless NO_COLOR is set]"),
 )  # fmt: skip
 
@@ -269,7 +269,7 @@ def session(ctx: click.Context, options: dict[str, Any]) -> Iterator[Session]:
         from lshdup.parallel import processors
         from lshdup.workspace import Workspace
 
-        on_first_compilation(lambda: console.say("compiling kernels, once on this machine (some seconds)"))
+        on_first_compilation(lambda: console.say("compiling kernels: each once on this machine, when it is wanted first (some seconds)"))
         store = None if options.get("no_store") else options["store"]
         workspace = Workspace(store, console.say, console.left_out, console.progress, given.get("secret", b""))
         jobs = options["jobs"] or processors()
