@@ -322,9 +322,11 @@ class Workspace:
         files = DocumentParams(max_bytes=request.files.max_bytes)
         return template_shingles(request.templates, files, params, request.jobs, self._left_out)
 
-    def removal_to_show(self, request: Request, params: ShingleParams) -> Removal | None:
-        """What is removed from the sets of these parameters, by what was asked or else in the last run; None: nothing."""
-        stored = self.last_collection()
+    def removal_to_show(self, request: Request, params: ShingleParams, stored: Collection | None) -> Removal | None:
+        """What is removed from the sets of these parameters, by what was asked or else in the last run; None: nothing.
+
+        stored : `last_collection`.
+        """
         last = stored if stored is not None and stored.shingle == params else None
         remove = self._to_remove(request, params, last)
         if remove is None:
@@ -643,6 +645,12 @@ class Workspace:
     def _shingles_are_newer(self) -> bool:
         assert self._store is not None
         return self._store.modified("shingles") > self._store.modified("signatures")
+
+    def threshold(self, request: Request) -> float:
+        """What was asked for; of documents that are named the default else, without them what the last band table was planned for."""
+        default = BandParams().threshold if request.documents else self.last_threshold()
+        wanted: float = request.given.get("threshold", default)
+        return wanted
 
     def last_threshold(self) -> float:
         """What the last band table was planned for; the default without one."""

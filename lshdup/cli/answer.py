@@ -7,7 +7,7 @@ from lshdup.cli import options as shared
 from lshdup.cli.listing import say_found
 from lshdup.cli.summary import say_buckets, say_collection, say_contract
 from lshdup.console import counted
-from lshdup.params import BandParams, PairParams
+from lshdup.params import PairParams
 
 if TYPE_CHECKING:
     import numpy as np
@@ -60,8 +60,7 @@ def _joined(session: shared.Session, options: dict[str, Any]) -> Answer:
     from lshdup.pipeline import exact_near_duplicates, with_copies
 
     request = session.request
-    default = BandParams().threshold if request.documents else session.workspace.last_threshold()
-    threshold = request.given.get("threshold", default)
+    threshold = session.workspace.threshold(request)
     with session.workspace.every_set(session.request) as (collection, sets):
         say_collection(session.console, collection)
         firsts = first_copies(collection.fingerprints)

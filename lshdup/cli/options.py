@@ -286,6 +286,12 @@ def refuse(ctx: click.Context, names: Iterable[str], where: str) -> None:
             raise ParameterError(message, "leave it out")
 
 
+def refuse_with_exact(ctx: click.Context) -> None:
+    """Raise if an option was typed that the exact join would ignore."""
+    names = ("scheme", "perms", "seed", "recall", "bands", "rows", "buckets", "verify", "max_bucket")
+    refuse(ctx, names, "with --exact")
+
+
 def warn_of_changes(session: Session, documents: "DocumentList", answer: "NDArray[np.int64]") -> None:
     """Say so if an answer that comes from the store alone names documents that are not what they were."""
     if session.request.documents:

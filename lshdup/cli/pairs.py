@@ -62,7 +62,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     """  # fmt: skip
     target = shared.target(options)
     if options["exact"]:
-        shared.refuse(ctx, ("scheme", "perms", "seed", "recall", "bands", "rows", "buckets", "verify", "max_bucket"), "with --exact")
+        shared.refuse_with_exact(ctx)
     if options["histogram"]:
         shared.refuse(ctx, ("against",), "with --histogram")
         shared.check_plot(options["plot"])

@@ -67,7 +67,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         message = "the page is not for a terminal"
         raise InputError(message, "name a file with -o, for instance -o report.html")
     if options["exact"]:
-        shared.refuse(ctx, ("scheme", "perms", "seed", "recall", "bands", "rows", "buckets", "max_bucket"), "with --exact")
+        shared.refuse_with_exact(ctx)
     with shared.session(ctx, options) as session:
         from lshdup import report
         from lshdup.preference import preference
