@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from lshdup import bands
+from lshdup.asked import Request, check_conflict, merged
 from lshdup.bands import BandPlan
 from lshdup.collection import Collection, Progress, no_progress
 from lshdup.common import same_removal
@@ -22,7 +23,7 @@ from lshdup.params import BandParams, DocumentParams, PairParams, SketchParams
 from lshdup.sides import Part, Side, Sides
 from lshdup.similarity import SetSource
 from lshdup.store import Store
-from lshdup.workspace import Request, Workspace, check_conflict, merged
+from lshdup.workspace import Workspace
 
 #: What a sentence says of a document of OTHER whose set could not be had.
 _FATES = {Reason.VANISHED: "gone", Reason.CHANGED: "changed since"}

@@ -4,7 +4,7 @@ Documents with identical shingle sets share every bucket, so they are collapsed 
 table, and copies.py gives the answer for all of them.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,6 +17,20 @@ from lshdup.kernels import ordering
 from lshdup.ragged import distinct
 
 Pair = tuple[NDArray[np.uint32], NDArray[np.uint32]]
+
+
+class Met:
+    """Counts candidate pairs as they are handed on."""
+
+    def __init__(self) -> None:
+        self.pairs = 0
+
+    def counted(self, pieces: Iterable[Pair]) -> Iterator[Pair]:
+        """The same pieces."""
+        for left, right in pieces:
+            self.pairs += len(left)
+            yield left, right
+
 
 #: Candidate pairs are handed on in pieces of this many, 8 bytes each.
 PIECE = 1 << 20

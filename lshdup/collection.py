@@ -3,10 +3,8 @@
 Called by pipeline.py and workspace.py. Knows no terminal and no store.
 """
 
-import threading
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -14,22 +12,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.artifacts import Spool
-from lshdup.common import Removal
-from lshdup.documents import BATCH_BYTES, DocumentList, LeftOut, Reason, batches, read_batch
-from lshdup.errors import ArtifactError, ParameterError
-from lshdup.files import LARGE, Buffer
-from lshdup.params import LONGEST, ShingleParams, SketchParams
+from lshdup.batchwork import NO_VALUES, Workers, batches_done
+from lshdup.common import Removal, Whole
+from lshdup.documents import DocumentList, LeftOut, Reason
+from lshdup.errors import ParameterError
+from lshdup.keeping import Kept, SetKeeper
+from lshdup.params import ShingleParams, SketchParams
 from lshdup.ragged import RaggedSets
-from lshdup.shingles import ShingleBatch, Shingler, fingerprints
+from lshdup.shingles import fingerprints
 from lshdup.signatures import Sketcher, linear_signatures
-from lshdup.similarity import SetSource
 
 #: Told (stage, steps done, steps in all) every now and then.
 Progress = Callable[[str, int, int], None]
-
-
-#: A document of more bytes than this is read, shingled and sketched alone, whatever the number of threads.
-BYTES_AT_ONCE = 64 << 20
 
 
 #: Makes an uninitialised uint32 array of a shape.
@@ -55,23 +49,6 @@ class LeftOutFile:
     left_out: LeftOut
     size: int
     mtime: int
-
-
-@dataclass(frozen=True)
-class Whole:
-    """What the sets of a collection were before shingles were removed from them.
-
-    sizes, fingerprints : int64 and uint64 arrays of shape (n,). sets : they themselves, if they were kept. corpus : as in `Collection`.
-    """
-
-    sizes: NDArray[np.int64]
-    fingerprints: NDArray[np.uint64]
-    sets: RaggedSets | None = None
-    corpus: str = ""
-
-    def take(self, rows: NDArray[np.int64]) -> "Whole":
-        """Those of some documents, without the sets."""
-        return Whole(self.sizes[rows], self.fingerprints[rows])
 
 
 @dataclass(frozen=True)
@@ -119,6 +96,12 @@ class Collection:
             self, sizes=self.whole.sizes, fingerprints=self.whole.fingerprints, sets=self.whole.sets, corpus=self.whole.corpus,
             sketch=None, signatures=None, removal=None, whole=None,
         )  # fmt: skip
+
+    def with_whole_sets(self, sets: RaggedSets | None) -> "Collection":
+        """The same with these as its whole sets; without them, when the file or the memory that they are in goes."""
+        if self.whole is None:
+            return replace(self, sets=sets)
+        return replace(self, sets=None, whole=replace(self.whole, sets=sets))
 
     def check_rows(self, indices: NDArray[np.int64]) -> None:
         """Have everything checked that is known of these documents but their names, sets and signatures, if that was not done."""
@@ -175,23 +158,6 @@ class Checkpoint(Protocol):
         """Some documents, with all that was made of them, and files that are none."""
 
 
-@dataclass
-class _Done:
-    """One finished batch. sets : before anything was removed; none, if nobody wants them. whole : without the sets. extracted : as in
-    `ShingleBatch`.
-    """
-
-    indices: NDArray[np.int64]
-    sizes: NDArray[np.int64]
-    sets: RaggedSets
-    fingerprints: NDArray[np.uint64]
-    signatures: NDArray[np.uint32] | None
-    left_out: list[tuple[int, Reason, str]]
-    guessed: list[tuple[int, str]]
-    whole: Whole | None = None
-    extracted: list[int] = field(default_factory=list)
-
-
 def collect(
     documents: DocumentList,
     shingle: ShingleParams,
@@ -234,13 +200,13 @@ def collect(
         known = _take_over(previous, documents, sizes, prints, signatures, sketcher, present, left_out, whole)
         extracted[known] = np.isin(previous.rows[known], previous.collection.extracted)
     todo = np.flatnonzero(~known & present)
-    keeper = _SetKeeper(keep)
+    keeper = SetKeeper(keep)
     if previous is not None and known.any():
         keeper.reuse(previous.collection.whole_sets, np.flatnonzero(known), previous.rows[known])
     guessed: list[tuple[bytes, str]] = []
     finished: list[tuple[NDArray[np.int64], tuple[LeftOutFile, ...], Kept | None]] = []
     done = 0
-    for batch in _batches_done(documents, todo, _Workers(shingle, jobs), sketcher, keeper.kept, removal):
+    for batch in batches_done(documents, todo, Workers(shingle, jobs), sketcher, keeper.kept, removal):
         sizes[batch.indices] = batch.sizes
         prints[batch.indices] = batch.fingerprints
         if signatures is not None and batch.signatures is not None:
@@ -347,7 +313,7 @@ def left_of(
         sizes[start:end], prints[start:end] = left.sizes, fingerprints(left, collection.shingle)
         if signatures is not None and sketcher is not None:
             signatures[start:end] = sketcher.sketch(left)
-        return left if keep or linear else _NO_VALUES
+        return left if keep or linear else NO_VALUES
 
     with ThreadPoolExecutor(jobs) as pool:
         parts = list(pool.map(part, range(0, n, 4096)))
@@ -424,218 +390,3 @@ def _take_over(
                 present[index] = False
                 left_out.append(previous.left_out[name])
     return known
-
-
-_NO_VALUES = RaggedSets.from_sets([])
-
-#: Gives the sets of a batch once more, from where they are kept.
-Kept = Callable[[], RaggedSets]
-
-
-class _SetKeeper:
-    """Keeps the sets of a run, in document order, in a spool or in memory; gives up when they outgrow it."""
-
-    def __init__(self, keep: Spool | int) -> None:
-        self._spool = keep if isinstance(keep, Spool) else None
-        self._room = keep if isinstance(keep, int) else 1 << 62
-        self._parts: list[RaggedSets] | None = [] if self._room else None
-        self._indices: list[NDArray[np.int64]] = []
-        self._kept_values = 0
-
-    def kept(self, made: ShingleBatch, _: RaggedSets, __: NDArray[np.uint64]) -> RaggedSets:
-        """The sets in memory of their own, unless it has given up. For any thread."""
-        return made.sets.copy() if self._parts is not None else _NO_VALUES
-
-    def reuse(self, sets: RaggedSets | None, indices: NDArray[np.int64], rows: NDArray[np.int64]) -> None:
-        """Take the sets of unchanged documents over; without them, not all sets can be had."""
-        if sets is None or 8 * int(sets.sizes[rows].sum()) > self._room:
-            self._parts = None
-        else:
-            self.add(indices, sets if np.array_equal(rows, np.arange(len(sets))) else sets.take(rows))
-
-    def add(self, indices: NDArray[np.int64], sets: RaggedSets) -> Kept | None:
-        """Keep the sets of some documents; returns how to have them once more, or None if it has given up."""
-        if self._parts is None:
-            return None
-        self._room -= sets.values.nbytes
-        if self._room < 0:
-            self._parts = None
-            return None
-        spool, start = self._spool, self._kept_values
-        self._kept_values += len(sets.values)
-        self._parts.append(sets if spool is None else RaggedSets(np.zeros(0, np.uint64), sets.offsets))
-        self._indices.append(indices)
-        if spool is None:
-            return lambda: sets
-        spool.append(sets.values)
-        offsets, end = sets.offsets, self._kept_values
-        return lambda: RaggedSets(spool.values()[start:end], offsets)
-
-    def finish(self) -> RaggedSets | None:
-        """The sets of all documents that have one, in document order."""
-        if self._parts is None:
-            return None
-        indices = np.concatenate([np.zeros(0, np.int64), *self._indices])
-        order = np.argsort(indices, kind="stable")
-        in_order = np.array_equal(order, np.arange(len(order)))
-        if self._spool is None:
-            sets = RaggedSets.concatenate(self._parts)
-            return sets if in_order else sets.take(order)
-        sizes = np.concatenate([np.zeros(0, np.int64), *(part.sizes for part in self._parts)])
-        if in_order:
-            return RaggedSets.from_sizes(self._spool.values(), sizes)
-        return self._spool.in_order(sizes, order)
-
-
-class _Workers:
-    """Threads that each have a shingler and memory to read into, between one pass over documents and the next."""
-
-    def __init__(self, shingle: ShingleParams, jobs: int) -> None:
-        self.jobs = jobs
-        self.pool = ThreadPoolExecutor(jobs)
-        self.shingle = shingle
-        self._own = threading.local()
-
-    def room(self, size: int) -> NDArray[np.uint64]:
-        """At least so many values of the calling thread's own memory; not of what is seldom wanted."""
-        if size > LARGE // 8:
-            return np.empty(size, np.uint64)
-        if not hasattr(self._own, "room") or len(self._own.room) < size:
-            self._own.room = np.empty(2 * size, np.uint64)
-        room: NDArray[np.uint64] = self._own.room
-        return room
-
-    def shingled(self, documents: DocumentList, indices: NDArray[np.int64]) -> ShingleBatch:
-        """Shingle sets of one batch, which the same thread's next batch overwrites."""
-        if not hasattr(self._own, "shingler"):
-            self._own.shingler, self._own.buffer = Shingler(self.shingle), Buffer()
-        made: ShingleBatch = self._own.shingler.shingle(read_batch(documents, indices, self._own.buffer), documents.formats)
-        return made
-
-
-def _batches_done(
-    documents: DocumentList,
-    todo: NDArray[np.int64],
-    workers: _Workers,
-    sketcher: Sketcher | None,
-    keep: Callable[[ShingleBatch, RaggedSets, NDArray[np.uint64]], RaggedSets],
-    removal: Removal | None = None,
-) -> Iterator[_Done]:
-    """Finished batches in order. Each thread reads, shingles and sketches its own batch; two a thread are under way, but of large
-    documents only as many as fit into BYTES_AT_ONCE together, or one.
-
-    keep : told, on that thread, the sets, what is left of them without the shingles of `removal`, both valid until it returns, and the
-    fingerprints of what is left; gives what the batch shall hold.
-    """
-
-    def work(indices: NDArray[np.int64]) -> _Done:
-        try:
-            made = workers.shingled(documents, indices)
-            left, whole = made.sets, None
-            if removal is not None:
-                left = removal.left(made.sets, workers.room(len(made.sets.values)))
-                whole = Whole(made.sets.sizes, fingerprints(made.sets, workers.shingle))
-            signatures = sketcher.sketch(left) if sketcher is not None else None
-            prints = fingerprints(left, workers.shingle)
-            sets = keep(made, left, prints)
-            return _Done(
-                made.indices, left.sizes, sets, prints, signatures, made.left_out, made.guessed, whole=whole, extracted=made.extracted
-            )
-        except MemoryError:
-            if len(indices) > 1:
-                raise
-            detail = f"{documents.spans[indices[0]]} bytes, for which the memory is not enough; a smaller --max-bytes leaves it out"
-            none = np.zeros(0, np.int64)
-            whole = Whole(none, none.view(np.uint64)) if removal is not None else None
-            return _Done(none, none, _NO_VALUES, none.view(np.uint64), None, [(int(indices[0]), Reason.TOO_LARGE, detail)], [], whole)
-
-    room = max(BYTES_AT_ONCE, (2 * workers.jobs + 1) * BATCH_BYTES)
-    under_way: deque[tuple[Future[_Done], int]] = deque()
-    try:
-        for indices in batches(documents, todo):
-            size = int(documents.spans[indices].sum())
-            while under_way and (len(under_way) > 2 * workers.jobs or size > room):
-                done, freed = under_way.popleft()
-                room += freed
-                yield done.result()
-            room -= size
-            under_way.append((workers.pool.submit(work, indices), size))
-        while under_way:
-            yield under_way.popleft()[0].result()
-    finally:
-        for future, _ in under_way:
-            future.cancel()
-        wait([future for future, _ in under_way])
-
-
-# --- shingle sets again, for verification -----------------------------------------------------------------------------------
-
-
-def set_source(collection: Collection, jobs: int, on_left_out: Callable[[LeftOut], None], kept: RaggedSets | None = None) -> SetSource:
-    """Where verification gets shingle sets: from memory or a mapped artifact, else by reading the documents again.
-
-    kept : the sets of the artifact, whole, of which nobody has looked at every byte: those that are taken are checked. Raises ArtifactError
-    if they are not what was indexed.
-
-    A document that cannot be read again, or whose set is another one now, is reported once and has an empty set: its pairs are not in
-    the answer, rather than wrong in it.
-    """
-    removal = collection.removal
-    if collection.sets is not None:
-        return collection.sets.take
-    held = collection.whole_sets
-    if held is not None and removal is not None:
-        return lambda wanted: removal.left(held.take(wanted))
-
-    def checked(wanted: NDArray[np.int64]) -> RaggedSets:
-        assert kept is not None
-        collection.check_rows(wanted)
-        try:
-            sets = kept.take(wanted)
-            if removal is not None:
-                sets = removal.left(sets)
-            if np.array_equal(fingerprints(sets, collection.shingle), collection.fingerprints[wanted]):
-                return sets
-        except IndexError:  # offsets that are damaged too
-            pass
-        message = "shingles.npz is damaged: its sets are not those that were indexed"
-        raise ArtifactError(message, "run the command with DOCS: what is damaged is made anew")
-
-    if kept is not None:
-        return checked
-    reported: set[int] = set()
-    workers = _Workers(collection.shingle, jobs)
-
-    def report(index: int, reason: Reason, detail: str) -> None:
-        if index not in reported:
-            reported.add(index)
-            on_left_out(LeftOut(collection.documents.names[index], reason, detail))
-
-    def read_again(wanted: NDArray[np.int64]) -> RaggedSets:
-        collection.check_rows(wanted)
-        sizes = collection.sizes[wanted]
-        if len(wanted) and (sizes.min() < 0 or sizes.max() > LONGEST):  # a token is a byte at least
-            message = "the store names sets of a size that none can have: it is damaged"
-            raise ArtifactError(message, "run the command with DOCS")
-        sets = RaggedSets.from_sizes(np.empty(int(sizes.sum()), np.uint64), sizes)
-        same = np.zeros(len(wanted), bool)
-
-        def place(made: ShingleBatch, left: RaggedSets, prints: NDArray[np.uint64]) -> RaggedSets:
-            """On the thread that made them, straight to where they belong."""
-            at = np.searchsorted(wanted, made.indices)
-            same[at] = (prints == collection.fingerprints[made.indices]) & (left.sizes == sizes[at])
-            if same[at].all() and len(at) and (np.diff(at) == 1).all():  # as nearly always
-                sets.values[sets.offsets[at[0]] : sets.offsets[at[-1] + 1]] = left.values
-                return _NO_VALUES
-            for i in np.flatnonzero(same[at]).tolist():
-                sets.values[sets.offsets[at[i]] : sets.offsets[at[i] + 1]] = left[i]
-            return _NO_VALUES
-
-        for batch in _batches_done(collection.documents, wanted, workers, None, place, removal):
-            for index, reason, detail in batch.left_out:
-                report(index, reason, detail)
-            for index in batch.indices[~same[np.searchsorted(wanted, batch.indices)]].tolist():
-                report(index, Reason.CHANGED, "it is not what was indexed")
-        return sets if same.all() else RaggedSets.from_sizes(sets.take(np.flatnonzero(same)).values, np.where(same, sizes, 0))
-
-    return read_again

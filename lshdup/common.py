@@ -89,6 +89,23 @@ def fingerprint(shingles: NDArray[np.uint64]) -> str:
     return hashlib.blake2b(np.ascontiguousarray(shingles).view(np.uint8).data, digest_size=16).hexdigest() if len(shingles) else ""
 
 
+@dataclass(frozen=True)
+class Whole:
+    """What the sets of a collection were before shingles were removed from them.
+
+    sizes, fingerprints : int64 and uint64 arrays of shape (n,). sets : they themselves, if they were kept. corpus : as in `Collection`.
+    """
+
+    sizes: NDArray[np.int64]
+    fingerprints: NDArray[np.uint64]
+    sets: RaggedSets | None = None
+    corpus: str = ""
+
+    def take(self, rows: NDArray[np.int64]) -> "Whole":
+        """Those of some documents, without the sets."""
+        return Whole(self.sizes[rows], self.fingerprints[rows])
+
+
 def same_removal(one: Removal | None, other: Removal | None) -> bool:
     """Whether the same is removed, by the same parameters."""
     return (one and one.to_json()) == (other and other.to_json())

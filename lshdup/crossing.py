@@ -55,17 +55,10 @@ def near_duplicates_across(
     table = bands.ordered(keys, members, jobs)
     buckets, pieces = candidates.cross_pairs(table, sides.split, asked.max_bucket, lambda done, n: progress("candidates", done, n))
     decision = _Decision(sides, firsts, threshold, asked.verify == "estimate", jobs)
-    met = 0
-
-    def counted() -> Iterator[Pair]:
-        nonlocal met
-        for left, right in pieces:
-            met += len(left)
-            yield left, right
-
-    pairs = gathered(decision.pairs(counted()))
+    met = candidates.Met()
+    pairs = gathered(decision.pairs(met.counted(pieces)))
     estimated = np.sort(np.concatenate([np.zeros(0, np.uint64), *decision.estimated]))
-    return Across(Found(pairs, met, buckets), firsts, estimated, decision.by_estimate)
+    return Across(Found(pairs, met.pairs, buckets), firsts, estimated, decision.by_estimate)
 
 
 def exact_near_duplicates_across(

@@ -1,32 +1,27 @@
-"""Folders, files, file lists, id lists and files of rows -> an ordered list of documents, and their bytes in batches.
+"""An ordered list of documents, where each is, and their bytes in batches. finding.py makes the list; called by collection.py.
 
-Inputs are read here only, by means of files.py and openrows.py. What a byte means is not decided here (formats.py, shingles.py). Called by
-workspace.py.
+Inputs are read here and in finding.py only, by means of files.py and openrows.py. What a byte means is not decided here (formats.py,
+shingles.py).
 """
 
-import errno
-import fnmatch
 import os
-import re
-import stat
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.errors import ArtifactError, InputError
-from lshdup.files import Buffer, read_files, stat_files
+from lshdup.errors import ArtifactError
+from lshdup.files import Buffer, read_files
 from lshdup.openrows import OpenRows
-from lshdup.params import DEFAULT_FORMATS, DEFAULT_MAX_BYTES, DEFAULT_TEXT_FIELD, DocumentParams, FormatLimits
-from lshdup.places import Listings, Places, with_rows
+from lshdup.params import DEFAULT_FORMATS, DEFAULT_MAX_BYTES, FormatLimits
+from lshdup.places import Places
 from lshdup.ragged import PADDING, Check, StringTable, distinct, trusted
 from lshdup.reasons import LeftOut as LeftOut
 from lshdup.reasons import Reason as Reason
 from lshdup.reasons import detail_of, reason_of
-from lshdup.rows import Kind, RowError, RowFields, kind_of
+from lshdup.rows import Kind, RowError, RowFields
 
 #: Batches end at whichever comes first: few enough documents to feed all threads, few enough bytes to stay in memory.
 BATCH_DOCUMENTS = 512
@@ -182,54 +177,6 @@ class TextBatch:
         return cls(np.array(list(indices), np.int64), names or [b""] * len(texts), np.frombuffer(buffer, np.uint8), starts, lengths)
 
 
-# --- finding documents --------------------------------------------------------------------------------------------------
-
-
-def find_documents(
-    arguments: Iterable[bytes],
-    params: DocumentParams,
-    *,
-    id_lists: bool = False,
-    store: bytes | None = None,
-    jobs: int = 1,
-    on_left_out: Callable[[LeftOut], None] = lambda _: None,
-    listings: Listings | None = None,
-    say: Callable[[str], None] = lambda _: None,
-) -> DocumentList:
-    """Every document below the named folders, of the named files, in their rows, or in the named id lists.
-
-    arguments : folders and files, as typed; a symbolic link that is named itself is followed. id_lists : each line of each file is a
-    document: a name, then integers (R4, R5). store : a folder that is left out silently, because lshdup wrote it. on_left_out : told
-    every file that was met and is not a document. listings : what is known of files of rows; afterwards what is known of these. say : told
-    what a person should know.
-
-    Files of JSON Lines or Parquet that are named themselves are taken for their rows, and, if the field of the text is given, those in
-    folders. Raises InputError if no argument exists at all, or if a package is missing that the rows take. Determinism: the order depends
-    on names only; of a folder that is reached by two ways, the first in the order of arguments and names counts.
-    """
-    finder = _Finder(params, store, on_left_out, id_lists)
-    missing = [missed for argument in arguments if (missed := finder.add(argument)) is not None]
-    if missing and not finder.found:
-        message = f"{os.fsdecode(missing[0].name)!r}: {missing[0].detail}"
-        raise InputError(message, "name folders or files that exist")
-    for each in missing:
-        on_left_out(each)
-    files = finder.files(jobs)
-    if id_lists:
-        return _lines_of(files, on_left_out)
-    finder.say_of_rows(files.names, say)
-    if not finder.rows:
-        return files
-    opened = OpenRows(
-        None if store is None else Path(os.fsdecode(store)),
-        RowFields(params.text_field or DEFAULT_TEXT_FIELD, params.id_field),
-        params.max_bytes,
-    )
-    known = {} if listings is None else listings
-    names, sizes, mtimes, places = with_rows(files.names, files.sizes, files.mtimes, finder.rows, opened, known, on_left_out)
-    return DocumentList(names, sizes, mtimes, places, max_bytes=params.max_bytes, opened=opened)
-
-
 def typed_name(path: bytes) -> bytes:
     """A path as it would be typed from the current folder: no ``./`` in front unless the name begins with ``-``.
 
@@ -242,227 +189,6 @@ def typed_name(path: bytes) -> bytes:
     if path.startswith(b"/"):
         return b"/" + name
     return b"./" + name if name.startswith(b"-") else name or b"."
-
-
-class _Finder:
-    """One walk over all arguments; keeps name -> (size, mtime), or None for a file that is asked with all others at the end."""
-
-    def __init__(self, params: DocumentParams, store: bytes | None, on_left_out: Callable[[LeftOut], None], id_lists: bool) -> None:
-        self.rows: dict[bytes, Kind] = {}  # files that are taken for their rows
-        self._id_lists = id_lists
-        self.found: dict[bytes, tuple[int, int] | None] = {}
-        self._seen: dict[tuple[int, int], bytes] = {}  # folders, by device and number
-        self._named: dict[int, bytes] = {}  # files that were named themselves, by number
-        self._params = params
-        self._store = _identity(store) if store is not None and os.path.isdir(store) else None
-        self._on_left_out = on_left_out
-        self._include = globs(params.include)
-        self._exclude = globs(params.exclude)
-
-    def add(self, argument: bytes) -> LeftOut | None:
-        """Take what an argument names; returns it if it cannot be had."""
-        name = typed_name(argument)
-        try:
-            status = os.stat(argument)
-        except OSError as error:
-            return (
-                replace(LeftOut.because(argument, error), reason=Reason.MISSING)
-                if error.errno == errno.ENOENT
-                else LeftOut.because(argument, error)
-            )
-        if stat.S_ISDIR(status.st_mode):
-            self._walk(name)
-        elif self._met_already(argument, status):
-            return None
-        elif self._excluded(os.path.basename(name), name):  # noqa: PTH119 (bytes path)
-            self._on_left_out(LeftOut(name, Reason.EXCLUDED))
-        elif stat.S_ISREG(status.st_mode):
-            self._take(name, status, named=True)
-        else:
-            return LeftOut(name, Reason.UNREADABLE, "not a regular file")
-        return None
-
-    def files(self, jobs: int) -> DocumentList:
-        """What was found, in byte order of the names."""
-        plain = [name for name, known in self.found.items() if known is None]
-        stats = stat_files(plain, jobs)
-        for index, error in stats.failed.items():
-            if error is not None:
-                self._fail(plain[index], error)
-            else:  # it was a regular file when its folder was listed
-                self._on_left_out(LeftOut(plain[index], Reason.SPECIAL))
-        large = stats.sizes > self._params.max_bytes
-        if self._params.text_field:
-            large &= ~np.array([self._has_rows(name, named=False) for name in plain], bool)
-        for index in np.flatnonzero(large).tolist():
-            self._too_large(plain[index], int(stats.sizes[index]))
-        good = np.flatnonzero((stats.sizes >= 0) & ~large)
-        named = [(name, *known) for name, known in self.found.items() if known is not None]
-        names = [plain[index] for index in good.tolist()] + [name for name, _, _ in named]
-        sizes = np.concatenate([stats.sizes[good], np.array([size for _, size, _ in named], np.int64)])
-        mtimes = np.concatenate([stats.mtimes[good], np.array([mtime for _, _, mtime in named], np.int64)])
-        order = np.array(sorted(range(len(names)), key=names.__getitem__), np.int64)
-        names = [names[index] for index in order.tolist()]
-        table, params = StringTable.from_strings(names), self._params
-        return DocumentList(table, sizes[order], mtimes[order], max_bytes=params.max_bytes, formats=params.formats)
-
-    def _met_already(self, argument: bytes, status: os.stat_result) -> bool:
-        """Whether a file that is named has been found under another spelling. (Hard links are other files.)"""
-        first = self._named.setdefault(status.st_ino, argument)
-        if first is not argument and os.path.realpath(first) == os.path.realpath(argument):
-            return True
-        if not self._seen:
-            return False
-        parent, base = os.path.split(argument)
-        walked = self._seen.get(_identity(parent or b"."))
-        return walked is not None and typed_name(walked + b"/" + base) in self.found
-
-    def _was_named(self, entry: "os.DirEntry[bytes]", name: bytes) -> bool:
-        """Whether a file that is met in a folder was named itself before, under another spelling."""
-        named = self._named.get(entry.inode()) if self._named else None
-        return named is not None and typed_name(named) != name and os.path.realpath(named) == os.path.realpath(name)
-
-    def _walk(self, top: bytes) -> None:
-        folders = [top]
-        simple = not (self._named or self._include or self._exclude)
-        dot, dash = b".-"
-        while folders:
-            folder = folders.pop()
-            try:
-                identity = _identity(folder)
-                if identity in self._seen:
-                    continue
-                self._seen[identity] = folder
-                prefix = b"" if folder == b"." else folder.rstrip(b"/") + b"/"
-                with os.scandir(folder) as entries:
-                    # With links, which name a folder gets depends on the order in which its names are met.
-                    for entry in sorted(entries, key=lambda entry: entry.name) if self._params.follow else entries:
-                        name = entry.name
-                        if simple and name[0] != dot and entry.is_file(follow_symlinks=False):
-                            self.found[prefix + name if prefix or name[0] != dash else b"./" + name] = None
-                        else:
-                            name = prefix + name
-                            self._meet(entry, b"./" + name if name.startswith(b"-") else name, folders)
-            except OSError as error:
-                self._fail(folder, error)
-
-    def _meet(self, entry: "os.DirEntry[bytes]", name: bytes, folders: list[bytes]) -> None:
-        try:
-            link = entry.is_symlink()
-            is_folder = entry.is_dir(follow_symlinks=self._params.follow)
-            if is_folder and self._store is not None and _identity(name) == self._store:
-                return
-            if entry.name.startswith(b".") and not self._params.hidden:
-                self._on_left_out(LeftOut(name, Reason.HIDDEN))
-            elif link and not self._params.follow:
-                self._on_left_out(LeftOut(name, Reason.LINK))
-            elif is_folder:
-                folders.append(name)
-            elif self._excluded(entry.name, name):
-                self._on_left_out(LeftOut(name, Reason.EXCLUDED))
-            elif self._was_named(entry, name):
-                return
-            elif entry.is_file(follow_symlinks=False):
-                self.found[name] = None
-            elif entry.is_file():  # a link that is followed
-                self._take(name, entry.stat())
-            elif link and not os.path.exists(name):  # noqa: PTH110 (bytes path)
-                self._on_left_out(LeftOut(name, Reason.VANISHED, "a symbolic link to nothing"))
-            else:
-                self._on_left_out(LeftOut(name, Reason.SPECIAL))
-        except OSError as error:
-            self._fail(name, error)
-
-    def _excluded(self, base: bytes, name: bytes) -> bool:
-        if self._include and not any(glob(base) or glob(name) for glob in self._include):
-            return True
-        return any(glob(base) or glob(name) for glob in self._exclude)
-
-    def _take(self, name: bytes, status: os.stat_result, *, named: bool = False) -> None:
-        if not self._has_rows(name, named=named) and status.st_size > self._params.max_bytes:
-            self._too_large(name, status.st_size)
-        else:
-            self.found[name] = (status.st_size, status.st_mtime_ns)
-
-    def _has_rows(self, name: bytes, *, named: bool) -> bool:
-        """Whether a file is taken for its rows, which may be more than fit into a document."""
-        if self._id_lists:
-            return False
-        kind = kind_of(name, named=named, field_given=bool(self._params.text_field))
-        if kind != Kind.FILE:
-            self.rows[name] = kind
-        return kind != Kind.FILE
-
-    def say_of_rows(self, names: StringTable, say: Callable[[str], None]) -> None:
-        """Of files that could have been taken for their rows, and of options that had no such file to be for."""
-        if self._params.text_field or self._params.id_field:
-            if not self.rows:
-                option = "--text-field" if self._params.text_field else "--id-field"
-                say(f"{option} had no effect: no JSON Lines or Parquet file was met")
-            return
-        if any(ending in names.blob.tobytes() for ending in (b".jsonl", b".ndjson")):
-            met = [name for name in names if name not in self.rows and kind_of(name, named=True, field_given=False) == Kind.JSON]
-            if met:
-                what = "1 JSON Lines file in a folder is" if len(met) == 1 else f"{len(met):,} JSON Lines files in folders are each"
-                say(f"{what} one document; --text-field NAME takes the rows")
-
-    def _too_large(self, name: bytes, size: int) -> None:
-        self._on_left_out(LeftOut(name, Reason.TOO_LARGE, f"{size} bytes, --max-bytes is {self._params.max_bytes}"))
-
-    def _fail(self, name: bytes, error: OSError) -> None:
-        self._on_left_out(LeftOut.because(name, error))
-
-
-def _identity(path: bytes) -> tuple[int, int]:
-    status = os.stat(path)
-    return status.st_dev, status.st_ino
-
-
-def globs(patterns: Iterable[str]) -> list[Callable[[bytes], object]]:
-    """What tells whether a whole name matches each pattern; ``*`` matches ``/`` too."""
-    return [re.compile(fnmatch.translate(pattern).encode("utf-8", "surrogateescape")).match for pattern in patterns]
-
-
-def _lines_of(files: DocumentList, on_left_out: Callable[[LeftOut], None]) -> DocumentList:
-    """The lines of id lists as documents: name, then where the ids begin and end."""
-    found: dict[bytes, tuple[bytes, int, int, int, int]] = {}
-    for path, size, mtime in zip(files.names, files.sizes.tolist(), files.mtimes.tolist(), strict=True):
-        try:
-            with open(path, "rb") as lines:  # noqa: PTH123 (bytes path)
-                start = 0
-                for number, line in enumerate(lines, 1):
-                    name, body = _split_line(line)
-                    if name in found:
-                        detail = f"line {number} of {os.fsdecode(path)}"
-                        on_left_out(LeftOut(name, Reason.REPEATED, detail))
-                    elif name:
-                        found[name] = (path, size, mtime, start + body, len(line) - body)
-                    start += len(line)
-        except OSError as error:
-            on_left_out(LeftOut.because(path, error))
-    rows = sorted(found.items())
-    columns = list(zip(*(row for _, row in rows), strict=True)) or [(), (), (), (), ()]
-    numbers = {path: number for number, path in enumerate(files.names)}
-    places = Places(
-        files.names,
-        np.full(len(files), Kind.IDS, np.uint8),
-        np.array([numbers[path] for path in columns[0]], np.int64),
-        np.array(columns[3], np.int64),
-        np.array(columns[4], np.int64),
-    )
-    names = StringTable.from_strings(name for name, _ in rows)
-    return DocumentList(names, np.array(columns[1], np.int64), np.array(columns[2], np.int64), places, max_bytes=files.max_bytes)
-
-
-def _split_line(line: bytes) -> tuple[bytes, int]:
-    """Name of an id-list line, and the position where its ids begin."""
-    parts = line.split(None, 1)
-    if not parts:
-        return b"", 0
-    return parts[0], line.index(parts[0]) + len(parts[0])
-
-
-# --- reading documents --------------------------------------------------------------------------------------------------
 
 
 def batches(documents: DocumentList, indices: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:

@@ -12,7 +12,8 @@ from lshdup.places import Listings
 from lshdup.ragged import StringTable, offsets_of
 from lshdup.reasons import Reason
 from lshdup.rows import RowList
-from lshdup.store import Store, ints_of, strings_of
+from lshdup.store import Store
+from lshdup.stored import ints_of, strings_of
 
 _COLUMNS = ("numbers", "starts", "lengths")
 

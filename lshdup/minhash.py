@@ -15,8 +15,9 @@ from lshdup import bands as banding
 from lshdup import candidates, pipeline
 from lshdup.clusters import listing
 from lshdup.collection import Collection, collect, left_of, sketched
-from lshdup.documents import DocumentList, find_documents
+from lshdup.documents import DocumentList
 from lshdup.errors import InputError, ParameterError
+from lshdup.finding import find_documents
 from lshdup.parallel import processors
 from lshdup.params import BandParams, ClusterParams, DocumentParams, ShingleParams, SketchParams
 from lshdup.preference import preference

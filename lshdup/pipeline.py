@@ -138,25 +138,19 @@ def near_duplicates(
     progress("candidates", 0, 0)
     buckets, pieces = candidates.candidate_pairs(made.table, params.max_bucket, lambda done, n: progress("candidates", done, n))
     on_buckets(buckets)
-    met = 0
-
-    def counted() -> Iterator[Pair]:
-        nonlocal met
-        for left, right in pieces:
-            met += len(left)
-            yield left, right
-
+    met = candidates.Met()
+    passing = met.counted(pieces)
     found: Iterable[Columns]
     if params.verify == "estimate":
-        found = _estimated(collection, counted(), threshold, jobs)
+        found = _estimated(collection, passing, threshold, jobs)
     elif earlier is not None and earlier.knows_all_it_met(threshold):
         known: list[Columns] = []
-        unknown = earlier.unknown(collection, counted(), known)
+        unknown = earlier.unknown(collection, passing, known)
         found = chain(similarity.verified(unknown, collection.sizes, source, threshold, jobs), known)
     else:
-        found = similarity.verified(counted(), collection.sizes, source, threshold, jobs)
+        found = similarity.verified(passing, collection.sizes, source, threshold, jobs)
     pairs = gathered(found).at_least(threshold)
-    return Found(pairs, met, buckets)
+    return Found(pairs, met.pairs, buckets)
 
 
 def _estimated(collection: Collection, pieces: Iterator[Pair], threshold: float, jobs: int) -> Iterator[Columns]:

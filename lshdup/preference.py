@@ -6,8 +6,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.documents import DocumentList, globs, typed_name
+from lshdup.documents import DocumentList, typed_name
 from lshdup.errors import ParameterError
+from lshdup.finding import globs
 from lshdup.params import ClusterParams
 
 

@@ -13,11 +13,12 @@ from numpy.typing import NDArray
 from lshdup import pipeline
 from lshdup.collection import Collection, collect
 from lshdup.common import NO_SHINGLES, Removal, fingerprint
-from lshdup.documents import LeftOut, find_documents
+from lshdup.documents import LeftOut
 from lshdup.errors import ArtifactError, InputError
+from lshdup.finding import find_documents
 from lshdup.params import CommonParams, DocumentParams, ShingleParams, SketchParams
 from lshdup.ragged import distinct
-from lshdup.store import corpus_id, whole_id
+from lshdup.stored import corpus_id, whole_id
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ could end a script element, and the script sets texts only.
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib import resources
 from typing import Any
 
@@ -50,13 +50,13 @@ class Promise:
 class Facts:
     """What the page says beside the pairs.
 
-    what : which documents, in a few words. documents : how many were compared. left_out : how many files were not, by reason. parameters :
-    name and value of what was asked.
+    what : which documents, in a few words. documents : how many were compared. left_out : how many files were not, by reason; None: the
+    run that knew is over. parameters : name and value of what was asked.
     """
 
     what: str
     documents: int
-    left_out: Mapping[str, int] = field(default_factory=dict)
+    left_out: Mapping[str, int] | None = None
     parameters: Sequence[tuple[str, str]] = ()
 
 
@@ -134,7 +134,7 @@ def data(
     return {
         "what": shown(facts.what),
         "documentCount": facts.documents,
-        "leftOut": sorted(facts.left_out.items()),
+        "leftOut": None if facts.left_out is None else sorted(facts.left_out.items()),
         "parameters": [(name, shown(value)) for name, value in facts.parameters],
         "plan": {
             "threshold": selection.promise.threshold, "bands": selection.promise.bands, "rows": selection.promise.rows,

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from lshdup import spark as stages
 from lshdup import sparkrows
-from lshdup.documents import find_documents
 from lshdup.errors import InputError, ParameterError
+from lshdup.finding import find_documents
 from lshdup.params import DEFAULT_TEXT_FIELD, DocumentParams
 from lshdup.reasons import LeftOut
 from lshdup.rows import Kind, RowFields, kind_of

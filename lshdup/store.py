@@ -7,7 +7,7 @@ import json
 import os
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -16,21 +16,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup import artifacts, bands
-from lshdup.artifacts import Array, Artifact
+from lshdup.artifacts import Array
 from lshdup.bands import BandTable
 from lshdup.candidates import Buckets
-from lshdup.collection import Collection, LeftOutFile, Whole
-from lshdup.common import Removal, fingerprint
-from lshdup.documents import DocumentList, LeftOut, Reason
+from lshdup.collection import Collection
+from lshdup.common import Removal
 from lshdup.errors import ArtifactError, ParameterError
 from lshdup.locking import locked
-from lshdup.openrows import OpenRows
 from lshdup.pairs import Pairs
-from lshdup.params import BandParams, ClusterParams, CommonParams, PairParams, ShingleParams, SketchParams
+from lshdup.params import BandParams, ClusterParams, PairParams, ShingleParams, SketchParams
 from lshdup.pipeline import Banded, Found, Grouped, Verified
-from lshdup.places import Places
-from lshdup.ragged import RaggedSets, StringTable
-from lshdup.rows import Kind, RowFields
+from lshdup.rows import RowFields
+from lshdup.stored import (
+    corpus_id,
+    document_arrays,
+    read_collection,
+    refuse_if,
+    same,
+    set_arrays,
+    signature_arrays,
+    whole_id,
+)
 
 #: The first line of a store's .gitignore, by which it is known, and the whole of it.
 _MARK = "# Made by lshdup."
@@ -122,10 +128,10 @@ class Store:
         if kind == "shingles" and collection.whole is not None:  # keeps whole sets: what is removed may be another part of them next time
             collection = collection.before
         old = self._load_quietly(kind)
-        if old is not None and _same(old, collection):
+        if old is not None and same(old, collection):
             self.path(kind).touch()  # the times of artifacts tell which collection the last run was of
             return
-        arrays = _document_arrays(collection) | (_set_arrays(collection) if kind == "shingles" else _signature_arrays(collection))
+        arrays = document_arrays(collection) | (set_arrays(collection) if kind == "shingles" else signature_arrays(collection))
         header = self._header(collection, with_sketch=kind == "signatures")
         if collection.whole is not None:
             header["whole"] = whole_id(collection)
@@ -180,7 +186,7 @@ class Store:
                 made, here_now = artifact.header["unicode"], unicodedata.unidata_version
                 message = f"{path} was made with Unicode {made}; this Python has {here_now}"
                 raise ArtifactError(message, remedy)
-            _refuse_if("\0" in artifact.header["base"], "its names start from a folder that cannot be")
+            refuse_if("\0" in artifact.header["base"], "its names start from a folder that cannot be")
             home = Path(os.path.normpath(self.folder.resolve() / artifact.header["base"]))
             at_home = home == Path.cwd()
             if here and not at_home:
@@ -223,16 +229,16 @@ class Store:
             plan = bands.plan_bands(collection.sketch.perms, params)
             keys, order, firsts = artifact.arrays["keys"], artifact.arrays["order"], artifact.arrays["firsts"]
             n = len(collection.documents)
-            _refuse_if(
+            refuse_if(
                 keys.shape != (plan.bands, n) or firsts.shape != (n,) or len(order) != plan.bands or order.shape[1] > n, "shapes do not fit"
             )
-            _refuse_if(keys.dtype != np.uint64 or order.dtype != np.uint32 or firsts.dtype != np.int64, "types do not fit")
-            _refuse_if(
+            refuse_if(keys.dtype != np.uint64 or order.dtype != np.uint32 or firsts.dtype != np.int64, "types do not fit")
+            refuse_if(
                 n and (firsts.min() < 0 or firsts.max() >= n or (verify and order.max(initial=0) >= n)),
                 "it names documents that are not there",
             )
             table = BandTable(keys, order, artifact.unmap, artifact.check)
-            _refuse_if(verify and not table.is_in_order(), "its buckets are not in order")
+            refuse_if(verify and not table.is_in_order(), "its buckets are not in order")
             return Banded(plan, table, firsts), params
         except (KeyError, TypeError, ValueError, IndexError, ParameterError) as error:
             message = f"{path} is damaged ({error})"
@@ -257,18 +263,18 @@ class Store:
             if any(header.get(key) != value for key, value in self._header(collection, with_sketch=True).items()):
                 return None
             left, right, similarity = (artifact.arrays[name] for name in ("left", "right", "similarity"))
-            _refuse_if(left.dtype != np.uint32 or right.dtype != np.uint32 or similarity.dtype != np.float64, "types do not fit")
-            _refuse_if(left.ndim != 1 or not left.shape == right.shape == similarity.shape, "columns of different length")
+            refuse_if(left.dtype != np.uint32 or right.dtype != np.uint32 or similarity.dtype != np.float64, "types do not fit")
+            refuse_if(left.ndim != 1 or not left.shape == right.shape == similarity.shape, "columns of different length")
             n = len(collection.documents)
-            _refuse_if(len(left) and right.max() >= n, "it names documents that are not there")
+            refuse_if(len(left) and right.max() >= n, "it names documents that are not there")
             params, asked = BandParams.from_json(header["bands"]), PairParams.from_json(header["pairs"])
-            _refuse_if(not (left < right).all() or not ((similarity >= params.threshold) & (similarity <= 1)).all(), "they are no pairs")
+            refuse_if(not (left < right).all() or not ((similarity >= params.threshold) & (similarity <= 1)).all(), "they are no pairs")
             candidates, buckets = header["candidates"], Buckets(**header["buckets"])
             planned = header["planned_bands"], header["planned_rows"]
             counts = (candidates, *planned)
-            _refuse_if(any(type(count) is not int or count < 0 for count in counts) or not _are_counts(buckets, n), "counts are none")
+            refuse_if(any(type(count) is not int or count < 0 for count in counts) or not _are_counts(buckets, n), "counts are none")
             assert collection.sketch is not None
-            _refuse_if(not 0 < planned[0] * planned[1] <= collection.sketch.perms, "bands that do not fit")
+            refuse_if(not 0 < planned[0] * planned[1] <= collection.sketch.perms, "bands that do not fit")
             return Verified(Found(Pairs.of(left, right, similarity), candidates, buckets), params, asked, *planned)
         except (ArtifactError, KeyError, TypeError, ValueError, ParameterError):
             return None
@@ -297,16 +303,16 @@ class Store:
                 return None
             stored, similarity = artifact.arrays["representative"], artifact.arrays["similarity"]
             n = len(collection.documents)
-            _refuse_if(stored.dtype != np.uint32 or similarity.dtype != np.float64, "types do not fit")
-            _refuse_if(not stored.shape == similarity.shape == (n,), "columns of different length")
+            refuse_if(stored.dtype != np.uint32 or similarity.dtype != np.float64, "types do not fit")
+            refuse_if(not stored.shape == similarity.shape == (n,), "columns of different length")
             representative = np.where(stored == 0xFFFFFFFF, -1, stored.astype(np.int64))
             compared = collection.sizes > 0
             own = representative[compared]
-            _refuse_if(not np.array_equal(representative >= 0, compared) or own.max(initial=-1) >= n, "not those documents")
-            _refuse_if(not np.array_equal(representative[own], own), "what represents others does not represent itself")
-            _refuse_if(not ((similarity[compared] >= 0) & (similarity[compared] <= 1)).all(), "similarities are none")
+            refuse_if(not np.array_equal(representative >= 0, compared) or own.max(initial=-1) >= n, "not those documents")
+            refuse_if(not np.array_equal(representative[own], own), "what represents others does not represent itself")
+            refuse_if(not ((similarity[compared] >= 0) & (similarity[compared] <= 1)).all(), "similarities are none")
             buckets = Buckets(**artifact.header["buckets"])
-            _refuse_if(not _are_counts(buckets, n), "counts are none")
+            refuse_if(not _are_counts(buckets, n), "counts are none")
             from lshdup.clusters import Groups  # here, because a query waits for every import
 
             return Grouped(Groups(representative, similarity), made.firsts, buckets=buckets)
@@ -329,264 +335,5 @@ class Store:
         return self._made_header(collection, made, params) | {"pairs": asked.to_json()}
 
 
-# --- collections as arrays ------------------------------------------------------------------------------------------------------
-
-
-def corpus_id(collection: Collection) -> str:
-    """32 hexadecimal digits that say: these names, with these shingle sets, by these definitions."""
-    if collection.corpus:
-        return collection.corpus
-    digest = hashlib.blake2b(digest_size=16)
-    definitions = [collection.shingle.to_json(), unicodedata.unidata_version]
-    if collection.removal is not None:
-        definitions.append(collection.removal.to_json())
-    digest.update(json.dumps(definitions, sort_keys=True).encode())
-    for array in (collection.documents.names.offsets, collection.documents.names.blob, collection.fingerprints):
-        digest.update(np.ascontiguousarray(array).view(np.uint8).data)
-    return digest.hexdigest()
-
-
-def whole_id(collection: Collection) -> str:
-    """The same of the whole sets, before shingles were removed from them: that of shingles.npz."""
-    return corpus_id(collection.before)
-
-
-def removal_arrays(removal: Removal) -> dict[str, Array]:
-    """The shingles that are removed, as arrays of an artifact."""
-    return {"template": removal.template, "common": removal.common}
-
-
-def _document_arrays(collection: Collection) -> dict[str, Array]:
-    documents = collection.documents
-    left = collection.left_out
-    reasons = list(Reason)
-    arrays: dict[str, Array] = {
-        "names_blob": documents.names.blob,
-        "names_offsets": documents.names.offsets,
-        "file_sizes": documents.sizes,
-        "file_mtimes": documents.mtimes,
-        "set_sizes": collection.sizes,
-        "fingerprints": collection.fingerprints,
-    }
-    names = StringTable.from_strings(each.left_out.name for each in left)
-    details = StringTable.from_strings(each.left_out.detail.encode("utf-8", "surrogateescape") for each in left)
-    arrays |= {
-        "left_names_blob": names.blob,
-        "left_names_offsets": names.offsets,
-        "left_details_blob": details.blob,
-        "left_details_offsets": details.offsets,
-        "left_reasons": np.array([reasons.index(each.left_out.reason) for each in left], np.uint8),
-        "left_sizes": np.array([each.size for each in left], np.int64),
-        "left_mtimes": np.array([each.mtime for each in left], np.int64),
-    }
-    if collection.reader:
-        arrays |= {"extracted": collection.extracted, "reader": np.frombuffer(collection.reader.encode(), np.uint8)}
-    if documents.places is not None:
-        places = documents.places
-        arrays |= {
-            "paths_blob": places.paths.blob,
-            "paths_offsets": places.paths.offsets,
-            "path_kinds": places.kinds,
-            "path_of": places.file,
-            "starts": places.starts,
-            "lengths": places.lengths,
-        }
-    return arrays
-
-
-def _set_arrays(collection: Collection) -> dict[str, Array]:
-    assert collection.sets is not None
-    return {"values": collection.sets.values, "offsets": collection.sets.offsets}
-
-
-def _signature_arrays(collection: Collection) -> dict[str, Array]:
-    assert collection.signatures is not None
-    arrays: dict[str, Array] = {"signatures": collection.signatures}
-    if collection.removal is not None:
-        arrays |= removal_arrays(collection.removal)
-    return arrays | _whole_arrays(collection)
-
-
-def _whole_arrays(collection: Collection) -> dict[str, Array]:
-    if collection.whole is None:
-        return {}
-    return {"whole_sizes": collection.whole.sizes, "whole_fingerprints": collection.whole.fingerprints}
-
-
-def all_arrays(collection: Collection) -> dict[str, Array]:
-    """All that is known of a collection: its documents, its signatures and whole sets, if it has them; but not what was removed."""
-    arrays = _document_arrays(collection) | _whole_arrays(collection)
-    if collection.signatures is not None:
-        arrays["signatures"] = collection.signatures
-    if collection.whole_sets is not None:
-        arrays |= _set_arrays(collection.before)
-    return arrays
-
-
-def read_collection(artifact: Artifact, home: bytes, *, verify: bool, folder: Path | None = None) -> Collection:
-    """The collection of such arrays; raises one of several errors if they do not fit each other.
-
-    verify : look at every offset and size; without it, a query touches a few pages of them only. folder : where to unpack what has to be.
-    """
-    arrays, header = artifact.arrays, artifact.header
-    names = strings_of(artifact, "names", verify=verify)
-    n = len(names)
-    opened = OpenRows(folder, _row_fields(header)) if "rows" in header else OpenRows(folder)
-    places = _places(artifact, n) if "starts" in arrays else None
-    documents = DocumentList(
-        names, ints_of(arrays, "file_sizes", n), ints_of(arrays, "file_mtimes", n), places, home, opened=opened, check=artifact.check
-    )
-    _refuse_if(("rows" in header) != (documents.row_fields is not None), "it has rows without fields, or fields without rows")
-    reasons = list(Reason)
-    for name in ("left_reasons", "left_sizes", "left_mtimes", "template", "common", "extracted"):
-        if name in arrays:
-            artifact.check(arrays[name], None, None)
-    left_names, details = strings_of(artifact, "left_names"), strings_of(artifact, "left_details")
-    left_out = tuple(
-        LeftOutFile(LeftOut(name, reasons[reason], detail.decode("utf-8", "surrogateescape")), size, mtime)
-        for name, reason, detail, size, mtime in zip(
-            left_names,
-            arrays["left_reasons"].tolist(),
-            details,
-            ints_of(arrays, "left_sizes", len(left_names)).tolist(),
-            ints_of(arrays, "left_mtimes", len(left_names)).tolist(),
-            strict=True,
-        )
-    )
-    sizes = ints_of(arrays, "set_sizes", n)
-    sets = signatures = sketch = whole = removal = None
-    if "common" in header:
-        _refuse_if(header["kind"] == "shingles", "its sets are not whole")
-        removal = _removal(header, arrays, verify=verify)
-        whole = Whole(ints_of(arrays, "whole_sizes", n), _prints(arrays, "whole_fingerprints", n), corpus=header.get("whole", ""))
-        _refuse_if(verify and (whole.sizes < sizes).any(), "its sets have grown")
-    missing = {"shingles": "values" not in arrays, "signatures": "sketch" not in header}
-    _refuse_if(missing.get(header["kind"]), "what it is for is missing")
-    if "values" in arrays:
-        sets = RaggedSets(arrays["values"], arrays["offsets"])
-        _refuse_if(
-            not _are(sets.values, np.uint64) or len(sets) != n or not _are_offsets(sets.offsets, len(sets.values), verify=verify),
-            "its sets do not fit",
-        )
-        wanted = sizes if whole is None else whole.sizes
-        _refuse_if(verify and not np.array_equal(sets.sizes, wanted), "its sets have other sizes than it says")
-    if "sketch" in header:
-        sketch = SketchParams.from_json(header["sketch"])
-        signatures = arrays["signatures"]
-        _refuse_if(signatures.dtype != np.uint32 or signatures.shape != (n, sketch.perms), "its signatures have another shape")
-    fingerprints = _prints(arrays, "fingerprints", n)
-    shingle = ShingleParams.from_json(header["shingle"])
-    made = Collection(documents, shingle, sizes, fingerprints, left_out, sets, sketch, signatures, corpus=header["corpus"])
-    if "reader" in arrays:
-        made = replace(made, extracted=_extracted(arrays, n), reader=arrays["reader"].tobytes().decode())
-    return made if whole is None else replace(made, sets=None, removal=removal, whole=replace(whole, sets=sets))
-
-
-def _removal(header: Mapping[str, Any], arrays: Mapping[str, Array], *, verify: bool) -> Removal:
-    """The shingles that were removed from the sets of a collection."""
-    asked = dict(header["common"])
-    common = asked.pop("common")
-    removal = Removal(CommonParams.from_json(asked), arrays["template"], arrays["common"])
-    for shingles, said in ((removal.template, removal.params.template), (removal.common, common)):
-        _refuse_if(not _are(shingles, np.uint64), "the shingles that were removed do not fit")
-        _refuse_if(verify and fingerprint(shingles) != said, "the shingles that were removed are others than it says")
-        _refuse_if(verify and not (shingles[1:] > shingles[:-1]).all(), "the shingles that were removed are not in order")
-    return removal
-
-
-def _prints(arrays: Mapping[str, Array], name: str, n: int) -> NDArray[np.uint64]:
-    array = arrays[name]
-    _refuse_if(array.dtype != np.uint64 or array.shape != (n,), "its fingerprints have another shape")
-    return array
-
-
-def _row_fields(header: Mapping[str, Any]) -> RowFields:
-    fields = header["rows"]
-    _refuse_if(type(fields) is not dict or any(type(each) is not str for each in fields.values()), "its fields of rows are none")
-    return RowFields(**fields)
-
-
-def _places(artifact: Artifact, n: int) -> Places:
-    """Where documents are; that each is in a file that is there is looked at when it is read."""
-    arrays = artifact.arrays
-    _refuse_if("path_kinds" not in arrays, "where its documents are is missing")
-    paths, kinds = strings_of(artifact, "paths"), arrays["path_kinds"]
-    artifact.check(kinds, None, None)
-    _refuse_if(kinds.dtype != np.uint8 or kinds.shape != (len(paths),) or kinds.max(initial=0) > max(Kind), "kinds of files do not fit")
-    return Places(paths, kinds, ints_of(arrays, "path_of", n), ints_of(arrays, "starts", n), ints_of(arrays, "lengths", n))
-
-
-def _extracted(arrays: Mapping[str, Array], n: int) -> NDArray[np.int64]:
-    """Which documents a reader of office formats gave the text of."""
-    extracted = arrays["extracted"]
-    _refuse_if(not _are(extracted, np.int64), "numbers of office documents do not fit")
-    ascending = len(extracted) == 0 or (extracted[0] >= 0 and extracted[-1] < n and bool((np.diff(extracted) > 0).all()))
-    _refuse_if(not ascending, "it names office documents that are not there")
-    return extracted
-
-
-def _refuse_if(wrong: object, what: str) -> None:
-    """Raise ValueError; whoever loads the artifact names the file and the remedy."""
-    if wrong:
-        raise ValueError(what)
-
-
-def strings_of(artifact: Artifact, name: str, *, verify: bool = True) -> StringTable:
-    """A table of strings that an artifact holds; raises ValueError if it is none."""
-    arrays = artifact.arrays
-    table = StringTable(arrays[f"{name}_blob"], arrays[f"{name}_offsets"], artifact.check)
-    if _are(table.offsets, np.int64):
-        for start, stop in ((None, None),) if verify else ((0, 1), (len(table), len(table) + 1)):
-            artifact.check(table.offsets, start, stop)
-    _refuse_if(not _are(table.blob, np.uint8) or not _are_offsets(table.offsets, len(table.blob), verify=verify), f"{name} do not fit")
-    return table
-
-
-def ints_of(arrays: Mapping[str, Array], name: str, n: int) -> NDArray[np.int64]:
-    """The n numbers that an artifact holds by that name; raises ValueError if it does not."""
-    array = arrays[name]
-    _refuse_if(array.dtype != np.int64 or array.shape != (n,), f"{name} do not fit")
-    return array
-
-
-def _are(array: Array, kind: type) -> bool:
-    """Whether these are numbers of one kind in a row; kernels take nothing else for them."""
-    return array.dtype == kind and array.ndim == 1
-
-
 def _are_counts(buckets: Buckets, documents: int) -> bool:
     return all(type(count) is int and count >= 0 for count in asdict(buckets).values()) and buckets.example < max(documents, 1)
-
-
-def _are_offsets(offsets: Array, total: int, *, verify: bool) -> bool:
-    return bool(
-        _are(offsets, np.int64)
-        and len(offsets)
-        and offsets[0] == 0
-        and offsets[-1] == total
-        and (not verify or (np.diff(offsets) >= 0).all())
-    )
-
-
-def _same(old: Collection, new: Collection) -> bool:
-    """Whether saving would change nothing."""
-    return (
-        corpus_id(old) == corpus_id(new)
-        and old.sketch == new.sketch
-        and old.left_out == new.left_out
-        and (old.whole is None or whole_id(old) == whole_id(new))
-        and old.reader == new.reader
-        and np.array_equal(old.extracted, new.extracted)
-        and np.array_equal(old.documents.sizes, new.documents.sizes)
-        and np.array_equal(old.documents.mtimes, new.documents.mtimes)
-        and _place(old.documents) == _place(new.documents)
-    )
-
-
-def _place(documents: DocumentList) -> list[object]:
-    """Where the documents are that are parts of files."""
-    if documents.places is None:
-        return []
-    places = documents.places
-    columns = (places.paths.offsets, places.paths.blob, places.kinds, places.file, places.starts, places.lengths)
-    return [documents.row_fields, *(column.tobytes() for column in columns)]

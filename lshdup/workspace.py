@@ -5,85 +5,56 @@ the store: what is stale there is made anew, and said. Called by the commands in
 """
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lshdup import bands, pipeline
 from lshdup.artifacts import Spool, room_on_disk
+from lshdup.asked import Request, band_options, check_conflict, merged
 from lshdup.candidates import Buckets, first_copies
 from lshdup.collection import (
     Checkpoint,
     Collection,
-    LeftOutFile,
     Previous,
     Progress,
     collect,
     in_memory,
     left_of,
     no_progress,
-    set_source,
     sketched,
 )
 from lshdup.common import Removal, fingerprint, first_with, same_removal
 from lshdup.compression import PIP
 from lshdup.copies import Listing
-from lshdup.documents import DocumentList, LeftOut, Reason, find_documents, typed_name
+from lshdup.documents import DocumentList, LeftOut, Reason, typed_name
 from lshdup.errors import ArtifactError, InputError, ParameterError
+from lshdup.finding import find_documents
 from lshdup.listings import load_listings, save_listings
 from lshdup.params import BandParams, ClusterParams, CommonParams, DocumentParams, PairParams, ShingleParams, SketchParams
 from lshdup.pipeline import Banded, Found, Grouped, Verified
 from lshdup.places import Listings
 from lshdup.ragged import RaggedSets
 from lshdup.removing import ToRemove, template_shingles, to_remove
-from lshdup.rows import Kind
 from lshdup.similarity import SET_BYTES, SetSource
-from lshdup.store import Store, corpus_id, whole_id
+from lshdup.sources import set_source
+from lshdup.store import Store
+from lshdup.stored import corpus_id, whole_id
+from lshdup.unchanged import known, still_left_out, unchanged
 
 if TYPE_CHECKING:
     from lshdup.journal import Journal
 
-P = TypeVar("P", ShingleParams, SketchParams, BandParams)
-
 #: Signatures of more bytes than this are kept in a file while the run goes on, if there is a store.
 MOST_IN_MEMORY = 256 << 20
 
-#: Left out because of what is in the file: no need to read it again while it is unchanged.
-_LASTING = {
-    Reason.BINARY, Reason.FORMAT, Reason.UNDECODABLE, Reason.NOT_IDS, Reason.MARKUP, Reason.DAMAGED, Reason.NOT_JSON, Reason.NO_TEXT,
-    Reason.NOT_TEXT, Reason.NO_READER, Reason.ENCRYPTED, Reason.SPOILT,
-}  # fmt: skip
-
-#: How artifacts of lshdup 0.1 say that a file was made by gzip or zstd, which it did not read.
-_ONCE_UNKNOWN = (r"\x1f\x8b", r"(\xb5")
-
 #: A bucket of more documents, or with more pairs, is said before its pairs are looked at: they may take minutes and gigabytes.
 _MANY_DOCUMENTS, _MANY_PAIRS = 1000, 1 << 28
-
-#: Options that are not called like their parameter.
-_OPTIONS = {"k": "-k", "keep_case": "--keep-case", "normalize": "normalization"}
-
-
-@dataclass(frozen=True)
-class Request:
-    """What a command was asked.
-
-    documents : folders and files; empty: continue from the store. given : parameters that were set explicitly, by field name.
-    check_content : read documents even if nothing about their files has changed. templates : files and folders of texts whose shingles are
-    removed.
-    """
-
-    documents: tuple[bytes, ...]
-    files: DocumentParams
-    given: Mapping[str, Any]
-    jobs: int
-    check_content: bool = False
-    templates: tuple[bytes, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -143,7 +114,7 @@ class Workspace:
             store.save_collection("shingles", collection)
             if remove is not None:
                 collection = left_of(collection, remove.from_whole(collection, request.jobs), jobs=request.jobs)
-            return _without_sets(collection)  # they go with the spool
+            return collection.with_whole_sets(None)  # they go with the spool
 
     def signed(self, request: Request) -> Collection:
         """`lshdup signatures`: from documents or from shingles.npz, saved as signatures.npz."""
@@ -186,7 +157,7 @@ class Workspace:
             wanted = merged(BandParams, request.given)
         else:
             made, params = stored
-            wanted = merged(BandParams, _band_options(request.given), params)
+            wanted = merged(BandParams, band_options(request.given), params)
             # Bands planned for t serve every threshold above it too.
             serves = not save and wanted.threshold >= params.threshold and replace(wanted, threshold=params.threshold) == params
             if serves or wanted == params:
@@ -351,9 +322,11 @@ class Workspace:
         files = DocumentParams(max_bytes=request.files.max_bytes)
         return template_shingles(request.templates, files, params, request.jobs, self._left_out)
 
-    def removal_to_show(self, request: Request, params: ShingleParams) -> Removal | None:
-        """What is removed from the sets of these parameters, by what was asked or else in the last run; None: nothing."""
-        stored = self.last_collection()
+    def removal_to_show(self, request: Request, params: ShingleParams, stored: Collection | None) -> Removal | None:
+        """What is removed from the sets of these parameters, by what was asked or else in the last run; None: nothing.
+
+        stored : `last_collection`.
+        """
         last = stored if stored is not None and stored.shingle == params else None
         remove = self._to_remove(request, params, last)
         if remove is None:
@@ -492,7 +465,7 @@ class Workspace:
             if journal is not None:
                 journal.remove()
             # The spool goes, and what was in it is in shingles.npz now; of an unchanged folder, the sets are those of shingles.npz already.
-            return _without_sets(collection) if collection.read else collection
+            return collection.with_whole_sets(None) if collection.read else collection
 
     def _save(self, collection: Collection, kinds: tuple[str, ...], journal: "Journal | None") -> None:
         """What of these there is; without the journal, if there is no room beside it, which has nearly the size of what it is for."""
@@ -552,17 +525,15 @@ class Workspace:
             old = finished if old is None else joined([old, finished])
         if old is None:
             return None
-        rows = _unchanged(old.documents, documents)
+        rows = unchanged(old.documents, documents)
         if finished is not None:
             resumed = np.count_nonzero(rows >= len(old.documents) - len(finished.documents))
             if resumed:
                 what = "1 document of an interrupted run is" if resumed == 1 else f"{resumed:,} documents of an interrupted run are"
                 self._say(f"resumed: {what} not read again")
         # What was no document with other fields may be one with these.
-        known = {}
-        if old.documents.row_fields in (None, documents.row_fields):
-            known = {each.left_out.name: each for each in old.left_out if each.left_out.reason in _LASTING and not _may_be_read_now(each)}
-        return Previous(old, rows, _still_left_out(known, documents))
+        same_fields = old.documents.row_fields in (None, documents.row_fields)
+        return Previous(old, rows, still_left_out(old, documents) if same_fields else {})
 
     def _stored(
         self, documents: DocumentList, params: ShingleParams, sketch: SketchParams | None, *, need_sets: bool, removal: Removal | None
@@ -576,8 +547,8 @@ class Workspace:
             if old is None:
                 old = shingles
             elif whole_id(old) == corpus_id(shingles):
-                old = _with_sets(old, shingles.sets)
-            elif _known(shingles, documents) >= _known(old, documents):  # the last run ended between the two
+                old = old.with_whole_sets(shingles.sets)
+            elif known(shingles, documents) >= known(old, documents):  # the last run ended between the two
                 old = shingles
         return old
 
@@ -675,6 +646,12 @@ class Workspace:
         assert self._store is not None
         return self._store.modified("shingles") > self._store.modified("signatures")
 
+    def threshold(self, request: Request) -> float:
+        """What was asked for; of documents that are named the default else, without them what the last band table was planned for."""
+        default = BandParams().threshold if request.documents else self.last_threshold()
+        wanted: float = request.given.get("threshold", default)
+        return wanted
+
     def last_threshold(self) -> float:
         """What the last band table was planned for; the default without one."""
         known = self._store.stored_threshold() if self._store is not None else None
@@ -715,91 +692,3 @@ class Workspace:
             raise ArtifactError(message, "name DOCS")
         message = f"there is no {kind}.npz in {self._store.folder}"
         raise ArtifactError(message, f"run `lshdup {'shingle' if kind == 'shingles' else 'index'} DOCS`")
-
-
-# --- what is unchanged, what was asked --------------------------------------------------------------------------------------
-
-
-def _unchanged(old: DocumentList, new: DocumentList) -> NDArray[np.int64]:
-    """For each new document the row of the old one with the same name, size, time and place, or -1: int64 array."""
-    if np.array_equal(old.names.offsets, new.names.offsets) and np.array_equal(old.names.blob, new.names.blob):
-        rows = np.arange(len(new))
-    else:
-        places = {name: row for row, name in enumerate(old.names)}
-        rows = np.fromiter((places.get(name, -1) for name in new.names), np.int64, len(new))
-    if not len(old) or (old.places is None and new.places is not None and (new.places.kinds == Kind.IDS).any()):
-        return np.full(len(new), -1, np.int64)
-    same = (rows >= 0) & (old.sizes[rows] == new.sizes) & (old.mtimes[rows] == new.mtimes)
-    if old.places is not None or new.places is not None:
-        same &= _same_places(old, rows, new)
-    return np.where(same, rows, -1)
-
-
-def _without_sets(collection: Collection) -> Collection:
-    """The collection, when the file or the memory of its whole sets goes."""
-    return _with_sets(collection, None)
-
-
-def _with_sets(collection: Collection, sets: RaggedSets | None) -> Collection:
-    """The collection with these as its whole sets."""
-    if collection.whole is None:
-        return replace(collection, sets=sets)
-    return replace(collection, sets=None, whole=replace(collection.whole, sets=sets))
-
-
-def _same_places(old: DocumentList, rows: NDArray[np.int64], new: DocumentList) -> NDArray[np.bool_]:
-    """Whether new documents are where the old ones of those rows are: the whole of a file, or the same part of it, read the same way."""
-    whole = np.full(len(new), Kind.FILE, np.uint8)
-    before = whole if old.places is None else old.places.kinds[old.places.file[rows]]
-    now = whole if new.places is None else new.places.kinds[new.places.file]
-    same: NDArray[np.bool_] = before == now
-    parts = np.flatnonzero(same & (now != Kind.FILE))
-    if old.places is not None and new.places is not None and len(parts):
-        there = new.places.same(parts, old.places, rows[parts])
-        same[parts] = there & ((now[parts] == Kind.IDS) | (old.row_fields == new.row_fields))
-    return same
-
-
-def _known(collection: Collection, documents: DocumentList) -> int:
-    """How many of the documents are unchanged since."""
-    return int(np.count_nonzero(_unchanged(collection.documents, documents) >= 0))
-
-
-def _may_be_read_now(each: LeftOutFile) -> bool:
-    """Whether a file was left out because a package was missing, or lshdup was older: by now that may be otherwise."""
-    detail = each.left_out.detail
-    return each.left_out.reason == Reason.FORMAT and (PIP in detail or detail.startswith(_ONCE_UNKNOWN))
-
-
-def _still_left_out(known: Mapping[bytes, LeftOutFile], documents: DocumentList) -> dict[bytes, LeftOutFile]:
-    still = {}
-    for name, each in known.items():
-        index = documents.names.find(name)
-        if index is not None and documents.sizes[index] == each.size and documents.mtimes[index] == each.mtime:
-            still[name] = each
-    return still
-
-
-def merged(kind: type[P], given: Mapping[str, Any], base: P | None = None) -> P:
-    """The parameters of one stage: those given, over those of `base`, over the defaults."""
-    known = {field.name for field in fields(kind)}
-    values = base.to_json() if base is not None else {}
-    return kind(**(values | {name: value for name, value in given.items() if name in known}))
-
-
-def _band_options(given: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Bands or rows that are given replace both of the stored ones."""
-    return {"bands": 0, "rows": 0, **given} if "bands" in given or "rows" in given else given
-
-
-def check_conflict(name: str, stored: ShingleParams | SketchParams, given: Mapping[str, Any], remedy: str) -> None:
-    """Raise if an artifact was made with another value than the one given."""
-    for field in fields(stored):
-        actual = getattr(stored, field.name)
-        if field.compare and field.name in given and given[field.name] != actual:
-            if field.name == "key":
-                message = f"{name} was made with {'another' if actual else 'no'} --hash-key"
-                raise ArtifactError(message, remedy)
-            option = _OPTIONS.get(field.name, f"--{field.name}")
-            message = f"{name} was made with {option} {actual}, not {given[field.name]}"
-            raise ArtifactError(message, remedy)

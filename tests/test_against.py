@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 
 from lshdup import bands, candidates
 from lshdup.against import against
+from lshdup.asked import Request
 from lshdup.candidates import cross_pairs
 from lshdup.copies import listing_across
 from lshdup.exactjoin import exact_pairs
 from lshdup.pairs import gathered
 from lshdup.params import DocumentParams, PairParams
 from lshdup.ragged import RaggedSets
-from lshdup.workspace import Request
 from tests import reference
 
 WORDS = [f"word{i}" for i in range(400)]

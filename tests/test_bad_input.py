@@ -17,12 +17,13 @@ from importlib.util import find_spec
 import numpy as np
 import pytest
 
-from lshdup import collection, files, formats, normalform
+from lshdup import batchwork, files, formats, normalform
 from lshdup.charsets import _CODECS, codec_of
 from lshdup.collection import collect
 from lshdup.console import shown
-from lshdup.documents import Reason, TextBatch, find_documents, read_batch
+from lshdup.documents import Reason, TextBatch, read_batch
 from lshdup.errors import InputError
+from lshdup.finding import find_documents
 from lshdup.formats import to_text
 from lshdup.normalform import normal_form
 from lshdup.params import DocumentParams, ShingleParams
@@ -378,9 +379,9 @@ def test_an_id_list_that_shrinks(here):
 
 PEAK = """
 import sys
-from lshdup import collection
+from lshdup import batchwork
 from lshdup.cli import main
-collection.BYTES_AT_ONCE = 0
+batchwork.BYTES_AT_ONCE = 0
 try: main(sys.argv[1:])
 finally: print(*[line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM")], file=sys.stderr)
 """
@@ -421,7 +422,7 @@ def test_a_document_for_which_the_memory_is_not_enough_is_left_out(here, monkeyp
             raise MemoryError
         return read_batch(documents, indices, buffer)
 
-    monkeypatch.setattr(collection, "read_batch", read)
+    monkeypatch.setattr(batchwork, "read_batch", read)
     made = collect(documents, ShingleParams(), jobs=2)
     assert list(made.documents.names) == [b"a"]
     assert [(each.left_out.name, each.left_out.reason) for each in made.left_out] == [(b"b", Reason.TOO_LARGE)]
@@ -429,14 +430,14 @@ def test_a_document_for_which_the_memory_is_not_enough_is_left_out(here, monkeyp
 
 def test_large_documents_wait_for_each_other(here, monkeypatch):
     """What is under way at any time has at most BYTES_AT_ONCE bytes, or is one document."""
-    monkeypatch.setattr(collection, "BYTES_AT_ONCE", 100)
-    monkeypatch.setattr(collection, "BATCH_BYTES", 0)
+    monkeypatch.setattr(batchwork, "BYTES_AT_ONCE", 100)
+    monkeypatch.setattr(batchwork, "BATCH_BYTES", 0)
     names = [f"{i:02}" for i in range(12)]
     sizes = [5000, 9000, 90, 5, 6000, 1, 7000, 100, 30, 50, 8000, 1]
     for name, size in zip(names, sizes, strict=True):
         (here / name).write_text("x" * size)
     documents, _ = found(*names)
-    monkeypatch.setattr(collection, "batches", lambda documents, todo: iter(todo.reshape(-1, 1)))
+    monkeypatch.setattr(batchwork, "batches", lambda documents, todo: iter(todo.reshape(-1, 1)))
     under_way, most = [], []
 
     def read(documents, indices, buffer):
@@ -447,7 +448,7 @@ def test_large_documents_wait_for_each_other(here, monkeypatch):
         under_way.remove(int(documents.sizes[indices[0]]))
         return batch
 
-    monkeypatch.setattr(collection, "read_batch", read)
+    monkeypatch.setattr(batchwork, "read_batch", read)
     made = collect(documents, ShingleParams(), jobs=4, keep=1 << 30)
     assert len(made.documents) == 12
     assert all(len(each) == 1 or sum(each) <= 100 for each in most), most

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lshdup import clusters, leaders, similarity, workspace
+from lshdup.asked import Request
 from lshdup.bands import BandTable
 from lshdup.candidates import first_copies
 from lshdup.clusters import Groups, from_pairs, listing, of_documents, ranked
@@ -26,7 +27,7 @@ from lshdup.ragged import RaggedSets, StringTable
 from lshdup.rows import Kind
 from lshdup.shingles import fingerprints
 from lshdup.store import Store
-from lshdup.workspace import Request, Workspace
+from lshdup.workspace import Workspace
 from tests import reference
 from tests.conftest import ROOT
 

@@ -17,9 +17,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import lshdup.batchwork
 import lshdup.workspace
 from benchmarks.letters import letters
 from lshdup import MinHash, NearDuplicates, common
+from lshdup.asked import Request
 from lshdup.candidates import first_copies
 from lshdup.cli import main
 from lshdup.common import NO_SHINGLES, Removal, common_shingles, first_with, least_count
@@ -28,7 +30,7 @@ from lshdup.params import CommonParams, DocumentParams, PairParams, ShingleParam
 from lshdup.pipeline import exact_near_duplicates, removal_of, with_copies
 from lshdup.ragged import RaggedSets
 from lshdup.shingles import Shingler
-from lshdup.workspace import Request, Workspace
+from lshdup.workspace import Workspace
 from tests.conftest import killed_behind_a_journal
 
 # --- the arrays -------------------------------------------------------------------------------------------------------------
@@ -356,7 +358,7 @@ def test_without_the_options_artifacts_know_nothing_of_them(here):
 
 def test_another_limit_reads_no_document(here, monkeypatch):
     pairs_of("store", {"ignore_common": 5})
-    monkeypatch.setattr(lshdup.collection, "read_batch", lambda *_: pytest.fail("a document was read"))
+    monkeypatch.setattr(lshdup.batchwork, "read_batch", lambda *_: pytest.fail("a document was read"))
     for limit in (0.9, 3, 5):
         found, collection = pairs_of("store", {"ignore_common": limit})
         assert collection.read == 0

@@ -17,12 +17,14 @@ import pytest
 import lshdup.artifacts
 import lshdup.documents
 import lshdup.journal
+import lshdup.sources
 import lshdup.workspace
 from lshdup import artifacts, pipeline
+from lshdup.asked import Request
 from lshdup.errors import ArtifactError, InputError
 from lshdup.params import DocumentParams, PairParams
 from lshdup.store import Store
-from lshdup.workspace import Request, Workspace
+from lshdup.workspace import Workspace
 from tests.conftest import ROOT, killed_behind_a_journal
 
 KINDS = ("shingles", "signatures", "bands", "pairs")
@@ -650,7 +652,7 @@ def queried(name=b"d/00000.txt", **given):
         raise InputError(message)
     own, keys = _looked_up(Console(quiet=True), indexed, asked)
     missing = []
-    source = lshdup.collection.set_source(collection, 1, missing.append, indexed.kept)
+    source = lshdup.sources.set_source(collection, 1, missing.append, indexed.kept)
     near = pipeline.neighbours(collection, indexed.made, source, 0.5, keys=keys, own=own, itself=asked.index)
     assert not missing
     assert not len(collection.documents.changed(near.documents))

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from lshdup.documents import find_documents
 from lshdup.errors import InputError, ParameterError
 from lshdup.filtered import write_without
+from lshdup.finding import find_documents
 from lshdup.params import DocumentParams
 from tests.conftest import require
 

@@ -14,11 +14,12 @@ import numpy as np
 import pytest
 
 from lshdup import extraction, mending
+from lshdup.asked import Request
 from lshdup.documents import Reason
 from lshdup.formats import to_text
 from lshdup.params import DocumentParams, FormatLimits
 from lshdup.recognition import ENCRYPTED, kind_of
-from lshdup.workspace import Request, Workspace
+from lshdup.workspace import Workspace
 from tests import office, reference
 from tests.conftest import ROOT, require
 
@@ -410,7 +411,9 @@ def test_interrupted_while_a_document_hangs(doubled, tmp_path):
     (tmp_path / "d").mkdir()
     (tmp_path / "d/a.pdf").write_bytes(b"%PDF-1.4")
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([os.environ["PYTEST_DOUBLE"], str(ROOT)])}
-    command = [sys.executable, "-m", "lshdup", "index", "d", "--format-seconds", "5"]
+    # A program that an interactive shell starts has SIGINT at its default, whatever this test's parent did.
+    script = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\nfrom lshdup.cli import program\nprogram()"
+    command = [sys.executable, "-c", script, "index", "d", "--format-seconds", "30"]
     program = subprocess.Popen(command, cwd=tmp_path, env=environment, stderr=subprocess.PIPE, start_new_session=True)
     with program:
         while not (tmp_path / "hangs").exists():

@@ -9,12 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lshdup import copies, workspace
+from lshdup.asked import Request
 from lshdup.candidates import first_copies
 from lshdup.copies import listing
 from lshdup.output import FORMATS, Target
 from lshdup.pairs import Pairs, gathered
 from lshdup.params import DocumentParams, PairParams
-from lshdup.workspace import Request, Workspace
+from lshdup.workspace import Workspace
 
 similarities = st.sampled_from([1.0, 0.9, 2 / 3, 0.5, 1 / 3])
 

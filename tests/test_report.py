@@ -259,4 +259,7 @@ def test_ids_and_folders_of_nothing_make_a_page_too(run, tmp_path):
     assert known["pairs"]["similarity"] == [5 / 7]
     assert known["passages"] == {}
     (tmp_path / "d").mkdir()
-    assert known_of(run("report", "d", "--no-store").out)["documentCount"] == 0
+    known = known_of(run("report", "d", "--no-store").out)
+    assert (known["documentCount"], known["leftOut"]) == (0, [])
+    run("index", "ids", "--tokens", "ids")
+    assert known_of(run("report").out)["leftOut"] is None  # what an earlier run left out is not known any more

@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 
 from lshdup import similarity, workspace
+from lshdup.asked import Request
 from lshdup.documents import LeftOut
 from lshdup.kernels.banding import agree_in_a_band
 from lshdup.pairs import Pairs
 from lshdup.params import DocumentParams, PairParams
-from lshdup.workspace import Request, Workspace
+from lshdup.workspace import Workspace
 from tests import reference
 
 HIGHER = [0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95]

@@ -12,11 +12,13 @@ import numpy as np
 import pytest
 
 from lshdup import parquet, rows
-from lshdup.documents import batches, find_documents, read_batch
+from lshdup.asked import Request
+from lshdup.documents import batches, read_batch
+from lshdup.finding import find_documents
 from lshdup.params import DocumentParams, PairParams
 from lshdup.pipeline import with_copies
 from lshdup.reasons import Reason
-from lshdup.workspace import Request, Workspace
+from lshdup.workspace import Workspace
 from tests.conftest import require
 
 pa = require("parquet", "pyarrow")

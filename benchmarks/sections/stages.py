@@ -16,7 +16,8 @@ from benchmarks.measure import Run, interleaved, seconds, timed
 from benchmarks.sections.bench import Bench, installed
 from benchmarks.tables import Table
 from lshdup import bands, candidates, pairs, similarity
-from lshdup.documents import batches, find_documents, read_batch
+from lshdup.documents import batches, read_batch
+from lshdup.finding import find_documents
 from lshdup.params import BandParams, DocumentParams, ShingleParams, SketchParams
 from lshdup.ragged import RaggedSets
 from lshdup.shingles import Shingler, fingerprints

@@ -120,7 +120,7 @@ def main(arguments: list[str] | None = None) -> NoReturn:
 
 def _show(lines: str) -> None:
     for line in lines.splitlines():
-        sys.stderr.write(f"{shown(line)}\n")
+        sys.stderr.write(f"{shown(line.expandtabs())}\n")
 
 
 def program() -> NoReturn:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from lshdup.cli import options as shared
 from lshdup.cli.listing import say_found, say_funnel
 from lshdup.cli.summary import say_buckets, say_collection, say_contract
-from lshdup.params import BandParams, PairParams
+from lshdup.params import PairParams
 
 if TYPE_CHECKING:
     import numpy as np
@@ -56,8 +56,7 @@ def _joined(session: shared.Session, options: dict[str, Any]) -> Answer:
     from lshdup.pipeline import exact_near_duplicates, with_copies
 
     request = session.request
-    default = BandParams().threshold if request.documents else session.workspace.last_threshold()
-    threshold = request.given.get("threshold", default)
+    threshold = session.workspace.threshold(request)
     with session.workspace.every_set(session.request) as (collection, sets):
         say_collection(session.console, collection)
         firsts = first_copies(collection.fingerprints)

@@ -117,7 +117,7 @@ def ask(word: bytes, collection: "Collection | None") -> Asked:
                 some = ", ".join(shown(names[index]) for index in found[:3])
                 message = f"{shown(word)} is the end of {len(found)} names: {some}{', …' if len(found) > 3 else ''}"
                 raise InputError(message, "give more of the name")
-    message = f"{shown(word)} is no document of the store and no file"
+    message = f"{shown(word)} is {'a folder' if os.path.isdir(word) else 'no document of the store and no file'}"
     raise InputError(message, "name a file, or a document that `lshdup index DOCS` has seen")
 
 

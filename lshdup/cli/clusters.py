@@ -11,7 +11,7 @@ from lshdup.cli import options as shared
 from lshdup.cli.summary import say_buckets, say_collection, say_contract
 from lshdup.console import OK, PAIRS_FOUND, Console, counted, shown
 from lshdup.output import Target, check_writable
-from lshdup.params import BandParams, ClusterParams
+from lshdup.params import ClusterParams
 
 if TYPE_CHECKING:
     import numpy as np
@@ -33,7 +33,7 @@ _DEFAULT = ClusterParams()
     epilog="""\b
 Examples:
   lshdup clusters sample_corpus --threshold 0.9
-  lshdup clusters sample_corpus --prefer '*.txt' --emit drop -0 | xargs -0 ls -l
+  lshdup clusters sample_corpus --prefer '*.txt' --emit drop -0 | xargs -0 -r ls -l
 """,
 )
 @shared.documents_options
@@ -70,13 +70,12 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     if options["write"] is not None:
         check_writable(options["write"])
     if options["exact"]:
-        shared.refuse(ctx, ("scheme", "perms", "seed", "recall", "bands", "rows", "buckets", "max_bucket"), "with --exact")
+        shared.refuse_with_exact(ctx)
     asked = ClusterParams(options["linkage"], options["keep"], options["prefer"], options["max_bucket"] or 0)
     with shared.session(ctx, options) as session:
         console, workspace, request = session.console, session.workspace, session.request
         if options["exact"]:
-            default = BandParams().threshold if request.documents else workspace.last_threshold()
-            threshold = request.given.get("threshold", default)
+            threshold = workspace.threshold(request)
             collection, found = workspace.grouped_exactly(request, threshold, asked)
             say_collection(console, collection)
         else:

@@ -21,8 +21,9 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from lshdup.asked import Request
     from lshdup.documents import DocumentList
-    from lshdup.workspace import Request, Workspace
+    from lshdup.workspace import Workspace
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -175,7 +176,7 @@ _OF_DOCUMENTS = (
 )  # fmt: skip
 
 talk_options = _stack(
-    option("-q", "--quiet", is_flag=True, help="Only errors on stderr."),
+    option("-q", "--quiet", is_flag=True, help="Only errors and warnings on stderr."),
     option("--color/--no-color", default=None, help="Colour.  [default: on a terminal, unless NO_COLOR is set]"),
 )  # fmt: skip
 
@@ -256,11 +257,12 @@ def session(ctx: click.Context, options: dict[str, Any]) -> Iterator[Session]:
         # Parameters first: an error in them is said before NumPy and Numba are loaded.
         given, documents, files = asked(ctx, options)
 
+        from lshdup.asked import Request
         from lshdup.kernels.jit import on_first_compilation
         from lshdup.parallel import processors
-        from lshdup.workspace import Request, Workspace
+        from lshdup.workspace import Workspace
 
-        on_first_compilation(lambda: console.say("compiling kernels, once on this machine (some seconds)"))
+        on_first_compilation(lambda: console.say("compiling kernels: each once on this machine, when it is wanted first (some seconds)"))
         store = None if options.get("no_store") else options["store"]
         workspace = Workspace(store, console.say, console.left_out, console.progress, given.get("secret", b""))
         jobs = options["jobs"] or processors()
@@ -311,6 +313,12 @@ def on_spark(ctx: click.Context, options: dict[str, Any]) -> bool:
         return True
     refuse(ctx, ("master", "spark_conf"), "without --engine spark")
     return False
+
+
+def refuse_with_exact(ctx: click.Context) -> None:
+    """Raise if an option was typed that the exact join would ignore."""
+    names = ("scheme", "perms", "seed", "recall", "bands", "rows", "buckets", "verify", "max_bucket")
+    refuse(ctx, names, "with --exact")
 
 
 def warn_of_changes(session: Session, documents: "DocumentList", answer: "NDArray[np.int64]") -> None:

@@ -70,7 +70,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         return spark.pairs(ctx, options)
     target = shared.target(options)
     if options["exact"]:
-        shared.refuse(ctx, ("scheme", "perms", "seed", "recall", "bands", "rows", "buckets", "verify", "max_bucket"), "with --exact")
+        shared.refuse_with_exact(ctx)
     if options["histogram"]:
         shared.refuse(ctx, ("against",), "with --histogram")
         shared.check_plot(options["plot"])

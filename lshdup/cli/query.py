@@ -8,7 +8,7 @@ import click
 from lshdup.cli import options as shared
 from lshdup.cli.asking import Asked, ask
 from lshdup.cli.summary import say_contract
-from lshdup.console import Console, shown
+from lshdup.console import Console, counted, shown
 from lshdup.errors import ArtifactError, InputError
 
 if TYPE_CHECKING:
@@ -81,6 +81,9 @@ def _rows(session: shared.Session, indexed: "Indexed", asked: list[Asked], top: 
         near = pipeline.neighbours(
             indexed.collection, indexed.made, source, indexed.params.threshold, keys=keys, own=own, itself=each.index
         ).first(top)
+        if not len(near.documents):
+            n, threshold = len(indexed.collection.documents), indexed.params.threshold
+            session.console.say(f"none of {counted(n, 'document')} is {threshold:g} similar or more to {shown(each.name)}")
         shared.warn_of_changes(session, indexed.collection.documents, near.documents)
         names = indexed.collection.documents.typed_names(near.documents)
         for name, similarity in zip(names, near.similarity.tolist(), strict=True):

@@ -67,7 +67,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         message = "the page is not for a terminal"
         raise InputError(message, "name a file with -o, for instance -o report.html")
     if options["exact"]:
-        shared.refuse(ctx, ("scheme", "perms", "seed", "recall", "bands", "rows", "buckets", "max_bucket"), "with --exact")
+        shared.refuse_with_exact(ctx)
     with shared.session(ctx, options) as session:
         from lshdup import report
         from lshdup.preference import preference
@@ -82,7 +82,8 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         promise = report.Promise(answer.threshold, plan.bands, plan.rows) if plan else report.Promise(answer.threshold, exact=True)
         selection = report.select(answer.found, answer.firsts, promise, options["most"])
         passages = dict(_passages(session, answer, selection, order, options["passages"]))
-        facts = report.Facts(_what(session), len(collection.documents), dict(console.left_out_counts), list(_parameters(answer)))
+        left_out = dict(console.left_out_counts) if session.request.documents else None
+        facts = report.Facts(_what(session, options["store"]), len(collection.documents), left_out, list(_parameters(answer)))
         known = report.data(selection, answer.firsts, collection.sizes, order, collection.documents.typed_names, passages, facts)
         page = report.page(known)
         target.write_raw([page])
@@ -93,10 +94,10 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         return console.exit_code
 
 
-def _what(session: shared.Session) -> str:
+def _what(session: shared.Session, store: Path) -> str:
     names = session.request.documents
     some = ", ".join(name.decode("utf-8", "backslashreplace") for name in names[:3])
-    return f"{some} and {len(names) - 3} more" if len(names) > 3 else some or "the documents of the last run"
+    return f"{some} and {len(names) - 3} more" if len(names) > 3 else some or f"the documents of the last run, in the store {store}"
 
 
 def _parameters(answer: Answer) -> Iterator[tuple[str, str]]:

@@ -57,7 +57,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
             asked = ask(options["show"], stored)
             params = shingle_params(stored, session.request.given)
             text = asked.ids() if params.tokens == "ids" else asked.text(params.encoding)
-            removal = session.workspace.removal_to_show(session.request, params)
+            removal = session.workspace.removal_to_show(session.request, params, stored)
             columns = ("shingle", "text") if removal is None else ("shingle", "text", "removed")
             shared.write(session.console, target, columns, _rows(text, params, removal))
             return session.console.exit_code

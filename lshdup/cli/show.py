@@ -59,7 +59,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         stored = session.workspace.last_collection()
         params = shingle_params(stored, session.request.given)
         a, b = (_read(ask(options[name], stored), params) for name in "ab")
-        removal = session.workspace.removal_to_show(session.request, params)
+        removal = session.workspace.removal_to_show(session.request, params, stored)
         if options["shingles"]:
             columns = ("in", "shingle", "text") if removal is None else ("in", "shingle", "text", "removed")
             shared.write(session.console, target, columns, _shingles(a.text, b.text, params, removal))

@@ -55,6 +55,15 @@ def _bucket_end(keys: U64, order: U32, start: int) -> int:
 
 
 @inlined
+def _border(order: U32, start: int, end: int, split: int) -> int:
+    """Where documents from `split` on begin in a bucket."""
+    border = start
+    while border < end and order[border] < split:
+        border += 1
+    return border
+
+
+@inlined
 def _root(parent: U32, document: np.uint32) -> np.uint32:
     while parent[document] != document:
         parent[document] = parent[parent[document]]
@@ -105,9 +114,7 @@ def join_sides(keys: U64, order: U32, split: int, limit: int, parent: U32, left_
     start = 0
     while start < len(order):
         end = _bucket_end(keys, order, start)
-        border = start
-        while border < end and order[border] < split:
-            border += 1
+        border = _border(order, start, end, split)
         size = end - start
         if start < border < end:
             if size > tally[0]:
@@ -181,9 +188,7 @@ def places_across(keys: U64, order: U32, split: int, limit: int, rows: U32, band
     start = 0
     while start < len(order):
         end = _bucket_end(keys, order, start)
-        border = start
-        while border < end and order[border] < split:
-            border += 1
+        border = _border(order, start, end, split)
         if start < border < end and (not limit or end - start <= limit):
             for p in range(start, border):
                 places[rows[order[p]], band] = border

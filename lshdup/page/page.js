@@ -254,12 +254,12 @@ function drawHistogram() {
 }
 
 function promise(threshold) {
-  if (plan.exact) return "All pairs were joined exactly: none is missed.";
+  if (plan.exact) return "All pairs were joined exactly: none is missed. Bars are logarithmic; the last one is copies.";
   const miss = (s) => (1 - s ** plan.rows) ** plan.bands;
   const percent = (chance) => `${(100 * chance).toPrecision(2).replace(/^(\d+\.?\d*)e.*$/, "less than 0.0001")} %`;
   const s = Math.min(1, threshold + 0.05);
   return `Every pair was verified exactly. The chance that a pair of similarity ${threshold.toFixed(3)} was missed is ${percent(miss(threshold))}` +
-    (s > threshold ? `; of ${s.toFixed(3)}, ${percent(miss(s))}.` : ".");
+    (s > threshold ? `; of ${s.toFixed(3)}, ${percent(miss(s))}.` : ".") + " Bars are logarithmic; the last one is copies.";
 }
 
 function setThreshold(value) {
@@ -368,12 +368,14 @@ figure("n-documents", "documents");
 figure("n-pairs", "pairs");
 figure("n-groups", "groups");
 figure("n-members", "documents in groups");
-figure("n-beside", "beside a representative");
-figure("n-left", "files left out");
+figure("n-beside", "to drop: others than the kept");
+if (data.leftOut) figure("n-left", "files left out");
 $("n-documents").textContent = number.format(data.documentCount);
-$("n-left").textContent = number.format(data.leftOut.reduce((sum, [, count]) => sum + count, 0));
-$("n-left").title = data.leftOut.map(([reason, count]) => `${reason}: ${number.format(count)}`).join(", ");
-for (const [name, value] of [...data.parameters, ...data.leftOut.map(([reason, count]) => [`left out: ${reason}`, number.format(count)])]) {
+if (data.leftOut) {
+  $("n-left").textContent = number.format(data.leftOut.reduce((sum, [, count]) => sum + count, 0));
+  $("n-left").title = data.leftOut.map(([reason, count]) => `${reason}: ${number.format(count)}`).join(", ");
+}
+for (const [name, value] of [...data.parameters, ...(data.leftOut || []).map(([reason, count]) => [`left out: ${reason}`, number.format(count)])]) {
   $("parameters").append(element("dt", { textContent: name }), element("dd", { textContent: value }));
 }
 if (data.omitted) {

@@ -1,0 +1,69 @@
+"""The shingle sets of a run, kept in document order as batches are finished: in memory, or on disk. Called by collection.py."""
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lshdup.artifacts import Spool
+from lshdup.batchwork import NO_VALUES
+from lshdup.ragged import RaggedSets
+from lshdup.shingles import ShingleBatch
+
+#: Gives the sets of a batch once more, from where they are kept.
+Kept = Callable[[], RaggedSets]
+
+
+class SetKeeper:
+    """Keeps the sets of a run, in document order, in a spool or in memory; gives up when they outgrow it."""
+
+    def __init__(self, keep: Spool | int) -> None:
+        self._spool = keep if isinstance(keep, Spool) else None
+        self._room = keep if isinstance(keep, int) else 1 << 62
+        self._parts: list[RaggedSets] | None = [] if self._room else None
+        self._indices: list[NDArray[np.int64]] = []
+        self._kept_values = 0
+
+    def kept(self, made: ShingleBatch, _: RaggedSets, __: NDArray[np.uint64]) -> RaggedSets:
+        """The sets in memory of their own, unless it has given up. For any thread."""
+        return made.sets.copy() if self._parts is not None else NO_VALUES
+
+    def reuse(self, sets: RaggedSets | None, indices: NDArray[np.int64], rows: NDArray[np.int64]) -> None:
+        """Take the sets of unchanged documents over; without them, not all sets can be had."""
+        if sets is None or 8 * int(sets.sizes[rows].sum()) > self._room:
+            self._parts = None
+        else:
+            self.add(indices, sets if np.array_equal(rows, np.arange(len(sets))) else sets.take(rows))
+
+    def add(self, indices: NDArray[np.int64], sets: RaggedSets) -> Kept | None:
+        """Keep the sets of some documents; returns how to have them once more, or None if it has given up."""
+        if self._parts is None:
+            return None
+        self._room -= sets.values.nbytes
+        if self._room < 0:
+            self._parts = None
+            return None
+        spool, start = self._spool, self._kept_values
+        self._kept_values += len(sets.values)
+        self._parts.append(sets if spool is None else RaggedSets(np.zeros(0, np.uint64), sets.offsets))
+        self._indices.append(indices)
+        if spool is None:
+            return lambda: sets
+        spool.append(sets.values)
+        offsets, end = sets.offsets, self._kept_values
+        return lambda: RaggedSets(spool.values()[start:end], offsets)
+
+    def finish(self) -> RaggedSets | None:
+        """The sets of all documents that have one, in document order."""
+        if self._parts is None:
+            return None
+        indices = np.concatenate([np.zeros(0, np.int64), *self._indices])
+        order = np.argsort(indices, kind="stable")
+        in_order = np.array_equal(order, np.arange(len(order)))
+        if self._spool is None:
+            sets = RaggedSets.concatenate(self._parts)
+            return sets if in_order else sets.take(order)
+        sizes = np.concatenate([np.zeros(0, np.int64), *(part.sizes for part in self._parts)])
+        if in_order:
+            return RaggedSets.from_sizes(self._spool.values(), sizes)
+        return self._spool.in_order(sizes, order)

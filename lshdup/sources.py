@@ -1,0 +1,85 @@
+"""Shingle sets again, for verification: from memory, from an artifact, or from the documents. Called by workspace.py."""
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lshdup.batchwork import NO_VALUES, Workers, batches_done
+from lshdup.collection import Collection
+from lshdup.documents import LeftOut, Reason
+from lshdup.errors import ArtifactError
+from lshdup.params import LONGEST
+from lshdup.ragged import RaggedSets
+from lshdup.shingles import ShingleBatch, fingerprints
+from lshdup.similarity import SetSource
+
+
+def set_source(collection: Collection, jobs: int, on_left_out: Callable[[LeftOut], None], kept: RaggedSets | None = None) -> SetSource:
+    """Where verification gets shingle sets: from memory or a mapped artifact, else by reading the documents again.
+
+    kept : the sets of the artifact, whole, of which nobody has looked at every byte: those that are taken are checked. Raises ArtifactError
+    if they are not what was indexed.
+
+    A document that cannot be read again, or whose set is another one now, is reported once and has an empty set: its pairs are not in
+    the answer, rather than wrong in it.
+    """
+    removal = collection.removal
+    if collection.sets is not None:
+        return collection.sets.take
+    held = collection.whole_sets
+    if held is not None and removal is not None:
+        return lambda wanted: removal.left(held.take(wanted))
+
+    def checked(wanted: NDArray[np.int64]) -> RaggedSets:
+        assert kept is not None
+        collection.check_rows(wanted)
+        try:
+            sets = kept.take(wanted)
+            if removal is not None:
+                sets = removal.left(sets)
+            if np.array_equal(fingerprints(sets, collection.shingle), collection.fingerprints[wanted]):
+                return sets
+        except IndexError:  # offsets that are damaged too
+            pass
+        message = "shingles.npz is damaged: its sets are not those that were indexed"
+        raise ArtifactError(message, "run the command with DOCS: what is damaged is made anew")
+
+    if kept is not None:
+        return checked
+    reported: set[int] = set()
+    workers = Workers(collection.shingle, jobs)
+
+    def report(index: int, reason: Reason, detail: str) -> None:
+        if index not in reported:
+            reported.add(index)
+            on_left_out(LeftOut(collection.documents.names[index], reason, detail))
+
+    def read_again(wanted: NDArray[np.int64]) -> RaggedSets:
+        collection.check_rows(wanted)
+        sizes = collection.sizes[wanted]
+        if len(wanted) and (sizes.min() < 0 or sizes.max() > LONGEST):  # a token is a byte at least
+            message = "the store names sets of a size that none can have: it is damaged"
+            raise ArtifactError(message, "run the command with DOCS")
+        sets = RaggedSets.from_sizes(np.empty(int(sizes.sum()), np.uint64), sizes)
+        same = np.zeros(len(wanted), bool)
+
+        def place(made: ShingleBatch, left: RaggedSets, prints: NDArray[np.uint64]) -> RaggedSets:
+            """On the thread that made them, straight to where they belong."""
+            at = np.searchsorted(wanted, made.indices)
+            same[at] = (prints == collection.fingerprints[made.indices]) & (left.sizes == sizes[at])
+            if same[at].all() and len(at) and (np.diff(at) == 1).all():  # as nearly always
+                sets.values[sets.offsets[at[0]] : sets.offsets[at[-1] + 1]] = left.values
+                return NO_VALUES
+            for i in np.flatnonzero(same[at]).tolist():
+                sets.values[sets.offsets[at[i]] : sets.offsets[at[i] + 1]] = left[i]
+            return NO_VALUES
+
+        for batch in batches_done(collection.documents, wanted, workers, None, place, removal):
+            for index, reason, detail in batch.left_out:
+                report(index, reason, detail)
+            for index in batch.indices[~same[np.searchsorted(wanted, batch.indices)]].tolist():
+                report(index, Reason.CHANGED, "it is not what was indexed")
+        return sets if same.all() else RaggedSets.from_sizes(sets.take(np.flatnonzero(same)).values, np.where(same, sizes, 0))
+
+    return read_again

@@ -1,0 +1,281 @@
+"""Collections as the arrays and headers of artifacts, and back. Called by store.py and journal.py."""
+
+import hashlib
+import json
+import unicodedata
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lshdup.artifacts import Array, Artifact
+from lshdup.collection import Collection, LeftOutFile
+from lshdup.common import Removal, Whole, fingerprint
+from lshdup.documents import DocumentList, LeftOut, Reason
+from lshdup.openrows import OpenRows
+from lshdup.params import CommonParams, ShingleParams, SketchParams
+from lshdup.places import Places
+from lshdup.ragged import RaggedSets, StringTable
+from lshdup.rows import Kind, RowFields
+
+
+def corpus_id(collection: Collection) -> str:
+    """32 hexadecimal digits that say: these names, with these shingle sets, by these definitions."""
+    if collection.corpus:
+        return collection.corpus
+    digest = hashlib.blake2b(digest_size=16)
+    definitions = [collection.shingle.to_json(), unicodedata.unidata_version]
+    if collection.removal is not None:
+        definitions.append(collection.removal.to_json())
+    digest.update(json.dumps(definitions, sort_keys=True).encode())
+    for array in (collection.documents.names.offsets, collection.documents.names.blob, collection.fingerprints):
+        digest.update(np.ascontiguousarray(array).view(np.uint8).data)
+    return digest.hexdigest()
+
+
+def whole_id(collection: Collection) -> str:
+    """The same of the whole sets, before shingles were removed from them: that of shingles.npz."""
+    return corpus_id(collection.before)
+
+
+def removal_arrays(removal: Removal) -> dict[str, Array]:
+    """The shingles that are removed, as arrays of an artifact."""
+    return {"template": removal.template, "common": removal.common}
+
+
+def document_arrays(collection: Collection) -> dict[str, Array]:
+    """What is known of the documents, and of files that are none."""
+    documents = collection.documents
+    left = collection.left_out
+    reasons = list(Reason)
+    arrays: dict[str, Array] = {
+        "names_blob": documents.names.blob,
+        "names_offsets": documents.names.offsets,
+        "file_sizes": documents.sizes,
+        "file_mtimes": documents.mtimes,
+        "set_sizes": collection.sizes,
+        "fingerprints": collection.fingerprints,
+    }
+    names = StringTable.from_strings(each.left_out.name for each in left)
+    details = StringTable.from_strings(each.left_out.detail.encode("utf-8", "surrogateescape") for each in left)
+    arrays |= {
+        "left_names_blob": names.blob,
+        "left_names_offsets": names.offsets,
+        "left_details_blob": details.blob,
+        "left_details_offsets": details.offsets,
+        "left_reasons": np.array([reasons.index(each.left_out.reason) for each in left], np.uint8),
+        "left_sizes": np.array([each.size for each in left], np.int64),
+        "left_mtimes": np.array([each.mtime for each in left], np.int64),
+    }
+    if collection.reader:
+        arrays |= {"extracted": collection.extracted, "reader": np.frombuffer(collection.reader.encode(), np.uint8)}
+    if documents.places is not None:
+        places = documents.places
+        arrays |= {
+            "paths_blob": places.paths.blob,
+            "paths_offsets": places.paths.offsets,
+            "path_kinds": places.kinds,
+            "path_of": places.file,
+            "starts": places.starts,
+            "lengths": places.lengths,
+        }
+    return arrays
+
+
+def set_arrays(collection: Collection) -> dict[str, Array]:
+    """The shingle sets."""
+    assert collection.sets is not None
+    return {"values": collection.sets.values, "offsets": collection.sets.offsets}
+
+
+def signature_arrays(collection: Collection) -> dict[str, Array]:
+    """The signatures."""
+    assert collection.signatures is not None
+    arrays: dict[str, Array] = {"signatures": collection.signatures}
+    if collection.removal is not None:
+        arrays |= removal_arrays(collection.removal)
+    return arrays | _whole_arrays(collection)
+
+
+def _whole_arrays(collection: Collection) -> dict[str, Array]:
+    if collection.whole is None:
+        return {}
+    return {"whole_sizes": collection.whole.sizes, "whole_fingerprints": collection.whole.fingerprints}
+
+
+def all_arrays(collection: Collection) -> dict[str, Array]:
+    """All that is known of a collection: its documents, its signatures and whole sets, if it has them; but not what was removed."""
+    arrays = document_arrays(collection) | _whole_arrays(collection)
+    if collection.signatures is not None:
+        arrays["signatures"] = collection.signatures
+    if collection.whole_sets is not None:
+        arrays |= set_arrays(collection.before)
+    return arrays
+
+
+def read_collection(artifact: Artifact, home: bytes, *, verify: bool, folder: Path | None = None) -> Collection:
+    """The collection of such arrays; raises one of several errors if they do not fit each other.
+
+    verify : look at every offset and size; without it, a query touches a few pages of them only. folder : where to unpack what has to be.
+    """
+    arrays, header = artifact.arrays, artifact.header
+    names = strings_of(artifact, "names", verify=verify)
+    n = len(names)
+    opened = OpenRows(folder, _row_fields(header)) if "rows" in header else OpenRows(folder)
+    places = _places(artifact, n) if "starts" in arrays else None
+    documents = DocumentList(
+        names, ints_of(arrays, "file_sizes", n), ints_of(arrays, "file_mtimes", n), places, home, opened=opened, check=artifact.check
+    )
+    refuse_if(("rows" in header) != (documents.row_fields is not None), "it has rows without fields, or fields without rows")
+    reasons = list(Reason)
+    for name in ("left_reasons", "left_sizes", "left_mtimes", "template", "common", "extracted"):
+        if name in arrays:
+            artifact.check(arrays[name], None, None)
+    left_names, details = strings_of(artifact, "left_names"), strings_of(artifact, "left_details")
+    left_out = tuple(
+        LeftOutFile(LeftOut(name, reasons[reason], detail.decode("utf-8", "surrogateescape")), size, mtime)
+        for name, reason, detail, size, mtime in zip(
+            left_names,
+            arrays["left_reasons"].tolist(),
+            details,
+            ints_of(arrays, "left_sizes", len(left_names)).tolist(),
+            ints_of(arrays, "left_mtimes", len(left_names)).tolist(),
+            strict=True,
+        )
+    )
+    sizes = ints_of(arrays, "set_sizes", n)
+    sets = signatures = sketch = whole = removal = None
+    if "common" in header:
+        refuse_if(header["kind"] == "shingles", "its sets are not whole")
+        removal = _removal(header, arrays, verify=verify)
+        whole = Whole(ints_of(arrays, "whole_sizes", n), _prints(arrays, "whole_fingerprints", n), corpus=header.get("whole", ""))
+        refuse_if(verify and (whole.sizes < sizes).any(), "its sets have grown")
+    missing = {"shingles": "values" not in arrays, "signatures": "sketch" not in header}
+    refuse_if(missing.get(header["kind"]), "what it is for is missing")
+    if "values" in arrays:
+        sets = RaggedSets(arrays["values"], arrays["offsets"])
+        refuse_if(
+            not _are(sets.values, np.uint64) or len(sets) != n or not _are_offsets(sets.offsets, len(sets.values), verify=verify),
+            "its sets do not fit",
+        )
+        wanted = sizes if whole is None else whole.sizes
+        refuse_if(verify and not np.array_equal(sets.sizes, wanted), "its sets have other sizes than it says")
+    if "sketch" in header:
+        sketch = SketchParams.from_json(header["sketch"])
+        signatures = arrays["signatures"]
+        refuse_if(signatures.dtype != np.uint32 or signatures.shape != (n, sketch.perms), "its signatures have another shape")
+    fingerprints = _prints(arrays, "fingerprints", n)
+    shingle = ShingleParams.from_json(header["shingle"])
+    made = Collection(documents, shingle, sizes, fingerprints, left_out, sets, sketch, signatures, corpus=header["corpus"])
+    if "reader" in arrays:
+        made = replace(made, extracted=_extracted(arrays, n), reader=arrays["reader"].tobytes().decode())
+    return made if whole is None else replace(made, sets=None, removal=removal, whole=replace(whole, sets=sets))
+
+
+def _removal(header: Mapping[str, Any], arrays: Mapping[str, Array], *, verify: bool) -> Removal:
+    """The shingles that were removed from the sets of a collection."""
+    asked = dict(header["common"])
+    common = asked.pop("common")
+    removal = Removal(CommonParams.from_json(asked), arrays["template"], arrays["common"])
+    for shingles, said in ((removal.template, removal.params.template), (removal.common, common)):
+        refuse_if(not _are(shingles, np.uint64), "the shingles that were removed do not fit")
+        refuse_if(verify and fingerprint(shingles) != said, "the shingles that were removed are others than it says")
+        refuse_if(verify and not (shingles[1:] > shingles[:-1]).all(), "the shingles that were removed are not in order")
+    return removal
+
+
+def _prints(arrays: Mapping[str, Array], name: str, n: int) -> NDArray[np.uint64]:
+    array = arrays[name]
+    refuse_if(array.dtype != np.uint64 or array.shape != (n,), "its fingerprints have another shape")
+    return array
+
+
+def _row_fields(header: Mapping[str, Any]) -> RowFields:
+    fields = header["rows"]
+    refuse_if(type(fields) is not dict or any(type(each) is not str for each in fields.values()), "its fields of rows are none")
+    return RowFields(**fields)
+
+
+def _places(artifact: Artifact, n: int) -> Places:
+    """Where documents are; that each is in a file that is there is looked at when it is read."""
+    arrays = artifact.arrays
+    refuse_if("path_kinds" not in arrays, "where its documents are is missing")
+    paths, kinds = strings_of(artifact, "paths"), arrays["path_kinds"]
+    artifact.check(kinds, None, None)
+    refuse_if(kinds.dtype != np.uint8 or kinds.shape != (len(paths),) or kinds.max(initial=0) > max(Kind), "kinds of files do not fit")
+    return Places(paths, kinds, ints_of(arrays, "path_of", n), ints_of(arrays, "starts", n), ints_of(arrays, "lengths", n))
+
+
+def _extracted(arrays: Mapping[str, Array], n: int) -> NDArray[np.int64]:
+    """Which documents a reader of office formats gave the text of."""
+    extracted = arrays["extracted"]
+    refuse_if(not _are(extracted, np.int64), "numbers of office documents do not fit")
+    ascending = len(extracted) == 0 or (extracted[0] >= 0 and extracted[-1] < n and bool((np.diff(extracted) > 0).all()))
+    refuse_if(not ascending, "it names office documents that are not there")
+    return extracted
+
+
+def refuse_if(wrong: object, what: str) -> None:
+    """Raise ValueError; whoever loads the artifact names the file and the remedy."""
+    if wrong:
+        raise ValueError(what)
+
+
+def strings_of(artifact: Artifact, name: str, *, verify: bool = True) -> StringTable:
+    """A table of strings that an artifact holds; raises ValueError if it is none."""
+    arrays = artifact.arrays
+    table = StringTable(arrays[f"{name}_blob"], arrays[f"{name}_offsets"], artifact.check)
+    if _are(table.offsets, np.int64):
+        for start, stop in ((None, None),) if verify else ((0, 1), (len(table), len(table) + 1)):
+            artifact.check(table.offsets, start, stop)
+    refuse_if(not _are(table.blob, np.uint8) or not _are_offsets(table.offsets, len(table.blob), verify=verify), f"{name} do not fit")
+    return table
+
+
+def ints_of(arrays: Mapping[str, Array], name: str, n: int) -> NDArray[np.int64]:
+    """The n numbers that an artifact holds by that name; raises ValueError if it does not."""
+    array = arrays[name]
+    refuse_if(array.dtype != np.int64 or array.shape != (n,), f"{name} do not fit")
+    return array
+
+
+def _are(array: Array, kind: type) -> bool:
+    """Whether these are numbers of one kind in a row; kernels take nothing else for them."""
+    return array.dtype == kind and array.ndim == 1
+
+
+def _are_offsets(offsets: Array, total: int, *, verify: bool) -> bool:
+    return bool(
+        _are(offsets, np.int64)
+        and len(offsets)
+        and offsets[0] == 0
+        and offsets[-1] == total
+        and (not verify or (np.diff(offsets) >= 0).all())
+    )
+
+
+def same(old: Collection, new: Collection) -> bool:
+    """Whether saving would change nothing."""
+    return (
+        corpus_id(old) == corpus_id(new)
+        and old.sketch == new.sketch
+        and old.left_out == new.left_out
+        and (old.whole is None or whole_id(old) == whole_id(new))
+        and old.reader == new.reader
+        and np.array_equal(old.extracted, new.extracted)
+        and np.array_equal(old.documents.sizes, new.documents.sizes)
+        and np.array_equal(old.documents.mtimes, new.documents.mtimes)
+        and _place(old.documents) == _place(new.documents)
+    )
+
+
+def _place(documents: DocumentList) -> list[object]:
+    """Where the documents are that are parts of files."""
+    if documents.places is None:
+        return []
+    places = documents.places
+    columns = (places.paths.offsets, places.paths.blob, places.kinds, places.file, places.starts, places.lengths)
+    return [documents.row_fields, *(column.tobytes() for column in columns)]
