@@ -8,23 +8,16 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Self
 
-from lshdup import bands, sparkrows
+from lshdup import bands, sparkrows, sparktiles
 from lshdup.errors import InputError, ParameterError
 from lshdup.params import BandParams, PairParams, ShingleParams, SketchParams
 from lshdup.sparkrows import Recipe, Rows
+from lshdup.sparktiles import Tiles, kept
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, Observation
+    from pyspark.sql import Column, DataFrame
 
 _SHINGLE, _SKETCH, _BANDS, _PAIRS = ShingleParams(), SketchParams(), BandParams(), PairParams()
-
-#: A bucket of more documents, or of more bytes of shingles, is cut into blocks; two blocks make a tile, the work of one task.
-BLOCK_DOCUMENTS = 4096
-BLOCK_BYTES = 32 << 20
-
-#: Up to so many documents with candidates, the hashes of their ids (64 bytes each in Java) are sent to every executor, and only the sets of
-#: these documents are made.
-FEW_WANTED = 1_000_000
 
 #: Copies are listed by tasks of at most so many of one kind.
 BLOCK_COPIES = 1024
@@ -112,7 +105,7 @@ class Comparison:
     documents : (id: binary, text) or, if they are files, (id: binary, size); see `sparkrows.Recipe`. max_bucket : larger buckets are
     left out; 0: none is.
 
-    `sketches`, `copies` and `tiles` are kept by Spark when they have been made, on memory and disk, because more than one stage needs them;
+    `sketches`, `kinds` and `tiles` are kept by Spark when they have been made, on memory and disk, because more than one stage needs them;
     `close`, or the end of a ``with``, lets go of them. No stage collects rows; the memory of a task is bounded by one tile.
     """
 
@@ -128,9 +121,11 @@ class Comparison:
 
     def close(self) -> None:
         """Let go of what Spark keeps."""
-        for kept in ("sketches", "kinds", "tiles"):
-            if kept in self.__dict__:
-                self.__dict__[kept].unpersist()
+        for name in ("sketches", "kinds"):
+            if name in self.__dict__:
+                self.__dict__[name].unpersist()
+        if "tiles" in self.__dict__:
+            self.tiles.close()
 
     # --- documents -> sketches -> kinds ----------------------------------------------------------------------------------------
 
@@ -185,11 +180,11 @@ class Comparison:
         first = f.min(f.struct("id", "size", "keys")).alias("first")
         return kept(self.sketches.where("size > 0").groupBy("digest").agg(first, f.count("*").alias("documents")))
 
-    # --- kinds -> buckets -> tiles ----------------------------------------------------------------------------------------------
+    # --- kinds -> buckets ----------------------------------------------------------------------------------------------
 
     @cached_property
     def buckets(self) -> "DataFrame":
-        """A row for each kind and band in a shared bucket: bucket, id, keys of the bands before, and the bucket's n and shingles.
+        """A row for each kind and band in a shared bucket: bucket, id, size, keys of the bands before, and the bucket's n and shingles.
 
         A bucket is named by key and band. A large one is counted by one task, which holds some thousand of its rows and spills the others.
         """
@@ -207,24 +202,11 @@ class Comparison:
         return counted.where(f.col("n") > 1)
 
     @cached_property
-    def tiles(self) -> "DataFrame":
-        """Rows that are compared with each other, by bucket and tile: those that make a pair there which no earlier band has met.
-
-        A bucket of B blocks has B (B + 1) / 2 tiles, and each of its documents is in B of them. A document's block is a hash of its id.
-        """
+    def compared(self) -> "DataFrame":
+        """`buckets`, those that are larger than `max_bucket` left out."""
         from pyspark.sql import functions as f
 
-        n, block, other = f.col("n"), f.col("block"), f.col("other")
-        rows = self.buckets.where(n <= self.max_bucket) if self.max_bucket else self.buckets
-        blocks = f.greatest(f.ceil(n / BLOCK_DOCUMENTS), f.ceil(f.col("shingles") * 8 / BLOCK_BYTES))
-        rows = rows.withColumn("blocks", blocks.cast("bigint"))
-        rows = rows.withColumns(
-            {"block": f.pmod(f.xxhash64("id"), f.col("blocks")), "other": f.explode(f.sequence(f.lit(0), f.col("blocks") - 1))}
-        )
-        side = f.when(block == other, sparkrows.WITHIN).when(block < other, sparkrows.LEFT).otherwise(sparkrows.RIGHT)
-        tile = f.least(block, other) * (1 << 31) + f.greatest(block, other)
-        rows = rows.select("bucket", tile.alias("tile"), side.alias("side"), "id", "before")
-        return kept(self._mapped(_by_tile(rows), sparkrows.unmet_rows, sparkrows.TILES) if self.recipe.once else rows)
+        return self.buckets.where(f.col("n") <= self.max_bucket) if self.max_bucket else self.buckets
 
     def bucket_counts(self) -> tuple[int, bytes, int, int, int]:
         """Kinds in the largest bucket and the first of them; of larger ones than `max_bucket`: how many, their kinds, their pairs."""
@@ -239,54 +221,12 @@ class Comparison:
         kinds = self.buckets.where(over).select("id").distinct().count() if row.buckets else 0
         return top[0].n, bytes(top[0].id), row.buckets, kinds, row.pairs or 0
 
-    @cached_property
-    def tile_counts(self) -> tuple[int, int]:
-        """Rows of `tiles`, and how many documents they are of."""
-        from pyspark.sql import functions as f
-
-        row = self.tiles.agg(f.count("*").alias("rows"), f.count_distinct("id").alias("documents")).collect()[0]
-        return row.rows, row.documents
-
-    # --- tiles + sets -> pairs --------------------------------------------------------------------------------------------------
+    # --- buckets -> tiles -> pairs ------------------------------------------------------------------------------------------------
 
     @cached_property
-    def sets(self) -> "DataFrame":
-        """Shingle sets (id, set) of the documents that have candidates: made again, which is cheaper than to have kept those of all."""
-        from pyspark.sql import functions as f
-
-        documents = self.documents
-        wanted = self.tiles.select(f.xxhash64("id").alias("hash")).distinct()
-        if self.tile_counts[1] <= FEW_WANTED:
-            # Two ids of one hash do no harm: the join by id follows.
-            documents = documents.withColumn("hash", f.xxhash64("id")).join(f.broadcast(wanted), "hash", "left_semi").drop("hash")
-        return self._mapped(documents, sparkrows.set_rows, sparkrows.SETS)
-
-    @cached_property
-    def verified(self) -> "DataFrame":
-        """Pairs of kinds at or above the threshold with their exact similarity, and counts of candidates: `sparkrows.verified_rows`."""
-        from pyspark.sql import functions as f
-
-        rows = self.tiles.join(self.sets, "id").select("bucket", "tile", "side", "id", "before", "set")
-        found = self._mapped(_by_tile(rows), sparkrows.verified_rows, sparkrows.PAIRS_FOUND)
-        return found.observe(self.counts, f.sum("candidates").alias("candidates"), f.count("a").alias("pairs"))
-
-    @cached_property
-    def counts(self) -> "Observation":
-        """What `found` is read from."""
-        from pyspark.sql import Observation
-
-        return Observation("verified")
-
-    def found(self) -> dict[str, int]:
-        """Candidate pairs looked at and pairs of kinds found, when `pairs` has been evaluated; tasks that ran again are counted again."""
-        counted = self.counts.get if self.tile_counts[0] else {}
-        return {name: int(counted.get(name) or 0) for name in ("candidates", "pairs")}
-
-    @cached_property
-    def pairs_of_kinds(self) -> "DataFrame":
-        """a, b (binary), similarity, size_a, size_b: pairs of first copies, a before b by their bytes, with the sizes of their sets."""
-        found = self.verified.where("a is not null").drop("candidates")
-        return found if self.recipe.once else found.dropDuplicates(["a", "b"])
+    def tiles(self) -> "Tiles":
+        """What meets in the buckets, and the pairs that come of it."""
+        return sparktiles.of_buckets(self.compared, self.documents, self.recipe)
 
     @cached_property
     def members(self) -> "DataFrame":
@@ -305,7 +245,7 @@ class Comparison:
         """
         from pyspark.sql import functions as f
 
-        pairs = self.pairs_of_kinds.select("a", "b", "similarity")
+        pairs = self.tiles.pairs.select("a", "b", "similarity")
         if self.kinds.where("documents > 1").isEmpty():
             return pairs
         if collapse:
@@ -340,22 +280,7 @@ class Comparison:
 
     def mapped(self, function: Rows, schema: str) -> "DataFrame":
         """What workers make of the documents; nothing is kept."""
-        return self._mapped(self.documents, function, schema)
-
-    def _mapped(self, rows: "DataFrame", function: Rows, schema: str) -> "DataFrame":
-        return rows.mapInArrow(partial(function, self.recipe), schema)
-
-
-def kept(rows: "DataFrame") -> "DataFrame":
-    """The same, which Spark keeps on memory and disk when it has been made."""
-    from pyspark import StorageLevel
-
-    return rows.persist(StorageLevel.MEMORY_AND_DISK)
-
-
-def _by_tile(rows: "DataFrame") -> "DataFrame":
-    """The rows of a tile one after the other in one partition, left ones first."""
-    return rows.repartition("bucket", "tile").sortWithinPartitions("bucket", "tile", "side")
+        return self.documents.mapInArrow(partial(function, self.recipe), schema)
 
 
 def _cut(column: str, start: "Column", length: "Column | int") -> "Column":

@@ -11,11 +11,13 @@ need rounds too, and put into one group what only a chain of pairs connects.
 from functools import cached_property
 from typing import TYPE_CHECKING, Self
 
+from lshdup import sparkleaders, sparktiles
 from lshdup.errors import InputError, ParameterError
-from lshdup.spark import Comparison, kept
+from lshdup.spark import Comparison
+from lshdup.sparktiles import Tiles, kept, planned
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
 
 #: Which of a group represents it: the one with most or fewest different shingles, or the first by name, which also decides between equals.
 KEEP = ("longest", "shortest", "path-order")
@@ -51,16 +53,40 @@ class Clusters:
     def __exit__(self, *_: object) -> None:
         for rows in self._kept:
             rows.unpersist()
+        if "tiles" in self.__dict__:
+            self.tiles.close()
+
+    def _rank(self, size: str) -> "Column":
+        """The lowest is preferred."""
+        from pyspark.sql import functions as f
+
+        return f.col(size) * {"longest": -1, "shortest": 1, "path-order": 0}[self._keep]
+
+    @cached_property
+    def _buckets(self) -> "DataFrame":
+        return self._keeping(self._comparison.compared)
+
+    @cached_property
+    def led(self) -> "DataFrame | None":
+        """id: kinds of which it is known before the pairs that they do not represent."""
+        return sparkleaders.led(self._comparison, self._buckets, self._rank("size"), self._keeping)
+
+    @cached_property
+    def tiles(self) -> Tiles:
+        """What meets in the buckets: all pairs but those of two kinds that do not represent."""
+        return sparktiles.of_buckets(self._buckets, self._comparison.documents, self._comparison.recipe, self.led)
 
     @cached_property
     def edges(self) -> "DataFrame":
-        """rank, better, worse, similarity: pairs of kinds, the preferred one first, by (rank, id)."""
+        """rank, better, worse, similarity: pairs of kinds, the preferred one first, by (rank, id); it may represent."""
         from pyspark.sql import functions as f
 
-        sign = {"longest": -1, "shortest": 1, "path-order": 0}[self._keep]
-        a, b = (f.struct((f.col(f"size_{each}") * sign).alias("rank"), f.col(each).alias("id")) for each in "ab")
-        pairs = self._comparison.pairs_of_kinds.select(f.least(a, b).alias("x"), f.greatest(a, b).alias("y"), "similarity")
-        return self._keeping(pairs.selectExpr("x.rank as rank", "x.id as better", "y.id as worse", "similarity"))
+        a, b = (f.struct(self._rank(f"size_{each}").alias("rank"), f.col(each).alias("id")) for each in "ab")
+        pairs = self.tiles.pairs.select(f.least(a, b).alias("x"), f.greatest(a, b).alias("y"), "similarity")
+        edges = pairs.selectExpr("x.rank as rank", "x.id as better", "y.id as worse", "similarity")
+        if self.led is not None:
+            edges = edges.join(self.led.withColumnRenamed("id", "better"), "better", "left_anti").select(*edges.columns)
+        return self._keeping(edges)
 
     @cached_property
     def covered(self) -> "DataFrame":
@@ -80,7 +106,7 @@ class Clusters:
             message = f"after {MOST_ROUNDS} rounds {left:,} pairs are still undecided"
             raise InputError(message, "keep by another property, or use a higher --threshold")
         covered = self._by_driver(undecided)
-        for part in parts:
+        for part in [*parts, *filter(None, [self.led])]:
             covered = covered.unionByName(part)
         return self._keeping(covered)
 
@@ -156,4 +182,4 @@ class Clusters:
         if rows.sparkSession.sparkContext._jsc.sc().getCheckpointDir().isDefined():
             return rows.checkpoint()
         self._kept.append(kept(rows))
-        return self._kept[-1]
+        return planned(self._kept[-1])

@@ -41,7 +41,7 @@ LAYERS = [
     ["crossing"],
     ["asked", "unchanged"],
     ["workspace", "accuracy", "timing", "minhash"],
-    ["sparkrows"], ["spark"], ["sparksession", "sparkinput", "sparkclusters"],
+    ["sparkrows"], ["sparktiles"], ["spark"], ["sparksession", "sparkinput", "sparkleaders"], ["sparkclusters"],
     ["against"],
     ["histogram"],
     ["plots"],

@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lshdup import spark, sparkclusters, sparkinput, sparkrows, sparksession
+from lshdup import spark, sparkclusters, sparkinput, sparkrows, sparksession, sparktiles
 from lshdup.errors import InputError, ParameterError
 from lshdup.params import BandParams, DocumentParams, PairParams, ShingleParams, SketchParams
 from tests.conftest import DATA, ROOT, require
@@ -101,7 +101,7 @@ def test_sample_corpus(session, run, monkeypatch, collapse):
         summary = comparison.summary()
         assert (summary.documents, summary.empty, summary.guessed) == (121, 1, {"cp1252": 1})
         found = collected(comparison, collapse=collapse)
-        counts = comparison.found()
+        counts = comparison.tiles.found()
     assert found == local(run, "sample_corpus", "-t", "0.5", *(["--collapse-copies"] if collapse else []))
     assert counts["pairs"] < len(found)
     said = run("pairs", "sample_corpus", "-t", "0.5", "--no-store", cwd=ROOT).err
@@ -165,18 +165,18 @@ def test_small_blocks_change_nothing(session, monkeypatch):
     band = BandParams(threshold=0.6)
     with spark.near_duplicates(documents, band=band) as whole:
         expected = collected(whole)
-        counts = whole.found()
+        counts = whole.tiles.found()
     assert len(expected) == len({row[:2] for row in expected})
     with spark.near_duplicates(documents, band=band, asked=PairParams(max_bucket=1000)) as distinct:
         assert collected(distinct) == expected
-        assert distinct.found()["pairs"] > counts["pairs"]  # met in every band, and told apart afterwards
-    monkeypatch.setattr(spark, "BLOCK_DOCUMENTS", 7)
+        assert distinct.tiles.found()["pairs"] > counts["pairs"]  # met in every band, and told apart afterwards
+    monkeypatch.setattr(sparktiles, "BLOCK_DOCUMENTS", 7)
     monkeypatch.setattr(spark, "BLOCK_COPIES", 4)
-    monkeypatch.setattr(spark, "FEW_WANTED", 0)
+    monkeypatch.setattr(sparktiles, "FEW_WANTED", 0)
     with spark.near_duplicates(documents, band=band) as tiled:
         assert collected(tiled) == expected
-        assert tiled.found()["pairs"] == counts["pairs"]
-        assert tiled.tiles.select("tile").distinct().count() > 5
+        assert tiled.tiles.found()["pairs"] == counts["pairs"]
+        assert tiled.tiles.rows.select("tile").distinct().count() > 5
 
 
 @pytest.mark.parametrize("texts", [{"a": "x y z", "b": "u v w"}, {"a": "x y z", "b": "x y z", "c": "u v w"}, {"a": "", "b": " "}])
@@ -187,7 +187,7 @@ def test_nothing_near(session, texts):
     with spark.near_duplicates(documents) as comparison:
         assert comparison.summary().documents == len(texts)
         assert collected(comparison) == copies
-        assert not comparison.found()["pairs"]
+        assert not comparison.tiles.found()["pairs"]
         with sparkclusters.Clusters(comparison) as groups:
             compared = sum(bool(text.strip()) for text in texts.values())
             assert groups.counts == (len(copies), compared - len(copies), len(copies), len(copies))
@@ -248,15 +248,16 @@ def led(texts, sizes, pairs, keep):
     return found
 
 
-@pytest.mark.parametrize(("keep", "few"), [("longest", 25), ("path-order", 10**6)])
-def test_representatives(session, monkeypatch, keep, few):
-    """By rounds and then by the driver, or by the driver alone: as one after the other."""
+@pytest.mark.parametrize(("keep", "few", "block"), [("longest", 25, 4096), ("path-order", 10**6, 4096), ("longest", 25, 3)])
+def test_representatives(session, monkeypatch, keep, few, block):
+    """By rounds and then by the driver, or by the driver alone, some of cut buckets before all pairs: as one after the other."""
     rng = np.random.default_rng(3)
     chain = [f"c{i}" for i in range(60)]  # each like its neighbours, less like theirs
     texts = {f"t{i:02}": " ".join(chain[i : i + int(rng.integers(12, 16))]) for i in range(40)}
     texts |= {f"copy{i}": texts[f"t{i:02}"] for i in range(0, 40, 5)}
     documents = session.createDataFrame(list(texts.items()), "id string, text string")
     monkeypatch.setattr(sparkclusters, "FEW_PAIRS", few)
+    monkeypatch.setattr(sparktiles, "BLOCK_DOCUMENTS", block)
     with spark.near_duplicates(documents, band=BandParams(threshold=0.5, recall=0.999)) as comparison:
         pairs = collected(comparison)
         sizes = {row.id.decode(): row.size for row in comparison.sketches.collect()}
@@ -264,6 +265,7 @@ def test_representatives(session, monkeypatch, keep, few):
             rows = clusters.documents.collect()
             assert (clusters.rounds == 0) == (few == 10**6)
             assert clusters.rounds < 10
+            assert (clusters.led.count() if clusters.led is not None else 0) >= (10 if block == 3 else 0)
     expected = led(texts, sizes, pairs, keep)
     assert {row.id.decode(): (row.representative.decode(), row.similarity) for row in rows} == expected
     assert {row.id.decode() for row in rows if row.copy} == {

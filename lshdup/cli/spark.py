@@ -18,6 +18,7 @@ from lshdup.params import BandParams, PairParams, ShingleParams, SketchParams
 if TYPE_CHECKING:
     from lshdup.output import Cell, Piece
     from lshdup.spark import Comparison
+    from lshdup.sparktiles import Tiles
 
 #: Of the documents that are left out so many are named, for each reason.
 _NAMED = 1000
@@ -42,11 +43,12 @@ def pairs(ctx: click.Context, options: dict[str, Any]) -> int:
         from pyspark.sql import Observation
         from pyspark.sql import functions as f
 
+        _say_buckets(console, comparison, comparison.tiles)
         console.progress("candidates", 0, 0)
         counts = Observation("answer")
         answer = comparison.pairs(collapse=options["collapse_copies"]).observe(counts, f.count("*").alias("pairs"))
         table = target.taken(answer, ("a", "b"))
-        found, total = comparison.found(), int(counts.get["pairs"])
+        found, total = comparison.tiles.found(), int(counts.get["pairs"])
         say_funnel(console, found["candidates"], found["pairs"], total, run.threshold)
         if table is not None:
             shared.write_pieces(console, shared.target(options), ("a", "b", "similarity"), _in_order(table))
@@ -118,7 +120,7 @@ def _run(ctx: click.Context, options: dict[str, Any]) -> Iterator[tuple[_Run, "_
             with spark.Comparison(documents.rows, recipe, asked.max_bucket) as comparison:
                 _say_documents(console, comparison, sketch)
                 say_contract(console, recipe.plan, band)
-                _say_buckets(console, comparison, asked.max_bucket, verbose=options["verbose"])
+                console.progress("buckets", 0, 0)
                 yield _Run(console, comparison, band.threshold), target
 
 
@@ -169,13 +171,13 @@ def _say_documents(console: Console, comparison: "Comparison", sketch: SketchPar
             console.detail(f"{shown(bytes(row.id))}: read as {row.encoding}")
 
 
-def _say_buckets(console: Console, comparison: "Comparison", limit: int, *, verbose: bool) -> None:
+def _say_buckets(console: Console, comparison: "Comparison", tiles: "Tiles") -> None:
     """How many documents have candidates; the largest bucket, as far as it is wanted."""
-    console.progress("buckets", 0, 0)
-    rows, documents = comparison.tile_counts
+    rows, documents = tiles.counts
     found = f"{counted(documents, 'document')} with candidates, {counted(rows, 'row')} in buckets to be compared"
     console.say(found + console.took("buckets"))
-    if not (limit or verbose):
+    limit = comparison.max_bucket
+    if not (limit or console.verbose):
         return
     from lshdup.candidates import Buckets
 

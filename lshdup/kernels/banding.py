@@ -271,11 +271,17 @@ def mark_unmet(keys: U64, offsets: I64, starts: I64, splits: I64, unmet: U8) -> 
     """
     for tile in range(len(splits)):
         start, split, end = starts[tile], splits[tile], starts[tile + 1]
-        for p in range(start, end if split == ONE_BLOCK else split):
-            for q in range(p + 1 if split == ONE_BLOCK else split, end):
-                if not (unmet[p] and unmet[q]) and not _agree_earlier(keys, offsets, p, q):
+        for p in range(start, end):
+            first, last = start, end
+            if split != ONE_BLOCK:
+                first, last = (split, end) if p < split else (start, split)
+            q = first
+            while q < last and not unmet[p]:
+                # A row before p without a mark has been held against p, and they have met.
+                if q != p and (q > p or unmet[q]) and not _agree_earlier(keys, offsets, p, q):
                     unmet[p] = 1
                     unmet[q] = 1
+                q += 1
 
 
 @kernel
