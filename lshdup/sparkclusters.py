@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Self
 from lshdup import sparkleaders, sparktiles
 from lshdup.errors import InputError, ParameterError
 from lshdup.spark import Comparison
-from lshdup.sparktiles import Tiles, kept, planned
+from lshdup.sparktiles import Tiles
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -29,13 +29,18 @@ FEW_PAIRS = 500_000
 MOST_ROUNDS = 100
 
 
+def lost(error: Exception) -> bool:
+    """Whether an executor was lost that alone had kept something of the rounds."""
+    return "Checkpoint block" in str(error) and "not found" in str(error)
+
+
 class Clusters:
     """The groups of a comparison, over all its verified pairs. A context manager: at its end Spark lets go of what it kept.
 
     comparison : the documents; it must stay open meanwhile. keep : one of KEEP. rounds : how many were run, known after `covered`.
 
-    Where the context has a folder for checkpoints (`SparkContext.setCheckpointDir`), each round is written there; otherwise Spark keeps it,
-    and makes it again from the first round if an executor is lost.
+    What rounds make is written to the folder for checkpoints where the context has one (`spark.checkpoint.dir`); otherwise the executors
+    keep it, and if one of them is lost, the rounds end with an error (`lost` knows it) and can be run again from the same comparison.
     """
 
     def __init__(self, comparison: Comparison, keep: str = "longest") -> None:
@@ -44,15 +49,12 @@ class Clusters:
             raise ParameterError(message, f"choose one of {', '.join(KEEP)}")
         self._comparison = comparison
         self._keep = keep
-        self._kept: list[DataFrame] = []
         self.rounds = 0
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for rows in self._kept:
-            rows.unpersist()
         if "tiles" in self.__dict__:
             self.tiles.close()
 
@@ -178,8 +180,8 @@ class Clusters:
         )
         return tuple(row.collect()[0])
 
-    def _keeping(self, rows: "DataFrame") -> "DataFrame":
-        if rows.sparkSession.sparkContext._jsc.sc().getCheckpointDir().isDefined():
-            return rows.checkpoint()
-        self._kept.append(kept(rows))
-        return planned(self._kept[-1])
+    @staticmethod
+    def _keeping(rows: "DataFrame") -> "DataFrame":
+        """The same, made now, without how: what uses those of the round before more than once would have plans that grow by the power."""
+        reliable = rows.sparkSession.sparkContext._jsc.sc().getCheckpointDir().isDefined()
+        return rows.checkpoint() if reliable else rows.localCheckpoint()

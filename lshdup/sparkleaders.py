@@ -26,7 +26,7 @@ def led(comparison: Comparison, buckets: "DataFrame", rank: "Column", keep: Call
     """id: kinds in cut buckets of which it is known that they do not represent; None if no bucket is cut.
 
     buckets : `Comparison.compared`, kept. rank : of `id` and `size`, the lowest is preferred, and of equal ones the first by id. keep :
-    makes Spark keep rows as long as they are needed.
+    makes rows now, and Spark keep them.
     """
     from pyspark.sql import functions as f
 

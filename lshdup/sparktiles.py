@@ -149,16 +149,6 @@ def kept(rows: "DataFrame") -> "DataFrame":
     return rows.persist(StorageLevel.MEMORY_AND_DISK)
 
 
-def planned(rows: "DataFrame") -> "DataFrame":
-    """The same rows, of which a later plan does not repeat how they were made: what uses those of the round before more than once, and is
-    used so itself, would have plans that grow by the power. Spark still knows, and makes lost rows again; after `localCheckpoint` it could not.
-    """
-    from pyspark.sql import DataFrame
-
-    session = rows.sparkSession
-    return DataFrame(session._jsparkSession.createDataFrame(rows._jdf.toJavaRDD(), rows._jdf.schema()), session)
-
-
 def _blocks(n: "Column", shingles: "Column") -> "Column":
     from pyspark.sql import functions as f
 
