@@ -664,7 +664,7 @@ def test_usage_errors(run, tmp_path):
         (["pairs", "a", "--encoding", "klingon"], ["klingon"]),
         (["pairs", "a", "--perms", "8", "-t", "0.1"], ["8 rows cannot meet", "--perms"]),
         (["pairs", "a", "--bands", "20", "--rows", "20"], ["400"]),
-        (["pairs"], ["there is no signatures.npz in .lshdup", "lshdup index DOCS"]),
+        (["pairs"], ["there is no signatures.npz in .lshdup", "lshdup pairs DOCS"]),
         (["signatures"], ["there is no shingles.npz"]),
         (["shingle"], ["no documents were named"]),
         (["query", "a"], ["there is no signatures.npz"]),

@@ -59,8 +59,23 @@ Examples:
 @click.option("--runs", type=click.IntRange(1), default=5, show_default=True, help="Independent seeds.")
 @click.option("--bands", type=shared.Listed(int), help="Measure what so many bands find, instead of estimates.")
 @click.option("--found", is_flag=True, help="Measure what share of all true pairs the bands find: planned ones, or --bands.")
-@click.option("-t", "--threshold", type=float, default=0.9, show_default=True, help="With --bands, --found: similarity of near-duplicates.")
-@click.option("--recall", type=float, default=BandParams().recall, show_default=True, help="With --found: plan the bands for this chance.")
+@click.option(
+    "-t",
+    "--threshold",
+    type=shared.Share(),
+    metavar="T",
+    default=0.9,
+    show_default=True,
+    help="With --bands, --found: similarity of near-duplicates.",
+)
+@click.option(
+    "--recall",
+    type=shared.Share(),
+    metavar="P",
+    default=BandParams().recall,
+    show_default=True,
+    help="With --found: plan the bands for this chance.",
+)
 @click.option("--sample", type=click.IntRange(1), default=110, show_default=True, help="With --bands: documents to query.")
 @click.option("--queries", metavar="GLOB", help="With --bands: draw the queries from documents whose name matches.")
 @click.option(

@@ -100,7 +100,8 @@ def _beside_data(ctx: click.Context, console: Console, target: "Target", options
     missed = sum(each.missed or 0.0 for each in bins)
     shape = f"{counted(plan.bands, 'band')} of {counted(plan.rows, 'row')}"
     console.say(
-        f"{counted(len(listing), 'pair')} of similarity {run.params.threshold:g} or more; {shape} miss about {missed:.1f} of all such"
+        f"{counted(len(listing), 'pair')} of similarity {run.params.threshold:g} or more were found; on average, {shape} would miss "
+        f"{'fewer than 0.05 pairs' if missed < 0.05 else f'{missed:,.1f} pairs'} of that similarity"
     )
     target.write(("similarity", "probability", "pairs", "missed"), ((each.low, each.chance, each.pairs, each.missed) for each in bins))
     if options["plot"] is not None:

@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from lshdup.cli import options as shared
-from lshdup.cli.summary import say_collection, say_contract, say_largest
+from lshdup.cli.summary import say_collection, say_contract, say_if_nothing, say_largest
 
 
 @click.command(
@@ -35,6 +35,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
 
         indexed = session.workspace.indexed(session.request)
         say_collection(session.console, indexed.collection)
+        say_if_nothing(session, indexed.collection, 1)
         say_contract(session.console, indexed.made.plan, indexed.params)
         for size, first in largest_buckets(indexed.made.table, 1):
             session.workspace.say_if_hot(indexed, Buckets(size, first))

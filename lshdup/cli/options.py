@@ -60,6 +60,22 @@ class Size(click.ParamType[int]):
         return int(found[1]) << 10 * " KMGT".index(found[2] or " ")
 
 
+class Share(click.ParamType[float]):
+    """A share such as 0.9. or_number : it may be a whole number too. least, most : the domain, where params.py does not hold it."""
+
+    name = "share"
+
+    def __init__(self, *, or_number: bool = False, least: float | None = None, most: float = 1.0) -> None:
+        self._or_number, self._least, self._most = or_number, least, most
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        option = max(param.opts, key=len) if param is not None else self.name
+        share = params.read_share(str(value), option, or_number=self._or_number)
+        if self._least is not None:
+            params.check_share(self._least <= share <= self._most, share, option, f"from {self._least:g} to {self._most:g}")
+        return share
+
+
 def option(*names: str, **settings: Any) -> Callable[[F], F]:
     """An option with its environment variable LSHDUP_…, both shown in the help."""
     long = next(name for name in names if name.startswith("--")).split("/")[0]
@@ -120,7 +136,7 @@ shingle_options = _stack(
     option("--template", "templates", multiple=True, type=click.Path(path_type=bytes), metavar="FILE",
            help="Remove the shingles of this text, or of the texts in this folder, from every document before anything is compared; "
            "repeatable."),
-    option("--ignore-common", type=float, metavar="X",
+    option("--ignore-common", type=Share(or_number=True), metavar="X",
            help="Remove shingles that more than X documents have, or, below 1, more than this share of the documents (copies count once)."),
 )  # fmt: skip
 
@@ -135,9 +151,9 @@ sketch_options = _stack(
 )  # fmt: skip
 
 shape_options = _stack(
-    option("-t", "--threshold", type=float, default=_BANDS.threshold, show_default=True,
+    option("-t", "--threshold", type=Share(), metavar="T", default=_BANDS.threshold, show_default=True,
            help="Similarity from which documents are near-duplicates: above 0, at most 1."),
-    option("--recall", type=float, default=_BANDS.recall, show_default=True,
+    option("--recall", type=Share(), metavar="P", default=_BANDS.recall, show_default=True,
            help="Smallest chance to find a pair of exactly that similarity. More: more candidates, longer time."),
     option("--bands", type=click.IntRange(1), help="Override the number of bands. More: more recall, more candidates, larger index."),
     option("--rows", type=click.IntRange(1), help="Override the rows of a band. More: fewer candidates, less recall."),
@@ -233,8 +249,10 @@ class Session:
 
 
 @contextmanager
-def session(ctx: click.Context, options: dict[str, Any]) -> Iterator[Session]:
-    """From parsed options to parameters, console and workspace.
+def session(
+    ctx: click.Context, options: dict[str, Any], accept: Callable[["DocumentList", bool], None] = lambda _documents, _read: None
+) -> Iterator[Session]:
+    """From parsed options to parameters, console and workspace. accept : as in `Request`.
 
     Only what was typed, or set in the environment, is *given*: a step that continues takes the rest from the artifacts.
     """
@@ -274,7 +292,9 @@ def session(ctx: click.Context, options: dict[str, Any]) -> Iterator[Session]:
         workspace = Workspace(store, console.say, console.left_out, console.progress, given.get("secret", b""))
         jobs = options["jobs"] or processors()
         templates = tuple(options.get("templates", ()))
-        yield Session(console, workspace, Request(documents, files, given, jobs, options.get("check_content", False), templates))
+        command = (ctx.info_name or "") if "docs" in options else "index"
+        request = Request(documents, files, given, jobs, options.get("check_content", False), templates, command, accept)
+        yield Session(console, workspace, request)
 
 
 def refuse(ctx: click.Context, names: Iterable[str], where: str) -> None:

@@ -39,7 +39,9 @@ Examples:
     is_flag=True,
     help="Instead of the pairs: how many pairs, documents in pairs, and groups there are at each threshold, with examples.",
 )
-@shared.option("--step", type=click.FloatRange(0.001, 1), default=0.05, show_default=True, help="Between the thresholds of --histogram.")
+@shared.option(
+    "--step", type=shared.Share(least=0.001), metavar="X", default=0.05, show_default=True, help="Between the thresholds of --histogram."
+)
 @shared.option(
     "--examples",
     type=click.IntRange(0),

@@ -8,7 +8,7 @@ import click
 
 from lshdup.cli import options as shared
 from lshdup.cli.asking import Asked, ask, shingle_params, shingle_rows, why_removed
-from lshdup.cli.summary import say_collection
+from lshdup.cli.summary import say_collection, say_if_nothing
 from lshdup.errors import InputError
 from lshdup.params import ShingleParams
 
@@ -63,6 +63,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
             return session.console.exit_code
         collection = session.workspace.shingled(session.request)
         say_collection(session.console, collection)
+        say_if_nothing(session, collection, 1)
         if collection.removal is not None:
             session.console.say("shingles.npz keeps the whole sets: give --template and --ignore-common to `signatures` too")
             if options["verbose"]:

@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from lshdup.cli import options as shared
-from lshdup.cli.summary import say_collection
+from lshdup.cli.summary import say_collection, say_if_nothing
 
 
 @click.command(
@@ -32,4 +32,5 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     with shared.session(ctx, options) as session:
         collection = session.workspace.signed(session.request)
         say_collection(session.console, collection)
+        say_if_nothing(session, collection, 1)
         return session.console.exit_code
