@@ -700,6 +700,6 @@ class Workspace:
         message = f"there is no {kind}.npz in {store}"
         if not request.command:
             raise ArtifactError(message, f"run `lshdup index DOCS --store {store}`")
-        where = "" if store.is_absolute() else f", which was looked for in {Path.cwd()}"
-        hint = f"run `lshdup {request.command} DOCS`, where DOCS are files or folders; or continue an earlier run where its store is"
-        raise ArtifactError(message, f"{hint}: in its folder, or with --store DIR instead of {store}{where}")
+        hint = f"run `lshdup {request.command} DOCS` (files or folders); "
+        looked = "a store elsewhere" if store.is_absolute() else f"a store is looked for in the current folder, {Path.cwd()}: that of an earlier run"
+        raise ArtifactError(message, f"{hint}{looked} is named by --store DIR")

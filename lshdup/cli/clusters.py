@@ -30,6 +30,7 @@ _DEFAULT = ClusterParams()
 
 @click.command(
     "clusters",
+    cls=shared.Command,
     short_help="groups of near-duplicates, and which of each to keep",
     epilog="""\b
 Examples:
@@ -46,9 +47,9 @@ Examples:
 @shared.option("--linkage", type=click.Choice(params.LINKAGES), default=_DEFAULT.linkage, show_default=True,
                help="Every member similar enough to the one that is kept; or all that chains of pairs connect.")  # fmt: skip
 @shared.keep_options
-@click.option("--emit", type=click.Choice(("all", "keep", "drop")), default="all", show_default=True,
+@shared.plain_option("--emit", type=click.Choice(("all", "keep", "drop")), default="all", show_default=True,
               help="Groups of two or more with all that is known; or names only: what stays, also what is alone; what may go.")  # fmt: skip
-@click.option("--write", type=click.Path(path_type=Path), metavar="FILE",
+@shared.plain_option("--write", type=click.Path(path_type=Path), metavar="FILE",
               help="Of rows of JSON Lines or Parquet: write the file they are in without those that may go, in the same order, all else "
                    "as it is; of several files, FILE is a folder. No groups are printed then, unless --emit says so.")  # fmt: skip
 @shared.option("--check", is_flag=True, help="Exit with 1 if there are groups.")

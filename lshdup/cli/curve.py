@@ -24,7 +24,8 @@ _STEP = 0.05
 
 @click.command(
     "curve",
-    short_help="S-curve, thresholds, and the choice of bands and rows (R3)",
+    cls=shared.Command,
+    short_help="S-curve, thresholds, and the choice of bands and rows",
     epilog="""\b
 Examples:
   lshdup curve --bands 20 --rows 5
@@ -34,8 +35,8 @@ Examples:
 )
 @shared.shape_options
 @shared.perms_option
-@click.option("--all", "every", is_flag=True, help="All (bands, rows) of K: their misses at the threshold, and candidates below it.")
-@click.option("--data", is_flag=True, help="Beside the pairs that the last run of `pairs` found: at which similarities they are.")
+@shared.plain_option("--all", "every", is_flag=True, help="All (bands, rows) of K: their misses at the threshold, and candidates below it.")
+@shared.plain_option("--data", is_flag=True, help="Beside the pairs that the last run of `pairs` found: at which similarities they are.")
 @shared.store_option
 @shared.plot_option
 @shared.talk_options

@@ -10,6 +10,7 @@ from lshdup.cli.summary import say_collection, say_contract, say_if_nothing, say
 
 @click.command(
     "index",
+    cls=shared.Command,
     short_help="signatures -> band table (bands.npz)",
     epilog="""\b
 Examples:
@@ -22,7 +23,7 @@ Examples:
 @shared.sketch_options
 @shared.band_options
 @shared.run_options
-@click.option("-0", "--null", "nul", is_flag=True, help="Names of --files-from are NUL-separated.")
+@shared.plain_option("-0", "--null", "nul", is_flag=True, help="Names of --files-from are NUL-separated.")
 @click.pass_context
 def command(ctx: click.Context, /, **options: Any) -> int:
     """Make the band table that `query` and `pairs` look candidates up in, and keep it in the store.

@@ -12,6 +12,7 @@ from lshdup.console import OK, PAIRS_FOUND
 
 @click.command(
     "pairs",
+    cls=shared.Command,
     short_help="all near-duplicate pairs",
     epilog="""\b
 Examples:

@@ -23,6 +23,7 @@ _MOST_COMMON, _LONGEST = 10, 80
 
 @click.command(
     "shingle",
+    cls=shared.Command,
     short_help="documents -> shingle sets (shingles.npz)",
     epilog="""\b
 Examples:
@@ -32,7 +33,7 @@ Examples:
 )
 @shared.documents_options
 @shared.shingle_options
-@click.option(
+@shared.plain_option(
     "--show",
     metavar="DOC",
     type=click.Path(readable=False, allow_dash=True, path_type=bytes),

@@ -82,6 +82,7 @@ def say_if_nothing(session: "Session", collection: "Collection", least: int = 2)
         line += f"; {counted(n - compared, 'document')} without"
     if out:
         line += f"; left out: {_reasons(out)}"
+    if sum(out.values()) > n - compared:
         remedy = _REMEDIES.get(Reason(max(sorted(out), key=out.__getitem__)), "-v names them, and why")
     elif n == compared:
         remedy = "name more files or folders"
