@@ -43,7 +43,7 @@ def read_share(text: str, option: str, *, or_number: bool = False) -> float:
         hint = "write it like 0.9" if not or_number else "write a share like 0.3, or a number of documents"
         if meant and (meant[1] or meant[2]):
             number = float(f"{meant[1] or 0}.{meant[2] or 0}") / (100 if meant[3] else 1)
-            hint = f"write {number:.12g}"
+            hint = f"write {number:.12g}" if number <= 1 else hint
         message = f"{option} is {text!r}, which is no number"
         raise ParameterError(message, hint) from None
     return value

@@ -700,6 +700,7 @@ class Workspace:
         message = f"there is no {kind}.npz in {store}"
         if not request.command:
             raise ArtifactError(message, f"run `lshdup index DOCS --store {store}`")
-        hint = f"run `lshdup {request.command} DOCS` (files or folders); "
-        looked = "a store elsewhere" if store.is_absolute() else f"a store is looked for in the current folder, {Path.cwd()}: that of an earlier run"
-        raise ArtifactError(message, f"{hint}{looked} is named by --store DIR")
+        named = "a store elsewhere"
+        if not store.is_absolute():
+            named = f"a store is looked for in the current folder, {Path.cwd()}: that of an earlier run"
+        raise ArtifactError(message, f"run `lshdup {request.command} DOCS` (files or folders); {named} is named by --store DIR")

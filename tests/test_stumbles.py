@@ -63,24 +63,24 @@ def test_without_documents_and_without_a_store(here):
             "that of an earlier run is named by --store DIR",
         )
         assert elsewhere == error(
-            f"there is no {kind}.npz in {here}/gone", f"run `lshdup {command} DOCS` (files or folders); a store elsewhere is named by --store DIR"
+            f"there is no {kind}.npz in {here}/gone",
+            f"run `lshdup {command} DOCS` (files or folders); a store elsewhere is named by --store DIR",
         )
     assert not os.path.lexists(".lshdup")
 
 
 def test_what_cannot_take_documents_says_what_can(here):
+    Path("begun").mkdir()
+    Path("begun/.gitignore").write_text("# Made by lshdup.\n*\n")
     query, curve, other, none = said(
-        here, ["query", "x"], ["curve", "--data"], ["pairs", "docs", "--against", "made"], ["pairs", "--no-store"]
+        here, ["query", "x"], ["curve", "--data"], ["pairs", "docs", "--against", "begun"], ["pairs", "--no-store"]
     )
     assert "run `lshdup index DOCS`" in query
     assert "run `lshdup pairs DOCS`" in curve
-    assert "made" in other
+    assert other == error("there is no signatures.npz in begun", "run `lshdup index DOCS --store begun`")
     assert none == error(
         "no documents were named, and --no-store leaves nothing to continue from", "name files or folders: `lshdup pairs DOCS`"
     )
-    said(here, ["shingle", "docs", "--store", "made"], code=0)
-    (err,) = said(here, ["pairs", "docs", "--against", "empty-store"])
-    assert err.startswith("lshdup: error: --against 'empty-store'")
 
 
 # --- names that are not there ------------------------------------------------------------------------------------------------
@@ -163,6 +163,7 @@ def test_shares(here):
         (["-t", "nan"], ("--threshold is nan; it must be above 0 and at most 1",)),
         (["--recall", "99"], ("--recall is 99; it must be between 0 and 1, for instance 0.99", "if 99 % is meant, write 0.99")),
         (["--ignore-common", "30%"], ("--ignore-common is '30%', which is no number", "write 0.3")),
+        (["-t", "900%"], ("--threshold is '900%', which is no number", "write it like 0.9")),
         (["--ignore-common", "0,3"], ("--ignore-common is '0,3', which is no number", "write 0.3")),
         (["--ignore-common", "."], ("--ignore-common is '.', which is no number", "write a share like 0.3, or a number of documents")),
         (["--histogram", "--step", "5%"], ("--step is '5%', which is no number", "write 0.05")),
