@@ -42,6 +42,8 @@ def perhaps_meant(argument: bytes, *, included: bool = True) -> str:
     nothing.
     """
     name = os.fsdecode(argument)
+    if os.path.lexists(name):  # noqa: PTH110 (a name as typed)
+        return ""
     if name.startswith("~"):
         home = os.path.expanduser(name)  # noqa: PTH111 (a name as typed)
         return f"a shell puts the home folder for ~ only outside quotes: {home if home != name else 'name the folder'}"

@@ -20,7 +20,7 @@ _GROUPS = {
     "Signatures and bands": (
         "scheme", "schemes", "perms", "seed", "recall", "bands", "rows", "buckets", "max_bucket", "verify", "exact",
     ),
-    "Output": ("format_", "nul", "output", "plot"),
+    "Output": ("format_", "header", "nul", "output", "plot"),
     "Running": ("store", "no_store", "jobs", "verbose", "quiet", "progress", "color"),
 }  # fmt: skip
 _GROUP_OF = {name: title for title, names in _GROUPS.items() for name in names}
