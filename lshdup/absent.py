@@ -42,7 +42,7 @@ def perhaps_meant(argument: bytes, *, included: bool = True) -> str:
     nothing.
     """
     name = os.fsdecode(argument)
-    if os.path.lexists(name):  # noqa: PTH110 (a name as typed)
+    if os.path.lexists(name):
         return ""
     if name.startswith("~"):
         home = os.path.expanduser(name)  # noqa: PTH111 (a name as typed)
