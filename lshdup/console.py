@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, NoReturn, Self
 
 from lshdup.errors import LshdupError
+from lshdup.wording import counted as counted
 
 if TYPE_CHECKING:
     from tqdm import tqdm
@@ -160,12 +161,3 @@ def shown(text: bytes | str) -> str:
     if isinstance(text, bytes):
         text = text.decode("utf-8", "backslashreplace")
     return text if text.isprintable() else "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
-
-
-def counted(n: int, noun: str) -> str:
-    """A number with its noun.
-
-    >>> counted(1, "pair"), counted(1200, "pair")
-    ('1 pair', '1,200 pairs')
-    """
-    return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"

@@ -1,5 +1,6 @@
 """The program as a person runs it: real processes, real folders, exact streams and exit codes."""
 
+import importlib
 import json
 import os
 import pty
@@ -9,8 +10,10 @@ import subprocess
 import sys
 import time
 
+import click
 import pytest
 
+from lshdup.cli.help import VARIABLES
 from tests import reference
 from tests.conftest import ROOT
 
@@ -664,7 +667,7 @@ def test_usage_errors(run, tmp_path):
         (["pairs", "a", "--encoding", "klingon"], ["klingon"]),
         (["pairs", "a", "--perms", "8", "-t", "0.1"], ["8 rows cannot meet", "--perms"]),
         (["pairs", "a", "--bands", "20", "--rows", "20"], ["400"]),
-        (["pairs"], ["there is no signatures.npz in .lshdup", "lshdup index DOCS"]),
+        (["pairs"], ["there is no signatures.npz in .lshdup", "lshdup pairs DOCS"]),
         (["signatures"], ["there is no shingles.npz"]),
         (["shingle"], ["no documents were named"]),
         (["query", "a"], ["there is no signatures.npz"]),
@@ -772,9 +775,17 @@ def test_help_ends_with_examples_that_run(run, corpus, tmp_path, command):
 @pytest.mark.parametrize("command", [command for command in COMMANDS if command not in ("schema", "completion")])  # no options to set
 def test_every_option_shows_its_default_or_variable(run, command):
     text = run(command, "--help").out.decode()
-    variable = "LSHDUP_PERMS" if command == "curve" else "LSHDUP_STORE"
-    assert f"env var: {variable}" in re.sub(r"\s+", " ", text)
+    assert "--store by LSHDUP_STORE" in re.sub(r"\s+", " ", text)
     assert "default: " in text
+    module = importlib.import_module(f"lshdup.cli.{command}").command
+    context = click.Context(module, info_name=command)
+    for option in [each for each in module.params if isinstance(each, click.Option) and each.show_envvar]:
+        long = next(name for name in option.opts if name.startswith("--"))
+        assert option.envvar == "LSHDUP_" + long[2:].replace("-", "_").upper()
+        context.meta[VARIABLES] = False
+        assert "env var" not in option.get_help_record(context)[1]  # it would take as many lines as all else
+        context.meta[VARIABLES] = True  # in the manual and the reference
+        assert f"env var: {option.envvar}" in option.get_help_record(context)[1]
 
 
 def test_environment_variables(run, tmp_path):

@@ -548,7 +548,7 @@ def test_the_experiments_are_of_what_is_left(run, here):
         (("--ignore-common", "1.5"), "--ignore-common is 1.5; it must be a share"),
         (("--ignore-common", "-1"), "--ignore-common is -1; it must be a share"),
         (("--ignore-common", "nan"), "--ignore-common is nan; it must be a share"),
-        (("--ignore-common", "x"), "not a valid float"),
+        (("--ignore-common", "x"), "--ignore-common is 'x', which is no number"),
         (("--template", "none.txt"), "--template 'none.txt': No such file or directory"),
         (("--template", "d/empty"), "--template d/empty: there is no text in it"),
         (("--template", "binary"), "--template binary: there is no text in it"),

@@ -24,7 +24,8 @@ _STEP = 0.05
 
 @click.command(
     "curve",
-    short_help="S-curve, thresholds, and the choice of bands and rows (R3)",
+    cls=shared.Command,
+    short_help="S-curve, thresholds, and the choice of bands and rows",
     epilog="""\b
 Examples:
   lshdup curve --bands 20 --rows 5
@@ -34,8 +35,8 @@ Examples:
 )
 @shared.shape_options
 @shared.perms_option
-@click.option("--all", "every", is_flag=True, help="All (bands, rows) of K: their misses at the threshold, and candidates below it.")
-@click.option("--data", is_flag=True, help="Beside the pairs that the last run of `pairs` found: at which similarities they are.")
+@shared.plain_option("--all", "every", is_flag=True, help="All (bands, rows) of K: their misses at the threshold, and candidates below it.")
+@shared.plain_option("--data", is_flag=True, help="Beside the pairs that the last run of `pairs` found: at which similarities they are.")
 @shared.store_option
 @shared.plot_option
 @shared.talk_options
@@ -100,7 +101,8 @@ def _beside_data(ctx: click.Context, console: Console, target: "Target", options
     missed = sum(each.missed or 0.0 for each in bins)
     shape = f"{counted(plan.bands, 'band')} of {counted(plan.rows, 'row')}"
     console.say(
-        f"{counted(len(listing), 'pair')} of similarity {run.params.threshold:g} or more; {shape} miss about {missed:.1f} of all such"
+        f"{counted(len(listing), 'pair')} of similarity {run.params.threshold:g} or more were found; on average, {shape} would miss "
+        f"{'fewer than 0.05 pairs' if missed < 0.05 else f'{missed:,.1f} pairs'} of that similarity"
     )
     target.write(("similarity", "probability", "pairs", "missed"), ((each.low, each.chance, each.pairs, each.missed) for each in bins))
     if options["plot"] is not None:

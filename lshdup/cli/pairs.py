@@ -12,6 +12,7 @@ from lshdup.console import OK, PAIRS_FOUND
 
 @click.command(
     "pairs",
+    cls=shared.Command,
     short_help="all near-duplicate pairs",
     epilog="""\b
 Examples:
@@ -39,7 +40,9 @@ Examples:
     is_flag=True,
     help="Instead of the pairs: how many pairs, documents in pairs, and groups there are at each threshold, with examples.",
 )
-@shared.option("--step", type=click.FloatRange(0.001, 1), default=0.05, show_default=True, help="Between the thresholds of --histogram.")
+@shared.option(
+    "--step", type=shared.Share(least=0.001), metavar="X", default=0.05, show_default=True, help="Between the thresholds of --histogram."
+)
 @shared.option(
     "--examples",
     type=click.IntRange(0),

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 @click.command(
     "query",
+    cls=shared.Command,
     short_help="the near-duplicates of one document",
     epilog="""\b
 Examples:

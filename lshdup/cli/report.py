@@ -31,6 +31,7 @@ _LONGEST = 1 << 20
 
 @click.command(
     "report",
+    cls=shared.Command,
     short_help="one HTML page to look through what was found",
     epilog="""\b
 Examples:
@@ -51,9 +52,9 @@ Examples:
                help="Pairs whose differing passages are in the page: members of groups with their representatives, then the least alike. "
                     "More: a larger page.")  # fmt: skip
 @shared.run_options
-@click.option("-o", "--output", type=click.Path(path_type=Path, allow_dash=True), metavar="FILE", default=Path("-"),
+@shared.plain_option("-o", "--output", type=click.Path(path_type=Path, allow_dash=True), metavar="FILE", default=Path("-"),
               show_default="standard output", help="Write the page there, all or nothing.")  # fmt: skip
-@click.option("-0", "--null", "nul", is_flag=True, help="Names of --files-from are NUL-separated.")
+@shared.plain_option("-0", "--null", "nul", is_flag=True, help="Names of --files-from are NUL-separated.")
 @click.pass_context
 def command(ctx: click.Context, /, **options: Any) -> int:
     """Make one HTML page of the near-duplicates: a histogram whose threshold can be moved, the groups, the pairs, and where they differ.

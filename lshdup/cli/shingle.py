@@ -8,7 +8,7 @@ import click
 
 from lshdup.cli import options as shared
 from lshdup.cli.asking import Asked, ask, shingle_params, shingle_rows, why_removed
-from lshdup.cli.summary import say_collection
+from lshdup.cli.summary import say_collection, say_if_nothing
 from lshdup.errors import InputError
 from lshdup.params import ShingleParams
 
@@ -23,6 +23,7 @@ _MOST_COMMON, _LONGEST = 10, 80
 
 @click.command(
     "shingle",
+    cls=shared.Command,
     short_help="documents -> shingle sets (shingles.npz)",
     epilog="""\b
 Examples:
@@ -32,7 +33,7 @@ Examples:
 )
 @shared.documents_options
 @shared.shingle_options
-@click.option(
+@shared.plain_option(
     "--show",
     metavar="DOC",
     type=click.Path(readable=False, allow_dash=True, path_type=bytes),
@@ -63,6 +64,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
             return session.console.exit_code
         collection = session.workspace.shingled(session.request)
         say_collection(session.console, collection)
+        say_if_nothing(session, collection, 1)
         if collection.removal is not None:
             session.console.say("shingles.npz keeps the whole sets: give --template and --ignore-common to `signatures` too")
             if options["verbose"]:

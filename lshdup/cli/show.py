@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 @click.command(
     "show",
+    cls=shared.Command,
     short_help="why two documents match, and where they differ",
     epilog="""\b
 Examples:
@@ -30,11 +31,11 @@ Examples:
 )
 @click.argument("a", type=click.Path(allow_dash=True, path_type=bytes), metavar="A", shell_complete=shared.stored_names)
 @click.argument("b", type=click.Path(allow_dash=True, path_type=bytes), metavar="B", shell_complete=shared.stored_names)
-@click.option("--inline", "layout", flag_value="inline", help="One text, with what was removed, added and moved in it.")
-@click.option("--side-by-side", "layout", flag_value="side", help="Two columns.  [default: on terminals of 120 columns and more]")
-@click.option("--context", type=click.IntRange(0), metavar="N", show_default="12 words, 60 characters",
+@shared.plain_option("--inline", "layout", flag_value="inline", help="One text, with what was removed, added and moved in it.")
+@shared.plain_option("--side-by-side", "layout", flag_value="side", help="Two columns.  [default: on terminals of 120 columns and more]")
+@shared.plain_option("--context", type=click.IntRange(0), metavar="N", show_default="12 words, 60 characters",
               help="Words (or other tokens) to show around each difference; what is alike beyond them is folded.")  # fmt: skip
-@click.option("--shingles", is_flag=True, help="List the shingles instead: those of both, those of A only, those of B only.")
+@shared.plain_option("--shingles", is_flag=True, help="List the shingles instead: those of both, those of A only, those of B only.")
 @shared.shingle_options
 @shared.run_options
 @shared.output_options

@@ -5,6 +5,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from lshdup.console import Console, counted, shown
+from lshdup.reasons import Reason
+from lshdup.wording import some_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -12,6 +14,7 @@ if TYPE_CHECKING:
 
     from lshdup.bands import BandPlan, BandTable
     from lshdup.candidates import Buckets
+    from lshdup.cli.options import Session
     from lshdup.collection import Collection
     from lshdup.params import BandParams
 
@@ -21,8 +24,6 @@ _LARGEST = 3
 
 def say_collection(console: Console, collection: "Collection") -> None:
     """Documents -> shingles -> signatures, and what was left out."""
-    from lshdup.documents import Reason
-
     n = len(collection.documents)
     shingles = int(collection.sizes.sum())
     line = f"{counted(n, 'document')} -> {counted(shingles, 'shingle')}"
@@ -42,10 +43,58 @@ def say_collection(console: Console, collection: "Collection") -> None:
         for name, encoding in collection.guessed:
             console.detail(f"{shown(name)}: read as {encoding}")
     if console.left_out_counts:
-        reasons = ", ".join(f"{count:,} {reason}" for reason, count in sorted(console.left_out_counts.items()))
-        console.say(f"left out: {reasons}")
+        console.say(f"left out: {_reasons(console.left_out_counts)}")
     if (unread_formats := console.left_out_counts[str(Reason.NO_READER)]) > 0:
         console.say(f"to read {counted(unread_formats, 'office document')}: pip install 'lshdup[formats]'")
+
+
+#: What to do about what was left out, by the reason that most of it has; of others -v tells more.
+_REMEDIES = {
+    Reason.HIDDEN: "--hidden takes them",
+    Reason.LINK: "--follow follows them",
+    Reason.EXCLUDED: "look at --include and --exclude",
+    Reason.TOO_LARGE: "--max-bytes allows more",
+    Reason.NO_TEXT: "--text-field names the field of the text",
+    Reason.NO_ID: "--id-field names the field of the id",
+    Reason.NO_READER: "pip install 'lshdup[formats]' reads them",
+    Reason.UNDECODABLE: "--encoding names how they are written",
+}
+
+
+def say_if_nothing(session: "Session", collection: "Collection", least: int = 2) -> None:
+    """Say why, if so few documents are left that there is nothing to compare: what was met, what became of it, what to do."""
+    console, documents = session.console, session.request.documents
+    compared = int((collection.sizes > 0).sum())
+    if compared >= least:
+        return
+    n = len(collection.documents)
+    # A run that continues has met no files: what is known of them is what the store says.
+    out = console.left_out_counts if documents else Counter(str(each.left_out.reason) for each in collection.left_out)
+    met = n + sum(out.values())
+    where = some_of((shown(name) for name in documents), 3) if documents else "the last run"
+    what = "nothing to compare" if least > 1 else "no document can be compared"
+    if not met:
+        console.warn(f"{what}: there is no file in {where}; name files, or folders that hold some")
+        return
+    kinds = ("file", "files") if collection.documents.places is None else ("file or row", "files and rows")
+    line = f"{what}: {counted(compared, 'document')} with shingles, of {counted(met, *kinds)} in {where}"
+    if n > compared:
+        line += f"; {counted(n - compared, 'document')} without"
+    if out:
+        line += f"; left out: {_reasons(out)}"
+    if sum(out.values()) > n - compared:
+        remedy = _REMEDIES.get(Reason(max(sorted(out), key=out.__getitem__)), "-v names them, and why")
+    elif n == compared:
+        remedy = "name more files or folders"
+    elif collection.removal is not None:
+        remedy = "a larger --ignore-common, or another --template, leaves more of them"
+    else:
+        remedy = "-v names them; name files that hold text"
+    console.warn(f"{line}; {remedy}")
+
+
+def _reasons(counts: Counter[str]) -> str:
+    return ", ".join(Reason(reason).counted(count) for reason, count in sorted(counts.items()))
 
 
 def _say_alone(console: Console, collection: "Collection", alone: "NDArray[np.bool_]", what: str, why: str) -> None:
@@ -67,7 +116,8 @@ def _say_removed(console: Console, collection: "Collection") -> None:
         parts.append(f"{len(removal.template):,} of templates")
     if removal.params.ignore_common:
         limit = removal.params.ignore_common
-        parts.append(f"{len(removal.common):,} of more than {f'{100 * limit:g} % of the' if limit < 1 else f'{limit:,.0f}'} documents")
+        many = f"{100 * limit:g} % of the documents" if limit < 1 else counted(int(limit), "document")
+        parts.append(f"{len(removal.common):,} of more than {many}")
     before = int(whole.sizes.sum())
     share = 1 - int(collection.sizes.sum()) / before if before else 0.0
     console.say(f"removed shingles: {' and '.join(parts)}, {100 * share:.3g} % of all in the documents")
