@@ -174,7 +174,9 @@ def _decoded(data: bytes, name: bytes, codec: str, guessed: str = "") -> Text:
 def _guessed(data: bytes, name: bytes) -> Text:
     if _is_html(data, name) and (declared := _HTML_CHARSET.search(data[:2048])):
         codec = codec_of(declared.group(1).decode("ascii"))
-        for each in (codec, "latin-1") if codec == guessing.WESTERN else (codec,) if codec else ():  # five bytes have no character in Python's
+        for each in (
+            (codec, "latin-1") if codec == guessing.WESTERN else (codec,) if codec else ()
+        ):  # five bytes have no character in Python's
             text = _decoded(data, name, each)
             if text.reason is None:
                 return text

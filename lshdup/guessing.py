@@ -1,7 +1,7 @@
 """Which encoding bytes are in that are not UTF-8 and do not say: UTF-8 but for a few, windows-1252, or what charset-normalizer finds.
 
-It looks at what each decoder makes of the bytes, which tells little where few of them are not ASCII; so those are looked at first. Called by
-formats.py, for such texts only.
+It looks at what each decoder makes of the bytes, which tells little where few of them are not ASCII; so those are looked at first.
+Called by formats.py, for such texts only.
 """
 
 import re
@@ -32,7 +32,8 @@ _DECLARED_WITHIN = 1024
 _NEVER = ["utf_16", "utf_16_be", "utf_16_le", "utf_32", "utf_32_be", "utf_32_le"]
 _SHIFT_JIS = ["cp932", "shift_jis", "shift_jis_2004", "shift_jisx0213"]
 _SEVERAL_BYTES = [
-    *_SHIFT_JIS, "big5", "big5hkscs", "cp949", "cp950", "euc_jis_2004", "euc_jisx0213", "euc_jp", "euc_kr", "gb18030", "gb2312", "gbk", "johab",
+    *_SHIFT_JIS, "big5", "big5hkscs", "cp949", "cp950", "euc_jis_2004", "euc_jisx0213", "euc_jp", "euc_kr", "gb18030", "gb2312", "gbk",
+    "johab",
 ]  # fmt: skip
 _HALF_WIDTH = re.compile("[\uff61-\uff9f]")
 _FIRST_HALF_WIDTH = re.compile("[\uff61-\uff7f]")
@@ -56,8 +57,10 @@ def not_utf8(data: bytes) -> int:
     inside = bad - sum(len(cut.group()) for cut in cuts if cut is not None)
     if 4 * (bad + fits) <= len(data):  # mostly ASCII: a character of three bytes is no chance at all
         evidence = fits - characters
-    else:  # a few of the bytes of a short text are a character of UTF-8 by chance, and others at its ends look like cut ones
-        evidence = characters if characters > max(3, bad) else 0
+    elif characters > max(3, bad):
+        evidence = characters
+    else:  # a few bytes of a short text are characters of UTF-8 by chance, and others at its ends look like cut ones
+        evidence = 0
     evidence += _MARK_COUNTS * data.startswith(_MARK)
     return bad if evidence and evidence >= 2 * inside else 0
 
