@@ -6,16 +6,14 @@ Called by formats.py, for such texts only.
 
 import re
 
+import numpy as np
+
 #: What browsers take undeclared text for; lshdup does where it is about as plausible as the detector's first choice.
 WESTERN = "cp1252"
 _MESSIER = 0.1
 _FEW = 100  #: one byte in so many may be other than ASCII in what is taken for windows-1252 without a look at anything else
 
 _HIGH = bytes(range(0x80, 0x100))
-_SEQUENCE = re.compile(
-    rb"[\xc2-\xdf][\x80-\xbf]|\xe0[\xa0-\xbf][\x80-\xbf]|\xed[\x80-\x9f][\x80-\xbf]|[\xe1-\xec\xee\xef][\x80-\xbf]{2}"
-    rb"|\xf0[\x90-\xbf][\x80-\xbf]{2}|[\xf1-\xf3][\x80-\xbf]{3}|\xf4[\x80-\x8f][\x80-\xbf]{2}"
-)
 #: What is left of a character at the beginning and at the end of a text that was cut inside of it.
 _CUT_BEFORE = re.compile(rb"[\x80-\xbf]{1,3}")
 _CUT_AFTER = re.compile(rb"(?:[\xc2-\xdf]|[\xe0-\xef][\x80-\xbf]?|[\xf0-\xf4][\x80-\xbf]{0,2})\Z")
@@ -23,8 +21,9 @@ _MARK = b"\xef\xbb\xbf"
 #: A byte-order mark at the beginning counts as so many characters.
 _MARK_COUNTS = 8
 
-_ALONE = re.compile(rb"(?<![\x80-\xff])[\x80-\xff](?![\x80-\xff])")
+#: As letters of a Latin alphabet never are, but those of a name in another one.
 _IN_A_ROW = re.compile(rb"[\x80-\xff]{4}")
+#: What an XML file, a Python source or an Emacs file says of its encoding, which the detector looks at too.
 _DECLARED = re.compile(rb"(?i)(?:coding|charset)\s*[:=]\s*[\"']?\s*[-\w.:]{2}")
 _DECLARED_WITHIN = 1024
 
@@ -48,14 +47,14 @@ def not_utf8(data: bytes) -> int:
     >>> not_utf8("fünf Größen".encode()[:-5]), not_utf8("fünf Größen".encode("latin-1"))
     (1, 0)
     """
-    rest, characters = _SEQUENCE.subn(b"", data)
-    bad = _high(rest)
-    if not characters or not bad:
+    text = data.decode("utf-8", "ignore")
+    bad, high = len(data) - len(text.encode("utf-8")), _high(data)
+    fits, characters = high - bad, len(text) - (len(data) - high)  # of those that are not ASCII
+    if not bad or not characters:
         return 0
-    fits = len(data) - len(rest)
     cuts = (_CUT_BEFORE.match(data), _CUT_AFTER.search(data[-3:]))
     inside = bad - sum(len(cut.group()) for cut in cuts if cut is not None)
-    if 4 * (bad + fits) <= len(data):  # mostly ASCII: a character of three bytes is no chance at all
+    if 4 * high <= len(data):  # mostly ASCII: a character of three bytes is no chance at all
         evidence = fits - characters
     elif characters > max(3, bad):
         evidence = characters
@@ -75,7 +74,7 @@ def codec_for(data: bytes) -> str:
     if few and _fits(data, WESTERN):
         return WESTERN
     # In an encoding of two bytes a character, at least one in two of those that are not ASCII has another one beside it.
-    alone = 2 * _ALONE.subn(b"", data)[1] > high
+    alone = 2 * _alone(data) > high
     return _detected(data, [*_NEVER, *_SEVERAL_BYTES] if alone else _NEVER) or ("latin-1" if few else "")
 
 
@@ -96,12 +95,22 @@ def _detected(data: bytes, excluded: list[str]) -> str:
 def _is_cyrillic(text: str) -> bool:
     """Whether Shift_JIS made this of KOI8: its letters are half-width katakana then, but hardly any of the first half of those."""
     katakana = _HALF_WIDTH.subn("", text)[1]
-    return 2 * katakana > sum(1 for c in text if c > "\x7f") and 20 * _FIRST_HALF_WIDTH.subn("", text)[1] < katakana
+    letters = len(text) - len(text.encode("ascii", "ignore"))
+    return 2 * katakana > letters and 20 * _FIRST_HALF_WIDTH.subn("", text)[1] < katakana
 
 
 def _high(data: bytes) -> int:
     """How many bytes are not ASCII."""
     return len(data) - len(data.translate(None, _HIGH))
+
+
+def _alone(data: bytes) -> int:
+    """How many bytes that are not ASCII have none of that kind beside them."""
+    is_high = np.frombuffer(data, np.uint8) >= 0x80
+    alone = is_high.copy()
+    alone[1:] &= ~is_high[:-1]
+    alone[:-1] &= ~is_high[1:]
+    return int(np.count_nonzero(alone))
 
 
 def _fits(data: bytes, codec: str) -> bool:
