@@ -4,6 +4,7 @@ It looks at what each decoder makes of the bytes, which tells little where few o
 Called by formats.py, for such texts only.
 """
 
+import codecs
 import re
 
 import numpy as np
@@ -11,16 +12,12 @@ import numpy as np
 #: What browsers take undeclared text for; lshdup does where it is about as plausible as the detector's first choice.
 WESTERN = "cp1252"
 _MESSIER = 0.1
-_FEW = 100  #: one byte in so many may be other than ASCII in what is taken for windows-1252 without a look at anything else
+_FEW = 100  #: one byte in so many may be odd in what is taken for windows-1252, or for UTF-8 because of a byte-order mark, without more ado
 
 _HIGH = bytes(range(0x80, 0x100))
 #: What is left of a character at the beginning and at the end of a text that was cut inside of it.
 _CUT_BEFORE = re.compile(rb"[\x80-\xbf]{1,3}")
 _CUT_AFTER = re.compile(rb"(?:[\xc2-\xdf]|[\xe0-\xef][\x80-\xbf]?|[\xf0-\xf4][\x80-\xbf]{0,2})\Z")
-_MARK = b"\xef\xbb\xbf"
-#: A byte-order mark at the beginning counts as so many characters.
-_MARK_COUNTS = 8
-
 #: As letters of a Latin alphabet never are, but those of a name in another one.
 _IN_A_ROW = re.compile(rb"[\x80-\xff]{4}")
 #: What an XML file, a Python source or an Emacs file says of its encoding, which the detector looks at too.
@@ -50,6 +47,10 @@ def not_utf8(data: bytes) -> int:
     text = data.decode("utf-8", "ignore")
     bad, high = len(data) - len(text.encode("utf-8")), _high(data)
     fits, characters = high - bad, len(text) - (len(data) - high)  # of those that are not ASCII
+    if data.startswith(codecs.BOM_UTF8):
+        if bad * _FEW <= len(data):
+            return bad  # it says so itself
+        fits, characters = fits - len(codecs.BOM_UTF8), characters - 1
     if not bad or not characters:
         return 0
     cuts = (_CUT_BEFORE.match(data), _CUT_AFTER.search(data[-3:]))
@@ -60,7 +61,6 @@ def not_utf8(data: bytes) -> int:
         evidence = characters
     else:  # a few bytes of a short text are characters of UTF-8 by chance, and others at its ends look like cut ones
         evidence = 0
-    evidence += _MARK_COUNTS * data.startswith(_MARK)
     return bad if evidence and evidence >= 2 * inside else 0
 
 

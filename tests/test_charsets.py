@@ -199,7 +199,7 @@ def test_bytes_that_are_not_utf8_become_replacement_characters_and_are_counted()
         text.encode()[3:]: 1,
         (text + text).encode().replace(b"fun", b"f\xffn") + b"\xe9t\xe9": 2,
         (text * 20).encode().replace(b"selten", b"s\xe9lten", 5): 5,
-        b"\xef\xbb\xbf" + b"plain \xff words": 1,
+        b"\xef\xbb\xbf" + b"plain \xff words" * 2 + b" and so on" * 20: 2,
     }.items():
         made = to_text(data, b"a")
         what = "1 byte is" if count == 1 else f"{count} bytes are"
@@ -220,6 +220,7 @@ def test_as_many_bytes_that_do_not_fit_as_characters_are_another_encoding():
     assert guessing.not_utf8("Ã© é".encode("cp1252")) == 0
     assert guessing.not_utf8("CAFÉ» était fermé".encode("cp1252")) == 0
     assert guessing.not_utf8(b"plain \xff words") == 0
+    assert guessing.not_utf8(b"\xef\xbb\xbfplain \xff words") == 0
     assert guessing.not_utf8(b"") == 0
 
 
