@@ -38,7 +38,7 @@ _FIRST_HALF_WIDTH = re.compile("[\uff61-\uff7f]")
 def not_utf8(data: bytes) -> int:
     """How many bytes of a text are not UTF-8 if it is UTF-8 but for them: cut inside a character, or damaged in a few places; else 0.
 
-    Nothing but UTF-8 gives many characters of several bytes by chance; texts of 20 bytes or more in any other encoding give fewer of them
+    Nothing but UTF-8 gives many characters of several bytes by chance; texts of 30 bytes or more in any other encoding give fewer of them
     than of bytes that do not fit.
 
     >>> not_utf8("fünf Größen".encode()[:-5]), not_utf8("fünf Größen".encode("latin-1"))
