@@ -58,7 +58,7 @@ class Console:
 
     def detail(self, text: str) -> None:
         """A line only -v shows."""
-        if self._verbose and not self._quiet:
+        if self.is_verbose:
             self._line(shown(f"lshdup: {text}"))
 
     def warn(self, text: str) -> None:
@@ -78,10 +78,14 @@ class Console:
         if what.is_error:
             self._errors += 1
         if self._verbose or (what.is_error and self._errors <= NAMED):
-            detail = f" ({shown(what.detail)})" if what.detail else ""
-            self._line(f"lshdup: {shown(what.name)}: {what.reason}{detail}")
+            self._line(_fate(what))
         elif what.is_error and self._errors == NAMED + 1:
             self._line("lshdup: … more files could not be used; -v names them all")
+
+    def was_left_out(self, what: "LeftOut") -> None:
+        """Name, for -v, a file that an earlier run did not compare: nothing that was asked for now."""
+        if self.is_verbose:
+            self._line(_fate(what))
 
     def progress(self, stage: str, done: int, total: int) -> None:
         """Show a bar for what takes longer than a second."""
@@ -105,6 +109,11 @@ class Console:
         self._end_stage()
         seconds = self._stage_seconds.pop(stage, None)
         return "" if seconds is None else f"; {seconds:.2f} s"
+
+    @property
+    def is_verbose(self) -> bool:
+        """Whether `detail` says anything."""
+        return self._verbose and not self._quiet
 
     @property
     def seconds(self) -> float:
@@ -138,6 +147,12 @@ class Console:
 
     def _painted(self, text: str, code: str) -> str:
         return f"\x1b[{code}m{text}\x1b[0m" if self._color else text
+
+
+def _fate(what: "LeftOut") -> str:
+    """A line about a file that is not compared."""
+    detail = f" ({shown(what.detail)})" if what.detail else ""
+    return f"lshdup: {shown(what.name)}: {what.reason}{detail}"
 
 
 def _on_terminal() -> bool:

@@ -462,7 +462,7 @@ class Workspace:
             stored = self._load_for_reuse("signatures")
             if stored is not None and remove.has_made(stored, collection, sketch):
                 stored = replace(stored, documents=collection.documents, left_out=collection.left_out)
-                collection = replace(stored, guessed=collection.guessed, read=collection.read)
+                collection = replace(stored, guessed=collection.guessed, guesses=collection.guesses, read=collection.read)
             else:
                 removal = remove.from_whole(collection, request.jobs)
                 collection = left_of(collection, removal, sketch, request.jobs, self._room)

@@ -25,7 +25,7 @@ LAYERS = [
     ["normalform"],
     ["files"], ["jsonlines", "parquet"], ["openrows"], ["places"],
     ["documents"], ["finding"],
-    ["filtered"], ["extraction"], ["charsets"], ["formats"], ["shingles"], ["common"], ["signatures"], ["bands"],
+    ["filtered"], ["extraction"], ["charsets", "guessing"], ["formats"], ["shingles"], ["common"], ["signatures"], ["bands"],
     ["candidates"], ["pairs"], ["copies"], ["similarity"], ["exactjoin"], ["clusters"], ["leaders"], ["preference"],
     ["differences"],
     ["comparison"],

@@ -36,12 +36,10 @@ def say_collection(console: Console, collection: "Collection") -> None:
     whole = collection.sizes if collection.whole is None else collection.whole.sizes
     _say_alone(console, collection, whole == 0, "without tokens", "no tokens")
     _say_removed(console, collection)
-    if collection.guessed:
-        kinds = Counter(encoding for _, encoding in collection.guessed)
-        shares = ", ".join(f"{count:,} as {encoding}" for encoding, count in sorted(kinds.items()))
-        console.say(f"{counted(len(collection.guessed), 'document')} not UTF-8, read {shares} (-v names them; --encoding forces one)")
-        for name, encoding in collection.guessed:
-            console.detail(f"{shown(name)}: read as {encoding}")
+    if collection.read is not None or console.is_verbose:  # else nobody has looked at the documents, and need not hear of them each time
+        _say_guessed(console, collection)
+    if collection.read is None and console.is_verbose:
+        _say_left_out_before(console, collection)
     if console.left_out_counts:
         console.say(f"left out: {_reasons(console.left_out_counts)}")
     if (unread_formats := console.left_out_counts[str(Reason.NO_READER)]) > 0:
@@ -97,12 +95,35 @@ def _reasons(counts: Counter[str]) -> str:
     return ", ".join(Reason(reason).counted(count) for reason, count in sorted(counts.items()))
 
 
+def _say_guessed(console: Console, collection: "Collection") -> None:
+    """Documents whose encoding was detected, in this run or when they were read last."""
+    if not len(collection.guessed):
+        return
+    guesses = [guess.decode() for guess in collection.guesses]
+    parts = (each.partition(", ") for each in guesses)
+    kinds = Counter(f"{encoding} but for a few bytes" if misfits else encoding for encoding, _, misfits in parts)
+    shares = ", ".join(f"{count:,} as {encoding}" for encoding, count in sorted(kinds.items()))
+    console.say(f"{counted(len(guesses), 'document')} not UTF-8, read {shares} (-v names them; --encoding forces one)")
+    if console.is_verbose:
+        for name, guess in zip(collection.documents.typed_names(collection.guessed), guesses, strict=True):
+            console.detail(f"{shown(name)}: read as {guess}")
+
+
+def _say_left_out_before(console: Console, collection: "Collection") -> None:
+    """For -v without DOCS: files that are no documents because of what is in them, as far as the last run that read them kept that."""
+    left_out = [each.left_out for each in collection.left_out]
+    for each in left_out:
+        console.was_left_out(each)
+    if left_out:
+        console.detail(f"left out when DOCS were read: {_reasons(Counter(str(each.reason) for each in left_out))}")
+
+
 def _say_alone(console: Console, collection: "Collection", alone: "NDArray[np.bool_]", what: str, why: str) -> None:
     """Documents whose set is empty, and so near nothing."""
     rows = alone.nonzero()[0]
     if len(rows):
         console.say(f"{counted(len(rows), 'document')} {what}: near nothing, not compared (-v names them)")
-        for name in collection.documents.names.some(rows):
+        for name in collection.documents.typed_names(rows) if console.is_verbose else ():
             console.detail(f"{shown(name)}: {why}")
 
 
