@@ -45,7 +45,7 @@ LAYERS = [
     ["histogram"],
     ["plots"],
     ["console"],
-    ["schema"],
+    ["schema", "tables"],
     ["rendering"],
     ["output", "report"],
     ["cli"],

@@ -33,6 +33,7 @@ class _Buckets(click.ParamType[str | int]):
         return int(value)
 
 
+@shared.columns_of("accuracy", "accuracy-bands", "accuracy-found")
 @click.command(
     "accuracy",
     short_help="how far estimates are from exact, and what bands find (tables 1 and 4)",

@@ -16,6 +16,7 @@ from lshdup.console import Console, counted
 from lshdup.errors import InputError, ParameterError
 from lshdup.output import FORMATS, Cell, Piece, Target
 from lshdup.params import BandParams, ClusterParams, CommonParams, DocumentParams, FormatLimits, PairParams, ShingleParams, SketchParams
+from lshdup.schema import columns
 
 if TYPE_CHECKING:
     import numpy as np
@@ -202,6 +203,7 @@ run_options = _stack(
 output_options = _stack(
     option("--format", "format_", type=click.Choice(FORMATS), show_default="table on a terminal, tsv elsewhere",
            help="How to print. A spreadsheet takes a name in csv that begins with =, +, - or @ for a formula: import it as text."),
+    option("--header/--no-header", default=None, help="Names of the columns in the first line.  [default: in tables and csv]"),
     click.option("-0", "--null", "nul", is_flag=True, help="NUL after every field, and between the names of --files-from; for xargs -0."),
     click.option("-o", "--output", type=click.Path(readable=False, path_type=Path), metavar="FILE",
                  help="Write there instead of standard output (-)."),
@@ -213,6 +215,17 @@ plot_option = click.option("--plot", type=click.Path(readable=False, path_type=P
 
 schemes_option = click.option("--scheme", "schemes", type=Listed(str), default="fast", show_default=True,
                               help="Schemes, separated by commas: fast, classic, linear.")  # fmt: skip
+
+
+def columns_of(*listings: str) -> Callable[[click.Command], click.Command]:
+    """Say at the end of a command's help which columns it prints; the listings are those of `lshdup schema`."""
+
+    def decorate(command: click.Command) -> click.Command:
+        lines = [f"  {', '.join(columns(each))}" if len(listings) == 1 else f"  {each}: {', '.join(columns(each))}" for each in listings]
+        command.epilog = "\n".join(["\b", "Columns (with --header their names are printed):", *lines]) + f"\n\n{command.epilog or ''}"
+        return command
+
+    return decorate
 
 
 def check_plot(path: Path | None) -> None:
@@ -322,7 +335,7 @@ def _warn_of_ambiguity(console: Console) -> None:
 def target(options: dict[str, Any]) -> Target:
     """Where a listing command prints."""
     path = options["output"]
-    return Target(options["format_"] or "", options["nul"], None if path == Path("-") else path, options["color"])
+    return Target(options["format_"] or "", options["nul"], None if path == Path("-") else path, options["color"], options["header"])
 
 
 def _given(ctx: click.Context, options: dict[str, Any]) -> dict[str, Any]:

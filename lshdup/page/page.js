@@ -1,7 +1,7 @@
 "use strict";
 // Everything below works on #data, which report.py describes. Texts and names reach the page through textContent only.
 const data = JSON.parse(document.getElementById("data").textContent);
-const { documents, kinds, counts, pairs, passages, plan } = data;  // kinds name at most some hundred copies; counts are of all
+const { documents, kinds, counts, pairs, passages, without, plan } = data;  // documents are in byte order of names; kinds name at most some hundred copies; counts are of all
 const LOWEST = plan.threshold, STEP = 0.005, ROWS = 60;
 const $ = (id) => document.getElementById(id);
 const number = new Intl.NumberFormat("en");
@@ -47,7 +47,7 @@ function groupsAt(threshold) {
       taken[partner.kind] = 1;
       members.push(partner);
     }
-    members.sort((a, b) => b.similarity - a.similarity || rankOf[a.kind] - rankOf[b.kind]);
+    members.sort((a, b) => b.similarity - a.similarity || kinds[a.kind][0] - kinds[b.kind][0]);
     const size = members.reduce((sum, each) => sum + counts[each.kind], counts[kind]);
     if (size > 1) groups.push({ kind, first: kinds[kind][0], members, size, least: members.length ? members.at(-1).similarity : 1 });
   }
@@ -70,10 +70,10 @@ function fits(some, copies, near) {
 
 const ORDERS = {
   groups: {
-    size: ["largest first", (a, b) => b.size - a.size || documents.rank[a.first] - documents.rank[b.first]],
-    alike: ["most alike first", (a, b) => b.least - a.least || documents.rank[a.first] - documents.rank[b.first]],
-    unlike: ["least alike first", (a, b) => a.least - b.least || documents.rank[a.first] - documents.rank[b.first]],
-    name: ["by name", (a, b) => documents.rank[a.first] - documents.rank[b.first]],
+    size: ["largest first", (a, b) => b.size - a.size || a.first - b.first],  // as `lshdup clusters`
+    alike: ["most alike first", (a, b) => b.least - a.least || a.first - b.first],
+    unlike: ["least alike first", (a, b) => a.least - b.least || a.first - b.first],
+    name: ["by name", (a, b) => a.first - b.first],
   },
   pairs: {
     alike: ["most alike first", (a, b) => b.similarity - a.similarity || a.at - b.at],
@@ -129,8 +129,9 @@ function passagesOf(at, flipped) {
   if (flipped) ends.reverse();
   const [from, to] = ends.map((d) => documents.name[d]);
   if (segments === undefined) {
-    box.append(element("p", { className: "note" }, "The passages of this pair are not in this page: lshdup show ", element("bdi", { textContent: from }), " ",
-      element("bdi", { textContent: to })));
+    const why = at in without ? without[at] : without[""];
+    box.append(element("p", { className: "note" }, `The passages of this pair are not in this page${why ? ` (${why})` : ""}: lshdup show `,
+      element("bdi", { textContent: from }), " ", element("bdi", { textContent: to })));
     return box;
   }
   const [minus, plus] = flipped ? ["+", "-"] : ["-", "+"], [away, here] = flipped ? [">", "<"] : ["<", ">"];
@@ -256,7 +257,8 @@ function drawHistogram() {
 function promise(threshold) {
   if (plan.exact) return "All pairs were joined exactly: none is missed. Bars are logarithmic; the last one is copies.";
   const miss = (s) => (1 - s ** plan.rows) ** plan.bands;
-  const percent = (chance) => `${(100 * chance).toPrecision(2).replace(/^(\d+\.?\d*)e.*$/, "less than 0.0001")} %`;
+  const percent = (chance) => chance === 0 ? "0 %" : chance < 1e-9 ? "less than 1 in a billion"  // as `lshdup` says it
+    : chance < 1e-4 ? `1 in ${number.format((1 / chance).toPrecision(2))}` : `${Number((100 * chance).toPrecision(2))} %`;
   const s = Math.min(1, threshold + 0.05);
   return `Every pair was verified exactly. The chance that a pair of similarity ${threshold.toFixed(3)} was missed is ${percent(miss(threshold))}` +
     (s > threshold ? `; of ${s.toFixed(3)}, ${percent(miss(s))}.` : ".") + " Bars are logarithmic; the last one is copies.";
