@@ -208,6 +208,7 @@ def _picture(
     from lshdup.rendering import CONTEXT, NOUNS, WIDE, Layout, rendered, summary
 
     noun = NOUNS[params.tokens]
+    heads = []
     for letter, document, located, rest in (
         ("A", a, found.a, found.only_a + found.removed_a),
         ("B", b, found.b, found.only_b + found.removed_b),
@@ -215,12 +216,10 @@ def _picture(
         facts = [counted(document.size, "byte")]
         facts += [_kind(document, located.text)] if params.tokens != "ids" else []
         facts += [counted(len(located.tokens), noun)]
-        name, known = f"{letter}  {shown(document.name)}:", ", ".join([*facts, counted(found.shared + rest, "shingle")])
-        if target.columns is not None and len(name) + 1 + len(known) > target.columns:  # not broken in the middle of a word
-            yield name
-            yield f"   {known}"
-        else:
-            yield f"{name} {known}"
+        heads.append((f"{letter}  {shown(document.name)}:", ", ".join([*facts, counted(found.shared + rest, "shingle")])))
+    fits = target.columns is None or all(len(name) + 1 + len(known) <= target.columns for name, known in heads)
+    for name, known in heads:  # a terminal would break a line in the middle of a word
+        yield from [f"{name} {known}"] if fits else [name, f"   {known}"]
     yield (
         f"similarity {decimal(found.similarity)}, exact: {counted(found.shared, 'shingle')} shared, {found.only_a:,} only in A, "
         f"{found.only_b:,} only in B"
