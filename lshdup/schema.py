@@ -66,6 +66,15 @@ SOMETIMES: dict[str, Schema] = {
 #: Columns that are named after a value that was asked for: `miss at 0.9`, `candidate at 0.8`.
 _NAMED_BY_VALUE = {"curve-all": {"^(miss|candidate) at [0-9.]+$": _SHARE}}
 
+#: When some columns are there, for people.
+_WHEN = {
+    "pairs-histogram": "the last three unless --examples 0",
+    "query": "query if several DOC are asked for, or in json",
+    "shingle": "removed if --template or --ignore-common is in force",
+    "show-shingles": "removed if --template or --ignore-common is in force",
+    "curve-all": "before the last one: miss at T, candidate at S, …",
+}
+
 _DOCUMENT = {
     "name": _NAME,
     "bytes": _COUNT,
@@ -87,6 +96,16 @@ def columns(listing: str, *, sometimes: bool = False) -> tuple[str, ...]:
     (('a', 'b', 'similarity'), ('shingle', 'text', 'removed'))
     """
     return (*LISTINGS[listing], *(SOMETIMES.get(listing, ()) if sometimes else ()))
+
+
+def described(listing: str) -> str:
+    """All columns for people, in order, with when they are there.
+
+    >>> described("pairs-against"), described("query")
+    ('a, b, similarity, verified', 'similarity, name, query (query if several DOC are asked for, or in json)')
+    """
+    when = f" ({_WHEN[listing]})" if listing in _WHEN else ""
+    return f"{', '.join(columns(listing, sometimes=True))}{when}"
 
 
 def _object(properties: Schema, sometimes: Schema | None = None, **more: Any) -> Schema:

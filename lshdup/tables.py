@@ -66,14 +66,14 @@ def folded(text: str, width: int) -> list[str]:
     """
     from rich.cells import cell_len
 
-    lines = []
-    while cell_len(text) > width:
-        start = fitting_start(text, width) or text[0]
+    lines, at = [], 0
+    while len(text) - at > 2 * width or cell_len(text[at:]) > width:  # a text may be long: nothing looks at all of it more than once
+        start = fitting_start(text[at : at + width], width) or text[at]
         joints = (max(start.rfind(each) for each in some) + 1 for some in _BREAKS)
         cut = next((joint for joint in joints if joint > len(start) // 2), len(start))
-        lines.append(text[:cut].rstrip())
-        text = text[cut:]
-    return [*lines, text]
+        lines.append(start[:cut].rstrip())
+        at += cut
+    return [*lines, text[at:]]
 
 
 def _folded_heading(name: str, size: int) -> list[str]:

@@ -3,6 +3,7 @@
 import os
 import re
 import sys
+import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
@@ -16,7 +17,7 @@ from lshdup.console import Console, counted
 from lshdup.errors import InputError, ParameterError
 from lshdup.output import FORMATS, Cell, Piece, Target
 from lshdup.params import BandParams, ClusterParams, CommonParams, DocumentParams, FormatLimits, PairParams, ShingleParams, SketchParams
-from lshdup.schema import columns
+from lshdup.schema import described
 
 if TYPE_CHECKING:
     import numpy as np
@@ -221,8 +222,11 @@ def columns_of(*listings: str) -> Callable[[click.Command], click.Command]:
     """Say at the end of a command's help which columns it prints; the listings are those of `lshdup schema`."""
 
     def decorate(command: click.Command) -> click.Command:
-        lines = [f"  {', '.join(columns(each))}" if len(listings) == 1 else f"  {each}: {', '.join(columns(each))}" for each in listings]
-        command.epilog = "\n".join(["\b", "Columns (with --header their names are printed):", *lines]) + f"\n\n{command.epilog or ''}"
+        width = max(map(len, listings)) + 2
+        lines = ["\b", "Columns (--header prints their names too):"]
+        for each in listings:
+            lines += textwrap.wrap(described(each), 76, initial_indent=f"  {each:{width}}", subsequent_indent=" " * (width + 2))
+        command.epilog = "\n".join(lines) + f"\n\n{command.epilog or ''}"
         return command
 
     return decorate

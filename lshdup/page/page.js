@@ -111,7 +111,8 @@ function element(tag, properties = {}, ...children) {
   return made;
 }
 
-const shownScore = (similarity) => similarity === 1 ? "1" : (Math.floor(similarity * 10000) / 10000).toFixed(4);
+/** Four places as `lshdup` prints them: rounded, but what is not 1 does not look like it. */
+const shownScore = (similarity) => similarity === 1 ? "1" : Math.min(similarity, 0.9999).toFixed(4);
 const plural = (count, noun) => `${number.format(count)} ${noun}${count === 1 ? "" : "s"}`;
 
 function nameOf(d) {
@@ -251,7 +252,11 @@ function drawHistogram() {
   const line = document.createElementNS(SVG, "line");
   for (const [name, value] of Object.entries({ id: "line", y1: 0, y2: 100 })) line.setAttribute(name, value);
   svg.append(line);
-  for (const at of [0, 0.25, 0.5, 0.75, 1]) $("axis").append(element("span", { textContent: String(+(LOWEST + (1 - LOWEST) * at).toFixed(3)) }));
+  for (const at of [0, 0.25, 0.5, 0.75, 1]) {  // 1 is where the last bar, that of copies, begins
+    const tick = element("span", { textContent: String(+(LOWEST + (1 - LOWEST) * at).toFixed(3)) });
+    tick.style.left = `${100 * at * BINS / (BINS + 1)}%`;
+    $("axis").append(tick);
+  }
 }
 
 function promise(threshold) {
@@ -287,6 +292,9 @@ function thresholdSoon(value) {  // a slider says more than a screen can show
   frame = requestAnimationFrame(() => setThreshold(value));
 }
 
+/** What stands in the columns of the list. */
+const LEGENDS = { groups: ["size", "the one that is kept", "smallest similarity to it"], pairs: ["similarity", "documents", ""] };
+
 // --- what a person does -----------------------------------------------------------------------------------------------------
 
 function setView(view) {
@@ -294,6 +302,7 @@ function setView(view) {
   for (const each of ["groups", "pairs"]) $(each).setAttribute("aria-selected", String(each === view));
   state.order = Object.keys(ORDERS[view])[0];
   $("order").replaceChildren(...Object.entries(ORDERS[view]).map(([value, [label]]) => element("option", { value, textContent: label })));
+  $("legend").replaceChildren(...LEGENDS[view].map((textContent) => element("span", { textContent })));
   drawList();
 }
 
@@ -370,7 +379,8 @@ figure("n-documents", "documents");
 figure("n-pairs", "pairs");
 figure("n-groups", "groups");
 figure("n-members", "documents in groups");
-figure("n-beside", "to drop: others than the kept");
+figure("n-beside", "to drop");
+$("n-beside").title = "all documents of groups but the one of each that is kept";
 if (data.leftOut) figure("n-left", "files left out");
 $("n-documents").textContent = number.format(data.documentCount);
 if (data.leftOut) {
