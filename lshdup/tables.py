@@ -45,7 +45,7 @@ def table(columns: Row, rows: Sequence[Row], numbers: Sequence[bool], width: int
             if short and sum(sizes[at] for at in short) + gap * (len(short) - 1) <= width:
                 yield from _hanging(folded, rows, numbers, sizes, long, gap, width, color=color)
                 return
-    yield from _turned(columns, rows, numbers, width, color=color, header=header)
+    yield from _turned(columns, rows, width, color=color, header=header)
 
 
 def fitting_start(text: str, cells: int) -> str:
@@ -131,7 +131,7 @@ def _hanging(
         yield from (f"  {line}" for at in below if row[at] for line in folded(row[at], max(1, width - 2)))
 
 
-def _turned(columns: Row, rows: Sequence[Row], numbers: Sequence[bool], width: int, *, color: bool, header: bool) -> Iterator[str]:
+def _turned(columns: Row, rows: Sequence[Row], width: int, *, color: bool, header: bool) -> Iterator[str]:
     """Rows as columns beside each other, as many as there is room for; then the next."""
     from rich.cells import cell_len
 
@@ -151,7 +151,7 @@ def _turned(columns: Row, rows: Sequence[Row], numbers: Sequence[bool], width: i
         start += len(sizes)
         for at, name in enumerate(columns):
             cells = [folded(row[at], size) for row, size in zip(some, sizes, strict=True)]
-            for number, line in enumerate(_lines(cells, [numbers[at] or len(some) > 1] * len(some), sizes, gap)):
+            for number, line in enumerate(_lines(cells, [len(some) > 1] * len(some), sizes, gap)):
                 label = _bold(name if not number else "", color=color) + " " * (first - cell_len(name if not number else "") + gap)
                 yield f"{label}{line}".rstrip() if header else line
 

@@ -100,10 +100,9 @@ def _beside_data(ctx: click.Context, console: Console, target: "Target", options
     levels = sorted({*histogram.thresholds(_STEP, _STEP), run.params.threshold})
     bins = histogram.expected_misses(run, listing, plan, levels)
     missed = sum(each.missed or 0.0 for each in bins)
+    few = f"about {missed:,.1f}" if missed >= 0.05 else "fewer than 0.1" if missed else "none"
     shape = f"{counted(plan.bands, 'band')} of {counted(plan.rows, 'row')}"
-    console.say(
-        f"{counted(len(listing), 'pair')} of similarity {run.params.threshold:g} or more; {shape} miss about {missed:.1f} of all such"
-    )
+    console.say(f"{counted(len(listing), 'pair')} of similarity {run.params.threshold:g} or more; {shape} miss {few} of all such")
     target.write(schema.columns("curve-data"), ((each.low, each.chance, each.pairs, each.missed) for each in bins))
     if options["plot"] is not None:
         _plot(options["plot"], plan, params, [(each.low, each.pairs) for each in bins if each.pairs is not None])
