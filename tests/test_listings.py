@@ -10,7 +10,7 @@ import sys
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
@@ -82,6 +82,7 @@ def test_a_number_that_is_none_is_null_in_json(run, corpus):
 CELLS = st.text(st.sampled_from("aB/-_ .漢é"), min_size=1, max_size=50)
 
 
+@settings(deadline=None)
 @given(st.data(), st.integers(1, 12), st.integers(1, 12), st.integers(40, 120))
 def test_a_table_fits_and_shows_all(data, n_columns, n_rows, width):
     """No line is wider than the terminal, and every number stands whole in a line; texts may be folded, but nothing of them is lost."""
@@ -126,6 +127,7 @@ def test_no_number_is_cut_on_a_narrow_terminal(run, corpus, tmp_path):
 # --- numbers ----------------------------------------------------------------------------------------------------------------------
 
 
+@settings(deadline=None)
 @given(st.floats(0, 1))
 def test_chances_are_readable_and_near(p):
     text = chance(p)
@@ -142,6 +144,7 @@ def test_chances_are_readable_and_near(p):
         assert (said == 1) == (p == 1)
 
 
+@settings(deadline=None)
 @given(st.floats(-1e6, 1e6))
 def test_no_number_looks_like_another(x):
     text = decimal(x)
