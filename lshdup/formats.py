@@ -58,8 +58,8 @@ _LONG_TAG = 2 * _MOST_ATTRIBUTES
 class Text:
     """What became of one document's bytes: UTF-8, or why not; `encoding` is named if it had to be guessed, with what does not fit it.
 
-    codec : what it was decoded from. page : whether it is the visible text of an HTML page. extracted : whether a reader of office formats
-    gave it.
+    codec : what it was decoded from. page : whether it is the visible text of an HTML page. office : the kind of office document that a
+    reader took it from. packed : what unpacked it: gzip or zstd.
     """
 
     utf8: bytes = b""
@@ -68,7 +68,8 @@ class Text:
     encoding: str = ""
     codec: str = "utf-8"
     page: bool = False
-    extracted: bool = False
+    office: str = ""
+    packed: str = ""
 
 
 def heads(text: NDArray[np.uint8], starts: NDArray[np.int64]) -> NDArray[np.uint64]:
@@ -105,7 +106,9 @@ def to_text(
     """
     if compression.is_packed(data):
         inner = _unpacked(data, max_bytes)
-        return inner if isinstance(inner, Text) else to_text(inner, compression.bare_name(name), encoding, max_bytes, limits)
+        if isinstance(inner, Text):
+            return inner
+        return replace(to_text(inner, compression.bare_name(name), encoding, max_bytes, limits), packed=compression.name_of(data))
     if kind := recognition.kind_of(data, name):
         return _office(data, kind, limits)
     if encoding:
@@ -157,7 +160,7 @@ def _office(data: bytes, kind: str, limits: FormatLimits) -> Text:
     done = extract(data, kind, limits)
     if done.reason is not None:
         return Text(reason=done.reason, detail=done.detail or kind)
-    return replace(_page(done.utf8) if done.is_page else Text(done.utf8), extracted=True)
+    return replace(_page(done.utf8) if done.is_page else Text(done.utf8), office=kind)
 
 
 def _decoded(data: bytes, name: bytes, codec: str, guessed: str = "") -> Text:

@@ -46,7 +46,7 @@ LAYERS = [
     ["histogram"],
     ["plots"],
     ["console"],
-    ["schema"],
+    ["schema", "tables"],
     ["rendering"],
     ["output", "report"],
     ["cli"],

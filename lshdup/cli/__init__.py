@@ -167,5 +167,6 @@ def _interrupted(number: int, frame: object) -> NoReturn:
 
 
 def _close_stdout() -> None:
-    """The reader has gone: make sure that nothing tries to flush what is left."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    from lshdup.output import close_stdout
+
+    close_stdout()

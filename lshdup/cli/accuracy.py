@@ -33,6 +33,7 @@ class _Buckets(click.ParamType[str | int]):
         return int(value)
 
 
+@shared.columns_of("accuracy", "accuracy-bands", "accuracy-found")
 @click.command(
     "accuracy",
     cls=shared.Command,

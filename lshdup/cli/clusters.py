@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lshdup import params
+from lshdup import params, schema
 from lshdup.cli import options as shared
 from lshdup.cli.summary import say_buckets, say_collection, say_contract, say_if_nothing
 from lshdup.console import OK, PAIRS_FOUND, Console, counted, shown
@@ -28,6 +28,7 @@ _ROWS = 1 << 13
 _DEFAULT = ClusterParams()
 
 
+@shared.columns_of("clusters", "clusters-names")
 @click.command(
     "clusters",
     cls=shared.Command,
@@ -86,11 +87,11 @@ def command(ctx: click.Context, /, **options: Any) -> int:
             table = indexed.made.table if options["verbose"] else None
             say_buckets(console, found.buckets, collection.documents.names.some, asked.max_bucket, table)
         took = console.took("groups")
+        _say_groups(console, found, collection.documents, threshold, took)
         if options["write"] is not None:
             _write(console, found, collection.documents, options["write"])
         if options["write"] is None or ctx.get_parameter_source("emit") != click.core.ParameterSource.DEFAULT:
             _print(console, target, found, collection.documents, options["emit"])
-        _say_groups(console, found, collection.documents, threshold, took)
         if options["check"] and console.exit_code == OK and found.groups.count:
             return PAIRS_FOUND
         return console.exit_code
@@ -114,11 +115,10 @@ def _write(console: Console, found: "Grouped", documents: "DocumentList", path: 
 
 def _print(console: Console, target: Target, found: "Grouped", documents: "DocumentList", what: str) -> None:
     if what == "all":
-        columns = ("group", "role", "name", "similarity", "copy", "smallest")
-        shared.write_pieces(console, target, columns, _rows(found, documents))
+        shared.write_pieces(console, target, schema.columns("clusters"), _rows(found, documents))
     else:
         some = found.groups.kept if what == "keep" else found.groups.dropped
-        shared.write_pieces(console, target, ("name",), _names(some, documents))
+        shared.write_pieces(console, target, schema.columns("clusters-names"), _names(some, documents))
 
 
 def _rows(found: "Grouped", documents: "DocumentList") -> "Iterator[Piece]":

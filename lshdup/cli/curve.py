@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from lshdup import schema
 from lshdup.cli import options as shared
 from lshdup.cli.summary import say_contract
 from lshdup.console import Console, counted
@@ -22,6 +23,7 @@ BELOW = (0.1, 0.2, 0.3, 0.4)
 _STEP = 0.05
 
 
+@shared.columns_of("curve", "curve-all", "curve-data")
 @click.command(
     "curve",
     cls=shared.Command,
@@ -75,7 +77,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         columns = ("bands", "rows", "half", "estimate", f"miss at {params.threshold:g}", *_below(params), "chosen")
         target.write(columns, _shapes(perms, params, plan))
     else:
-        target.write(("similarity", "probability", "approximation"), _curve(plan))
+        target.write(schema.columns("curve"), _curve(plan))
     if options["plot"] is not None:
         _plot(options["plot"], plan, params)
     return console.exit_code
@@ -104,7 +106,7 @@ def _beside_data(ctx: click.Context, console: Console, target: "Target", options
         f"{counted(len(listing), 'pair')} of similarity {run.params.threshold:g} or more were found; on average, {shape} would miss "
         f"{'fewer than 0.05 pairs' if missed < 0.05 else f'{missed:,.1f} pairs'} of that similarity"
     )
-    target.write(("similarity", "probability", "pairs", "missed"), ((each.low, each.chance, each.pairs, each.missed) for each in bins))
+    target.write(schema.columns("curve-data"), ((each.low, each.chance, each.pairs, each.missed) for each in bins))
     if options["plot"] is not None:
         _plot(options["plot"], plan, params, [(each.low, each.pairs) for each in bins if each.pairs is not None])
     return console.exit_code

@@ -29,13 +29,6 @@ _GROUP_OF = {name: title for title, names in _GROUPS.items() for name in names}
 _OPTION = 24
 
 
-#: In the `meta` of a context: whether the variable of each option is named, as the manual does.
-VARIABLES = "lshdup.variables"
-
-#: What is said instead in `--help`, where they would take as much room as all else.
-_SET_ELSEWHERE = "Most options can be set in the environment too: --store by LSHDUP_STORE, and the others likewise."
-
-
 class Command(click.Command):
     """A command whose options are shown in groups."""
 
@@ -50,10 +43,6 @@ class Command(click.Command):
             if records:
                 with formatter.section(title):
                     formatter.write_dl(records, _OPTION)
-        if not ctx.meta.get(VARIABLES):
-            formatter.write_paragraph()
-            with formatter.indentation():
-                formatter.write_text(_SET_ELSEWHERE)
 
 
 class Option(click.Option):
@@ -70,8 +59,6 @@ class Option(click.Option):
         extra = super().get_help_extra(ctx)
         if isinstance(self.type, click.IntRange) and self.type.max is None and self.type.min in (0, 1):
             extra.pop("range", None)
-        if not ctx.meta.get(VARIABLES):
-            extra.pop("envvars", None)
         return extra
 
 

@@ -2,6 +2,7 @@
 
 import os
 import sys
+import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
@@ -21,6 +22,7 @@ from lshdup.console import Console, counted
 from lshdup.errors import InputError, ParameterError
 from lshdup.output import FORMATS, Cell, Piece, Target
 from lshdup.params import BandParams, ClusterParams, CommonParams, DocumentParams, FormatLimits, PairParams, ShingleParams, SketchParams
+from lshdup.schema import described
 
 if TYPE_CHECKING:
     import numpy as np
@@ -177,6 +179,7 @@ run_options = _stack(
 output_options = _stack(
     option("--format", "format_", type=click.Choice(FORMATS), show_default="table on a terminal, tsv elsewhere",
            help="How to print. In csv, a spreadsheet takes a name that begins with =, +, - or @ for a formula: import it as text."),
+    option("--header/--no-header", default=None, help="Names of the columns in the first line.  [default: in tables and csv]"),
     plain_option("-0", "--null", "nul", is_flag=True, help="NUL after every field, and between the names of --files-from; for xargs -0."),
     plain_option("-o", "--output", type=click.Path(readable=False, path_type=Path), metavar="FILE",
                  help="Write there instead of standard output (-)."),
@@ -188,6 +191,20 @@ plot_option = plain_option("--plot", type=click.Path(readable=False, path_type=P
 
 schemes_option = plain_option("--scheme", "schemes", type=Listed(str), default="fast", show_default=True,
                               help="Schemes, separated by commas: fast, classic, linear.")  # fmt: skip
+
+
+def columns_of(*listings: str) -> Callable[[click.Command], click.Command]:
+    """Say at the end of a command's help which columns it prints; the listings are those of `lshdup schema`."""
+
+    def decorate(command: click.Command) -> click.Command:
+        width = max(map(len, listings)) + 2
+        lines = ["\b", "Columns (--header prints their names too):"]
+        for each in listings:
+            lines += textwrap.wrap(described(each), 76, initial_indent=f"  {each:{width}}", subsequent_indent=" " * (width + 2))
+        command.epilog = "\n".join(lines) + f"\n\n{command.epilog or ''}"
+        return command
+
+    return decorate
 
 
 def check_plot(path: Path | None) -> None:
@@ -301,7 +318,7 @@ def _warn_of_ambiguity(console: Console) -> None:
 def target(options: dict[str, Any]) -> Target:
     """Where a listing command prints."""
     path = options["output"]
-    return Target(options["format_"] or "", options["nul"], None if path == Path("-") else path, options["color"])
+    return Target(options["format_"] or "", options["nul"], None if path == Path("-") else path, options["color"], options["header"])
 
 
 def _given(ctx: click.Context, options: dict[str, Any]) -> dict[str, Any]:

@@ -8,7 +8,6 @@ import click
 
 from lshdup import __version__
 from lshdup.cli import COMMANDS, lshdup
-from lshdup.cli.help import VARIABLES
 
 ROOT = Path(__file__).parent.parent.parent
 MANUAL, REFERENCE = ROOT / "lshdup.1", ROOT / "docs/cli.md"
@@ -69,7 +68,6 @@ def _contexts() -> Iterator[tuple[str, click.Context]]:
         command = lshdup.get_command(top, name)
         assert command is not None
         context = click.Context(command, info_name=name, parent=top, **settings)  # type: ignore[arg-type]
-        context.meta[VARIABLES] = True
         yield f"lshdup {name}", context
 
 

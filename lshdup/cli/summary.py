@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from lshdup.console import Console, counted, shown
+from lshdup.console import Console, chance, counted, shown
 from lshdup.reasons import Reason
 from lshdup.wording import some_of
 
@@ -141,20 +141,20 @@ def _say_removed(console: Console, collection: "Collection") -> None:
         parts.append(f"{len(removal.common):,} of more than {many}")
     before = int(whole.sizes.sum())
     share = 1 - int(collection.sizes.sum()) / before if before else 0.0
-    console.say(f"removed shingles: {' and '.join(parts)}, {100 * share:.3g} % of all in the documents")
+    console.say(f"removed shingles: {' and '.join(parts)}, {chance(share)} of all in the documents")
     _say_alone(console, collection, (collection.sizes == 0) & (whole.sizes > 0), "with only common shingles", "only common shingles")
 
 
 def say_contract(console: Console, plan: "BandPlan", params: "BandParams") -> None:
     """What was chosen, and the chance to miss a pair at the threshold and above."""
     steps = [min(1.0, round(params.threshold + step, 4)) for step in (0.0, 0.02, 0.05)]
-    misses = ", ".join(f"{s:g}: {_percent(plan.miss(s))}" for s in dict.fromkeys(steps))
+    misses = ", ".join(f"{s:g}: {chance(plan.miss(s))}" for s in dict.fromkeys(steps))
     shape = f"{counted(plan.bands, 'band')} of {counted(plan.rows, 'row')}"
     console.say(f"{shape}, chance to miss a pair of similarity {misses}{console.took('bands')}")
     if 1.0 - plan.miss(params.threshold) < params.recall:
         what = "" if params.bands or params.rows else "; choose --bands and --rows"
         console.warn(
-            f"a pair of similarity {params.threshold:g} is found with chance {_percent(1 - plan.miss(params.threshold))}, "
+            f"a pair of similarity {params.threshold:g} is found with chance {chance(1 - plan.miss(params.threshold))}, "
             f"less than --recall {params.recall:g}{what}"
         )
 
@@ -194,7 +194,3 @@ def say_buckets(
         f"{counted(buckets.pairs, 'pair')} not looked at, which the chances above do not count; "
         f"the largest has {counted(buckets.largest, 'document')}, with {name}"
     )
-
-
-def _percent(chance: float) -> str:
-    return f"{100 * chance:.2g} %"

@@ -11,6 +11,7 @@ from lshdup.errors import InputError
 from lshdup.params import SketchParams
 
 
+@shared.columns_of("timing")
 @click.command(
     "timing",
     cls=shared.Command,
@@ -55,9 +56,9 @@ def command(ctx: click.Context, /, **options: Any) -> int:
                 sets, collection, SketchParams(scheme, 1, options["seed"]), perms, runs, session.request.jobs, session.console.progress
             )
         ]
-        target.write([field.name for field in fields(Timing)], map(astuple, timings))
         for line in winners(timings):
             session.console.say(line)
+        target.write([field.name for field in fields(Timing)], map(astuple, timings))
         if options["plot"] is not None:
             from lshdup.plots import timing_figure
 
