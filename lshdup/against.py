@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from lshdup import bands
+from lshdup.absent import check_named
 from lshdup.asked import Request, check_conflict, merged
 from lshdup.bands import BandPlan
 from lshdup.collection import Collection, Progress, no_progress
@@ -23,6 +24,7 @@ from lshdup.params import BandParams, DocumentParams, PairParams, SketchParams
 from lshdup.sides import Part, Side, Sides
 from lshdup.similarity import SetSource
 from lshdup.store import Store
+from lshdup.wording import counted, typed
 from lshdup.workspace import Workspace
 
 #: What a sentence says of a document of OTHER whose set could not be had.
@@ -57,7 +59,8 @@ class Against:
         lost = np.flatnonzero(sets.sizes != self.sides.sizes)
         if len(lost):
             name = os.fsdecode(self.sides.names(lost[:1])[0])
-            message = f"--exact needs the shingle sets of all documents; those of {len(lost)} are not to be had any more, as of {name}"
+            gone = counted(len(lost), "document is", "documents are")
+            message = f"--exact needs the shingle sets of all documents, and {gone} not to be had any more, as {name}"
             raise InputError(message, "leave --exact out: signatures decide where documents are gone")
         return exact_near_duplicates_across(self.sides, sets, self.params.threshold, jobs, progress)
 
@@ -98,6 +101,8 @@ def against(
 
     stores = [Path(os.fsdecode(other)) for other in others if Store(Path(os.fsdecode(other))).is_ours()]
     named = tuple(other for other in others if Path(os.fsdecode(other)) not in stores)
+    if named:
+        check_named(named, "--against ", "name a folder or a file, or the store of an earlier run")  # before the work
     stored = [(each, *_stored(each, request, say, lost)) for each in stores]
     if stored:
         first = stored[0][1]
@@ -132,7 +137,8 @@ def against(
     there: list[tuple[Path | None, Collection]] = [(folder, collection) for folder, collection, _ in stored]
     if named:
         given = {**request.given, **here.shingle.to_json(), **here.sketch.to_json()}
-        say(f"of {_listed(named)} nothing is kept: `lshdup index OTHER --store DIR`, and --against DIR, spare reading it again")
+        spare = typed("lshdup", "index", *map(os.fsdecode, named[:3]), *(["..."] if len(named) > 3 else []), "--store", "DIR")
+        say(f"{_listed(named)}: read anew each time it is compared with; {spare} once, then --against DIR, spares that")
         reader = Workspace(None, say, left_out, progress, secret, apart=store)
         collection, sets = reader.compared(replace(request, documents=named, given=given))
         parts.append(Part(collection, sets))
@@ -149,7 +155,7 @@ def _stored(folder: Path, request: Request, say: Callable[[str], None], lost: Ca
     """What a store holds; nothing of it is written."""
     secret = request.given.get("secret", b"")
     workspace = Workspace(folder, lambda text: say(f"{folder}: {text}"), lost, secret=secret, read_only=True)
-    return workspace.compared(Request((), DocumentParams(), {}, request.jobs))
+    return workspace.compared(Request((), DocumentParams(), {}, request.jobs, command=""))
 
 
 def _refuse_differences(folder: Path, collection: Collection, given: Mapping[str, object]) -> None:

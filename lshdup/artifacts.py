@@ -31,7 +31,7 @@ from lshdup.errors import ArtifactError
 from lshdup.ragged import Check, RaggedSets
 
 #: Goes up whenever an older lshdup would misread what a newer one writes.
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 
 Array = NDArray[Any]
 

@@ -1,11 +1,14 @@
 """What a command was asked, and how that becomes the parameters of each stage. Called by workspace.py, against.py and cli/."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from lshdup.errors import ArtifactError
 from lshdup.params import BandParams, DocumentParams, ShingleParams, SketchParams
+
+if TYPE_CHECKING:
+    from lshdup.documents import DocumentList
 
 P = TypeVar("P", ShingleParams, SketchParams, BandParams)
 
@@ -19,7 +22,9 @@ class Request:
 
     documents : folders and files; empty: continue from the store. given : parameters that were set explicitly, by field name.
     check_content : read documents even if nothing about their files has changed. templates : files and folders of texts whose shingles are
-    removed.
+    removed. command : what takes documents instead, where a step finds nothing to continue from; empty: the store was named, and must hold
+    something. accept : told the documents that were found, False, and those that are left when they have been read, True; raises if what is
+    to come cannot be done with them.
     """
 
     documents: tuple[bytes, ...]
@@ -28,6 +33,8 @@ class Request:
     jobs: int
     check_content: bool = False
     templates: tuple[bytes, ...] = ()
+    command: str = "index"
+    accept: Callable[["DocumentList", bool], None] = lambda _documents, _read: None
 
 
 def merged(kind: type[P], given: Mapping[str, Any], base: P | None = None) -> P:

@@ -18,7 +18,7 @@ from lshdup.documents import DocumentList, LeftOut, Reason
 from lshdup.errors import ParameterError
 from lshdup.keeping import Kept, SetKeeper
 from lshdup.params import ShingleParams, SketchParams
-from lshdup.ragged import RaggedSets
+from lshdup.ragged import RaggedSets, StringTable
 from lshdup.shingles import fingerprints
 from lshdup.signatures import Sketcher, linear_signatures
 
@@ -40,6 +40,7 @@ def no_progress(stage: str, done: int, total: int) -> None:
 
 
 _NONE = np.zeros(0, np.int64)
+_NO_GUESSES = StringTable.from_strings([])
 
 
 @dataclass(frozen=True)
@@ -57,13 +58,14 @@ class Collection:
 
     documents : the n documents that could be read, those without tokens too. sizes : int64 array of shape (n,), shingles of each.
     fingerprints : uint64 array of shape (n,), of the shingle sets. left_out : files that were read and are no documents. sets : the
-    shingle sets, if they were kept. signatures : uint32 array of shape (n, K), if they were made, by `sketch`. guessed : number and
-    encoding of documents whose encoding was detected in this run. read : how many documents were read in this run; None if it continues
-    from an artifact, and nobody has looked at the documents. corpus : what `store.corpus_id` says of it; empty if nobody has asked yet.
+    shingle sets, if they were kept. signatures : uint32 array of shape (n, K), if they were made, by `sketch`. read : how many documents
+    were read in this run; None if it continues from an artifact, and nobody has looked at the documents. corpus : what `store.corpus_id`
+    says of it; empty if nobody has asked yet.
     removal, whole : the shingles that were removed from the sets, and what those were before; None if none were. All else is of what is
     left.
     extracted : int64 array, ascending: documents whose text a reader of office formats gave. reader : which one and its version; empty if
     nothing depends on it.
+    guessed : int64 array, ascending: documents whose encoding was detected. guesses : as what each of those was read (`Text.encoding`).
     """
 
     documents: DocumentList
@@ -74,13 +76,14 @@ class Collection:
     sets: RaggedSets | None = None
     sketch: SketchParams | None = None
     signatures: NDArray[np.uint32] | None = None
-    guessed: tuple[tuple[bytes, str], ...] = ()
     read: int | None = None
     corpus: str = ""
     removal: Removal | None = None
     whole: Whole | None = None
     extracted: NDArray[np.int64] = field(default_factory=lambda: _NONE)
     reader: str = ""
+    guessed: NDArray[np.int64] = field(default_factory=lambda: _NONE)
+    guesses: StringTable = field(default_factory=lambda: _NO_GUESSES)
 
     @property
     def whole_sets(self) -> RaggedSets | None:
@@ -196,14 +199,15 @@ def collect(
     present = np.ones(n, bool)
     left_out: list[LeftOutFile] = []
     extracted = np.zeros(n, bool)
+    guesses: dict[int, bytes] = {}
     if previous is not None:
         known = _take_over(previous, documents, sizes, prints, signatures, sketcher, present, left_out, whole)
         extracted[known] = np.isin(previous.rows[known], previous.collection.extracted)
+        guesses = _known_guesses(previous, known)
     todo = np.flatnonzero(~known & present)
     keeper = SetKeeper(keep)
     if previous is not None and known.any():
         keeper.reuse(previous.collection.whole_sets, np.flatnonzero(known), previous.rows[known])
-    guessed: list[tuple[bytes, str]] = []
     finished: list[tuple[NDArray[np.int64], tuple[LeftOutFile, ...], Kept | None]] = []
     done = 0
     for batch in batches_done(documents, todo, Workers(shingle, jobs), sketcher, keeper.kept, removal):
@@ -219,6 +223,7 @@ def collect(
         present[[index for index, _, _ in batch.left_out]] = False
         left_out += out
         extracted[batch.extracted] = True
+        guesses |= {index: encoding.encode() for index, encoding in batch.guessed}
         if checkpoint is not None:
             finished.append((batch.indices, tuple(out), held))
             if checkpoint.is_due():
@@ -227,27 +232,42 @@ def collect(
                     sets = again() if again is not None else None
                     part = Collection(documents.take(rows), shingle, sizes[rows], prints[rows], files, sets, sketch, rest)
                     office = np.flatnonzero(extracted[rows])
-                    part = replace(part, extracted=office, reader=_reader_of(office, files))
+                    part = _with_guesses(replace(part, extracted=office, reader=_reader_of(office, files)), guesses, rows)
                     if whole is not None:
                         part = replace(part, sets=None, removal=removal, whole=replace(whole.take(rows), sets=sets))
                     checkpoint.add(part)
                 finished.clear()
-        guessed += [(documents.names[index], encoding) for index, encoding in batch.guessed]
         done += len(batch.indices) + len(batch.left_out)
         progress("documents", done, len(todo))
     sets = keeper.finish()
-    if not present.all():
-        rows = np.flatnonzero(present)
+    rows = np.flatnonzero(present)
+    if len(rows) < n:
         documents, sizes, prints, extracted = documents.take(rows), sizes[rows], prints[rows], extracted[rows]
         signatures = _moved_up(signatures, rows) if signatures is not None else None
         whole = whole.take(rows) if whole is not None else None
     left_out.sort(key=lambda each: each.left_out.name)
-    collection = Collection(documents, shingle, sizes, prints, tuple(left_out), sets, sketch, signatures, tuple(sorted(guessed)), len(todo))
+    collection = Collection(documents, shingle, sizes, prints, tuple(left_out), sets, sketch, signatures, len(todo))
     office = np.flatnonzero(extracted)
-    collection = replace(collection, extracted=office, reader=_reader_of(office, left_out))
+    collection = _with_guesses(replace(collection, extracted=office, reader=_reader_of(office, left_out)), guesses, rows)
     if whole is not None:
         return replace(collection, sets=None, removal=removal, whole=replace(whole, sets=sets))
     return sketched(collection, sketch, jobs) if linear and sketch else collection
+
+
+def _known_guesses(previous: Previous, known: NDArray[np.bool_]) -> dict[int, bytes]:
+    """As what those of the known documents were read whose encoding was detected."""
+    old = previous.collection
+    indices = np.flatnonzero(known & np.isin(previous.rows, old.guessed))
+    found = old.guesses.some(np.searchsorted(old.guessed, previous.rows[indices]))
+    return dict(zip(indices.tolist(), found, strict=True))
+
+
+def _with_guesses(collection: Collection, guesses: dict[int, bytes], rows: NDArray[np.int64]) -> Collection:
+    """The collection of the documents at `rows`, with what was guessed of these."""
+    if not guesses:
+        return collection
+    guessed = np.flatnonzero(np.isin(rows, np.fromiter(guesses, np.int64, len(guesses))))
+    return replace(collection, guessed=guessed, guesses=StringTable.from_strings(guesses[row] for row in rows[guessed].tolist()))
 
 
 def _left_out_file(documents: DocumentList, index: int, reason: Reason, detail: str) -> LeftOutFile:
@@ -352,7 +372,7 @@ def _all_the_same(documents: DocumentList, sketch: SketchParams | None, previous
         return None
     left_out = tuple(previous.left_out[name] for name in sorted(previous.left_out))
     signatures = old.signatures if sketch is not None else None
-    same = replace(old, documents=documents, left_out=left_out, sketch=sketch, signatures=signatures, guessed=(), read=0)
+    same = replace(old, documents=documents, left_out=left_out, sketch=sketch, signatures=signatures, read=0)
     return replace(same, reader=_reader_of(old.extracted, left_out))
 
 

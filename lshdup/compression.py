@@ -46,6 +46,11 @@ def is_packed(head: bytes) -> bool:
     return head.startswith((GZIP, ZSTD))
 
 
+def name_of(head: bytes) -> str:
+    """What packed a file: gzip, zstd, or nothing."""
+    return "gzip" if head.startswith(GZIP) else "zstd" if head.startswith(ZSTD) else ""
+
+
 def bare_name(name: bytes) -> bytes:
     """The name of what is inside: ``page.html.gz`` holds ``page.html``.
 

@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, NoReturn, Self
 
 from lshdup.errors import LshdupError
+from lshdup.wording import counted as counted
 
 if TYPE_CHECKING:
     from tqdm import tqdm
@@ -57,7 +58,7 @@ class Console:
 
     def detail(self, text: str) -> None:
         """A line only -v shows."""
-        if self._verbose and not self._quiet:
+        if self.is_verbose:
             self._line(shown(f"lshdup: {text}"))
 
     def warn(self, text: str) -> None:
@@ -77,10 +78,14 @@ class Console:
         if what.is_error:
             self._errors += 1
         if self._verbose or (what.is_error and self._errors <= NAMED):
-            detail = f" ({shown(what.detail)})" if what.detail else ""
-            self._line(f"lshdup: {shown(what.name)}: {what.reason}{detail}")
+            self._line(_fate(what))
         elif what.is_error and self._errors == NAMED + 1:
             self._line("lshdup: … more files could not be used; -v names them all")
+
+    def was_left_out(self, what: "LeftOut") -> None:
+        """Name, for -v, a file that an earlier run did not compare: nothing that was asked for now."""
+        if self.is_verbose:
+            self._line(_fate(what))
 
     def progress(self, stage: str, done: int, total: int) -> None:
         """Show a bar for what takes longer than a second."""
@@ -106,8 +111,8 @@ class Console:
         return "" if seconds is None else f"; {seconds:.2f} s"
 
     @property
-    def verbose(self) -> bool:
-        """Whether -v lines are shown."""
+    def is_verbose(self) -> bool:
+        """Whether `detail` says anything."""
         return self._verbose and not self._quiet
 
     @property
@@ -144,6 +149,12 @@ class Console:
         return f"\x1b[{code}m{text}\x1b[0m" if self._color else text
 
 
+def _fate(what: "LeftOut") -> str:
+    """A line about a file that is not compared."""
+    detail = f" ({shown(what.detail)})" if what.detail else ""
+    return f"lshdup: {shown(what.name)}: {what.reason}{detail}"
+
+
 def _on_terminal() -> bool:
     return sys.stderr is not None and sys.stderr.isatty()
 
@@ -167,10 +178,35 @@ def shown(text: bytes | str) -> str:
     return text if text.isprintable() else "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
 
 
-def counted(n: int, noun: str) -> str:
-    """A number with its noun.
+def decimal(x: float) -> str:
+    """A number for people, four places; it never looks like another one: not like 0 or 1 if it is not.
 
-    >>> counted(1, "pair"), counted(1200, "pair")
-    ('1 pair', '1,200 pairs')
+    >>> decimal(0.5), decimal(0.99999), decimal(0.0), decimal(2e-5), decimal(-2e-5), decimal(12345.6), decimal(float("nan"))
+    ('0.5000', '0.9999', '0.0000', '<0.0001', '>-0.0001', '12,345.6', '')
     """
-    return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
+    if x != x:
+        return ""
+    text = f"{x:.4f}" if abs(x) < 1000 else f"{x:,.1f}"
+    if x and float(text.replace(",", "")) == 0:
+        return "<0.0001" if x > 0 else ">-0.0001"
+    return "0.9999" if text == "1.0000" and x < 1 else text
+
+
+def chance(p: float) -> str:
+    """A chance or a share for people: in percent, below a hundredth of one as one in how many.
+
+    >>> [chance(p) for p in (0.0, 1.0, 0.5, 0.0058, 0.00049, 0.99996)]
+    ['0 %', '100 %', '50 %', '0.58 %', '0.049 %', '99.996 %']
+    >>> chance(1.7e-05), chance(9.6e-6), chance(3e-13)
+    ('1 in 59,000', '1 in 100,000', 'less than 1 in a billion')
+    """
+    if p <= 0:
+        return "0 %"
+    if p < 1e-9:
+        return "less than 1 in a billion"
+    if p < 1e-4:
+        return f"1 in {int(float(f'{1 / p:.2g}')):,}"
+    places = 2
+    while p < 1 and float(f"{100 * p:.{places}g}") >= 100:  # nearly certain is not certain
+        places += 1
+    return f"{100 * p:.{places}g} %" if p < 1 else "100 %"

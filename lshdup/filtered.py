@@ -31,14 +31,9 @@ def write_without(documents: DocumentList, dropped: NDArray[np.int64], target: P
     Raises ParameterError if there is no place for that, and InputError if documents are no rows, a file cannot be read or is not what was
     listed, or the target cannot be written. Each file is replaced whole or not at all.
     """
+    files, targets = check_target(documents, target)
     places = documents.places
-    if places is None or not places.are_rows().all():
-        message = "not all documents are rows of JSON Lines or Parquet files, so no filtered file can be written"
-        raise ParameterError(message, "name files of rows only; --text-field takes the rows of files in folders too")
-    files = [(number, documents.file_path(number)) for number in np.flatnonzero(places.kinds >= Kind.JSON).tolist()]
-    targets = _targets([path for _, path in files], target)
-    for (number, path), goal in zip(files, targets, strict=True):
-        _check(path, Kind(int(places.kinds[number])), goal, [each for _, each in files])
+    assert places is not None
     if len(files) > 1:
         with _said(target):
             target.mkdir(parents=True, exist_ok=True)
@@ -52,6 +47,28 @@ def write_without(documents: DocumentList, dropped: NDArray[np.int64], target: P
         with _said(goal):
             write(path, gone.starts[mine], gone.lengths[mine], goal, check)
     return targets
+
+
+def check_target(documents: DocumentList, target: Path, *, read: bool = True) -> tuple[list[tuple[int, bytes]], list[Path]]:
+    """Raise as `write_without` does where that is known before the work; returns the files of rows, by number and path, and their targets.
+
+    read : whether the documents have been read; before, some may be none, and the others all rows.
+    """
+    places = documents.places
+    rows = np.zeros(len(documents), bool) if places is None else places.are_rows()
+    met = rows.any() or (places is not None and (places.kinds >= Kind.JSON).any())
+    if places is None or (not rows.all() if read else not met):
+        name = os.fsdecode(documents.names[int(np.argmin(rows))]) if len(documents) else ""
+        why = f": {name!r} is none" if name else ""
+        message = f"not all documents are rows of JSON Lines or Parquet files{why}, so no filtered file can be written"
+        raise ParameterError(
+            message, "name files of rows only; --text-field takes the rows of files in folders too; --emit drop lists names"
+        )
+    files = [(number, documents.file_path(number)) for number in np.flatnonzero(places.kinds >= Kind.JSON).tolist()]
+    targets = _targets([path for _, path in files], target)
+    for (number, path), goal in zip(files, targets, strict=True):
+        _check(path, Kind(int(places.kinds[number])), goal, [each for _, each in files])
+    return files, targets
 
 
 def _targets(paths: list[bytes], target: Path) -> list[Path]:

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import numpy as np
 
+from lshdup.absent import not_there, perhaps_meant
 from lshdup.documents import DocumentList, typed_name
-from lshdup.errors import InputError
 from lshdup.files import stat_files
 from lshdup.openrows import OpenRows
 from lshdup.params import DEFAULT_TEXT_FIELD, DocumentParams
@@ -20,6 +20,10 @@ from lshdup.places import Listings, Places, with_rows
 from lshdup.ragged import StringTable
 from lshdup.reasons import LeftOut, Reason
 from lshdup.rows import Kind, RowFields, kind_of
+from lshdup.wording import counted
+
+#: Of so many names that are not there it is looked for what was perhaps meant.
+_LOOKED_FOR = 10
 
 
 def find_documents(
@@ -47,10 +51,10 @@ def find_documents(
     finder = _Finder(params, store, on_left_out, id_lists)
     missing = [missed for argument in arguments if (missed := finder.add(argument)) is not None]
     if missing and not finder.found:
-        message = f"{os.fsdecode(missing[0].name)!r}: {missing[0].detail}"
-        raise InputError(message, "name folders or files that exist")
-    for each in missing:
-        on_left_out(each)
+        raise not_there(missing[0], "", "name folders or files that exist")
+    for at, each in enumerate(missing):
+        meant = perhaps_meant(each.name) if at < _LOOKED_FOR else ""
+        on_left_out(replace(each, detail=f"{each.detail}; {meant}" if meant else each.detail))
     files = finder.files(jobs)
     if id_lists:
         return _lines_of(files, on_left_out)
@@ -88,11 +92,8 @@ class _Finder:
         try:
             status = os.stat(argument)
         except OSError as error:
-            return (
-                replace(LeftOut.because(argument, error), reason=Reason.MISSING)
-                if error.errno == errno.ENOENT
-                else LeftOut.because(argument, error)
-            )
+            missed = LeftOut.because(argument, error)
+            return replace(missed, reason=Reason.MISSING) if error.errno == errno.ENOENT else missed
         if stat.S_ISDIR(status.st_mode):
             self._walk(name)
         elif self._met_already(argument, status):
@@ -226,7 +227,7 @@ class _Finder:
         if any(ending in names.blob.tobytes() for ending in (b".jsonl", b".ndjson")):
             met = [name for name in names if name not in self.rows and kind_of(name, named=True, field_given=False) == Kind.JSON]
             if met:
-                what = "1 JSON Lines file in a folder is" if len(met) == 1 else f"{len(met):,} JSON Lines files in folders are each"
+                what = counted(len(met), "JSON Lines file in a folder is", "JSON Lines files in folders are each")
                 say(f"{what} one document; --text-field NAME takes the rows")
 
     def _too_large(self, name: bytes, size: int) -> None:

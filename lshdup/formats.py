@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup import compression, recognition
+from lshdup import compression, guessing, recognition
 from lshdup.charsets import codec_of
 from lshdup.documents import Reason
 from lshdup.kernels import text as kernels
@@ -32,9 +32,6 @@ _HTML_ENDINGS = (b".html", b".htm", b".xhtml")
 # Nothing is tried twice (`+` after a quantifier, `?>`): a row of comments could end in as many ways as there are subsets of it.
 _HTML_START = re.compile(rb"(?is)(?:\xef\xbb\xbf)?\s*+(?:<\?xml[^>]*+>\s*+|(?><!--.*?-->)\s*+)*+<(?:!doctype\s+html|html[\s>])")
 _HTML_CHARSET = re.compile(rb"(?i)<meta[^>]+charset\s*=\s*[\"']?\s*([-\w.:]+)")
-#: What browsers take undeclared text for; lshdup does where it is about as plausible as the detector's first choice.
-_WESTERN = "cp1252"
-_MESSIER = 0.1
 
 #: Elements whose text a reader does not see, and those at whose beginning and end a line ends.
 _SKIPPED = frozenset(("head", "script", "style", "template", "noscript"))
@@ -59,10 +56,10 @@ _LONG_TAG = 2 * _MOST_ATTRIBUTES
 
 @dataclass(frozen=True)
 class Text:
-    """What became of one document's bytes: UTF-8, or why not; `encoding` is named if it had to be guessed.
+    """What became of one document's bytes: UTF-8, or why not; `encoding` is named if it had to be guessed, with what does not fit it.
 
-    codec : what it was decoded from. page : whether it is the visible text of an HTML page. extracted : whether a reader of office formats
-    gave it.
+    codec : what it was decoded from. page : whether it is the visible text of an HTML page. office : the kind of office document that a
+    reader took it from. packed : what unpacked it: gzip or zstd.
     """
 
     utf8: bytes = b""
@@ -71,7 +68,8 @@ class Text:
     encoding: str = ""
     codec: str = "utf-8"
     page: bool = False
-    extracted: bool = False
+    office: str = ""
+    packed: str = ""
 
 
 def heads(text: NDArray[np.uint8], starts: NDArray[np.int64]) -> NDArray[np.uint64]:
@@ -108,14 +106,18 @@ def to_text(
     """
     if compression.is_packed(data):
         inner = _unpacked(data, max_bytes)
-        return inner if isinstance(inner, Text) else to_text(inner, compression.bare_name(name), encoding, max_bytes, limits)
+        if isinstance(inner, Text):
+            return inner
+        return replace(to_text(inner, compression.bare_name(name), encoding, max_bytes, limits), packed=compression.name_of(data))
     if kind := recognition.kind_of(data, name):
         return _office(data, kind, limits)
     if encoding:
         return _decoded(data, name, encoding)
     for bom, codec in _BOMS:
         if data.startswith(bom):
-            return _decoded(data, name, codec)
+            text = _decoded(data, name, codec)
+            mendable = bom == codecs.BOM_UTF8 and text.reason == Reason.UNDECODABLE and guessing.not_utf8(data)
+            return _mended(data, name, mendable) if mendable else text
     for magic in _FORMATS:
         if data.startswith(magic):
             return Text(reason=Reason.FORMAT, detail=magic[:4].decode("ascii", "backslashreplace"))
@@ -158,7 +160,7 @@ def _office(data: bytes, kind: str, limits: FormatLimits) -> Text:
     done = extract(data, kind, limits)
     if done.reason is not None:
         return Text(reason=done.reason, detail=done.detail or kind)
-    return replace(_page(done.utf8) if done.is_page else Text(done.utf8), extracted=True)
+    return replace(_page(done.utf8) if done.is_page else Text(done.utf8), office=kind)
 
 
 def _decoded(data: bytes, name: bytes, codec: str, guessed: str = "") -> Text:
@@ -175,21 +177,25 @@ def _decoded(data: bytes, name: bytes, codec: str, guessed: str = "") -> Text:
 def _guessed(data: bytes, name: bytes) -> Text:
     if _is_html(data, name) and (declared := _HTML_CHARSET.search(data[:2048])):
         codec = codec_of(declared.group(1).decode("ascii"))
-        for each in (codec, "latin-1") if codec == _WESTERN else (codec,) if codec else ():  # five bytes have no character in Python's
+        for each in (
+            (codec, "latin-1") if codec == guessing.WESTERN else (codec,) if codec else ()
+        ):  # five bytes have no character in Python's
             text = _decoded(data, name, each)
             if text.reason is None:
                 return text
-    import charset_normalizer
-
-    matches = list(charset_normalizer.from_bytes(data))
-    if not matches:
+    if bad := guessing.not_utf8(data):
+        return _mended(data, name, bad)
+    encoding = guessing.codec_for(data)
+    if not encoding:
         return Text(reason=Reason.UNDECODABLE, detail="no encoding fits; name one with --encoding")
-    encoding = matches[0].encoding
-    # Its relatives for other Latin alphabets often look a little tidier to the detector, and another one for each near-copy of a text.
-    western = [match for match in matches if _WESTERN in (match.encoding, *match.could_be_from_charset)]
-    if western and western[0].chaos <= matches[0].chaos + _MESSIER:
-        encoding = _WESTERN
     return _decoded(data, name, encoding, guessed=encoding)
+
+
+def _mended(data: bytes, name: bytes, bad: int) -> Text:
+    """UTF-8 with U+FFFD for those bytes of it that are not."""
+    utf8 = data.decode("utf-8", "replace").removeprefix("\ufeff").encode("utf-8")
+    guessed = f"utf-8, {bad:,} bytes are not UTF-8" if bad > 1 else "utf-8, 1 byte is not UTF-8"
+    return _page(utf8, guessed) if _is_html(utf8, name) else Text(utf8, encoding=guessed)
 
 
 def _is_html(data: bytes, name: bytes) -> bool:

@@ -189,7 +189,10 @@ def joined(parts: list[Collection]) -> Collection:
     if all(part.signatures is not None and part.sketch == first.sketch for part in parts):
         signatures = column(lambda part: _there(part.signatures))
     starts_at = np.cumsum([0, *(len(part.documents) for part in parts)])
-    extracted = np.concatenate([part.extracted + at for part, at in zip(parts, starts_at.tolist(), strict=False)])
+
+    def numbers(of: Callable[[Collection], NDArray[np.int64]]) -> NDArray[np.int64]:
+        return np.concatenate([of(part) + at for part, at in zip(parts, starts_at.tolist(), strict=False)])
+
     made = Collection(
         documents,
         first.shingle,
@@ -200,7 +203,13 @@ def joined(parts: list[Collection]) -> Collection:
         first.sketch if signatures is not None else None,
         signatures,
     )
-    made = replace(made, extracted=extracted, reader=next((part.reader for part in parts if part.reader), ""))
+    made = replace(
+        made,
+        extracted=numbers(lambda part: part.extracted),
+        reader=next((part.reader for part in parts if part.reader), ""),
+        guessed=numbers(lambda part: part.guessed),
+        guesses=_strings([part.guesses for part in parts]),
+    )
     if first.removal is None:
         return made
     whole = Whole(column(lambda part: _there(part.whole).sizes), column(lambda part: _there(part.whole).fingerprints), sets)

@@ -17,7 +17,7 @@ from lshdup.files import Buffer, read_spans
 from lshdup.kernels import rows as kernels
 from lshdup.ragged import PADDING, StringTable
 from lshdup.reasons import Reason
-from lshdup.rows import RowError, RowFields, RowList
+from lshdup.rows import RowError, RowFields, RowList, field_names, no_field
 
 #: Bytes read at a time when looking for the ends of lines, and when reading rows.
 _SCAN_BYTES, _READ_BYTES = 1 << 22, 1 << 22
@@ -180,10 +180,14 @@ def _value(values: dict[str, Any], name: str) -> Any:
     return value
 
 
+def _fields(values: dict[str, Any]) -> tuple[str, ...]:
+    return field_names((name, part) for name, value in values.items() for part in ("", *(value if type(value) is dict else ())))
+
+
 def _text_of(values: dict[str, Any], field: str) -> bytes:
     value = _value(values, field)
     if value is _MISSING:
-        raise RowError(Reason.NO_TEXT, f"no field {field!r}; --text-field names another")
+        raise RowError(Reason.NO_TEXT, no_field(field, _fields(values), "--text-field"))
     if value is None:
         raise RowError(Reason.NO_TEXT, f"{field!r} is null")
     if type(value) is not str:
@@ -194,7 +198,7 @@ def _text_of(values: dict[str, Any], field: str) -> bytes:
 def _id_of(values: dict[str, Any], field: str) -> bytes:
     value = _value(values, field)
     if value is _MISSING:
-        raise RowError(Reason.NO_ID, f"no field {field!r}")
+        raise RowError(Reason.NO_ID, no_field(field, _fields(values), "--id-field"))
     if not isinstance(value, str) or not value:
         raise RowError(Reason.NO_ID, f"{field!r} is {_kind(value)}; an id is a string or an integer")
     return _utf8(value, field)

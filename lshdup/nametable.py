@@ -4,7 +4,7 @@ import json
 import os
 import zipfile
 from array import array
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from pathlib import Path
 
 #: More names than this help nobody to choose.
@@ -45,17 +45,42 @@ class NameTable:
                 at = bisect_left(self, name[:slash] + b"0", at)  # what follows all that begins with this and a slash
         return found
 
-    def with_file(self, start: bytes) -> list[bytes]:
-        """Names whose last part begins so."""
+    def within(self, start: bytes) -> list[bytes]:
+        """Names in which something begins so behind a slash, up to the next slash, each once; if there are none, names that end so. What
+        ends a name stands for it where no other name ends so.
+
+        >>> table = NameTable(b"d/a.txtd/ed/s/ad/s/b", array("q", [0, 7, 10, 15, 20]))
+        >>> table.within(b"a"), table.within(b"s/"), table.within(b".txt")
+        ([b'd/a.txt', b'd/s/a'], [b'd/s/a', b'd/s/b'], [b'd/a.txt'])
+        """
         found: list[bytes] = []
-        at = self._blob.find(b"/" + start)
+        wanted = b"/" + start
+        at = self._blob.find(wanted)
         while at >= 0 and len(found) < MOST:
-            index = max(0, bisect_left(self._offsets, at + 1) - 1)
-            name = self[index]
-            if name.rfind(b"/") == at - self._offsets[index]:
-                found.append(name)
-            at = self._blob.find(b"/" + start, at + 1)
+            index = self._holding(at)
+            name, place = self[index], at - self._offsets[index]
+            after = at + 1
+            if name.startswith(wanted, place):  # else it begins in one name and ends in the next
+                slash = name.find(b"/", place + len(wanted))
+                found.append(name if slash < 0 else name[: slash + 1])
+                if slash >= 0:  # the next name that does not lie in this folder
+                    after = self._offsets[bisect_left(self, name[:slash] + b"0", index)]
+            at = self._blob.find(wanted, after)
+        return found or self._ending_with(start)
+
+    def _ending_with(self, end: bytes) -> list[bytes]:
+        found: list[bytes] = []
+        at = self._blob.find(end)
+        while at >= 0 and len(found) < MOST:
+            index = self._holding(at)
+            if self._offsets[index + 1] == at + len(end) and self._offsets[index] <= at:
+                found.append(self[index])
+            at = self._blob.find(end, at + 1)
         return found
+
+    def _holding(self, at: int) -> int:
+        """The number of the name that a byte of the blob is in."""
+        return bisect_right(self._offsets, at) - 1
 
 
 def load(store: Path) -> tuple[NameTable, bytes] | None:

@@ -1,7 +1,8 @@
 r"""The only writer of stdout: rows of a listing as table, tsv, csv, json or jsonl, to a terminal, a pipe or a file.
 
-tsv prints names byte for byte and has no header line; ``-0`` ends every field with NUL instead, which is safe for any name. json and jsonl
-are ASCII; a byte of a name that is not UTF-8 is a lone surrogate escape (``\udcff``), as Python's `os.fsdecode` makes it.
+tsv prints names byte for byte and has no header line unless it is asked for; ``-0`` ends every field with NUL instead, which is safe for
+any name. json and jsonl are ASCII; a byte of a name that is not UTF-8 is a lone surrogate escape (``\udcff``), as Python's `os.fsdecode`
+makes it.
 """
 
 import contextlib
@@ -18,7 +19,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from lshdup.atomic import replacing
-from lshdup.console import shown, use_color
+from lshdup.console import decimal, shown, use_color
 from lshdup.errors import InputError, ParameterError
 
 FORMATS = ("table", "tsv", "csv", "json", "jsonl")
@@ -44,18 +45,22 @@ class Target:
     """Where a listing goes and how.
 
     format : one of FORMATS, or "" for a table on a terminal and tsv elsewhere. nul : end every field with NUL. path : a file instead of
-    stdout, replaced only when the listing is complete.
+    stdout, replaced only when the listing is complete. header : names of columns in the first line; None: as is usual in the format.
     """
 
     format: str = ""
     nul: bool = False
     path: Path | None = None
     color: bool | None = None
+    header: bool | None = None
 
     def __post_init__(self) -> None:
         if self.nul and self.format not in ("", "tsv"):
             message = f"-0 and --format {self.format} exclude each other"
             raise ParameterError(message, "leave one of them out")
+        if self.header is not None and self.format in ("json", "jsonl"):
+            message = f"--{'' if self.header else 'no-'}header has no meaning with --format {self.format}, where each row names its columns"
+            raise ParameterError(message, "leave it out")
         if self.path is None and sys.stdout is None:
             message = "standard output is closed"
             raise InputError(message, "name a file with -o")
@@ -65,10 +70,11 @@ class Target:
     def write(self, columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> bool:
         """Print all rows; returns whether they can be told apart (False: tsv with tabs or newlines in names).
 
-        On a terminal, what a name could do to it is shown as escapes, in every format. Raises BrokenPipeError when the reader has gone.
+        On a terminal, what a name could do to it is shown as escapes, in every format. When the reader has gone the rest is not made.
         """
         if self._on_terminal():
             rows = (tuple(shown(cell) if isinstance(cell, bytes | str) else cell for cell in row) for row in rows)
+        clear = True
         with self._stream() as stream:
             kind = self._kind()
             if kind == "table":
@@ -78,12 +84,13 @@ class Target:
                     self._table(stream, columns, start)
                     return True
                 rows, kind = chain(start, rows), "tsv"
-            clear = True
+            if self.header if self.header is not None else kind == "csv":
+                rows = chain([columns], rows)
             for part in _PARTS[kind](columns, rows) if not self.nul else _nul_parts(rows):
                 stream.write(part)
                 if kind == "tsv" and not self.nul:
                     clear &= part.count(b"\t") == len(columns) - 1 and part.count(b"\n") == 1
-            return clear
+        return clear
 
     def write_pieces(self, columns: Sequence[str], pieces: Iterable[Piece]) -> bool:
         """The same for rows that come as columns, many at a time: faster where there are millions."""
@@ -92,6 +99,8 @@ class Target:
         separator, end = (b"\0", b"\0") if self.nul else (b"\t", b"\n")
         clear = True
         with self._stream() as stream:
+            if self.header:
+                stream.write(_joined([[name] for name in columns], separator, end))
             for piece in pieces:
                 data = _joined(piece, separator, end)
                 stream.write(data)
@@ -133,34 +142,35 @@ class Target:
 
     @contextlib.contextmanager
     def _stream(self) -> Iterator[BinaryIO]:
+        """Where to write. A reader that has gone ends the listing, not the command: what it has to say, and its exit code, do not depend on
+        how much somebody else has read.
+        """
         if self.path is None:
             buffered = io.BufferedWriter(_Stdout(), 1 << 16)
-            yield buffered
-            buffered.flush()
+            try:
+                yield buffered
+                buffered.flush()
+            except BrokenPipeError:
+                close_stdout()
             return
         with replacing(self.path) as file:
             yield file
 
     def _table(self, stream: BinaryIO, columns: Sequence[str], rows: list[Sequence[Cell]]) -> None:
-        from rich import box
-        from rich.console import Console
-        from rich.table import Table
-        from rich.text import Text
+        from lshdup.tables import table
 
         if not rows:
             return
-        on_terminal = self._on_terminal()
-        table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-        for at, column in enumerate(columns):
-            number = isinstance(next((row[at] for row in rows if row[at] is not None), None), int | float)
-            table.add_column(column, justify="right" if number else "left", no_wrap=number, overflow="fold")
-        for row in rows:
-            table.add_row(*(Text(_for_people(cell)) for cell in row))
-        color = self.colored
-        text = io.StringIO()
-        width = None if on_terminal else max(200, 2 * max(len(_for_people(cell)) for row in rows for cell in row))
-        Console(file=text, force_terminal=color, no_color=not color, width=width, highlight=False).print(table)
-        stream.write(text.getvalue().encode("utf-8", "backslashreplace"))
+        numbers = [isinstance(next((row[at] for row in rows if row[at] is not None), None), int | float) for at in range(len(columns))]
+        texts = [[_for_people(cell) for cell in row] for row in rows]
+        width = self.columns if self._on_terminal() else None
+        for line in table(columns, texts, numbers, width, color=self.colored, header=self.header is not False):
+            stream.write(f"{line}\n".encode("utf-8", "backslashreplace"))
+
+
+def close_stdout() -> None:
+    """The reader has gone: make sure that nothing tries to flush what is left, or to write more."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 class _Stdout(io.RawIOBase):
@@ -177,7 +187,7 @@ def _for_people(cell: Cell) -> str:
     if isinstance(cell, bytes):
         return shown(cell)
     if isinstance(cell, float):
-        return f"{cell:.4f}" if abs(cell) < 1000 else f"{cell:,.1f}"
+        return decimal(cell)
     return "" if cell is None else f"{cell:,}" if isinstance(cell, int) else cell
 
 
@@ -190,6 +200,8 @@ def _exactly(cell: Cell) -> bytes:
 
 
 def _for_json(cell: Cell) -> object:
+    if isinstance(cell, float) and cell != cell:  # JSON has no such number
+        return None
     return os.fsdecode(cell) if isinstance(cell, bytes) else cell
 
 
@@ -216,7 +228,7 @@ def _texts(column: Sequence[Cell]) -> Iterable[bytes]:
 def _csv_parts(columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> Iterator[bytes]:
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\n")
-    for row in chain([columns], rows):
+    for row in rows:
         writer.writerow([os.fsdecode(_exactly(cell)) if not isinstance(cell, str) else cell for cell in row])
         yield os.fsencode(text.getvalue())
         text.seek(0)

@@ -30,6 +30,32 @@ def _check(condition: bool, message: str, hint: str = "") -> None:
         raise ParameterError(message, hint)
 
 
+def read_share(text: str, option: str, *, or_number: bool = False) -> float:
+    """A share such as 0.9 as it was typed; where 90% or 0,9 was, the error says what to type. or_number : it may be a whole number too.
+
+    >>> read_share("0.9", "--threshold"), read_share("30", "--ignore-common", or_number=True)
+    (0.9, 30.0)
+    """
+    try:
+        value = float(text)
+    except ValueError:
+        meant = re.fullmatch(r"\s*([0-9]*)[.,]?([0-9]*)\s*(%?)\s*", text)
+        hint = "write it like 0.9" if not or_number else "write a share like 0.3, or a number of documents"
+        if meant and (meant[1] or meant[2]):
+            number = float(f"{meant[1] or 0}.{meant[2] or 0}") / (100 if meant[3] else 1)
+            hint = f"write {number:.12g}" if number <= 1 else hint
+        message = f"{option} is {text!r}, which is no number"
+        raise ParameterError(message, hint) from None
+    return value
+
+
+def check_share(ok: bool, value: float, option: str, domain: str) -> None:
+    """The same for a number that is outside the domain of a share: perhaps it was meant in per cent."""
+    _check(
+        ok, f"{option} is {value:g}; it must be {domain}", f"if {value:g} % is meant, write {value / 100:.12g}" if 1 < value <= 100 else ""
+    )
+
+
 class _Params:
     """Shared by the parameter classes: to and from the JSON header of an artifact."""
 
@@ -209,8 +235,8 @@ class BandParams(_Params):
     buckets: int = 0
 
     def __post_init__(self) -> None:
-        _check(0.0 < self.threshold <= 1.0, f"--threshold is {self.threshold:g}; it must be above 0 and at most 1")
-        _check(0.0 < self.recall < 1.0, f"--recall is {self.recall:g}; it must be between 0 and 1, for instance 0.99")
+        check_share(0.0 < self.threshold <= 1.0, self.threshold, "--threshold", "above 0 and at most 1")
+        check_share(0.0 < self.recall < 1.0, self.recall, "--recall", "between 0 and 1, for instance 0.99")
         _check(self.bands >= 0, f"--bands is {self.bands}; it must be at least 1")
         _check(self.rows >= 0, f"--rows is {self.rows}; it must be at least 1")
         _check(0 <= self.buckets < 1 << 62, f"--buckets is {self.buckets}; it must be at least 1")

@@ -21,7 +21,7 @@ from lshdup.files import Buffer, read_spans
 from lshdup.kernels import copying
 from lshdup.ragged import PADDING, StringTable, offsets_of
 from lshdup.reasons import Reason
-from lshdup.rows import RowError, RowList
+from lshdup.rows import RowError, RowList, field_names, no_field
 
 #: About so many bytes of text are decoded at a time, and at most so many rows.
 _SLAB_BYTES, _SLAB_ROWS = 1 << 22, 1 << 16
@@ -267,15 +267,25 @@ def _column(schema: Any, field: str, *, text: bool) -> list[str]:
     kind: Any = None
     for name in way:
         if name not in fields:
-            names = ", ".join(schema.names[:10])
-            raise RowError(missing, f"it has no column {field!r}, but {names}; --{'text' if text else 'id'}-field names another")
+            raise RowError(missing, f"it has {no_field(field, _columns(schema), '--text-field' if text else '--id-field', 'column')}")
         kind = fields[name]
-        fields = {kind.field(at).name: kind.field(at).type for at in range(kind.num_fields)} if types.is_struct(kind) else {}
+        fields = _parts(kind)
     inner = kind.value_type if types.is_dictionary(kind) else kind
     strings = (types.is_string, types.is_large_string, types.is_string_view, types.is_binary, types.is_large_binary, types.is_binary_view)
     if any(is_kind(inner) for is_kind in strings) or (not text and types.is_integer(inner)):
         return way
     raise RowError(Reason.NOT_TEXT if text else Reason.NO_ID, f"its column {field!r} is of type {kind}")
+
+
+def _columns(schema: Any) -> tuple[str, ...]:
+    return field_names((each.name, part) for each in schema for part in ("", *_parts(each.type)))
+
+
+def _parts(kind: Any) -> dict[str, Any]:
+    """The fields of a column, by name, and their types."""
+    import pyarrow as pa
+
+    return {kind.field(at).name: kind.field(at).type for at in range(kind.num_fields)} if pa.types.is_struct(kind) else {}
 
 
 def _mean(group: Any, column: list[str]) -> int:

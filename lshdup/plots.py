@@ -9,6 +9,7 @@ from lshdup.accuracy import Accuracy, BandAccuracy
 from lshdup.bands import collision_probability, half_point, half_point_estimate
 from lshdup.errors import ParameterError
 from lshdup.timing import Timing
+from lshdup.wording import counted
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -109,7 +110,7 @@ def accuracy_figure(path: Path, results: Sequence[Accuracy]) -> None:
     panels[0].set_ylabel("pairs off by more than $\\varepsilon$, mean of the runs")
     handles, labels = panels[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=4, frameon=False)
-    figure.suptitle(f"Estimates of {results[0].pairs:,} pairs, {results[0].runs} runs")
+    figure.suptitle(f"Estimates of {counted(results[0].pairs, 'pair')}, {counted(results[0].runs, 'run')}")
     _save(figure, path)
 
 

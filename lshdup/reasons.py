@@ -4,6 +4,8 @@ import enum
 import errno
 from dataclasses import dataclass
 
+from lshdup.wording import counted
+
 
 class Reason(enum.StrEnum):
     """Why a document, a file or a row that was met is not compared.
@@ -39,6 +41,14 @@ class Reason(enum.StrEnum):
     MEMORY = "took too much memory"
     CRASHED = "crashed its reader"
 
+    def counted(self, n: int) -> str:
+        """So many of what was left out because of this.
+
+        >>> Reason.NO_TEXT.counted(3000), Reason.NO_TEXT.counted(1), Reason.BINARY.counted(2)
+        ('3,000 rows without text', '1 row without text', '2 binary')
+        """
+        return counted(n, str(self), _PLURALS.get(self, str(self)))
+
     @property
     def is_error(self) -> bool:
         """Whether a person asked for such a file and did not get it, even if it was only met in a folder."""
@@ -50,6 +60,18 @@ class Reason(enum.StrEnum):
         return self in _OF_READER
 
 
+#: Those whose words are other ones of many; the others are the same of one and of many.
+_PLURALS = {
+    Reason.LINK: "symbolic links",
+    Reason.SPECIAL: "not regular files",
+    Reason.REPEATED: "repeated names",
+    Reason.NOT_JSON: "rows that are no JSON objects",
+    Reason.NO_TEXT: "rows without text",
+    Reason.NOT_TEXT: "rows whose texts are no strings",
+    Reason.NO_ID: "rows without ids",
+    Reason.SPOILT: "damaged documents",
+    Reason.CRASHED: "crashed their reader",
+}
 _EXPECTED = {Reason.BINARY, Reason.FORMAT, Reason.EMPTY, Reason.HIDDEN, Reason.LINK, Reason.SPECIAL, Reason.EXCLUDED, Reason.NO_READER}
 _OF_READER = {Reason.NO_READER, Reason.ENCRYPTED, Reason.SPOILT}
 

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup import pipeline
+from lshdup.absent import check_named
 from lshdup.collection import Collection, collect
 from lshdup.common import NO_SHINGLES, Removal, fingerprint
 from lshdup.documents import LeftOut
@@ -79,6 +80,7 @@ def template_shingles(
     Raises InputError if there is nothing at all. on_left_out : told each file that could not be taken.
     """
     hint = "name files with the texts to remove, or folders of them"
+    check_named(names, "--template ", hint, included=False)
     try:
         texts = find_documents(names, files, id_lists=params.tokens == "ids", jobs=jobs, on_left_out=on_left_out)
     except InputError as error:

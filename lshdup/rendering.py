@@ -12,6 +12,7 @@ from lshdup.comparison import Comparison
 from lshdup.console import counted, shown
 from lshdup.differences import ADDED, ALIKE, MOVED_AWAY, MOVED_HERE, REMOVED, Change
 from lshdup.shingles import Located
+from lshdup.tables import fitting_start
 
 #: Terminals from this width on have room for two texts side by side.
 WIDE = 120
@@ -190,7 +191,7 @@ def _wrapped(flow: Iterator[Fragment], width: int | None) -> Iterator[list[Fragm
                 used += 1
             for kind, text in word:
                 while width is not None and used + cell_len(text) > width:
-                    head = _head(text, width - used)
+                    head = fitting_start(text, width - used)
                     if not head and not line:
                         head = text[0]
                     yield [*line, (kind, head)] if head else line
@@ -202,16 +203,6 @@ def _wrapped(flow: Iterator[Fragment], width: int | None) -> Iterator[list[Fragm
         if fragment == _BREAK and line:
             yield line
             line, used = [], 0
-
-
-def _head(text: str, cells: int) -> str:
-    """As many characters as fit into so many cells."""
-    from rich.cells import cell_len
-
-    count = min(len(text), max(cells, 0))
-    while count and cell_len(text[:count]) > cells:
-        count -= 1
-    return text[:count]
 
 
 def _line(fragments: list[Fragment], layout: Layout) -> str:

@@ -5,8 +5,9 @@ could end a script element, and the script sets texts only.
 """
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import resources
 from typing import Any
 
@@ -51,13 +52,15 @@ class Facts:
     """What the page says beside the pairs.
 
     what : which documents, in a few words. documents : how many were compared. left_out : how many files were not, by reason; None: the
-    run that knew is over. parameters : name and value of what was asked.
+    run that knew is over. parameters : name and value of what was asked. without : why pairs have no passages, in words, by number of the
+    pair; "" : why all others that have none do not.
     """
 
     what: str
     documents: int
     left_out: Mapping[str, int] | None = None
     parameters: Sequence[tuple[str, str]] = ()
+    without: Mapping[int | str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -86,7 +89,7 @@ def select(pairs: Pairs, firsts: NDArray[np.int64], promise: Promise, most: int)
         lowest = float(kept.values[-1])
         omitted = (
             f"The {len(kept):,} most similar of {len(pairs):,} pairs of different documents are here: those of similarity {lowest:.4f} "
-            f"or more, instead of {promise.threshold:g}."
+            f"or more, instead of {promise.threshold:g}; --most {len(pairs)} takes all."
         )
         pairs, promise = kept, Promise(lowest, promise.bands, promise.rows, promise.exact)
     sizes = np.bincount(firsts, minlength=len(firsts))
@@ -131,6 +134,8 @@ def data(
     omitted = [selection.omitted] if selection.omitted else []
     if len(named) < len(in_order):
         omitted.append(f"Of more than {NAMED_COPIES:,} copies of one document, {NAMED_COPIES:,} are named; all are counted.")
+    if note := passages_note(len(pairs), len(passages), facts.without):
+        omitted.append(f"{note[0].upper()}{note[1:]}.")
     return {
         "what": shown(facts.what),
         "documentCount": facts.documents,
@@ -149,8 +154,21 @@ def data(
         "pairs": {
             "left": place[pairs.left].tolist(), "right": place[pairs.right].tolist(), "similarity": pairs.similarity.tolist(),
         },
+        "without": facts.without,
         "passages": {at: [(kind, _harmless(text)) for kind, text in segments] for at, segments in passages.items()},
     }  # fmt: skip
+
+
+def passages_note(pairs: int, have: int, without: Mapping[int | str, str]) -> str:
+    """How many pairs have no passages in the page, and why; empty if all have. without : as in `Facts`."""
+    if have == pairs:
+        return ""
+    known = Counter(why for at, why in without.items() if at != "")
+    others = pairs - have - sum(known.values())
+    if others:
+        known[without.get("", "left out")] += others
+    reasons = "; ".join(f"{count:,} {'is' if count == 1 else 'are'} without: {why}" for why, count in sorted(known.items()))
+    return f"the passages of {have:,} of {pairs:,} pairs are in the page; {reasons}"
 
 
 def _harmless(text: str | int) -> str | int:

@@ -3,7 +3,10 @@ openrows.py and documents.py.
 """
 
 import enum
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +14,7 @@ from numpy.typing import NDArray
 from lshdup.compression import bare_name
 from lshdup.ragged import StringTable, offsets_of
 from lshdup.reasons import Reason
+from lshdup.wording import closest, some_of
 
 
 class Kind(enum.IntEnum):
@@ -24,6 +28,9 @@ class Kind(enum.IntEnum):
 
 _JSON_LINES = (b".jsonl", b".ndjson")
 
+#: Of the fields of a row so many are looked at by a message, and of their names so many characters.
+_MOST_FIELDS, _NAME = 100, 80
+
 #: Rows whose names are made at a time.
 _NAMES_AT_ONCE = 1 << 16
 
@@ -35,6 +42,27 @@ class RowError(ValueError):
         super().__init__(detail)
         self.reason = reason
         self.detail = detail
+
+
+def field_names(names: Iterable[tuple[str, str]]) -> tuple[str, ...]:
+    """The names of fields, and of those in them, for messages: not all of very many, of long ones a part, nothing that cannot be printed.
+
+    names : of a field, and of a field in it or nothing.
+    """
+    some = (f"{name[:_NAME]}.{part[:_NAME]}" if part else name[:_NAME] for name, part in islice(names, _MOST_FIELDS))
+    return tuple(name if name.isprintable() else ascii(name)[1:-1] for name in some)
+
+
+@lru_cache(256)  # as a rule, many rows in a file have the same fields
+def no_field(field: str, known: tuple[str, ...], option: str, what: str = "field") -> str:
+    """What is said where there is no such field, but others (a.b: b in a): their names, and which was perhaps meant.
+
+    >>> no_field("txt", ("id", "text"), "--text-field"), no_field("text", ("body",), "--text-field", "column")
+    ("no field 'txt', but id, text; did you mean --text-field text?", "no column 'text', but body; --text-field names another")
+    """
+    last = {name.rpartition(".")[2]: name for name in known}
+    near = closest(field, known) or last.get(closest(field, last), "")
+    return f"no {what} {field!r}, but {some_of(known)}; {f'did you mean {option} {near}?' if near else f'{option} names another'}"
 
 
 @dataclass(frozen=True)

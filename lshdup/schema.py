@@ -42,7 +42,8 @@ LISTINGS: dict[str, Schema] = {
              "b_start": _COUNT, "a": _or_null(_TEXT), "b": _or_null(_TEXT)},
     "show-shingles": {"in": {"enum": ["both", "a", "b"]}, "shingle": _TEXT, "text": _TEXT},
     "accuracy": {"scheme": _TEXT, "perms": _COUNT, "epsilon": _SHARE, "runs": _COUNT, "pairs": _COUNT, "off": _NUMBER,
-                 "off_error": _NUMBER, "off_worst": _NUMBER, "expected": _NUMBER, "bias": _NUMBER, "rmse": _NUMBER, "largest": _NUMBER},
+                 "off_error": _or_null(_NUMBER), "off_worst": _NUMBER, "expected": _NUMBER, "bias": _NUMBER, "rmse": _NUMBER,
+                 "largest": _NUMBER},
     "accuracy-bands": _BANDS | {"half": _SHARE, "queries": _COUNT} | dict.fromkeys(_BAND_NUMBERS, _NUMBER),
     "accuracy-found": _BANDS | {"similarity_from": _SHARE, "similarity_to": _SHARE, "pairs": _COUNT, "found": _COUNT}
                       | dict.fromkeys(("share", "share_low", "share_high", "expected"), _or_null(_SHARE)),
@@ -65,6 +66,15 @@ SOMETIMES: dict[str, Schema] = {
 #: Columns that are named after a value that was asked for: `miss at 0.9`, `candidate at 0.8`.
 _NAMED_BY_VALUE = {"curve-all": {"^(miss|candidate) at [0-9.]+$": _SHARE}}
 
+#: When some columns are there, for people.
+_WHEN = {
+    "pairs-histogram": "the last three unless --examples 0",
+    "query": "query if several DOC are asked for, or in json",
+    "shingle": "removed if --template or --ignore-common is in force",
+    "show-shingles": "removed if --template or --ignore-common is in force",
+    "curve-all": "before the last one: miss at T, candidate at S, …",
+}
+
 _DOCUMENT = {
     "name": _NAME,
     "bytes": _COUNT,
@@ -74,7 +84,28 @@ _DOCUMENT = {
     "extracted": _FLAG,
     "tokens": _COUNT,
     "shingles": _COUNT,
+    "office": {"type": "string", "description": "The kind of office document: pdf, docx, … or empty."},
+    "packed": {"enum": ["gzip", "zstd", ""]},
 }
+
+
+def columns(listing: str, *, sometimes: bool = False) -> tuple[str, ...]:
+    """Their names, in order. sometimes : with those that follow where an option asks for them.
+
+    >>> columns("pairs"), columns("shingle", sometimes=True)
+    (('a', 'b', 'similarity'), ('shingle', 'text', 'removed'))
+    """
+    return (*LISTINGS[listing], *(SOMETIMES.get(listing, ()) if sometimes else ()))
+
+
+def described(listing: str) -> str:
+    """All columns for people, in order, with when they are there.
+
+    >>> described("pairs-against"), described("query")
+    ('a, b, similarity, verified', 'similarity, name, query (query if several DOC are asked for, or in json)')
+    """
+    when = f" ({_WHEN[listing]})" if listing in _WHEN else ""
+    return f"{', '.join(columns(listing, sometimes=True))}{when}"
 
 
 def _object(properties: Schema, sometimes: Schema | None = None, **more: Any) -> Schema:

@@ -162,7 +162,7 @@ class Shingler:
                 places.append(i)
                 waiting.append(text.utf8)
                 size += len(text.utf8)
-                if text.extracted:
+                if text.office:
                     extracted.append(int(batch.indices[i]))
                 if text.encoding:
                     guessed.append((int(batch.indices[i]), text.encoding))

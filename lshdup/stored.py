@@ -72,6 +72,9 @@ def document_arrays(collection: Collection) -> dict[str, Array]:
     }
     if collection.reader:
         arrays |= {"extracted": collection.extracted, "reader": np.frombuffer(collection.reader.encode(), np.uint8)}
+    if len(collection.guessed):
+        guesses = collection.guesses
+        arrays |= {"guessed": collection.guessed, "guesses_blob": guesses.blob, "guesses_offsets": guesses.offsets}
     if documents.places is not None:
         places = documents.places
         arrays |= {
@@ -131,7 +134,7 @@ def read_collection(artifact: Artifact, home: bytes, *, verify: bool, folder: Pa
     )
     refuse_if(("rows" in header) != (documents.row_fields is not None), "it has rows without fields, or fields without rows")
     reasons = list(Reason)
-    for name in ("left_reasons", "left_sizes", "left_mtimes", "template", "common", "extracted"):
+    for name in ("left_reasons", "left_sizes", "left_mtimes", "template", "common", "extracted", "guessed"):
         if name in arrays:
             artifact.check(arrays[name], None, None)
     left_names, details = strings_of(artifact, "left_names"), strings_of(artifact, "left_details")
@@ -171,7 +174,10 @@ def read_collection(artifact: Artifact, home: bytes, *, verify: bool, folder: Pa
     shingle = ShingleParams.from_json(header["shingle"])
     made = Collection(documents, shingle, sizes, fingerprints, left_out, sets, sketch, signatures, corpus=header["corpus"])
     if "reader" in arrays:
-        made = replace(made, extracted=_extracted(arrays, n), reader=arrays["reader"].tobytes().decode())
+        made = replace(made, extracted=_some_of(arrays, "extracted", n), reader=arrays["reader"].tobytes().decode())
+    if "guessed" in arrays:
+        made = replace(made, guessed=_some_of(arrays, "guessed", n), guesses=strings_of(artifact, "guesses", verify=verify))
+        refuse_if(len(made.guesses) != len(made.guessed), "it does not say how it read some of the documents")
     return made if whole is None else replace(made, sets=None, removal=removal, whole=replace(whole, sets=sets))
 
 
@@ -209,13 +215,13 @@ def _places(artifact: Artifact, n: int) -> Places:
     return Places(paths, kinds, ints_of(arrays, "path_of", n), ints_of(arrays, "starts", n), ints_of(arrays, "lengths", n))
 
 
-def _extracted(arrays: Mapping[str, Array], n: int) -> NDArray[np.int64]:
-    """Which documents a reader of office formats gave the text of."""
-    extracted = arrays["extracted"]
-    refuse_if(not _are(extracted, np.int64), "numbers of office documents do not fit")
-    ascending = len(extracted) == 0 or (extracted[0] >= 0 and extracted[-1] < n and bool((np.diff(extracted) > 0).all()))
-    refuse_if(not ascending, "it names office documents that are not there")
-    return extracted
+def _some_of(arrays: Mapping[str, Array], name: str, n: int) -> NDArray[np.int64]:
+    """Numbers of some of the n documents, ascending."""
+    some = arrays[name]
+    refuse_if(not _are(some, np.int64), f"{name} does not fit")
+    ascending = len(some) == 0 or (some[0] >= 0 and some[-1] < n and bool((np.diff(some) > 0).all()))
+    refuse_if(not ascending, f"{name} has documents that are not there")
+    return some
 
 
 def refuse_if(wrong: object, what: str) -> None:
@@ -266,6 +272,8 @@ def same(old: Collection, new: Collection) -> bool:
         and (old.whole is None or whole_id(old) == whole_id(new))
         and old.reader == new.reader
         and np.array_equal(old.extracted, new.extracted)
+        and np.array_equal(old.guessed, new.guessed)
+        and list(old.guesses) == list(new.guesses)
         and np.array_equal(old.documents.sizes, new.documents.sizes)
         and np.array_equal(old.documents.mtimes, new.documents.mtimes)
         and _place(old.documents) == _place(new.documents)

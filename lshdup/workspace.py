@@ -46,6 +46,7 @@ from lshdup.sources import set_source
 from lshdup.store import Store
 from lshdup.stored import corpus_id, whole_id
 from lshdup.unchanged import known, still_left_out, unchanged
+from lshdup.wording import counted
 
 if TYPE_CHECKING:
     from lshdup.journal import Journal
@@ -104,7 +105,7 @@ class Workspace:
         """`lshdup shingle`: sets of all documents, saved whole as shingles.npz; and what would be left of them, if shingles are to go."""
         if not request.documents:
             message = "no documents were named"
-            raise InputError(message, "name folders or files: lshdup shingle DOCS")
+            raise InputError(message, "name folders or files: `lshdup shingle DOCS`")
         params = merged(ShingleParams, request.given)
         with self._writing() as store, Spool(store.folder) as spool:
             remove = self._to_remove(request, params)
@@ -144,9 +145,12 @@ class Workspace:
         whether every byte of the artifacts is checked, or only what is touched.
         """
         if request.documents:
-            return self._indexed_documents(request)
-        with self._continuing() if save else nullcontext():
-            return self._indexed_again(request, save=save, verify=verify)
+            indexed = self._indexed_documents(request)
+        else:
+            with self._continuing() if save else nullcontext():
+                indexed = self._indexed_again(request, save=save, verify=verify)
+        request.accept(indexed.collection.documents, True)
+        return indexed
 
     def _indexed_again(self, request: Request, *, save: bool, verify: bool) -> Indexed:
         collection = self._current_signatures(request, verify=verify, save=save)
@@ -286,6 +290,7 @@ class Workspace:
             signatures = self._refuse_older(collection)
             last = signatures is not None and whole_id(signatures) == corpus_id(collection)
             remove = self._to_remove(request, collection.shingle, signatures if last else None)
+        request.accept(collection.documents, True)
         if remove is not None:
             collection = left_of(collection, remove.from_whole(collection, request.jobs), jobs=request.jobs, keep=True)
         assert collection.sets is not None
@@ -303,7 +308,7 @@ class Workspace:
 
     def last_pairs(self) -> tuple[Collection, Verified, Listing]:
         """The collection of the last run, what `pairs` has found there, and the pairs of all its documents."""
-        collection = self._current_signatures(Request((), DocumentParams(), {}, 1), verify=False, save=False)
+        collection = self._current_signatures(Request((), DocumentParams(), {}, 1, command="pairs"), verify=False, save=False)
         assert self._store is not None
         found = self._store.load_pairs(collection)
         if found is None:
@@ -374,6 +379,7 @@ class Workspace:
             listings=listings,
             say=self._say,
         )
+        request.accept(documents, False)
         if self._store is not None and self._store.is_held and listings:
             save_listings(self._store, request.files, listings)
         self._progress("documents", 0, len(documents))
@@ -456,7 +462,7 @@ class Workspace:
             stored = self._load_for_reuse("signatures")
             if stored is not None and remove.has_made(stored, collection, sketch):
                 stored = replace(stored, documents=collection.documents, left_out=collection.left_out)
-                collection = replace(stored, guessed=collection.guessed, read=collection.read)
+                collection = replace(stored, guessed=collection.guessed, guesses=collection.guesses, read=collection.read)
             else:
                 removal = remove.from_whole(collection, request.jobs)
                 collection = left_of(collection, removal, sketch, request.jobs, self._room)
@@ -529,7 +535,7 @@ class Workspace:
         if finished is not None:
             resumed = np.count_nonzero(rows >= len(old.documents) - len(finished.documents))
             if resumed:
-                what = "1 document of an interrupted run is" if resumed == 1 else f"{resumed:,} documents of an interrupted run are"
+                what = counted(int(resumed), "document of an interrupted run is", "documents of an interrupted run are")
                 self._say(f"resumed: {what} not read again")
         # What was no document with other fields may be one with these.
         same_fields = old.documents.row_fields in (None, documents.row_fields)
@@ -591,14 +597,14 @@ class Workspace:
     def _stored_shingles(self, request: Request) -> Collection:
         shingles = self._store.load_collection("shingles") if self._store is not None else None
         if shingles is None:
-            self._nothing_there("shingles")
+            self._nothing_there("shingles", request)
         check_conflict("shingles.npz", shingles.shingle, request.given, "run `lshdup shingle DOCS` with these options")
         return shingles
 
     def _current_signatures(self, request: Request, *, verify: bool, save: bool) -> Collection:
         """signatures.npz, unless shingles.npz is newer and of other documents: then signatures of those, made now."""
         if self._store is None:
-            self._nothing_there("signatures")
+            self._nothing_there("signatures", request)
         signatures = self._store.load_collection("signatures", verify=verify)
         shingles = self._store.load_collection("shingles", verify=False)
         if signatures is not None and signatures.sketch is not None:
@@ -610,7 +616,7 @@ class Workspace:
                 check_conflict("signatures.npz", signatures.sketch, request.given, remedy)
                 return signatures
         if shingles is None:
-            self._nothing_there("signatures")
+            self._nothing_there("signatures", request)
         shingles = self._stored_shingles(request)
         base = signatures.sketch if signatures is not None else None
         self._say(f"signatures.npz is made from shingles.npz{', which is newer' if base else ''}")
@@ -686,9 +692,15 @@ class Workspace:
             return None
         return shingles.sets if shingles is not None and corpus_id(shingles) == whole_id(collection) else None
 
-    def _nothing_there(self, kind: str) -> NoReturn:
+    def _nothing_there(self, kind: str, request: Request) -> NoReturn:
         if self._store is None:
             message = "no documents were named, and --no-store leaves nothing to continue from"
-            raise ArtifactError(message, "name DOCS")
-        message = f"there is no {kind}.npz in {self._store.folder}"
-        raise ArtifactError(message, f"run `lshdup {'shingle' if kind == 'shingles' else 'index'} DOCS`")
+            raise ArtifactError(message, f"name files or folders: `lshdup {request.command} DOCS`")
+        store = self._store.folder
+        message = f"there is no {kind}.npz in {store}"
+        if not request.command:
+            raise ArtifactError(message, f"run `lshdup index DOCS --store {store}`")
+        named = "a store elsewhere"
+        if not store.is_absolute():
+            named = f"a store is looked for in the current folder, {Path.cwd()}: that of an earlier run"
+        raise ArtifactError(message, f"run `lshdup {request.command} DOCS` (files or folders); {named} is named by --store DIR")

@@ -29,6 +29,7 @@ def _child(arguments, out, err):
         main([os.fsencode(a).decode("utf-8", "surrogateescape") for a in arguments])
     except SystemExit as done:
         sys.stdout.flush()
+        sys.stderr.flush()
         os._exit(done.code or 0)
 
 

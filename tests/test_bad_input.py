@@ -178,7 +178,7 @@ def test_a_folder_of_everything(run, tmp_path):
     counts = {reason: list(left_out.values()).count(reason) for reason in set(left_out.values())}
     empty = counts.pop("no tokens")
     (summary,) = [line for line in lines if line.startswith("lshdup: left out: ")]
-    assert summary == "lshdup: left out: " + ", ".join(f"{count} {reason}" for reason, count in sorted(counts.items()))
+    assert summary == "lshdup: left out: " + ", ".join(Reason(reason).counted(n) for reason, n in sorted(counts.items()))
     assert f"{empty} documents without tokens" in result.err
     assert f"lshdup: {len(texts)} documents" in result.err
     assert result.err.replace("\n", "").isprintable()

@@ -1,5 +1,6 @@
 """The program as a person runs it: real processes, real folders, exact streams and exit codes."""
 
+import importlib
 import json
 import os
 import pty
@@ -9,6 +10,7 @@ import subprocess
 import sys
 import time
 
+import click
 import pytest
 
 from tests import reference
@@ -664,7 +666,7 @@ def test_usage_errors(run, tmp_path):
         (["pairs", "a", "--encoding", "klingon"], ["klingon"]),
         (["pairs", "a", "--perms", "8", "-t", "0.1"], ["8 rows cannot meet", "--perms"]),
         (["pairs", "a", "--bands", "20", "--rows", "20"], ["400"]),
-        (["pairs"], ["there is no signatures.npz in .lshdup", "lshdup index DOCS"]),
+        (["pairs"], ["there is no signatures.npz in .lshdup", "lshdup pairs DOCS"]),
         (["signatures"], ["there is no shingles.npz"]),
         (["shingle"], ["no documents were named"]),
         (["query", "a"], ["there is no signatures.npz"]),
@@ -775,6 +777,12 @@ def test_every_option_shows_its_default_or_variable(run, command):
     variable = "LSHDUP_PERMS" if command == "curve" else "LSHDUP_STORE"
     assert f"env var: {variable}" in re.sub(r"\s+", " ", text)
     assert "default: " in text
+    module = importlib.import_module(f"lshdup.cli.{command}").command
+    context = click.Context(module, info_name=command)
+    for option in [each for each in module.params if isinstance(each, click.Option) and each.show_envvar]:
+        long = next(name for name in option.opts if name.startswith("--"))
+        assert option.envvar == "LSHDUP_" + long[2:].replace("-", "_").upper()
+        assert f"env var: {option.envvar}" in option.get_help_record(context)[1]
 
 
 def test_environment_variables(run, tmp_path):

@@ -349,7 +349,7 @@ def test_without_the_options_artifacts_know_nothing_of_them(here):
         assert "common" not in json.loads(file["header"].tobytes())  # whole sets
     with np.load("store/signatures.npz") as file:
         header = json.loads(file["header"].tobytes())
-        assert header["format"] == 2  # who does not know of removal must not compare with these
+        assert header["format"] == 3  # who does not know of removal must not compare with these
         assert header["common"]["ignore_common"] == 5
         assert len(file["template"]) == 24
         assert len(file["common"]) > 5
@@ -548,7 +548,7 @@ def test_the_experiments_are_of_what_is_left(run, here):
         (("--ignore-common", "1.5"), "--ignore-common is 1.5; it must be a share"),
         (("--ignore-common", "-1"), "--ignore-common is -1; it must be a share"),
         (("--ignore-common", "nan"), "--ignore-common is nan; it must be a share"),
-        (("--ignore-common", "x"), "not a valid float"),
+        (("--ignore-common", "x"), "--ignore-common is 'x', which is no number"),
         (("--template", "none.txt"), "--template 'none.txt': No such file or directory"),
         (("--template", "d/empty"), "--template d/empty: there is no text in it"),
         (("--template", "binary"), "--template binary: there is no text in it"),

@@ -10,12 +10,13 @@ PACKAGE = ROOT / "lshdup"
 
 #: From the foundations up; a module imports only from lines above its own, and within the stages only from earlier stages.
 LAYERS = [
-    ["errors", "atomic", "mending", "recognition", "nametable", "__init__"],
+    ["errors", "wording", "atomic", "mending", "recognition", "nametable", "__init__"],
     ["extractor"],
     ["kernels.jit"],
     ["kernels.compiling"],
     ["kernels.copying"],
     ["params", "ragged", "parallel", "locking", "reasons", "compression"],
+    ["absent"],
     ["rows"],
     ["kernels.text"],
     ["kernels.shingles", "kernels.sketch", "kernels.banding", "kernels.sets", "kernels.statistics", "kernels.files", "kernels.ordering"],
@@ -24,7 +25,7 @@ LAYERS = [
     ["normalform"],
     ["files"], ["jsonlines", "parquet"], ["openrows"], ["places"],
     ["documents"], ["finding"],
-    ["filtered"], ["extraction"], ["charsets"], ["formats"], ["shingles"], ["common"], ["signatures"], ["bands"],
+    ["filtered"], ["extraction"], ["charsets", "guessing"], ["formats"], ["shingles"], ["common"], ["signatures"], ["bands"],
     ["candidates"], ["pairs"], ["copies"], ["similarity"], ["exactjoin"], ["clusters"], ["leaders"], ["preference"],
     ["differences"],
     ["comparison"],
@@ -46,7 +47,7 @@ LAYERS = [
     ["histogram"],
     ["plots"],
     ["console"],
-    ["schema"],
+    ["schema", "tables"],
     ["rendering"],
     ["output", "report"],
     ["cli"],

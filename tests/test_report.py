@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lshdup import report
+from lshdup.console import chance, decimal
 from lshdup.pairs import Pairs
 from tests.browser import browser
 
@@ -171,6 +172,28 @@ def test_the_threshold_moves_counts_groups_and_list(chromium, tmp_path):
     assert chromium.get_log("browser") == []
 
 
+def test_numbers_look_as_elsewhere(chromium, tmp_path):
+    """A similarity as in tables, a chance as on standard error."""
+    opened(chromium, tmp_path, page_of([b"a", b"b"], [(0, 1, 0.9)])[1])
+    for threshold in np.linspace(0.5, 1, 51).round(6).tolist():
+        miss = (1 - threshold**5) ** 20
+        said = chromium.execute_script("return promise(arguments[0])", threshold)
+        assert f"similarity {threshold:.3f} was missed is {chance(miss)}" in said
+    for similarity in (0.85779, 0.99999, 0.5, 2 / 3, 0.123456):
+        assert chromium.execute_script("return shownScore(arguments[0])", similarity) == decimal(similarity)
+
+
+def test_the_page_is_as_wide_as_a_phone(chromium, tmp_path):
+    opened(chromium, tmp_path, page_of([b"folder/" + b"x" * 300, b"b" * 200], [(0, 1, 0.9)], most=1)[1])
+    try:
+        phone = {"width": 360, "height": 740, "deviceScaleFactor": 1, "mobile": True}
+        chromium.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", phone)
+        click(chromium, "#list > li > button")
+        assert chromium.execute_script("return document.documentElement.scrollWidth") <= 360
+    finally:
+        chromium.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
 def test_keys(chromium, tmp_path):
     from selenium.webdriver import ActionChains, Keys
 
@@ -239,6 +262,8 @@ def test_the_page_groups_as_clusters_does(chromium, run, corpus, tmp_path):
         rows = run("clusters", "-t", threshold).rows
         shown = [int(text) for text in texts(chromium, "#n-pairs, #n-groups, #n-members")]
         assert shown == [len(run("pairs", "-t", threshold).rows), len({row[0] for row in rows}), len(rows)]
+        order = list(dict.fromkeys((row[0], row[2]) for row in rows if row[1] == "keep"))
+        assert [name for _, name in order[:60]] == texts(chromium, "#list > li > .row .name")[:60]
     assert chromium.get_log("browser") == []
     chromium.save_screenshot(str(tmp_path / "report.png"))
     assert (tmp_path / "report.png").stat().st_size > 20_000
@@ -251,6 +276,37 @@ def test_passages_are_for_the_most_wanted_pairs_and_the_page_is_the_same_each_ti
     assert len(known["passages"]) == 5
     assert "most similar of" in known["omitted"]
     assert run("report", "sample_corpus", "--exact", "--no-store").out.count(b'"exact":true') == 1
+
+
+def test_why_passages_are_not_in_the_page_is_said_and_what_takes_more(run, tmp_path):
+    """Too many, too long, gone: each with its number, on standard error and in the page."""
+    words = " ".join(f"word{i}" for i in range(200))
+    texts = {
+        "long1": f"{words} " * 800,
+        "long2": f"{words} " * 800 + "another end",
+        "a": words,
+        "b": f"{words} more",
+        "c": f"{words} or less",
+    }
+    (tmp_path / "d").mkdir()
+    for name, text in texts.items():
+        (tmp_path / "d" / name).write_text(text)
+    run("index", "d", "-t", "0.8")
+    pairs = len(run("pairs", "-t", "0.8").rows)
+    assert pairs == 10
+    done = run("report", "-t", "0.8")
+    assert "the passages of 3 of 10 pairs are in the page; 7 are without: a document has more than 1 MiB of text" in done.err
+    assert "passages of 3 of 10" in known_of(done.out)["omitted"]
+    done = run("report", "-t", "0.8", "--passages", "0")
+    assert "the passages of 0 of 10 pairs are in the page; 10 are without: more than --passages 0" in done.err
+    assert "with the passages of all 10 pairs" not in done.err
+    (tmp_path / "d/a").unlink()
+    done = run("report", "-t", "0.8", "--most", "4")
+    assert re.search(r"The \d most similar of 10 pairs .* --most 10 takes all", done.err)
+    done = run("report", "-t", "0.8")
+    assert "the passages of 1 of 10 pairs are in the page; 4 are without: a document cannot be read any more; 5 are without: " in done.err
+    why = list(known_of(done.out)["without"].values())
+    assert sum(each.startswith("a document cannot be read") for each in why) == 4
 
 
 def test_ids_and_folders_of_nothing_make_a_page_too(run, tmp_path):

@@ -329,7 +329,7 @@ def test_broken_rows_are_said_and_the_rest_goes_on(here, run):
     for _ in range(2):  # the second time from the store
         made = run("pairs", "a.jsonl", "-v", code=2)
         assert made.rows == [["a.jsonl:1", "a.jsonl:9", "1.0"]]
-        assert "left out: 2 row that is no JSON object, 1 row whose text is no string, 2 row without text, 1 undecodable" in made.err
+        assert "left out: 2 rows that are no JSON objects, 1 row whose text is no string, 2 rows without text, 1 undecodable" in made.err
         for row in (2, 3, 4, 5, 6, 8):
             assert f"lshdup: a.jsonl:{row}: " in made.err
         assert "a.jsonl:7" not in made.err

@@ -19,6 +19,9 @@ from tests.conftest import ROOT
 
 NAMES = [b"d/two words.txt", b"d/it's $HOME.txt", b"d/b\xffd.txt", b"d/sub/c:d=e.txt", "d/größe.txt".encode(), b"d/x\ty.txt"]
 
+#: Makes the terminal on standard input the one that the shell is run from: fish will have nothing less.
+WITH_TERMINAL = "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execv(sys.argv[1], sys.argv[1:])"
+
 
 def needed(shell):
     path = shutil.which(shell)
@@ -59,7 +62,13 @@ class Typed:
         environment |= {"PS1": "> ", "HISTFILE": "", "ZDOTDIR": str(place), "XDG_CONFIG_HOME": str(place), "INPUTRC": "/dev/null"}
         self.ours, theirs = pty.openpty()
         self.process = subprocess.Popen(
-            command, stdin=theirs, stdout=theirs, stderr=theirs, cwd=place, env=environment, start_new_session=True
+            [sys.executable, "-c", WITH_TERMINAL, *command],
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+            cwd=place,
+            env=environment,
+            start_new_session=True,
         )
         os.close(theirs)
 
@@ -100,12 +109,15 @@ class Typed:
         os.close(self.ours)
 
 
-@pytest.fixture(params=["bash", "zsh"])
+@pytest.fixture(params=["bash", "zsh", "fish"])
 def shell(request, place):
     path = needed(request.param)
     if request.param == "bash":
         typed = Typed([path, "--norc", "--noprofile", "-i"], place)
         setup = b'eval "$(lshdup completion bash)"; echo rea""dy\n'
+    elif request.param == "fish":
+        typed = Typed([path, "--no-config", "-i"], place)
+        setup = b'set -g fish_autosuggestion_enabled 0; lshdup completion fish | source; echo rea""dy\n'
     else:
         typed = Typed([path, "-f", "-i"], place)
         setup = b'autoload -U compinit; compinit -u -D; eval "$(lshdup completion zsh)"; echo rea""dy\n'
@@ -120,6 +132,9 @@ def test_in_a_shell(shell):
     assert shell.run(b"lshdup sho\tit\t two\\ w\t") == [b"show", b"d/it's $HOME.txt", b"d/two words.txt"]
     assert shell.run(b"lshdup query d/b\t") == [b"query", b"d/b\xffd.txt"]
     assert shell.run(b"lshdup query d/su\tc\t") == [b"query", b"d/sub/c:d=e.txt"]
+    assert shell.run(b"lshdup query sub/c\t") == [b"query", b"d/sub/c:d=e.txt"]
+    assert shell.run(b"lshdup query words.txt\t") == [b"query", b"d/two words.txt"]
+    assert shell.run(b"lshdup shingle --show tw\t") == [b"shingle", b"--show", b"d/two words.txt"]
     assert shell.run(b"lshdup pairs --format ta\t --colla\t") == [b"pairs", b"--format", b"table", b"--collapse-copies"]
 
 

@@ -344,7 +344,7 @@ def test_rows_and_mails(run, tmp_path):
     (tmp_path / "b").write_text(rows[1])
     data = json.loads(run("show", "a.eml", "b", "--format", "json").out)
     assert (data["a"]["extracted"], data["b"]["extracted"], data["similarity"]) == (True, False, 1.0)
-    assert "office document, 5 words" in run("show", "a.eml", "b").lines[0]
+    assert "mail, 5 words" in run("show", "a.eml", "b").lines[0]
 
 
 def test_as_the_store_has_it(run, corpus, tmp_path):

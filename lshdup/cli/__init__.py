@@ -48,6 +48,24 @@ class _Group(click.Group):
             _close_stdout()
             return OK
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        words = list(args)
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            if error.possibilities:  # --version and --help are the only ones here
+                raise
+            from lshdup.cli.mistaken import option_before_command
+
+            raise option_before_command(words) from None
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
+        if args[0] not in COMMANDS and not ctx.resilient_parsing:
+            from lshdup.cli.mistaken import no_such_command
+
+            raise no_such_command(args)
+        return super().resolve_command(ctx, args)
+
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
 
@@ -149,5 +167,6 @@ def _interrupted(number: int, frame: object) -> NoReturn:
 
 
 def _close_stdout() -> None:
-    """The reader has gone: make sure that nothing tries to flush what is left."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    from lshdup.output import close_stdout
+
+    close_stdout()

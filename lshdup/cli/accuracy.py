@@ -33,9 +33,11 @@ class _Buckets(click.ParamType[str | int]):
         return int(value)
 
 
+@shared.columns_of("accuracy", "accuracy-bands", "accuracy-found")
 @click.command(
     "accuracy",
-    short_help="how far estimates are from exact, and what bands find (tables 1 and 4)",
+    cls=shared.Command,
+    short_help="how far estimates are from exact, and what bands find",
     epilog="""\b
 Examples:
   lshdup accuracy sample_corpus --perms 100,400 --epsilon 0.05,0.1 --runs 3
@@ -46,30 +48,45 @@ Examples:
 @shared.documents_options
 @shared.shingle_options
 @shared.schemes_option
-@click.option(
+@shared.plain_option(
     "--perms", type=shared.Listed(int), show_default="400,600,800; with --bands 1200; with --found 128", help="Rows of a signature, K."
 )
-@click.option(
+@shared.plain_option(
     "--epsilon",
     type=shared.Listed(float),
     default="0.04,0.07,0.09",
     show_default=True,
     help="An estimate is off if it differs from the exact similarity by more than this.",
 )
-@click.option("--runs", type=click.IntRange(1), default=5, show_default=True, help="Independent seeds.")
-@click.option("--bands", type=shared.Listed(int), help="Measure what so many bands find, instead of estimates.")
-@click.option("--found", is_flag=True, help="Measure what share of all true pairs the bands find: planned ones, or --bands.")
-@click.option("-t", "--threshold", type=float, default=0.9, show_default=True, help="With --bands, --found: similarity of near-duplicates.")
-@click.option("--recall", type=float, default=BandParams().recall, show_default=True, help="With --found: plan the bands for this chance.")
-@click.option("--sample", type=click.IntRange(1), default=110, show_default=True, help="With --bands: documents to query.")
-@click.option("--queries", metavar="GLOB", help="With --bands: draw the queries from documents whose name matches.")
-@click.option(
+@shared.plain_option("--runs", type=click.IntRange(1), default=5, show_default=True, help="Independent seeds.")
+@shared.plain_option("--bands", type=shared.Listed(int), help="Measure what so many bands find, instead of estimates.")
+@shared.plain_option("--found", is_flag=True, help="Measure what share of all true pairs the bands find: planned ones, or --bands.")
+@shared.plain_option(
+    "-t",
+    "--threshold",
+    type=shared.Share(),
+    metavar="T",
+    default=0.9,
+    show_default=True,
+    help="With --bands, --found: similarity of near-duplicates.",
+)
+@shared.plain_option(
+    "--recall",
+    type=shared.Share(),
+    metavar="P",
+    default=BandParams().recall,
+    show_default=True,
+    help="With --found: plan the bands for this chance.",
+)
+@shared.plain_option("--sample", type=click.IntRange(1), default=110, show_default=True, help="With --bands: documents to query.")
+@shared.plain_option("--queries", metavar="GLOB", help="With --bands: draw the queries from documents whose name matches.")
+@shared.plain_option(
     "--buckets",
     type=_Buckets(),
     show_default="whole 64-bit keys",
     help="With --bands, --found: fold keys into so many buckets; prime: the smallest prime from the number of documents.",
 )
-@click.option("--seed", type=int, default=SketchParams().seed, show_default=True, help="The first of the seeds.")
+@shared.plain_option("--seed", type=int, default=SketchParams().seed, show_default=True, help="The first of the seeds.")
 @shared.plot_option
 @shared.run_options
 @shared.output_options

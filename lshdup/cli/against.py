@@ -3,9 +3,10 @@
 import math
 from typing import TYPE_CHECKING, Any
 
+from lshdup import schema
 from lshdup.cli import options as shared
 from lshdup.cli.listing import Names, columns, say_found
-from lshdup.cli.summary import say_buckets, say_collection, say_contract
+from lshdup.cli.summary import say_buckets, say_collection, say_contract, say_if_nothing
 from lshdup.console import OK, PAIRS_FOUND, counted
 from lshdup.params import PairParams
 
@@ -24,9 +25,12 @@ def pairs_against(session: shared.Session, options: dict[str, Any], target: "Tar
     both = against(session.request, options["against"], store, console.say, console.left_out, console.progress)
     asked = PairParams(options["verify"], options["max_bucket"] or 0)
     say_collection(console, both.here)
+    say_if_nothing(session, both.here, 1)
     for folder, collection in both.there:
         where = f"stored in {folder}" if folder is not None else "of OTHER"
         console.say(f"against {counted(len(collection.documents), 'document')} {where}")
+    if not any((collection.sizes > 0).any() for _, collection in both.there):
+        console.warn("nothing to compare with: OTHER has no document with shingles; name another, or see with -v what was left out")
     if options["exact"]:
         across = both.joined(jobs, console.progress)
         before, after = "", ", none missed"
@@ -39,7 +43,7 @@ def pairs_against(session: shared.Session, options: dict[str, Any], target: "Tar
     _say_estimates(session, both, pairs, across.by_estimate)
     say_found(console, before, len(pairs), both.params.threshold, after)
     names = Names(len(both.sides.sizes), both.sides.names)
-    shared.write_pieces(console, target, ("a", "b", "similarity", "verified"), columns(pairs.pieces(), names, _verified))
+    shared.write_pieces(console, target, schema.columns("pairs-against"), columns(pairs.pieces(), names, _verified))
     shared.warn_of_changes(session, both.here.documents, both.sides.of(pairs.documents)[0])
     changed = both.changed(pairs)
     if changed:

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lshdup.cli import options as shared
-from lshdup.cli.listing import say_found, say_funnel
-from lshdup.cli.summary import say_buckets, say_collection, say_contract
+from lshdup.cli.listing import say_funnel, say_joined
+from lshdup.cli.summary import say_buckets, say_collection, say_contract, say_if_nothing
 from lshdup.params import PairParams
 
 if TYPE_CHECKING:
@@ -42,6 +42,7 @@ def _banded(session: shared.Session, options: dict[str, Any]) -> Answer:
     asked = PairParams(options.get("verify", PairParams().verify), options["max_bucket"] or 0)
     indexed = workspace.indexed(request, save=False)
     say_collection(console, indexed.collection)
+    say_if_nothing(session, indexed.collection)
     say_contract(console, indexed.made.plan, indexed.params)
     found = workspace.verified(indexed, asked, request.jobs)
     table = indexed.made.table if options["verbose"] else None
@@ -59,8 +60,9 @@ def _joined(session: shared.Session, options: dict[str, Any]) -> Answer:
     threshold = session.workspace.threshold(request)
     with session.workspace.every_set(session.request) as (collection, sets):
         say_collection(session.console, collection)
+        say_if_nothing(session, collection)
         firsts = first_copies(collection.fingerprints)
         found = exact_near_duplicates(collection, sets, firsts, threshold, request.jobs, session.console.progress)
         pairs = with_copies(found.pairs, firsts, collapse=options.get("collapse_copies", False))
-    say_found(session.console, "", len(pairs), threshold, ", none missed")
+    say_joined(session.console, len(found.pairs), len(pairs), threshold)
     return Answer(collection, found.pairs, firsts, pairs, threshold)

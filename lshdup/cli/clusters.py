@@ -1,14 +1,15 @@
 """`lshdup clusters`."""
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from lshdup import params
+from lshdup import params, schema
 from lshdup.cli import options as shared
-from lshdup.cli.summary import say_buckets, say_collection, say_contract
+from lshdup.cli.summary import say_buckets, say_collection, say_contract, say_if_nothing
 from lshdup.console import OK, PAIRS_FOUND, Console, counted, shown
 from lshdup.output import Target, check_writable
 from lshdup.params import ClusterParams
@@ -27,8 +28,10 @@ _ROWS = 1 << 13
 _DEFAULT = ClusterParams()
 
 
+@shared.columns_of("clusters", "clusters-names")
 @click.command(
     "clusters",
+    cls=shared.Command,
     short_help="groups of near-duplicates, and which of each to keep",
     epilog="""\b
 Examples:
@@ -45,9 +48,9 @@ Examples:
 @shared.option("--linkage", type=click.Choice(params.LINKAGES), default=_DEFAULT.linkage, show_default=True,
                help="Every member similar enough to the one that is kept; or all that chains of pairs connect.")  # fmt: skip
 @shared.keep_options
-@click.option("--emit", type=click.Choice(("all", "keep", "drop")), default="all", show_default=True,
+@shared.plain_option("--emit", type=click.Choice(("all", "keep", "drop")), default="all", show_default=True,
               help="Groups of two or more with all that is known; or names only: what stays, also what is alone; what may go.")  # fmt: skip
-@click.option("--write", type=click.Path(path_type=Path), metavar="FILE",
+@shared.plain_option("--write", type=click.Path(path_type=Path), metavar="FILE",
               help="Of rows of JSON Lines or Parquet: write the file they are in without those that may go, in the same order, all else "
                    "as it is; of several files, FILE is a folder. No groups are printed then, unless --emit says so.")  # fmt: skip
 @shared.option("--check", is_flag=True, help="Exit with 1 if there are groups.")
@@ -72,29 +75,39 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     if options["exact"]:
         shared.refuse_with_exact(ctx)
     asked = ClusterParams(options["linkage"], options["keep"], options["prefer"], options["max_bucket"] or 0)
-    with shared.session(ctx, options) as session:
+    with shared.session(ctx, options, partial(_check_write, options["write"])) as session:
         console, workspace, request = session.console, session.workspace, session.request
         if options["exact"]:
             threshold = workspace.threshold(request)
             collection, found = workspace.grouped_exactly(request, threshold, asked)
             say_collection(console, collection)
+            say_if_nothing(session, collection)
         else:
             indexed = workspace.indexed(request, save=False)
             collection, threshold = indexed.collection, indexed.params.threshold
             say_collection(console, collection)
+            say_if_nothing(session, collection)
             say_contract(console, indexed.made.plan, indexed.params)
             found = workspace.grouped(indexed, asked, request)
             table = indexed.made.table if options["verbose"] else None
             say_buckets(console, found.buckets, collection.documents.names.some, asked.max_bucket, table)
         took = console.took("groups")
+        _say_groups(console, found, collection.documents, threshold, took)
         if options["write"] is not None:
             _write(console, found, collection.documents, options["write"])
         if options["write"] is None or ctx.get_parameter_source("emit") != click.core.ParameterSource.DEFAULT:
             _print(console, target, found, collection.documents, options["emit"])
-        _say_groups(console, found, collection.documents, threshold, took)
         if options["check"] and console.exit_code == OK and found.groups.count:
             return PAIRS_FOUND
         return console.exit_code
+
+
+def _check_write(path: Path | None, documents: "DocumentList", read: bool) -> None:
+    """Before the work, as far as it is known then: that --write can be done."""
+    if path is not None:
+        from lshdup.filtered import check_target
+
+        check_target(documents, path, read=read)
 
 
 def _write(console: Console, found: "Grouped", documents: "DocumentList", path: Path) -> None:
@@ -107,11 +120,10 @@ def _write(console: Console, found: "Grouped", documents: "DocumentList", path: 
 
 def _print(console: Console, target: Target, found: "Grouped", documents: "DocumentList", what: str) -> None:
     if what == "all":
-        columns = ("group", "role", "name", "similarity", "copy", "smallest")
-        shared.write_pieces(console, target, columns, _rows(found, documents))
+        shared.write_pieces(console, target, schema.columns("clusters"), _rows(found, documents))
     else:
         some = found.groups.kept if what == "keep" else found.groups.dropped
-        shared.write_pieces(console, target, ("name",), _names(some, documents))
+        shared.write_pieces(console, target, schema.columns("clusters-names"), _names(some, documents))
 
 
 def _rows(found: "Grouped", documents: "DocumentList") -> "Iterator[Piece]":

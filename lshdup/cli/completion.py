@@ -94,8 +94,8 @@ def command(**options: Any) -> int:
     eval "$(lshdup completion zsh)"           in ~/.zshrc, after compinit
     lshdup completion fish | source           in ~/.config/fish/config.fish
 
-    `query` and `show` complete names of the last run, folder by folder, or by the beginning of a file's own name. Names that hold a
-    tab or a newline are left out.
+    `query`, `show` and `shingle --show` complete names of the last run, folder by folder; what is the beginning of no name is completed
+    to names that have it behind a slash, or at their end. Names that hold a tab or a newline are left out.
     """  # noqa: D301
     if options["line"] is None:
         Target("tsv").write_lines(_SCRIPTS[options["shell"]].splitlines())
@@ -116,8 +116,8 @@ def documents(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[C
             found = [way + name for name in table.beginning_with(typed[len(way) :])]
         elif way.startswith(typed):
             found = [way]
-        if not found and typed and b"/" not in typed:
-            found = [way + name for name in table.with_file(typed)]
+        if not found and typed:
+            found = [way + name for name in table.within(typed)]
     return [CompletionItem(os.fsdecode(name), type="name") for name in found] or [CompletionItem(incomplete, type="file")]
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from lshdup import schema
 from lshdup.cli import options as shared
 from lshdup.cli.summary import say_contract
 from lshdup.console import Console, counted
@@ -22,9 +23,11 @@ BELOW = (0.1, 0.2, 0.3, 0.4)
 _STEP = 0.05
 
 
+@shared.columns_of("curve", "curve-all", "curve-data")
 @click.command(
     "curve",
-    short_help="S-curve, thresholds, and the choice of bands and rows (R3)",
+    cls=shared.Command,
+    short_help="S-curve, thresholds, and the choice of bands and rows",
     epilog="""\b
 Examples:
   lshdup curve --bands 20 --rows 5
@@ -34,8 +37,8 @@ Examples:
 )
 @shared.shape_options
 @shared.perms_option
-@click.option("--all", "every", is_flag=True, help="All (bands, rows) of K: their misses at the threshold, and candidates below it.")
-@click.option("--data", is_flag=True, help="Beside the pairs that the last run of `pairs` found: at which similarities they are.")
+@shared.plain_option("--all", "every", is_flag=True, help="All (bands, rows) of K: their misses at the threshold, and candidates below it.")
+@shared.plain_option("--data", is_flag=True, help="Beside the pairs that the last run of `pairs` found: at which similarities they are.")
 @shared.store_option
 @shared.plot_option
 @shared.talk_options
@@ -74,7 +77,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         columns = ("bands", "rows", "half", "estimate", f"miss at {params.threshold:g}", *_below(params), "chosen")
         target.write(columns, _shapes(perms, params, plan))
     else:
-        target.write(("similarity", "probability", "approximation"), _curve(plan))
+        target.write(schema.columns("curve"), _curve(plan))
     if options["plot"] is not None:
         _plot(options["plot"], plan, params)
     return console.exit_code
@@ -100,9 +103,10 @@ def _beside_data(ctx: click.Context, console: Console, target: "Target", options
     missed = sum(each.missed or 0.0 for each in bins)
     shape = f"{counted(plan.bands, 'band')} of {counted(plan.rows, 'row')}"
     console.say(
-        f"{counted(len(listing), 'pair')} of similarity {run.params.threshold:g} or more; {shape} miss about {missed:.1f} of all such"
+        f"{counted(len(listing), 'pair')} of similarity {run.params.threshold:g} or more were found; on average, {shape} would miss "
+        f"{'fewer than 0.05 pairs' if missed < 0.05 else f'{missed:,.1f} pairs'} of that similarity"
     )
-    target.write(("similarity", "probability", "pairs", "missed"), ((each.low, each.chance, each.pairs, each.missed) for each in bins))
+    target.write(schema.columns("curve-data"), ((each.low, each.chance, each.pairs, each.missed) for each in bins))
     if options["plot"] is not None:
         _plot(options["plot"], plan, params, [(each.low, each.pairs) for each in bins if each.pairs is not None])
     return console.exit_code

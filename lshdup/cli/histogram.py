@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from lshdup import schema
 from lshdup.cli import options as shared
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ def print_histogram(session: shared.Session, answer: "Answer", options: dict[str
 
     levels = thresholds(answer.threshold, options["step"])
     steps = histogram(answer.collection, answer.found, answer.firsts, answer.pairs, levels, options["examples"])
-    columns = ("threshold", "pairs", "documents", "groups", *(("similarity", "a", "b") if options["examples"] else ()))
+    columns = schema.columns("pairs-histogram", sometimes=options["examples"] > 0)
     shared.write(session.console, target, columns, _rows(steps, answer.collection.documents, with_examples=options["examples"] > 0))
     if options["plot"] is not None:
         from lshdup.plots import histogram_figure

@@ -5,11 +5,12 @@ from typing import Any
 import click
 
 from lshdup.cli import options as shared
-from lshdup.cli.summary import say_collection, say_contract, say_largest
+from lshdup.cli.summary import say_collection, say_contract, say_if_nothing, say_largest
 
 
 @click.command(
     "index",
+    cls=shared.Command,
     short_help="signatures -> band table (bands.npz)",
     epilog="""\b
 Examples:
@@ -22,7 +23,7 @@ Examples:
 @shared.sketch_options
 @shared.band_options
 @shared.run_options
-@click.option("-0", "--null", "nul", is_flag=True, help="Names of --files-from are NUL-separated.")
+@shared.plain_option("-0", "--null", "nul", is_flag=True, help="Names of --files-from are NUL-separated.")
 @click.pass_context
 def command(ctx: click.Context, /, **options: Any) -> int:
     """Make the band table that `query` and `pairs` look candidates up in, and keep it in the store.
@@ -35,6 +36,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
 
         indexed = session.workspace.indexed(session.request)
         say_collection(session.console, indexed.collection)
+        say_if_nothing(session, indexed.collection, 1)
         say_contract(session.console, indexed.made.plan, indexed.params)
         for size, first in largest_buckets(indexed.made.table, 1):
             session.workspace.say_if_hot(indexed, Buckets(size, first))

@@ -58,9 +58,18 @@ def say_found(console: Console, before: str, pairs: int, threshold: float, after
     console.say(f"{found}{console.took('candidates')}; {console.seconds:.2f} s in all")
 
 
-def say_funnel(console: Console, candidates: int, of_kinds: int, pairs: int, threshold: float) -> None:
-    """The same after a comparison through bands. of_kinds : pairs without those that copies bring."""
-    before = f"{counted(candidates, 'candidate pair')} -> "
-    if pairs != of_kinds:
-        before += f"{of_kinds:,}; with copies "
-    say_found(console, before, pairs, threshold, "")
+def say_funnel(console: Console, candidates: int, different: int, pairs: int, threshold: float) -> None:
+    """The same after a comparison through bands. different : pairs without those that copies bring."""
+    say_found(console, f"{counted(candidates, 'candidate pair')} -> {_parts(different, pairs)}", pairs, threshold, "")
+
+
+def say_joined(console: Console, different: int, pairs: int, threshold: float) -> None:
+    """The same after the exact join."""
+    say_found(console, _parts(different, pairs), pairs, threshold, ", none missed")
+
+
+def _parts(different: int, pairs: int) -> str:
+    """What the pairs are made of, if there are copies: of these, one is compared, and each is in pairs of its own."""
+    if pairs == different:
+        return ""
+    return f"{counted(different, 'pair')} of different documents, {pairs - different:,} more with their copies: "

@@ -1,21 +1,28 @@
 """Options shared by commands, and how they become a request, a workspace and a target."""
 
 import os
-import re
 import sys
+import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from lshdup import params
+from lshdup.cli.help import Command as Command
+from lshdup.cli.help import F
+from lshdup.cli.help import plain_option as plain_option
+from lshdup.cli.values import Listed as Listed
+from lshdup.cli.values import Share as Share
+from lshdup.cli.values import Size
 from lshdup.console import Console, counted
 from lshdup.errors import InputError, ParameterError
 from lshdup.output import FORMATS, Cell, Piece, Target
 from lshdup.params import BandParams, ClusterParams, CommonParams, DocumentParams, FormatLimits, PairParams, ShingleParams, SketchParams
+from lshdup.schema import described
 
 if TYPE_CHECKING:
     import numpy as np
@@ -25,46 +32,15 @@ if TYPE_CHECKING:
     from lshdup.documents import DocumentList
     from lshdup.workspace import Workspace
 
-F = TypeVar("F", bound=Callable[..., Any])
-
 _SHINGLE, _SKETCH, _BANDS = ShingleParams(), SketchParams(), BandParams()
 _PAIRS, _CLUSTERS, _FORMATS = PairParams(), ClusterParams(), params.DEFAULT_FORMATS
-
-
-class Listed(click.ParamType[tuple[Any, ...]]):
-    """Values separated by commas, as a tuple: ``400,600,800``."""
-
-    name = "list"
-
-    def __init__(self, kind: type) -> None:
-        self._kind = kind
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[Any, ...]:
-        if isinstance(value, tuple):
-            return value
-        try:
-            return tuple(self._kind(part) for part in str(value).split(","))
-        except ValueError:
-            self.fail(f"{value!r} is not a list of {self._kind.__name__}s separated by commas", param, ctx)
-
-
-class Size(click.ParamType[int]):
-    """A number of bytes, perhaps with KB, MB, GB or TB behind it (1,024 of each other)."""
-
-    name = "size"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        found = re.fullmatch(r"(\d+)\s*([KMGT]?)I?B?", str(value).upper())
-        if found is None:
-            self.fail(f"{value!r} is not a number of bytes, or like 500MB or 2GB", param, ctx)
-        return int(found[1]) << 10 * " KMGT".index(found[2] or " ")
 
 
 def option(*names: str, **settings: Any) -> Callable[[F], F]:
     """An option with its environment variable LSHDUP_…, both shown in the help."""
     long = next(name for name in names if name.startswith("--")).split("/")[0]
     settings.setdefault("envvar", "LSHDUP_" + long[2:].replace("-", "_").upper())
-    return click.option(*names, show_envvar=True, **settings)
+    return plain_option(*names, show_envvar=True, **settings)
 
 
 def _stack(*decorators: Callable[[F], F]) -> Callable[[F], F]:
@@ -86,28 +62,30 @@ def stored_names(ctx: click.Context, param: click.Parameter, incomplete: str) ->
 documents_options = _stack(
     click.argument("docs", nargs=-1, type=click.Path(readable=False, path_type=bytes), metavar="[DOCS]..."),
     option("--files-from", type=click.Path(readable=False, allow_dash=True, path_type=bytes), metavar="FILE",
-           help="Names of documents or folders, one a line (NUL-separated with -0); - is standard input."),
+           help="Read names of documents or folders from FILE, one a line; - is standard input."),
     option("--include", multiple=True, metavar="GLOB", help="Only files whose name or path matches; repeatable."),
     option("--exclude", multiple=True, metavar="GLOB", help="Not files whose name or path matches; repeatable."),
     option("--hidden", is_flag=True, help="Also files and folders whose name begins with a dot."),
     option("--follow", is_flag=True, help="Follow symbolic links."),
-    option("--format-seconds", type=float, default=_FORMATS.seconds, show_default=True,
-           help="Report an office document that takes longer to read, and leave it out."),
+    option("--format-seconds", type=float, default=_FORMATS.seconds, show_default=True, metavar="S",
+           help="Leave out an office document that takes longer to read, and report it."),
     option("--format-memory", type=Size(), default="2GB", show_default=True, metavar="BYTES",
-           help="Report an office document that takes more memory to read, and leave it out: bytes, or like 500MB."),
-    option("--max-bytes", type=int, default=params.DEFAULT_MAX_BYTES, show_default=True, help="Report larger files and leave them out."),
+           help="The same for one that takes more memory: bytes, or like 500MB."),
+    option("--max-bytes", type=Size(), default=f"{params.DEFAULT_MAX_BYTES >> 20}MB", show_default=True, metavar="BYTES",
+           help="Leave out larger files, and report them."),
     option("--text-field", default="", metavar="NAME", show_default=params.DEFAULT_TEXT_FIELD,
-           help="The field of JSON Lines and Parquet that holds the text of a row (a.b: b in a). Files that are named are taken row by row "
-                "anyway, with this option those in folders too."),
+           help="Field of JSON Lines and Parquet that holds the text of a row (a.b: b in a). With it, such files in folders are taken row "
+                "by row too, as those that are named always are."),
     option("--id-field", default="", metavar="NAME", show_default="a row is called FILE:ROW",
-           help="The field that holds the name of a row: a string or an integer, each once."),
+           help="Field that holds the name of a row: a string or an integer, each once."),
     option("--check-content", is_flag=True,
-           help="Read every document again, also those whose name, size and time of change are the same: as slow as a first run."),
+           help="Read every document again, even if its name, size and time are those of the last run."),
 )  # fmt: skip
 
 shingle_options = _stack(
     option("--tokens", type=click.Choice(params.TOKENS), default=_SHINGLE.tokens, show_default=True,
-           help="What a shingle is made of: words, characters, the terms of the class experiments, or lines of integer ids."),
+           help="What a shingle is made of: words, characters, terms (lower-case words of three letters or more, without 'the'), or lines "
+                "of integer ids."),
     option("-k", "--shingle-size", "k", type=click.IntRange(1, 1000), show_default="3 words, 9 characters, 1 term",
            help="Tokens in a shingle. More: stricter; fewer: short texts compare better."),
     option("--bag", is_flag=True, help="Count repeats: the j-th occurrence of a shingle is an element of its own."),
@@ -116,16 +94,15 @@ shingle_options = _stack(
     option("--encoding", default="", metavar="NAME", show_default="UTF-8, byte-order marks, else detected",
            help="Read every document as this."),
     option("--hash", type=click.Choice(params.HASHES), default=_SHINGLE.hash, show_default=True,
-           help="Identity of a shingle: 64 bits, or the 32-bit polynomial of the lecture (characters only)."),
+           help="How shingles are told apart: by 64 bits, or, of characters only, by a 32-bit polynomial with factor 31."),
     option("--template", "templates", multiple=True, type=click.Path(path_type=bytes), metavar="FILE",
-           help="Remove the shingles of this text, or of the texts in this folder, from every document before anything is compared; "
-           "repeatable."),
-    option("--ignore-common", type=float, metavar="X",
-           help="Remove shingles that more than X documents have, or, below 1, more than this share of the documents (copies count once)."),
+           help="Before comparing, remove the shingles of this text, or of those in this folder, from every document; repeatable."),
+    option("--ignore-common", type=Share(or_number=True), metavar="X",
+           help="Remove shingles that more than X documents have, or, below 1, more than this share of them (copies count once)."),
 )  # fmt: skip
 
-perms_option = option("--perms", type=int, default=_SKETCH.perms, show_default=True,
-                      help="Rows of a signature, K. More: smaller error, longer time, larger index.")  # fmt: skip
+perms_option = option("--perms", type=int, default=_SKETCH.perms, show_default=True, metavar="K",
+                      help="Rows of a signature. More: smaller error, longer time, larger index.")  # fmt: skip
 
 sketch_options = _stack(
     option("--scheme", type=click.Choice(params.SCHEMES), default=_SKETCH.scheme, show_default=True,
@@ -135,9 +112,9 @@ sketch_options = _stack(
 )  # fmt: skip
 
 shape_options = _stack(
-    option("-t", "--threshold", type=float, default=_BANDS.threshold, show_default=True,
+    option("-t", "--threshold", type=Share(), default=_BANDS.threshold, show_default=True, metavar="T",
            help="Similarity from which documents are near-duplicates: above 0, at most 1."),
-    option("--recall", type=float, default=_BANDS.recall, show_default=True,
+    option("--recall", type=Share(), default=_BANDS.recall, show_default=True, metavar="P",
            help="Smallest chance to find a pair of exactly that similarity. More: more candidates, longer time."),
     option("--bands", type=click.IntRange(1), help="Override the number of bands. More: more recall, more candidates, larger index."),
     option("--rows", type=click.IntRange(1), help="Override the rows of a band. More: fewer candidates, less recall."),
@@ -145,19 +122,19 @@ shape_options = _stack(
 
 band_options = _stack(
     shape_options,
-    option("--buckets", type=click.IntRange(1), help="Fold the 64-bit band keys into so many buckets, as in the class experiments."),
+    option("--buckets", type=click.IntRange(1), help="Fold the 64-bit band keys into N buckets, whose candidates are then more."),
 )  # fmt: skip
 
 exact_option = option("--exact", is_flag=True, help="Join all sets instead of looking candidates up: every pair, no misses.")
 
 max_bucket_option = option("--max-bucket", type=click.IntRange(1), metavar="N", show_default="no limit",
-                           help="Look nothing up in buckets of more than N documents (copies count once); says what that left out."
+                           help="Look nothing up in buckets of more than N documents (copies count once), and say what that left out."
                            )  # fmt: skip
 
 pair_options = _stack(
     exact_option,
-    click.option("--verify", type=click.Choice(params.VERIFY), default=_PAIRS.verify, show_default=True,
-                 help="The similarity that decides and is printed: of the shingle sets, or as estimated by the signatures."),
+    plain_option("--verify", type=click.Choice(params.VERIFY), default=_PAIRS.verify, show_default=True,
+                 help="The similarity that decides and is printed: of the shingle sets, or as the signatures estimate it."),
     max_bucket_option,
     option("--collapse-copies", is_flag=True, help="Each document with an identical shingle set once, beside the first of its kind."),
 )  # fmt: skip
@@ -181,13 +158,13 @@ talk_options = _stack(
 )  # fmt: skip
 
 store_option = option("--store", type=click.Path(readable=False, path_type=Path), default=Path(".lshdup"), show_default=True,
-                      help="Folder of the artifacts.")  # fmt: skip
+                      metavar="DIR", help="Folder of the artifacts.")  # fmt: skip
 
 store_options = _stack(
     store_option,
     option("--hash-key", metavar="KEY", show_default="none",
-           help="A secret that makes the hash another one, so that nobody can prepare texts that collide. Best given by the variable: "
-                "commands can be seen by others. A store is used with the key it was made with."),
+           help="A secret that changes the hash, so that nobody can prepare texts that collide; best given by LSHDUP_HASH_KEY, as commands "
+                "can be seen by others. A store is used with the key it was made with."),
     option("-j", "--jobs", type=click.IntRange(1), show_default="all processors", help="Threads."),
     option("-v", "--verbose", is_flag=True, help="Name every file that is left out, and why."),
     option("--progress/--no-progress", default=None, help="Show progress.  [default: on a terminal]"),
@@ -215,18 +192,33 @@ _NOT_ON_SPARK = (
 
 output_options = _stack(
     option("--format", "format_", type=click.Choice(FORMATS), show_default="table on a terminal, tsv elsewhere",
-           help="How to print. A spreadsheet takes a name in csv that begins with =, +, - or @ for a formula: import it as text."),
-    click.option("-0", "--null", "nul", is_flag=True, help="NUL after every field, and between the names of --files-from; for xargs -0."),
-    click.option("-o", "--output", type=click.Path(readable=False, path_type=Path), metavar="FILE",
+           help="How to print. In csv, a spreadsheet takes a name that begins with =, +, - or @ for a formula: import it as text."),
+    option("--header/--no-header", default=None, help="Names of the columns in the first line.  [default: in tables and csv]"),
+    plain_option("-0", "--null", "nul", is_flag=True, help="NUL after every field, and between the names of --files-from; for xargs -0."),
+    plain_option("-o", "--output", type=click.Path(readable=False, path_type=Path), metavar="FILE",
                  help="Write there instead of standard output (-)."),
 )  # fmt: skip
 
 
-plot_option = click.option("--plot", type=click.Path(readable=False, path_type=Path), metavar="FILE",
+plot_option = plain_option("--plot", type=click.Path(readable=False, path_type=Path), metavar="FILE",
                            help="Draw it too: FILE.png, .svg or .pdf (needs lshdup[plot]).")  # fmt: skip
 
-schemes_option = click.option("--scheme", "schemes", type=Listed(str), default="fast", show_default=True,
+schemes_option = plain_option("--scheme", "schemes", type=Listed(str), default="fast", show_default=True,
                               help="Schemes, separated by commas: fast, classic, linear.")  # fmt: skip
+
+
+def columns_of(*listings: str) -> Callable[[click.Command], click.Command]:
+    """Say at the end of a command's help which columns it prints; the listings are those of `lshdup schema`."""
+
+    def decorate(command: click.Command) -> click.Command:
+        width = max(map(len, listings)) + 2
+        lines = ["\b", "Columns (--header prints their names too):"]
+        for each in listings:
+            lines += textwrap.wrap(described(each), 76, initial_indent=f"  {each:{width}}", subsequent_indent=" " * (width + 2))
+        command.epilog = "\n".join(lines) + f"\n\n{command.epilog or ''}"
+        return command
+
+    return decorate
 
 
 def check_plot(path: Path | None) -> None:
@@ -247,8 +239,10 @@ class Session:
 
 
 @contextmanager
-def session(ctx: click.Context, options: dict[str, Any]) -> Iterator[Session]:
-    """From parsed options to parameters, console and workspace.
+def session(
+    ctx: click.Context, options: dict[str, Any], accept: Callable[["DocumentList", bool], None] = lambda _documents, _read: None
+) -> Iterator[Session]:
+    """From parsed options to parameters, console and workspace. accept : as in `Request`.
 
     Only what was typed, or set in the environment, is *given*: a step that continues takes the rest from the artifacts.
     """
@@ -267,7 +261,9 @@ def session(ctx: click.Context, options: dict[str, Any]) -> Iterator[Session]:
         workspace = Workspace(store, console.say, console.left_out, console.progress, given.get("secret", b""))
         jobs = options["jobs"] or processors()
         templates = tuple(options.get("templates", ()))
-        yield Session(console, workspace, Request(documents, files, given, jobs, options.get("check_content", False), templates))
+        command = (ctx.info_name or "") if "docs" in options else "index"
+        request = Request(documents, files, given, jobs, options.get("check_content", False), templates, command, accept)
+        yield Session(console, workspace, request)
 
 
 def asked(ctx: click.Context, options: dict[str, Any]) -> tuple[dict[str, Any], tuple[bytes, ...], DocumentParams]:
@@ -351,7 +347,7 @@ def _warn_of_ambiguity(console: Console) -> None:
 def target(options: dict[str, Any]) -> Target:
     """Where a listing command prints."""
     path = options["output"]
-    return Target(options["format_"] or "", options["nul"], None if path == Path("-") else path, options["color"])
+    return Target(options["format_"] or "", options["nul"], None if path == Path("-") else path, options["color"], options["header"])
 
 
 def _given(ctx: click.Context, options: dict[str, Any]) -> dict[str, Any]:

@@ -4,14 +4,17 @@ from typing import Any
 
 import click
 
+from lshdup import schema
 from lshdup.cli import options as shared
 from lshdup.cli.answer import found_pairs
 from lshdup.cli.listing import Names, columns
 from lshdup.console import OK, PAIRS_FOUND
 
 
+@shared.columns_of("pairs", "pairs-against", "pairs-histogram")
 @click.command(
     "pairs",
+    cls=shared.Command,
     short_help="all near-duplicate pairs",
     epilog="""\b
 Examples:
@@ -39,7 +42,9 @@ Examples:
     is_flag=True,
     help="Instead of the pairs: how many pairs, documents in pairs, and groups there are at each threshold, with examples.",
 )
-@shared.option("--step", type=click.FloatRange(0.001, 1), default=0.05, show_default=True, help="Between the thresholds of --histogram.")
+@shared.option(
+    "--step", type=shared.Share(least=0.001), metavar="X", default=0.05, show_default=True, help="Between the thresholds of --histogram."
+)
 @shared.option(
     "--examples",
     type=click.IntRange(0),
@@ -90,7 +95,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
             named = print_histogram(session, answer, options, target)
         else:
             names = Names(len(documents), documents.typed_names)
-            shared.write_pieces(console, target, ("a", "b", "similarity"), columns(pairs.pieces(), names))
+            shared.write_pieces(console, target, schema.columns("pairs"), columns(pairs.pieces(), names))
             named = pairs.documents()
         shared.warn_of_changes(session, documents, named)
         if options["check"] and console.exit_code == OK and len(pairs):

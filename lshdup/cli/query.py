@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from lshdup import schema
 from lshdup.cli import options as shared
 from lshdup.cli.asking import Asked, ask
 from lshdup.cli.summary import say_contract
@@ -19,8 +20,10 @@ if TYPE_CHECKING:
     from lshdup.workspace import Indexed
 
 
+@shared.columns_of("query")
 @click.command(
     "query",
+    cls=shared.Command,
     short_help="the near-duplicates of one document",
     epilog="""\b
 Examples:
@@ -54,7 +57,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         say_contract(session.console, indexed.made.plan, indexed.params)
         several = len(words) > 1
         wide = several or options["format_"] in ("json", "jsonl")
-        columns = ("similarity", "name", "query") if wide else ("similarity", "name")
+        columns = schema.columns("query")[: 3 if wide else 2]
         asked = []
         for word in words:
             try:

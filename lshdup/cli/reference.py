@@ -44,7 +44,10 @@ def manual() -> str:
 
 def reference() -> str:
     """What `--help` says of every command, in Markdown."""
-    parts = ["# The command line\n", "What `--help` says of every command; made by `python -m lshdup.cli.reference`.\n"]
+    parts = [
+        "# The command line\n",
+        "What `--help` says of every command, with the variables of its options; made by `python -m lshdup.cli.reference`.\n",
+    ]
     for name, context in _contexts():
         parts.append(f"## {name}\n\n```text\n{context.get_help()}\n```\n")
     return "\n".join(parts)
@@ -64,7 +67,8 @@ def _contexts() -> Iterator[tuple[str, click.Context]]:
     for name in COMMANDS:
         command = lshdup.get_command(top, name)
         assert command is not None
-        yield f"lshdup {name}", click.Context(command, info_name=name, parent=top, **settings)  # type: ignore[arg-type]
+        context = click.Context(command, info_name=name, parent=top, **settings)  # type: ignore[arg-type]
+        yield f"lshdup {name}", context
 
 
 def _manual() -> Iterator[str]:

@@ -27,10 +27,12 @@ _CONTEXT = {"word": 12, "char": 60, "terms": 12}
 
 #: Documents of more bytes are not compared for a page: `lshdup show` does it in seconds, one pair at a time.
 _LONGEST = 1 << 20
+_TOO_LONG = "a document has more than 1 MiB of text, for which there is `lshdup show`"
 
 
 @click.command(
     "report",
+    cls=shared.Command,
     short_help="one HTML page to look through what was found",
     epilog="""\b
 Examples:
@@ -51,9 +53,9 @@ Examples:
                help="Pairs whose differing passages are in the page: members of groups with their representatives, then the least alike. "
                     "More: a larger page.")  # fmt: skip
 @shared.run_options
-@click.option("-o", "--output", type=click.Path(path_type=Path, allow_dash=True), metavar="FILE", default=Path("-"),
+@shared.plain_option("-o", "--output", type=click.Path(path_type=Path, allow_dash=True), metavar="FILE", default=Path("-"),
               show_default="standard output", help="Write the page there, all or nothing.")  # fmt: skip
-@click.option("-0", "--null", "nul", is_flag=True, help="Names of --files-from are NUL-separated.")
+@shared.plain_option("-0", "--null", "nul", is_flag=True, help="Names of --files-from are NUL-separated.")
 @click.pass_context
 def command(ctx: click.Context, /, **options: Any) -> int:
     """Make one HTML page of the near-duplicates: a histogram whose threshold can be moved, the groups, the pairs, and where they differ.
@@ -81,15 +83,17 @@ def command(ctx: click.Context, /, **options: Any) -> int:
             console.say(f"--prefer {pattern} matches no document")
         promise = report.Promise(answer.threshold, plan.bands, plan.rows) if plan else report.Promise(answer.threshold, exact=True)
         selection = report.select(answer.found, answer.firsts, promise, options["most"])
-        passages = dict(_passages(session, answer, selection, order, options["passages"]))
+        without: dict[int | str, str] = {"": f"more than --passages {options['passages']}"}
+        passages = dict(_passages(session, answer, selection, order, options["passages"], without))
         left_out = dict(console.left_out_counts) if session.request.documents else None
-        facts = report.Facts(_what(session, options["store"]), len(collection.documents), left_out, list(_parameters(answer)))
+        facts = report.Facts(_what(session, options["store"]), len(collection.documents), left_out, list(_parameters(answer)), without)
         known = report.data(selection, answer.firsts, collection.sizes, order, collection.documents.typed_names, passages, facts)
         page = report.page(known)
         target.write_raw([page])
         if selection.omitted:
             console.say(selection.omitted)
-        console.say(f"the page has {len(page):,} bytes, with the passages of {counted(len(passages), 'pair')}")
+        note = report.passages_note(len(selection.pairs), len(passages), without)
+        console.say(f"the page has {len(page):,} bytes; {note or f'with the passages of all {len(passages):,} pairs'}")
         shared.warn_of_changes(session, collection.documents, answer.pairs.documents())
         return console.exit_code
 
@@ -120,21 +124,27 @@ def _parameters(answer: Answer) -> Iterator[tuple[str, str]]:
 
 
 def _passages(
-    session: shared.Session, answer: Answer, selection: "Selection", order: "NDArray[np.int64]", most: int
+    session: shared.Session, answer: Answer, selection: "Selection", order: "NDArray[np.int64]", most: int, without: dict[int | str, str]
 ) -> "Iterator[tuple[int, list[Segment]]]":
-    """Where the texts of some pairs differ, by number of the pair; not of ids, which have no text, nor of what has gone since."""
+    """Where the texts of some pairs differ, by number of the pair; not of ids, which have no text, nor of what has gone since.
+
+    without : is told why a pair has none.
+    """
     from lshdup.comparison import compare
     from lshdup.report import segments
 
     collection = answer.collection
     if collection.shingle.tokens == "ids":
+        without[""] = "ids are no text"
         return
     texts = _Texts(collection)
     chosen = _chosen(answer, selection, order)[:most]
     left, right = selection.pairs.left, selection.pairs.right
     for done, at in enumerate(chosen, 1):
         a, b = texts.of(int(left[at])), texts.of(int(right[at]))
-        if a is not None and b is not None:
+        if isinstance(a, str) or isinstance(b, str):
+            without[at] = a if isinstance(a, str) else str(b)
+        else:
             yield at, segments(compare(a, b, collection.shingle), _CONTEXT[collection.shingle.tokens])
         session.console.progress("passages", done, len(chosen))
 
@@ -164,17 +174,17 @@ class _Texts:
 
     def __init__(self, collection: "Collection") -> None:
         self._collection = collection
-        self._known: dict[int, bytes | None] = {}
+        self._known: dict[int, bytes | str] = {}
 
-    def of(self, document: int) -> bytes | None:
-        """UTF-8; None if it has gone, is no text any more, or is too long."""
+    def of(self, document: int) -> bytes | str:
+        """UTF-8; or, as a str, why there is none: it has gone, is no text any more, or is too long."""
         if document not in self._known:
             if len(self._known) >= self._KEPT:
                 del self._known[next(iter(self._known))]
             asked = Asked(self._collection.documents.names[document], document, collection=self._collection)
             try:
                 text = asked.text(self._collection.shingle.encoding)
-                self._known[document] = text if len(text) <= _LONGEST else None
+                self._known[document] = text if len(text) <= _LONGEST else _TOO_LONG
             except InputError:
-                self._known[document] = None
+                self._known[document] = "a document cannot be read any more"
         return self._known[document]

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from lshdup import schema
 from lshdup.cli import options as shared
 from lshdup.cli.asking import Asked, ask, shingle_params, shingle_rows, why_removed
-from lshdup.cli.summary import say_collection
+from lshdup.cli.summary import say_collection, say_if_nothing
 from lshdup.errors import InputError
 from lshdup.params import ShingleParams
 
@@ -21,8 +22,10 @@ if TYPE_CHECKING:
 _MOST_COMMON, _LONGEST = 10, 80
 
 
+@shared.columns_of("shingle")
 @click.command(
     "shingle",
+    cls=shared.Command,
     short_help="documents -> shingle sets (shingles.npz)",
     epilog="""\b
 Examples:
@@ -32,10 +35,11 @@ Examples:
 )
 @shared.documents_options
 @shared.shingle_options
-@click.option(
+@shared.plain_option(
     "--show",
     metavar="DOC",
     type=click.Path(readable=False, allow_dash=True, path_type=bytes),
+    shell_complete=shared.stored_names,
     help="Print the shingles of this file, document of the store, or - (standard input): hash and text. Writes nothing.",
 )
 @shared.run_options
@@ -50,7 +54,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     """  # fmt: skip
     target = shared.target(options)
     if options["show"] is None:
-        shared.refuse(ctx, ("format_", "output"), "without --show")
+        shared.refuse(ctx, ("format_", "header", "output"), "without --show")
     with shared.session(ctx, options) as session:
         if options["show"] is not None:
             stored = session.workspace.last_collection()
@@ -58,11 +62,12 @@ def command(ctx: click.Context, /, **options: Any) -> int:
             params = shingle_params(stored, session.request.given)
             text = asked.ids() if params.tokens == "ids" else asked.text(params.encoding)
             removal = session.workspace.removal_to_show(session.request, params, stored)
-            columns = ("shingle", "text") if removal is None else ("shingle", "text", "removed")
+            columns = schema.columns("shingle", sometimes=removal is not None)
             shared.write(session.console, target, columns, _rows(text, params, removal))
             return session.console.exit_code
         collection = session.workspace.shingled(session.request)
         say_collection(session.console, collection)
+        say_if_nothing(session, collection, 1)
         if collection.removal is not None:
             session.console.say("shingles.npz keeps the whole sets: give --template and --ignore-common to `signatures` too")
             if options["verbose"]:

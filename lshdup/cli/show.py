@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from lshdup import schema
 from lshdup.cli import options as shared
 from lshdup.cli.asking import Asked, ask, shingle_params, shingle_rows, why_removed
-from lshdup.console import Console, counted, shown
+from lshdup.console import Console, counted, decimal, shown
 from lshdup.errors import InputError
 from lshdup.params import ShingleParams, SketchParams
 
@@ -19,8 +20,10 @@ if TYPE_CHECKING:
     from lshdup.output import Cell, Target
 
 
+@shared.columns_of("show", "show-shingles")
 @click.command(
     "show",
+    cls=shared.Command,
     short_help="why two documents match, and where they differ",
     epilog="""\b
 Examples:
@@ -30,11 +33,11 @@ Examples:
 )
 @click.argument("a", type=click.Path(allow_dash=True, path_type=bytes), metavar="A", shell_complete=shared.stored_names)
 @click.argument("b", type=click.Path(allow_dash=True, path_type=bytes), metavar="B", shell_complete=shared.stored_names)
-@click.option("--inline", "layout", flag_value="inline", help="One text, with what was removed, added and moved in it.")
-@click.option("--side-by-side", "layout", flag_value="side", help="Two columns.  [default: on terminals of 120 columns and more]")
-@click.option("--context", type=click.IntRange(0), metavar="N", show_default="12 words, 60 characters",
+@shared.plain_option("--inline", "layout", flag_value="inline", help="One text, with what was removed, added and moved in it.")
+@shared.plain_option("--side-by-side", "layout", flag_value="side", help="Two columns.  [default: on terminals of 120 columns and more]")
+@shared.plain_option("--context", type=click.IntRange(0), metavar="N", show_default="12 words, 60 characters",
               help="Words (or other tokens) to show around each difference; what is alike beyond them is folded.")  # fmt: skip
-@click.option("--shingles", is_flag=True, help="List the shingles instead: those of both, those of A only, those of B only.")
+@shared.plain_option("--shingles", is_flag=True, help="List the shingles instead: those of both, those of A only, those of B only.")
 @shared.shingle_options
 @shared.run_options
 @shared.output_options
@@ -50,6 +53,8 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     With --format tsv, csv, json or jsonl: the differences as data (json: with all that is known of the two).
     """  # fmt: skip
     target = shared.target(options)
+    if target.format in ("", "table") and not options["shingles"] and not options["nul"]:
+        shared.refuse(ctx, ("header",), "without --shingles, -0, or --format tsv or csv")
     if options["shingles"]:
         shared.refuse(ctx, ("layout", "context"), "with --shingles")
     if options["a"] == options["b"] == b"-":
@@ -61,7 +66,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         a, b = (_read(ask(options[name], stored), params) for name in "ab")
         removal = session.workspace.removal_to_show(session.request, params, stored)
         if options["shingles"]:
-            columns = ("in", "shingle", "text") if removal is None else ("in", "shingle", "text", "removed")
+            columns = schema.columns("show-shingles", sometimes=removal is not None)
             shared.write(session.console, target, columns, _shingles(a.text, b.text, params, removal))
             return session.console.exit_code
         from lshdup.comparison import compare
@@ -72,20 +77,18 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         if target.format == "json":
             target.write_object(_object(a, b, found, params))
         elif target.format in ("tsv", "csv", "jsonl") or options["nul"]:
-            shared.write(session.console, target, COLUMNS, _rows(found))
+            shared.write(session.console, target, schema.columns("show"), _rows(found))
         else:
             target.write_lines(_picture(a, b, found, params, target, options, _sketch(stored)))
         return session.console.exit_code
-
-
-COLUMNS = ("kind", "tokens", "a_start", "b_start", "a", "b")
 
 
 @dataclass(frozen=True)
 class _Document:
     """One of the two. size : bytes of its file. text : UTF-8, or ids.
 
-    codec : what it was decoded from; detected : whether that is a guess. page : of HTML. extracted : from an office document.
+    codec : what it was decoded from; detected : whether that is a guess. page : of HTML. office : the kind of office document it was in.
+    packed : gzip or zstd, if it was.
     """
 
     asked: Asked
@@ -94,7 +97,8 @@ class _Document:
     codec: str = "utf-8"
     detected: bool = False
     page: bool = False
-    extracted: bool = False
+    office: str = ""
+    packed: str = ""
 
     @property
     def name(self) -> bytes:
@@ -106,7 +110,7 @@ def _read(asked: Asked, params: ShingleParams) -> _Document:
     if params.tokens == "ids":
         return _Document(asked, len(raw), asked.ids())
     text = asked.read(raw, is_text, params.encoding)
-    return _Document(asked, len(raw), text.utf8, text.codec, bool(text.encoding), text.page, text.extracted)
+    return _Document(asked, len(raw), text.utf8, text.codec, bool(text.encoding), text.page, text.office, text.packed)
 
 
 def _sketch(stored: "Collection | None") -> SketchParams | None:
@@ -168,9 +172,11 @@ def _facts(document: _Document, tokens: int, shingles: int) -> dict[str, Any]:
         "encoding": document.codec,
         "detected": document.detected,
         "html": document.page,
-        "extracted": document.extracted,
+        "extracted": bool(document.office),
         "tokens": tokens,
         "shingles": shingles,
+        "office": document.office,
+        "packed": document.packed,
     }
 
 
@@ -187,7 +193,7 @@ def _object(a: _Document, b: _Document, found: "Comparison", params: ShinglePara
         "removed_a": found.removed_a,
         "removed_b": found.removed_b,
         "shingle": params.to_json(),
-        "differences": [dict(zip(COLUMNS, row, strict=True)) for row in _rows(found)],
+        "differences": [dict(zip(schema.columns("show"), row, strict=True)) for row in _rows(found)],
     }
 
 
@@ -203,6 +209,7 @@ def _picture(
     from lshdup.rendering import CONTEXT, NOUNS, WIDE, Layout, rendered, summary
 
     noun = NOUNS[params.tokens]
+    heads = []
     for letter, document, located, rest in (
         ("A", a, found.a, found.only_a + found.removed_a),
         ("B", b, found.b, found.only_b + found.removed_b),
@@ -210,15 +217,18 @@ def _picture(
         facts = [counted(document.size, "byte")]
         facts += [_kind(document, located.text)] if params.tokens != "ids" else []
         facts += [counted(len(located.tokens), noun)]
-        yield f"{letter}  {shown(document.name)}: {', '.join([*facts, counted(found.shared + rest, 'shingle')])}"
+        heads.append((f"{letter}  {shown(document.name)}:", ", ".join([*facts, counted(found.shared + rest, "shingle")])))
+    fits = target.columns is None or all(len(name) + 1 + len(known) <= target.columns for name, known in heads)
+    for name, known in heads:  # a terminal would break a line in the middle of a word
+        yield from [f"{name} {known}"] if fits else [name, f"   {known}"]
     yield (
-        f"similarity {found.similarity:.4f}, exact: {counted(found.shared, 'shingle')} shared, {found.only_a:,} only in A, "
+        f"similarity {decimal(found.similarity)}, exact: {counted(found.shared, 'shingle')} shared, {found.only_a:,} only in A, "
         f"{found.only_b:,} only in B"
     )
     if found.removed_a or found.removed_b:
         yield f"removed before: {counted(found.removed_a, 'shingle')} of A, {found.removed_b:,} of B, by --template or --ignore-common"
     if found.estimate is not None and sketch is not None:
-        yield f"estimate {found.estimate:.4f} ± {found.standard_error:.4f}, by signatures: {sketch.scheme}, K = {sketch.perms}"
+        yield f"estimate {decimal(found.estimate)} ± {found.standard_error:.4f}, by signatures: {sketch.scheme}, K = {sketch.perms}"
     yield summary(found, noun)
     if len(found.changes) == 1 and found.similarity == 1.0:
         same = "the texts are equal byte for byte" if a.text == b.text else f"they differ in no {noun}, only in case, punctuation or layout"
@@ -233,12 +243,13 @@ def _picture(
 
 
 def _kind(document: _Document, spelling: bytes) -> str:
-    """What kind of text it was."""
-    if document.extracted:
-        return "office document" + (", shown in NFKC" if spelling != document.text else "")
-    codec = document.codec.upper().replace("UTF-8-SIG", "UTF-8 with byte-order mark")
-    parts = ["HTML"] if document.page else []
-    parts.append(f"{codec} (detected)" if document.detected else codec)
+    """What kind of text it was, from the outside in: gzip, HTML UTF-8."""
+    parts = [document.packed] if document.packed else []
+    if document.office:
+        parts.append("mail" if document.office == "eml" else document.office.upper())
+    else:
+        codec = document.codec.upper().replace("UTF-8-SIG", "UTF-8 with byte-order mark")
+        parts.append(f"{'HTML ' if document.page else ''}{codec}{' (detected)' if document.detected else ''}")
     if spelling != document.text:
         parts.append("shown in NFKC")
-    return " ".join(parts)
+    return ", ".join(parts)

@@ -5,11 +5,12 @@ from typing import Any
 import click
 
 from lshdup.cli import options as shared
-from lshdup.cli.summary import say_collection
+from lshdup.cli.summary import say_collection, say_if_nothing
 
 
 @click.command(
     "signatures",
+    cls=shared.Command,
     short_help="shingle sets -> signatures (signatures.npz)",
     epilog="""\b
 Examples:
@@ -21,7 +22,7 @@ Examples:
 @shared.shingle_options
 @shared.sketch_options
 @shared.run_options
-@click.option("-0", "--null", "nul", is_flag=True, help="Names of --files-from are NUL-separated.")
+@shared.plain_option("-0", "--null", "nul", is_flag=True, help="Names of --files-from are NUL-separated.")
 @click.pass_context
 def command(ctx: click.Context, /, **options: Any) -> int:
     """Make the signatures of all documents and keep them in the store.
@@ -32,4 +33,5 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     with shared.session(ctx, options) as session:
         collection = session.workspace.signed(session.request)
         say_collection(session.console, collection)
+        say_if_nothing(session, collection, 1)
         return session.console.exit_code

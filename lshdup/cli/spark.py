@@ -10,7 +10,7 @@ import click
 
 from lshdup.cli import options as shared
 from lshdup.cli.listing import say_funnel
-from lshdup.cli.summary import say_buckets, say_contract, say_counts
+from lshdup.cli.summary import say_buckets, say_contract, say_guesses, say_left_out
 from lshdup.console import OK, PAIRS_FOUND, Console, counted, shown
 from lshdup.errors import InputError, ParameterError
 from lshdup.params import BandParams, PairParams, ShingleParams, SketchParams
@@ -159,12 +159,12 @@ def _say_documents(console: Console, comparison: "Comparison", sketch: SketchPar
     line = f"{counted(summary.documents, 'document')} -> {counted(summary.shingles, 'shingle')}"
     line += f" -> signatures: {sketch.scheme}, K = {sketch.perms}{took}"
 
-    def empty() -> None:
-        if summary.empty:
-            console.say(f"{counted(summary.empty, 'document')} without tokens: near nothing, not compared (-v names them)")
-
-    say_counts(console, line, summary.guessed, empty)
-    if console.verbose:
+    console.say(line)
+    if summary.empty:
+        console.say(f"{counted(summary.empty, 'document')} without tokens: near nothing, not compared (-v names them)")
+    say_guesses(console, summary.guessed)
+    say_left_out(console)
+    if console.is_verbose:
         for row in comparison.sketches.where("size = 0 and reason is null").select("id").limit(_NAMED).collect():
             console.detail(f"{shown(bytes(row.id))}: no tokens")
         for row in comparison.sketches.where("encoding is not null").select("id", "encoding").limit(_NAMED).collect():
@@ -177,7 +177,7 @@ def _say_buckets(console: Console, comparison: "Comparison", tiles: "Tiles") -> 
     found = f"{counted(documents, 'document')} with candidates, {counted(rows, 'row')} in buckets to be compared"
     console.say(found + console.took("buckets"))
     limit = comparison.max_bucket
-    if not (limit or console.verbose):
+    if not (limit or console.is_verbose):
         return
     from lshdup.candidates import Buckets
 

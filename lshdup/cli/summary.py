@@ -4,7 +4,9 @@ from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from lshdup.console import Console, counted, shown
+from lshdup.console import Console, chance, counted, shown
+from lshdup.reasons import Reason
+from lshdup.wording import some_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -14,6 +16,7 @@ if TYPE_CHECKING:
 
     from lshdup.bands import BandPlan, BandTable
     from lshdup.candidates import Buckets
+    from lshdup.cli.options import Session
     from lshdup.collection import Collection
     from lshdup.params import BandParams
 
@@ -31,32 +34,103 @@ def say_collection(console: Console, collection: "Collection") -> None:
     unread = n + len(collection.left_out) - (collection.read or 0)
     if collection.read is not None and unread > 0:
         line += f"; {counted(collection.read, 'document')} read, {unread:,} unchanged"
-    guessed = Counter(encoding for _, encoding in collection.guessed)
-    say_counts(console, line + console.took("documents"), guessed, lambda: _say_uncompared(console, collection))
-    for name, encoding in collection.guessed:
-        console.detail(f"{shown(name)}: read as {encoding}")
-
-
-def _say_uncompared(console: Console, collection: "Collection") -> None:
+    console.say(line + console.took("documents"))
     whole = collection.sizes if collection.whole is None else collection.whole.sizes
     _say_alone(console, collection, whole == 0, "without tokens", "no tokens")
     _say_removed(console, collection)
+    if collection.read is not None or console.is_verbose:  # else nobody has looked at the documents, and need not hear of them each time
+        _say_guessed(console, collection)
+    if collection.read is None and console.is_verbose:
+        _say_left_out_before(console, collection)
+    say_left_out(console)
 
 
-def say_counts(console: Console, line: str, guessed: "Mapping[str, int]", uncompared: "Callable[[], None]") -> None:
-    """How many documents there are, what is not compared, is not UTF-8, or left out. guessed : documents of each encoding."""
-    console.say(line)
-    uncompared()
-    if guessed:
-        shares = ", ".join(f"{count:,} as {encoding}" for encoding, count in sorted(guessed.items()))
-        console.say(f"{counted(sum(guessed.values()), 'document')} not UTF-8, read {shares} (-v names them; --encoding forces one)")
+def say_left_out(console: Console) -> None:
+    """How many files and rows are no documents, and why."""
     if console.left_out_counts:
-        reasons = ", ".join(f"{count:,} {reason}" for reason, count in sorted(console.left_out_counts.items()))
-        console.say(f"left out: {reasons}")
-    from lshdup.documents import Reason
-
+        console.say(f"left out: {_reasons(console.left_out_counts)}")
     if (unread_formats := console.left_out_counts[str(Reason.NO_READER)]) > 0:
         console.say(f"to read {counted(unread_formats, 'office document')}: pip install 'lshdup[formats]'")
+
+
+#: What to do about what was left out, by the reason that most of it has; of others -v tells more.
+_REMEDIES = {
+    Reason.HIDDEN: "--hidden takes them",
+    Reason.LINK: "--follow follows them",
+    Reason.EXCLUDED: "look at --include and --exclude",
+    Reason.TOO_LARGE: "--max-bytes allows more",
+    Reason.NO_TEXT: "--text-field names the field of the text",
+    Reason.NO_ID: "--id-field names the field of the id",
+    Reason.NO_READER: "pip install 'lshdup[formats]' reads them",
+    Reason.UNDECODABLE: "--encoding names how they are written",
+}
+
+
+def say_if_nothing(session: "Session", collection: "Collection", least: int = 2) -> None:
+    """Say why, if so few documents are left that there is nothing to compare: what was met, what became of it, what to do."""
+    console, documents = session.console, session.request.documents
+    compared = int((collection.sizes > 0).sum())
+    if compared >= least:
+        return
+    n = len(collection.documents)
+    # A run that continues has met no files: what is known of them is what the store says.
+    out = console.left_out_counts if documents else Counter(str(each.left_out.reason) for each in collection.left_out)
+    met = n + sum(out.values())
+    where = some_of((shown(name) for name in documents), 3) if documents else "the last run"
+    what = "nothing to compare" if least > 1 else "no document can be compared"
+    if not met:
+        console.warn(f"{what}: there is no file in {where}; name files, or folders that hold some")
+        return
+    kinds = ("file", "files") if collection.documents.places is None else ("file or row", "files and rows")
+    line = f"{what}: {counted(compared, 'document')} with shingles, of {counted(met, *kinds)} in {where}"
+    if n > compared:
+        line += f"; {counted(n - compared, 'document')} without"
+    if out:
+        line += f"; left out: {_reasons(out)}"
+    if sum(out.values()) > n - compared:
+        remedy = _REMEDIES.get(Reason(max(sorted(out), key=out.__getitem__)), "-v names them, and why")
+    elif n == compared:
+        remedy = "name more files or folders"
+    elif collection.removal is not None:
+        remedy = "a larger --ignore-common, or another --template, leaves more of them"
+    else:
+        remedy = "-v names them; name files that hold text"
+    console.warn(f"{line}; {remedy}")
+
+
+def _reasons(counts: Counter[str]) -> str:
+    return ", ".join(Reason(reason).counted(count) for reason, count in sorted(counts.items()))
+
+
+def _say_guessed(console: Console, collection: "Collection") -> None:
+    """Documents whose encoding was detected, in this run or when they were read last."""
+    if not len(collection.guessed):
+        return
+    guesses = [guess.decode() for guess in collection.guesses]
+    say_guesses(console, Counter(guesses))
+    if console.is_verbose:
+        for name, guess in zip(collection.documents.typed_names(collection.guessed), guesses, strict=True):
+            console.detail(f"{shown(name)}: read as {guess}")
+
+
+def say_guesses(console: Console, guesses: "Mapping[str, int]") -> None:
+    """Of how many documents the encoding was detected. guesses : how often each was the guess."""
+    kinds: Counter[str] = Counter()
+    for guess, n in guesses.items():
+        encoding, _, misfits = guess.partition(", ")
+        kinds[f"{encoding} but for a few bytes" if misfits else encoding] += n
+    if kinds:
+        shares = ", ".join(f"{count:,} as {encoding}" for encoding, count in sorted(kinds.items()))
+        console.say(f"{counted(kinds.total(), 'document')} not UTF-8, read {shares} (-v names them; --encoding forces one)")
+
+
+def _say_left_out_before(console: Console, collection: "Collection") -> None:
+    """For -v without DOCS: files that are no documents because of what is in them, as far as the last run that read them kept that."""
+    left_out = [each.left_out for each in collection.left_out]
+    for each in left_out:
+        console.was_left_out(each)
+    if left_out:
+        console.detail(f"left out when DOCS were read: {_reasons(Counter(str(each.reason) for each in left_out))}")
 
 
 def _say_alone(console: Console, collection: "Collection", alone: "NDArray[np.bool_]", what: str, why: str) -> None:
@@ -64,7 +138,7 @@ def _say_alone(console: Console, collection: "Collection", alone: "NDArray[np.bo
     rows = alone.nonzero()[0]
     if len(rows):
         console.say(f"{counted(len(rows), 'document')} {what}: near nothing, not compared (-v names them)")
-        for name in collection.documents.names.some(rows):
+        for name in collection.documents.typed_names(rows) if console.is_verbose else ():
             console.detail(f"{shown(name)}: {why}")
 
 
@@ -78,23 +152,24 @@ def _say_removed(console: Console, collection: "Collection") -> None:
         parts.append(f"{len(removal.template):,} of templates")
     if removal.params.ignore_common:
         limit = removal.params.ignore_common
-        parts.append(f"{len(removal.common):,} of more than {f'{100 * limit:g} % of the' if limit < 1 else f'{limit:,.0f}'} documents")
+        many = f"{100 * limit:g} % of the documents" if limit < 1 else counted(int(limit), "document")
+        parts.append(f"{len(removal.common):,} of more than {many}")
     before = int(whole.sizes.sum())
     share = 1 - int(collection.sizes.sum()) / before if before else 0.0
-    console.say(f"removed shingles: {' and '.join(parts)}, {100 * share:.3g} % of all in the documents")
+    console.say(f"removed shingles: {' and '.join(parts)}, {chance(share)} of all in the documents")
     _say_alone(console, collection, (collection.sizes == 0) & (whole.sizes > 0), "with only common shingles", "only common shingles")
 
 
 def say_contract(console: Console, plan: "BandPlan", params: "BandParams") -> None:
     """What was chosen, and the chance to miss a pair at the threshold and above."""
     steps = [min(1.0, round(params.threshold + step, 4)) for step in (0.0, 0.02, 0.05)]
-    misses = ", ".join(f"{s:g}: {_percent(plan.miss(s))}" for s in dict.fromkeys(steps))
+    misses = ", ".join(f"{s:g}: {chance(plan.miss(s))}" for s in dict.fromkeys(steps))
     shape = f"{counted(plan.bands, 'band')} of {counted(plan.rows, 'row')}"
     console.say(f"{shape}, chance to miss a pair of similarity {misses}{console.took('bands')}")
     if 1.0 - plan.miss(params.threshold) < params.recall:
         what = "" if params.bands or params.rows else "; choose --bands and --rows"
         console.warn(
-            f"a pair of similarity {params.threshold:g} is found with chance {_percent(1 - plan.miss(params.threshold))}, "
+            f"a pair of similarity {params.threshold:g} is found with chance {chance(1 - plan.miss(params.threshold))}, "
             f"less than --recall {params.recall:g}{what}"
         )
 
@@ -134,7 +209,3 @@ def say_buckets(
         f"{counted(buckets.pairs, 'pair')} not looked at, which the chances above do not count; "
         f"the largest has {counted(buckets.largest, 'document')}, with {name}"
     )
-
-
-def _percent(chance: float) -> str:
-    return f"{100 * chance:.2g} %"

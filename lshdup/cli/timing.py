@@ -11,9 +11,11 @@ from lshdup.errors import InputError
 from lshdup.params import SketchParams
 
 
+@shared.columns_of("timing")
 @click.command(
     "timing",
-    short_help="seconds for exact and estimated all pairs (table 2)",
+    cls=shared.Command,
+    short_help="seconds for exact and estimated all pairs",
     epilog="""\b
 Examples:
   lshdup timing sample_corpus --perms 150,350,600 --runs 3
@@ -23,9 +25,9 @@ Examples:
 @shared.documents_options
 @shared.shingle_options
 @shared.schemes_option
-@click.option("--perms", type=shared.Listed(int), default="150,350,600", show_default=True, help="Rows of a signature, K.")
-@click.option("--runs", type=click.IntRange(1), default=5, show_default=True, help="Measured runs of each part, interleaved.")
-@click.option("--seed", type=int, default=SketchParams().seed, show_default=True, help="Makes all randomness.")
+@shared.plain_option("--perms", type=shared.Listed(int), default="150,350,600", show_default=True, help="Rows of a signature, K.")
+@shared.plain_option("--runs", type=click.IntRange(1), default=5, show_default=True, help="Measured runs of each part, interleaved.")
+@shared.plain_option("--seed", type=int, default=SketchParams().seed, show_default=True, help="Makes all randomness.")
 @shared.plot_option
 @shared.run_options
 @shared.output_options
@@ -54,9 +56,9 @@ def command(ctx: click.Context, /, **options: Any) -> int:
                 sets, collection, SketchParams(scheme, 1, options["seed"]), perms, runs, session.request.jobs, session.console.progress
             )
         ]
-        target.write([field.name for field in fields(Timing)], map(astuple, timings))
         for line in winners(timings):
             session.console.say(line)
+        target.write([field.name for field in fields(Timing)], map(astuple, timings))
         if options["plot"] is not None:
             from lshdup.plots import timing_figure
 

@@ -1,7 +1,7 @@
 "use strict";
 // Everything below works on #data, which report.py describes. Texts and names reach the page through textContent only.
 const data = JSON.parse(document.getElementById("data").textContent);
-const { documents, kinds, counts, pairs, passages, plan } = data;  // kinds name at most some hundred copies; counts are of all
+const { documents, kinds, counts, pairs, passages, without, plan } = data;  // documents are in byte order of names; kinds name at most some hundred copies; counts are of all
 const LOWEST = plan.threshold, STEP = 0.005, ROWS = 60;
 const $ = (id) => document.getElementById(id);
 const number = new Intl.NumberFormat("en");
@@ -47,7 +47,7 @@ function groupsAt(threshold) {
       taken[partner.kind] = 1;
       members.push(partner);
     }
-    members.sort((a, b) => b.similarity - a.similarity || rankOf[a.kind] - rankOf[b.kind]);
+    members.sort((a, b) => b.similarity - a.similarity || kinds[a.kind][0] - kinds[b.kind][0]);
     const size = members.reduce((sum, each) => sum + counts[each.kind], counts[kind]);
     if (size > 1) groups.push({ kind, first: kinds[kind][0], members, size, least: members.length ? members.at(-1).similarity : 1 });
   }
@@ -70,10 +70,10 @@ function fits(some, copies, near) {
 
 const ORDERS = {
   groups: {
-    size: ["largest first", (a, b) => b.size - a.size || documents.rank[a.first] - documents.rank[b.first]],
-    alike: ["most alike first", (a, b) => b.least - a.least || documents.rank[a.first] - documents.rank[b.first]],
-    unlike: ["least alike first", (a, b) => a.least - b.least || documents.rank[a.first] - documents.rank[b.first]],
-    name: ["by name", (a, b) => documents.rank[a.first] - documents.rank[b.first]],
+    size: ["largest first", (a, b) => b.size - a.size || a.first - b.first],  // as `lshdup clusters`
+    alike: ["most alike first", (a, b) => b.least - a.least || a.first - b.first],
+    unlike: ["least alike first", (a, b) => a.least - b.least || a.first - b.first],
+    name: ["by name", (a, b) => a.first - b.first],
   },
   pairs: {
     alike: ["most alike first", (a, b) => b.similarity - a.similarity || a.at - b.at],
@@ -111,7 +111,8 @@ function element(tag, properties = {}, ...children) {
   return made;
 }
 
-const shownScore = (similarity) => similarity === 1 ? "1" : (Math.floor(similarity * 10000) / 10000).toFixed(4);
+/** Four places as `lshdup` prints them: rounded, but what is not 1 does not look like it. */
+const shownScore = (similarity) => similarity === 1 ? "1" : Math.min(similarity, 0.9999).toFixed(4);
 const plural = (count, noun) => `${number.format(count)} ${noun}${count === 1 ? "" : "s"}`;
 
 function nameOf(d) {
@@ -129,8 +130,9 @@ function passagesOf(at, flipped) {
   if (flipped) ends.reverse();
   const [from, to] = ends.map((d) => documents.name[d]);
   if (segments === undefined) {
-    box.append(element("p", { className: "note" }, "The passages of this pair are not in this page: lshdup show ", element("bdi", { textContent: from }), " ",
-      element("bdi", { textContent: to })));
+    const why = at in without ? without[at] : without[""];
+    box.append(element("p", { className: "note" }, `The passages of this pair are not in this page${why ? ` (${why})` : ""}: lshdup show `,
+      element("bdi", { textContent: from }), " ", element("bdi", { textContent: to })));
     return box;
   }
   const [minus, plus] = flipped ? ["+", "-"] : ["-", "+"], [away, here] = flipped ? [">", "<"] : ["<", ">"];
@@ -250,13 +252,18 @@ function drawHistogram() {
   const line = document.createElementNS(SVG, "line");
   for (const [name, value] of Object.entries({ id: "line", y1: 0, y2: 100 })) line.setAttribute(name, value);
   svg.append(line);
-  for (const at of [0, 0.25, 0.5, 0.75, 1]) $("axis").append(element("span", { textContent: String(+(LOWEST + (1 - LOWEST) * at).toFixed(3)) }));
+  for (const at of [0, 0.25, 0.5, 0.75, 1]) {  // 1 is where the last bar, that of copies, begins
+    const tick = element("span", { textContent: String(+(LOWEST + (1 - LOWEST) * at).toFixed(3)) });
+    tick.style.left = `${100 * at * BINS / (BINS + 1)}%`;
+    $("axis").append(tick);
+  }
 }
 
 function promise(threshold) {
   if (plan.exact) return "All pairs were joined exactly: none is missed. Bars are logarithmic; the last one is copies.";
   const miss = (s) => (1 - s ** plan.rows) ** plan.bands;
-  const percent = (chance) => `${(100 * chance).toPrecision(2).replace(/^(\d+\.?\d*)e.*$/, "less than 0.0001")} %`;
+  const percent = (chance) => chance === 0 ? "0 %" : chance < 1e-9 ? "less than 1 in a billion"  // as `lshdup` says it
+    : chance < 1e-4 ? `1 in ${number.format((1 / chance).toPrecision(2))}` : `${Number((100 * chance).toPrecision(2))} %`;
   const s = Math.min(1, threshold + 0.05);
   return `Every pair was verified exactly. The chance that a pair of similarity ${threshold.toFixed(3)} was missed is ${percent(miss(threshold))}` +
     (s > threshold ? `; of ${s.toFixed(3)}, ${percent(miss(s))}.` : ".") + " Bars are logarithmic; the last one is copies.";
@@ -285,6 +292,9 @@ function thresholdSoon(value) {  // a slider says more than a screen can show
   frame = requestAnimationFrame(() => setThreshold(value));
 }
 
+/** What stands in the columns of the list. */
+const LEGENDS = { groups: ["size", "the one that is kept", "smallest similarity to it"], pairs: ["similarity", "documents", ""] };
+
 // --- what a person does -----------------------------------------------------------------------------------------------------
 
 function setView(view) {
@@ -292,6 +302,7 @@ function setView(view) {
   for (const each of ["groups", "pairs"]) $(each).setAttribute("aria-selected", String(each === view));
   state.order = Object.keys(ORDERS[view])[0];
   $("order").replaceChildren(...Object.entries(ORDERS[view]).map(([value, [label]]) => element("option", { value, textContent: label })));
+  $("legend").replaceChildren(...LEGENDS[view].map((textContent) => element("span", { textContent })));
   drawList();
 }
 
@@ -368,7 +379,8 @@ figure("n-documents", "documents");
 figure("n-pairs", "pairs");
 figure("n-groups", "groups");
 figure("n-members", "documents in groups");
-figure("n-beside", "to drop: others than the kept");
+figure("n-beside", "to drop");
+$("n-beside").title = "all documents of groups but the one of each that is kept";
 if (data.leftOut) figure("n-left", "files left out");
 $("n-documents").textContent = number.format(data.documentCount);
 if (data.leftOut) {

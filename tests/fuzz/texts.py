@@ -143,7 +143,7 @@ def expected_text(data):
             try:
                 return data.decode(codec).removeprefix("\ufeff").encode("utf-8").decode()
             except UnicodeError:
-                return Reason.UNDECODABLE
+                return None if codec == "utf-8-sig" else Reason.UNDECODABLE  # a few bytes that are not UTF-8 may be mended
     if data.startswith((b"%PDF-", b"PK\x03\x04", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", b"{\\rtf", b"\x1f\x8b\x08", b"\x28\xb5\x2f\xfd")):
         return Reason.FORMAT
     if b"\0" in data[:8192]:

@@ -1,0 +1,65 @@
+"""Names of files and folders that are not there: the error, and what was perhaps meant. Called by what reads."""
+
+import os
+import re
+import shlex
+from collections.abc import Iterable
+from itertools import islice
+
+from lshdup.errors import InputError
+from lshdup.reasons import LeftOut
+from lshdup.wording import closest
+
+#: What a shell takes for a pattern; and from so many names in a folder one that is nearly the same is looked for.
+_GLOB, _FEW_NAMES = re.compile(r"[*?\[]"), 1000
+
+
+def check_named(arguments: Iterable[bytes], what: str, hint: str, *, included: bool = True) -> None:
+    """Raise InputError if none of these is there.
+
+    what : where they were named, for the beginning of the message. hint : what to name, if nothing better is known. included : whether
+    --include counts for what is named there.
+    """
+    missing = []
+    for argument in arguments:
+        try:
+            os.stat(argument)
+        except OSError as error:
+            missing.append(LeftOut.because(argument, error))
+        else:
+            return
+    if missing:
+        raise not_there(missing[0], what, hint, included=included)
+
+
+def not_there(missed: LeftOut, what: str, hint: str, *, included: bool = True) -> InputError:
+    """The error of one that is not there."""
+    return InputError(f"{what}{os.fsdecode(missed.name)!r}: {missed.detail}", perhaps_meant(missed.name, included=included) or hint)
+
+
+def perhaps_meant(argument: bytes, *, included: bool = True) -> str:
+    """What to type instead of a name that is not there, if it looks like one that a shell was to change, or nearly like another; else
+    nothing.
+    """
+    name = os.fsdecode(argument)
+    if os.path.lexists(name):
+        return ""
+    if name.startswith("~"):
+        home = os.path.expanduser(name)  # noqa: PTH111 (a name as typed)
+        return f"a shell puts the home folder for ~ only outside quotes: {home if home != name else 'name the folder'}"
+    parts = name.split("/")
+    odd = next((at for at, part in enumerate(parts) if _GLOB.search(part)), None)
+    if odd is not None:
+        folder = "/".join(parts[:odd]) or ("/" if odd else ".")
+        if not os.path.isdir(folder):
+            return perhaps_meant(os.fsencode(folder))
+        instead = f"name the folder and the pattern: {shlex.join([folder, '--include', parts[-1]])}" if included else "name the folder"
+        return f"the shell did not expand the pattern, as it is quoted or matches nothing; {instead}"
+    parent, base = os.path.split(name)
+    try:
+        with os.scandir(parent or ".") as entries:
+            beside = sorted(entry.name for entry in islice(entries, _FEW_NAMES))
+    except OSError:
+        return ""
+    near = closest(base, beside)
+    return f"did you mean {shlex.quote(os.path.join(parent, near))}?" if near else ""  # noqa: PTH118 (a name as typed)

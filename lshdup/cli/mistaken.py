@@ -1,0 +1,51 @@
+"""What is said where a command was expected and something else was typed. Loaded only then."""
+
+import os
+
+from lshdup.cli import COMMANDS
+from lshdup.errors import ParameterError
+from lshdup.wording import closest, typed
+
+#: Words that other programs have for it.
+_OTHER_WORDS = {
+    "compare": "show",
+    "dedup": "clusters",
+    "dedupe": "clusters",
+    "diff": "show",
+    "duplicates": "pairs",
+    "find": "pairs",
+    "groups": "clusters",
+    "hash": "signatures",
+    "scan": "pairs",
+    "search": "query",
+    "similar": "query",
+}
+
+
+def no_such_command(words: list[str]) -> ParameterError:
+    """Words : what was typed behind `lshdup`, from the word that is no command on."""
+    word, *rest = words
+    if word == "help":
+        wanted = [rest[0]] if rest and rest[0] in COMMANDS else []
+        return ParameterError("'help' is no command", f"run {typed('lshdup', *wanted, '--help')}")
+    is_there = os.path.lexists(word)
+    meant = _OTHER_WORDS.get(word.casefold(), "") or closest(word, COMMANDS)
+    if meant and not (is_there and "/" in word):
+        return ParameterError(f"{word!r} is no command", f"did you mean {typed('lshdup', meant, *rest)}?")
+    if is_there or "/" in word:
+        what = ("a folder" if os.path.isdir(word) else "a file") if is_there else "the name of a file or folder"
+        return ParameterError(f"{word!r} is {what}, and no command is before it", f"run {typed('lshdup', 'pairs', *words)}")
+    return ParameterError(
+        f"{word!r} is no command", f"`lshdup --help` lists the commands; if it is a folder: {typed('lshdup', 'pairs', *words)}"
+    )
+
+
+def option_before_command(words: list[str]) -> ParameterError:
+    """Words : what was typed behind `lshdup`, which begins with an option that only commands have."""
+    at = next((at for at, word in enumerate(words) if word in COMMANDS), None)
+    option = words[0].partition("=")[0]
+    if at is None:
+        example = "`lshdup pairs DOCS --threshold 0.9`"
+        return ParameterError(f"{option} is before a command, and no command is behind it", f"options stand behind a command: {example}")
+    behind = typed("lshdup", words[at], *words[:at], *words[at + 1 :])
+    return ParameterError(f"{option} is before the command {words[at]!r}; options stand behind it", f"run {behind}")

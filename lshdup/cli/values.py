@@ -1,0 +1,53 @@
+"""How the text of an option's value is read: lists, sizes, shares. What may be is params.py's to say."""
+
+import re
+from typing import Any
+
+import click
+
+from lshdup import params
+
+
+class Listed(click.ParamType[tuple[Any, ...]]):
+    """Values separated by commas, as a tuple: ``400,600,800``."""
+
+    name = "list"
+
+    def __init__(self, kind: type) -> None:
+        self._kind = kind
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[Any, ...]:
+        if isinstance(value, tuple):
+            return value
+        try:
+            return tuple(self._kind(part) for part in str(value).split(","))
+        except ValueError:
+            self.fail(f"{value!r} is not a list of {self._kind.__name__}s separated by commas", param, ctx)
+
+
+class Size(click.ParamType[int]):
+    """A number of bytes, perhaps with KB, MB, GB or TB behind it (1,024 of each other)."""
+
+    name = "size"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        found = re.fullmatch(r"(\d+)\s*([KMGT]?)I?B?", str(value).upper())
+        if found is None:
+            self.fail(f"{value!r} is not a number of bytes, or like 500MB or 2GB", param, ctx)
+        return int(found[1]) << 10 * " KMGT".index(found[2] or " ")
+
+
+class Share(click.ParamType[float]):
+    """A share such as 0.9. or_number : it may be a whole number too. least, most : the domain, where params.py does not hold it."""
+
+    name = "share"
+
+    def __init__(self, *, or_number: bool = False, least: float | None = None, most: float = 1.0) -> None:
+        self._or_number, self._least, self._most = or_number, least, most
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        option = max(param.opts, key=len) if param is not None else self.name
+        share = params.read_share(str(value), option, or_number=self._or_number)
+        if self._least is not None:
+            params.check_share(self._least <= share <= self._most, share, option, f"from {self._least:g} to {self._most:g}")
+        return share

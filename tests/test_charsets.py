@@ -1,0 +1,245 @@
+"""Which encoding texts are taken to be in that are not UTF-8 and do not say: a few bytes must not decide for all the others."""
+
+import gzip
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lshdup import guessing
+from lshdup.documents import Reason
+from lshdup.formats import to_text
+from tests.conftest import ROOT
+
+UDHR = ROOT / "sample_corpus" / "udhr"
+LENGTHS = (60, 300, 2000, 20_000)
+SAMPLES = 8
+
+#: Of 8 slices of each length, so many are read as what they are, at least: of short ones, one or two fewer than with charset-normalizer
+#: 3.5, because there a single letter may tell, and versions differ.
+RECOGNISED = {
+    ("fra", "cp1252"): (6, 7, 8, 8),
+    ("por_BR", "cp1252"): (6, 7, 8, 8),
+    ("deu_1996", "cp1252"): (6, 7, 8, 8),
+    ("deu_1996", "cp850"): (0, 2, 8, 8),
+    ("pol", "iso8859_2"): (0, 3, 3, 6),
+    ("pol", "cp1250"): (0, 7, 8, 8),
+    ("rus", "koi8_r"): (6, 7, 8, 8),
+    ("rus", "cp1251"): (6, 7, 8, 8),
+    ("rus", "iso8859_5"): (6, 7, 8, 8),
+    ("srp_cyrl", "cp1251"): (5, 7, 8, 8),
+    ("arb", "cp1256"): (6, 7, 8, 8),
+    ("tha", "cp874"): (5, 7, 8, 8),
+    ("vie", "cp1258"): (5, 7, 8, 8),
+    ("jpn", "shift_jis"): (6, 7, 8, 8),
+    ("jpn", "euc_jp"): (0, 7, 8, 8),
+    ("kor", "euc_kr"): (6, 7, 8, 8),
+    ("cmn_hans", "gb18030"): (6, 7, 8, 8),
+    ("cmn_hant", "big5"): (6, 7, 8, 8),
+}
+#: The same of English with so many letters of Latin-1 between others; and of UTF-8 with so many bytes that are none, or cut.
+STRAY = {1: (8, 8, 8, 8), 2: (8, 8, 8, 8), 5: (6, 8, 8, 8)}
+BAD = {
+    ("deu_1996", 1): (0, 7, 8, 8),
+    ("deu_1996", 2): (0, 4, 8, 8),
+    ("deu_1996", 5): (0, 0, 8, 8),
+    ("deu_1996", "cut"): (0, 6, 8, 8),
+    ("rus", 1): (6, 7, 8, 8),
+    ("rus", 2): (6, 7, 8, 8),
+    ("rus", 5): (6, 7, 8, 8),
+    ("rus", "cut"): (6, 7, 8, 8),
+    ("jpn", 1): (6, 7, 8, 8),
+    ("jpn", 2): (6, 7, 8, 8),
+    ("jpn", 5): (4, 7, 8, 8),
+    ("jpn", "cut"): (6, 7, 8, 8),
+}
+
+#: Three articles of the declaration.
+POLISH = """\
+Wszyscy ludzie rodzą się wolni i równi pod względem swej godności i swych praw. Są oni obdarzeni rozumem i sumieniem i powinni postępować
+wobec innych w duchu braterstwa. Każdy człowiek posiada wszystkie prawa i wolności zawarte w niniejszej Deklaracji bez względu na
+jakiekolwiek różnice rasy, koloru, płci, języka, wyznania, poglądów politycznych i innych, narodowości, pochodzenia społecznego, majątku,
+urodzenia lub jakiegokolwiek innego stanu. Każdy człowiek ma prawo do życia, wolności i bezpieczeństwa swej osoby.
+"""
+
+
+def declaration(name):
+    if name == "pol":
+        return POLISH
+    path = UDHR / f"{name}.txt"
+    if path.exists():
+        return path.read_text("utf-8")
+    return to_text((UDHR / f"{name}.html").read_bytes(), b"page.html").utf8.decode()
+
+
+def slices(text, codec, length, rng):
+    """Pieces of a text, of about so many bytes in that encoding, that are not ASCII."""
+    text = text.encode(codec, "ignore").decode(codec)
+    many = max(1, length * len(text) // len(text.encode(codec)))
+    endless = text * (1 + -(-many // len(text)))
+    while True:
+        start = rng.randrange(len(text))
+        piece = endless[start : start + many]
+        if not piece.isascii():
+            yield piece
+
+
+def is_utf8(data):
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def right(pairs):
+    """How many of the first eight such (bytes, text) are read as that text."""
+    pairs = [pair for pair, _ in zip((each for each in pairs if not is_utf8(each[0])), range(SAMPLES), strict=False)]
+    return sum(to_text(data, b"a").utf8.decode() == text for data, text in pairs)
+
+
+def measured(key, length):
+    rng = random.Random(f"{key} {length}")
+    if key in RECOGNISED:
+        name, codec = key
+        return right((piece.encode(codec), piece) for piece in slices(declaration(name), codec, length, rng))
+    if key in STRAY:
+        return right((data, data.decode("cp1252")) for data in with_stray_letters(key, length, rng))
+    name, bad = key
+    return right((data, data.decode("utf-8", "replace")) for data in with_bad_bytes(name, bad, length, rng))
+
+
+def with_stray_letters(stray, length, rng):
+    text = declaration("eng").encode("ascii", "ignore")
+    endless = text * (1 + -(-length // len(text)))
+    while True:
+        start = rng.randrange(len(text))
+        data = bytearray(endless[start : start + length])
+        inside = [i for i in range(1, len(data) - 1) if data[i - 1 : i + 2].isalpha()]
+        for i in rng.sample(inside, stray):
+            data[i] = rng.choice("éèüöäåøáñçíóàß".encode("latin-1"))
+        yield bytes(data)
+
+
+def with_bad_bytes(name, bad, length, rng):
+    for piece in slices(declaration(name), "utf-8", length, rng):
+        data = bytearray(piece.encode())
+        if bad == "cut":
+            starts = [i for i in range(len(data)) if data[i] >= 0xC0]
+            yield bytes(data[: starts[-1] + 1])
+            continue
+        for i in rng.sample(range(len(data)), bad):
+            data[i] = rng.randrange(0x80, 0x100)
+        yield bytes(data)
+
+
+@pytest.mark.parametrize("key", [*RECOGNISED, *STRAY, *BAD], ids=str)
+def test_shares_of_right_guesses(key):
+    """Of real texts in the encodings that they were in before UTF-8, and of texts that are ASCII or UTF-8 but for a few bytes."""
+    expected = {**RECOGNISED, **STRAY, **BAD}[key]
+    found = tuple(measured(key, length) for length in LENGTHS)
+    assert all(is_there >= at_least for is_there, at_least in zip(found, expected, strict=True)), found
+
+
+LICENCE = (ROOT / "sample_corpus" / "licences" / "Python-2.0.txt").read_bytes()
+
+
+@pytest.mark.parametrize("byte", [0xE9, 0xF6, 0xA9, 0xB3, 0x93])
+def test_one_byte_does_not_decide_for_a_hundred_thousand(byte):
+    text = (LICENCE * 12)[:100_000].replace(b"\xe2", b"").decode("ascii", "ignore").encode()
+    for at in (1_000, 50_000, len(text)):
+        data = text[:at] + bytes([byte]) + text[at:]
+        for packed in (data, gzip.compress(data)):
+            made = to_text(packed, b"changelog.gz")
+            assert (made.encoding, made.codec) == ("cp1252", "cp1252")
+            assert made.utf8 == data.decode("cp1252").encode()
+        info = b"\x1f\nFile: groff.info" * 20 + data  # control characters make every encoding look odd
+        assert to_text(info, b"a").encoding == "cp1252"
+
+
+def test_what_has_no_character_in_windows_1252_is_read_all_the_same():
+    data = b"\x01\x02\x03 ab " * 100 + b"\x81"
+    made = to_text(data, b"a")
+    assert (made.encoding, made.utf8) == ("latin-1", data.decode("latin-1").encode())
+
+
+def test_a_few_characters_in_a_row_are_no_stray_bytes():
+    """A name in Chinese or Russian in an English text, which is all that tells."""
+    text = "This page was written by 山田太郎 and translated by 鈴木花子, as far as anybody can remember that now. " * 12
+    made = to_text(text.encode("euc_jp"), b"a")
+    assert made.encoding != "cp1252"
+
+
+def test_what_a_text_declares_counts_for_more_than_that_it_is_nearly_ascii():
+    """As an XML file or a Python source does in its first lines."""
+    text = '<?xml version="1.0" encoding="iso-8859-2"?>\n<article>' + "plain words and so on, " * 100 + "wałęsa"
+    assert to_text(text.encode("iso8859_2"), b"a.xml").utf8 == text.encode()
+    assert to_text(text.replace("iso-8859-2", "").encode("iso8859_2"), b"a.xml").encoding == "cp1252"
+
+
+def test_koi8_is_not_half_width_katakana():
+    russian = declaration("rus")
+    for start in range(0, 4000, 100):
+        data = russian[start : start + 300].encode("koi8_r", "ignore")
+        assert "jis" not in to_text(data, b"a").encoding
+    katakana = "ﾆﾎﾝｺﾞ ﾉ ﾌﾞﾝｼｮｳ ｦ ﾊﾝｶｸ ｶﾀｶﾅ ﾀﾞｹ ﾃﾞ ｶｷﾏｼﾀ｡ ﾜｶﾘﾆｸｲ ｶﾓ ｼﾚﾏｾﾝ｡ " * 5
+    assert not guessing._is_cyrillic(katakana)
+    assert guessing._is_cyrillic(russian.encode("koi8_r", "ignore").decode("shift_jis_2004", "ignore"))
+
+
+# --- UTF-8 but for a few bytes -----------------------------------------------------------------------------------------------
+
+
+def test_bytes_that_are_not_utf8_become_replacement_characters_and_are_counted():
+    text = "Größe und Übermut tun selten gut, sagten fünf müde Übersetzer. "
+    for data, count in {
+        text.encode() + b"\xc3": 1,
+        (text + "漢").encode()[:-1]: 2,
+        text.encode()[3:]: 1,
+        (text + text).encode().replace(b"fun", b"f\xffn") + b"\xe9t\xe9": 2,
+        (text * 20).encode().replace(b"selten", b"s\xe9lten", 5): 5,
+        b"\xef\xbb\xbf" + b"plain \xff words" * 2 + b" and so on" * 20: 2,
+    }.items():
+        made = to_text(data, b"a")
+        what = "1 byte is" if count == 1 else f"{count} bytes are"
+        assert (made.encoding, made.codec) == (f"utf-8, {what} not UTF-8", "utf-8"), data
+        assert made.utf8 == data.decode("utf-8", "replace").removeprefix("\ufeff").encode()
+    page = to_text(f"<!doctype html><body><p>{text}\udcff<p>{text}".encode("utf-8", "surrogateescape"), b"a.html")
+    assert page.page
+    assert page.encoding == "utf-8, 1 byte is not UTF-8"
+    assert page.utf8.decode().split() == f"{text}\ufffd {text}".split()
+
+
+def test_an_encoding_that_is_forced_is_not_mended():
+    made = to_text("Größe und Übermut\n".encode() + b"\xff", b"a", "utf-8")
+    assert made.reason == Reason.UNDECODABLE
+
+
+def test_as_many_bytes_that_do_not_fit_as_characters_are_another_encoding():
+    assert guessing.not_utf8("Ã© é".encode("cp1252")) == 0
+    assert guessing.not_utf8("CAFÉ» était fermé".encode("cp1252")) == 0
+    assert guessing.not_utf8(b"plain \xff words") == 0
+    assert guessing.not_utf8(b"\xef\xbb\xbfplain \xff words") == 0
+    assert guessing.not_utf8(b"") == 0
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.text(st.characters(min_codepoint=0x80, exclude_categories=["Cs"]), min_size=12), st.text(max_size=200), st.data())
+def test_one_bad_byte_is_found_in_any_text(foreign, rest, data):
+    text = f"{foreign}{rest}".encode()
+    assert guessing.not_utf8(text) == 0
+    at = data.draw(st.integers(0, len(text)))
+    spoilt = text[:at] + b"\xff" + text[at:]
+    bad = guessing.not_utf8(spoilt)
+    assert 1 <= bad <= 5  # itself, and what is left of a character that it stands in
+    assert spoilt.decode("utf-8", "replace").count("\ufffd") - text.decode().count("\ufffd") <= bad
+
+
+@pytest.mark.parametrize("key", RECOGNISED, ids=str)
+def test_no_other_encoding_looks_like_utf8(key):
+    name, codec = key
+    rng = random.Random(str(key))
+    for length in (30, 60, 120, 1000):
+        for piece, _ in zip(slices(declaration(name), codec, length, rng), range(100), strict=False):
+            assert guessing.not_utf8(piece.encode(codec)) == 0, piece

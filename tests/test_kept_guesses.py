@@ -1,0 +1,186 @@
+"""How documents were read whose encoding was guessed is kept with them: the next run says the same of documents that it does not read."""
+
+import os
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from lshdup import artifacts
+from lshdup.asked import Request
+from lshdup.errors import ArtifactError
+from lshdup.params import DocumentParams, PairParams
+from lshdup.workspace import Workspace
+from tests.conftest import killed_behind_a_journal
+
+LATIN = "Die Größe der Bäume überraschte fünf müde Übersetzer. " * 5
+RUSSIAN = "Все люди рождаются свободными и равными в своем достоинстве и правах. " * 5
+KINDS = ("shingles", "signatures", "bands", "pairs")
+
+#: What is said of documents, whatever was made of them and how long it took.
+OF_DOCUMENTS = re.compile(r"^lshdup: (?:d/.*|\d+ documents? not UTF-8.*|left out.*|\d+ documents? without tokens.*)$", re.M)
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    folder = Path("d")
+    folder.mkdir()
+    for number in range(8):
+        (folder / f"{number}.txt").write_text(f"plain words of document {number} and so on {'again ' * number}")
+    (folder / "3latin.txt").write_bytes(LATIN.encode("latin-1"))
+    (folder / "5koi.txt").write_bytes(RUSSIAN.encode("koi8_r"))
+    (folder / "cut.txt").write_bytes(LATIN.encode()[:-30] + b"\xc3")
+    (folder / "binary").write_bytes(b"\0\1")
+    (folder / "zip").write_bytes(b"PK\x03\x04 but no more")
+    (folder / "empty").write_bytes(b"")
+    return folder
+
+
+def request(documents=(b"d",), **given):
+    return Request(tuple(documents), DocumentParams(), given, 2)
+
+
+def made(store, documents=(b"d",), **given):
+    """The collection of a run of all steps, and what is known of guesses by name."""
+    workspace = Workspace(Path(store))
+    indexed = workspace.indexed(request(documents, **given))
+    workspace.verified(indexed, PairParams(), 2)
+    return indexed.collection
+
+
+def guesses(collection):
+    names = collection.documents.names.some(collection.guessed)
+    return dict(zip(names, [guess.decode() for guess in collection.guesses], strict=True))
+
+
+def contents(store):
+    return {kind: Path(f"{store}/{kind}.npz").read_bytes() for kind in KINDS}
+
+
+EXPECTED = {b"d/3latin.txt": "cp1252", b"d/5koi.txt": "koi8_r", b"d/cut.txt": "utf-8, 1 byte is not UTF-8"}
+
+
+def test_the_second_run_says_the_same_of_each_document(run, here):
+    first = run("pairs", "d", "-v", "-t", "0.9")
+    said = OF_DOCUMENTS.findall(first.err)
+    shares = "1 as cp1252, 1 as koi8_r, 1 as utf-8 but for a few bytes"
+    line = f"lshdup: 3 documents not UTF-8, read {shares} (-v names them; --encoding forces one)"
+    assert line in said
+    for name, encoding in EXPECTED.items():
+        assert f"lshdup: {name.decode()}: read as {encoding}" in said
+    assert "lshdup: d/binary: binary" in said
+    assert "lshdup: left out: 1 binary, 1 format not supported" in said
+    again = run("pairs", "d", "-v", "-t", "0.9")
+    assert "0 documents read" in again.err
+    assert OF_DOCUMENTS.findall(again.err) == said
+    assert again.out == first.out
+    assert line in run("pairs", "d", "-t", "0.9").err
+
+    stored = run("pairs", "-v")  # of what is in the store, in another order: nothing is left out now
+    assert {each.replace("left out when DOCS were read", "left out") for each in OF_DOCUMENTS.findall(stored.err)} == set(said)
+    assert stored.out == first.out
+    exactly = run("pairs", "-v", "--exact")
+    assert set(OF_DOCUMENTS.findall(exactly.err)) == set(OF_DOCUMENTS.findall(stored.err))
+    assert OF_DOCUMENTS.findall(run("pairs").err) == ["lshdup: 1 document without tokens: near nothing, not compared (-v names them)"]
+    assert run("pairs", "-q", "-v").err == ""
+
+
+def test_files_that_were_errors_are_none_of_a_run_without_docs(run, here):
+    """They were said, with the exit code, when DOCS were read; now nobody asks for them, but -v tells."""
+    (here / "packed.gz").write_bytes(b"\x1f\x8b\x08\x00 damaged")
+    run("pairs", "d", code=2)
+    assert "d/packed.gz: damaged" in run("pairs", "-v").err
+    assert "packed" not in run("pairs").err
+
+
+def test_names_are_as_they_would_be_typed(run, here):
+    run("pairs", "d", "-q")
+    Path("sub").mkdir()
+    err = run("pairs", "-v", "--store", "../.lshdup", cwd=Path.cwd() / "sub").err
+    assert "lshdup: ../d/3latin.txt: read as cp1252" in err
+    assert "lshdup: ../d/empty: no tokens" in err
+
+
+@pytest.mark.parametrize("given", [{}, {"ignore_common": 3.0}, {"scheme": "linear", "perms": 8}], ids=str)
+def test_artifacts_are_those_of_a_run_from_nothing(here, given):
+    assert guesses(made("store", **given)) == EXPECTED
+    assert guesses(made("store", **given)) == EXPECTED  # nothing is read
+    (here / "0more.txt").write_bytes(LATIN.encode("latin-1") + b" more")
+    (here / "3latin.txt").write_text(LATIN)
+    (here / "cut.txt").unlink()
+    (here / "6.txt").write_bytes(b"\0")
+    expected = {b"d/0more.txt": "cp1252", b"d/5koi.txt": "koi8_r"}
+    assert guesses(made("store", **given)) == expected
+    assert guesses(made("fresh", **given)) == expected
+    assert contents("store") == contents("fresh")
+    for name in list(os.listdir(here)):
+        if name not in ("1.txt", "2.txt", "3latin.txt"):
+            (here / name).unlink()
+    made("store", **given)
+    made("other", **given)
+    assert contents("store") == contents("other")
+    for kind in ("shingles", "signatures"):
+        with np.load(f"store/{kind}.npz") as file:
+            assert {"guessed", "guesses_blob", "guesses_offsets"}.isdisjoint(file.files)  # only where there are any
+
+
+def test_without_docs_the_store_knows_them(here):
+    made("store")
+    workspace = Workspace(Path("store"))
+    assert guesses(workspace.indexed(request(()), save=False, verify=False).collection) == EXPECTED
+    Path("store/signatures.npz").unlink()
+    Path("store/bands.npz").unlink()
+    assert guesses(workspace.indexed(request(()), save=False).collection) == EXPECTED  # from shingles.npz
+
+
+def test_a_run_that_was_killed_is_resumed_with_them(here):
+    killed_behind_a_journal("pairs", "d", batch=3, parts=3)
+    made("undisturbed")
+    said = []
+    resumed = Workspace(Path(".lshdup"), said.append)
+    collection = resumed.indexed(request()).collection
+    assert any("of an interrupted run are not read again" in line for line in said)
+    assert guesses(collection) == EXPECTED
+    for kind in ("shingles", "signatures"):
+        assert Path(f".lshdup/{kind}.npz").read_bytes() == Path(f"undisturbed/{kind}.npz").read_bytes()
+
+
+def test_forged_guesses_are_refused(here):
+    """With checksums that are right: numbers of no document, out of order, of another type, or without what they were read as."""
+    made("store")
+    expected = contents("store")
+    artifact = artifacts.load(Path("store/signatures.npz"), "signatures", "")
+    header = {name: value for name, value in artifact.header.items() if name not in ("kind", "format", "lshdup")}
+    arrays = {name: array.copy() for name, array in artifact.arrays.items()}
+    rows = arrays["guessed"]
+    assert rows.tolist() == sorted(rows.tolist())
+    for change in (
+        {"guessed": rows[::-1].copy()},
+        {"guessed": rows + 100},
+        {"guessed": rows - 100},
+        {"guessed": rows.astype(np.int32)},
+        {"guessed": rows[1:].copy()},
+        {"guesses_offsets": arrays["guesses_offsets"] * 2},
+    ):
+        artifacts.save(Path("store/signatures.npz"), "signatures", header, arrays | change)
+        for verify in (True, False):
+            with pytest.raises(ArtifactError, match="damaged"):
+                Workspace(Path("store")).indexed(request(()), save=False, verify=verify)
+    made("store")
+    assert contents("store") == expected
+
+
+def test_stores_that_do_not_know_them_are_made_anew(run, here, monkeypatch):
+    """What was read before may have been read as something else."""
+    with monkeypatch.context() as patch:
+        patch.setattr(artifacts, "FORMAT_VERSION", 2)
+        made(".lshdup")
+    refused = run("pairs", "-v", code=2)
+    assert re.search(r"^lshdup: error: \S+signatures.npz has format 2 .*; this lshdup reads 3$", refused.err, re.M)
+    result = run("pairs", "d")
+    assert "it is made anew" in result.err
+    assert "read 1 as cp1252" in result.err
+    made("fresh")
+    assert Path(".lshdup/signatures.npz").read_bytes() == Path("fresh/signatures.npz").read_bytes()

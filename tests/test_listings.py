@@ -1,0 +1,240 @@
+"""What a person, or a program, gets to see of a listing: its columns by name, a table that fits, and what is said beside it."""
+
+import gzip
+import io
+import json
+import os
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rich.cells import cell_len
+
+from lshdup.cli import COMMANDS, lshdup
+from lshdup.console import chance, decimal
+from lshdup.schema import LISTINGS, columns, described
+from lshdup.tables import table
+from tests import office
+from tests.conftest import ROOT
+from tests.driver import run_many
+
+# --- columns ----------------------------------------------------------------------------------------------------------------------
+
+
+def test_the_readme_has_the_columns_of_every_listing():
+    """`described` is what the schema says, and test_output.py holds the schema to what is printed."""
+    readme = (ROOT / "README.md").read_text("utf-8")
+    rows = re.findall(r"^\| `([\w-]+)` \| [^|]+ \| ([^|]+) \|$", readme.split("| listing | of | columns |")[1].split("\n\n")[0], re.M)
+    assert rows == [(listing, described(listing)) for listing in LISTINGS]
+
+
+def test_every_listing_is_in_the_help_of_its_command():
+    said = {}
+    for name in COMMANDS:
+        epilog = lshdup.get_command(None, name).epilog or ""
+        for listing in LISTINGS:
+            if re.search(rf"^  {listing}  ", epilog, re.M):
+                said[listing] = name
+                assert re.sub(r"\s+", " ", epilog).count(described(listing)) >= 1
+    assert set(said) == set(LISTINGS)
+    assert all(listing.split("-")[0] == name for listing, name in said.items())
+
+
+def test_header(run, corpus, tmp_path):
+    run("index", "sample_corpus", "-t", "0.9")
+    more = [[], ["--header"], ["--no-header"], ["-0"], ["-0", "--header"]]
+    more += [["--format", kind, *header] for kind in ("csv", "table") for header in ([], ["--header"], ["--no-header"])]
+    cases = [["pairs", "-t", "0.9", *options] for options in more] + [
+        ["query", "MIT.txt", "--header"],
+        ["query", "MIT.txt", "eng.txt", "--header"],
+    ]
+    results = run_many([([*case, "-q"], None) for case in cases], tmp_path)
+    assert {code for code, _, _ in results} == {0}
+    plain, named, bare, nul, nul_named, csv, csv_named, csv_bare, shown, shown_named, shown_bare, one, two = (out for _, out, _ in results)
+    assert (named, bare) == (b"a\tb\tsimilarity\n" + plain, plain)
+    assert nul_named == b"a\0b\0similarity\0" + nul
+    assert (csv_named, b"a,b,similarity\n" + csv_bare) == (csv, csv)
+    assert shown_named == shown
+    assert [line.split() for line in shown_bare.splitlines()] == [line.split() for line in shown.splitlines()[2:]]
+    assert one.splitlines()[0] == b"similarity\tname"
+    assert two.splitlines()[0].decode().split("\t") == list(columns("query"))
+
+
+def test_a_header_of_nothing_is_refused(run, corpus, tmp_path):
+    run("index", "sample_corpus")
+    cases = [["pairs", "--format", "json"], ["pairs", "--format", "jsonl"], ["show", "MIT.txt", "ISC.txt"], ["shingle"]]
+    for code, out, err in run_many([([*case, "--header"], None) for case in cases], tmp_path):
+        assert (code, out) == (2, b"")
+        assert b"header has no meaning" in err
+
+
+def test_a_number_that_is_none_is_null_in_json(run, corpus):
+    (row, *_) = json.loads(run("accuracy", "sample_corpus", "--perms", "50", "--runs", "1", "--no-store", "--format", "json").out)
+    assert row["off_error"] is None
+
+
+# --- tables -----------------------------------------------------------------------------------------------------------------------
+
+CELLS = st.text(st.sampled_from("aB/-_ .漢é"), min_size=1, max_size=50)
+
+
+@settings(deadline=None)
+@given(st.data(), st.integers(1, 12), st.integers(1, 12), st.integers(40, 120))
+def test_a_table_fits_and_shows_all(data, n_columns, n_rows, width):
+    """No line is wider than the terminal, and every number stands whole in a line; texts may be folded, but nothing of them is lost."""
+    numbers = [data.draw(st.booleans()) for _ in range(n_columns)]
+    number = st.floats(-9999, 9999).map(decimal) | st.integers(0, 10**9).map("{:,}".format)
+    rows = [[data.draw(number if is_number else CELLS) for is_number in numbers] for _ in range(n_rows)]
+    names = [f"column_{at}_of" for at in range(n_columns)]
+    lines = list(table(names, rows, numbers, width, color=False, header=True))
+    assert all(cell_len(line) <= width for line in lines), lines
+    shown = [word for line in lines for word in line.split()]
+    for row in rows:
+        for cell, is_number in zip(row, numbers, strict=True):
+            assert not is_number or cell in shown
+    for letter in "漢é":
+        assert "".join(lines).count(letter) == sum(cell.count(letter) for row in rows for cell in row)
+
+
+def test_a_long_cell_takes_time_in_proportion():
+    lines = list(table(["shingle", "text"], [["1", "x" * 3_000_000]], [True, False], 80, color=False, header=True))
+    assert "".join(lines).count("x") == 3_000_001  # one is in the heading
+
+
+def test_no_number_is_cut_on_a_narrow_terminal(run, corpus, tmp_path):
+    run("index", "sample_corpus", "-t", "0.5")
+    cases = [
+        ["accuracy", "--perms", "60", "--bands", "10,20", "-t", "0.7"],
+        ["accuracy", "--found", "-t", "0.7", "--perms", "64"],
+        ["curve", "--all", "--perms", "64"],
+        ["pairs", "--histogram", "-t", "0.5"],
+        ["clusters", "-t", "0.5"],
+    ]
+    results = run_many([([*case, "-q", "--format", "table"], columns) for case in cases for columns in (None, 80)], tmp_path)
+    for (code, whole, err), (_, shown, _) in zip(results[::2], results[1::2], strict=True):
+        assert code == 0, err
+        lines = re.sub(r"\x1b\[[\d;]*m", "", shown.decode()).splitlines()
+        assert max(map(len, lines)) <= 80
+        number = re.compile(r"(?<!\S)[<>]?-?\d[\d,]*\.\d{4}(?!\S)")
+        assert number.search(whole.decode())
+        assert sorted(number.findall(whole.decode())) == sorted(number.findall("\n".join(lines)))
+
+
+# --- numbers ----------------------------------------------------------------------------------------------------------------------
+
+
+@settings(deadline=None)
+@given(st.floats(0, 1))
+def test_chances_are_readable_and_near(p):
+    text = chance(p)
+    assert "e" not in text.replace("less", "")
+    if " in a billion" in text:
+        assert 0 < p < 1e-9
+    elif text.startswith("1 in "):
+        assert 1e-9 <= p < 1e-4
+        assert abs(1 / int(text[5:].replace(",", "")) - p) <= 0.06 * p
+    else:
+        said = float(text.removesuffix(" %")) / 100
+        assert abs(said - p) <= 0.06 * p
+        assert (said == 0) == (p == 0)
+        assert (said == 1) == (p == 1)
+
+
+@settings(deadline=None)
+@given(st.floats(-1e6, 1e6))
+def test_no_number_looks_like_another(x):
+    text = decimal(x)
+    if text[0] in "<>":
+        assert 0 < abs(x) < 0.0001
+    else:
+        assert abs(float(text.replace(",", "")) - x) <= (0.0001 if abs(x) < 1000 else 0.06)
+        assert (float(text.replace(",", "")) == 0) == (x == 0)
+        assert x >= 1 or text != "1.0000"
+
+
+# --- what is said beside a listing ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("command", ["pairs", "clusters", "query", "timing"])
+def test_a_reader_that_goes_changes_nothing_but_the_listing(command, run, corpus, tmp_path):
+    """The summary, warnings and the exit code are the same, however much is read."""
+    run("index", "sample_corpus", "-t", "0.5")
+    if command in ("pairs", "query"):
+        os.utime(tmp_path / "sample_corpus/licences/MIT.txt", ns=(1, 1))
+    arguments = {
+        "pairs": ["pairs", "-t", "0.5", "--check"],
+        "clusters": ["clusters", "-t", "0.5", "--check"],
+        "query": ["query", "MIT-feh.txt", "nothing of that name", "-t", "0.3"],
+        "timing": ["timing", "sample_corpus", "--no-store", "--perms", "50", "--runs", "1"],
+    }[command]
+    code = {"pairs": 1, "clusters": 1, "query": 2, "timing": 0}[command]
+    run(*arguments, code=code)  # so that what can be kept is kept
+    whole = run(*arguments, code=code).err
+    ours, theirs = os.pipe()
+    os.close(ours)  # nobody reads
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    process = subprocess.run(
+        [sys.executable, "-m", "lshdup", *arguments],
+        stdout=theirs,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=tmp_path,
+        env=environment,
+        check=False,
+    )
+    os.close(theirs)
+    assert process.returncode == code, process.stderr
+
+    def steady(said):
+        return [re.sub(r"[\d.]+ (s|x)\b", "#", line) for line in said.splitlines() if "compiling" not in line]
+
+    assert steady(process.stderr) == steady(whole)
+    assert command not in ("pairs", "query") or "changed or vanished" in whole
+    assert command != "clusters" or "keep " in whole
+
+
+def test_the_summary_comes_before_the_listing(corpus, run, tmp_path):
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    run("index", "sample_corpus")
+    for arguments in (["pairs"], ["clusters"], ["curve"], ["timing", "--runs", "1", "--perms", "50"]):
+        command = [sys.executable, "-m", "lshdup", *arguments, "--header"]
+        process = subprocess.run(command, stdout=-1, stderr=subprocess.STDOUT, text=True, cwd=tmp_path, env=environment, check=True)
+        said = [line.startswith("lshdup: ") for line in process.stdout.splitlines()]
+        assert True in said
+        assert said == sorted(said, reverse=True), process.stdout
+
+
+# --- what kind of document ----------------------------------------------------------------------------------------------------------
+
+
+def test_show_names_what_a_document_was_packed_in(run, tmp_path):
+    text = "Größe ist nicht alles, aber ohne sie ist manches nichts, sagte der alte Mann am Meer zu seiner Frau." * 3
+    (tmp_path / "a.gz").write_bytes(gzip.compress(text.encode("latin-1"), mtime=0))
+    (tmp_path / "b.eml").write_bytes(office.eml("Some text of a mail."))
+    (tmp_path / "c.html.gz").write_bytes(gzip.compress(f"<html><p>{text}".encode(), mtime=0))
+    shown = run("show", "a.gz", "c.html.gz", "--encoding", "latin-1")
+    assert ", gzip, LATIN-1, " in shown.lines[0]
+    shown = run("show", "c.html.gz", "b.eml")
+    assert ", gzip, HTML UTF-8, " in shown.lines[0]
+    assert ", mail, " in shown.lines[1]
+    data = json.loads(run("show", "c.html.gz", "b.eml", "--format", "json").out)
+    assert [(data[side]["packed"], data[side]["office"]) for side in "ab"] == [("gzip", ""), ("", "eml")]
+
+
+def test_show_names_zstd(run, tmp_path):
+    zstandard = pytest.importorskip("zstandard")
+    packed = io.BytesIO(zstandard.ZstdCompressor().compress(b"one two three four five"))
+    (tmp_path / "a").write_bytes(packed.getvalue())
+    (tmp_path / "b").write_text("one two three four six")
+    assert ", zstd, UTF-8, 5 words" in run("show", "a", "b").lines[0]
+
+
+def test_a_document_of_which_little_differs_is_not_called_the_same(run, tmp_path):
+    words = [f"w{i}" for i in np.random.default_rng(5).integers(0, 1 << 40, 60_000).tolist()]
+    (tmp_path / "a").write_text(" ".join(words))
+    (tmp_path / "b").write_text(" ".join([*words, "more"]))
+    assert run("show", "a", "b").lines[2].startswith("similarity 0.9999, ")

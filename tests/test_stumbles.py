@@ -1,0 +1,352 @@
+"""What a new user stumbles over: each message names the value, the cause, and what to type next."""
+
+import json
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+from lshdup.cli import COMMANDS
+from lshdup.cli.help import _GROUPS
+from lshdup.console import counted
+from lshdup.filtered import check_target
+from lshdup.finding import find_documents
+from lshdup.params import DocumentParams
+from lshdup.reasons import Reason
+from lshdup.rows import field_names, no_field
+from tests.driver import run_many
+
+TEXT = "some words that are the same in each of these three documents, but for number"
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """Three near-duplicates in docs, an empty folder, and a file of rows."""
+    monkeypatch.chdir(tmp_path)
+    for folder in ("docs", "empty"):
+        Path(folder).mkdir()
+    for number in range(3):
+        Path(f"docs/{number}.txt").write_text(f"{TEXT} {number}")
+    rows = [{"content": f"{TEXT} {number}", "id": number, "meta": {"language": "en"}} for number in range(3)]
+    Path("rows.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    return tmp_path
+
+
+def said(here, *commands, code=2, env=None):
+    """What each command line says on standard error."""
+    results = run_many([([*command], None) for command in commands], here, env)
+    for command, (actual, out, err) in zip(commands, results, strict=True):
+        assert actual == code, (command, err)
+        assert code == 0 or out == b"", command
+        assert b"Traceback" not in err, command
+    return [err.decode() for _, _, err in results]
+
+
+def error(*lines):
+    """An error and its hint, and nothing else: no usage, nothing before it."""
+    first, *hint = lines
+    return "".join([f"lshdup: error: {first}\n", *(f"  {line}\n" for line in hint)])
+
+
+# --- no store here ---------------------------------------------------------------------------------------------------------
+
+
+def test_without_documents_and_without_a_store(here):
+    kinds = {"pairs": "signatures", "clusters": "signatures", "report": "signatures", "index": "signatures", "accuracy": "shingles"}
+    commands = [[command, *(["-o", "out.html"] if command == "report" else [])] for command in kinds]
+    errs = said(here, *commands, *([*command, "--store", f"{here}/gone"] for command in commands))
+    for (command, kind), err, elsewhere in zip(kinds.items(), errs, errs[len(kinds) :], strict=False):
+        assert err == error(
+            f"there is no {kind}.npz in .lshdup",
+            f"run `lshdup {command} DOCS` (files or folders); a store is looked for in the current folder, {os.path.realpath(here)}: "
+            "that of an earlier run is named by --store DIR",
+        )
+        assert elsewhere == error(
+            f"there is no {kind}.npz in {here}/gone",
+            f"run `lshdup {command} DOCS` (files or folders); a store elsewhere is named by --store DIR",
+        )
+    assert not os.path.lexists(".lshdup")
+
+
+def test_what_cannot_take_documents_says_what_can(here):
+    Path("begun").mkdir()
+    Path("begun/.gitignore").write_text("# Made by lshdup.\n*\n")
+    query, curve, other, none = said(
+        here, ["query", "x"], ["curve", "--data"], ["pairs", "docs", "--against", "begun"], ["pairs", "--no-store"]
+    )
+    assert "run `lshdup index DOCS`" in query
+    assert "run `lshdup pairs DOCS`" in curve
+    assert other == error("there is no signatures.npz in begun", "run `lshdup index DOCS --store begun`")
+    assert none == error(
+        "no documents were named, and --no-store leaves nothing to continue from", "name files or folders: `lshdup pairs DOCS`"
+    )
+
+
+# --- names that are not there ------------------------------------------------------------------------------------------------
+
+
+def test_a_misspelt_other_is_said_first_and_alone(here):
+    near, far, good = said(here, ["pairs", "docs", "--against", "dcs"], ["pairs", "docs", "--against", "nothing-like-it"], code=2) + said(
+        here, ["pairs", "docs/0.txt", "--against", "docs/1.txt"], code=0
+    )
+    assert near == error("--against 'dcs': No such file or directory", "did you mean docs?")
+    assert far == error("--against 'nothing-like-it': No such file or directory", "name a folder or a file, or the store of an earlier run")
+    assert good.startswith("lshdup: docs/1.txt: read anew each time it is compared with; `lshdup index docs/1.txt --store DIR` once, ")
+
+
+def test_what_a_shell_was_to_expand(here):
+    commands = [
+        ["pairs", "docs/*.txt"],
+        ["pairs", "docs/**/a b?.txt"],
+        ["pairs", "dosc/*.txt"],
+        ["pairs", "~/docs"],
+        ["pairs", "docs", "--template", "docs/*.txt"],
+    ]
+    glob, deep, nowhere, home, template = said(here, *commands, env={"HOME": "/home/me"})
+    ((code, out, some),) = run_many([(["pairs", "docs", "docs/[ab].md"], None)], here)
+    assert (code, out.count(b"\n")) == (2, 3)  # the others are compared
+    pattern = "the shell did not expand the pattern, as it is quoted or matches nothing; name the folder"
+    assert glob == error("'docs/*.txt': No such file or directory", f"{pattern} and the pattern: docs --include '*.txt'")
+    assert f"{pattern} and the pattern: docs --include 'a b?.txt'" in deep
+    assert nowhere == error("'dosc/*.txt': No such file or directory", "did you mean docs?")
+    assert home == error("'~/docs': No such file or directory", "a shell puts the home folder for ~ only outside quotes: /home/me/docs")
+    assert template == error("--template 'docs/*.txt': No such file or directory", pattern)
+    assert f"docs/[ab].md: missing (No such file or directory; {pattern} and the pattern: docs --include '[ab].md')" in some.decode()
+
+
+def test_many_names_that_are_not_there_take_no_time_to_guess_at(here):
+    left_out = []
+    find_documents([b"docs", *(f"docs/{n}.tx".encode() for n in range(50))], DocumentParams(), on_left_out=left_out.append)
+    assert len(left_out) == 50
+    assert sum("did you mean" in each.detail for each in left_out) == 10
+
+
+# --- commands and options ------------------------------------------------------------------------------------------------------
+
+
+def test_words_that_are_no_command(here):
+    Path("pair").mkdir()
+    expected = {
+        ("pair",): ("'pair' is no command", "did you mean `lshdup pairs`?"),
+        ("clutsers", "my docs", "-t", "0.9"): ("'clutsers' is no command", "did you mean `lshdup clusters 'my docs' -t 0.9`?"),
+        ("diff", "a", "b"): ("'diff' is no command", "did you mean `lshdup show a b`?"),
+        ("data",): ("'data' is no command", "`lshdup --help` lists the commands; if it is a folder: `lshdup pairs data`"),
+        ("help",): ("'help' is no command", "run `lshdup --help`"),
+        ("help", "pairs"): ("'help' is no command", "run `lshdup pairs --help`"),
+        ("docs",): ("'docs' is a folder, and no command is before it", "run `lshdup pairs docs`"),
+        ("./docs", "-t", "0.9"): ("'./docs' is a folder, and no command is before it", "run `lshdup pairs ./docs -t 0.9`"),
+        ("rows.jsonl",): ("'rows.jsonl' is a file, and no command is before it", "run `lshdup pairs rows.jsonl`"),
+        ("-t", "0.9", "pairs", "docs"): ("-t is before the command 'pairs'; options stand behind it", "run `lshdup pairs -t 0.9 docs`"),
+        ("--threshold=0.9", "docs"): (
+            "--threshold is before a command, and no command is behind it",
+            "options stand behind a command: `lshdup pairs DOCS --threshold 0.9`",
+        ),
+    }
+    assert said(here, *expected) == [error(*lines) for lines in expected.values()]
+
+
+def test_misspelt_options(here):
+    of_command, of_program = said(here, ["pairs", "docs", "--treshold", "0.9"], ["--verison"])
+    assert "No such option '--treshold'. Did you mean '--threshold'?" in of_command
+    assert "Did you mean '--version'?" in of_program
+
+
+def test_shares(here):
+    cases = [
+        (["-t", "90"], ("--threshold is 90; it must be above 0 and at most 1", "if 90 % is meant, write 0.9")),
+        (["-t", "90%"], ("--threshold is '90%', which is no number", "write 0.9")),
+        (["-t", "0,9"], ("--threshold is '0,9', which is no number", "write 0.9")),
+        (["-t", "87,5 %"], ("--threshold is '87,5 %', which is no number", "write 0.875")),
+        (["-t", "much"], ("--threshold is 'much', which is no number", "write it like 0.9")),
+        (["-t", "-1"], ("--threshold is -1; it must be above 0 and at most 1",)),
+        (["-t", "nan"], ("--threshold is nan; it must be above 0 and at most 1",)),
+        (["--recall", "99"], ("--recall is 99; it must be between 0 and 1, for instance 0.99", "if 99 % is meant, write 0.99")),
+        (["--ignore-common", "30%"], ("--ignore-common is '30%', which is no number", "write 0.3")),
+        (["-t", "900%"], ("--threshold is '900%', which is no number", "write it like 0.9")),
+        (["--ignore-common", "0,3"], ("--ignore-common is '0,3', which is no number", "write 0.3")),
+        (["--ignore-common", "."], ("--ignore-common is '.', which is no number", "write a share like 0.3, or a number of documents")),
+        (["--histogram", "--step", "5%"], ("--step is '5%', which is no number", "write 0.05")),
+        (["--histogram", "--step", "5"], ("--step is 5; it must be from 0.001 to 1", "if 5 % is meant, write 0.05")),
+    ]
+    errors = said(here, *(["pairs", "docs", *options] for options, _ in cases))
+    assert errors == [error(*lines) for _, lines in cases]
+
+
+def test_shares_from_the_environment_and_of_other_commands(here):
+    (err,) = said(here, ["pairs", "docs"], env={"LSHDUP_THRESHOLD": "80%"})
+    assert err == error("--threshold is '80%', which is no number", "write 0.8")
+    (err,) = said(here, ["accuracy", "docs", "--found", "-t", "80"])
+    assert "if 80 % is meant, write 0.8" in err
+
+
+# --- nothing to compare -----------------------------------------------------------------------------------------------------------
+
+
+def test_why_nothing_is_compared(here):
+    Path("docs/.hidden").write_text(TEXT)
+    os.mkdir("odd")
+    for name in ("a", "b"):
+        Path(f"odd/{name}").write_bytes(b"\0binary")
+    os.mkdir("blank")
+    Path("blank/a").write_text("...")
+    Path("all.txt").write_text("\n".join(f"{TEXT} {number}" for number in range(3)))
+    none = "nothing to compare: 0 documents with shingles"
+    no_file = "there is no file in empty; name files, or folders that hold some"
+    one = "nothing to compare: 1 document with shingles, of 1 file in docs/1.txt; name more files or folders"
+    expected = {
+        "pairs empty": f"nothing to compare: {no_file}",
+        "clusters empty": f"nothing to compare: {no_file}",
+        "index empty": f"no document can be compared: {no_file}",
+        "pairs docs/1.txt --no-store": one,
+        "pairs docs/1.txt --no-store --exact": one,
+        "pairs odd": f"{none}, of 2 files in odd; left out: 2 binary; -v names them, and why",
+        "pairs blank": f"{none}, of 1 file in blank; 1 document without; -v names them; name files that hold text",
+        "pairs docs odd --exclude *.txt -q": f"{none}, of 6 files in docs, odd; left out: 2 binary, 3 excluded, 1 hidden; look at "
+        "--include and --exclude",
+        "pairs docs --template all.txt": f"{none}, of 4 files in docs; 3 documents without; left out: 1 hidden; a larger "
+        "--ignore-common, or another --template, leaves more of them",
+        "pairs docs --against empty": "nothing to compare with: OTHER has no document with shingles; name another, or see with -v "
+        "what was left out",
+    }
+    *few, enough, _, continued = said(here, *(words.split() for words in [*expected, "pairs docs", "index docs/1.txt", "pairs"]), code=0)
+    for err, why in zip(few, expected.values(), strict=True):
+        assert err.count("lshdup: warning: ") == 1, err
+        assert f"lshdup: warning: {why}\n" in err
+    assert "warning" not in enough
+    assert "nothing to compare: 1 document with shingles, of 1 file in the last run; name more files or folders" in continued
+
+
+# --- fields of rows ----------------------------------------------------------------------------------------------------------------
+
+
+def test_a_wrong_field_names_those_there_are(here):
+    text, near, inner, name = said(
+        here,
+        ["pairs", "rows.jsonl"],
+        ["pairs", "rows.jsonl", "--text-field", "contents"],
+        ["pairs", "rows.jsonl", "--text-field", "langauge"],
+        ["pairs", "rows.jsonl", "--text-field", "content", "--id-field", "ID"],
+    )
+    assert "rows.jsonl:1: row without text (no field 'text', but content, id, meta, meta.language; --text-field names another)" in text
+    assert "(no field 'contents', but content, id, meta, meta.language; did you mean --text-field content?)" in near
+    assert "did you mean --text-field meta.language?" in inner
+    assert "rows.jsonl:1: row without id (no field 'ID', but content, id, meta, meta.language; did you mean --id-field id?)" in name
+    assert (
+        "nothing to compare: 0 documents with shingles, of 3 files and rows in rows.jsonl; left out: 3 rows without text; --text-field"
+        in text
+    )
+    assert "left out: 3 rows without ids" in name
+
+
+def test_a_wrong_column_names_those_there_are(here):
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    pq.write_table(pa.Table.from_pylist([json.loads(line) for line in Path("rows.jsonl").read_text().splitlines()]), "rows.parquet")
+    text, name = said(
+        here,
+        ["pairs", "rows.parquet", "--text-field", "langauge"],
+        ["pairs", "rows.parquet", "--text-field", "content", "--id-field", "nothing"],
+    )
+    assert "it has no column 'langauge', but content, id, meta, meta.language; did you mean --text-field meta.language?" in text
+    assert "it has no column 'nothing', but content, id, meta, meta.language; --id-field names another" in name
+
+
+def test_names_of_fields_are_bounded_and_can_be_printed(run, tmp_path):
+    names = field_names((name, "") for name in ["\ud800", "\x1b[31m", "x" * 10**6, *map(str, range(1000))])
+    assert names[:2] == ("\\ud800", "\\x1b[31m")
+    assert len(names) == 100
+    message = no_field("text", names, "--text-field")
+    assert len(message) < 250
+    assert message.isprintable()
+    assert no_field("text", (), "--text-field") == "no field 'text', but none; --text-field names another"
+    (tmp_path / "a.jsonl").write_text('{"\\ud800": 1, "\\u001b[31m": 2}\n{"text": "a b c"}\n{"text": "a b c"}\n')
+    result = run("pairs", "a.jsonl", code=2)  # what was left out, and why, is kept in the store
+    assert result.rows == [["a.jsonl:2", "a.jsonl:3", "1.0"]]
+    assert "no field 'text', but \\ud800, \\x1b[31m" in result.err
+
+
+# --- counts with their nouns -----------------------------------------------------------------------------------------------------
+
+
+def test_every_reason_can_be_counted():
+    for reason in Reason:
+        assert reason.counted(1) == f"1 {reason}"
+        assert reason.counted(3000).startswith("3,000 ")
+    assert Reason.NO_TEXT.counted(3000) == "3,000 rows without text"
+    assert Reason.LINK.counted(2) == "2 symbolic links"
+    assert Reason.NOT_JSON.counted(2) == "2 rows that are no JSON objects"
+    assert Reason.BINARY.counted(2) == "2 binary"
+    singular = [str(reason) for reason in Reason if re.match(r"(row|symbolic link|damaged document|repeated name)\b", reason)]
+    assert all(Reason(each).counted(2) != f"2 {each}" for each in singular)
+    assert counted(2, "document is", "documents are") == "2 documents are"
+
+
+# --- clusters --write --------------------------------------------------------------------------------------------------------------
+
+
+def test_write_is_refused_before_the_work(here):
+    Path("docs/c.jsonl").write_text(Path("rows.jsonl").read_text())
+    plain, clash, ending = said(
+        here,
+        ["clusters", "docs/0.txt", "docs/1.txt", "--write", "out.jsonl"],
+        ["clusters", "rows.jsonl", "--text-field", "content", "--write", "rows.jsonl"],
+        ["clusters", "rows.jsonl", "--text-field", "content", "--write", "out.parquet"],
+    )
+    hint = "name files of rows only; --text-field takes the rows of files in folders too; --emit drop lists names"
+    assert plain == error(
+        "not all documents are rows of JSON Lines or Parquet files: 'docs/0.txt' is none, so no filtered file can be written", hint
+    )
+    assert "rows.jsonl is one of the files that are read" in clash
+    assert "out.parquet does not end like a file of JSON Lines" in ending
+    assert not any("shingles" in err for err in (plain, clash, ending))  # nothing was read
+    for exact in ([], ["--exact"]):
+        (mixed,) = said(here, ["clusters", "docs", "--text-field", "content", "--write", "out.jsonl", *exact])
+        assert "'docs/0.txt' is none" in mixed
+        assert "groups" not in mixed  # that it is text was known only when it had been read; nothing was grouped
+    assert not os.path.exists("out.jsonl")
+
+
+def test_what_turns_out_to_be_no_document_does_not_hinder_writing(here):
+    os.mkdir("mixed")
+    Path("mixed/rows.jsonl").write_text(Path("rows.jsonl").read_text())
+    Path("mixed/picture").write_bytes(b"\0\1\2")
+    said(here, ["clusters", "mixed", "--text-field", "content", "--write", "out.jsonl"], code=0)
+    assert 0 < len(Path("out.jsonl").read_text().splitlines()) < 4
+    said(here, ["clusters", "--write", "again.jsonl"], code=0)
+    assert Path("again.jsonl").read_bytes() == Path("out.jsonl").read_bytes()
+
+
+def test_a_file_of_no_rows_can_still_be_written(here):
+    Path("none.jsonl").write_text("")
+    documents = find_documents([b"none.jsonl"], DocumentParams())
+    assert [str(target) for target in check_target(documents, Path("out.jsonl"), read=False)[1]] == ["out.jsonl"]
+
+
+# --- help --------------------------------------------------------------------------------------------------------------------------
+
+
+def test_help_is_grouped_and_fits(here):
+    commands = [command for command in COMMANDS if command not in ("schema", "completion")]
+    pages = {
+        command: out.decode() for command, (_, out, _) in zip(commands, run_many([([c, "-h"], 80) for c in commands], here), strict=True)
+    }
+    for command, page in pages.items():
+        text = page.partition("Examples:")[0]
+        assert max(map(len, text.splitlines())) <= 80, command
+        titles = re.findall(r"^([A-Z][a-z ]+):$", text, re.M)
+        assert titles == [title for title in ("Options", *_GROUPS) if title in titles], command
+        assert {"Options", "Output", "Running"} <= {*titles} or command in ("index", "signatures", "shingle"), command
+        assert len(page.splitlines()) <= 160, command
+        assert not re.search(r"\(tables? \d|\bR[1-5]\b|lecture|class experiment", text), command
+    assert re.search(r"^Options:\n  -t, --threshold T ", pages["pairs"], re.M)
+    top = run_many([(["--help"], 80)], here)[0][1].decode()
+    assert not re.search(r"\(tables?|\(R[1-5]", top)
+
+
+def test_curve_says_what_is_missed_in_plain_words(here):
+    said(here, ["pairs", "docs", "-t", "0.5"], code=0)
+    ours, fewer = said(here, ["curve", "--data"], ["curve", "--data", "--bands", "1", "--rows", "20"], code=0)
+    assert re.search(
+        r"3 pairs of similarity 0\.5 or more were found; on average, \d+ bands of \d rows would miss .* pairs of that similarity\n", ours
+    )
+    assert re.search(r"on average, 1 band of 20 rows would miss \d+\.\d pairs of that similarity\n", fewer)
