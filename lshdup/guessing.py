@@ -41,7 +41,8 @@ def not_utf8(data: bytes) -> int:
     Nothing but UTF-8 gives many characters of several bytes by chance; texts of 30 bytes or more in any other encoding give fewer of them
     than of bytes that do not fit.
 
-    >>> not_utf8("fünf Größen".encode()[:-5]), not_utf8("fünf Größen".encode("latin-1"))
+    >>> text = "Es sind fünf verschiedene Zahlen oder Größ"
+    >>> not_utf8(text.encode()[:-1]), not_utf8(text.encode("latin-1"))
     (1, 0)
     """
     text = data.decode("utf-8", "ignore")

@@ -280,11 +280,11 @@ def test_damaged_and_encrypted_files_are_reported_and_the_rest_goes_on(run, tmp_
     for name, (_, reason) in bad.items():
         (line,) = [line for line in first.err.splitlines() if f"d/{name}:" in line]
         assert f": {reason}" in line
-    assert "left out: 3 damaged document, 2 encrypted" in first.err
+    assert "left out: 3 damaged documents, 2 encrypted" in first.err
     again = run("pairs", "d", code=2)  # remembered, not read again, and reported all the same
     assert again.out == first.out
     assert "0 documents read" in again.err
-    assert "left out: 3 damaged document, 2 encrypted" in again.err
+    assert "left out: 3 damaged documents, 2 encrypted" in again.err
 
 
 LIMITS = FormatLimits(seconds=30.0, memory=256 << 20)
