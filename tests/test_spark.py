@@ -1,9 +1,9 @@
 """Spark gives what the local engine gives: pairs and similarities, from every kind of input, on a cluster, with an executor killed.
 
-Needs pyspark and Java; without them all is skipped, unless LSHDUP_REQUIRE names spark. One session serves most tests.
+Needs pyspark and Java; without them all is skipped, unless LSHDUP_REQUIRE names spark. One session serves most tests. They are some minutes
+of Java starting, so they run only where they are asked for: `pytest -m spark`. What needs no Java is in test_sparkrows.py.
 """
 
-import itertools
 import json
 import os
 import re
@@ -14,16 +14,17 @@ import subprocess
 import sys
 import tarfile
 import time
-import zipfile
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from lshdup import spark, sparkclusters, sparkinput, sparkrows, sparksession, sparktiles
+from lshdup import spark, sparkclusters, sparkinput, sparksession, sparktiles
 from lshdup.errors import InputError, ParameterError
 from lshdup.params import BandParams, DocumentParams, PairParams, ShingleParams, SketchParams
 from tests.conftest import DATA, ROOT, require
+
+pytestmark = pytest.mark.spark
 
 #: Most of a small run is Java that starts: no compiler for hot code, no proofs of Spark's own classes, one garbage collector.
 _JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
@@ -105,16 +106,20 @@ def test_sample_corpus(session, run, monkeypatch, collapse):
     assert found == local(run, "sample_corpus", "-t", "0.5", *(["--collapse-copies"] if collapse else []))
     assert counts["pairs"] < len(found)
     said = run("pairs", "sample_corpus", "-t", "0.5", "--no-store", cwd=ROOT).err
-    assert f"{counts['candidates']} candidate pairs -> {counts['pairs']};" in said
+    assert f"{counts['candidates']} candidate pairs -> {counts['pairs']} pairs of different documents" in said
 
 
-def test_class_copies(session, run, tmp_path, monkeypatch):
+def class_copies(folder):
     if not DATA.is_dir():
         pytest.skip(f"no experiment data in {DATA}")
     with tarfile.open(DATA / "class_copies_space.tar.xz") as packed:
-        packed.extractall(tmp_path, filter="data")
+        packed.extractall(folder, filter="data")
+    return next(each for each in folder.iterdir() if each.is_dir())
+
+
+def test_class_copies(session, run, tmp_path, monkeypatch):
+    folder = class_copies(tmp_path).name
     monkeypatch.chdir(tmp_path)
-    folder = next(each.name for each in tmp_path.iterdir() if each.is_dir())
     with compared(session, [folder], BandParams(threshold=0.9), ShingleParams(tokens="terms")) as comparison:
         found = collected(comparison)
     assert len(found) > 20_000
@@ -318,27 +323,6 @@ def test_errors(session, rows, tmp_path, monkeypatch):
         session.sql("select no_such_column")
 
 
-def test_without_java_or_pyspark(run, tmp_path):
-    """In one line, with what to install; nothing of Spark is needed for that."""
-    (tmp_path / "a.txt").write_text("a b c")
-    (tmp_path / "pyspark").mkdir()
-    (tmp_path / "none.py").write_text(
-        "import sys, importlib.util as u\nold = u.find_spec\n"
-        "u.find_spec = lambda name, *rest: None if name == 'pyspark' else old(name, *rest)\n"
-        "sys.argv = ['lshdup', 'pairs', 'a.txt', '--engine', 'spark']\nfrom lshdup.cli import main\nmain()\n"
-    )
-    process = subprocess.run([sys.executable, "none.py"], capture_output=True, text=True, cwd=tmp_path, check=False,
-                             env={**os.environ, "PYTHONPATH": str(ROOT)})  # fmt: skip
-    assert process.returncode == 2
-    said, hint = process.stderr.splitlines()[-2:]
-    assert said.startswith("lshdup: error: --engine spark needs pyspark")
-    assert hint == "  pip install 'lshdup[spark]'"
-    for arguments in (["--exact"], ["--no-store"], ["--verify", "estimate"]):
-        assert "has no meaning with --engine spark" in run("pairs", "a.txt", "--engine", "spark", *arguments, code=2).err
-    assert "--master has no meaning without --engine spark" in run("pairs", "a.txt", "--master", "local", code=2).err
-    assert "it must be a setting and its value" in run("pairs", "a.txt", "--engine", "spark", "--spark-conf", "x", code=2).err
-
-
 def test_no_java(run, tmp_path):
     require("spark", "pyspark")
     require("spark", "pandas")
@@ -346,95 +330,6 @@ def test_no_java(run, tmp_path):
     said = run("pairs", "a.txt", "--engine", "spark", code=2, env={"JAVA_HOME": str(tmp_path)}).err
     assert "--engine spark needs Java" in said
     assert "openjdk-17" in said
-
-
-# --- what workers do ----------------------------------------------------------------------------------------------------------------
-
-
-def some_tiles(rng, groups):
-    """Rows of tiles: (bucket, tile, side, before), random keys of few values."""
-    rows = []
-    for number in range(groups):
-        band = int(rng.integers(0, 4))
-        right = rng.integers(0, 2)
-        for _ in range(int(rng.integers(1, 9))):
-            side = sparkrows.WITHIN if not right else int(rng.integers(1, 3))
-            rows.append((number, side, rng.integers(0, 4, band)))
-    return sorted(rows, key=lambda row: row[:2])
-
-
-def reference_pairs(rows, once):
-    for (p, a), (q, b) in itertools.combinations(enumerate(rows), 2):
-        apart = a[1] == b[1] == sparkrows.WITHIN or (a[1], b[1]) == (sparkrows.LEFT, sparkrows.RIGHT)
-        if a[0] == b[0] and apart and not (once and (a[2] == b[2]).any()):
-            yield p, q
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_kernels_of_tiles(seed):
-    from lshdup.kernels import banding
-
-    rng = np.random.default_rng(seed)
-    rows = some_tiles(rng, 12)
-    keys = np.concatenate([row[2] for row in rows] or [[]]).astype(np.uint64)
-    offsets = np.concatenate([[0], np.cumsum([len(row[2]) for row in rows])]).astype(np.int64)
-    numbers = np.array([row[0] for row in rows])
-    starts = np.append(np.flatnonzero(np.diff(numbers, prepend=-1)), len(rows))
-    splits = []
-    for start, end in itertools.pairwise(starts.tolist()):
-        sides = [row[1] for row in rows[start:end]]
-        splits.append(banding.ONE_BLOCK if sides[0] == sparkrows.WITHIN else start + sides.count(sparkrows.LEFT))
-    splits = np.array(splits)
-    for once in (True, False):
-        state, found = np.array([0, -1, 0]), []
-        left, right = np.empty(3, np.uint32), np.empty(3, np.uint32)
-        while state[0] < len(splits):
-            n = banding.tile_pairs(keys, offsets, starts, splits, once, state, left, right)
-            found += zip(left[:n].tolist(), right[:n].tolist(), strict=True)
-        assert found == list(reference_pairs(rows, once))
-    unmet = np.zeros(len(rows), np.uint8)
-    banding.mark_unmet(keys, offsets, starts, splits, unmet)
-    assert set(np.flatnonzero(unmet).tolist()) == {row for pair in reference_pairs(rows, True) for row in pair}
-
-
-@pytest.mark.parametrize("size", [1, 3, 1000])
-def test_tiles_are_whole_whatever_the_batches(monkeypatch, size):
-    pa = require("spark", "pyarrow")
-    rng = np.random.default_rng(size)
-    rows = some_tiles(rng, 40)
-    table = pa.table(
-        {
-            "bucket": pa.array([b"%03d" % row[0] for row in rows], pa.binary()),
-            "tile": pa.array([0] * len(rows), pa.int64()),
-            "side": pa.array([row[1] for row in rows], pa.int32()),
-            "id": pa.array([b"%d" % i for i in range(len(rows))], pa.binary()),
-            "before": pa.array([row[2].astype("<u8").tobytes() for row in rows], pa.binary()),
-        }
-    )
-    recipe = spark.recipe()
-    whole = pa.Table.from_batches(sparkrows.unmet_rows(recipe, iter(table.to_batches())))
-    monkeypatch.setattr(sparkrows, "ROWS", 5)
-    cut = pa.Table.from_batches(sparkrows.unmet_rows(recipe, iter(table.to_batches(max_chunksize=size))))
-    assert cut.combine_chunks().equals(whole.combine_chunks())
-    expected = sorted({row for pair in reference_pairs(rows, True) for row in pair})
-    assert whole.column("id").to_pylist() == [b"%d" % i for i in expected]
-
-
-def test_a_shipped_package_knows_its_kernels(tmp_path):
-    """With --py-files the package is a zip file: another one must not run the machine code of the first."""
-    code = "import sys; sys.path.insert(0, sys.argv[1]); from lshdup.kernels import jit; print(jit.__file__); print(jit._sources())"
-    stamps = []
-    for number in range(2):
-        archive = tmp_path / f"{number}.zip"
-        with zipfile.ZipFile(archive, "w") as packed:
-            for path in sorted((ROOT / "lshdup").rglob("*.py")):
-                change = f"\n# {number}" if path.name == "sets.py" else ""
-                packed.writestr(str(path.relative_to(ROOT)), path.read_text("utf-8") + change)
-        process = subprocess.run([sys.executable, "-I", "-c", code, str(archive)], capture_output=True, text=True, check=True, cwd=tmp_path)
-        place, stamp = process.stdout.split()
-        assert place.startswith(str(archive))
-        stamps.append(stamp)
-    assert stamps[0] != stamps[1]
 
 
 # --- a cluster ------------------------------------------------------------------------------------------------------------------------
@@ -503,34 +398,77 @@ def executors():
     return found
 
 
-def test_cluster_with_an_executor_killed(run, cluster, tmp_path):
-    """The command, on two workers, of which one's executor is killed while it works: byte for byte the local answer."""
+#: Several commands in one session, each when a line comes in; it takes longer to start one than to run them.
+COMMANDS_IN_TURN = """
+import sys
+from lshdup import sparksession
+from lshdup.cli import lshdup
+settings = dict(each.split("=", 1) for each in sys.argv[2:])
+with sparksession.session(sys.argv[1], settings):
+    for line in sys.stdin:
+        lshdup.main([*line.rstrip().split("|"), "--engine", "spark"], standalone_mode=False)
+        print("done", file=sys.stderr, flush=True)
+"""
+
+
+@pytest.fixture(scope="module")
+def master(cluster):
+    """Runs a command there, on two executors of one core, and kills one of them after the first line on stderr that holds a word."""
     settings = {
         **QUICK, "spark.sql.adaptive.enabled": "true", "spark.executor.memory": "512m", "spark.locality.wait": "0",
-        "spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1", "spark.sql.shuffle.partitions": "4",
     }  # fmt: skip
-    arguments = ["pairs", "sample_corpus", "-t", "0.7"]
-    expected = run(*arguments, "--no-store", cwd=ROOT)
-    options = [part for item in settings.items() for part in ("--spark-conf", "=".join(item))]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
-    command = [sys.executable, "-m", "lshdup", *arguments, "--engine", "spark", "--master", cluster, *options]
+    command = [sys.executable, "-c", COMMANDS_IN_TURN, cluster, *map("=".join, settings.items())]
     before = set(executors())
-    with subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        said = []
-        killed = False
-        for line in process.stderr:
-            said.append(line)
-            if "signatures: fast" in line and not killed:  # sketches are made, and kept by the executors
-                mine = sorted(set(executors()) - before)
-                assert len(mine) == 2
-                os.kill(mine[0], signal.SIGKILL)
-                killed = True
-        out = process.stdout.read()
-    assert process.returncode == 0, said
-    assert killed
-    assert out.encode() == expected.out
-    last = expected.err.splitlines()[-1].partition(" or more")[0]
-    assert re.sub(r"\d+ candidate pairs", "", last) in re.sub(r"\d+ candidate pairs", "", said[-1])
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, cwd=ROOT, env=environment, stdin=pipe, stdout=pipe, stderr=pipe, text=True) as process:
+
+        def send(arguments, kill_after=""):
+            process.stdin.write("|".join(arguments) + "\n")
+            process.stdin.flush()
+            said = []
+            for line in process.stderr:
+                if line == "done\n":
+                    break
+                said.append(line)
+                if kill_after and kill_after in line:
+                    mine = sorted(set(executors()) - before)
+                    assert len(mine) == 2
+                    os.kill(mine[0], signal.SIGKILL)
+                    kill_after = ""
+            assert process.poll() is None, said
+            assert not kill_after, said
+            return said
+
+        yield send
+        process.stdin.close()
+
+
+@pytest.mark.parametrize(
+    ("kind", "options"),
+    [
+        ("class", ("--tokens", "terms", "-t", "0.9")),
+        ("pages", ("--tokens", "ids", "-t", "0.85")),
+        ("sample", ("-t", "0.7")),
+        ("sample groups", ("-t", "0.7", "--keep", "longest")),
+    ],
+)  # fmt: skip
+def test_cluster_with_executors_killed(run, master, tmp_path, request, kind, options):
+    """On two workers, of which one's executor is killed in the middle of the job: byte for byte the local answer."""
+    if kind == "class":
+        documents = str(class_copies(tmp_path))
+    else:
+        documents = str(request.getfixturevalue("pages")[0]) if kind == "pages" else "sample_corpus"
+    command = ["clusters" if "groups" in kind else "pairs", documents, *options]
+    expected = run(*command, "--no-store", cwd=ROOT)
+    out = tmp_path / "out.tsv"
+    # The sketches are made, and kept by executors; or what is to be compared is.
+    said = master([*command, "-o", str(out)], "in buckets to be compared" if kind in ("pages", "sample groups") else "signatures: fast")
+    assert out.read_bytes() == expected.out
+    vary = r"[0-9,]+ candidate pairs?|, [0-9,]+ bytes|; \d+ rounds?|; [0-9.]+ s.*"
+    last = [re.sub(vary, "", line) for line in (expected.err.splitlines()[-1], said[-1])]
+    assert last[0].strip() == last[1].strip()
 
 
 def test_spark_submit(run, tmp_path):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from lshdup import schema
 from lshdup.cli import options as shared
 from lshdup.cli.listing import say_funnel
 from lshdup.cli.summary import say_buckets, say_contract, say_guesses, say_left_out
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
     from lshdup.output import Cell, Piece
     from lshdup.spark import Comparison
     from lshdup.sparktiles import Tiles
+
+#: So often groups are made, if executors are lost meanwhile.
+_TRIES = 3
 
 #: Of the documents that are left out so many are named, for each reason.
 _NAMED = 1000
@@ -51,7 +55,7 @@ def pairs(ctx: click.Context, options: dict[str, Any]) -> int:
         found, total = comparison.tiles.found(), int(counts.get["pairs"])
         say_funnel(console, found["candidates"], found["pairs"], total, run.threshold)
         if table is not None:
-            shared.write_pieces(console, shared.target(options), ("a", "b", "similarity"), _in_order(table))
+            shared.write_pieces(console, shared.target(options), schema.columns("pairs"), _in_order(table))
         if options["check"] and console.exit_code == OK and total:
             return PAIRS_FOUND
         return console.exit_code
@@ -63,31 +67,46 @@ def clusters(ctx: click.Context, options: dict[str, Any]) -> int:
         message = f"--linkage is {options['linkage']}; on Spark it is representative"
         raise ParameterError(message, "leave it out")
     with _run(ctx, options) as (run, target):
-        from lshdup.sparkclusters import Clusters
+        from lshdup.sparkclusters import lost
 
-        run.console.progress("groups", 0, 0)
-        with Clusters(run.comparison, options["keep"]) as groups:
-            wanted = {"all": groups.listed, "keep": groups.kept, "drop": groups.dropped}[options["emit"]]
-            if target.is_written and options["emit"] == "all":
-                wanted = groups.documents
-            table = target.taken(wanted, ("id", "representative"))
-            total, kept, dropped, copies = groups.counts
-            seconds = f"{run.console.took('groups')}; {run.console.seconds:.2f} s in all"
-            if dropped:
-                what = f"{counted(total, 'group')} of similarity {run.threshold:g} or more with {counted(total + dropped, 'document')}"
-                run.console.say(f"{what}; {counted(groups.rounds, 'round')}")
-                line = f"keep {counted(kept, 'document')}, {kept - total:,} alone; drop {dropped:,}, {copies:,} of them copies"
-                run.console.say(f"{line}{seconds}")
-            else:
-                run.console.say(f"no groups of similarity {run.threshold:g} or more: {counted(kept, 'document')} alone{seconds}")
-            if table is not None and options["emit"] == "all":
-                columns = ("group", "role", "name", "similarity", "copy", "smallest")
-                shared.write(run.console, shared.target(options), columns, _groups(table))
-            elif table is not None:
-                shared.write(run.console, shared.target(options), ("name",), ((name,) for name in sorted(table.column("id").to_pylist())))
-        if options["check"] and run.console.exit_code == OK and dropped:
-            return PAIRS_FOUND
-        return run.console.exit_code
+        for left in reversed(range(_TRIES)):
+            try:
+                return _grouped(run, target, options)
+            except Exception as error:
+                if not (left and lost(error)):
+                    raise
+                run.console.say("an executor was lost, and with it what the rounds had come to: they begin again")
+        raise AssertionError
+
+
+def _grouped(run: _Run, target: "_Target", options: dict[str, Any]) -> int:
+    from lshdup.sparkclusters import Clusters
+
+    console = run.console
+    with Clusters(run.comparison, options["keep"]) as groups:
+        _say_buckets(console, run.comparison, groups.tiles)
+        console.progress("groups", 0, 0)
+        wanted = {"all": groups.listed, "keep": groups.kept, "drop": groups.dropped}[options["emit"]]
+        if target.is_written and options["emit"] == "all":
+            wanted = groups.documents
+        total, kept, dropped, copies = groups.counts
+        table = target.taken(wanted, ("id", "representative"))
+        seconds = f"{console.took('groups')}; {console.seconds:.2f} s in all"
+        if dropped:
+            what = f"{counted(total, 'group')} of similarity {run.threshold:g} or more with {counted(total + dropped, 'document')}"
+            console.say(f"{what}; {counted(groups.rounds, 'round')}")
+            line = f"keep {counted(kept, 'document')}, {kept - total:,} alone; drop {dropped:,}, {copies:,} of them copies"
+            console.say(f"{line}{seconds}")
+        else:
+            console.say(f"no groups of similarity {run.threshold:g} or more: {counted(kept, 'document')} alone{seconds}")
+        if table is not None and options["emit"] == "all":
+            shared.write(console, shared.target(options), schema.columns("clusters"), _groups(table))
+        elif table is not None:
+            names = ((name,) for name in sorted(table.column("id").to_pylist()))
+            shared.write(console, shared.target(options), schema.columns("clusters-names"), names)
+    if options["check"] and console.exit_code == OK and dropped:
+        return PAIRS_FOUND
+    return console.exit_code
 
 
 @contextmanager
@@ -199,6 +218,7 @@ class _Target:
         self._path = "" if path is None else _uri(path)
         self._kind = _WRITTEN.get(Path(self._path).suffix.lower(), "")
         self.is_written = bool(self._kind)
+        self._begun = False
         if self.is_written and (options["format_"] not in (None, "jsonl" if self._kind == "json" else "") or options["nul"]):
             message = f"-o {self._path} is written by Spark as its ending says"
             raise ParameterError(message, "leave --format and -0 out")
@@ -222,7 +242,9 @@ class _Target:
         from pyspark.sql import functions as f
 
         columns = [f.col(each).cast("string").alias(each) if each in names else f.col(each) for each in answer.columns]
-        getattr(answer.select(*columns).write.mode("errorifexists"), self._kind)(self._path)
+        mode = "overwrite" if self._begun else "errorifexists"  # what is left of a first try may go
+        self._begun = True
+        getattr(answer.select(*columns).write.mode(mode), self._kind)(self._path)
         return None
 
 

@@ -1,0 +1,123 @@
+"""What Spark's workers do with rows, and what is said where Spark is not: no Java needed. The engine itself is test_spark.py's."""
+
+import itertools
+import os
+import subprocess
+import sys
+import zipfile
+
+import numpy as np
+import pytest
+
+from lshdup import spark, sparkrows
+from tests.conftest import ROOT, require
+
+
+def some_tiles(rng, groups):
+    """Rows of tiles: (bucket, tile, side, before), random keys of few values."""
+    rows = []
+    for number in range(groups):
+        band = int(rng.integers(0, 4))
+        right = rng.integers(0, 2)
+        for _ in range(int(rng.integers(1, 9))):
+            side = sparkrows.WITHIN if not right else int(rng.integers(1, 3))
+            rows.append((number, side, rng.integers(0, 4, band)))
+    return sorted(rows, key=lambda row: row[:2])
+
+
+def reference_pairs(rows, once):
+    for (p, a), (q, b) in itertools.combinations(enumerate(rows), 2):
+        apart = a[1] == b[1] == sparkrows.WITHIN or (a[1], b[1]) == (sparkrows.LEFT, sparkrows.RIGHT)
+        if a[0] == b[0] and apart and not (once and (a[2] == b[2]).any()):
+            yield p, q
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_kernels_of_tiles(seed):
+    from lshdup.kernels import banding
+
+    rng = np.random.default_rng(seed)
+    rows = some_tiles(rng, 12)
+    keys = np.concatenate([row[2] for row in rows] or [[]]).astype(np.uint64)
+    offsets = np.concatenate([[0], np.cumsum([len(row[2]) for row in rows])]).astype(np.int64)
+    numbers = np.array([row[0] for row in rows])
+    starts = np.append(np.flatnonzero(np.diff(numbers, prepend=-1)), len(rows))
+    splits = []
+    for start, end in itertools.pairwise(starts.tolist()):
+        sides = [row[1] for row in rows[start:end]]
+        splits.append(banding.ONE_BLOCK if sides[0] == sparkrows.WITHIN else start + sides.count(sparkrows.LEFT))
+    splits = np.array(splits)
+    for once in (True, False):
+        state, found = np.array([0, -1, 0]), []
+        left, right = np.empty(3, np.uint32), np.empty(3, np.uint32)
+        while state[0] < len(splits):
+            n = banding.tile_pairs(keys, offsets, starts, splits, once, state, left, right)
+            found += zip(left[:n].tolist(), right[:n].tolist(), strict=True)
+        assert found == list(reference_pairs(rows, once))
+    unmet = np.zeros(len(rows), np.uint8)
+    banding.mark_unmet(keys, offsets, starts, splits, unmet)
+    assert set(np.flatnonzero(unmet).tolist()) == {row for pair in reference_pairs(rows, True) for row in pair}
+
+
+@pytest.mark.parametrize("size", [1, 3, 1000])
+def test_tiles_are_whole_whatever_the_batches(monkeypatch, size):
+    pa = require("spark", "pyarrow")
+    rng = np.random.default_rng(size)
+    rows = some_tiles(rng, 40)
+    table = pa.table(
+        {
+            "bucket": pa.array([b"%03d" % row[0] for row in rows], pa.binary()),
+            "tile": pa.array([0] * len(rows), pa.int64()),
+            "side": pa.array([row[1] for row in rows], pa.int32()),
+            "id": pa.array([b"%d" % i for i in range(len(rows))], pa.binary()),
+            "before": pa.array([row[2].astype("<u8").tobytes() for row in rows], pa.binary()),
+        }
+    )
+    recipe = spark.recipe()
+    whole = pa.Table.from_batches(sparkrows.unmet_rows(recipe, iter(table.to_batches())))
+    monkeypatch.setattr(sparkrows, "ROWS", 5)
+    cut = pa.Table.from_batches(sparkrows.unmet_rows(recipe, iter(table.to_batches(max_chunksize=size))))
+    assert cut.combine_chunks().equals(whole.combine_chunks())
+    expected = sorted({row for pair in reference_pairs(rows, True) for row in pair})
+    assert whole.column("id").to_pylist() == [b"%d" % i for i in expected]
+
+
+def test_a_shipped_package_knows_its_kernels(tmp_path):
+    """With --py-files the package is a zip file: another one must not run the machine code of the first."""
+    code = "import sys; sys.path.insert(0, sys.argv[1]); from lshdup.kernels import jit; print(jit.__file__); print(jit._sources())"
+    stamps = []
+    for number in range(2):
+        archive = tmp_path / f"{number}.zip"
+        with zipfile.ZipFile(archive, "w") as packed:
+            for path in sorted((ROOT / "lshdup").rglob("*.py")):
+                change = f"\n# {number}" if path.name == "sets.py" else ""
+                packed.writestr(str(path.relative_to(ROOT)), path.read_text("utf-8") + change)
+        process = subprocess.run([sys.executable, "-I", "-c", code, str(archive)], capture_output=True, text=True, check=True, cwd=tmp_path)
+        place, stamp = process.stdout.split()
+        assert place.startswith(str(archive))
+        stamps.append(stamp)
+    assert stamps[0] != stamps[1]
+
+
+# --- errors ---------------------------------------------------------------------------------------------------------------------
+
+
+def test_without_java_or_pyspark(run, tmp_path):
+    """In one line, with what to install; nothing of Spark is needed for that."""
+    (tmp_path / "a.txt").write_text("a b c")
+    (tmp_path / "pyspark").mkdir()
+    (tmp_path / "none.py").write_text(
+        "import sys, importlib.util as u\nold = u.find_spec\n"
+        "u.find_spec = lambda name, *rest: None if name == 'pyspark' else old(name, *rest)\n"
+        "sys.argv = ['lshdup', 'pairs', 'a.txt', '--engine', 'spark']\nfrom lshdup.cli import main\nmain()\n"
+    )
+    process = subprocess.run([sys.executable, "none.py"], capture_output=True, text=True, cwd=tmp_path, check=False,
+                             env={**os.environ, "PYTHONPATH": str(ROOT)})  # fmt: skip
+    assert process.returncode == 2
+    said, hint = process.stderr.splitlines()[-2:]
+    assert said.startswith("lshdup: error: --engine spark needs pyspark")
+    assert hint == "  pip install 'lshdup[spark]'"
+    for arguments in (["--exact"], ["--no-store"], ["--verify", "estimate"]):
+        assert "has no meaning with --engine spark" in run("pairs", "a.txt", "--engine", "spark", *arguments, code=2).err
+    assert "--master has no meaning without --engine spark" in run("pairs", "a.txt", "--master", "local", code=2).err
+    assert "it must be a setting and its value" in run("pairs", "a.txt", "--engine", "spark", "--spark-conf", "x", code=2).err
