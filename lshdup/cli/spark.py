@@ -219,9 +219,10 @@ class _Target:
         self._kind = _WRITTEN.get(Path(self._path).suffix.lower(), "")
         self.is_written = bool(self._kind)
         self._begun = False
-        if self.is_written and (options["format_"] not in (None, "jsonl" if self._kind == "json" else "") or options["nul"]):
+        typed = options["format_"] not in (None, "jsonl" if self._kind == "json" else "")
+        if self.is_written and (typed or options["nul"] or options["header"] is not None):
             message = f"-o {self._path} is written by Spark as its ending says"
-            raise ParameterError(message, "leave --format and -0 out")
+            raise ParameterError(message, "leave --format, --header and -0 out")
         if not self.is_written:
             shared.target(options)  # whether it can be written, before the work
 
