@@ -9,7 +9,7 @@ import zipfile
 import numpy as np
 import pytest
 
-from lshdup import spark, sparkrows
+from lshdup import spark, sparkkept, sparkrows
 from lshdup.errors import InputError
 from tests.conftest import ROOT, require
 
@@ -119,12 +119,12 @@ def test_sets_of_more_bytes_than_arrow_has_offsets_for(monkeypatch):
     assert max(len(each) for each in cut) == 2
     assert pa.Table.from_batches(cut).equals(whole)
     long = {b"long": b" ".join(b"x%d" % j for j in range(100))}
-    with pytest.raises(InputError, match="'long' has 96 shingles, more than Spark can"):
+    with pytest.raises(InputError, match="'long' has 98 shingles, more than Spark can"):
         list(sparkrows.set_rows(recipe, iter([rows_of(pa, texts | long)])))
     with pytest.raises(InputError, match="20 documents have .* bytes of keys, more than Arrow"):
         list(sparkrows.sketch_rows(recipe, iter([rows_of(pa, texts)])))
     ids = pa.chunked_array([pa.array([b"x" * 150], pa.binary()), pa.array([b"y" * 150], pa.binary())])
-    with pytest.raises(InputError, match="shorter ids"):
+    with pytest.raises(InputError, match="the ids of 2 documents .* more than Arrow can hold"):
         sparkrows._one(ids)
 
 
@@ -162,6 +162,47 @@ def test_pairs_are_handed_on_in_pieces(monkeypatch):
 
 
 # --- errors ---------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("error", [ConnectionRefusedError(111, "Connection refused"), EOFError(), "py4j", "answer"])
+def test_a_driver_that_ended(error):
+    """Java was killed: all that comes is that nobody answers."""
+    require("spark", "pyspark")
+    from py4j.protocol import Py4JError, Py4JNetworkError
+
+    from lshdup import sparksession
+
+    error = {"py4j": Py4JNetworkError("An error occurred"), "answer": Py4JError("Answer from Java side is empty")}.get(error, error)
+    with pytest.raises(InputError, match="driver, which is Java, ended") as raised, sparksession.one_line():
+        raise error
+    assert "--spark-conf spark.driver.memory=" in raised.value.hint
+
+
+def test_checkpoints_of_a_session_without_a_context():
+    """Spark Connect has no context here: what the server was started with says whether there is a folder."""
+
+    class Connected:
+        def __init__(self, settings):
+            self.conf = settings
+
+        @property
+        def sparkContext(self):  # noqa: N802 (Spark's)
+            raise NotImplementedError
+
+    class Rows:
+        def __init__(self, **settings):
+            self.sparkSession = Connected(settings)
+
+        def checkpoint(self):
+            return "in the folder"
+
+        def localCheckpoint(self):  # noqa: N802 (Spark's)
+            return "on the executors"
+
+    made = sparkkept.Checkpoints()
+    assert made.keep(Rows(**{"spark.checkpoint.dir": "/shared"})) == "in the folder"
+    assert made.keep(Rows()) == "on the executors"
+    made.close()
 
 
 def test_without_java_or_pyspark(run, tmp_path):
