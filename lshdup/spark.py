@@ -16,7 +16,7 @@ from lshdup.sparkrows import Recipe, Rows
 from lshdup.sparktiles import Tiles
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import DataFrame
 
 _SHINGLE, _SKETCH, _BANDS, _PAIRS = ShingleParams(), SketchParams(), BandParams(), PairParams()
 
@@ -202,7 +202,7 @@ class Comparison:
 
     @cached_property
     def shared(self) -> "DataFrame":
-        """Buckets of two kinds or more: bucket, n, and the shingles of these. Tasks count before they shuffle, so no bucket is too large."""
+        """Buckets of two kinds or more: bucket, n, and the shingles of these. Tasks count before they shuffle: no bucket is too large."""
         from pyspark.sql import functions as f
 
         counts = self._rows.groupBy("bucket").agg(f.count("*").alias("n"), f.sum("size").alias("shingles"))
@@ -215,7 +215,7 @@ class Comparison:
 
     @cached_property
     def compared(self) -> "DataFrame":
-        """`buckets`, those that are larger than `max_bucket` left out; in the keys before, too, so that pairs are met where they first can."""
+        """`buckets` without those larger than `max_bucket`, which are not among the keys before either: pairs are met where they first can."""
         from pyspark.sql import functions as f
 
         if not self.max_bucket:

@@ -1,4 +1,4 @@
-"""What Spark keeps of rows, and lets go of: caches, the results of rounds, and filters of values that are wanted. Called by all of spark*.py."""
+"""What Spark keeps, and lets go of: caches, results of rounds, and filters of values that are wanted. Called by spark*.py."""
 
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any

@@ -125,8 +125,9 @@ def set_rows(recipe: Recipe, rows: Batches) -> Batches:
             named = ids.take(pa.array(made.indices[there[some]]))
             sets = made.sets.take(there[some])
             if sets.values.nbytes > ARROW_BYTES:  # of one document, then
-                message = f"{_name(named[0])} has {len(sets.values):,} shingles, more than Spark can hand from task to task"
-                raise InputError(f"{message}; leave it out: --max-bytes is the most that a document may have")
+                what = f"{_name(named[0])} has {len(sets.values):,} shingles, more than Spark can hand from task to task"
+                message = f"{what}; leave it out: --max-bytes is the most that a document may have"
+                raise InputError(message)
             yield _batch(SETS, [named, _binary(sets.values.view(np.uint8), sets.sizes * 8)])
 
 
@@ -284,8 +285,9 @@ def _refuse_unread(table: Any) -> None:
 
     if table.column("set").null_count:
         name = _name(table.filter(pc.is_null(table.column("set"))).column("id")[0])
-        message = f"{name} was read once, and could not be read the second time: it has changed or gone, or its format took too long"
-        raise InputError(f"{message}; let nothing change the documents meanwhile, leave it out, or raise --format-seconds")
+        what = f"{name} was read once, and could not be read the second time: it has changed or gone, or its format took too long"
+        message = f"{what}; let nothing change the documents meanwhile, leave it out, or raise --format-seconds"
+        raise InputError(message)  # of an error that comes from a worker, the hint is lost
 
 
 def _name(scalar: Any) -> str:

@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lshdup import spark, sparkclusters, sparkinput, sparkkept, sparkrows, sparksession, sparktiles
+from lshdup import spark, sparkclusters, sparkinput, sparkkept, sparksession, sparktiles
 from lshdup.errors import InputError, ParameterError
 from lshdup.params import BandParams, DocumentParams, PairParams, ShingleParams, SketchParams
 from tests.conftest import DATA, ROOT, require

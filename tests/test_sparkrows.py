@@ -13,7 +13,6 @@ from lshdup import spark, sparkkept, sparkrows
 from lshdup.errors import InputError
 from tests.conftest import ROOT, require
 
-
 NO_KEY = np.frombuffer(sparkrows.NO_KEY, "<u8")[0]
 
 
@@ -121,10 +120,10 @@ def test_sets_of_more_bytes_than_arrow_has_offsets_for(monkeypatch):
     long = {b"long": b" ".join(b"x%d" % j for j in range(100))}
     with pytest.raises(InputError, match="'long' has 98 shingles, more than Spark can"):
         list(sparkrows.set_rows(recipe, iter([rows_of(pa, texts | long)])))
-    with pytest.raises(InputError, match="20 documents have .* bytes of keys, more than Arrow"):
+    with pytest.raises(InputError, match=r"20 documents have .* bytes of keys, more than Arrow"):
         list(sparkrows.sketch_rows(recipe, iter([rows_of(pa, texts)])))
     ids = pa.chunked_array([pa.array([b"x" * 150], pa.binary()), pa.array([b"y" * 150], pa.binary())])
-    with pytest.raises(InputError, match="the ids of 2 documents .* more than Arrow can hold"):
+    with pytest.raises(InputError, match=r"the ids of 2 documents .* more than Arrow can hold"):
         sparkrows._one(ids)
 
 
