@@ -215,7 +215,7 @@ class Comparison:
 
     @cached_property
     def compared(self) -> "DataFrame":
-        """`buckets` without those larger than `max_bucket`, which are not among the keys before either: pairs are met where they first can."""
+        """`buckets` without those larger than `max_bucket`, whose keys do not count before either: a pair is met where it first can be."""
         from pyspark.sql import functions as f
 
         if not self.max_bucket:
