@@ -113,7 +113,7 @@ def sketch_rows(recipe: Recipe, rows: Batches) -> Batches:
 
 
 def set_rows(recipe: Recipe, rows: Batches) -> Batches:
-    """Documents -> SETS: those that have tokens; a set is sorted, eight bytes an element, little-endian.
+    """Documents -> SETS; a set is sorted, eight bytes an element, little-endian; null for those that are left out or have no tokens.
 
     Raises InputError for a set that is too large for Spark.
     """
@@ -129,6 +129,9 @@ def set_rows(recipe: Recipe, rows: Batches) -> Batches:
                 message = f"{what}; leave it out: --max-bytes is the most that a document may have"
                 raise InputError(message)
             yield _batch(SETS, [named, _binary(sets.values.view(np.uint8), sets.sizes * 8)])
+        none = [*(each[0] for each in made.left_out), *made.indices[made.sets.sizes == 0].tolist()]
+        if none:
+            yield _batch(SETS, [ids.take(pa.array(none, pa.int64())), pa.nulls(len(none), pa.binary())])
 
 
 def json_rows(fields: RowFields, rows: Batches) -> Batches:

@@ -127,8 +127,8 @@ def sets_of(documents: "DataFrame", rows: "DataFrame", wanted: int, recipe: Reci
 
 
 def verified(rows: "DataFrame", sets: "DataFrame", recipe: Recipe) -> "DataFrame":
-    """What comes of tiles and sets: `sparkrows.PAIRS_FOUND`. A document without a set is an error there."""
-    together = rows.join(sets, "id", "left").select("bucket", "tile", "side", "id", "before", "set")
+    """What comes of tiles and sets: `sparkrows.PAIRS_FOUND`. A document that could not be read again is an error there."""
+    together = rows.join(sets, "id").select("bucket", "tile", "side", "id", "before", "set")
     return _by_tile(together).mapInArrow(partial(sparkrows.verified_rows, recipe), sparkrows.PAIRS_FOUND)
 
 

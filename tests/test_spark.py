@@ -269,9 +269,19 @@ def test_sets_are_made_of_what_has_candidates(session, monkeypatch):
         assert wanted >= {b"a", b"b"}
         assert made >= wanted
         assert len(made) < len(wanted) + 20
-        lost = sparktiles.verified(tiles.rows, sets.where("id != cast('a' as binary)"), comparison.recipe)
-        with pytest.raises(InputError, match="'a' was read once"), sparksession.one_line():
-            lost.collect()
+
+
+def test_what_cannot_be_read_again(session, tmp_path, monkeypatch):
+    """Not a pair less, but an error; what was left out the first time is none."""
+    for name, text in (("a", "x y z u v w"), ("b", "x y z u v w q"), ("bad", "x\0y" * 99)):
+        (tmp_path / f"{name}.txt").write_text(text)
+    monkeypatch.chdir(tmp_path)
+    with compared(session, ["."], BandParams(threshold=0.5)) as comparison:
+        assert comparison.summary().left_out == {"binary": 1}
+        assert len(collected(comparison)) == 1
+        (tmp_path / "b.txt").unlink()
+        with pytest.raises(InputError, match=r"'b\.txt' was read once"), sparksession.one_line():
+            collected(comparison)
 
 
 def test_ids_that_repeat_are_an_error_of_the_library(session):
