@@ -200,15 +200,24 @@ def batches(documents: DocumentList, indices: NDArray[np.int64]) -> Iterator[NDA
     if places is not None:
         _checked(places, indices)
     for run in [indices] if places is None else places.reading_order(indices):
-        spans = documents.spans[run]
-        ends = np.cumsum(spans)
-        start = 0
-        while start < len(run):
-            before = int(ends[start] - spans[start])
-            fits = int(np.searchsorted(ends, before + BATCH_BYTES, side="right"))
-            end = min(max(fits, start + 1), start + BATCH_DOCUMENTS)
-            yield run[start:end]
-            start = end
+        for some in runs(documents.spans[run]):
+            yield run[some]
+
+
+def runs(sizes: NDArray[np.integer], most: int = BATCH_DOCUMENTS, most_bytes: int = BATCH_BYTES) -> Iterator[slice]:
+    """Runs of at most so many things and so many bytes; or of one thing that is larger.
+
+    >>> list(runs(np.array([1, 1, 1, 9, 5]), 2, 8))
+    [slice(0, 2, None), slice(2, 3, None), slice(3, 4, None), slice(4, 5, None)]
+    """
+    ends = np.cumsum(sizes, dtype=np.int64)
+    start = 0
+    while start < len(sizes):
+        before = int(ends[start] - sizes[start])
+        fits = int(np.searchsorted(ends, before + most_bytes, side="right"))
+        end = min(max(fits, start + 1), start + most)
+        yield slice(start, end)
+        start = end
 
 
 def read_batch(documents: DocumentList, indices: NDArray[np.int64], buffer: Buffer | None = None) -> TextBatch:

@@ -11,16 +11,20 @@ from typing import TYPE_CHECKING, Self
 from lshdup import bands, sparkrows, sparktiles
 from lshdup.errors import InputError, ParameterError
 from lshdup.params import BandParams, PairParams, ShingleParams, SketchParams
+from lshdup.sparkkept import cut, kept, sifted
 from lshdup.sparkrows import Recipe, Rows
-from lshdup.sparktiles import Tiles, kept
+from lshdup.sparktiles import Tiles
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import DataFrame
 
 _SHINGLE, _SKETCH, _BANDS, _PAIRS = ShingleParams(), SketchParams(), BandParams(), PairParams()
 
 #: Copies are listed by tasks of at most so many of one kind.
 BLOCK_COPIES = 1024
+
+#: Pairs of one document that has no copies go through so many tasks while those that have are listed.
+SALTS = 64
 
 
 def recipe(
@@ -34,7 +38,7 @@ def recipe(
         message = "on Spark every pair is verified exactly"
         raise ParameterError(message, "leave --verify out")
     plan = bands.plan_bands(sketch.perms, band)
-    return Recipe(shingle, sketch, plan, band.threshold, once=not asked.max_bucket)
+    return Recipe(shingle, sketch, plan, band.threshold)
 
 
 def near_duplicates(
@@ -105,8 +109,9 @@ class Comparison:
     documents : (id: binary, text) or, if they are files, (id: binary, size); see `sparkrows.Recipe`. max_bucket : larger buckets are
     left out; 0: none is.
 
-    `sketches`, `kinds` and `tiles` are kept by Spark when they have been made, on memory and disk, because more than one stage needs them;
-    `close`, or the end of a ``with``, lets go of them. No stage collects rows; the memory of a task is bounded by one tile.
+    `sketches`, `kinds`, `shared` and `tiles` are kept by Spark when they have been made, on memory and disk, because more than one stage
+    needs them; `close`, or the end of a ``with``, lets go of them. No stage collects rows; the memory of a task is bounded by one tile.
+    Ids that repeat are an error of whatever is asked first.
     """
 
     documents: "DataFrame"
@@ -121,7 +126,7 @@ class Comparison:
 
     def close(self) -> None:
         """Let go of what Spark keeps."""
-        for name in ("sketches", "kinds"):
+        for name in ("sketches", "kinds", "shared"):
             if name in self.__dict__:
                 self.__dict__[name].unpersist()
         if "tiles" in self.__dict__:
@@ -156,70 +161,86 @@ class Comparison:
 
     def refuse_repeated(self) -> None:
         """Raise InputError if two documents have the same id: the pairs of one could not be told from those of the other."""
-        from pyspark.sql import functions as f
-
-        repeated = (
-            self.sketches.where("reason is null")
-            .groupBy("id")
-            .agg(f.count("*").alias("n"))
-            .where("n > 1")
-            .orderBy(f.desc("n"), "id")
-            .limit(1)
-            .collect()
-        )
-        if repeated:
-            name = bytes(repeated[0].id).decode("utf-8", "backslashreplace")
-            message = f"the id {name!r} is that of {repeated[0].n:,} documents"
+        if self._repeated:
+            name, n = self._repeated[0]
+            message = f"the id {bytes(name).decode('utf-8', 'backslashreplace')!r} is that of {n:,} documents"
             raise InputError(message, "each document needs an id of its own; name another column with --id-field")
 
     @cached_property
-    def kinds(self) -> "DataFrame":
-        """A row for each kind, the documents of one digest: id, size and keys of the first of them by name, and how many they are."""
+    def _repeated(self) -> list[tuple[bytes, int]]:
+        """The id that most documents have, if that is more than one, and how many."""
         from pyspark.sql import functions as f
 
+        counts = self.sketches.where("reason is null").groupBy("id").agg(f.count("*").alias("n"))
+        return [tuple(row) for row in counts.where("n > 1").orderBy(f.desc("n"), "id").limit(1).collect()]
+
+    @cached_property
+    def kinds(self) -> "DataFrame":
+        """A row for each kind, the documents of one digest: id, size and keys of the first of them by name, and how many they are.
+
+        Raises InputError if ids repeat.
+        """
+        from pyspark.sql import functions as f
+
+        self.refuse_repeated()
         first = f.min(f.struct("id", "size", "keys")).alias("first")
         return kept(self.sketches.where("size > 0").groupBy("digest").agg(first, f.count("*").alias("documents")))
 
     # --- kinds -> buckets ----------------------------------------------------------------------------------------------
 
     @cached_property
-    def buckets(self) -> "DataFrame":
-        """A row for each kind and band in a shared bucket: bucket, id, size, keys of the bands before, and the bucket's n and shingles.
-
-        A bucket is named by key and band. A large one is counted by one task, which holds some thousand of its rows and spills the others.
-        """
-        from pyspark.sql import Window
+    def _rows(self) -> "DataFrame":
+        """A row for each kind and band: bucket, its key and band; id, size, and the keys of the bands before."""
         from pyspark.sql import functions as f
 
         band = f.col("band")
         names = f.lit(b"".join(i.to_bytes(4, "big") for i in range(self.recipe.plan.bands)))
-        members = self.kinds.select("first.*", f.explode(f.sequence(f.lit(0), f.lit(self.recipe.plan.bands - 1))).alias("band")).select(
-            f.concat(_cut("keys", band * 8, 8), names.substr(band * 4 + 1, f.lit(4))).alias("bucket"),
-            "id", "size", _cut("keys", f.lit(0), band * 8).alias("before"),
+        return self.kinds.select("first.*", f.explode(f.sequence(f.lit(0), f.lit(self.recipe.plan.bands - 1))).alias("band")).select(
+            f.concat(cut("keys", band * 8, 8), names.substr(band * 4 + 1, f.lit(4))).alias("bucket"),
+            "id", "size", cut("keys", f.lit(0), band * 8).alias("before"),
         )  # fmt: skip
-        together = Window.partitionBy("bucket")
-        counted = members.withColumns({"n": f.count("*").over(together), "shingles": f.sum("size").over(together)})
-        return counted.where(f.col("n") > 1)
+
+    @cached_property
+    def shared(self) -> "DataFrame":
+        """Buckets of two kinds or more: bucket, n, and the shingles of these. Tasks count before they shuffle: no bucket is too large."""
+        from pyspark.sql import functions as f
+
+        counts = self._rows.groupBy("bucket").agg(f.count("*").alias("n"), f.sum("size").alias("shingles"))
+        return kept(counts.where("n > 1"))
+
+    @cached_property
+    def buckets(self) -> "DataFrame":
+        """A row for each kind and band in a shared bucket: bucket, id, size, keys of the bands before, and the bucket's n and shingles."""
+        return sparktiles.with_counts(sifted(self._rows, self.shared, self.shared.count(), "bucket"), self.shared)
 
     @cached_property
     def compared(self) -> "DataFrame":
-        """`buckets`, those that are larger than `max_bucket` left out."""
+        """`buckets` without those larger than `max_bucket`, whose keys do not count before either: a pair is met where it first can be."""
         from pyspark.sql import functions as f
 
-        return self.buckets.where(f.col("n") <= self.max_bucket) if self.max_bucket else self.buckets
+        if not self.max_bucket:
+            return self.buckets
+        of_large = f.collect_set((f.length("before") / 8).cast("int")).alias("large")
+        large = self.buckets.where(f.col("n") > self.max_bucket).groupBy("id").agg(of_large)
+        rows = self.buckets.where(f.col("n") <= self.max_bucket).join(large, "id", "left")
+        earlier = f.filter(f.coalesce("large", f.array().cast("array<int>")), lambda band: band * 8 < f.length("before"))
+        none = f.lit(sparkrows.NO_KEY)
+        before = f.aggregate(earlier, f.col("before"), lambda keys, band: f.overlay(keys, none, band * 8 + 1, f.lit(8)))
+        return rows.withColumn("before", before).drop("large")
 
     def bucket_counts(self) -> tuple[int, bytes, int, int, int]:
         """Kinds in the largest bucket and the first of them; of larger ones than `max_bucket`: how many, their kinds, their pairs."""
         from pyspark.sql import functions as f
 
         n, over = f.col("n"), f.col("n") > (self.max_bucket or 1 << 62)
-        each = self.buckets.groupBy("bucket").agg(f.max("n").alias("n"), f.min("id").alias("id"))
-        top = each.orderBy(f.desc("n"), "id").limit(1).collect()
-        if not top:
+        pairs = f.sum(f.when(over, n * (n - 1) / 2)).cast("bigint")
+        row = self.shared.agg(f.max("n").alias("n"), f.count_if(over).alias("buckets"), pairs.alias("pairs")).collect()[0]
+        if not row.n:
             return 0, b"", 0, 0, 0
-        row = each.where(over).agg(f.count("*").alias("buckets"), f.sum(n * (n - 1) / 2).cast("bigint").alias("pairs")).collect()[0]
-        kinds = self.buckets.where(over).select("id").distinct().count() if row.buckets else 0
-        return top[0].n, bytes(top[0].id), row.buckets, kinds, row.pairs or 0
+        most = f.min(f.when(n == row.n, f.col("id"))).alias("id")
+        wanted = self.buckets.where(over | (n == row.n))
+        found = wanted.agg(most, f.count_distinct(f.when(over, f.col("id"))).alias("kinds")).collect()[0]
+        return row.n, bytes(found.id), row.buckets, found.kinds, row.pairs or 0
 
     # --- buckets -> tiles -> pairs ------------------------------------------------------------------------------------------------
 
@@ -269,8 +290,11 @@ class Comparison:
         kinds = self.kinds.where("documents > 1").select(
             f.col("first.id").alias("first"), f.ceil(f.col("documents") / BLOCK_COPIES).cast("bigint").alias("blocks")
         )
+        # Of a document that has no copies no member is found; so that one with many pairs is not all one task's, its pairs are strewn.
+        other = "b" if column == "a" else "a"
+        strewn = f.array(-1 - f.pmod(f.xxhash64(other), f.lit(SALTS)))
         pairs = pairs.withColumnRenamed(column, "first").join(kinds, "first", "left")
-        block = f.explode(f.sequence(f.lit(0), f.coalesce(f.col("blocks"), f.lit(1)) - 1)).alias("block")
+        block = f.explode(f.when(f.col("blocks").isNull(), strewn).otherwise(f.sequence(f.lit(0), f.col("blocks") - 1))).alias("block")
         pairs = pairs.select(*(each for each in pairs.columns if each != "blocks"), block)
         members = self.members.select("first", "block", "id")
         pairs = pairs.join(members, ["first", "block"], "left")
@@ -281,10 +305,3 @@ class Comparison:
     def mapped(self, function: Rows, schema: str) -> "DataFrame":
         """What workers make of the documents; nothing is kept."""
         return self.documents.mapInArrow(partial(function, self.recipe), schema)
-
-
-def _cut(column: str, start: "Column", length: "Column | int") -> "Column":
-    """Bytes of a binary column, from `start`, counted from 0."""
-    from pyspark.sql import functions as f
-
-    return f.substring(f.col(column), start + 1, f.lit(length) if isinstance(length, int) else length)

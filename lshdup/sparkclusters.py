@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Self
 from lshdup import sparkleaders, sparktiles
 from lshdup.errors import InputError, ParameterError
 from lshdup.spark import Comparison
+from lshdup.sparkkept import Checkpoints
 from lshdup.sparktiles import Tiles
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ class Clusters:
             raise ParameterError(message, f"choose one of {', '.join(KEEP)}")
         self._comparison = comparison
         self._keep = keep
+        self._checkpoints = Checkpoints()
         self.rounds = 0
 
     def __enter__(self) -> Self:
@@ -57,6 +59,7 @@ class Clusters:
     def __exit__(self, *_: object) -> None:
         if "tiles" in self.__dict__:
             self.tiles.close()
+        self._checkpoints.close()
 
     def _rank(self, size: str) -> "Column":
         """The lowest is preferred."""
@@ -66,17 +69,17 @@ class Clusters:
 
     @cached_property
     def _buckets(self) -> "DataFrame":
-        return self._keeping(self._comparison.compared)
+        return self._checkpoints.keep(self._comparison.compared)
 
     @cached_property
-    def led(self) -> "DataFrame | None":
-        """id: kinds of which it is known before the pairs that they do not represent."""
-        return sparkleaders.led(self._comparison, self._buckets, self._rank("size"), self._keeping)
+    def covered_early(self) -> "DataFrame | None":
+        """id: kinds of which it is known before the pairs that they do not represent; None if no bucket is so large that it is cut."""
+        return sparkleaders.covered_in_crowds(self._comparison, self._buckets, self._rank("size"), self._checkpoints)
 
     @cached_property
     def tiles(self) -> Tiles:
         """What meets in the buckets: all pairs but those of two kinds that do not represent."""
-        return sparktiles.of_buckets(self._buckets, self._comparison.documents, self._comparison.recipe, self.led)
+        return sparktiles.of_buckets(self._buckets, self._comparison.documents, self._comparison.recipe, self.covered_early)
 
     @cached_property
     def edges(self) -> "DataFrame":
@@ -86,21 +89,25 @@ class Clusters:
         a, b = (f.struct(self._rank(f"size_{each}").alias("rank"), f.col(each).alias("id")) for each in "ab")
         pairs = self.tiles.pairs.select(f.least(a, b).alias("x"), f.greatest(a, b).alias("y"), "similarity")
         edges = pairs.selectExpr("x.rank as rank", "x.id as better", "y.id as worse", "similarity")
-        if self.led is not None:
-            edges = edges.join(self.led.withColumnRenamed("id", "better"), "better", "left_anti").select(*edges.columns)
-        return self._keeping(edges)
+        if self.covered_early is not None:
+            edges = edges.join(self.covered_early.withColumnRenamed("id", "better"), "better", "left_anti").select(*edges.columns)
+        return self._checkpoints.keep(edges)
 
     @cached_property
     def covered(self) -> "DataFrame":
         """id: the first copies that another represents. Runs the rounds."""
-        undecided = self.edges.select("rank", "better", "worse")
+        keep, drop = self._checkpoints.keep, self._checkpoints.drop
+        undecided = first = self.edges.select("rank", "better", "worse")
         left, parts = undecided.count(), []
         while left > FEW_PAIRS and self.rounds < MOST_ROUNDS:
             waiting = undecided.selectExpr("worse as better").distinct()
             chosen = undecided.select("better").distinct().join(waiting, "better", "left_anti")
-            gone = self._keeping(undecided.join(chosen, "better", "left_semi").selectExpr("worse as id").distinct())
+            gone = keep(undecided.join(chosen, "better", "left_semi").selectExpr("worse as id").distinct())
+            before = undecided
             undecided = undecided.join(gone.withColumnRenamed("id", "better"), "better", "left_anti")
-            undecided = self._keeping(undecided.join(gone.withColumnRenamed("id", "worse"), "worse", "left_anti"))
+            undecided = keep(undecided.join(gone.withColumnRenamed("id", "worse"), "worse", "left_anti"))
+            if before is not first:
+                drop(before)
             parts.append(gone)
             left = undecided.count()
             self.rounds += 1
@@ -108,9 +115,15 @@ class Clusters:
             message = f"after {MOST_ROUNDS} rounds {left:,} pairs are still undecided"
             raise InputError(message, "keep by another property, or use a higher --threshold")
         covered = self._by_driver(undecided)
-        for part in [*parts, *filter(None, [self.led])]:
+        if undecided is not first:
+            drop(undecided)
+        for part in parts:
             covered = covered.unionByName(part)
-        return self._keeping(covered)
+        if self.covered_early is not None:
+            covered = covered.unionByName(self.covered_early)
+        covered = keep(covered)
+        drop(*parts)
+        return covered
 
     def _by_driver(self, undecided: "DataFrame") -> "DataFrame":
         """The same one after the other: when it is the turn of a document, all that might cover it have had theirs."""
@@ -148,7 +161,7 @@ class Clusters:
             f.coalesce("similarity", f.lit(1.0)).alias("similarity"),
             (alone & (f.col("id") != f.col("kind"))).alias("copy"),
         )
-        return self._keeping(documents)
+        return self._checkpoints.keep(documents)
 
     @property
     def kept(self) -> "DataFrame":
@@ -179,9 +192,3 @@ class Clusters:
             leaders.alias("a"), f.count_if(~apart).alias("b"), f.count_if(apart).alias("c"), f.count_if("copy").alias("d")
         )
         return tuple(row.collect()[0])
-
-    @staticmethod
-    def _keeping(rows: "DataFrame") -> "DataFrame":
-        """The same, made now, without how: what uses those of the round before more than once would have plans that grow by the power."""
-        reliable = rows.sparkSession.sparkContext._jsc.sc().getCheckpointDir().isDefined()
-        return rows.checkpoint() if reliable else rows.localCheckpoint()

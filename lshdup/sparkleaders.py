@@ -6,13 +6,12 @@ enough do not represent, and when they are gone, others are the preferred ones. 
 needed. It is one comparison a document and round; rounds end when they find little, and leave the rest to the pairs.
 """
 
-from collections.abc import Callable
-from dataclasses import replace
 from functools import reduce
 from typing import TYPE_CHECKING
 
 from lshdup import sparktiles
 from lshdup.spark import Comparison
+from lshdup.sparkkept import Checkpoints
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -22,18 +21,19 @@ LEAST_SHARE = 0.1
 MOST_ROUNDS = 8
 
 
-def led(comparison: Comparison, buckets: "DataFrame", rank: "Column", keep: Callable[["DataFrame"], "DataFrame"]) -> "DataFrame | None":
+def covered_in_crowds(comparison: Comparison, buckets: "DataFrame", rank: "Column", checkpoints: Checkpoints) -> "DataFrame | None":
     """id: kinds in cut buckets of which it is known that they do not represent; None if no bucket is cut.
 
-    buckets : `Comparison.compared`, kept. rank : of `id` and `size`, the lowest is preferred, and of equal ones the first by id. keep :
-    makes rows now, and Spark keep them.
+    buckets : `Comparison.compared`, kept. rank : of `id` and `size`, the lowest is preferred, and of equal ones the first by id.
+    checkpoints : what keeps the answer. What the rounds make is let go of, the sets of all documents in cut buckets too.
     """
     from pyspark.sql import functions as f
 
-    crowd = buckets.where(sparktiles.is_cut(f.col("n"), f.col("shingles"))).select("id").distinct()
-    crowd = keep(crowd)
+    keep, drop = checkpoints.keep, checkpoints.drop
+    crowd = keep(buckets.where(sparktiles.is_cut(f.col("n"), f.col("shingles"))).select("id").distinct())
     looked_at = crowd.count()
     if not looked_at:
+        drop(crowd)
         return None
     near = buckets.join(crowd, "id", "left_semi").select("bucket").distinct()
     rows = buckets.join(near, "bucket", "left_semi").join(crowd.withColumn("crowd", f.lit(True)), "id", "left")
@@ -45,14 +45,23 @@ def led(comparison: Comparison, buckets: "DataFrame", rank: "Column", keep: Call
         leaders = alive.where("crowd").join(first, "bucket").groupBy("id").agg(f.every(f.col("order") == f.col("first")).alias("leads"))
         leaders = keep(leaders.where("leads").select("id"))
         centres = alive.join(leaders, "id", "left_semi").select("bucket", f.col("id").alias("centre"))
-        points = alive.where("crowd").join(centres, "bucket").where("id != centre").select("centre", "id").distinct()
-        near = sparktiles.verified(sparktiles.stars(points), sets, replace(comparison.recipe, once=False)).where("a is not null")
-        ends = near.select(f.explode(f.array("a", "b")).alias("id")).distinct()
+        points = alive.where("crowd").join(centres, "bucket").where("id != centre").select(f.col("centre").alias("bucket"), "id")
+        points = keep(points.distinct())
+        counts = keep(points.groupBy("bucket").agg(f.count("*").alias("n")))
+        met = sparktiles.verified(sparktiles.stars(points, counts), sets, comparison.recipe).where("a is not null")
+        ends = met.select(f.explode(f.array("a", "b")).alias("id")).distinct()
         gone = keep(ends.join(leaders, "id", "left_anti"))
+        drop(points, counts)
         found.append(gone)
         n = gone.count()
-        if n < LEAST_SHARE * looked_at:
+        before, is_last = alive, n < LEAST_SHARE * looked_at
+        if not is_last:
+            alive = keep(alive.join(gone, "id", "left_anti").join(leaders, "id", "left_anti"))
+        drop(before, leaders)
+        if is_last:
             break
-        alive = keep(alive.join(gone, "id", "left_anti").join(leaders, "id", "left_anti"))
         looked_at -= n
-    return keep(reduce(lambda one, other: one.unionByName(other), found))
+    drop(crowd, sets, alive)
+    every = keep(reduce(lambda one, other: one.unionByName(other), found))
+    drop(*found)
+    return every

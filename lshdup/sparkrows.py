@@ -15,11 +15,12 @@ from numpy.typing import NDArray
 
 from lshdup import bands, jsonlines, similarity
 from lshdup.bands import BandPlan
-from lshdup.documents import BATCH_BYTES, BATCH_DOCUMENTS, DocumentList, Reason, TextBatch, batches, read_batch
+from lshdup.documents import DocumentList, Reason, TextBatch, batches, read_batch, runs
+from lshdup.errors import InputError
 from lshdup.files import Buffer
 from lshdup.kernels import banding as kernels
 from lshdup.params import DEFAULT_FORMATS, DEFAULT_MAX_BYTES, FormatLimits, ShingleParams, SketchParams
-from lshdup.ragged import PADDING, RaggedSets, StringTable
+from lshdup.ragged import PADDING, RaggedSets, StringTable, offsets_of
 from lshdup.rows import RowError, RowFields
 from lshdup.shingles import ShingleBatch, Shingler
 from lshdup.signatures import Sketcher
@@ -31,8 +32,15 @@ Batches = Iterator[Any]
 ROWS = 1 << 14
 SET_BYTES = 64 << 20
 
-#: Pairs that are verified at a time: 20 bytes each.
+#: Pairs that are verified at a time: 20 bytes each; and how many are handed on at a time.
 PAIRS = 1 << 20
+PAIRS_GIVEN = 1 << 14
+
+#: Arrow's offsets here, and Java's arrays, have 32 bits with a sign: bytes of one column, or of one set.
+ARROW_BYTES = (1 << 31) - (1 << 16)
+
+#: In place of a band's key: that bucket is left out.
+NO_KEY = kernels.NO_KEY.tobytes()
 
 #: What the functions here give, as Spark writes schemas.
 SKETCHES = "id binary, size bigint, digest binary, keys binary, reason string, detail string, encoding string"
@@ -51,9 +59,8 @@ class Recipe:
     """What every worker must know.
 
     kind : what rows are. "texts": (id, text), as rows of Parquet are; "contents": (id, bytes), as files are, called by their ids; "files":
-    (id, size), to be read from `home`, the folder that their names start from. once : a pair is met in the first band in which it agrees,
-    and nowhere else. max_bytes : larger documents are left out. formats : bounds for reading
-    office documents.
+    (id, size), to be read from `home`, the folder that their names start from. max_bytes : larger documents are left out. formats :
+    bounds for reading office documents.
     """
 
     shingle: ShingleParams
@@ -64,7 +71,6 @@ class Recipe:
     home: bytes = b""
     max_bytes: int = DEFAULT_MAX_BYTES
     formats: FormatLimits = DEFAULT_FORMATS
-    once: bool = True
 
 
 # --- map side: documents -> sketches, documents -> sets -----------------------------------------------------------------------
@@ -107,13 +113,25 @@ def sketch_rows(recipe: Recipe, rows: Batches) -> Batches:
 
 
 def set_rows(recipe: Recipe, rows: Batches) -> Batches:
-    """Documents -> SETS: those that have tokens; a set is sorted, eight bytes an element, little-endian."""
+    """Documents -> SETS; a set is sorted, eight bytes an element, little-endian; null for those that are left out or have no tokens.
+
+    Raises InputError for a set that is too large for Spark.
+    """
     import pyarrow as pa
 
     for ids, made in _shingled(recipe, rows):
         there = np.flatnonzero(made.sets.sizes)
-        sets = made.sets.take(there)
-        yield _batch(SETS, [ids.take(pa.array(made.indices[there])), _binary(sets.values.view(np.uint8), sets.sizes * 8)])
+        for some in runs(made.sets.sizes[there] * 8, len(there), SET_BYTES):
+            named = ids.take(pa.array(made.indices[there[some]]))
+            sets = made.sets.take(there[some])
+            if sets.values.nbytes > ARROW_BYTES:  # of one document, then
+                what = f"{_name(named[0])} has {len(sets.values):,} shingles, more than Spark can hand from task to task"
+                message = f"{what}; leave it out: --max-bytes is the most that a document may have"
+                raise InputError(message)
+            yield _batch(SETS, [named, _binary(sets.values.view(np.uint8), sets.sizes * 8)])
+        none = [*(each[0] for each in made.left_out), *made.indices[made.sets.sizes == 0].tolist()]
+        if none:
+            yield _batch(SETS, [ids.take(pa.array(none, pa.int64())), pa.nulls(len(none), pa.binary())])
 
 
 def json_rows(fields: RowFields, rows: Batches) -> Batches:
@@ -148,6 +166,8 @@ def id_rows(rows: Batches) -> Batches:
 
 def _shingled(recipe: Recipe, rows: Batches) -> Iterator[tuple[Any, ShingleBatch]]:
     """Ids of some documents, and what was made of these, numbered as their ids; valid until the next."""
+    import pyarrow as pa
+
     shingler, buffer = Shingler(recipe.shingle), Buffer()
     for batch in rows:
         ids = _as_binary(batch.column(0))
@@ -165,8 +185,8 @@ def _shingled(recipe: Recipe, rows: Batches) -> Iterator[tuple[Any, ShingleBatch
         good = np.delete(np.arange(len(batch)), [index for index, _, _ in bad])
         data, offsets = _content(texts)
         starts, lengths = offsets[good], offsets[good + 1] - offsets[good]
-        for some in _cuts(lengths):
-            part = ids.take(pa_array(good[some])).to_pylist() if recipe.kind == "contents" else [b""] * len(good[some])
+        for some in runs(lengths):
+            part = ids.take(pa.array(good[some])).to_pylist() if recipe.kind == "contents" else [b""] * len(good[some])
             yield ids, shingler.shingle(_text_batch(recipe, good[some], part, data, starts[some], lengths[some]), recipe.formats)
 
 
@@ -206,18 +226,6 @@ def _text_batch(
     return TextBatch(rows, names, text, starts - first, lengths, is_text=recipe.kind == "texts", max_bytes=recipe.max_bytes)
 
 
-def _cuts(lengths: NDArray[np.int64]) -> Iterator[slice]:
-    """Runs of at most BATCH_DOCUMENTS documents and about BATCH_BYTES bytes."""
-    ends = np.cumsum(lengths, dtype=np.int64)
-    start = 0
-    while start < len(lengths):
-        before = int(ends[start - 1]) if start else 0
-        fits = int(np.searchsorted(ends, before + BATCH_BYTES, side="right"))
-        end = min(max(fits, start + 1), start + BATCH_DOCUMENTS)
-        yield slice(start, end)
-        start = end
-
-
 # --- tiles: rows of a bucket, or of two blocks of it, that are compared with each other --------------------------------------------
 
 
@@ -233,18 +241,19 @@ def unmet_rows(recipe: Recipe, rows: Batches) -> Batches:
         kernels.mark_unmet(*_ragged(table.column("before")), starts, splits, unmet)
         keep = np.flatnonzero(unmet)
         if len(keep):
-            yield from table.take(pa.array(keep)).combine_chunks().to_batches()
+            yield from table.take(pa.array(keep)).to_batches()
 
 
 def verified_rows(recipe: Recipe, rows: Batches) -> Batches:
     """TILES with a column `set`, by bucket, tile and side -> PAIRS_FOUND: pairs at or above the threshold, a before b.
 
     size_a, size_b : elements of their sets. candidates : in one row of each piece how many pairs were looked at, in the others 0; a piece
-    without pairs is that row alone.
+    without pairs is that row alone. Raises InputError for a document without a set: it was read before, and now it was not.
     """
     import pyarrow as pa
 
     for table, starts, splits in _whole_tiles(rows):
+        _refuse_unread(table)
         sets = RaggedSets(*_ragged(table.column("set")))
         sizes = sets.sizes
         before, offsets = _ragged(table.column("before"))
@@ -253,7 +262,7 @@ def verified_rows(recipe: Recipe, rows: Batches) -> Batches:
         left, right = np.empty(PAIRS, np.uint32), np.empty(PAIRS, np.uint32)
         state = np.array([0, -1, 0])
         while state[0] < len(splits):
-            n = kernels.tile_pairs(before, offsets, starts, splits, recipe.once, state, left, right)
+            n = kernels.tile_pairs(before, offsets, starts, splits, state, left, right)
             if not n:
                 continue
             found = similarity.jaccard(sets, left[:n], right[:n], threshold=recipe.threshold)
@@ -263,12 +272,29 @@ def verified_rows(recipe: Recipe, rows: Batches) -> Batches:
             a, b = np.where(turned, b, a), np.where(turned, a, b)
             counts = np.zeros(max(len(keep), 1), np.int64)
             counts[0] = n
-            if len(keep):
-                columns = [ids.take(pa.array(a)), ids.take(pa.array(b)), *map(pa.array, (found[keep], sizes[a], sizes[b], counts))]
-            else:
+            if not len(keep):
                 kinds = (pa.binary(), pa.binary(), pa.float64(), pa.int64(), pa.int64())
-                columns = [*(pa.nulls(1, kind) for kind in kinds), pa.array(counts)]
-            yield _batch(PAIRS_FOUND, columns)
+                yield _batch(PAIRS_FOUND, [*(pa.nulls(1, kind) for kind in kinds), pa.array(counts)])
+            columns = (found[keep], sizes[a], sizes[b], counts)
+            for start in range(0, len(keep), PAIRS_GIVEN):
+                some = slice(start, start + PAIRS_GIVEN)
+                named = [ids.take(pa.array(each[some])) for each in (a, b)]
+                yield _batch(PAIRS_FOUND, [*named, *(pa.array(column[some]) for column in columns)])
+
+
+def _refuse_unread(table: Any) -> None:
+    """What cannot be read again would lose its pairs, and nobody would know."""
+    import pyarrow.compute as pc
+
+    if table.column("set").null_count:
+        name = _name(table.filter(pc.is_null(table.column("set"))).column("id")[0])
+        what = f"{name} was read once, and could not be read the second time: it has changed or gone, or its format took too long"
+        message = f"{what}; let nothing change the documents meanwhile, leave it out, or raise --format-seconds"
+        raise InputError(message)  # of an error that comes from a worker, the hint is lost
+
+
+def _name(scalar: Any) -> str:
+    return repr(scalar.as_py().decode("utf-8", "backslashreplace"))
 
 
 def _whole_tiles(rows: Batches) -> Iterator[tuple[Any, NDArray[np.int64], NDArray[np.int64]]]:
@@ -283,15 +309,15 @@ def _whole_tiles(rows: Batches) -> Iterator[tuple[Any, NDArray[np.int64], NDArra
         size += batch.nbytes
         if count < ROWS and size < SET_BYTES:
             continue
-        table = pa.Table.from_batches(held).combine_chunks()
+        table = pa.Table.from_batches(held)
         starts = _starts(table)
         last = int(starts[-1])  # the rest of the last tile may be in the next batch
         if last:
             yield table.slice(0, last), starts, _splits(table, starts)
-        held = table.slice(last).combine_chunks().to_batches()
+        held = table.slice(last).to_batches()
         count, size = len(table) - last, sum(each.nbytes for each in held)
     if count:
-        table = pa.Table.from_batches(held).combine_chunks()
+        table = pa.Table.from_batches(held)
         starts = np.append(_starts(table), len(table))
         yield table, starts, _splits(table, starts)
 
@@ -316,16 +342,13 @@ def _splits(table: Any, starts: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _one(column: Any) -> Any:
-    """A column of a table as one array."""
-    combined = column.combine_chunks()
-    return combined.chunk(0) if hasattr(combined, "chunk") else combined
-
-
-def pa_array(numbers: NDArray[np.int64]) -> Any:
-    """Numbers as Arrow takes them."""
+    """A column of a table as one array. Raises InputError if it is too large for one."""
     import pyarrow as pa
 
-    return pa.array(numbers)
+    if column.nbytes > ARROW_BYTES:
+        message = f"the ids of {len(column):,} documents that share buckets have {column.nbytes:,} bytes, more than Arrow can hold together"
+        raise InputError(message, "give documents shorter ids")
+    return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks)
 
 
 def _as_binary(array: Any) -> Any:
@@ -346,15 +369,19 @@ def _content(array: Any) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
 
 def _ragged(column: Any) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
     """A column of numbers of eight bytes: all of them, and int64 offsets."""
-    data, offsets = _content(_one(column))
-    values = data[offsets[0] : offsets[-1]]
-    return np.frombuffer(values.tobytes(), "<u8").astype(np.uint64, copy=False), (offsets - offsets[0]) // 8
+    parts = [_content(chunk) for chunk in column.chunks]  # together they may be more than Arrow can have in one array
+    data = b"".join([values[offsets[0] : offsets[-1]].data for values, offsets in parts])
+    sizes = np.concatenate([np.diff(offsets) for _, offsets in parts])
+    return np.frombuffer(data, "<u8").astype(np.uint64, copy=False), offsets_of(sizes // 8)
 
 
 def _binary(data: NDArray[np.uint8], sizes: NDArray[np.integer], there: NDArray[np.bool_] | None = None) -> Any:
-    """An array of binary from bytes one after the other; null where it is not `there`."""
+    """An array of binary from bytes one after the other, ARROW_BYTES at most; null where it is not `there`."""
     import pyarrow as pa
 
+    if data.nbytes > ARROW_BYTES:
+        message = f"{len(sizes):,} documents have {data.nbytes:,} bytes of keys, more than Arrow can hold together"
+        raise InputError(message, "use fewer bands, or a smaller spark.sql.execution.arrow.maxRecordsPerBatch")
     offsets = np.zeros(len(sizes) + 1, np.int32)
     np.cumsum(sizes, out=offsets[1:])
     mask = None if there is None else pa.py_buffer(np.packbits(there, bitorder="little"))

@@ -151,16 +151,24 @@ def default_partitions(spark: "SparkSession", settings: Mapping[str, str], size:
 @contextmanager
 def one_line() -> Iterator[None]:
     """Errors of Spark, and those of lshdup that come back through it, as LshdupError."""
-    from py4j.protocol import Py4JError
+    from py4j.protocol import Py4JError, Py4JNetworkError
     from pyspark.errors import PySparkException
 
     try:
         yield
+    except (ConnectionError, EOFError, Py4JNetworkError):
+        raise _driver_ended() from None
     except (PySparkException, Py4JError) as error:
         raise _as_error(str(error)) from None
 
 
+def _driver_ended() -> LshdupError:
+    return InputError("Spark's driver, which is Java, ended", "give it more memory: --spark-conf spark.driver.memory=8g")
+
+
 def _as_error(text: str) -> LshdupError:
+    if "Answer from Java side is empty" in text or "trying to connect to the Java server" in text:
+        return _driver_ended()
     own = re.findall(r"lshdup\.errors\.(\w+): (.*)", text)
     if own:
         return InputError(_brief(own[-1][1]))

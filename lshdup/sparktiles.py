@@ -9,6 +9,7 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from lshdup import sparkrows
+from lshdup.sparkkept import kept, sifted
 from lshdup.sparkrows import Recipe
 
 if TYPE_CHECKING:
@@ -18,55 +19,69 @@ if TYPE_CHECKING:
 BLOCK_DOCUMENTS = 4096
 BLOCK_BYTES = 32 << 20
 
-#: Up to so many documents in tiles, the hashes of their ids (64 bytes each in Java) are sent to every executor, and only the sets of these
-#: documents are made.
-FEW_WANTED = 1_000_000
+#: Counts of buckets with more rows are sent to every executor, so that no task gets all rows of one.
+MANY_ROWS = 1 << 17
 
 
-def of_buckets(buckets: "DataFrame", documents: "DataFrame", recipe: Recipe, led: "DataFrame | None" = None) -> "Tiles":
-    """Tiles of buckets, as `spark.Comparison.compared` has them. led : ids that need no pairs with each other; None: all pairs are wanted.
+def of_buckets(buckets: "DataFrame", documents: "DataFrame", recipe: Recipe, covered: "DataFrame | None" = None) -> "Tiles":
+    """Tiles of buckets, as `spark.Comparison.compared` has them. covered : ids that need no pairs with each other; None: all are wanted.
 
-    A bucket of B blocks has B (B + 1) / 2 tiles, and each of its documents is in B of them. Those that are led have blocks of their own,
-    which meet those of the others only. A document's block is a hash of its id.
+    A bucket of B blocks has B (B + 1) / 2 tiles, and each of its documents is in B of them. Those that are covered have blocks of their
+    own, which meet those of the others, the free ones, only. A document's block is a hash of its id.
     """
-    from pyspark.sql import Window
     from pyspark.sql import functions as f
 
     rows = buckets.withColumns({"free": f.lit(True), "free_n": f.col("n"), "free_shingles": f.col("shingles")})
-    if led is not None:
-        together = Window.partitionBy("bucket")
-        rows = buckets.join(led.select("id", f.lit(True).alias("led")), "id", "left").withColumn("free", f.col("led").isNull())
+    counts = None
+    if covered is not None:
+        known = covered.select("id", f.lit(True).alias("covered"))
+        rows = buckets.join(known, "id", "left").withColumn("free", f.col("covered").isNull()).drop("covered")
         size = f.when(f.col("free"), f.col("size")).otherwise(0)
-        rows = rows.withColumns({"free_n": f.count_if("free").over(together), "free_shingles": f.sum(size).over(together)})
-        rows = rows.where("free_n > 0")
+        of_bucket = (f.max("n").alias("n"), f.count_if("free").alias("free_n"), f.sum(size).alias("free_shingles"))
+        counts = kept(rows.groupBy("bucket").agg(*of_bucket))
+        rows = with_counts(rows.drop("n"), counts).where("free_n > 0")
     of_free = _blocks(f.col("free_n"), f.col("free_shingles"))
-    of_led = _blocks(f.col("n") - f.col("free_n"), f.col("shingles") - f.col("free_shingles"))
+    of_covered = _blocks(f.col("n") - f.col("free_n"), f.col("shingles") - f.col("free_shingles"))
     number, block, other = f.xxhash64("id"), f.col("block"), f.col("other")
-    at = f.when(f.col("free"), f.pmod(number, of_free)).otherwise(of_free + f.pmod(number, of_led))
-    last = of_free - 1 + f.when(f.col("free"), of_led).otherwise(0)
+    at = f.when(f.col("free"), f.pmod(number, of_free)).otherwise(of_free + f.pmod(number, of_covered))
+    last = of_free - 1 + f.when(f.col("free"), of_covered).otherwise(0)
     rows = rows.withColumns({"block": at, "other": f.explode(f.sequence(f.lit(0), last))})
     side = f.when(block == other, sparkrows.WITHIN).when(block < other, sparkrows.LEFT).otherwise(sparkrows.RIGHT)
     tile = f.least(block, other) * (1 << 31) + f.greatest(block, other)
     rows = rows.select("bucket", tile.alias("tile"), side.alias("side"), "id", "before")
-    if recipe.once:
-        rows = _by_tile(rows).mapInArrow(partial(sparkrows.unmet_rows, recipe), sparkrows.TILES)
-    return Tiles(kept(rows), documents, recipe)
+    rows = _by_tile(rows).mapInArrow(partial(sparkrows.unmet_rows, recipe), sparkrows.TILES)
+    return Tiles(kept(rows), documents, recipe, counts)
+
+
+def with_counts(rows: "DataFrame", counts: "DataFrame") -> "DataFrame":
+    """Rows of buckets with the columns of `counts`: of each bucket that is wanted a row, with n, how many rows it has. counts : kept."""
+    from pyspark.sql import functions as f
+
+    large = counts.where(f.col("n") > MANY_ROWS)
+    if large.isEmpty():
+        return rows.join(counts, "bucket")
+    others = rows.join(f.broadcast(large.select("bucket")), "bucket", "left_anti").join(counts.where(f.col("n") <= MANY_ROWS), "bucket")
+    return rows.join(f.broadcast(large), "bucket").unionByName(others)
 
 
 @dataclass(frozen=True)
 class Tiles:
     """Rows that are compared with each other, those that make a pair in their tile which no earlier band has met; and what comes of it.
 
-    rows : bucket, tile, side, id, before (`sparkrows.TILES`), kept by Spark until `close`. documents : what sets are made of.
+    rows : bucket, tile, side, id, before (`sparkrows.TILES`), kept by Spark until `close`, and so are `counts`, if there are any.
+    documents : what sets are made of.
     """
 
     rows: "DataFrame"
     documents: "DataFrame"
     recipe: Recipe
+    bucket_counts: "DataFrame | None" = None
 
     def close(self) -> None:
         """Let go of what Spark keeps."""
-        self.rows.unpersist()
+        for rows in (self.rows, self.bucket_counts):
+            if rows is not None:
+                rows.unpersist()
 
     @cached_property
     def counts(self) -> tuple[int, int]:
@@ -99,26 +114,20 @@ class Tiles:
     @cached_property
     def pairs(self) -> "DataFrame":
         """a, b (binary), similarity, size_a, size_b: pairs of first copies, a before b by their bytes, with the sizes of their sets."""
-        found = self.verified.where("a is not null").drop("candidates")
-        return found if self.recipe.once else found.dropDuplicates(["a", "b"])
+        return self.verified.where("a is not null").drop("candidates")
 
 
 def sets_of(documents: "DataFrame", rows: "DataFrame", wanted: int, recipe: Recipe) -> "DataFrame":
     """Shingle sets (id, set) of the documents with the ids of `rows`: made again, which is cheaper than to have kept those of all.
 
-    wanted : how many these are. If they are many, sets of others are there too.
+    wanted : how many these are. Sets of a few others are there too (`sifted`).
     """
-    from pyspark.sql import functions as f
-
-    if wanted <= FEW_WANTED:
-        # Two ids of one hash do no harm: a join by id follows.
-        hashes = f.broadcast(rows.select(f.xxhash64("id").alias("hash")).distinct())
-        documents = documents.withColumn("hash", f.xxhash64("id")).join(hashes, "hash", "left_semi").drop("hash")
+    documents = sifted(documents, rows, wanted, "id")
     return documents.mapInArrow(partial(sparkrows.set_rows, recipe), sparkrows.SETS)
 
 
 def verified(rows: "DataFrame", sets: "DataFrame", recipe: Recipe) -> "DataFrame":
-    """What comes of tiles and sets: `sparkrows.PAIRS_FOUND`."""
+    """What comes of tiles and sets: `sparkrows.PAIRS_FOUND`. A document that could not be read again is an error there."""
     together = rows.join(sets, "id").select("bucket", "tile", "side", "id", "before", "set")
     return _by_tile(together).mapInArrow(partial(sparkrows.verified_rows, recipe), sparkrows.PAIRS_FOUND)
 
@@ -128,25 +137,19 @@ def is_cut(n: "Column", shingles: "Column") -> "Column":
     return _blocks(n, shingles) > 1
 
 
-def stars(points: "DataFrame") -> "DataFrame":
-    """Tiles of rows (centre, id): each centre is compared with all its points, block by block of these, and the points are not."""
-    from pyspark.sql import Window
+def stars(points: "DataFrame", counts: "DataFrame") -> "DataFrame":
+    """Tiles of rows (bucket, id), where a bucket is called by its centre's id: each centre is compared with all its points, block by block
+    of these, and the points are not. counts : (bucket, n), both kept.
+    """
     from pyspark.sql import functions as f
 
-    blocks = f.ceil(f.count("*").over(Window.partitionBy("centre")) / BLOCK_DOCUMENTS).cast("bigint")
-    placed = points.withColumn("tile", f.pmod(f.xxhash64("id"), blocks))
+    blocks = f.ceil(f.col("n") / BLOCK_DOCUMENTS).cast("bigint")
     none = f.lit(b"").alias("before")
-    right = placed.select(f.col("centre").alias("bucket"), "tile", f.lit(sparkrows.RIGHT).alias("side"), "id", none)
-    left = placed.select("centre", "tile").distinct()
-    left = left.select(f.col("centre").alias("bucket"), "tile", f.lit(sparkrows.LEFT).alias("side"), f.col("centre").alias("id"), none)
+    tile = f.pmod(f.xxhash64("id"), blocks).alias("tile")
+    right = with_counts(points, counts).select("bucket", tile, f.lit(sparkrows.RIGHT).alias("side"), "id", none)
+    every = f.explode(f.sequence(f.lit(0).cast("bigint"), blocks - 1)).alias("tile")
+    left = counts.select("bucket", every, f.lit(sparkrows.LEFT).alias("side"), f.col("bucket").alias("id"), none)
     return left.unionByName(right)
-
-
-def kept(rows: "DataFrame") -> "DataFrame":
-    """The same, which Spark keeps on memory and disk when it has been made."""
-    from pyspark import StorageLevel
-
-    return rows.persist(StorageLevel.MEMORY_AND_DISK)
 
 
 def _blocks(n: "Column", shingles: "Column") -> "Column":

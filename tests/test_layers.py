@@ -42,7 +42,7 @@ LAYERS = [
     ["crossing"],
     ["asked", "unchanged"],
     ["workspace", "accuracy", "timing", "minhash"],
-    ["sparkrows"], ["sparktiles"], ["spark"], ["sparksession", "sparkinput", "sparkleaders"], ["sparkclusters"],
+    ["sparkkept", "sparkrows"], ["sparktiles"], ["spark"], ["sparksession", "sparkinput", "sparkleaders"], ["sparkclusters"],
     ["against"],
     ["histogram"],
     ["plots"],

@@ -14,12 +14,13 @@ import subprocess
 import sys
 import tarfile
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from lshdup import spark, sparkclusters, sparkinput, sparksession, sparktiles
+from lshdup import spark, sparkclusters, sparkinput, sparkkept, sparksession, sparktiles
 from lshdup.errors import InputError, ParameterError
 from lshdup.params import BandParams, DocumentParams, PairParams, ShingleParams, SketchParams
 from tests.conftest import DATA, ROOT, require
@@ -74,7 +75,7 @@ def collected(comparison, **options):
 def compared(session, names, band, shingle=ShingleParams(), files=DocumentParams(), asked=PairParams()):  # noqa: B008 (frozen)
     documents = sparkinput.read(session, tuple(map(os.fsencode, names)), files, ids=shingle.tokens == "ids")
     recipe = spark.recipe(shingle, SketchParams(), band, asked)
-    recipe = spark.replace(recipe, kind=documents.kind, home=documents.home, max_bytes=files.max_bytes)
+    recipe = replace(recipe, kind=documents.kind, home=documents.home, max_bytes=files.max_bytes)
     return spark.Comparison(documents.rows, recipe, asked.max_bucket)
 
 
@@ -110,11 +111,22 @@ def test_sample_corpus(session, run, monkeypatch, collapse):
 
 
 def class_copies(folder):
-    if not DATA.is_dir():
-        pytest.skip(f"no experiment data in {DATA}")
-    with tarfile.open(DATA / "class_copies_space.tar.xz") as packed:
-        packed.extractall(folder, filter="data")
-    return next(each for each in folder.iterdir() if each.is_dir())
+    """Posts and seven edited copies of each; where the experiment data are not there, made ones of the same shape."""
+    if DATA.is_dir():
+        with tarfile.open(DATA / "class_copies_space.tar.xz") as packed:
+            packed.extractall(folder, filter="data")
+        return next(each for each in folder.iterdir() if each.is_dir())
+    made = folder / "made_copies"
+    made.mkdir()
+    rng = np.random.default_rng(11)
+    for post in range(1001):
+        terms = rng.choice(20_000, int(rng.integers(60, 200)), replace=False)
+        for copy in range(8):
+            edited = terms.copy()
+            if copy:
+                edited[rng.integers(0, len(terms), copy % 4)] = 20_000 + copy
+            (made / f"{post:04}-{copy}.txt").write_text(" ".join(f"term{term}" for term in edited))
+    return made
 
 
 def test_class_copies(session, run, tmp_path, monkeypatch):
@@ -174,14 +186,16 @@ def test_small_blocks_change_nothing(session, monkeypatch):
     assert len(expected) == len({row[:2] for row in expected})
     with spark.near_duplicates(documents, band=band, asked=PairParams(max_bucket=1000)) as distinct:
         assert collected(distinct) == expected
-        assert distinct.tiles.found()["pairs"] > counts["pairs"]  # met in every band, and told apart afterwards
+        assert distinct.tiles.found() == counts
     monkeypatch.setattr(sparktiles, "BLOCK_DOCUMENTS", 7)
     monkeypatch.setattr(spark, "BLOCK_COPIES", 4)
-    monkeypatch.setattr(sparktiles, "FEW_WANTED", 0)
+    monkeypatch.setattr(sparktiles, "MANY_ROWS", 3)
     with spark.near_duplicates(documents, band=band) as tiled:
         assert collected(tiled) == expected
         assert tiled.tiles.found()["pairs"] == counts["pairs"]
         assert tiled.tiles.rows.select("tile").distinct().count() > 5
+        assert tiled.shared.where("n > 3").count() > 5
+        assert tiled.shared.where("n <= 3").count() > 5
 
 
 @pytest.mark.parametrize("texts", [{"a": "x y z", "b": "u v w"}, {"a": "x y z", "b": "x y z", "c": "u v w"}, {"a": "", "b": " "}])
@@ -207,12 +221,99 @@ def test_max_bucket(session, run, tmp_path):
     with spark.near_duplicates(documents, band=BandParams(threshold=0.6), asked=PairParams(max_bucket=20)) as comparison:
         found = collected(comparison)
         largest, _, buckets, kinds, _ = comparison.bucket_counts()
+        counts = comparison.tiles.found()
     arguments = [*sorted(texts), "-t", "0.6", "--max-bucket", "20", "--no-store"]
     printed = run("pairs", *arguments, cwd=tmp_path)
     assert found == sorted(tuple(row) for row in printed.rows)
+    assert len(found) == len({row[:2] for row in found})
+    assert f"{counts['candidates']} candidate pairs -> {counts['pairs']} pairs of different documents" in printed.err
     assert f"left out {buckets} bucket" in printed.err
     assert f"with {kinds} documents" in printed.err
     assert f"the largest has {largest} documents" in printed.err
+
+
+def test_no_task_gets_all_rows_of_a_bucket(session):
+    """Nothing is counted in windows over buckets or centres, of which each is one task's."""
+    documents = session.createDataFrame(list(texts_of(30).items()), "id string, text string")
+    with spark.near_duplicates(documents, asked=PairParams(max_bucket=4)) as comparison, sparkclusters.Clusters(comparison) as groups:
+        covered = comparison.kinds.select("first.id").limit(3)
+        tiles = sparktiles.of_buckets(comparison.compared, documents, comparison.recipe, covered)
+        points = session.createDataFrame([(b"a", b"b")], "bucket binary, id binary")
+        stars = sparktiles.stars(points, points.groupBy("bucket").count().withColumnRenamed("count", "n"))
+        for rows in (comparison.buckets, tiles.rows, tiles.pairs, stars, groups.documents, comparison.pairs()):
+            plan = rows._jdf.queryExecution().toString()
+            assert "Join" in plan or "LogicalRDD" in plan
+            assert "Window" not in plan
+        tiles.close()
+
+
+@pytest.mark.parametrize("most", [1 << 16, 1])
+def test_only_wanted_values_pass(session, monkeypatch, most):
+    """And few others, if the filter has room."""
+    monkeypatch.setattr(sparkkept, "MOST_BLOCKS", most)
+    ids = session.range(30_000).selectExpr("cast(cast(id as string) as binary) as id", "id as number")
+    passed = [row.number for row in sparkkept.sifted(ids, ids.where("number < 9000"), 9000, "id").collect()]
+    assert sorted(passed)[:9000] == list(range(9000))
+    assert len(passed) == len(set(passed))
+    assert 9000 < len(passed) < (9000 + 21000 / 200 if most > 1 else 30_000)
+
+
+def test_sets_are_made_of_what_has_candidates(session, monkeypatch):
+    texts = {f"s{i}": " ".join(f"w{i}-{j}" for j in range(20)) for i in range(400)} | {"a": "x y z u v w q", "b": "x y z u v w r"}
+    documents = session.createDataFrame(list(texts.items()), "id string, text string")
+    with spark.near_duplicates(documents, band=BandParams(threshold=0.5)) as comparison:
+        tiles = comparison.tiles
+        sets = sparktiles.sets_of(comparison.documents, tiles.rows, tiles.counts[1], comparison.recipe)
+        wanted = {row.id for row in tiles.rows.select("id").distinct().collect()}
+        made = {row.id for row in sets.collect()}
+        assert wanted >= {b"a", b"b"}
+        assert made >= wanted
+        assert len(made) < len(wanted) + 20
+
+
+def test_what_cannot_be_read_again(session, tmp_path, monkeypatch):
+    """Not a pair less, but an error; what was left out the first time is none."""
+    for name, text in (("a", "x y z u v w"), ("b", "x y z u v w q"), ("bad", "x\0y" * 99)):
+        (tmp_path / f"{name}.txt").write_text(text)
+    monkeypatch.chdir(tmp_path)
+    with compared(session, ["."], BandParams(threshold=0.5)) as comparison:
+        assert comparison.summary().left_out == {"binary": 1}
+        assert len(collected(comparison)) == 1
+        (tmp_path / "b.txt").unlink()
+        with pytest.raises(InputError, match=r"'b\.txt' was read once"), sparksession.one_line():
+            collected(comparison)
+
+
+def test_ids_that_repeat_are_an_error_of_the_library(session):
+    documents = session.createDataFrame([("a", "x y z"), ("b", "x y z"), ("a", "u v w")], "id string, text string")
+    for asked in (lambda found: found.pairs(), lambda found: sparkclusters.Clusters(found).documents, lambda found: found.summary()):
+        with spark.near_duplicates(documents) as comparison, pytest.raises(InputError, match="the id 'a' is that of 2 documents"):
+            asked(comparison)
+
+
+def persistent(session):
+    return set(session.sparkContext._jsc.getPersistentRDDs())
+
+
+@pytest.mark.parametrize("folder", [False, True])
+def test_nothing_is_kept_afterwards(session, monkeypatch, tmp_path, folder):
+    """Neither what a comparison keeps, nor what each round makes, nor files of checkpoints."""
+    monkeypatch.setattr(sparkclusters, "FEW_PAIRS", 10)
+    monkeypatch.setattr(sparktiles, "BLOCK_DOCUMENTS", 7)
+    documents = session.createDataFrame(list(texts_of(60).items()), "id string, text string")
+    before = persistent(session)
+    if folder:  # which a session that has one cannot be made to forget
+        session.sparkContext.setCheckpointDir(tmp_path.as_uri())
+    monkeypatch.setattr(sparkkept, "_has_folder", lambda _: folder)
+    with spark.near_duplicates(documents, band=BandParams(threshold=0.6)) as comparison:
+        collected(comparison)
+        with sparkclusters.Clusters(comparison) as groups:
+            assert sum(groups.counts[1:3]) == 60
+            assert groups.covered_early is not None
+            made = len(list(tmp_path.glob("*/rdd-*"))) if folder else len(persistent(session) - before)
+            assert 3 < made < 12
+    assert persistent(session) == before
+    assert not list(tmp_path.glob("*/rdd-*"))
 
 
 def test_names_of_any_kind(session, run, tmp_path, monkeypatch):
@@ -238,7 +339,7 @@ def test_names_of_any_kind(session, run, tmp_path, monkeypatch):
 # --- groups -----------------------------------------------------------------------------------------------------------------------
 
 
-def led(texts, sizes, pairs, keep):
+def represented(texts, sizes, pairs, keep):
     """Who represents whom, document by document."""
     near = {}
     for a, b, similarity in pairs:
@@ -270,8 +371,8 @@ def test_representatives(session, monkeypatch, keep, few, block):
             rows = clusters.documents.collect()
             assert (clusters.rounds == 0) == (few == 10**6)
             assert clusters.rounds < 10
-            assert (clusters.led.count() if clusters.led is not None else 0) >= (10 if block == 3 else 0)
-    expected = led(texts, sizes, pairs, keep)
+            assert (clusters.covered_early.count() if clusters.covered_early is not None else 0) >= (10 if block == 3 else 0)
+    expected = represented(texts, sizes, pairs, keep)
     assert {row.id.decode(): (row.representative.decode(), row.similarity) for row in rows} == expected
     assert {row.id.decode() for row in rows if row.copy} == {
         name for name, (leader, _) in expected.items() if name != leader and texts[name] == texts[leader]

@@ -9,8 +9,11 @@ import zipfile
 import numpy as np
 import pytest
 
-from lshdup import spark, sparkrows
+from lshdup import spark, sparkkept, sparkrows
+from lshdup.errors import InputError
 from tests.conftest import ROOT, require
+
+NO_KEY = np.frombuffer(sparkrows.NO_KEY, "<u8")[0]
 
 
 def some_tiles(rng, groups):
@@ -21,14 +24,14 @@ def some_tiles(rng, groups):
         right = rng.integers(0, 2)
         for _ in range(int(rng.integers(1, 9))):
             side = sparkrows.WITHIN if not right else int(rng.integers(1, 3))
-            rows.append((number, side, rng.integers(0, 4, band)))
+            rows.append((number, side, rng.choice(np.array([0, 1, 2, NO_KEY], np.uint64), band)))
     return sorted(rows, key=lambda row: row[:2])
 
 
-def reference_pairs(rows, once):
+def reference_pairs(rows):
     for (p, a), (q, b) in itertools.combinations(enumerate(rows), 2):
         apart = a[1] == b[1] == sparkrows.WITHIN or (a[1], b[1]) == (sparkrows.LEFT, sparkrows.RIGHT)
-        if a[0] == b[0] and apart and not (once and (a[2] == b[2]).any()):
+        if a[0] == b[0] and apart and not ((a[2] == b[2]) & (a[2] != NO_KEY)).any():
             yield p, q
 
 
@@ -47,16 +50,15 @@ def test_kernels_of_tiles(seed):
         sides = [row[1] for row in rows[start:end]]
         splits.append(banding.ONE_BLOCK if sides[0] == sparkrows.WITHIN else start + sides.count(sparkrows.LEFT))
     splits = np.array(splits)
-    for once in (True, False):
-        state, found = np.array([0, -1, 0]), []
-        left, right = np.empty(3, np.uint32), np.empty(3, np.uint32)
-        while state[0] < len(splits):
-            n = banding.tile_pairs(keys, offsets, starts, splits, once, state, left, right)
-            found += zip(left[:n].tolist(), right[:n].tolist(), strict=True)
-        assert found == list(reference_pairs(rows, once))
+    state, found = np.array([0, -1, 0]), []
+    left, right = np.empty(3, np.uint32), np.empty(3, np.uint32)
+    while state[0] < len(splits):
+        n = banding.tile_pairs(keys, offsets, starts, splits, state, left, right)
+        found += zip(left[:n].tolist(), right[:n].tolist(), strict=True)
+    assert found == list(reference_pairs(rows))
     unmet = np.zeros(len(rows), np.uint8)
     banding.mark_unmet(keys, offsets, starts, splits, unmet)
-    assert set(np.flatnonzero(unmet).tolist()) == {row for pair in reference_pairs(rows, True) for row in pair}
+    assert set(np.flatnonzero(unmet).tolist()) == {row for pair in reference_pairs(rows) for row in pair}
 
 
 @pytest.mark.parametrize("size", [1, 3, 1000])
@@ -78,7 +80,7 @@ def test_tiles_are_whole_whatever_the_batches(monkeypatch, size):
     monkeypatch.setattr(sparkrows, "ROWS", 5)
     cut = pa.Table.from_batches(sparkrows.unmet_rows(recipe, iter(table.to_batches(max_chunksize=size))))
     assert cut.combine_chunks().equals(whole.combine_chunks())
-    expected = sorted({row for pair in reference_pairs(rows, True) for row in pair})
+    expected = sorted({row for pair in reference_pairs(rows) for row in pair})
     assert whole.column("id").to_pylist() == [b"%d" % i for i in expected]
 
 
@@ -99,7 +101,107 @@ def test_a_shipped_package_knows_its_kernels(tmp_path):
     assert stamps[0] != stamps[1]
 
 
+def rows_of(pa, texts):
+    return pa.RecordBatch.from_arrays([pa.array(list(texts), pa.binary()), pa.array(list(texts.values()), pa.binary())], ["id", "text"])
+
+
+def test_sets_of_more_bytes_than_arrow_has_offsets_for(monkeypatch):
+    """They are handed on in pieces; one set that is too large alone is an error, and so are ids and keys."""
+    pa = require("spark", "pyarrow")
+    texts = {b"d%d" % i: b" ".join(b"w%d" % j for j in range(i, i + 12)) for i in range(20)}
+    recipe = spark.recipe()
+    whole = pa.Table.from_batches(sparkrows.set_rows(recipe, iter([rows_of(pa, texts)])))
+    monkeypatch.setattr(sparkrows, "SET_BYTES", 200)
+    monkeypatch.setattr(sparkrows, "ARROW_BYTES", 200)
+    cut = list(sparkrows.set_rows(recipe, iter([rows_of(pa, texts)])))
+    assert len(cut) == 10
+    assert max(len(each) for each in cut) == 2
+    assert pa.Table.from_batches(cut).equals(whole)
+    long = {b"long": b" ".join(b"x%d" % j for j in range(100))}
+    with pytest.raises(InputError, match="'long' has 98 shingles, more than Spark can"):
+        list(sparkrows.set_rows(recipe, iter([rows_of(pa, texts | long)])))
+    with pytest.raises(InputError, match=r"20 documents have .* bytes of keys, more than Arrow"):
+        list(sparkrows.sketch_rows(recipe, iter([rows_of(pa, texts)])))
+    ids = pa.chunked_array([pa.array([b"x" * 150], pa.binary()), pa.array([b"y" * 150], pa.binary())])
+    with pytest.raises(InputError, match=r"the ids of 2 documents .* more than Arrow can hold"):
+        sparkrows._one(ids)
+
+
+def test_what_was_read_once_and_not_again_is_an_error():
+    """Its pairs would be lost, and nobody would know."""
+    pa = require("spark", "pyarrow")
+    sets = [np.arange(5, dtype="<u8").tobytes()] * 2
+    columns = {"bucket": [b"b"] * 2, "tile": [0] * 2, "side": [sparkrows.WITHIN] * 2, "id": [b"p", b"q"], "before": [b""] * 2}
+    kinds = {"bucket": pa.binary(), "tile": pa.int64(), "side": pa.int32(), "id": pa.binary(), "before": pa.binary()}
+
+    def verified(*sets):
+        table = pa.table({name: pa.array(values, kinds[name]) for name, values in columns.items()} | {"set": pa.array(sets, pa.binary())})
+        return pa.Table.from_batches(sparkrows.verified_rows(spark.recipe(), iter(table.to_batches()))).to_pylist()
+
+    assert [(row["a"], row["b"], row["similarity"]) for row in verified(*sets)] == [(b"p", b"q", 1.0)]
+    with pytest.raises(InputError, match="'q' was read once, and could not be read the second time"):
+        verified(sets[0], None)
+
+
+def test_pairs_are_handed_on_in_pieces(monkeypatch):
+    pa = require("spark", "pyarrow")
+    n = 12
+    sets = pa.array([np.arange(5, dtype="<u8").tobytes()] * n, pa.binary())
+    columns = [pa.array([b"b"] * n, pa.binary()), pa.array([0] * n, pa.int64()), pa.array([sparkrows.WITHIN] * n, pa.int32()),
+               pa.array([b"%02d" % i for i in range(n)], pa.binary()), pa.array([b""] * n, pa.binary()), sets]  # fmt: skip
+    batch = pa.RecordBatch.from_arrays(columns, ["bucket", "tile", "side", "id", "before", "set"])
+    monkeypatch.setattr(sparkrows, "PAIRS_GIVEN", 10)
+    given = list(sparkrows.verified_rows(spark.recipe(), iter([batch])))
+    table = pa.Table.from_batches(given)
+    assert max(map(len, given)) == 10
+    assert list(zip(table["a"].to_pylist(), table["b"].to_pylist(), strict=True)) == list(
+        itertools.combinations([b"%02d" % i for i in range(n)], 2)
+    )
+    assert sum(table["candidates"].to_pylist()) == 66
+
+
 # --- errors ---------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("error", [ConnectionRefusedError(111, "Connection refused"), EOFError(), "py4j", "answer"])
+def test_a_driver_that_ended(error):
+    """Java was killed: all that comes is that nobody answers."""
+    require("spark", "pyspark")
+    from py4j.protocol import Py4JError, Py4JNetworkError
+
+    from lshdup import sparksession
+
+    error = {"py4j": Py4JNetworkError("An error occurred"), "answer": Py4JError("Answer from Java side is empty")}.get(error, error)
+    with pytest.raises(InputError, match="driver, which is Java, ended") as raised, sparksession.one_line():
+        raise error
+    assert "--spark-conf spark.driver.memory=" in raised.value.hint
+
+
+def test_checkpoints_of_a_session_without_a_context():
+    """Spark Connect has no context here: what the server was started with says whether there is a folder."""
+
+    class Connected:
+        def __init__(self, settings):
+            self.conf = settings
+
+        @property
+        def sparkContext(self):  # noqa: N802 (Spark's)
+            raise NotImplementedError
+
+    class Rows:
+        def __init__(self, **settings):
+            self.sparkSession = Connected(settings)
+
+        def checkpoint(self):
+            return "in the folder"
+
+        def localCheckpoint(self):  # noqa: N802 (Spark's)
+            return "on the executors"
+
+    made = sparkkept.Checkpoints()
+    assert made.keep(Rows(**{"spark.checkpoint.dir": "/shared"})) == "in the folder"
+    assert made.keep(Rows()) == "on the executors"
+    made.close()
 
 
 def test_without_java_or_pyspark(run, tmp_path):

@@ -251,13 +251,16 @@ def bucket_pairs(keys: U64, order: U32, visit: U32, places: U32, state: I64, lef
 #: In `splits`: the tile is one block, and all its pairs are wanted.
 ONE_BLOCK = -1
 
+#: In place of a key: the bucket is left out, and no pair is met there. One in 2**64 true keys is this.
+NO_KEY = np.uint64(0xFFFFFFFFFFFFFFFF)
+
 
 @inlined
 def _agree_earlier(keys: U64, offsets: I64, p: int, q: int) -> bool:
     """Whether two documents of a bucket share one of an earlier band. keys, offsets : each row's keys of all earlier bands, in order."""
     a, b = offsets[p], offsets[q]
     for band in range(offsets[p + 1] - a):
-        if keys[a + band] == keys[b + band]:
+        if keys[a + band] == keys[b + band] and keys[a + band] != NO_KEY:
             return True
     return False
 
@@ -285,10 +288,10 @@ def mark_unmet(keys: U64, offsets: I64, starts: I64, splits: I64, unmet: U8) -> 
 
 
 @kernel
-def tile_pairs(keys: U64, offsets: I64, starts: I64, splits: I64, once: bool, state: I64, left: U32, right: U32) -> int:
-    """Fill `left`, `right` with the pairs of rows that the tiles have; returns how many. Arguments as of `mark_unmet`.
+def tile_pairs(keys: U64, offsets: I64, starts: I64, splits: I64, state: I64, left: U32, right: U32) -> int:
+    """Fill `left`, `right` with the pairs of rows that the tiles have and no earlier band has met; returns how many.
 
-    once : leave out pairs that an earlier band has met. state : (tile, p, q) where the last call stopped because the output was full, q 0
+    Arguments as of `mark_unmet`. state : (tile, p, q) where the last call stopped because the output was full, q 0
     for a new p, and p -1 for a new tile; state[0] == tiles says that all is done.
     """
     n = 0
@@ -306,7 +309,7 @@ def tile_pairs(keys: U64, offsets: I64, starts: I64, splits: I64, once: bool, st
                 if n == len(left):
                     state[0], state[1], state[2] = tile, p, q
                     return n
-                if not once or not _agree_earlier(keys, offsets, p, q):
+                if not _agree_earlier(keys, offsets, p, q):
                     left[n] = p
                     right[n] = q
                     n += 1
