@@ -13,6 +13,7 @@ from lshdup.errors import InputError, ParameterError
 from lshdup.params import BandParams, PairParams, ShingleParams, SketchParams
 from lshdup.sparkrows import Recipe, Rows
 from lshdup.sparktiles import Tiles, kept
+from lshdup.wording import counted, some_of
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -58,12 +59,16 @@ def near_duplicates(
     >>> found = near_duplicates(spark.read.parquet("s3a://…"), band=BandParams(threshold=0.9))  # doctest: +SKIP
     >>> found.pairs().write.parquet("s3a://…")  # doctest: +SKIP
     """
+    if len(documents.columns) < 2:
+        message = f"the documents have {counted(len(documents.columns), 'column')}, and need two"
+        raise InputError(message, "select an id and a text, in that order")
     made = replace(recipe(shingle, sketch, band, asked), kind="contents" if contents else "texts")
     return Comparison(id_and_text(documents, *documents.columns[:2]), made, asked.max_bucket)
 
 
 def id_and_text(rows: "DataFrame", name: str, text: str) -> "DataFrame":
     """(id, text), the id as bytes, of rows that have columns of these names, or a field ``a.b``. Raises InputError if they have not."""
+    from pyspark.errors import AnalysisException
     from pyspark.sql import functions as f
     from pyspark.sql import types
 
@@ -73,11 +78,14 @@ def id_and_text(rows: "DataFrame", name: str, text: str) -> "DataFrame":
         ("--id-field", name, (types.StringType, types.BinaryType, types.IntegralType)),
         ("--text-field", text, (types.StringType, types.BinaryType)),
     ):
-        if field not in there and field.partition(".")[0] not in there:
-            message = f"there is no column {field!r}, but {', '.join(rows.columns[:10])}"
-            raise InputError(message, f"{option} names another")
-        column = f.col(f"`{field}`" if field in there else field)
-        kind = rows.select(column).schema[0].dataType
+        way = [field] if field in there else field.split(".")
+        column = f.col(".".join("`" + name.replace("`", "``") + "`" for name in way))
+        try:
+            kind = rows.select(column).schema[0].dataType
+        except AnalysisException:
+            what = f"{rows.columns.count(field)} columns {field!r}" if field in there else f"no column {field!r}, but {some_of(rows.columns)}"
+            message = f"there {'are' if field in there else 'is'} {what}"
+            raise InputError(message, f"{option} names another") from None
         if not isinstance(kind, kinds):
             message = f"the column {field!r} is of type {kind.simpleString()}"
             raise InputError(message, f"{option} names another")

@@ -13,14 +13,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup import bands, jsonlines, similarity
+from lshdup import bands, similarity
 from lshdup.bands import BandPlan
 from lshdup.documents import BATCH_BYTES, BATCH_DOCUMENTS, DocumentList, Reason, TextBatch, batches, read_batch
 from lshdup.files import Buffer
 from lshdup.kernels import banding as kernels
 from lshdup.params import DEFAULT_FORMATS, DEFAULT_MAX_BYTES, FormatLimits, ShingleParams, SketchParams
 from lshdup.ragged import PADDING, RaggedSets, StringTable
-from lshdup.rows import RowError, RowFields
 from lshdup.shingles import ShingleBatch, Shingler
 from lshdup.signatures import Sketcher
 
@@ -37,8 +36,6 @@ PAIRS = 1 << 20
 #: What the functions here give, as Spark writes schemas.
 SKETCHES = "id binary, size bigint, digest binary, keys binary, reason string, detail string, encoding string"
 SETS = "id binary, set binary"
-JSON_ROWS = "id binary, text binary, reason string, detail string"
-ID_ROWS = "id binary, text binary"
 TILES = "bucket binary, tile bigint, side int, id binary, before binary"
 PAIRS_FOUND = "a binary, b binary, similarity double, size_a bigint, size_b bigint, candidates bigint"
 
@@ -50,8 +47,8 @@ WITHIN, LEFT, RIGHT = 0, 1, 2
 class Recipe:
     """What every worker must know.
 
-    kind : what rows are. "texts": (id, text), as rows of Parquet are; "contents": (id, bytes), as files are, called by their ids; "files":
-    (id, size), to be read from `home`, the folder that their names start from. once : a pair is met in the first band in which it agrees,
+    kind : what rows are. "texts": (id, text), as rows of Parquet are; "contents": (id, bytes), as files are, called by their ids, where a
+    column `plain` does not say of each what it is; "files": (id, size), to be read from `home`, the folder that their names start from. once : a pair is met in the first band in which it agrees,
     and nowhere else. max_bytes : larger documents are left out. formats : bounds for reading
     office documents.
     """
@@ -116,41 +113,11 @@ def set_rows(recipe: Recipe, rows: Batches) -> Batches:
         yield _batch(SETS, [ids.take(pa.array(made.indices[there])), _binary(sets.values.view(np.uint8), sets.sizes * 8)])
 
 
-def json_rows(fields: RowFields, rows: Batches) -> Batches:
-    """Lines (value, name of their file) -> (id, text, reason, detail) for each that holds anything."""
-    import pyarrow as pa
-
-    for batch in rows:
-        found: list[tuple[bytes, bytes | None, str | None, str | None]] = []
-        for line, file in zip(_as_binary(batch.column(0)).to_pylist(), _as_binary(batch.column(1)).to_pylist(), strict=True):
-            try:
-                row = jsonlines.row_of(line, fields)
-            except RowError as error:
-                found.append((file, None, str(error.reason), error.detail))
-            else:
-                if row is not None:
-                    found.append((*row, None, None))
-        kinds = (pa.binary(), pa.binary(), pa.string(), pa.string())
-        if found:
-            yield _batch(JSON_ROWS, [pa.array(column, kind) for column, kind in zip(zip(*found, strict=True), kinds, strict=True)])
-
-
-def id_rows(rows: Batches) -> Batches:
-    """Lines (value) of id lists -> (id, text): a name, and what follows it."""
-    import pyarrow as pa
-
-    for batch in rows:
-        parts = [line.split(None, 1) for line in _as_binary(batch.column(0)).to_pylist()]
-        named = [part for part in parts if part]
-        ids, texts = [part[0] for part in named], [part[1] if len(part) > 1 else b"" for part in named]
-        yield _batch(ID_ROWS, [pa.array(ids, pa.binary()), pa.array(texts, pa.binary())])
-
-
 def _shingled(recipe: Recipe, rows: Batches) -> Iterator[tuple[Any, ShingleBatch]]:
     """Ids of some documents, and what was made of these, numbered as their ids; valid until the next."""
     shingler, buffer = Shingler(recipe.shingle), Buffer()
     for batch in rows:
-        ids = _as_binary(batch.column(0))
+        ids = as_binary(batch.column(0))
         if recipe.kind == "files":
             sizes = batch.column(1).to_numpy()
             names = StringTable(*_content(ids))
@@ -158,16 +125,27 @@ def _shingled(recipe: Recipe, rows: Batches) -> Iterator[tuple[Any, ShingleBatch
             for indices in batches(documents, np.arange(len(documents))):
                 yield ids, shingler.shingle(read_batch(documents, indices, buffer), recipe.formats)
             continue
-        texts = _as_binary(batch.column(1))
+        texts = as_binary(batch.column(1))
         bad = _left_out(recipe, batch, ids, texts)
         if bad:
             yield ids.fill_null(b""), ShingleBatch(np.zeros(0, np.int64), RaggedSets.concatenate([]), bad)
         good = np.delete(np.arange(len(batch)), [index for index, _, _ in bad])
         data, offsets = _content(texts)
         starts, lengths = offsets[good], offsets[good + 1] - offsets[good]
-        for some in _cuts(lengths):
-            part = ids.take(pa_array(good[some])).to_pylist() if recipe.kind == "contents" else [b""] * len(good[some])
-            yield ids, shingler.shingle(_text_batch(recipe, good[some], part, data, starts[some], lengths[some]), recipe.formats)
+        plain = _plain(recipe, batch)[good]
+        for is_text in (True, False):
+            mine = np.flatnonzero(plain != is_text)
+            for some in (mine[cut] for cut in _cuts(lengths[mine])):
+                names = [b""] * len(some) if is_text else ids.take(pa_array(good[some])).to_pylist()
+                made = _text_batch(recipe, good[some], names, data, starts[some], lengths[some], is_text=is_text)
+                yield ids, shingler.shingle(made, recipe.formats)
+
+
+def _plain(recipe: Recipe, batch: Any) -> NDArray[np.bool_]:
+    """Which rows are contents of files, called by their ids."""
+    if "plain" in batch.schema.names:
+        return np.asarray(batch.column("plain").to_numpy(zero_copy_only=False), bool)
+    return np.full(len(batch), recipe.kind == "contents")
 
 
 def _left_out(recipe: Recipe, batch: Any, ids: Any, texts: Any) -> list[tuple[int, Reason, str]]:
@@ -198,12 +176,14 @@ def _text_batch(
     data: NDArray[np.uint8],
     starts: NDArray[np.int64],
     lengths: NDArray[np.int64],
+    *,
+    is_text: bool,
 ) -> TextBatch:
     """Some texts, copied to where there is room behind them, without an object for each."""
     first, last = (int(starts[0]), int(starts[-1] + lengths[-1])) if len(rows) else (0, 0)
     text = np.zeros(last - first + PADDING, np.uint8)
     text[:-PADDING] = data[first:last]
-    return TextBatch(rows, names, text, starts - first, lengths, is_text=recipe.kind == "texts", max_bytes=recipe.max_bytes)
+    return TextBatch(rows, names, text, starts - first, lengths, is_text=is_text, max_bytes=recipe.max_bytes)
 
 
 def _cuts(lengths: NDArray[np.int64]) -> Iterator[slice]:
@@ -328,7 +308,7 @@ def pa_array(numbers: NDArray[np.int64]) -> Any:
     return pa.array(numbers)
 
 
-def _as_binary(array: Any) -> Any:
+def as_binary(array: Any) -> Any:
     """Strings, or bytes, with offsets of 32 bits or 64, as bytes."""
     import pyarrow as pa
 
