@@ -83,7 +83,9 @@ def id_and_text(rows: "DataFrame", name: str, text: str) -> "DataFrame":
         try:
             kind = rows.select(column).schema[0].dataType
         except AnalysisException:
-            what = f"{rows.columns.count(field)} columns {field!r}" if field in there else f"no column {field!r}, but {some_of(rows.columns)}"
+            what = (
+                f"{rows.columns.count(field)} columns {field!r}" if field in there else f"no column {field!r}, but {some_of(rows.columns)}"
+            )
             message = f"there {'are' if field in there else 'is'} {what}"
             raise InputError(message, f"{option} names another") from None
         if not isinstance(kind, kinds):

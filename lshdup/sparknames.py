@@ -48,9 +48,12 @@ def located(spark: "SparkSession", name: str) -> tuple[Any, Any]:
         raise InputError(message, "does Spark know that file system, and may it read there?") from None
 
 
-def check_new(spark: "SparkSession", name: str) -> None:
-    """Raise InputError if something is there, or if nothing can be written there: a file is made where it would be, and removed."""
-    path, system = located(spark, name)
+def check_new(spark: "SparkSession", place: str, name: str) -> None:
+    """Raise InputError if something is at a place, or if nothing can be written there: a file is made where it would be, and removed.
+
+    name : as it was typed, for messages.
+    """
+    path, system = located(spark, place)
     try:
         if system.exists(path):
             message = f"-o {name} exists already"

@@ -8,7 +8,6 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from functools import partial
-from itertools import islice
 from typing import Any
 from urllib.parse import unquote_to_bytes
 

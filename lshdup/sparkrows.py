@@ -48,9 +48,9 @@ class Recipe:
     """What every worker must know.
 
     kind : what rows are. "texts": (id, text), as rows of Parquet are; "contents": (id, bytes), as files are, called by their ids, where a
-    column `plain` does not say of each what it is; "files": (id, size), to be read from `home`, the folder that their names start from. once : a pair is met in the first band in which it agrees,
-    and nowhere else. max_bytes : larger documents are left out. formats : bounds for reading
-    office documents.
+    column `plain` does not say of each what it is; "files": (id, size), to be read from `home`, the folder that their names start from.
+    once : a pair is met in the first band in which it agrees, and nowhere else. max_bytes : larger documents are left out. formats :
+    bounds for reading office documents.
     """
 
     shingle: ShingleParams
@@ -136,8 +136,8 @@ def _shingled(recipe: Recipe, rows: Batches) -> Iterator[tuple[Any, ShingleBatch
         for is_text in (True, False):
             mine = np.flatnonzero(plain != is_text)
             for some in (mine[cut] for cut in _cuts(lengths[mine])):
-                names = [b""] * len(some) if is_text else ids.take(pa_array(good[some])).to_pylist()
-                made = _text_batch(recipe, good[some], names, data, starts[some], lengths[some], is_text=is_text)
+                called = [b""] * len(some) if is_text else ids.take(pa_array(good[some])).to_pylist()
+                made = _text_batch(recipe, good[some], called, data, starts[some], lengths[some], is_text=is_text)
                 yield ids, shingler.shingle(made, recipe.formats)
 
 

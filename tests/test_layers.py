@@ -42,7 +42,7 @@ LAYERS = [
     ["crossing"],
     ["asked", "unchanged"],
     ["workspace", "accuracy", "timing", "minhash"],
-    ["sparkrows"], ["sparktiles"], ["spark"], ["sparksession", "sparkinput", "sparkleaders"], ["sparkclusters"],
+    ["sparkrows"], ["sparkreading", "sparktiles"], ["spark"], ["sparksession", "sparknames"], ["sparkinput", "sparkleaders"], ["sparkclusters"],
     ["against"],
     ["histogram"],
     ["plots"],
@@ -50,6 +50,7 @@ LAYERS = [
     ["schema", "tables"],
     ["rendering"],
     ["output", "report"],
+    ["sparkwriting"],
     ["cli"],
 ]  # fmt: skip
 
