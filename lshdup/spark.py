@@ -83,10 +83,9 @@ def id_and_text(rows: "DataFrame", name: str, text: str) -> "DataFrame":
         try:
             kind = rows.select(column).schema[0].dataType
         except AnalysisException:
-            what = (
-                f"{rows.columns.count(field)} columns {field!r}" if field in there else f"no column {field!r}, but {some_of(rows.columns)}"
-            )
-            message = f"there {'are' if field in there else 'is'} {what}"
+            message = f"there is no column {field!r}, but {some_of(rows.columns)}"
+            if field in there:
+                message = f"there are {rows.columns.count(field)} columns {field!r}"
             raise InputError(message, f"{option} names another") from None
         if not isinstance(kind, kinds):
             message = f"the column {field!r} is of type {kind.simpleString()}"
