@@ -83,10 +83,11 @@ def read(
         raise InputError(message, "--engine spark keeps nothing between runs: name DOCS")
     at_home = sparknames.is_home_local(spark)
     here = tuple(name for name in names if at_home and _is_here(os.fsdecode(name)))
-    away = [_Away(spark, os.fsdecode(name)) for name in names if name not in here]
-    if away and (params.hidden or params.follow or params.include or params.exclude):
+    others = [os.fsdecode(name) for name in names if name not in here]
+    if others and (params.hidden or params.follow or params.include or params.exclude):
         message = "--hidden, --follow, --include and --exclude are for names on this machine"
         raise ParameterError(message, "leave them out, or name a pattern such as hdfs://host/docs/*.txt")
+    away = [_Away(spark, name) for name in others]
     if here and not away:
         files, kinds = find_files(here, params, id_lists=ids, jobs=jobs, on_left_out=left_out, say=say)
         if not (kinds or ids):
@@ -121,6 +122,8 @@ class _Away:
         try:
             self.root = path.makeQualified(system.getUri(), system.getWorkingDirectory()).toString()
             matches = list(system.globStatus(path) or ())
+            if not matches and system.exists(path):  # its name looks like a pattern, and is none
+                matches = [system.getFileStatus(path)]
             self.size = sum(system.getContentSummary(match.getPath()).getLength() for match in matches)
         except Exception as error:
             message = f"{name!r} cannot be looked up: {sparknames.cause(error)}"
@@ -246,7 +249,7 @@ class _Reader:
             rows = self._reader(glob).parquet(*map(_escaped, paths))
             return _Part(stages.id_and_text(rows, fields.id, fields.text), size)
         root, typed = (b"", b"") if each.is_pattern else (each.root.encode(), each.name.rstrip("/").encode("utf-8", "surrogateescape"))
-        lines = self._lines(paths, glob).select(f.col("value").cast("binary"), f.col("_metadata.file_path").cast("binary"))
+        lines = self._lines(paths, glob).select(f.col("value").cast("binary"), f.col("_metadata.file_path").cast("binary").alias("file"))
         read = partial(sparkreading.json_rows, fields, self._params.max_bytes, root, typed)
         return _Part(lines.mapInArrow(read, sparkreading.DOCUMENTS), size)
 

@@ -62,7 +62,7 @@ def json_rows(fields: RowFields, max_bytes: int, root: bytes, typed: bytes, rows
     for batch in rows:
         files = {uri: _typed(uri, root, typed) for uri in set(as_binary(batch.column(1)).to_pylist())}
         lines = zip(as_binary(batch.column(0)).to_pylist(), as_binary(batch.column(1)).to_pylist(), strict=True)
-        made = (_json_row(line, len(line), files[uri], "", fields, max_bytes) for line, uri in lines)
+        made = (_json_row(line, len(line), files[uri], fields, max_bytes) for line, uri in lines)
         yield from _batches(row for row in made if row is not None)
 
 
@@ -115,7 +115,7 @@ def _ids(_file: int, _start: int, lines: Iterator[tuple[int, bytes, int]]) -> It
 def _json(path: bytes, fields: RowFields, max_bytes: int, file: int, start: int, lines: Iterator[tuple[int, bytes, int]]) -> Iterator[_Row]:
     before = -1
     for number, (at, line, size) in enumerate(lines, 1):
-        row = _json_row(line, size, path, "", fields, max_bytes)
+        row = _json_row(line, size, path, fields, max_bytes)
         if row is None:
             continue
         if row[2] is not None:
@@ -141,13 +141,14 @@ def _parquet(path: bytes, place: bytes, fields: RowFields, start: int, stop: int
         wrong = np.flatnonzero(unnamed | texts[2] | (sizes > max_bytes)).tolist()
         called: dict[int, bytes] = {}
         for row in wrong:
+            where = f"; row {first + row + 1} of {os.fsdecode(path)}"
             if unnamed[row]:
                 reasons[row], details[row] = str(Reason.NO_ID), f"{fields.id!r} is {'null' if ids[2][row] else 'an empty string'}"
                 called[row] = b"%s:%d" % (path, first + row + 1)
             elif texts[2][row]:
-                reasons[row], details[row] = str(Reason.NO_TEXT), f"{fields.text!r} is null"
+                reasons[row], details[row] = str(Reason.NO_TEXT), f"{fields.text!r} is null{where}"
             else:
-                reasons[row], details[row] = str(Reason.TOO_LARGE), f"{sizes[row]} bytes, --max-bytes is {max_bytes}"
+                reasons[row], details[row] = str(Reason.TOO_LARGE), f"{sizes[row]} bytes, --max-bytes is {max_bytes}{where}"
         if called:
             names = pa.array([called.get(row, name) for row, name in enumerate(names.to_pylist())], pa.binary())
         if wrong:
@@ -159,13 +160,13 @@ def _parquet(path: bytes, place: bytes, fields: RowFields, start: int, stop: int
 # --- rows -------------------------------------------------------------------------------------------------------------------
 
 
-def _json_row(line: bytes, size: int, file: bytes, where: str, fields: RowFields, max_bytes: int) -> _Row | None:
+def _json_row(line: bytes, size: int, file: bytes, fields: RowFields, max_bytes: int) -> _Row | None:
     if size > max_bytes:
-        return file, None, str(Reason.TOO_LARGE), f"{size} bytes, --max-bytes is {max_bytes}{where}"
+        return file, None, str(Reason.TOO_LARGE), f"{size} bytes, --max-bytes is {max_bytes}"
     try:
         row = jsonlines.row_of(line, fields)
     except RowError as error:
-        return file, None, str(error.reason), f"{error.detail}{where}"
+        return file, None, str(error.reason), error.detail
     return None if row is None else (*row, None, None)
 
 

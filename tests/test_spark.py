@@ -305,9 +305,8 @@ def test_pieces(session, run, mixed, monkeypatch, capfdbinary):
     expected, out, expected_said, said = outcome(session, run, monkeypatch, capfdbinary, arguments, mixed, 2)
     assert out == expected
     assert "docs/a [1].NDJSON:9: row that is no JSON object" in said
-    assert [line for line in said.splitlines() if "left out:" in line] == [
-        line for line in expected_said.splitlines() if "left out:" in line
-    ]
+    totals = [[line for line in text.splitlines() if "left out:" in line] for text in (said, expected_said)]
+    assert totals[0] == totals[1]
 
 
 def test_uris_of_rows(session, run, mixed, monkeypatch, capfdbinary):
@@ -374,13 +373,14 @@ def test_what_spark_writes(session, run, tmp_path, monkeypatch, capfdbinary):
     expected = run("pairs", "docs", "-t", "0.9", "--no-store", "--format", "jsonl", cwd=tmp_path).out.decode()
     assert written(tmp_path / "x.jsonl") == sorted(expected.splitlines())
     assert "\\udcff" in expected
-    with pytest.raises(InputError, match="-o x.jsonl exists already"):
+    capfdbinary.readouterr()
+    with pytest.raises(InputError, match=re.escape("-o x.jsonl exists already")):
         command("pairs", "-o", "x.jsonl")
     with pytest.raises(InputError, match="cannot be written"):
         command("pairs", "-o", "no/x.jsonl")
-    with pytest.raises(InputError, match="-o nofs:///x.jsonl cannot|'nofs:///x.jsonl' cannot be looked up"):
+    with pytest.raises(InputError, match="'nofs:///x.jsonl' cannot be looked up"):
         command("pairs", "-o", "nofs:///x.jsonl")
-    assert b"signatures" not in capfdbinary.readouterr().err.split(b"exists already")[-1].split(b"no/x.jsonl")[-1]
+    assert b"signatures" not in capfdbinary.readouterr().err
     command("pairs", "-o", f"file:{tmp_path}/x.parquet")
     table = pq.read_table(tmp_path / "x.parquet")
     assert [str(each) for each in table.schema.types] == ["binary", "binary", "double"]
@@ -493,7 +493,7 @@ def test_columns(session):
     with pytest.raises(InputError, match="the documents have 1 column, and need two"):
         spark.near_duplicates(documents.select("score"))
     for id_field, text_field, said in (
-        ("a.b", "x", "no column 'x', but a.b, back`tick, score"),
+        ("back`tick", "x", "no column 'x', but a.b, back`tick, score"),
         ("score", "back`tick", "'score' is of type double"),
         ("score.x", "back`tick", "no column 'score.x'"),
         ("back`tick", "no`ne", "no column 'no`ne'"),
@@ -502,7 +502,7 @@ def test_columns(session):
             spark.id_and_text(documents, id_field, text_field)
     named = session.createDataFrame([(("k", None), "x y z")], "a struct<b: string, `c.d`: int>, `back``tick` string")
     assert [tuple(map(bytes, row)) for row in spark.id_and_text(named.select("*"), "a.b", "back`tick").select("id").collect()] == [(b"k",)]
-    with pytest.raises(InputError, match="there is no column 'a.x'"):
+    with pytest.raises(InputError, match=r"there is no column 'a\.x'"):
         spark.id_and_text(named, "a.x", "back`tick")
     with pytest.raises(InputError, match="there are 2 columns 'back`tick'"):
         spark.near_duplicates(named.select("`back``tick`", "`back``tick`"))
