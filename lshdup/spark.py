@@ -68,7 +68,6 @@ def near_duplicates(
 
 def id_and_text(rows: "DataFrame", name: str, text: str) -> "DataFrame":
     """(id, text), the id as bytes, of rows that have columns of these names, or a field ``a.b``. Raises InputError if they have not."""
-    from pyspark.errors import AnalysisException
     from pyspark.sql import functions as f
     from pyspark.sql import types
 
@@ -79,14 +78,15 @@ def id_and_text(rows: "DataFrame", name: str, text: str) -> "DataFrame":
         ("--text-field", text, (types.StringType, types.BinaryType)),
     ):
         way = [field] if field in there else field.split(".")
-        column = f.col(".".join("`" + name.replace("`", "``") + "`" for name in way))
-        try:
-            kind = rows.select(column).schema[0].dataType
-        except AnalysisException:
+        found: list[types.DataType] = [rows.schema]
+        for name in way:
+            found = [part.dataType for whole in found if isinstance(whole, types.StructType) for part in whole if part.name == name]
+        if len(found) != 1:
             message = f"there is no column {field!r}, but {some_of(rows.columns)}"
-            if field in there:
-                message = f"there are {rows.columns.count(field)} columns {field!r}"
-            raise InputError(message, f"{option} names another") from None
+            if found:
+                message = f"there are {len(found)} columns {field!r}"
+            raise InputError(message, f"{option} names another")
+        column, kind = f.col(".".join("`" + name.replace("`", "``") + "`" for name in way)), found[0]
         if not isinstance(kind, kinds):
             message = f"the column {field!r} is of type {kind.simpleString()}"
             raise InputError(message, f"{option} names another")

@@ -3,6 +3,7 @@
 Nothing here knows documents. Programs that use `lshdup.spark` bring their own session.
 """
 
+import logging
 import os
 import re
 import shutil
@@ -62,6 +63,8 @@ def session(master: str | None, settings: Mapping[str, str], *, loud: bool = Fal
     warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
     from pyspark.sql import SparkSession
 
+    if not loud:  # else it prints what is raised too
+        logging.getLogger("DataFrameQueryContextLogger").disabled = True
     running = SparkSession.getActiveSession()
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ  # by spark-submit, which has started Java
     if running is None and not submitted:
