@@ -83,7 +83,8 @@ def read(
         raise InputError(message, "--engine spark keeps nothing between runs: name DOCS")
     at_home = sparknames.is_home_local(spark)
     here = tuple(name for name in names if at_home and _is_here(os.fsdecode(name)))
-    others = [os.fsdecode(name) for name in names if name not in here]
+    local = set(here)
+    others = [os.fsdecode(name) for name in names if name not in local]
     if others and (params.hidden or params.follow or params.include or params.exclude):
         message = "--hidden, --follow, --include and --exclude are for names on this machine"
         raise ParameterError(message, "leave them out, or name a pattern such as hdfs://host/docs/*.txt")
