@@ -16,16 +16,16 @@ from lshdup.rows import Kind, RowFields
 from tests.conftest import require
 
 
-def typed(*arguments, **settings):
+def typed(*arguments):
     """The options of `pairs` as parsed from a command line."""
     command = lshdup.get_command(click.Context(lshdup), "pairs")
-    with command.make_context("pairs", ["docs", *arguments], auto_envvar_prefix=None, **settings) as context:
+    with command.make_context("pairs", ["docs", *arguments], help_option_names=["-h", "--help"]) as context:  # commands remember these
         return context.params
 
 
 @pytest.mark.parametrize(
     "name",
-    ("hdfs:///x.parquet", "dbfs:/x.jsonl", "s3a://b/x.parquet", "file:///x.jsonl", "hdfs://h:9/x.parquet", "s3a://b//x.jsonl", "x.jsonl"),
+    ["hdfs:///x.parquet", "dbfs:/x.jsonl", "s3a://b/x.parquet", "file:///x.jsonl", "hdfs://h:9/x.parquet", "s3a://b//x.jsonl", "x.jsonl"],
 )
 def test_output_stays_what_was_typed(name):
     options = typed("--engine", "spark", "-o", name)
