@@ -48,6 +48,32 @@ def find_documents(
     folders. Raises InputError if no argument exists at all, or if a package is missing that the rows take. Determinism: the order depends
     on names only; of a folder that is reached by two ways, the first in the order of arguments and names counts.
     """
+    files, kinds = find_files(arguments, params, id_lists=id_lists, store=store, jobs=jobs, on_left_out=on_left_out, say=say)
+    if id_lists:
+        return _lines_of(files, on_left_out)
+    if not kinds:
+        return files
+    opened = OpenRows(
+        None if store is None else Path(os.fsdecode(store)),
+        RowFields(params.text_field or DEFAULT_TEXT_FIELD, params.id_field),
+        params.max_bytes,
+    )
+    known = {} if listings is None else listings
+    names, sizes, mtimes, places = with_rows(files.names, files.sizes, files.mtimes, kinds, opened, known, on_left_out)
+    return DocumentList(names, sizes, mtimes, places, max_bytes=params.max_bytes, opened=opened)
+
+
+def find_files(
+    arguments: Iterable[bytes],
+    params: DocumentParams,
+    *,
+    id_lists: bool = False,
+    store: bytes | None = None,
+    jobs: int = 1,
+    on_left_out: Callable[[LeftOut], None] = lambda _: None,
+    say: Callable[[str], None] = lambda _: None,
+) -> tuple[DocumentList, dict[bytes, Kind]]:
+    """The files that `find_documents` takes, none of them opened, and which of these are taken for their rows. Raises what it does."""
     finder = _Finder(params, store, on_left_out, id_lists)
     missing = [missed for argument in arguments if (missed := finder.add(argument)) is not None]
     if missing and not finder.found:
@@ -56,19 +82,9 @@ def find_documents(
         meant = perhaps_meant(each.name) if at < _LOOKED_FOR else ""
         on_left_out(replace(each, detail=f"{each.detail}; {meant}" if meant else each.detail))
     files = finder.files(jobs)
-    if id_lists:
-        return _lines_of(files, on_left_out)
-    finder.say_of_rows(files.names, say)
-    if not finder.rows:
-        return files
-    opened = OpenRows(
-        None if store is None else Path(os.fsdecode(store)),
-        RowFields(params.text_field or DEFAULT_TEXT_FIELD, params.id_field),
-        params.max_bytes,
-    )
-    known = {} if listings is None else listings
-    names, sizes, mtimes, places = with_rows(files.names, files.sizes, files.mtimes, finder.rows, opened, known, on_left_out)
-    return DocumentList(names, sizes, mtimes, places, max_bytes=params.max_bytes, opened=opened)
+    if not id_lists:
+        finder.say_of_rows(files.names, say)
+    return files, finder.rows
 
 
 class _Finder:

@@ -8,7 +8,7 @@ what is wrong with them.
 import json
 import os
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -141,6 +141,43 @@ def _rows(file: int, starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> I
         for place, length in zip(places.tolist(), lengths[row:stop].tolist(), strict=True):
             yield text[place : place + length].tobytes()
         row = stop
+
+
+def lines_between(file: int, start: int, stop: int, longest: int) -> Iterator[tuple[int, bytes, int]]:
+    """Lines of an open file (its descriptor) that begin at a byte from `start` on, before `stop`, for whoever reads a file in pieces: where
+    each begins, what it holds without its end, and how many bytes that is. Of one of more than `longest` bytes, some of it.
+    """
+    with open(os.dup(file), "rb") as lines:  # noqa: PTH123 (a descriptor)
+        at = lines.seek(max(start - 1, 0))
+        if start:
+            at += _rest(lines)
+        while at < stop and (line := lines.readline(longest + 1)):
+            size = len(line)
+            ended = line.endswith(b"\n")
+            if not ended and size > longest:
+                size += _rest(lines)
+                ended = os.pread(file, 1, at + size - 1) == b"\n"
+            yield at, line[:-1] if line.endswith(b"\n") else line, size - ended
+            at += size
+
+
+def _rest(lines: BinaryIO) -> int:
+    """Go behind the end of the line; returns how many bytes that is away."""
+    gone = 0
+    while part := lines.readline(_READ_BYTES):
+        gone += len(part)
+        if part.endswith(b"\n"):
+            break
+    return gone
+
+
+def lines_before(file: int, place: int) -> int:
+    """How many lines of an open file (its descriptor) end before a byte."""
+    found = at = 0
+    while at < place and (block := os.pread(file, min(_SCAN_BYTES, place - at), at)):
+        found += block.count(b"\n")
+        at += len(block)
+    return found
 
 
 # --- one row ----------------------------------------------------------------------------------------------------------------

@@ -58,7 +58,7 @@ class OpenRows:
             return self._parquet_file(path).rows(self.fields.id)
         from lshdup import jsonlines  # here, because a query waits for every import
 
-        with self._lines(path) as file:
+        with self.lines(path) as file:
             return jsonlines.list_rows(file, self.fields, self._longest)
 
     def texts(
@@ -71,12 +71,12 @@ class OpenRows:
             return self._parquet_file(path).texts(starts, self._longest, buffer)
         from lshdup import jsonlines
 
-        with self._lines(path) as file:
+        with self.lines(path) as file:
             return jsonlines.read_texts(file, starts, lengths, self.fields.text, buffer)
 
     @contextmanager
-    def _lines(self, path: bytes) -> Iterator[int]:
-        """The descriptor of a file of lines, unpacked if it has to be."""
+    def lines(self, path: bytes) -> Iterator[int]:
+        """The descriptor of a file of lines, unpacked if it has to be. Raises what `rows` does."""
         with open(path, "rb", buffering=0) as file:  # noqa: PTH123 (bytes path)
             head = os.pread(file.fileno(), 4, 0)
             if not is_packed(head):

@@ -244,7 +244,12 @@ def _json_parts(columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> Itera
 
 
 def _jsonl_parts(columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> Iterator[bytes]:
-    return (_json_row(columns, row) + b"\n" for row in rows)
+    return (line + b"\n" for line in json_lines(columns, rows))
+
+
+def json_lines(columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> Iterator[bytes]:
+    """Rows as jsonl has them, without the ends of lines: for whoever writes them elsewhere."""
+    return (_json_row(columns, row) for row in rows)
 
 
 def _json_row(columns: Sequence[str], row: Sequence[Cell]) -> bytes:

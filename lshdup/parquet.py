@@ -115,6 +115,19 @@ class ParquetFile:
             copying.copy_runs(data, starts[some], lengths[some], text[places[some.start] : places[some.stop]])
         return text, places[:-1], lengths, failed
 
+    def batches(self, id_field: str, groups: range) -> Iterator[tuple[int, _Texts, _Texts]]:
+        """Rows of some row groups, some at a time, for whoever reads a file in pieces: the number of the first, their ids, their texts."""
+        column = _column(self._file.schema_arrow, id_field, text=False)
+        columns = sorted({".".join(column), ".".join(self._column)})
+        for group in groups:
+            first = int(self.offsets[group])
+            rows = max(1, min(_SLAB_ROWS, _SLAB_BYTES // int(self.means[group])))
+            with _damaged():
+                for batch in self._file.iter_batches(rows, row_groups=[group], columns=columns, use_threads=False):
+                    ids, texts = (batch.select(way[:1]) for way in (column, self._column))
+                    yield first, _texts_of(ids, column), _texts_of(texts, self._column)
+                    first += len(batch)
+
     def _decode_all(self) -> None:
         """The texts of all rows to a nameless file, if there is room."""
         column = ".".join(self._column)

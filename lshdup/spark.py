@@ -14,6 +14,7 @@ from lshdup.params import BandParams, PairParams, ShingleParams, SketchParams
 from lshdup.sparkkept import cut, kept, sifted
 from lshdup.sparkrows import Recipe, Rows
 from lshdup.sparktiles import Tiles
+from lshdup.wording import counted, some_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -62,6 +63,9 @@ def near_duplicates(
     >>> found = near_duplicates(spark.read.parquet("s3a://…"), band=BandParams(threshold=0.9))  # doctest: +SKIP
     >>> found.pairs().write.parquet("s3a://…")  # doctest: +SKIP
     """
+    if len(documents.columns) < 2:
+        message = f"the documents have {counted(len(documents.columns), 'column')}, and need two"
+        raise InputError(message, "select an id and a text, in that order")
     made = replace(recipe(shingle, sketch, band, asked), kind="contents" if contents else "texts")
     return Comparison(id_and_text(documents, *documents.columns[:2]), made, asked.max_bucket)
 
@@ -77,11 +81,16 @@ def id_and_text(rows: "DataFrame", name: str, text: str) -> "DataFrame":
         ("--id-field", name, (types.StringType, types.BinaryType, types.IntegralType)),
         ("--text-field", text, (types.StringType, types.BinaryType)),
     ):
-        if field not in there and field.partition(".")[0] not in there:
-            message = f"there is no column {field!r}, but {', '.join(rows.columns[:10])}"
+        way = [field] if field in there else field.split(".")
+        found: list[types.DataType] = [rows.schema]
+        for name in way:
+            found = [part.dataType for whole in found if isinstance(whole, types.StructType) for part in whole if part.name == name]
+        if len(found) != 1:
+            message = f"there is no column {field!r}, but {some_of(rows.columns)}"
+            if found:
+                message = f"there are {len(found)} columns {field!r}"
             raise InputError(message, f"{option} names another")
-        column = f.col(f"`{field}`" if field in there else field)
-        kind = rows.select(column).schema[0].dataType
+        column, kind = f.col(".".join("`" + name.replace("`", "``") + "`" for name in way)), found[0]
         if not isinstance(kind, kinds):
             message = f"the column {field!r} is of type {kind.simpleString()}"
             raise InputError(message, f"{option} names another")

@@ -1,41 +1,66 @@
 """What the command line names -> documents as Spark sees them: files, rows of JSON Lines or Parquet, lines of id lists.
 
-Names without a scheme, where Spark's own file system is the local one, are found as always (documents.py), and read by the workers under
-the same names. Everything else is listed and read by Spark: `hdfs://`, `s3a://`, `file:/`, patterns.
+Names on this machine are found as always (finding.py), and read by the workers under the same names and by the same rules. URIs and
+patterns are listed and read by Spark: `hdfs://`, `s3a://`, `file:/`.
 """
 
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from lshdup import spark as stages
-from lshdup import sparkrows
+from lshdup import sparknames, sparkreading
+from lshdup.absent import not_there
+from lshdup.compression import is_packed
+from lshdup.documents import DocumentList
 from lshdup.errors import InputError, ParameterError
-from lshdup.finding import find_documents
+from lshdup.finding import find_files
 from lshdup.params import DEFAULT_TEXT_FIELD, DocumentParams
-from lshdup.reasons import LeftOut
-from lshdup.rows import Kind, RowFields, kind_of
+from lshdup.parquet import ParquetFile
+from lshdup.reasons import LeftOut, Reason
+from lshdup.rows import Kind, RowError, RowFields, kind_of
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, DataFrameReader, SparkSession
 
-_SCHEME = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*:")
+#: Bytes of files that one task reads; a file of rows that has more is cut.
+TASK_BYTES = 32 << 20
 
-#: Bytes of files that one task reads.
-_TASK_BYTES = 32 << 20
+_PATTERN = re.compile(r"[*?\[{]")
+
+#: As regular expressions over whole paths: which files have rows; see `rows.kind_of`.
+_ENDINGS = {Kind.JSON: r"(?i)\.(jsonl|ndjson)(\.gz|\.zst)?$", Kind.PARQUET: r"(?i)\.parquet$"}
+
+#: The same as Spark's readers take them.
+_GLOBS = {
+    Kind.JSON: "*.{[jJ][sS][oO][nN][lL],[nN][dD][jJ][sS][oO][nN]}{,.[gG][zZ],.[zZ][sS][tT]}",
+    Kind.PARQUET: "*.[pP][aA][rR][qQ][uU][eE][tT]",
+}
 
 
 @dataclass(frozen=True)
 class Documents:
-    """Documents for `stages.Comparison`, of the kind that its recipe must name; and about how many bytes they are."""
+    """Documents for `stages.Comparison`, of the kind that its recipe must name; and about how many bytes they are. has_rows : whether
+    some are rows of files.
+    """
 
     rows: "DataFrame"
     kind: str
     size: int
     home: bytes = b""
+    has_rows: bool = False
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Documents from one place. plain : they are the contents of files."""
+
+    rows: "DataFrame"
+    size: int
+    plain: bool = False
 
 
 def read(
@@ -45,140 +70,249 @@ def read(
     *,
     ids: bool,
     left_out: Callable[[LeftOut], None] = lambda _: None,
+    say: Callable[[str], None] = lambda _: None,
     jobs: int = 1,
 ) -> Documents:
-    """The documents that are named. ids : each line is one (`--tokens ids`).
+    """The documents that are named. ids : each line is one (`--tokens ids`). left_out, say : as of `finding.find_documents`.
 
-    Raises InputError for a name that does not exist, or if names of several kinds are mixed; ParameterError for rows without an id field,
-    because a row's number in its file is not known to the one who reads it.
+    Raises InputError if no name exists; ParameterError for rows without an id field, because a row's number in its file is not known to
+    the one who reads a piece of it, and for options that are not for URIs.
     """
     if not names:
         message = "no documents were named"
         raise InputError(message, "--engine spark keeps nothing between runs: name DOCS")
-    found = [_Name(spark, os.fsdecode(name), params) for name in names]
-    if ids:
-        return _lines(spark, found)
-    kinds = {each.kind for each in found}
-    if len(kinds) > 1:
-        message = "files and rows, or JSON Lines and Parquet, are named together"
-        raise InputError(message, "with --engine spark, name those of one kind")
-    kind = kinds.pop()
-    if kind != Kind.FILE:
-        return _rows(spark, found, params, kind)
-    if all(each.is_local for each in found):
-        return _local_files(spark, names, params, left_out, jobs)
-    return _remote_files(spark, found, params)
+    at_home = sparknames.is_home_local(spark)
+    here = tuple(name for name in names if at_home and _is_here(os.fsdecode(name)))
+    local = set(here)
+    others = [os.fsdecode(name) for name in names if name not in local]
+    if others and (params.hidden or params.follow or params.include or params.exclude):
+        message = "--hidden, --follow, --include and --exclude are for names on this machine"
+        raise ParameterError(message, "leave them out, or name a pattern such as hdfs://host/docs/*.txt")
+    away = [_Away(spark, name) for name in others]
+    if here and not away:
+        files, kinds = find_files(here, params, id_lists=ids, jobs=jobs, on_left_out=left_out, say=say)
+        if not (kinds or ids):
+            return _files(spark, files)
+    elif here:
+        files, kinds = find_files(here, params, id_lists=ids, jobs=jobs, on_left_out=left_out)
+    reader = _Reader(spark, params, ids=ids)
+    parts = [part for each in away for part in reader.away(each)]
+    if here:
+        parts.append(reader.here(files, kinds))
+    if not parts:
+        message = "the folders that were named hold no files"
+        raise InputError(message, "Spark passes over those whose names begin with _ or a dot")
+    return Documents(_union(parts), "texts", sum(part.size for part in parts), has_rows=ids or reader.has_rows)
 
 
-class _Name:
-    """One argument, looked up in the file system that it is in. Raises InputError if nothing is there."""
+def _is_here(name: str) -> bool:
+    """Whether a name is looked for on this machine: if it is there, or if it can be nowhere else."""
+    return os.path.lexists(name) or not (sparknames.has_scheme(name) or _PATTERN.search(name))
 
-    def __init__(self, spark: "SparkSession", name: str, params: DocumentParams) -> None:
-        context: Any = spark.sparkContext
-        settings = context._jsc.hadoopConfiguration()
-        has_scheme = _SCHEME.match(name) is not None
+
+class _Away:
+    """A URI or a pattern, looked up in the file system that it is in. Raises InputError if nothing is there.
+
+    root : what it is to Spark, as the names of what is below it begin; files, folders : what matches.
+    """
+
+    def __init__(self, spark: "SparkSession", name: str) -> None:
         self.name = name
+        self.path = sparknames.spark_name(name, home_local=sparknames.is_home_local(spark))
+        path, system = sparknames.located(spark, self.path)
         try:
-            # Java's current folder is that of the time when it was started.
-            at_home = not has_scheme and context._jvm.org.apache.hadoop.fs.FileSystem.get(settings).getScheme() == "file"
-            path = context._jvm.org.apache.hadoop.fs.Path(_escaped(os.path.abspath(name)) if at_home else name)  # noqa: PTH100 (as typed)
-            system = path.getFileSystem(settings)
             self.root = path.makeQualified(system.getUri(), system.getWorkingDirectory()).toString()
-            matches = system.globStatus(path)
+            matches = list(system.globStatus(path) or ())
+            if not matches and system.exists(path):  # its name looks like a pattern, and is none
+                matches = [system.getFileStatus(path)]
+            self.size = sum(system.getContentSummary(match.getPath()).getLength() for match in matches)
         except Exception as error:
-            cause = str(getattr(error, "java_exception", error)).splitlines()[0]
-            message = f"{name!r} cannot be looked up: {cause}"
+            message = f"{name!r} cannot be looked up: {sparknames.cause(error)}"
             raise InputError(message, "does Spark know that file system, and may it read there?") from None
         if not matches:
+            if _PATTERN.search(name) and not sparknames.has_scheme(name):
+                raise not_there(LeftOut(os.fsencode(name), Reason.MISSING, "no such file or directory"), "", "")
             message = f"{name!r} does not exist"
             raise InputError(message, "name folders or files that exist")
-        self.is_local = at_home and os.path.lexists(name)
-        self.is_pattern = len(matches) > 1 or matches[0].getPath().toString() != self.root
-        self.size = sum(system.getContentSummary(match.getPath()).getLength() for match in matches)
-        self.kind = _kind(name, system, matches, params)
+        self.files = [each.getPath().toString() for each in matches if not each.isDirectory()]
+        self.folders = [each.getPath().toString() for each in matches if each.isDirectory()]
+        self.is_pattern = [*self.files, *self.folders] != [self.root]
+
+    def typed(self, column: "Column") -> "Column":
+        """Paths as Spark spells them, as they would be typed: what a pattern matches has no other name."""
+        from pyspark.sql import functions as f
+
+        if self.is_pattern:
+            return column
+        return f.concat(f.lit(self.name.rstrip("/")), f.substring(column, f.lit(len(self.root) + 1), f.length(column)))
 
 
-def _escaped(name: str) -> str:
-    """A local path that would look like a pattern, as itself, if it is there."""
-    return re.sub(r"([\\*?\[\]{}])", r"\\\1", name) if os.path.lexists(name) else name
+def _escaped(path: str) -> str:
+    """A path that would look like a pattern, as itself."""
+    return re.sub(r"([\\*?\[\]{}])", r"\\\1", path)
 
 
-def _kind(name: str, system: Any, matches: Any, params: DocumentParams) -> Kind:
-    """What a name holds: by its ending, or, where a field is named, by the ending of the first file of rows below it."""
-    named = kind_of(os.fsencode(name.rstrip("/")), named=True, field_given=bool(params.text_field))
-    if named != Kind.FILE or not (params.text_field or params.id_field):
-        return named
-    for match in matches:
-        files = system.listFiles(match.getPath(), True)
-        while files.hasNext():
-            kind = kind_of(os.fsencode(files.next().getPath().getName()), named=True, field_given=True)
-            if kind != Kind.FILE:
-                return kind
-    message = f"{name!r} holds no Parquet and no JSON Lines"
-    raise InputError(message, "leave --text-field and --id-field out, or name files of rows")
-
-
-def _local_files(
-    spark: "SparkSession", names: tuple[bytes, ...], params: DocumentParams, left_out: Callable[[LeftOut], None], jobs: int
-) -> Documents:
+def _files(spark: "SparkSession", files: DocumentList) -> Documents:
+    """Files of this machine, read by whoever makes their sketches."""
     import pyarrow as pa
 
-    documents = find_documents(names, params, on_left_out=left_out, jobs=jobs)
-    table = pa.table({"id": pa.array(list(documents.names), pa.binary()), "size": documents.sizes})
-    size = int(documents.sizes.sum())
-    tasks = max(2 * spark.sparkContext.defaultParallelism, -(-size // _TASK_BYTES))
-    rows = spark.createDataFrame(table, "id binary, size bigint").repartition(tasks)
-    return Documents(rows, "files", size, os.getcwdb())  # noqa: PTH109 (bytes path)
+    table = pa.table({"id": pa.array(list(files.names), pa.binary()), "size": files.sizes})
+    size = int(files.sizes.sum())
+    return Documents(_spread(spark, table, "id binary, size bigint", size), "files", size, os.getcwdb())  # noqa: PTH109 (bytes path)
 
 
-def _remote_files(spark: "SparkSession", found: list[_Name], params: DocumentParams) -> Documents:
+class _Reader:
+    """What is found -> rows (id, text, …), wherever it is. has_rows : whether some of it were rows."""
+
+    def __init__(self, spark: "SparkSession", params: DocumentParams, *, ids: bool) -> None:
+        self._spark, self._params, self._ids = spark, params, ids
+        self.has_rows = False
+
+    def _fields(self) -> RowFields:
+        """Where in a row text and id are."""
+        self.has_rows = True
+        if not self._params.id_field:
+            message = "rows need a name that comes from the data"
+            raise ParameterError(message, "name the field that holds it with --id-field")
+        return RowFields(self._params.text_field or DEFAULT_TEXT_FIELD, self._params.id_field)
+
+    def here(self, files: DocumentList, kinds: dict[bytes, Kind]) -> _Part:
+        """Files of this machine, some of which have rows, cut into pieces for the workers to read."""
+        import pyarrow as pa
+
+        fields = self._fields() if kinds else RowFields()
+        pieces = [
+            (path, int(kind), *piece)
+            for path, size in zip(files.names, files.sizes.tolist(), strict=True)
+            for kind in (Kind.IDS if self._ids else kinds.get(path, Kind.FILE),)
+            for piece in _pieces(path, kind, size, fields)
+        ]
+        names = [field.split()[0] for field in sparkreading.PIECES.split(", ")]
+        types = (pa.binary(), pa.int32(), pa.int64(), pa.int64(), pa.int64())
+        columns = [pa.array([piece[at] for piece in pieces], kind) for at, kind in enumerate(types)]
+        size = sum(piece[-1] for piece in pieces)
+        rows = _spread(self._spark, pa.table(dict(zip(names, columns, strict=True))), sparkreading.PIECES, size)
+        home = os.getcwdb()  # noqa: PTH109 (bytes path)
+        read = partial(sparkreading.piece_rows, fields, home, self._params.max_bytes)
+        return _Part(rows.mapInArrow(read, sparkreading.DOCUMENTS), size)
+
+    def away(self, each: _Away) -> Iterator[_Part]:
+        """What a URI or a pattern names, read by Spark."""
+        from pyspark.sql import functions as f
+
+        field_given = bool(self._params.text_field)
+        size = each.size
+        if self._ids:
+            lines = self._lines(each.files + each.folders, "").select(f.col("value").cast("binary"))
+            yield _Part(lines.mapInArrow(sparkreading.id_rows, sparkreading.DOCUMENTS), size)
+            return
+        named: dict[Kind, list[str]] = {}
+        for path in each.files:
+            named.setdefault(kind_of(os.fsencode(path), named=True, field_given=field_given), []).append(path)
+        plain = list(each.folders)
+        for folder in each.folders:
+            kind = kind_of(os.fsencode(folder), named=True, field_given=field_given)
+            if kind != Kind.FILE:  # as Spark itself writes a file: all that is in it is of that kind
+                named.setdefault(kind, []).append(folder)
+                plain.remove(folder)
+        for kind, paths in named.items():
+            yield self._of_kind(each, kind, paths, "", size)
+            size = 0
+        if not plain:
+            return
+        for kind in sorted(self._kinds(plain)) if field_given else [Kind.FILE]:
+            yield self._of_kind(each, kind, plain, _GLOBS.get(kind, ""), size)
+            size = 0
+
+    def _kinds(self, folders: list[str]) -> set[Kind]:
+        """Of which kinds the files in some folders are."""
+        from pyspark.sql import functions as f
+
+        path = f.col("path")
+        kind = f.lit(int(Kind.FILE))
+        for each, ending in _ENDINGS.items():
+            kind = f.when(path.rlike(ending), f.lit(int(each))).otherwise(kind)
+        return {Kind(row.kind) for row in self._binary(folders).select(kind.alias("kind")).distinct().collect()}
+
+    def _of_kind(self, each: _Away, kind: Kind, paths: list[str], glob: str, size: int) -> _Part:
+        """Files of one kind at some paths, with about how many bytes; glob : only those whose names match."""
+        from pyspark.sql import functions as f
+
+        if kind == Kind.FILE:
+            files = self._binary(paths)
+            if self._params.text_field and paths[0] in each.folders:
+                for other in _ENDINGS.values():
+                    files = files.where(~f.col("path").rlike(other))
+            content = f.col("content").alias("text")
+            return _Part(files.select(each.typed(f.col("path")).cast("binary").alias("id"), content), size, plain=True)
+        fields = self._fields()
+        if kind == Kind.PARQUET:
+            rows = self._reader(glob).parquet(*map(_escaped, paths))
+            return _Part(stages.id_and_text(rows, fields.id, fields.text), size)
+        root, typed = (b"", b"") if each.is_pattern else (each.root.encode(), each.name.rstrip("/").encode("utf-8", "surrogateescape"))
+        lines = self._lines(paths, glob).select(f.col("value").cast("binary"), f.col("_metadata.file_path").cast("binary").alias("file"))
+        read = partial(sparkreading.json_rows, fields, self._params.max_bytes, root, typed)
+        return _Part(lines.mapInArrow(read, sparkreading.DOCUMENTS), size)
+
+    def _binary(self, paths: list[str]) -> "DataFrame":
+        return self._reader("").format("binaryFile").load(list(map(_escaped, paths)))
+
+    def _lines(self, paths: list[str], glob: str) -> "DataFrame":
+        return self._reader(glob).text(list(map(_escaped, paths)), lineSep="\n")
+
+    def _reader(self, glob: str) -> "DataFrameReader":
+        reader = self._spark.read.option("recursiveFileLookup", "true")
+        return reader.option("pathGlobFilter", glob) if glob else reader
+
+
+def _pieces(path: bytes, kind: Kind, size: int, fields: RowFields) -> Iterator[tuple[int, int, int]]:
+    """Where the pieces of a file begin and end, and about how many bytes they have. What cannot be looked into is one piece."""
+    if size <= TASK_BYTES or kind == Kind.FILE:
+        yield 0, -1, size
+    elif kind == Kind.PARQUET:
+        try:
+            file = ParquetFile(path, fields.text)
+        except (RowError, OSError):
+            yield 0, -1, size
+            return
+        groups = len(file.means)
+        each = max(1, groups * TASK_BYTES // size)  # they are about as large as each other
+        for start in range(0, groups, each):
+            yield start, min(start + each, groups), size * min(each, groups - start) // groups
+    elif kind == Kind.JSON and _packed(path):
+        yield 0, -1, size
+    else:
+        for start in range(0, size, TASK_BYTES):
+            last = start + TASK_BYTES >= size
+            yield start, -1 if last else start + TASK_BYTES, min(TASK_BYTES, size - start)
+
+
+def _packed(path: bytes) -> bool:
+    try:
+        with open(path, "rb") as file:  # noqa: PTH123 (bytes path)
+            return is_packed(file.read(4))
+    except OSError:
+        return True  # whoever reads it says why it cannot be read
+
+
+def _spread(spark: "SparkSession", table: Any, schema: str, size: int) -> "DataFrame":
+    """A table of files or pieces, over so many tasks that each has not too many bytes to read."""
+    tasks = max(2 * spark.sparkContext.defaultParallelism, -(-size // TASK_BYTES))
+    return spark.createDataFrame(table, schema).repartition(tasks)
+
+
+def _union(parts: list[_Part]) -> "DataFrame":
+    """All parts as one, with all columns of `sparkreading.DOCUMENTS`."""
     from pyspark.sql import functions as f
 
-    if params.hidden or params.follow or params.include or params.exclude:
-        message = "--hidden, --follow, --include and --exclude are for local names"
-        raise ParameterError(message, "leave them out, or name a pattern such as hdfs://host/docs/*.txt")
-    parts = []
-    for each in found:
-        files = spark.read.format("binaryFile").option("recursiveFileLookup", "true").load(_reader_path(each))
-        named = f.col("path")
-        if not each.is_pattern:  # called as it was typed, and not as Spark spells it
-            named = f.concat(f.lit(each.name.rstrip("/")), f.substring(named, f.lit(len(each.root) + 1), f.length(named)))
-        parts.append(files.select(named.cast("binary").alias("id"), f.col("content").alias("text")))
-    return Documents(_union(parts), "contents", sum(each.size for each in found))
-
-
-def _rows(spark: "SparkSession", found: list[_Name], params: DocumentParams, kind: Kind) -> Documents:
-    from pyspark.sql import functions as f
-
-    if not params.id_field:
-        message = "rows need a name that comes from the data"
-        raise ParameterError(message, "name the field that holds it with --id-field")
-    fields = RowFields(params.text_field or DEFAULT_TEXT_FIELD, params.id_field)
-    paths = [_reader_path(each) for each in found]
-    size = sum(each.size for each in found)
-    if kind == Kind.PARQUET:
-        rows = spark.read.option("recursiveFileLookup", "true").parquet(*paths)
-        return Documents(stages.id_and_text(rows, fields.id, fields.text), "texts", size)
-    lines = spark.read.option("recursiveFileLookup", "true").text(paths, lineSep="\n")
-    lines = lines.select(f.col("value").cast("binary"), f.col("_metadata.file_path").cast("binary").alias("file"))
-    return Documents(lines.mapInArrow(partial(sparkrows.json_rows, fields), sparkrows.JSON_ROWS), "texts", size)
-
-
-def _lines(spark: "SparkSession", found: list[_Name]) -> Documents:
-    from pyspark.sql import functions as f
-
-    lines = spark.read.option("recursiveFileLookup", "true").text([_reader_path(each) for each in found], lineSep="\n")
-    rows = lines.select(f.col("value").cast("binary")).mapInArrow(sparkrows.id_rows, sparkrows.ID_ROWS)
-    return Documents(rows, "texts", sum(each.size for each in found))
-
-
-def _reader_path(each: _Name) -> str:
-    """The name as Spark's readers take it: a local one that is there is no pattern."""
-    return _escaped(each.root) if each.is_local or not each.is_pattern else each.name
-
-
-def _union(parts: list["DataFrame"]) -> "DataFrame":
-    rows = parts[0]
-    for part in parts[1:]:
-        rows = rows.unionByName(part)
+    columns = [field.split() for field in sparkreading.DOCUMENTS.split(", ")]
+    made = []
+    for part in parts:
+        missing = {name: f.lit(part.plain) if name == "plain" else f.lit(None).cast(kind) for name, kind in columns}
+        missing = {name: column for name, column in missing.items() if name not in part.rows.columns}
+        rows = part.rows.withColumns(missing) if missing else part.rows
+        made.append(rows.select(*(f.col(name).cast("binary") if name == "text" else f.col(name) for name, _ in columns)))
+    rows = made[0]
+    for each in made[1:]:
+        rows = rows.unionByName(each)
     return rows

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup import bands, jsonlines, similarity
+from lshdup import bands, similarity
 from lshdup.bands import BandPlan
 from lshdup.documents import DocumentList, Reason, TextBatch, batches, read_batch, runs
 from lshdup.errors import InputError
@@ -21,7 +21,6 @@ from lshdup.files import Buffer
 from lshdup.kernels import banding as kernels
 from lshdup.params import DEFAULT_FORMATS, DEFAULT_MAX_BYTES, FormatLimits, ShingleParams, SketchParams
 from lshdup.ragged import PADDING, RaggedSets, StringTable, offsets_of
-from lshdup.rows import RowError, RowFields
 from lshdup.shingles import ShingleBatch, Shingler
 from lshdup.signatures import Sketcher
 
@@ -45,8 +44,6 @@ NO_KEY = kernels.NO_KEY.tobytes()
 #: What the functions here give, as Spark writes schemas.
 SKETCHES = "id binary, size bigint, digest binary, keys binary, reason string, detail string, encoding string"
 SETS = "id binary, set binary"
-JSON_ROWS = "id binary, text binary, reason string, detail string"
-ID_ROWS = "id binary, text binary"
 TILES = "bucket binary, tile bigint, side int, id binary, before binary"
 PAIRS_FOUND = "a binary, b binary, similarity double, size_a bigint, size_b bigint, candidates bigint"
 
@@ -58,8 +55,9 @@ WITHIN, LEFT, RIGHT = 0, 1, 2
 class Recipe:
     """What every worker must know.
 
-    kind : what rows are. "texts": (id, text), as rows of Parquet are; "contents": (id, bytes), as files are, called by their ids; "files":
-    (id, size), to be read from `home`, the folder that their names start from. max_bytes : larger documents are left out. formats :
+    kind : what rows are. "texts": (id, text), as rows of Parquet are; "contents": (id, bytes), as files are, called by their ids, where a
+    column `plain` does not say of each what it is; "files": (id, size), to be read from `home`, the folder that their names start from.
+    max_bytes : larger documents are left out. formats :
     bounds for reading office documents.
     """
 
@@ -134,43 +132,13 @@ def set_rows(recipe: Recipe, rows: Batches) -> Batches:
             yield _batch(SETS, [ids.take(pa.array(none, pa.int64())), pa.nulls(len(none), pa.binary())])
 
 
-def json_rows(fields: RowFields, rows: Batches) -> Batches:
-    """Lines (value, name of their file) -> (id, text, reason, detail) for each that holds anything."""
-    import pyarrow as pa
-
-    for batch in rows:
-        found: list[tuple[bytes, bytes | None, str | None, str | None]] = []
-        for line, file in zip(_as_binary(batch.column(0)).to_pylist(), _as_binary(batch.column(1)).to_pylist(), strict=True):
-            try:
-                row = jsonlines.row_of(line, fields)
-            except RowError as error:
-                found.append((file, None, str(error.reason), error.detail))
-            else:
-                if row is not None:
-                    found.append((*row, None, None))
-        kinds = (pa.binary(), pa.binary(), pa.string(), pa.string())
-        if found:
-            yield _batch(JSON_ROWS, [pa.array(column, kind) for column, kind in zip(zip(*found, strict=True), kinds, strict=True)])
-
-
-def id_rows(rows: Batches) -> Batches:
-    """Lines (value) of id lists -> (id, text): a name, and what follows it."""
-    import pyarrow as pa
-
-    for batch in rows:
-        parts = [line.split(None, 1) for line in _as_binary(batch.column(0)).to_pylist()]
-        named = [part for part in parts if part]
-        ids, texts = [part[0] for part in named], [part[1] if len(part) > 1 else b"" for part in named]
-        yield _batch(ID_ROWS, [pa.array(ids, pa.binary()), pa.array(texts, pa.binary())])
-
-
 def _shingled(recipe: Recipe, rows: Batches) -> Iterator[tuple[Any, ShingleBatch]]:
     """Ids of some documents, and what was made of these, numbered as their ids; valid until the next."""
     import pyarrow as pa
 
     shingler, buffer = Shingler(recipe.shingle), Buffer()
     for batch in rows:
-        ids = _as_binary(batch.column(0))
+        ids = as_binary(batch.column(0))
         if recipe.kind == "files":
             sizes = batch.column(1).to_numpy()
             names = StringTable(*_content(ids))
@@ -178,16 +146,27 @@ def _shingled(recipe: Recipe, rows: Batches) -> Iterator[tuple[Any, ShingleBatch
             for indices in batches(documents, np.arange(len(documents))):
                 yield ids, shingler.shingle(read_batch(documents, indices, buffer), recipe.formats)
             continue
-        texts = _as_binary(batch.column(1))
+        texts = as_binary(batch.column(1))
         bad = _left_out(recipe, batch, ids, texts)
         if bad:
             yield ids.fill_null(b""), ShingleBatch(np.zeros(0, np.int64), RaggedSets.concatenate([]), bad)
         good = np.delete(np.arange(len(batch)), [index for index, _, _ in bad])
         data, offsets = _content(texts)
         starts, lengths = offsets[good], offsets[good + 1] - offsets[good]
-        for some in runs(lengths):
-            part = ids.take(pa.array(good[some])).to_pylist() if recipe.kind == "contents" else [b""] * len(good[some])
-            yield ids, shingler.shingle(_text_batch(recipe, good[some], part, data, starts[some], lengths[some]), recipe.formats)
+        plain = _plain(recipe, batch)[good]
+        for is_text in (True, False):
+            mine = np.flatnonzero(plain != is_text)
+            for some in (mine[cut] for cut in runs(lengths[mine])):
+                called = [b""] * len(some) if is_text else ids.take(pa.array(good[some])).to_pylist()
+                made = _text_batch(recipe, good[some], called, data, starts[some], lengths[some], is_text=is_text)
+                yield ids, shingler.shingle(made, recipe.formats)
+
+
+def _plain(recipe: Recipe, batch: Any) -> NDArray[np.bool_]:
+    """Which rows are contents of files, called by their ids."""
+    if "plain" in batch.schema.names:
+        return np.asarray(batch.column("plain").to_numpy(zero_copy_only=False), bool)
+    return np.full(len(batch), recipe.kind == "contents")
 
 
 def _left_out(recipe: Recipe, batch: Any, ids: Any, texts: Any) -> list[tuple[int, Reason, str]]:
@@ -218,12 +197,14 @@ def _text_batch(
     data: NDArray[np.uint8],
     starts: NDArray[np.int64],
     lengths: NDArray[np.int64],
+    *,
+    is_text: bool,
 ) -> TextBatch:
     """Some texts, copied to where there is room behind them, without an object for each."""
     first, last = (int(starts[0]), int(starts[-1] + lengths[-1])) if len(rows) else (0, 0)
     text = np.zeros(last - first + PADDING, np.uint8)
     text[:-PADDING] = data[first:last]
-    return TextBatch(rows, names, text, starts - first, lengths, is_text=recipe.kind == "texts", max_bytes=recipe.max_bytes)
+    return TextBatch(rows, names, text, starts - first, lengths, is_text=is_text, max_bytes=recipe.max_bytes)
 
 
 # --- tiles: rows of a bucket, or of two blocks of it, that are compared with each other --------------------------------------------
@@ -351,7 +332,7 @@ def _one(column: Any) -> Any:
     return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks)
 
 
-def _as_binary(array: Any) -> Any:
+def as_binary(array: Any) -> Any:
     """Strings, or bytes, with offsets of 32 bits or 64, as bytes."""
     import pyarrow as pa
 

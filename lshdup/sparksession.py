@@ -3,15 +3,16 @@
 Nothing here knows documents. Programs that use `lshdup.spark` bring their own session.
 """
 
+import logging
 import os
 import re
 import shutil
 import sys
-import tempfile
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any
 
 from lshdup.errors import InputError, LshdupError, ParameterError
 
@@ -43,6 +44,9 @@ _LOCAL_SETTINGS = {
 _PARTITION_BYTES = 32 << 20
 _MOST_PARTITIONS = 20_000
 
+#: Bytes that are kept of what Java says, and seconds to wait for the last of it.
+_TAIL_BYTES, _MOMENT = 1 << 18, 0.5
+
 _INSTALL_JAVA = "install Java 17 or later (openjdk-17-jre-headless), or set JAVA_HOME"
 
 
@@ -59,6 +63,8 @@ def session(master: str | None, settings: Mapping[str, str], *, loud: bool = Fal
     warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
     from pyspark.sql import SparkSession
 
+    if not loud:  # else it prints what is raised too
+        logging.getLogger("DataFrameQueryContextLogger").disabled = True
     running = SparkSession.getActiveSession()
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ  # by spark-submit, which has started Java
     if running is None and not submitted:
@@ -78,23 +84,22 @@ def session(master: str | None, settings: Mapping[str, str], *, loud: bool = Fal
     else:  # what was said to spark-submit stands
         for name, value in settings.items():
             builder = builder.config(name, value)
-    with tempfile.TemporaryFile() as said:
-        try:
-            with _stderr_to(None if loud or running is not None else said):
-                started = builder.getOrCreate()
-        except Exception as error:
-            said.seek(0)
-            raise _not_started(str(error), said.read().decode("utf-8", "replace"), master) from None
-        if submitted:
-            for name, value in defaults.items():
-                if name.startswith("spark.sql.") and not started.sparkContext.getConf().contains(name):
-                    started.conf.set(name, value)
-        try:
-            yield started
-        finally:
-            if running is None:
-                with suppress(Exception):
-                    started.stop()
+    said = None if loud or running is not None else _Said()
+    try:
+        with _stderr_to(said):
+            started = builder.getOrCreate()
+    except Exception as error:
+        raise _not_started(str(error), "" if said is None else said.text(), master) from None
+    if submitted:
+        for name, value in defaults.items():
+            if name.startswith("spark.sql.") and not started.sparkContext.getConf().contains(name):
+                started.conf.set(name, value)
+    try:
+        yield started
+    finally:
+        if running is None:
+            with suppress(Exception):
+                started.stop()
 
 
 def check_packages() -> None:
@@ -113,15 +118,41 @@ def _check_java() -> None:
         raise InputError(message, _INSTALL_JAVA)
 
 
+class _Said:
+    """The last of what Java and its workers write to stderr, for as long as they live: a pipe, and a thread that empties it."""
+
+    def __init__(self) -> None:
+        self._end, self.writer = os.pipe()
+        self._tail = bytearray()
+        self._thread = threading.Thread(target=self._read, daemon=True)
+        self._thread.start()
+
+    def _read(self) -> None:
+        with open(self._end, "rb", buffering=0) as said:  # noqa: PTH123 (a descriptor)
+            while part := said.read(1 << 16):
+                self._tail += part
+                del self._tail[:-_TAIL_BYTES]
+
+    def text(self) -> str:
+        """What was said, after a moment for what is under way."""
+        self._thread.join(_MOMENT)
+        return self._tail.decode("utf-8", "replace")
+
+
 @contextmanager
-def _stderr_to(file: BinaryIO | None) -> Iterator[None]:
+def _stderr_to(said: _Said | None) -> Iterator[None]:
     """What is started meanwhile writes its stderr there."""
-    if file is None or sys.stderr is None:
+    if said is None:
+        yield
+        return
+    if sys.stderr is None:
+        os.close(said.writer)
         yield
         return
     own = os.dup(2)
     try:
-        os.dup2(file.fileno(), 2)
+        os.dup2(said.writer, 2)
+        os.close(said.writer)
         yield
     finally:
         os.dup2(own, 2)

@@ -42,7 +42,8 @@ LAYERS = [
     ["crossing"],
     ["asked", "unchanged"],
     ["workspace", "accuracy", "timing", "minhash"],
-    ["sparkkept", "sparkrows"], ["sparktiles"], ["spark"], ["sparksession", "sparkinput", "sparkleaders"], ["sparkclusters"],
+    ["sparkkept"], ["sparkrows"], ["sparkreading", "sparktiles"], ["spark"],
+    ["sparksession", "sparknames"], ["sparkinput", "sparkleaders"], ["sparkclusters"],
     ["against"],
     ["histogram"],
     ["plots"],
@@ -50,6 +51,7 @@ LAYERS = [
     ["schema", "tables"],
     ["rendering"],
     ["output", "report"],
+    ["sparkwriting"],
     ["cli"],
 ]  # fmt: skip
 

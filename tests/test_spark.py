@@ -4,6 +4,7 @@ Needs pyspark and Java; without them all is skipped, unless LSHDUP_REQUIRE names
 of Java starting, so they run only where they are asked for: `pytest -m spark`. What needs no Java is in test_sparkrows.py.
 """
 
+import gzip
 import json
 import os
 import re
@@ -336,6 +337,170 @@ def test_names_of_any_kind(session, run, tmp_path, monkeypatch):
     assert {f"{uri}/a b.txt", f"{uri}/100%25.txt", f"{uri}/x#y.txt", f"{uri}/ü.html", f"{uri}/[z].txt"} <= found
 
 
+def outcome(session, run, monkeypatch, capfdbinary, arguments, cwd, code=0):
+    """What a command prints and says there, and here."""
+    from lshdup.cli import lshdup
+
+    monkeypatch.chdir(cwd)
+    expected = run(*arguments, "--no-store", cwd=cwd, code=code)
+    capfdbinary.readouterr()
+    assert (lshdup.main([*arguments, "--engine", "spark"], standalone_mode=False) or 0) == code
+    out, err = capfdbinary.readouterr()
+    return expected.out, out, expected.err, err.decode()
+
+
+@pytest.fixture(scope="module")
+def mixed(tmp_path_factory):
+    """A folder with everything: rows that are hidden from Spark, packed, damaged, too large; files beside them."""
+    pa, pq = require("spark", "pyarrow"), require("spark", "pyarrow.parquet")
+    folder = tmp_path_factory.mktemp("mixed")
+    texts = list(texts_of(36).items())
+
+    def lines(part, name):
+        return "".join(json.dumps({"key": f"{name}{key}", "body": text}) + "\n" for key, text in part)
+
+    docs = folder / "docs"
+    docs.mkdir()
+    (docs / "_s.jsonl").write_text(lines(texts[:6], "s"))
+    (docs / "a [1].NDJSON").write_text("\n" + lines(texts[6:12], "n") + '{"key": 1}\nnone\n' + "x" * 3000 + "\n" + lines(texts[12:14], "m"))
+    (docs / "z.jsonl.gz").write_bytes(gzip.compress(lines(texts[14:18], "z").encode()))
+    (docs / ".hidden.jsonl").write_text(lines(texts[:6], "h"))
+    (docs / "notes.txt").write_text(texts[18][1])
+    (docs / "page.html").write_text(f"<p>{texts[18][1]}</p>")
+    (docs / "bad.jsonl.gz").write_bytes(gzip.compress(b"x" * 100_000)[:-20])
+    pq.write_table(pa.table({"key": ["p1", None, "p3", ""], "body": [texts[19][1], "x", None, "y"]}), docs / "_p.parquet")
+    pq.write_table(pa.table({"key": [7], "body": [texts[19][1]]}), docs / "q.parquet")
+    pq.write_table(pa.table({"key": ["other"]}), docs / "no_body.parquet")
+    (docs / "cut.parquet").write_bytes((docs / "q.parquet").read_bytes()[:-30])
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("options", "code"),
+    [
+        (("--text-field", "body", "--id-field", "key", "--max-bytes", "2000"), 2),
+        (("--text-field", "body", "--id-field", "key", "--hidden", "--exclude", "*.parquet", "--exclude", "[ab]*"), 0),
+        (("--id-field", "key"), 2),  # without --text-field, files in folders are documents
+        (("--include", "*.txt", "--include", "*.html"), 0),
+    ],
+)
+def test_a_folder_of_all_kinds(session, run, monkeypatch, capfdbinary, mixed, options, code):
+    """Which files are rows, which rows are none, and how all that is called: as the local engine has it."""
+    arguments = ["pairs", "docs", "-t", "0.6", "-v", *options]
+    expected, out, expected_said, said = outcome(session, run, monkeypatch, capfdbinary, arguments, mixed, code)
+    assert out == expected
+    assert out.count(b"\n") >= 1
+
+    def fates(text):
+        wanted = r"lshdup: ((left out|docs/|p3).*|.* had no effect.*)"
+        return sorted(line for line in text.splitlines() if re.fullmatch(wanted, line) and "no tokens" not in line)
+
+    assert fates(said) == fates(expected_said)
+    assert not options[-1].isdigit() or any("docs/a [1].NDJSON:8: " in line for line in fates(said))
+
+
+def test_pieces(session, run, mixed, monkeypatch, capfdbinary):
+    """Files of rows in several pieces: every row once, and still called by its number."""
+    monkeypatch.setattr(sparkinput, "TASK_BYTES", 700)
+    arguments = ["pairs", "docs", "-t", "0.6", "-v", "--text-field", "body", "--id-field", "key"]
+    expected, out, expected_said, said = outcome(session, run, monkeypatch, capfdbinary, arguments, mixed, 2)
+    assert out == expected
+    assert "docs/a [1].NDJSON:9: row that is no JSON object" in said
+    totals = [[line for line in text.splitlines() if "left out:" in line] for text in (said, expected_said)]
+    assert totals[0] == totals[1]
+
+
+def test_uris_of_rows(session, run, mixed, monkeypatch, capfdbinary):
+    """Spark lists a URI and passes over names with _ or a dot; the rest is told apart by ending, and called as it was typed."""
+    folder = mixed / "uris [2]"
+    if not folder.exists():
+        folder.mkdir()
+        for name in ("a [1].NDJSON", "z.jsonl.gz", "notes.txt", "page.html", "q.parquet"):
+            shutil.copy(mixed / "docs" / name, folder / name)
+    monkeypatch.chdir(mixed)
+    options = ["-t", "0.6", "-v", "--text-field", "body", "--id-field", "key", "--max-bytes", "2000"]
+    expected = run("pairs", folder.name, *options, "--no-store", cwd=mixed, code=2)
+    from lshdup.cli import lshdup
+
+    assert lshdup.main(["pairs", f"file:{folder}", *options, "--engine", "spark"], standalone_mode=False) == 2
+    out, err = capfdbinary.readouterr()
+
+    def rows(text):  # what is first of two names follows from how they are called
+        return sorted((sorted(row.split(b"\t")[:2]), row.split(b"\t")[2]) for row in text.splitlines())
+
+    assert rows(out.replace(b"file:" + os.fsencode(folder), os.fsencode(folder.name))) == rows(expected.out)
+    said = err.decode()
+    assert f"file:{folder}/a [1].NDJSON: too large (3000 bytes, --max-bytes is 2000)" in said
+    assert "left out: 1 row that is no JSON object, 1 row without text, 1 too large" in said
+
+
+def test_id_lists(session, run, tmp_path, monkeypatch, capfdbinary):
+    (tmp_path / "lists").mkdir()
+    for name in ("_a.txt", "b.txt", ".c.txt", "d.csv"):
+        (tmp_path / "lists" / name).write_text("".join(f"{name}{i} {' '.join(map(str, range(i % 3, 40)))}\n" for i in range(9)))
+    arguments = ["pairs", "lists", "--tokens", "ids", "-t", "0.9", "--exclude", "*.csv"]
+    expected, out, _, _ = outcome(session, run, monkeypatch, capfdbinary, arguments, tmp_path)
+    assert out == expected
+    assert out.count(b"\n") > 50
+
+
+def test_nothing_to_compare(session, run, tmp_path, monkeypatch, capfdbinary):
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "a.txt").write_text("a few words of one text")
+    (tmp_path / "docs" / ".b.txt").write_text("a few words of one text")
+    for options in ([], ["--include", "*.none"]):
+        *_, expected, said = outcome(session, run, monkeypatch, capfdbinary, ["pairs", "docs", *options], tmp_path)
+        line = next(line for line in expected.splitlines() if "warning" in line)
+        assert line in said.splitlines()
+
+
+# --- answers that Spark writes ----------------------------------------------------------------------------------------------------
+
+
+def written(folder):
+    return sorted(line for part in folder.glob("part-*") for line in part.read_text().splitlines())
+
+
+def test_what_spark_writes(session, run, tmp_path, monkeypatch, capfdbinary):
+    """JSON Lines as the local engine writes them, whatever the names; Parquet has bytes where one is not UTF-8. And --check."""
+    pq = require("spark", "pyarrow.parquet")
+    from lshdup.cli import lshdup
+
+    (tmp_path / "docs").mkdir()
+    for name in (b"\xff.txt", b"a.txt", "ü\n.txt".encode()):
+        Path(os.fsdecode(os.fsencode(tmp_path) + b"/docs/" + name)).write_text("the same few words in every file")
+    monkeypatch.chdir(tmp_path)
+
+    def command(name, *options, cwd="docs"):
+        return lshdup.main([name, cwd, "-t", "0.9", "--engine", "spark", *options], standalone_mode=False) or 0
+
+    assert command("pairs", "-o", "x.jsonl", "--check") == 1
+    expected = run("pairs", "docs", "-t", "0.9", "--no-store", "--format", "jsonl", cwd=tmp_path).out.decode()
+    assert written(tmp_path / "x.jsonl") == sorted(expected.splitlines())
+    assert "\\udcff" in expected
+    capfdbinary.readouterr()
+    with pytest.raises(InputError, match=re.escape("-o x.jsonl exists already")):
+        command("pairs", "-o", "x.jsonl")
+    with pytest.raises(InputError, match="cannot be written"):
+        command("pairs", "-o", "no/x.jsonl")
+    with pytest.raises(InputError, match=r"'nofs:///x\.jsonl' cannot be looked up"):
+        command("pairs", "-o", "nofs:///x.jsonl")
+    assert b"signatures" not in capfdbinary.readouterr().err
+    command("pairs", "-o", f"file:{tmp_path}/x.parquet")
+    table = pq.read_table(tmp_path / "x.parquet")
+    assert [str(each) for each in table.schema.types] == ["binary", "binary", "double"]
+    assert (b"docs/a.txt", b"docs/\xff.txt") in set(zip(*(table.column(name).to_pylist() for name in "ab"), strict=True))
+    os.unlink(b"docs/\xff.txt")
+    command("clusters", "-o", "g.parquet")
+    table = pq.read_table(tmp_path / "g.parquet")
+    assert [str(each) for each in table.schema.types] == ["string", "string", "double", "string"]
+    assert table.column_names == ["id", "representative", "similarity", "copy"]
+    assert sorted(table.column("copy").to_pylist()) == ["no", "yes"]
+    assert command("clusters", "-o", "k.jsonl", "--emit", "keep", "--check") == 1
+    kept = run("clusters", "docs", "-t", "0.9", "--emit", "keep", "--no-store", "--format", "jsonl", cwd=tmp_path).out.decode()
+    assert written(tmp_path / "k.jsonl") == kept.splitlines()
+
+
 # --- groups -----------------------------------------------------------------------------------------------------------------------
 
 
@@ -399,20 +564,23 @@ def test_clusters_command(session, run, tmp_path, monkeypatch, capfdbinary):
 
 def test_errors(session, rows, tmp_path, monkeypatch):
     monkeypatch.chdir(rows)
-    with pytest.raises(InputError, match="'nothing' does not exist"):
+    with pytest.raises(InputError, match="'nothing': No such file"):
         sparkinput.read(session, (b"nothing",), DocumentParams(), ids=False)
+    with pytest.raises(InputError, match="does not exist"):
+        sparkinput.read(session, (b"file:/nothing",), DocumentParams(), ids=False)
+    with pytest.raises(ParameterError, match="are for names on this machine"):
+        sparkinput.read(session, (b"file:/",), DocumentParams(include=("*.txt",)), ids=False)
     with pytest.raises(InputError, match="cannot be looked up"):
         sparkinput.read(session, (b"nofs://x/y",), DocumentParams(), ids=False)
     with pytest.raises(InputError, match="no documents were named"):
         sparkinput.read(session, (), DocumentParams(), ids=False)
     with pytest.raises(ParameterError, match="a name that comes from the data"):
         sparkinput.read(session, (b"r.jsonl",), DocumentParams(), ids=False)
-    with pytest.raises(InputError, match="there is no column 'text', but body, key"):
-        sparkinput.read(session, (b"p",), DocumentParams(id_field="key"), ids=False)
+    uri = os.fsencode(f"file:{rows}/p")
+    with pytest.raises(InputError, match="there is no column 'words', but body, key"):
+        sparkinput.read(session, (uri,), DocumentParams(text_field="words", id_field="key"), ids=False)
     with pytest.raises(InputError, match="'key' is of type bigint"):
-        sparkinput.read(session, (b"p",), DocumentParams(text_field="key", id_field="key"), ids=False)
-    with pytest.raises(InputError, match="named together"):
-        sparkinput.read(session, (b"p", b"r.jsonl"), DocumentParams(text_field="body", id_field="key"), ids=False)
+        sparkinput.read(session, (uri,), DocumentParams(text_field="key", id_field="key"), ids=False)
     with pytest.raises(ParameterError, match="needs the whole collection"):
         spark.recipe(sketch=SketchParams("linear"))
     with pytest.raises(ParameterError, match="verified exactly"):
@@ -422,6 +590,27 @@ def test_errors(session, rows, tmp_path, monkeypatch):
         comparison.summary()
     with pytest.raises(InputError, match="Spark: "), sparksession.one_line():
         session.sql("select no_such_column")
+
+
+def test_columns(session):
+    """What is wrong with columns is said in one line; any name may be named."""
+    documents = session.createDataFrame([(("a",), "x y z", 1.0)], "`a.b` struct<c: string>, `back``tick` string, score double")
+    with pytest.raises(InputError, match="the documents have 1 column, and need two"):
+        spark.near_duplicates(documents.select("score"))
+    for id_field, text_field, said in (
+        ("back`tick", "x", "no column 'x', but a.b, back`tick, score"),
+        ("score", "back`tick", "'score' is of type double"),
+        ("score.x", "back`tick", "no column 'score.x'"),
+        ("back`tick", "no`ne", "no column 'no`ne'"),
+    ):
+        with pytest.raises(InputError, match=re.escape(said)):
+            spark.id_and_text(documents, id_field, text_field)
+    named = session.createDataFrame([(("k", None), "x y z")], "a struct<b: string, `c.d`: int>, `back``tick` string")
+    assert [tuple(map(bytes, row)) for row in spark.id_and_text(named.select("*"), "a.b", "back`tick").select("id").collect()] == [(b"k",)]
+    with pytest.raises(InputError, match=r"there is no column 'a\.x'"):
+        spark.id_and_text(named, "a.x", "back`tick")
+    with pytest.raises(InputError, match="there are 2 columns 'back`tick'"):
+        spark.near_duplicates(named.select("`back``tick`", "`back``tick`"))
 
 
 def test_no_java(run, tmp_path):

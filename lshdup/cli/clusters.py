@@ -64,6 +64,10 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     Every document of a group is at least the threshold similar to the one that is kept; the similarity is exact, and to that one. A copy
     has the same set of shingles as it, though perhaps other bytes. Each compared document is either kept or dropped; what has no
     tokens, or could not be read, is neither. Nothing is moved or deleted. Without DOCS, the documents of the last run are grouped.
+
+    With --engine spark the same groups come from Apache Spark, see `lshdup pairs`. -o OUT.parquet or OUT.jsonl is then a row for each
+    compared document, in no order: id, representative, similarity, copy (yes or no); with --emit keep or drop: name. What is alone
+    represents itself.
     """  # fmt: skip
     if shared.on_spark(ctx, options):
         from lshdup.cli import spark

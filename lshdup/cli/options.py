@@ -15,9 +15,9 @@ from lshdup import params
 from lshdup.cli.help import Command as Command
 from lshdup.cli.help import F
 from lshdup.cli.help import plain_option as plain_option
+from lshdup.cli.values import Lines, Size
 from lshdup.cli.values import Listed as Listed
 from lshdup.cli.values import Share as Share
-from lshdup.cli.values import Size
 from lshdup.console import Console, counted
 from lshdup.errors import InputError, ParameterError
 from lshdup.output import FORMATS, Cell, Piece, Target
@@ -181,7 +181,7 @@ engine_options = _stack(
            help="Where the work is done: here, or on Apache Spark (needs lshdup[spark] and Java 17)."),
     option("--master", metavar="URL", show_default="what Spark's settings say, else local[*]",
            help="Spark's master: local[N], spark://HOST:PORT, yarn, k8s://…"),
-    click.option("--spark-conf", multiple=True, metavar="K=V", help="A setting of Spark; repeatable."),
+    option("--spark-conf", type=Lines(), multiple=True, metavar="K=V", help="A setting of Spark; repeatable; in the variable one a line."),
 )  # fmt: skip
 
 #: What has no meaning on Spark: nothing is kept there, and it has its own threads.
@@ -195,7 +195,8 @@ output_options = _stack(
            help="How to print. In csv, a spreadsheet takes a name that begins with =, +, - or @ for a formula: import it as text."),
     option("--header/--no-header", default=None, help="Names of the columns in the first line.  [default: in tables and csv]"),
     plain_option("-0", "--null", "nul", is_flag=True, help="NUL after every field, and between the names of --files-from; for xargs -0."),
-    plain_option("-o", "--output", type=click.Path(readable=False, path_type=Path), metavar="FILE",
+    # As it was typed, because Spark takes URIs: a path would make one slash of two.
+    plain_option("-o", "--output", type=click.Path(readable=False, path_type=str), metavar="FILE",
                  help="Write there instead of standard output (-)."),
 )  # fmt: skip
 
@@ -346,8 +347,8 @@ def _warn_of_ambiguity(console: Console) -> None:
 
 def target(options: dict[str, Any]) -> Target:
     """Where a listing command prints."""
-    path = options["output"]
-    return Target(options["format_"] or "", options["nul"], None if path == Path("-") else path, options["color"], options["header"])
+    path = None if options["output"] in (None, "-") else Path(options["output"])
+    return Target(options["format_"] or "", options["nul"], path, options["color"], options["header"])
 
 
 def _given(ctx: click.Context, options: dict[str, Any]) -> dict[str, Any]:

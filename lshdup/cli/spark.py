@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -11,14 +10,15 @@ import click
 from lshdup import schema
 from lshdup.cli import options as shared
 from lshdup.cli.listing import say_funnel
-from lshdup.cli.summary import say_buckets, say_contract, say_guesses, say_left_out
+from lshdup.cli.summary import say_buckets, say_contract, say_guesses, say_left_out, warn_if_nothing
 from lshdup.console import OK, PAIRS_FOUND, Console, counted, shown
-from lshdup.errors import InputError, ParameterError
+from lshdup.errors import ParameterError
 from lshdup.params import BandParams, PairParams, ShingleParams, SketchParams
+from lshdup.sparknames import has_scheme
 
 if TYPE_CHECKING:
     from lshdup.output import Cell, Piece
-    from lshdup.spark import Comparison
+    from lshdup.spark import Comparison, Summary
     from lshdup.sparktiles import Tiles
 
 #: So often groups are made, if executors are lost meanwhile.
@@ -26,9 +26,6 @@ _TRIES = 3
 
 #: Of the documents that are left out so many are named, for each reason.
 _NAMED = 1000
-
-#: Endings of answers that Spark writes.
-_WRITTEN = {".parquet": "parquet", ".jsonl": "json", ".ndjson": "json"}
 
 
 @dataclass(frozen=True)
@@ -51,7 +48,7 @@ def pairs(ctx: click.Context, options: dict[str, Any]) -> int:
         console.progress("candidates", 0, 0)
         counts = Observation("answer")
         answer = comparison.pairs(collapse=options["collapse_copies"]).observe(counts, f.count("*").alias("pairs"))
-        table = target.taken(answer, ("a", "b"))
+        table = target.taken(answer, comparison)
         found, total = comparison.tiles.found(), int(counts.get["pairs"]) if table is None else table.num_rows
         # Tasks that ran again for a lost executor are counted again: then it is not known what are copies.
         say_funnel(console, found["candidates"], min(found["pairs"], total), total, run.threshold)
@@ -88,10 +85,10 @@ def _grouped(run: _Run, target: "_Target", options: dict[str, Any]) -> int:
         _say_buckets(console, run.comparison, groups.tiles)
         console.progress("groups", 0, 0)
         wanted = {"all": groups.listed, "keep": groups.kept, "drop": groups.dropped}[options["emit"]]
-        if target.is_written and options["emit"] == "all":
-            wanted = groups.documents
+        if target.is_written:
+            wanted = _as_words(groups.documents) if options["emit"] == "all" else wanted.withColumnRenamed("id", "name")
         total, kept, dropped, copies = groups.counts
-        table = target.taken(wanted, ("id", "representative"))
+        table = target.taken(wanted, run.comparison)
         seconds = f"{console.took('groups')}; {console.seconds:.2f} s in all"
         if dropped:
             what = f"{counted(total, 'group')} of similarity {run.threshold:g} or more with {counted(total + dropped, 'document')}"
@@ -108,6 +105,13 @@ def _grouped(run: _Run, target: "_Target", options: dict[str, Any]) -> int:
     if options["check"] and console.exit_code == OK and dropped:
         return PAIRS_FOUND
     return console.exit_code
+
+
+def _as_words(documents: Any) -> Any:
+    """Documents with `copy` in the words that are printed."""
+    from pyspark.sql import functions as f
+
+    return documents.withColumn("copy", f.when(f.col("copy"), f.lit("yes")).otherwise(f.lit("no")))
 
 
 @contextmanager
@@ -129,16 +133,19 @@ def _run(ctx: click.Context, options: dict[str, Any]) -> Iterator[tuple[_Run, "_
         from lshdup import spark, sparkinput
 
         recipe = spark.recipe(shingle, sketch, band, asked)
-        console.say(f"starting Spark{' at ' + options['master'] if options['master'] else ''}")
+        console.say(_starting(options["master"] or settings.get("spark.master", "")))
         with sparksession.session(options["master"], settings, loud=loud) as session, sparksession.one_line():
-            target.refuse_existing(session)
-            documents = sparkinput.read(session, names, files, ids=shingle.tokens == "ids", left_out=console.left_out)
+            target.prove(session)
+            ids = shingle.tokens == "ids"
+            documents = sparkinput.read(session, names, files, ids=ids, left_out=console.left_out, say=console.say)
             partitions = sparksession.default_partitions(session, settings, documents.size)
             context = session.sparkContext
             console.say(f"Spark {session.version} at {context.master}, {counted(partitions, 'partition')} a shuffle")
             recipe = replace(recipe, kind=documents.kind, home=documents.home, max_bytes=files.max_bytes, formats=files.formats)
             with spark.Comparison(documents.rows, recipe, asked.max_bucket) as comparison:
-                _say_documents(console, comparison, sketch)
+                summary = _say_documents(console, comparison, sketch)
+                n, compared = summary.documents, summary.documents - summary.empty
+                warn_if_nothing(console, names, n, compared, console.left_out_counts, has_rows=documents.has_rows)
                 say_contract(console, recipe.plan, band)
                 console.progress("buckets", 0, 0)
                 yield _Run(console, comparison, band.threshold), target
@@ -153,7 +160,7 @@ def _made(kind: Any, given: dict[str, Any]) -> Any:
 
 def _settings(typed: tuple[str, ...]) -> dict[str, str]:
     settings = {}
-    for each in typed:
+    for each in filter(str.strip, typed):  # a variable may have empty lines
         name, separator, value = each.partition("=")
         if not (name.strip() and separator):
             message = f"--spark-conf is {each!r}; it must be a setting and its value"
@@ -165,7 +172,14 @@ def _settings(typed: tuple[str, ...]) -> dict[str, str]:
 # --- what is said -----------------------------------------------------------------------------------------------------------------
 
 
-def _say_documents(console: Console, comparison: "Comparison", sketch: SketchParams) -> None:
+def _starting(master: str) -> str:
+    """What is said before it is waited."""
+    if master.startswith(("spark://", "yarn", "k8s://")):
+        return f"starting Spark; waiting for {master} (if nothing answers there, Spark says so after a minute or more)"
+    return f"starting Spark{' at ' + master if master else ''}"
+
+
+def _say_documents(console: Console, comparison: "Comparison", sketch: SketchParams) -> "Summary":
     from lshdup.reasons import LeftOut, Reason
 
     console.progress("documents", 0, 0)
@@ -189,6 +203,7 @@ def _say_documents(console: Console, comparison: "Comparison", sketch: SketchPar
             console.detail(f"{shown(bytes(row.id))}: no tokens")
         for row in comparison.sketches.where("encoding is not null").select("id", "encoding").limit(_NAMED).collect():
             console.detail(f"{shown(bytes(row.id))}: read as {row.encoding}")
+    return summary
 
 
 def _say_buckets(console: Console, comparison: "Comparison", tiles: "Tiles") -> None:
@@ -214,45 +229,39 @@ class _Target:
     """Where -o says: Spark writes Parquet and JSON Lines, a folder of part files; everything else comes here and through output.py."""
 
     def __init__(self, options: dict[str, Any]) -> None:
-        path = options["output"]
-        # pathlib has made one slash of two.
-        self._path = "" if path is None else _uri(path)
-        self._kind = _WRITTEN.get(Path(self._path).suffix.lower(), "")
+        from lshdup.sparkwriting import kind_of
+
+        self._name = options["output"] or ""
+        self._kind = kind_of(self._name)
         self.is_written = bool(self._kind)
+        self._path = ""
         self._begun = False
         typed = options["format_"] not in (None, "jsonl" if self._kind == "json" else "")
         if self.is_written and (typed or options["nul"] or options["header"] is not None):
-            message = f"-o {self._path} is written by Spark as its ending says"
+            message = f"-o {self._name} is written by Spark as its ending says"
             raise ParameterError(message, "leave --format, --header and -0 out")
         if not self.is_written:
+            if has_scheme(self._name):
+                message = f"-o {self._name}: Spark writes .parquet and .jsonl, and all else goes through this machine"
+                raise ParameterError(message, "give it such an ending, or name a file of this machine")
             shared.target(options)  # whether it can be written, before the work
 
-    def refuse_existing(self, session: Any) -> None:
-        """Raise InputError if something is there: a folder is not replaced."""
-        if not self.is_written:
-            return
-        context = session.sparkContext
-        path = context._jvm.org.apache.hadoop.fs.Path(self._path)
-        if path.getFileSystem(context._jsc.hadoopConfiguration()).exists(path):
-            message = f"-o {self._path} exists already"
-            raise InputError(message, "Spark writes a folder and replaces none: name another, or remove it")
+    def prove(self, session: Any) -> None:
+        """Before the work: raise InputError if it cannot be written, or if something is there, because a folder is not replaced."""
+        if self.is_written:
+            from lshdup.sparkwriting import place
 
-    def taken(self, answer: Any, names: tuple[str, ...]) -> Any:
-        """Have Spark write the answer, whose columns of bytes are `names`; or the answer itself, as a table."""
+            self._path = place(session, self._name)
+
+    def taken(self, answer: Any, comparison: "Comparison") -> Any:
+        """Have Spark write the answer; or the answer itself, as a table."""
         if not self.is_written:
             return answer.toArrow()
-        from pyspark.sql import functions as f
+        from lshdup.sparkwriting import write
 
-        columns = [f.col(each).cast("string").alias(each) if each in names else f.col(each) for each in answer.columns]
-        mode = "overwrite" if self._begun else "errorifexists"  # what is left of a first try may go
-        self._begun = True
-        getattr(answer.select(*columns).write.mode(mode), self._kind)(self._path)
+        again, self._begun = self._begun, True
+        write(answer, self._path, self._kind, comparison.sketches.where("reason is null"), again=again)
         return None
-
-
-def _uri(path: Path) -> str:
-    head, separator, rest = str(path).partition(":/")
-    return f"{head}://{rest}" if separator and head.isalnum() and head != "file" else str(path)
 
 
 def _groups(table: Any) -> "Iterator[tuple[Cell, ...]]":

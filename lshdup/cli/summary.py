@@ -68,20 +68,37 @@ _REMEDIES = {
 
 def say_if_nothing(session: "Session", collection: "Collection", least: int = 2) -> None:
     """Say why, if so few documents are left that there is nothing to compare: what was met, what became of it, what to do."""
-    console, documents = session.console, session.request.documents
-    compared = int((collection.sizes > 0).sum())
+    documents = session.request.documents
+    # A run that continues has met no files: what is known of them is what the store says.
+    out = session.console.left_out_counts if documents else Counter(str(each.left_out.reason) for each in collection.left_out)
+    n, compared = len(collection.documents), int((collection.sizes > 0).sum())
+    has_rows, removed = collection.documents.places is not None, collection.removal is not None
+    warn_if_nothing(session.console, documents, n, compared, out, least, has_rows=has_rows, removed=removed)
+
+
+def warn_if_nothing(
+    console: Console,
+    documents: tuple[bytes, ...],
+    n: int,
+    compared: int,
+    out: Counter[str],
+    least: int = 2,
+    *,
+    has_rows: bool = False,
+    removed: bool = False,
+) -> None:
+    """The same from numbers. documents : what was named; without, it was the last run. n, compared : documents, and those that have
+    shingles. out : what was left out. has_rows, removed : whether rows were met, and whether shingles were removed.
+    """
     if compared >= least:
         return
-    n = len(collection.documents)
-    # A run that continues has met no files: what is known of them is what the store says.
-    out = console.left_out_counts if documents else Counter(str(each.left_out.reason) for each in collection.left_out)
     met = n + sum(out.values())
     where = some_of((shown(name) for name in documents), 3) if documents else "the last run"
     what = "nothing to compare" if least > 1 else "no document can be compared"
     if not met:
         console.warn(f"{what}: there is no file in {where}; name files, or folders that hold some")
         return
-    kinds = ("file", "files") if collection.documents.places is None else ("file or row", "files and rows")
+    kinds = ("file or row", "files and rows") if has_rows else ("file", "files")
     line = f"{what}: {counted(compared, 'document')} with shingles, of {counted(met, *kinds)} in {where}"
     if n > compared:
         line += f"; {counted(n - compared, 'document')} without"
@@ -91,7 +108,7 @@ def say_if_nothing(session: "Session", collection: "Collection", least: int = 2)
         remedy = _REMEDIES.get(Reason(max(sorted(out), key=out.__getitem__)), "-v names them, and why")
     elif n == compared:
         remedy = "name more files or folders"
-    elif collection.removal is not None:
+    elif removed:
         remedy = "a larger --ignore-common, or another --template, leaves more of them"
     else:
         remedy = "-v names them; name files that hold text"

@@ -25,6 +25,12 @@ class Listed(click.ParamType[tuple[Any, ...]]):
             self.fail(f"{value!r} is not a list of {self._kind.__name__}s separated by commas", param, ctx)
 
 
+class Lines(click.types.StringParamType):
+    """A text that may have spaces in it: several of them in a variable are separated by the ends of lines."""
+
+    envvar_list_splitter = "\n"
+
+
 class Size(click.ParamType[int]):
     """A number of bytes, perhaps with KB, MB, GB or TB behind it (1,024 of each other)."""
 

@@ -1,0 +1,226 @@
+"""What Spark's workers read: files, or pieces of them, and lines that Spark has read -> documents. Called by sparkinput.py.
+
+No Spark here: functions from Arrow record batches to record batches. Files are read as the local engine reads them, so that the same rows
+are documents, and what is none is called the same.
+"""
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+from urllib.parse import unquote_to_bytes
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lshdup import jsonlines
+from lshdup.documents import BATCH_BYTES, BATCH_DOCUMENTS, DocumentList, read_batch
+from lshdup.openrows import OpenRows
+from lshdup.parquet import ParquetFile
+from lshdup.ragged import StringTable
+from lshdup.reasons import LeftOut, Reason
+from lshdup.rows import Kind, RowError, RowFields
+from lshdup.sparkrows import Batches, as_binary
+
+#: Pieces of files. start, stop : bytes at which lines begin, or row groups; stop is -1 for all that is left. bytes : about how many.
+PIECES = "path binary, kind int, start bigint, stop bigint, bytes bigint"
+
+#: Documents. plain : what the text is the content of a file, called by its id. reason, detail : why it is none.
+DOCUMENTS = "id binary, text binary, reason string, detail string, plain boolean"
+
+#: Numbers of rows are counted, where something is wrong with one, behind at most so many bytes.
+_COUNTED = 1 << 30
+
+#: An id, a text, and why it is none.
+_Row = tuple[bytes, bytes | None, str | None, str | None]
+
+#: An open file, where its piece begins, and the lines of that -> rows.
+_Read = Callable[[int, int, Iterator[tuple[int, bytes, int]]], Iterator[_Row]]
+
+
+def piece_rows(fields: RowFields, home: bytes, max_bytes: int, pieces: Batches) -> Batches:
+    """PIECES -> DOCUMENTS. home : the folder that paths start from."""
+    opened = OpenRows(None, fields, max_bytes)
+    for batch in pieces:
+        for path, kind, start, stop, size in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+            place = os.path.join(home, path)  # noqa: PTH118 (bytes path)
+            stop = sys.maxsize if stop < 0 else stop
+            if kind == Kind.FILE:
+                yield from _batches(_file(path, size, home, max_bytes), plain=True)
+            elif kind == Kind.PARQUET:
+                yield from _guarded(path, partial(_parquet, path, place, fields, start, stop, max_bytes))
+            else:
+                read = _ids if kind == Kind.IDS else partial(_json, path, fields, max_bytes)
+                yield from _guarded(path, partial(_lines, opened, place, kind, start, stop, max_bytes, read))
+
+
+def json_rows(fields: RowFields, max_bytes: int, root: bytes, typed: bytes, rows: Batches) -> Batches:
+    """Lines (value, URI of their file) -> DOCUMENTS, for each that holds anything. root, typed : what the URIs begin with, and what was
+    typed for that; or nothing.
+    """
+    for batch in rows:
+        files = {uri: _typed(uri, root, typed) for uri in set(as_binary(batch.column(1)).to_pylist())}
+        lines = zip(as_binary(batch.column(0)).to_pylist(), as_binary(batch.column(1)).to_pylist(), strict=True)
+        made = (_json_row(line, len(line), files[uri], fields, max_bytes) for line, uri in lines)
+        yield from _batches(row for row in made if row is not None)
+
+
+def id_rows(rows: Batches) -> Batches:
+    """Lines (value) of id lists -> DOCUMENTS: a name, and what follows it."""
+    for batch in rows:
+        made = map(_id_row, as_binary(batch.column(0)).to_pylist())
+        yield from _batches(row for row in made if row is not None)
+
+
+# --- files ------------------------------------------------------------------------------------------------------------------
+
+
+def _guarded(path: bytes, read: Callable[[], Batches]) -> Batches:
+    """What is read of a file; if it cannot be read, why."""
+    try:
+        yield from read()
+    except RowError as error:
+        yield from _batches(iter([(path, None, str(error.reason), error.detail)]))
+    except OSError as error:
+        missed = LeftOut.because(path, error)
+        yield from _batches(iter([(path, None, str(missed.reason), missed.detail)]))
+
+
+def _file(path: bytes, size: int, home: bytes, max_bytes: int) -> Iterator[_Row]:
+    one = np.zeros(1, np.int64)
+    documents = DocumentList(StringTable.from_strings([path]), one + size, one, home=home, max_bytes=max_bytes)
+    read = read_batch(documents, one)
+    for _, reason, detail in read.left_out:
+        yield path, None, str(reason), detail
+    for start, length in zip(read.starts.tolist(), read.lengths.tolist(), strict=True):
+        yield path, read.text[start : start + length].tobytes(), None, None
+
+
+def _lines(opened: OpenRows, place: bytes, kind: Kind, start: int, stop: int, max_bytes: int, read: _Read) -> Batches:
+    """What is made of the lines of a piece."""
+    if kind == Kind.IDS:  # never packed, and of any length
+        with open(place, "rb", buffering=0) as file:  # noqa: PTH123 (bytes path)
+            number = file.fileno()
+            yield from _batches(read(number, start, jsonlines.lines_between(number, start, stop, sys.maxsize - 1)))
+    else:
+        with opened.lines(place) as number:
+            yield from _batches(read(number, start, jsonlines.lines_between(number, start, stop, max_bytes)))
+
+
+def _ids(_file: int, _start: int, lines: Iterator[tuple[int, bytes, int]]) -> Iterator[_Row]:
+    return (row for _, line, _ in lines if (row := _id_row(line)) is not None)
+
+
+def _json(path: bytes, fields: RowFields, max_bytes: int, file: int, start: int, lines: Iterator[tuple[int, bytes, int]]) -> Iterator[_Row]:
+    before = -1
+    for number, (at, line, size) in enumerate(lines, 1):
+        row = _json_row(line, size, path, fields, max_bytes)
+        if row is None:
+            continue
+        if row[2] is not None:
+            if start and start <= _COUNTED and before < 0:
+                before = jsonlines.lines_before(file, at) - number + 1
+            name, where = (path, f"; the row at byte {at}") if start > _COUNTED else (b"%s:%d" % (path, max(before, 0) + number), "")
+            row = (name, None, row[2], (row[3] or "") + where)
+        yield row
+
+
+def _parquet(path: bytes, place: bytes, fields: RowFields, start: int, stop: int, max_bytes: int) -> Batches:
+    import pyarrow as pa
+
+    file = ParquetFile(place, fields.text)
+    groups = range(start, min(stop, len(file.means)))
+    for first, ids, texts in file.batches(fields.id, groups):
+        names, bodies = _array(*ids), _array(*texts)
+        n = len(names)
+        reasons: list[str | None] = [None] * n
+        details: list[str | None] = [None] * n
+        sizes = np.diff(texts[1])
+        unnamed = (np.diff(ids[1]) == 0) | ids[2]
+        wrong = np.flatnonzero(unnamed | texts[2] | (sizes > max_bytes)).tolist()
+        called: dict[int, bytes] = {}
+        for row in wrong:
+            where = f"; row {first + row + 1} of {os.fsdecode(path)}"
+            if unnamed[row]:
+                reasons[row], details[row] = str(Reason.NO_ID), f"{fields.id!r} is {'null' if ids[2][row] else 'an empty string'}"
+                called[row] = b"%s:%d" % (path, first + row + 1)
+            elif texts[2][row]:
+                reasons[row], details[row] = str(Reason.NO_TEXT), f"{fields.text!r} is null{where}"
+            else:
+                reasons[row], details[row] = str(Reason.TOO_LARGE), f"{sizes[row]} bytes, --max-bytes is {max_bytes}{where}"
+        if called:
+            names = pa.array([called.get(row, name) for row, name in enumerate(names.to_pylist())], pa.binary())
+        if wrong:
+            bodies = pa.array([None if reason else body for reason, body in zip(reasons, bodies.to_pylist(), strict=True)], pa.binary())
+        columns = [names, bodies, pa.array(reasons, pa.string()), pa.array(details, pa.string()), pa.array(np.zeros(n, bool))]
+        yield from _cut(pa.RecordBatch.from_arrays(columns, _NAMES))
+
+
+# --- rows -------------------------------------------------------------------------------------------------------------------
+
+
+def _json_row(line: bytes, size: int, file: bytes, fields: RowFields, max_bytes: int) -> _Row | None:
+    if size > max_bytes:
+        return file, None, str(Reason.TOO_LARGE), f"{size} bytes, --max-bytes is {max_bytes}"
+    try:
+        row = jsonlines.row_of(line, fields)
+    except RowError as error:
+        return file, None, str(error.reason), error.detail
+    return None if row is None else (*row, None, None)
+
+
+def _id_row(line: bytes) -> _Row | None:
+    parts = line.split(None, 1)
+    return (parts[0], parts[1] if len(parts) > 1 else b"", None, None) if parts else None
+
+
+def _typed(uri: bytes, root: bytes, typed: bytes) -> bytes:
+    """The name of a file, from a URI of it, in which Spark has written some characters as %XX."""
+    plain = unquote_to_bytes(uri)
+    for each in (plain, plain.replace(b":///", b":/", 1)):  # an empty host is written or left out
+        if root and each.startswith(root):
+            return typed + each[len(root) :]
+    return plain
+
+
+# --- Arrow ------------------------------------------------------------------------------------------------------------------
+
+_NAMES = [field.split()[0] for field in DOCUMENTS.split(", ")]
+
+
+def _batches(rows: Iterator[_Row], *, plain: bool = False) -> Batches:
+    """Rows in batches of some, by their number and bytes."""
+    some: list[_Row] = []
+    size = 0
+    for row in rows:
+        some.append(row)
+        size += len(row[1] or b"")
+        if len(some) >= BATCH_DOCUMENTS or size >= BATCH_BYTES:
+            yield _batch(some, plain=plain)
+            some, size = [], 0
+    if some:
+        yield _batch(some, plain=plain)
+
+
+def _batch(rows: list[_Row], *, plain: bool) -> Any:
+    import pyarrow as pa
+
+    kinds = (pa.binary(), pa.binary(), pa.string(), pa.string())
+    columns = [pa.array(column, kind) for column, kind in zip(zip(*rows, strict=True), kinds, strict=True)]
+    return pa.RecordBatch.from_arrays([*columns, pa.array([plain] * len(rows))], _NAMES)
+
+
+def _cut(batch: Any) -> Batches:
+    """A batch in some, each of not too many rows."""
+    return (batch.slice(start, BATCH_DOCUMENTS) for start in range(0, len(batch), BATCH_DOCUMENTS))
+
+
+def _array(data: NDArray[np.uint8], offsets: NDArray[np.int64], null: NDArray[np.bool_]) -> Any:
+    """Bytes as `parquet` has them, as an array of binary."""
+    import pyarrow as pa
+
+    large = pa.Array.from_buffers(
+        pa.large_binary(), len(null), [pa.py_buffer(np.packbits(~null, bitorder="little")), pa.py_buffer(offsets), pa.py_buffer(data)]
+    )
+    return large.cast(pa.binary())

@@ -1,0 +1,153 @@
+"""Where -o goes, what the workers read and write: what needs no Java of `--engine spark`."""
+
+import gzip
+import json
+import os
+import re
+from pathlib import Path
+
+import click
+import pytest
+
+from lshdup import jsonlines, sparknames
+from lshdup.cli import lshdup, spark
+from lshdup.errors import ParameterError
+from lshdup.rows import Kind, RowFields
+from tests.conftest import require
+
+
+def typed(*arguments):
+    """The options of `pairs` as parsed from a command line."""
+    command = lshdup.get_command(click.Context(lshdup), "pairs")
+    with command.make_context("pairs", ["docs", *arguments], help_option_names=["-h", "--help"]) as context:  # commands remember these
+        return context.params
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["hdfs:///x.parquet", "dbfs:/x.jsonl", "s3a://b/x.parquet", "file:///x.jsonl", "hdfs://h:9/x.parquet", "s3a://b//x.jsonl", "x.jsonl"],
+)
+def test_output_stays_what_was_typed(name):
+    options = typed("--engine", "spark", "-o", name)
+    assert spark._Target(options)._name == name
+    assert spark._Target(options).is_written
+    is_uri = ":/" in name
+    for home_local in (True, False):
+        expected = name if is_uri or not home_local else os.path.abspath(name)
+        assert sparknames.spark_name(options["output"], home_local=home_local) == expected
+
+
+def test_output_to_a_uri_that_spark_does_not_write():
+    with pytest.raises(ParameterError, match=re.escape("-o hdfs:///x.tsv: Spark writes .parquet and .jsonl")):
+        spark._Target(typed("--engine", "spark", "-o", "hdfs:///x.tsv"))
+
+
+def test_settings_of_spark_in_a_variable(monkeypatch):
+    monkeypatch.setenv("LSHDUP_SPARK_CONF", "spark.executor.memory=4g\nspark.driver.extraJavaOptions=-Xa -Xb\n\n")
+    settings = spark._settings(typed()["spark_conf"])
+    assert settings == {"spark.executor.memory": "4g", "spark.driver.extraJavaOptions": "-Xa -Xb"}
+    assert spark._settings(typed("--spark-conf", "a=b c", "--spark-conf", "d=e")["spark_conf"]) == {"a": "b c", "d": "e"}
+
+
+@pytest.mark.parametrize(
+    "text", [b"", b"\n", b"a", b"a\n", b"\n\nab\n" + b"c" * 9 + b"\nlonger than nine\n\nlast one is longer", b"x\r\n" * 5]
+)
+@pytest.mark.parametrize("step", [1, 2, 3, 7, 100])
+def test_lines_of_pieces(tmp_path, text, step):
+    """However a file is cut: every line once, where it begins, too long ones with their lengths."""
+    (tmp_path / "f").write_bytes(text)
+    expected, at = [], 0
+    for line in text.splitlines(keepends=True) if b"\r" not in text else [b"x\r\n"] * 5:
+        bare = line.removesuffix(b"\n")
+        expected.append((at, bare if len(bare) <= 9 else None, len(bare)))
+        at += len(line)
+    found = []
+    with (tmp_path / "f").open("rb") as file:
+        for start in range(0, len(text), step):
+            lines = jsonlines.lines_between(file.fileno(), start, start + step, 9)
+            found += [(at, line if size <= 9 else None, size) for at, line, size in lines]
+        for number, (at, _, _) in enumerate(found):
+            assert jsonlines.lines_before(file.fileno(), at) == number
+    assert found == expected
+
+
+def pieces(*rows):
+    pa = require("spark", "pyarrow")
+    kinds = (pa.binary(), pa.int32(), pa.int64(), pa.int64(), pa.int64())
+    return iter([pa.RecordBatch.from_arrays([pa.array(column, kind) for column, kind in zip(zip(*rows, strict=True), kinds, strict=True)],
+                                            names=["path", "kind", "start", "stop", "bytes"])])  # fmt: skip
+
+
+def read(tmp_path, *rows, max_bytes=50):
+    from lshdup import sparkreading
+
+    made = sparkreading.piece_rows(RowFields("body", "key"), os.fsencode(tmp_path), max_bytes, pieces(*rows))
+    return [tuple(row.values()) for batch in made for row in batch.to_pylist()]
+
+
+def test_pieces_of_files(tmp_path):
+    """Rows, files and id lists as documents; what is none of them, by its number; what cannot be read, by the name of its file."""
+    pa, pq = require("spark", "pyarrow"), require("spark", "pyarrow.parquet")
+    good = json.dumps({"key": "a", "body": "x y"}) + "\n"
+    (tmp_path / "r.jsonl").write_text(good + '\n{"key": 5}\n' + json.dumps({"key": "long", "body": "x" * 60}) + "\n" + good)
+    (tmp_path / "r.gz").write_bytes(gzip.compress(good.encode()))
+    (tmp_path / "l.txt").write_text("n1 1 2 3\n\nn2\n")
+    (tmp_path / "f.html").write_text("<p>")
+    table = pa.table({"key": ["a", None, "c", "d"], "body": ["x", "y", None, "z" * 60]})
+    pq.write_table(table, tmp_path / "p.parquet", row_group_size=2)
+    (tmp_path / "d.parquet").write_bytes((tmp_path / "p.parquet").read_bytes()[:-9])
+    json_kind, parquet = int(Kind.JSON), int(Kind.PARQUET)
+    size = (tmp_path / "r.jsonl").stat().st_size
+    rows = read(tmp_path, (b"r.jsonl", json_kind, 0, 1, 1), (b"r.jsonl", json_kind, 1, size, 1))
+    assert rows == [
+        (b"a", b"x y", None, None, False),
+        (b"r.jsonl:3", None, "row without text", "no field 'body', but key; --text-field names another", False),
+        (b"r.jsonl:4", None, "too large", "87 bytes, --max-bytes is 50", False),
+        (b"a", b"x y", None, None, False),
+    ]
+    assert read(tmp_path, (b"r.gz", json_kind, 0, -1, 1)) == rows[:1]
+    assert read(tmp_path, (b"l.txt", int(Kind.IDS), 0, -1, 1)) == [
+        (b"n1", b"1 2 3", None, None, False),
+        (b"n2", b"", None, None, False),
+    ]
+    assert read(tmp_path, (b"f.html", int(Kind.FILE), 0, -1, 3)) == [(b"f.html", b"<p>", None, None, True)]
+    assert read(tmp_path, (b"p.parquet", parquet, 0, 1, 1)) == [
+        (b"a", b"x", None, None, False), (b"p.parquet:2", None, "row without id", "'key' is null", False)
+    ]  # fmt: skip
+    assert read(tmp_path, (b"p.parquet", parquet, 1, -1, 1)) == [
+        (b"c", None, "row without text", "'body' is null; row 3 of p.parquet", False),
+        (b"d", None, "too large", "60 bytes, --max-bytes is 50; row 4 of p.parquet", False),
+    ]
+    assert [row[::2] for row in read(tmp_path, (b"d.parquet", parquet, 0, -1, 1))] == [(b"d.parquet", "damaged", False)]
+    for kind in Kind:
+        assert [row[::2] for row in read(tmp_path, (b"none", int(kind), 0, -1, 1))] == [(b"none", "vanished", kind == Kind.FILE)]
+
+
+def test_rows_that_spark_has_read():
+    """Their files are called as they were typed; --max-bytes is of the row."""
+    pa = require("spark", "pyarrow")
+    from lshdup import sparkreading
+
+    lines = [b'{"key": "a", "body": "x"}', b" ", b"none", b'{"key": "b", "body": "' + b"x" * 50 + b'"}']
+    batch = pa.RecordBatch.from_arrays([pa.array(lines), pa.array([b"hdfs://h/a%20b/c.jsonl"] * 4)], names=["value", "file"])
+    read = [
+        batch.to_pylist() for batch in sparkreading.json_rows(RowFields("body", "key"), 60, b"hdfs://h/a b", b"hdfs:///a b", iter([batch]))
+    ]
+    rows = [tuple(row.values())[:3] for row in read[0]]
+    name = b"hdfs:///a b/c.jsonl"
+    assert rows == [(b"a", b"x", None), (name, None, "row that is no JSON object"), (name, None, "too large")]
+
+
+def test_json_lines_of_any_name(run, tmp_path):
+    """What a worker writes is what `--format jsonl` prints."""
+    pa = require("spark", "pyarrow")
+    from lshdup import sparkwriting
+
+    names = [b"\xff.txt", "ü\n\u2028.txt".encode()]
+    for name in names:
+        Path(os.fsdecode(os.fsencode(tmp_path) + b"/" + name)).write_text("the same few words")
+    expected = run("pairs", ".", "--no-store", "--format", "jsonl", cwd=tmp_path).out
+    a, b = sorted(names)
+    batch = pa.RecordBatch.from_arrays([pa.array([a]), pa.array([b]), pa.array([1.0])], names=["a", "b", "similarity"])
+    (made,) = sparkwriting.json_lines(iter([batch]))
+    assert made.column(0).to_pylist() == expected.decode("ascii").splitlines()
