@@ -80,6 +80,7 @@ class Workspace:
     say : told what a person should know (something was made anew). left_out : told each file that is not compared. secret : the hash key,
     for stores that were made with it; it is a parameter of requests too. read_only : nothing is written, whatever could be kept for the
     next run. apart : a folder where no documents are looked for, if no store is named.
+    warn : told what is probably not what was meant; without it, `say` is.
     """
 
     def __init__(
@@ -92,11 +93,13 @@ class Workspace:
         *,
         read_only: bool = False,
         apart: Path | None = None,
+        warn: Callable[[str], None] | None = None,
     ) -> None:
         self._store = Store(folder, secret) if folder is not None else None
         self._read_only = read_only
         self._apart = folder or apart
         self._say = say
+        self._warn = warn or say
         self._left_out = left_out
         self._progress = progress
         self._said_reader = False
@@ -265,9 +268,9 @@ class Workspace:
             self._left_out(LeftOut(documents.names[index], Reason.CHANGED, "or gone since it was looked at; run it again with DOCS"))
         return replace(found, groups=found.groups.without(gone), lost=np.concatenate([found.lost, gone]))
 
-    def _say_unused(self, patterns: list[str]) -> None:
-        for pattern in patterns:
-            self._say(f"--prefer {pattern} matches no document")
+    def _say_unused(self, lines: list[str]) -> None:
+        for line in lines:
+            self._warn(line)
 
     def _keep(self, what: str, save: Callable[[Store], None]) -> None:
         """Save what the next run would otherwise have to make again, if that can be done now; the answer does not depend on it."""
@@ -399,6 +402,7 @@ class Workspace:
             on_left_out=self._left_out,
             listings=listings,
             say=self._say,
+            warn=self._warn,
         )
         request.accept(documents, False)
         if self._store is not None and self._store.is_held and listings:

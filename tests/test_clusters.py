@@ -431,6 +431,9 @@ def test_which_is_kept(run, folder):
     assert kept(run("clusters", "d/y", "d/new/b", "d", "--keep", "first")) == ["new/b", "y"]
     names = b"\n".join([b"d/y", b"d/old/c", b"d/old/a", b"d/x"])
     assert kept(run("clusters", "--files-from", "-", "--keep", "first", stdin=names)) == ["old/c", "y"]
+    assert kept(run("clusters")) == ["old/c", "y"]  # in which order they were named is not known any more, but the answer is
+    assert "--keep first has no meaning without DOCS" in run("clusters", "-t", "0.97", code=2).err
+    run("clusters", "--keep", "longest")
     assert "--keep first has no meaning without DOCS" in run("clusters", "--keep", "first", code=2).err
     assert "--prefer nowhere matches no document" in run("clusters", "d", "--prefer", "nowhere").err
 

@@ -16,7 +16,7 @@ LAYERS = [
     ["kernels.compiling"],
     ["kernels.copying"],
     ["params", "ragged", "parallel", "locking", "reasons", "compression"],
-    ["absent"],
+    ["absent", "patterns"],
     ["rows"],
     ["kernels.text"],
     ["kernels.shingles", "kernels.sketch", "kernels.banding", "kernels.sets", "kernels.statistics", "kernels.files", "kernels.ordering"],

@@ -95,7 +95,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
             table = indexed.made.table if options["verbose"] else None
             say_buckets(console, found.buckets, collection.documents.names.some, asked.max_bucket, table)
         took = console.took("groups")
-        _say_groups(console, found, collection.documents, threshold, took, _rule(asked, last, given | request.given))
+        _say_groups(console, found, collection.documents, threshold, took, _rule(asked, last, given | {**request.given}))
         if options["write"] is not None:
             _write(console, found, collection.documents, options["write"])
         if options["write"] is None or ctx.get_parameter_source("emit") != click.core.ParameterSource.DEFAULT:

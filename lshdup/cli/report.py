@@ -79,8 +79,8 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         collection, plan = answer.collection, answer.plan
         asked = ClusterParams(keep=options["keep"], prefer=options["prefer"])
         order, unused = preference(collection.documents, collection.sizes, asked, session.request.documents)
-        for pattern in unused:
-            console.say(f"--prefer {pattern} matches no document")
+        for line in unused:
+            console.warn(line)
         promise = report.Promise(answer.threshold, plan.bands, plan.rows) if plan else report.Promise(answer.threshold, exact=True)
         selection = report.select(answer.found, answer.firsts, promise, options["most"])
         without: dict[int | str, str] = {"": f"more than --passages {options['passages']}"}
