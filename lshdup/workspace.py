@@ -46,7 +46,8 @@ from lshdup.sources import set_source
 from lshdup.store import Store
 from lshdup.stored import corpus_id, whole_id
 from lshdup.unchanged import known, still_left_out, unchanged
-from lshdup.wording import counted
+from lshdup.whereabouts import are_elsewhere, counted_where
+from lshdup.wording import counted, some_of
 
 if TYPE_CHECKING:
     from lshdup.journal import Journal
@@ -405,10 +406,24 @@ class Workspace:
             warn=self._warn,
         )
         request.accept(documents, False)
+        self._say_what_is_replaced(request)
         if self._store is not None and self._store.is_held and listings:
             save_listings(self._store, request.files, listings)
         self._progress("documents", 0, len(documents))
         return documents
+
+    def _say_what_is_replaced(self, request: Request) -> None:
+        """If the store holds documents of other DOCS, which this run drops from it."""
+        if self._store is None or not self._store.is_held:
+            return
+        try:
+            old = self._store.load_collection("shingles" if self._shingles_are_newer() else "signatures", verify=False)
+            if old is not None and are_elsewhere(old.documents, request.documents):
+                held = counted_where(old.documents, counted(len(old.documents), "document"))
+                now = some_of(map(os.fsdecode, request.documents), 3)
+                self._say(f"the store {self._store.folder} held {held}; from now on it holds what is in {now} (--store DIR keeps both)")
+        except (ArtifactError, IndexError):  # it will be made anew, and that is said then
+            return
 
     def _collect(
         self,

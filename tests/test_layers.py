@@ -24,7 +24,7 @@ LAYERS = [
     ["chartable"],
     ["normalform"],
     ["files"], ["jsonlines", "parquet"], ["openrows"], ["places"],
-    ["documents"], ["finding"],
+    ["documents"], ["finding", "whereabouts"],
     ["filtered"], ["extraction"], ["charsets", "guessing"], ["formats"], ["shingles"], ["common"], ["signatures"], ["bands"],
     ["candidates"], ["pairs"], ["copies"], ["similarity"], ["exactjoin"], ["clusters"], ["leaders"], ["preference"],
     ["differences"],

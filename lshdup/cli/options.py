@@ -247,6 +247,8 @@ def session(
         documents = _documents(options)
         if not documents and "docs" in options:
             refuse(ctx, _OF_DOCUMENTS, "without DOCS")
+            if _is_waiting_pipe():
+                console.say("standard input is not read; --files-from - reads names of documents from it")
         if options.get("tokens") == "ids":
             refuse(ctx, ("text_field", "id_field"), "with --tokens ids")
         files = DocumentParams(
@@ -273,6 +275,22 @@ def session(
         command = (ctx.info_name or "") if "docs" in options else "index"
         request = Request(documents, files, given, jobs, options.get("check_content", False), templates, command, accept)
         yield Session(console, workspace, request)
+
+
+def _is_waiting_pipe() -> bool:
+    """Whether standard input is a pipe that somebody writes to, or has written to."""
+    import select
+    import stat
+
+    try:
+        if not stat.S_ISFIFO(os.fstat(0).st_mode):
+            return False
+        poll = select.poll()
+        poll.register(0, select.POLLIN)
+        events = dict(poll.poll(0)).get(0, 0)
+    except (OSError, ValueError):
+        return False
+    return bool(events & select.POLLIN) or not events
 
 
 def refuse(ctx: click.Context, names: Iterable[str], where: str) -> None:
