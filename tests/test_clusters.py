@@ -309,7 +309,11 @@ def test_prefer_folders_and_patterns():
     assert preferred(names, prefer=["new/*", "*.html"])[0][:3] == [b"new/a.txt", b"new/sub/c.txt", b"old/b.html"]
     assert preferred(names, prefer=["old/b.html"])[0][0] == b"old/b.html"
     assert preferred(names, prefer=[os.fsdecode(b"\xff*")])[0][0] == b"\xff.txt"
-    assert preferred(names, prefer=["nothing", "new", "ne?"])[1] == ["nothing", "ne?"]
+    assert preferred(names, prefer=["nothing", "new", "ne?", "odl"])[1] == [
+        "--prefer nothing matches no document",
+        "--prefer ne? matches no document",
+        "--prefer odl matches no document; did you mean old?",
+    ]
     assert preferred(names, prefer=["."])[0] == names
     # What no pattern tells apart, --keep does.
     assert preferred(names, "longest", ["*.txt"], sizes=[1, 2, 9, 3, 9, 1])[0] == [

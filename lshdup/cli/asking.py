@@ -81,9 +81,9 @@ class Asked:
 def ask(word: bytes, collection: "Collection | None") -> Asked:
     """The document that `word` means: standard input (-), a name of the store, a file, or a unique tail of a name of the store.
 
-    A tail that begins behind a slash is preferred: ``a.txt`` means ``docs/a.txt`` even if there is a ``docs/ba.txt``; and so is a
-    folder, which is no document. Raises InputError if it means nothing or more than one document. Cost: for a whole name of the store a few looks, for a
-    file too if the store is not small; for a tail one pass over all names.
+    A tail that begins behind a slash is preferred: ``a.txt`` means ``docs/a.txt`` even if there is a ``docs/ba.txt``; and so is a folder,
+    which is no document. Raises InputError if it means nothing or more than one document. Cost: for a whole name of the store a few
+    looks, for a file too if the store is not small; for a tail one pass over all names.
     """
     import numpy as np
 
