@@ -66,7 +66,7 @@ class Pattern:
             return ""
         wanted = self.text.strip("/")
         known = {os.fsdecode(name) for name in islice(names, _FEW_NAMES)}
-        near = closest(wanted, known if "/" in wanted else {part for name in known for part in name.split("/")})
+        near = closest(wanted, (known if "/" in wanted else {part for name in known for part in name.split("/")}) - {wanted})
         return f"; did you mean {near}?" if near else ""
 
 

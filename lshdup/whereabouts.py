@@ -33,7 +33,7 @@ def are_elsewhere(documents: DocumentList, arguments: Iterable[bytes]) -> bool:
     Cost: each argument takes log(n) looks at names, if names start from the current folder.
     """
     files = _files(documents)
-    wanted = sorted({typed_name(argument) for argument in arguments})
+    wanted = sorted({typed_name(argument) for argument in arguments}, key=lambda name: name.split(b"/"))  # a folder, then what is in it
     if documents.home or len(wanted) > _MANY:
         files = sorted(_typed(documents, list(files)))
     inside, last = 0, b""
