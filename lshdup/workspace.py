@@ -249,10 +249,13 @@ class Workspace:
         from lshdup.preference import preference
 
         with self.every_set(request) as (collection, sets):
-            known = self._store.last_grouping(collection) if self._store is not None and not request.documents else None
-            last = known[1] if known is not None else None
+            known = self._store.last_grouping(collection) if self._store is not None else None
+            last = known[1] if known is not None and not request.documents else None
             asked = how(last)
-            threshold: float = request.given.get("threshold", known[0].threshold) if known is not None else self.threshold(request)
+            default = known[0].threshold if known is not None and last is not None else self.threshold(request)
+            threshold: float = request.given.get("threshold", default)
+            if known is not None and self._store is not None and (known[0].threshold, known[1]) != (threshold, asked):
+                self._store.touch("clusters", 0)  # how this run groups is not kept; but what is, is not of the last one any more
             order, unused = preference(_as_stored(collection.documents, last, asked), collection.sizes, asked, request.documents)
             self._say_unused(unused)
             found = pipeline.exactly_grouped(collection, sets, threshold, asked, order, request.jobs, self._progress)

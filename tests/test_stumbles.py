@@ -397,6 +397,20 @@ def test_clusters_continues_as_it_was_asked_last(here):
     assert "of similarity 0.8 or more" in err[10]
 
 
+def test_an_exact_run_is_not_taken_for_the_one_before(here):
+    commands = [
+        "clusters docs -t 0.6 --keep newest",
+        "clusters --exact",
+        "clusters --exact",
+        "clusters docs --exact --keep oldest",
+        "clusters",
+    ]
+    _, err = outputs(here, *map(str.split, commands))
+    assert [re.search(r"kept: (.*)\n", each)[1] for each in err] == [
+        "the newest", "the newest, as in the last run", "the newest, as in the last run", "the oldest", "the longest",
+    ]  # fmt: skip
+
+
 def test_groups_that_were_found_before_are_those_of_the_last_run(here):
     commands = ["clusters docs -t 0.6 --keep newest", "index docs -t 0.5", "clusters docs -t 0.6 --keep newest", "clusters"]
     _, err = outputs(here, *map(str.split, commands))
