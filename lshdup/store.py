@@ -334,7 +334,10 @@ class Store:
     def touch(self, kind: str, when: int | None = None) -> None:
         """An artifact is what the last run would have saved: the times of artifacts tell which was that. when : 0: it is not any more."""
         with contextlib.suppress(OSError):  # of a store that may only be read nothing is newer either
-            os.utime(self.path(kind), ns=None if when is None else (when, when))
+            if when is None:
+                os.utime(self.path(kind))
+            else:
+                os.utime(self.path(kind), ns=(when, when))
 
     def _groups_header(
         self, collection: Collection, made: Banded, params: BandParams, asked: ClusterParams, preference: NDArray[np.int64] | None
