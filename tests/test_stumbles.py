@@ -3,18 +3,25 @@
 import json
 import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from lshdup.cli import COMMANDS
 from lshdup.cli.help import _GROUPS
 from lshdup.console import counted
+from lshdup.documents import DocumentList
 from lshdup.filtered import check_target
 from lshdup.finding import find_documents
 from lshdup.params import DocumentParams
+from lshdup.ragged import StringTable
 from lshdup.reasons import Reason
 from lshdup.rows import field_names, no_field
+from lshdup.whereabouts import are_elsewhere, counted_where
+from tests.conftest import ROOT
 from tests.driver import run_many
 
 TEXT = "some words that are the same in each of these three documents, but for number"
@@ -350,3 +357,199 @@ def test_curve_says_what_is_missed_in_plain_words(here):
         r"3 pairs of similarity 0\.5 or more were found; on average, \d+ bands of \d rows would miss .* pairs of that similarity\n", ours
     )
     assert re.search(r"on average, 1 band of 20 rows would miss \d+\.\d pairs of that similarity\n", fewer)
+
+
+# --- what is continued, and what is replaced ---------------------------------------------------------------------------------------
+
+
+def outputs(here, *commands):
+    """What each command line prints, and says."""
+    results = run_many([([*command], None) for command in commands], here)
+    assert [code for code, _, _ in results] == [0] * len(commands), results
+    return [out.decode() for _, out, _ in results], [err.decode() for _, _, err in results]
+
+
+def test_clusters_continues_as_it_was_asked_last(here):
+    for number in range(3):
+        os.utime(f"docs/{number}.txt", (10**9 - number,) * 2)  # the last one is the oldest
+    Path("docs/0.txt").write_text(f"{TEXT} 0 and more")
+    os.utime("docs/0.txt", (10**9,) * 2)
+    asked = ["clusters", "docs", "-t", "0.6", "--keep", "oldest"]
+    drop = ["clusters", "--emit", "drop"]
+    listed, err = outputs(
+        here, [*asked, "--emit", "drop"], drop, [*drop, "--keep", "newest"], drop, [*drop, "--prefer", "*1.txt"], drop,
+        [*drop, "--exact"], [*drop, "-t", "0.5", "--keep", "oldest"], drop, ["index", "docs", "-q"], drop, asked, drop,
+        ["clusters", "docs", "-t", "0.6", "--keep", "first", "--emit", "drop"], drop,
+    )  # fmt: skip
+    oldest, newest, middle = "docs/0.txt\ndocs/1.txt\n", "docs/1.txt\ndocs/2.txt\n", "docs/0.txt\ndocs/2.txt\n"
+    assert listed[:7] == [oldest, oldest, newest, newest, middle, middle, middle]
+    assert listed[7:10] == [middle, middle, ""]  # what is preferred, too
+    assert listed[10] == "docs/2.txt\n"  # another index: nothing is known but the defaults
+    assert listed[12] == oldest
+    assert listed[14] == listed[13]
+    rules = [re.search(r"kept: (.*)\n", each)[1] if "kept" in each else "" for each in err]
+    assert rules[:3] == ["the oldest", "the oldest, as in the last run", "the newest, else as in the last run"]
+    assert rules[5:7] == ["the newest, preferring *1.txt, as in the last run"] * 2
+    assert rules[10] == "the longest"
+    assert rules[14] == "the first as DOCS were named, as in the last run"
+    assert all("of similarity 0.6 or more" in each for each in err[:7])
+    assert "of similarity 0.5 or more" in err[8]
+    assert "of similarity 0.8 or more" in err[10]
+
+
+def test_an_exact_run_is_not_taken_for_the_one_before(here):
+    commands = [
+        "clusters docs -t 0.6 --keep newest",
+        "clusters --exact",
+        "clusters --exact",
+        "clusters docs --exact --keep oldest",
+        "clusters",
+    ]
+    _, err = outputs(here, *map(str.split, commands))
+    assert [re.search(r"kept: (.*)\n", each)[1] for each in err] == [
+        "the newest", "the newest, as in the last run", "the newest, as in the last run", "the oldest", "the longest",
+    ]  # fmt: skip
+
+
+def test_groups_that_were_found_before_are_those_of_the_last_run(here):
+    commands = ["clusters docs -t 0.6 --keep newest", "index docs -t 0.5", "clusters docs -t 0.6 --keep newest", "clusters"]
+    _, err = outputs(here, *map(str.split, commands))
+    assert "kept: the newest, as in the last run" in err[-1]
+
+
+def test_what_is_continued_and_replaced_is_said(here):
+    Path("new").mkdir()
+    Path("new/a.txt").write_text(TEXT)
+    commands = [
+        "pairs docs", "pairs", "query docs/0.txt", "query docs/0.txt -v", "pairs -q", "pairs docs new", "pairs .",
+        "pairs ./docs/ rows.jsonl new --text-field content",
+        "pairs docs new", "pairs new -q", "pairs docs", "pairs docs --exclude 1.txt", "pairs rows.jsonl --text-field content", "pairs",
+    ]  # fmt: skip
+    _, err = outputs(here, *map(str.split, commands))
+    (first, again, query, verbose, quiet, more, all_here, fewer, without, _, other, excluded, rows, of_rows) = err
+    assert again.startswith("lshdup: the last run: 3 documents below docs -> ")
+    assert "the last run: 3 documents below docs\n" in verbose
+    assert "the last run" not in first + query + quiet
+    for nothing_lost in (first, more, all_here, fewer, excluded):
+        assert "the store" not in nothing_lost
+    assert "the store .lshdup held 7 documents, docs/0.txt … rows.jsonl; from now on it holds what is in docs, new (" in without
+    held = "the store .lshdup held 1 document, new/a.txt; from now on it holds what is in docs (--store DIR keeps both)\n"
+    assert held in other
+    assert "the store .lshdup held 2 documents below docs; from now on it holds what is in rows.jsonl" in rows
+    assert of_rows.startswith("lshdup: the last run: 3 documents of rows.jsonl -> ")
+
+
+def test_where_documents_are():
+    def listed(*names):
+        zeros = np.zeros(len(names), np.int64)
+        return DocumentList(StringTable.from_strings(sorted(names)), zeros, zeros)
+
+    assert counted_where(listed(b"a/b/1", b"a/b-c/1"), "2") == "2 below a"
+    assert counted_where(listed(b"/a", b"b"), "2") == "2, /a … b"
+    assert counted_where(listed(), "0") == "0"
+    documents = listed(b"a/1", b"a/b/1", b"a-b", b"/r/x", b"../y")
+    for arguments, elsewhere in {
+        (b"a", b"a-b", b"/r", b"../y"): False,
+        (b".", b"/", b".."): False,
+        (b"a", b"a/b", b"a/1", b"a-b", b"../y"): True,
+        (b".", b"/r"): True,
+        (b"a/b", b"/", b"..", b"a-b"): True,
+    }.items():
+        assert are_elsewhere(documents, arguments) == elsewhere, arguments
+        assert are_elsewhere(documents, [*arguments, *(b"none/%d" % n for n in range(200))]) == elsewhere, arguments
+
+
+def test_a_pipe_that_is_not_read(here):
+    outputs(here, ["index", "docs"])
+    command = [sys.executable, "-m", "lshdup", "pairs"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    for options, data, expected in (
+        ([], b"docs/0.txt\n", True),
+        ([], b"", False),
+        (["-q"], b"x", False),
+        (["--files-from", "-"], b"docs", False),
+    ):
+        process = subprocess.run([*command, *options], input=data, capture_output=True, env=environment, check=True)
+        assert (b"standard input is not read; --files-from - reads names of documents from it" in process.stderr) == expected, options
+
+
+def test_a_page_that_is_named_as_a_document(here):
+    Path("there.html").write_text(TEXT)
+    alone, beside, there = said(here, ["report", "page.html"], ["report", "docs", "my page.html"], ["report", "there.html"])
+    hint = "if the page is to be written there: `lshdup report"
+    assert alone == error("'page.html' is named as a document, and is not there", f"{hint} -o page.html`")
+    assert beside == error("'my page.html' is named as a document, and is not there", f"{hint} docs -o 'my page.html'`")
+    assert there == error("'there.html' is named as a document", f"{hint} -o there.html`")
+    assert not os.path.lexists(".lshdup")
+    outputs(here, ["report", "docs", "there.html", "-o", "page.html"])
+
+
+# --- patterns --------------------------------------------------------------------------------------------------------------------
+
+
+def test_patterns_of_folders(here):
+    for name in ("a/old/x", "a/old/deep/y", "a/older", "b/old", "c.txt"):
+        Path("t", name).parent.mkdir(parents=True, exist_ok=True)
+        Path("t", name).write_text(TEXT)
+
+    def found(*arguments, **patterns):
+        warnings = []
+        documents = find_documents(arguments or [b"t"], DocumentParams(**patterns), warn=warnings.append)
+        return [name.decode().removeprefix("t/") for name in documents.names], warnings
+
+    everything = ["a/old/deep/y", "a/old/x", "a/older", "b/old", "c.txt"]
+    for pattern in ("old/", "./t/a/old", "t/a/old/", "*/a/old"):
+        assert found(exclude=(pattern,)) == (["a/older", "b/old", "c.txt"], []), pattern
+    assert found(exclude=("old",)) == (["a/older", "c.txt"], [])
+    assert found(exclude=("t",)) == ([], [])
+    assert found(b"t/a", b"t/b/old", b"t/c.txt", exclude=("b", "a/")) == (["c.txt"], [])
+    assert found(os.path.abspath("t").encode(), exclude=(here.name,))[1] == [f"--exclude {here.name} matches nothing that was met"]
+    assert found(include=("old",)) == (["a/old/deep/y", "a/old/x", "b/old"], [])
+    assert found(include=("./t/a/",), exclude=("deep",)) == (["a/old/x", "a/older"], [])
+    assert found(include=("*l?/",)) == (["a/old/deep/y", "a/old/x"], [])
+    assert found(include=("*ld",)) == (["b/old"], [])
+    assert found(exclude=("odl", "*.md", ".git")) == (
+        everything,
+        [
+            "--exclude odl matches nothing that was met; did you mean old?",
+            "--exclude *.md matches nothing that was met",
+            "--exclude .git matches nothing that was met",
+        ],
+    )
+    Path("t/.git").mkdir()
+    assert found(include=("*",), exclude=(".git", "*ld", "old")) == (["a/older", "c.txt"], [])
+    assert found(include=("t/a/odl", "c.txt"))[1] == ["--include t/a/odl matches nothing that was met; did you mean t/a/old?"]
+
+
+def test_patterns_that_match_nothing_are_warned_of(here):
+    pairs, clusters = said(here, ["pairs", "docs", "-q", "--exclude", "dosc/0.txt"], ["clusters", "docs", "-q", "--prefer", "dosc"], code=0)
+    assert "lshdup: warning: --exclude dosc/0.txt matches nothing that was met; did you mean docs/0.txt?" in pairs
+    assert "lshdup: warning: --prefer dosc matches no document; did you mean docs?" in clusters
+
+
+# --- names of documents ---------------------------------------------------------------------------------------------------------
+
+
+def test_which_document_is_meant(here):
+    for name in ("git-am.txt", "x-git-am.txt", "git-bisect.txt", "install-empty"):
+        Path("docs", name).write_text(TEXT)
+    outputs(here, ["index", "docs"])
+    Path("git-bisect.txt").write_text(TEXT)
+    _, (end, part, full, local, show, quiet) = outputs(
+        here, ["query", "git-am.txt"], ["query", "bisect.txt", "--top", "1"], ["query", "./docs/0.txt"], ["query", "git-bisect.txt"],
+        ["show", "git-am.txt", "git-bisect.txt"], ["query", "git-am.txt", "-q"],
+    )  # fmt: skip
+    assert "lshdup: git-am.txt: docs/git-am.txt, of the store\n" in end
+    assert "lshdup: bisect.txt: docs/git-bisect.txt, of the store\n" in part
+    assert "of the store" not in full + quiet
+    file = "lshdup: git-bisect.txt: the file of that name, not docs/git-bisect.txt of the store\n"
+    assert file in local
+    assert file in show
+    assert "git-am.txt: docs/git-am.txt, of the store\n" in show
+    folder, misspelt, other, far = (each.split("or: ", 1)[1] for each in said(
+        here, ["query", "empty"], ["query", "git-bisct.txt"], ["query", "doc/GIT-AM"], ["query", "zzzzz.txt"],
+    ))  # fmt: skip
+    assert folder.startswith("empty is a folder\n")
+    assert "  did you mean git-bisect.txt?\n" in misspelt
+    assert "  did you mean git-am.txt?\n" in other
+    assert "did you mean" not in far

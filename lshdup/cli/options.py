@@ -63,8 +63,10 @@ documents_options = _stack(
     click.argument("docs", nargs=-1, type=click.Path(readable=False, path_type=bytes), metavar="[DOCS]..."),
     option("--files-from", type=click.Path(readable=False, allow_dash=True, path_type=bytes), metavar="FILE",
            help="Read names of documents or folders from FILE, one a line; - is standard input."),
-    option("--include", multiple=True, metavar="GLOB", help="Only files whose name or path matches; repeatable."),
-    option("--exclude", multiple=True, metavar="GLOB", help="Not files whose name or path matches; repeatable."),
+    option("--include", multiple=True, metavar="GLOB",
+           help="Only files whose name or path matches, and all below a folder of that name or path; repeatable."),
+    option("--exclude", multiple=True, metavar="GLOB",
+           help="Not files whose name or path matches, nor what is below folders that do; repeatable."),
     option("--hidden", is_flag=True, help="Also files and folders whose name begins with a dot."),
     option("--follow", is_flag=True, help="Follow symbolic links."),
     option("--format-seconds", type=float, default=_FORMATS.seconds, show_default=True, metavar="S",
@@ -245,6 +247,8 @@ def session(
         documents = _documents(options)
         if not documents and "docs" in options:
             refuse(ctx, _OF_DOCUMENTS, "without DOCS")
+            if _is_waiting_pipe():
+                console.say("standard input is not read; --files-from - reads names of documents from it")
         if options.get("tokens") == "ids":
             refuse(ctx, ("text_field", "id_field"), "with --tokens ids")
         files = DocumentParams(
@@ -265,12 +269,28 @@ def session(
 
         on_first_compilation(lambda: console.say("compiling kernels: each once on this machine, when it is wanted first (some seconds)"))
         store = None if options.get("no_store") else options["store"]
-        workspace = Workspace(store, console.say, console.left_out, console.progress, given.get("secret", b""))
+        workspace = Workspace(store, console.say, console.left_out, console.progress, given.get("secret", b""), warn=console.warn)
         jobs = options["jobs"] or processors()
         templates = tuple(options.get("templates", ()))
         command = (ctx.info_name or "") if "docs" in options else "index"
         request = Request(documents, files, given, jobs, options.get("check_content", False), templates, command, accept)
         yield Session(console, workspace, request)
+
+
+def _is_waiting_pipe() -> bool:
+    """Whether standard input is a pipe that somebody writes to, or has written to."""
+    import select
+    import stat
+
+    try:
+        if not stat.S_ISFIFO(os.fstat(0).st_mode):
+            return False
+        poll = select.poll()
+        poll.register(0, select.POLLIN)
+        events = dict(poll.poll(0)).get(0, 0)
+    except (OSError, ValueError):
+        return False
+    return bool(events & select.POLLIN) or not events
 
 
 def refuse(ctx: click.Context, names: Iterable[str], where: str) -> None:

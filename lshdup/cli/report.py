@@ -1,5 +1,6 @@
 """`lshdup report`."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,7 @@ from lshdup.console import counted
 from lshdup.errors import InputError
 from lshdup.output import Target
 from lshdup.params import ClusterParams
+from lshdup.wording import typed
 
 if TYPE_CHECKING:
     import numpy as np
@@ -64,6 +66,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     groups are those of `lshdup clusters` at the threshold that is chosen there, from --threshold on. Without DOCS, of the last run.
     """  # fmt: skip
     path = options["output"]
+    _refuse_page_as_document(options["docs"], path)
     target = Target(path=None if path == Path("-") else path, color=options["color"])
     if target.columns is not None:
         message = "the page is not for a terminal"
@@ -79,8 +82,8 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         collection, plan = answer.collection, answer.plan
         asked = ClusterParams(keep=options["keep"], prefer=options["prefer"])
         order, unused = preference(collection.documents, collection.sizes, asked, session.request.documents)
-        for pattern in unused:
-            console.say(f"--prefer {pattern} matches no document")
+        for line in unused:
+            console.warn(line)
         promise = report.Promise(answer.threshold, plan.bands, plan.rows) if plan else report.Promise(answer.threshold, exact=True)
         selection = report.select(answer.found, answer.firsts, promise, options["most"])
         without: dict[int | str, str] = {"": f"more than --passages {options['passages']}"}
@@ -96,6 +99,16 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         console.say(f"the page has {len(page):,} bytes; {note or f'with the passages of all {len(passages):,} pairs'}")
         shared.warn_of_changes(session, collection.documents, answer.pairs.documents())
         return console.exit_code
+
+
+def _refuse_page_as_document(names: tuple[bytes, ...], path: Path) -> None:
+    """Raise if DOCS names what is probably the page: one that is not there, or the only thing that is named."""
+    for name in map(os.fsdecode, names):
+        is_there = os.path.lexists(name)
+        if path == Path("-") and name.lower().endswith((".html", ".htm")) and not os.path.isdir(name) and (not is_there or len(names) == 1):
+            others = [each for each in map(os.fsdecode, names) if each != name]
+            message = f"{name!r} is named as a document{'' if is_there else ', and is not there'}"
+            raise InputError(message, f"if the page is to be written there: {typed('lshdup', 'report', *others, '-o', name)}")
 
 
 def _what(session: shared.Session, store: Path) -> str:

@@ -64,6 +64,9 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         stored = session.workspace.last_collection()
         params = shingle_params(stored, session.request.given)
         a, b = (_read(ask(options[name], stored), params) for name in "ab")
+        for each in (a, b):
+            if each.asked.note:
+                session.console.say(each.asked.note)
         removal = session.workspace.removal_to_show(session.request, params, stored)
         if options["shingles"]:
             columns = schema.columns("show-shingles", sometimes=removal is not None)

@@ -26,7 +26,7 @@ def say_collection(console: Console, collection: "Collection") -> None:
     """Documents -> shingles -> signatures, and what was left out."""
     n = len(collection.documents)
     shingles = int(collection.sizes.sum())
-    line = f"{counted(n, 'document')} -> {counted(shingles, 'shingle')}"
+    line = f"{_said_of(collection) if collection.read is None else counted(n, 'document')} -> {counted(shingles, 'shingle')}"
     if collection.sketch is not None:
         line += f" -> signatures: {collection.sketch.scheme}, K = {collection.sketch.perms}"
     unread = n + len(collection.left_out) - (collection.read or 0)
@@ -44,6 +44,18 @@ def say_collection(console: Console, collection: "Collection") -> None:
         console.say(f"left out: {_reasons(console.left_out_counts)}")
     if (unread_formats := console.left_out_counts[str(Reason.NO_READER)]) > 0:
         console.say(f"to read {counted(unread_formats, 'office document')}: pip install 'lshdup[formats]'")
+
+
+def _said_of(collection: "Collection") -> str:
+    from lshdup.whereabouts import counted_where
+
+    return f"the last run: {counted_where(collection.documents, counted(len(collection.documents), 'document'))}"
+
+
+def say_last_run(console: Console, collection: "Collection") -> None:
+    """For -v, where documents are only looked up: which are there."""
+    if console.is_verbose:
+        console.detail(_said_of(collection))
 
 
 #: What to do about what was left out, by the reason that most of it has; of others -v tells more.
