@@ -120,7 +120,7 @@ def to_text(
             return _mended(data, name, mendable) if mendable else text
     for magic in _FORMATS:
         if data.startswith(magic):
-            return Text(reason=Reason.FORMAT, detail=magic[:4].decode("ascii", "backslashreplace"))
+            return Text(reason=Reason.FORMAT, detail=recognition.UNKNOWN.get(magic, magic.decode("ascii", "backslashreplace")))
     if b"\0" in data[: kernels.BINARY_WINDOW]:
         return Text(reason=Reason.BINARY)
     try:

@@ -36,7 +36,7 @@ def page_of(names, triples, passages=None, firsts=None, threshold=0.5, most=10_0
     pairs = Pairs.of(left, right, similarity.astype(float))
     selection = report.select(pairs, firsts, report.Promise(threshold, 20, 5), most)
     order = np.arange(n) if preference is None else np.array(preference)
-    facts = report.Facts("what was compared", n, {"binary": 2}, [("tokens", "word")])
+    facts = report.Facts("what was compared", n, "1 May 2020", {"binary": 2}, [("tokens", "word")])
     known = report.data(selection, firsts, np.full(n, 10), order, lambda some: [names[i] for i in some.tolist()], passages or {}, facts)
     return known, report.page(known)
 
