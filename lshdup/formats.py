@@ -142,7 +142,7 @@ def row_text(data: bytes) -> Text:
 
 def _unpacked(data: bytes, max_bytes: int) -> bytes | Text:
     if not compression.can_unpack(data):
-        return Text(reason=Reason.FORMAT, detail=f"zstd: {compression.PIP}")
+        return Text(reason=Reason.FORMAT, detail=compression.lacking())
     try:
         inner = compression.unpacked(data, max_bytes)
     except compression.TooLongError:

@@ -22,10 +22,7 @@ def _or_null(schema: Schema) -> Schema:
 
 
 #: A bound that says nothing where it is more than 1.
-_UNION = _NUMBER | {
-    "minimum": 0,
-    "description": "bands * similarity^rows: at least the probability, and near it where both are small. It may exceed 1.",
-}
+_UNION = _NUMBER | {"description": "bands * similarity^rows: at least the probability, near it where both are small; may exceed 1."}
 _BAND_NUMBERS = (
     "near", "found", "found_low", "found_high", "found_expected", "false_positives", "false_positives_low", "false_positives_high",
     "false_positives_expected", "false_positive_rate", "false_negatives", "false_negatives_expected", "false_negative_rate",

@@ -30,7 +30,7 @@ from lshdup.collection import (
     sketched,
 )
 from lshdup.common import Removal, fingerprint, first_with, same_removal
-from lshdup.compression import PIP
+from lshdup.compression import PIP, is_lacking
 from lshdup.copies import Listing
 from lshdup.documents import DocumentList, LeftOut, Reason, typed_name
 from lshdup.errors import ArtifactError, InputError, ParameterError
@@ -404,7 +404,7 @@ class Workspace:
         named = {typed_name(argument) for argument in request.documents} if collection.left_out else set()
         for each in sorted(collection.left_out, key=lambda each: by_number(each.left_out.name)):
             self._left_out(replace(each.left_out, named=each.left_out.name in named))
-        if any(each.left_out.reason == Reason.FORMAT and PIP in each.left_out.detail for each in collection.left_out):
+        if any(each.left_out.reason == Reason.FORMAT and is_lacking(each.left_out.detail) for each in collection.left_out):
             self._say(f"files that zstd made are not read; {PIP} reads them")
         return collection
 

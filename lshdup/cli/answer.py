@@ -75,4 +75,4 @@ def _parts(before: str, different: int, pairs: int) -> str:
     """How many pairs there were before their copies came in, if there are copies: of these one is compared, and each is in pairs of its
     own, so that there may be more pairs than candidates. before : what comes before the pairs.
     """
-    return before if pairs == different else f"of copies one compared: {before}{counted(different, 'pair')}; with all copies, "
+    return before if pairs == different else f"copies compared once: {before}{counted(different, 'pair')}; with all copies "

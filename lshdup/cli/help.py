@@ -41,7 +41,8 @@ def naming_variables(ctx: click.Context, parameters: list[click.Parameter]) -> I
         for each in parameters:
             name = next((name for name in each.opts if error.message.startswith(f"{name} ")), "")
             if name and ctx.get_parameter_source(each.name or "") == click.core.ParameterSource.ENVIRONMENT:
-                raise ParameterError(f"{each.envvar}{error.message.removeprefix(name)}", error.hint) from None
+                message = f"{each.envvar}{error.message.removeprefix(name)}"
+                raise ParameterError(message, error.hint) from None
         raise
 
 

@@ -50,7 +50,7 @@ def as_error(error: click.ClickException) -> ParameterError:
         message = f"there is no option {error.option_name}"
     hint = ""
     if isinstance(error, click.UsageError):
-        path = error.ctx.command_path if error.ctx is not None else "lshdup"
+        path = f"lshdup {error.ctx.info_name}" if error.ctx is not None and error.ctx.parent is not None else "lshdup"
         near = getattr(error, "possibilities", None) or ()
         hint = f"did you mean {' or '.join(sorted(near))}?" if near else f"run `{path} --help`"
     message = re.sub(r"\s+", " ", message).removesuffix(".")

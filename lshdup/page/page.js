@@ -382,7 +382,7 @@ new IntersectionObserver((seen) => {
 // --- begin ------------------------------------------------------------------------------------------------------------------
 
 document.title = `Near-duplicates: ${data.what}`;
-$("what").textContent = data.what;
+$("what").textContent = `${data.what}: ${plural(data.documentCount, "document")}${data.newest ? `, the newest of ${data.newest}` : ""}`;
 figure("n-documents", "documents");
 figure("n-pairs", "pairs");
 figure("n-groups", "groups");
