@@ -63,8 +63,10 @@ def _kind_of_zip(data: bytes) -> str:
     end = data.rfind(_END_OF_ZIP, max(0, len(data) - (1 << 16) - 22))
     if 0 <= end <= len(data) - 22:
         size, start = struct.unpack_from("<12xII", data, end)
-        begin = start if start + size <= end else max(0, end - size)
-        names = data[begin : begin + size if start + size <= end else end]
+        begin = max(0, end - size)
+        if start + size <= end and not data.startswith(_ENTRY_OF_ZIP, begin):  # there is something between the directory and its end
+            begin = start
+        names = data[begin : begin + size]
         if b"[Content_Types].xml" not in names:
             return _by_directory(data, names, begin - start) or ("epub" if _CONTAINER in names else "")
     elif first.startswith(_OOXML_BEGINS):  # it has lost its end: the reader will say so
