@@ -240,6 +240,7 @@ def known_of(page):
 def test_the_page_has_the_pairs_and_groups_of_the_other_commands(run, corpus, tmp_path):
     run("report", "sample_corpus", "-t", "0.5", "-o", "report.html", "--keep", "shortest")
     known = known_of((tmp_path / "report.html").read_bytes())
+    assert (known["what"], re.fullmatch(r"\d+ \w+ \d{4}", known["newest"]) is not None) == ("sample_corpus", True)
     names = known["documents"]["name"]
     pairs = zip(known["pairs"]["left"], known["pairs"]["right"], known["pairs"]["similarity"], strict=True)
     found = {(names[a], names[b], s) for left, right, s in pairs for a in known["kinds"][left] for b in known["kinds"][right]}

@@ -52,7 +52,7 @@ Examples:
 @shared.option("--most", type=click.IntRange(1), default=10_000, show_default=True, metavar="N",
                help="Pairs in the page, copies counted once: the most similar ones. The page says what is left out.")  # fmt: skip
 @shared.option("--passages", type=click.IntRange(0), default=1_000, show_default=True, metavar="N",
-               help="Pairs whose differing passages are in the page: members of groups with their representatives, then the least alike. "
+               help="Pairs whose differing passages are in the page: members of groups with the one that is kept, then the least alike. "
                     "More: a larger page.")  # fmt: skip
 @shared.run_options
 @shared.plain_option("-o", "--output", type=click.Path(path_type=Path, allow_dash=True), metavar="FILE", default=Path("-"),
