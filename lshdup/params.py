@@ -18,6 +18,7 @@ KEEP = ("longest", "shortest", "newest", "oldest", "first", "path-order")
 DEFAULT_K = {"word": 3, "char": 9, "terms": 1, "ids": 1}
 DEFAULT_MAX_BYTES = 256 * 1024 * 1024
 DEFAULT_TEXT_FIELD = "text"
+DEFAULT_STORE = ".lshdup"
 #: Below this, the process that reads office documents does not start.
 LEAST_MEMORY = 128 * 1024 * 1024
 #: Positions in a text are 32-bit numbers, and there must be room behind its end.

@@ -30,17 +30,18 @@ from lshdup.collection import (
     sketched,
 )
 from lshdup.common import Removal, fingerprint, first_with, same_removal
-from lshdup.compression import PIP
+from lshdup.compression import PIP, is_lacking
 from lshdup.copies import Listing
 from lshdup.documents import DocumentList, LeftOut, Reason, typed_name
 from lshdup.errors import ArtifactError, InputError, ParameterError
 from lshdup.finding import find_documents
 from lshdup.listings import load_listings, save_listings
-from lshdup.params import BandParams, ClusterParams, CommonParams, DocumentParams, PairParams, ShingleParams, SketchParams
+from lshdup.params import DEFAULT_STORE, BandParams, ClusterParams, CommonParams, DocumentParams, PairParams, ShingleParams, SketchParams
 from lshdup.pipeline import Banded, Found, Grouped, Verified
 from lshdup.places import Listings
 from lshdup.ragged import RaggedSets
 from lshdup.removing import ToRemove, template_shingles, to_remove
+from lshdup.rows import by_number
 from lshdup.similarity import SET_BYTES, SetSource
 from lshdup.sources import set_source
 from lshdup.store import Store
@@ -444,9 +445,9 @@ class Workspace:
             progress=self._progress, checkpoint=checkpoint,
         )  # fmt: skip
         named = {typed_name(argument) for argument in request.documents} if collection.left_out else set()
-        for each in collection.left_out:
+        for each in sorted(collection.left_out, key=lambda each: by_number(each.left_out.name)):
             self._left_out(replace(each.left_out, named=each.left_out.name in named))
-        if any(each.left_out.reason == Reason.FORMAT and PIP in each.left_out.detail for each in collection.left_out):
+        if any(each.left_out.reason == Reason.FORMAT and is_lacking(each.left_out.detail) for each in collection.left_out):
             self._say(f"files that zstd made are not read; {PIP} reads them")
         return collection
 
@@ -744,7 +745,7 @@ class Workspace:
         if not request.command:
             raise ArtifactError(message, f"run `lshdup index DOCS --store {store}`")
         named = "a store elsewhere"
-        if not store.is_absolute():
+        if store == Path(DEFAULT_STORE):
             named = f"a store is looked for in the current folder, {Path.cwd()}: that of an earlier run"
         raise ArtifactError(message, f"run `lshdup {request.command} DOCS` (files or folders); {named} is named by --store DIR")
 

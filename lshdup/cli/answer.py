@@ -49,7 +49,8 @@ def _banded(session: shared.Session, options: dict[str, Any]) -> Answer:
     table = indexed.made.table if options["verbose"] else None
     say_buckets(console, found.buckets, indexed.collection.documents.names.some, asked.max_bucket, table)
     pairs = with_copies(found.pairs, indexed.made.firsts, collapse=options.get("collapse_copies", False))
-    before = f"{counted(found.candidates, 'candidate pair')} -> {_parts(len(found.pairs), len(pairs))}"
+    before = f"{counted(found.candidates, 'candidate pair')} -> "
+    before = _parts(before, len(found.pairs), len(pairs))
     say_found(console, before, len(pairs), indexed.params.threshold, "")
     return Answer(indexed.collection, found.pairs, indexed.made.firsts, pairs, indexed.params.threshold, indexed.made.plan)
 
@@ -66,12 +67,12 @@ def _joined(session: shared.Session, options: dict[str, Any]) -> Answer:
         firsts = first_copies(collection.fingerprints)
         found = exact_near_duplicates(collection, sets, firsts, threshold, request.jobs, session.console.progress)
         pairs = with_copies(found.pairs, firsts, collapse=options.get("collapse_copies", False))
-    say_found(session.console, _parts(len(found.pairs), len(pairs)), len(pairs), threshold, ", none missed")
+    say_found(session.console, _parts("", len(found.pairs), len(pairs)), len(pairs), threshold, ", none missed")
     return Answer(collection, found.pairs, firsts, pairs, threshold)
 
 
-def _parts(different: int, pairs: int) -> str:
-    """What the pairs are made of, if there are copies: of these, one is compared, and each is in pairs of its own."""
-    if pairs == different:
-        return ""
-    return f"{counted(different, 'pair')} of different documents, {pairs - different:,} more with their copies: "
+def _parts(before: str, different: int, pairs: int) -> str:
+    """How many pairs there were before their copies came in, if there are copies: of these one is compared, and each is in pairs of its
+    own, so that there may be more pairs than candidates. before : what comes before the pairs.
+    """
+    return before if pairs == different else f"copies compared once: {before}{counted(different, 'pair')}; with all copies "

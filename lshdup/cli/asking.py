@@ -73,7 +73,8 @@ class Asked:
         if batch.left_out:
             _, reason, detail = batch.left_out[0]
             message = f"{shown(self.name)} cannot be read: {detail if reason == Reason.UNREADABLE else f'{reason}, {detail}'}"
-            raise InputError(message, "run `lshdup index DOCS` again")
+            remedy = "see that it may be read, or name another" if reason == Reason.UNREADABLE else "run `lshdup index DOCS` again"
+            raise InputError(message, remedy)
         start = batch.starts[0]
         return batch.text[start : start + batch.lengths[0]].tobytes(), batch.is_text
 
@@ -122,9 +123,9 @@ def ask(word: bytes, collection: "Collection | None") -> Asked:
                 name = collection.documents.typed_names(np.array(found))[0]
                 return Asked(name, found[0], collection=collection, note=f"{shown(word)}: {shown(name)}, of the store")
             if found:
-                some = ", ".join(shown(names[index]) for index in found[:3])
-                message = f"{shown(word)} is the end of {len(found)} names: {some}{', …' if len(found) > 3 else ''}"
-                raise InputError(message, "give more of the name")
+                some = [shown(names[index]) for index in found[:3]]
+                message = f"{shown(word)} is the end of {len(found)} names:"
+                raise InputError(message, "give more of the name", (*some, "…") if len(found) > 3 else tuple(some))
     message = f"{shown(word)} is {'a folder' if os.path.isdir(word) else 'no document of the store and no file'}"
     near = _perhaps_meant(word, collection) if collection is not None and not os.path.isdir(word) else ""
     raise InputError(message, f"did you mean {near}?" if near else "name a file, or a document that `lshdup index DOCS` has seen")

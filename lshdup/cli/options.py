@@ -20,7 +20,7 @@ from lshdup.cli.values import Share as Share
 from lshdup.cli.values import Size
 from lshdup.console import Console, counted
 from lshdup.errors import InputError, ParameterError
-from lshdup.output import FORMATS, Cell, Piece, Target
+from lshdup.output import FORMATS, Cell, Piece, Target, format_of
 from lshdup.params import BandParams, ClusterParams, CommonParams, DocumentParams, FormatLimits, PairParams, ShingleParams, SketchParams
 from lshdup.schema import described
 
@@ -159,7 +159,7 @@ talk_options = _stack(
     option("--color/--no-color", default=None, help="Colour.  [default: on a terminal, unless NO_COLOR is set]"),
 )  # fmt: skip
 
-store_option = option("--store", type=click.Path(readable=False, path_type=Path), default=Path(".lshdup"), show_default=True,
+store_option = option("--store", type=click.Path(readable=False, path_type=Path), default=Path(params.DEFAULT_STORE), show_default=True,
                       metavar="DIR", help="Folder of the artifacts.")  # fmt: skip
 
 store_options = _stack(
@@ -179,12 +179,13 @@ run_options = _stack(
 )  # fmt: skip
 
 output_options = _stack(
-    option("--format", "format_", type=click.Choice(FORMATS), show_default="table on a terminal, tsv elsewhere",
+    option("--format", "format_", type=click.Choice(FORMATS), show_default="by the ending of -o; else table on a terminal, tsv elsewhere",
            help="How to print. In csv, a spreadsheet takes a name that begins with =, +, - or @ for a formula: import it as text."),
     option("--header/--no-header", default=None, help="Names of the columns in the first line.  [default: in tables and csv]"),
     plain_option("-0", "--null", "nul", is_flag=True, help="NUL after every field, and between the names of --files-from; for xargs -0."),
     plain_option("-o", "--output", type=click.Path(readable=False, path_type=Path), metavar="FILE",
-                 help="Write there instead of standard output (-)."),
+                 help="Write there instead of standard output (-). The format is that of the ending .tsv, .csv, .json, .jsonl or .ndjson, "
+                      "unless --format is typed."),
 )  # fmt: skip
 
 
@@ -267,7 +268,9 @@ def session(
         from lshdup.parallel import processors
         from lshdup.workspace import Workspace
 
-        on_first_compilation(lambda: console.say("compiling kernels: each once on this machine, when it is wanted first (some seconds)"))
+        on_first_compilation(
+            lambda: console.say("compiling kernels that no run on this machine has needed before; they are kept (some seconds)")
+        )
         store = None if options.get("no_store") else options["store"]
         workspace = Workspace(store, console.say, console.left_out, console.progress, given.get("secret", b""), warn=console.warn)
         jobs = options["jobs"] or processors()
@@ -337,8 +340,21 @@ def _warn_of_ambiguity(console: Console) -> None:
 
 def target(options: dict[str, Any]) -> Target:
     """Where a listing command prints."""
-    path = options["output"]
-    return Target(options["format_"] or "", options["nul"], None if path == Path("-") else path, options["color"], options["header"])
+    path = None if options["output"] == Path("-") else options["output"]
+    return Target(_format(options, path), options["nul"], path, options["color"], options["header"])
+
+
+def _format(options: dict[str, Any], path: Path | None) -> str:
+    """What was typed; else what the file is called; else what the environment says."""
+    typed: str = options["format_"] or ""
+    source = click.get_current_context().get_parameter_source("format_")
+    if path is None or (typed and source == click.core.ParameterSource.COMMANDLINE):
+        return typed
+    by_name = format_of(path)
+    if options["nul"] and by_name not in ("", "tsv"):
+        message = f"-0 and -o {path} exclude each other, as the file is to be {by_name}"
+        raise ParameterError(message, "leave -0 out, or say --format tsv")
+    return by_name or typed
 
 
 def _given(ctx: click.Context, options: dict[str, Any]) -> dict[str, Any]:

@@ -235,7 +235,7 @@ def _picture(
     yield summary(found, noun)
     if len(found.changes) == 1 and found.similarity == 1.0:
         same = "the texts are equal byte for byte" if a.text == b.text else f"they differ in no {noun}, only in case, punctuation or layout"
-        yield same
+        yield from (same, "")
         return
     yield ""
     wide = target.columns is not None and target.columns >= WIDE
@@ -243,6 +243,7 @@ def _picture(
     context = CONTEXT[params.tokens] if options["context"] is None else options["context"]
     width = target.columns or (160 if side else None)
     yield from rendered(found, Layout(side, width, target.colored, context, noun))
+    yield ""  # pictures of several runs, as of xargs, stand apart
 
 
 def _kind(document: _Document, spelling: bytes) -> str:
