@@ -87,10 +87,12 @@ def against(
     say: Callable[[str], None] = lambda _: None,
     left_out: Callable[[LeftOut], None] = lambda _: None,
     progress: Progress = no_progress,
+    left_out_there: Callable[[LeftOut], None] = lambda _: None,
 ) -> Against:
     """Read or load both sides.
 
     request : of DOCS; without any, the documents of the last run. others : folders and files, which are read, and stores. store : of DOCS.
+    left_out, left_out_there : told each file of DOCS, or of OTHER, that is not compared.
 
     Raises ParameterError or ArtifactError, which name the difference, if the sides cannot be compared.
     """
@@ -139,7 +141,7 @@ def against(
         given = {**request.given, **here.shingle.to_json(), **here.sketch.to_json()}
         spare = typed("lshdup", "index", *map(os.fsdecode, named[:3]), *(["..."] if len(named) > 3 else []), "--store", "DIR")
         say(f"{_listed(named)}: read anew each time it is compared with; {spare} once, then --against DIR, spares that")
-        reader = Workspace(None, say, left_out, progress, secret, apart=store)
+        reader = Workspace(None, say, left_out_there, progress, secret, apart=store)
         collection, sets = reader.compared(replace(request, documents=named, given=given))
         parts.append(Part(collection, sets))
         there.append((None, collection))

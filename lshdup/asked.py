@@ -5,12 +5,12 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from lshdup.errors import ArtifactError
-from lshdup.params import BandParams, DocumentParams, ShingleParams, SketchParams
+from lshdup.params import BandParams, ClusterParams, DocumentParams, ShingleParams, SketchParams
 
 if TYPE_CHECKING:
     from lshdup.documents import DocumentList
 
-P = TypeVar("P", ShingleParams, SketchParams, BandParams)
+P = TypeVar("P", ShingleParams, SketchParams, BandParams, ClusterParams)
 
 #: Options that are not called like their parameter.
 _OPTIONS = {"k": "-k", "keep_case": "--keep-case", "normalize": "normalization"}

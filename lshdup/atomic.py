@@ -12,6 +12,10 @@ SCRATCH = ".scratch."
 #: What is being written now.
 _under_way: set[Path] = set()
 
+#: What this process has finished, and journals that the next run goes on from.
+_finished: set[Path] = set()
+_resumable: set[Path] = set()
+
 
 @contextlib.contextmanager
 def replacing(path: Path) -> Iterator[BinaryIO]:
@@ -40,6 +44,7 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
             if nameless is not None:
                 _name(nameless, temporary)
         temporary.replace(path)
+        _finished.add(path)
         with contextlib.suppress(OSError):  # some file systems cannot sync a folder
             folder = os.open(path.parent, os.O_RDONLY)
             try:
@@ -83,6 +88,18 @@ def abandon(*some: Path) -> None:
         with contextlib.suppress(OSError):
             temporary.unlink()
         _under_way.discard(temporary)
+
+
+def resumable(path: Path, *, there: bool) -> None:
+    """Remember whether there is a journal that the next run goes on from."""
+    (_resumable.add if there else _resumable.discard)(path)
+
+
+def what_is_kept() -> str:
+    """Of a run that ends now, before its end."""
+    if _resumable:
+        return "what is done is kept in a journal, and the same command goes on from there"
+    return "what was finished is kept, whole" if _finished else "nothing of this run was kept"
 
 
 def _umask() -> int:

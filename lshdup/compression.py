@@ -22,11 +22,22 @@ ENDINGS = (b".gz", b".zst")
 #: Bytes that are unpacked at a time.
 CHUNK = 1 << 20
 
-#: How to have what zstd and Parquet need.
-PIP = "pip install 'lshdup[parquet]'"
+#: How to have what zstd needs. (Parquet's extra brings it too.)
+PIP = "pip install 'lshdup[zstd]'"
+_LACKING = "zstd: "
 
 _SKIPPABLE = 0x184D2A50  # and the fifteen magic numbers behind it: frames of zstd that hold no data
 _LAST_BLOCK, _RLE = 1, 1
+
+
+def lacking() -> str:
+    """What is said of a file that zstd made where nothing reads it."""
+    return _LACKING + PIP
+
+
+def is_lacking(detail: str) -> bool:
+    """Whether that was said of a file, by this version or another."""
+    return detail.startswith(f"{_LACKING}pip install ")
 
 
 class PackedError(ValueError):

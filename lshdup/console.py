@@ -6,7 +6,7 @@ import sys
 import time
 from collections import Counter
 from types import TracebackType
-from typing import TYPE_CHECKING, NoReturn, Self
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from lshdup.errors import LshdupError
 from lshdup.wording import counted as counted
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from tqdm import tqdm
 
     from lshdup.documents import LeftOut
+    from lshdup.reasons import Reason
 
 OK = 0
 PAIRS_FOUND = 1  # only with --check
@@ -24,6 +25,8 @@ INTERRUPTED = 130
 #: Files that could not be read are named up to so many; all of them with -v.
 NAMED = 10
 _PATIENCE = 1.0
+#: On terminals of fewer columns no line is folded.
+_NARROWEST = 10
 
 
 class Console:
@@ -43,13 +46,18 @@ class Console:
         self._stage_started = self._started
         self._stage_seconds: dict[str, float] = {}
         self._errors = 0
+        self._named = 0
+        self._rows: dict[tuple[bytes, Reason, str], list[Any]] = {}  # the first row of each cause, and how many more; not yet said
+        self._rows_said: set[tuple[bytes, Reason, str]] = set()
         self.left_out_counts: Counter[str] = Counter()
+        self.of_other: Counter[str] = Counter()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self._close_bar()
+        self._say_rows()
 
     def say(self, text: str) -> None:
         """A line a person may want to know."""
@@ -63,24 +71,49 @@ class Console:
 
     def warn(self, text: str) -> None:
         """A line that quiet runs show too."""
-        self._line(f"lshdup: {self._painted('warning', '33')}: {shown(text)}")
+        self._line(f"lshdup: warning: {shown(text)}", "warning", "33")
 
     def error(self, error: LshdupError) -> None:
         """An error in one line, with its hint in a second."""
         self._errors += 1
-        self._line(f"lshdup: {self._painted('error', '31')}: {shown(error.message)}")
+        self._line(f"lshdup: error: {shown(error.message)}", "error", "31")
+        for name in error.names:
+            self._line(shown(f"  {name}"))
         if error.hint:
             self._line(shown(f"  {error.hint}"))
 
     def left_out(self, what: "LeftOut") -> None:
-        """Count a file that is not compared; name it with -v, or if it is an error and one of the first."""
-        self.left_out_counts[str(what.reason)] += 1
+        """Count what is not compared; name it with -v, or if it is an error and one of the first. Of rows of a file that are left out for
+        the same cause the first is named, and the others are counted there.
+        """
+        self._leave_out(what, self.left_out_counts)
+
+    def left_out_of_other(self, what: "LeftOut") -> None:
+        """The same on the other side of a comparison, which has counts of its own."""
+        self._leave_out(what, self.of_other)
+
+    def _leave_out(self, what: "LeftOut", counts: Counter[str]) -> None:
+        counts[str(what.reason)] += 1
         if what.is_error:
             self._errors += 1
-        if self._verbose or (what.is_error and self._errors <= NAMED):
+        if self._verbose or not what.is_error:
+            if self._verbose:
+                self._line(_fate(what))
+            return
+        cause = what.name.rpartition(b":")[0], what.reason, what.detail
+        if what.reason.is_of_row and cause in self._rows:
+            self._rows[cause][1] += 1
+            return
+        if what.reason.is_of_row and cause in self._rows_said:
+            return
+        self._named += 1
+        if self._named > NAMED:
+            if self._named == NAMED + 1:
+                self._line(f"lshdup: … more {'rows' if what.reason.is_of_row else 'files'} could not be used; -v names them all")
+        elif what.reason.is_of_row:
+            self._rows[cause] = [what, 0]
+        else:
             self._line(_fate(what))
-        elif what.is_error and self._errors == NAMED + 1:
-            self._line("lshdup: … more files could not be used; -v names them all")
 
     def was_left_out(self, what: "LeftOut") -> None:
         """Name, for -v, a file that an earlier run did not compare: nothing that was asked for now."""
@@ -136,17 +169,27 @@ class Console:
             self._bar.close()
             self._bar = None
 
-    def _line(self, text: str) -> None:
+    def _say_rows(self) -> None:
+        rows, self._rows = self._rows, {}
+        self._rows_said |= set(rows)
+        for what, more in rows.values():
+            self._line(_fate(what) + (f"; {counted(more, 'more row', 'more rows')} of this file likewise" if more else ""))
+
+    def _line(self, text: str, painted: str = "", color: str = "") -> None:
+        """One line; on a terminal, more of them if it is too long. painted : the word that has a colour."""
         if sys.stderr is None:
             return
+        if self._rows:
+            self._say_rows()
+        if _on_terminal():
+            text = "\n".join(folded(text, _columns()))
+        if color and self._color:
+            text = text.replace(painted, f"\x1b[{color}m{painted}\x1b[0m", 1)
         if self._bar is not None:
             self._bar.clear()
         with contextlib.suppress(OSError):  # nobody can be told that nobody can be told
             sys.stderr.write(text + "\n")
             sys.stderr.flush()
-
-    def _painted(self, text: str, code: str) -> str:
-        return f"\x1b[{code}m{text}\x1b[0m" if self._color else text
 
 
 def _fate(what: "LeftOut") -> str:
@@ -157,6 +200,46 @@ def _fate(what: "LeftOut") -> str:
 
 def _on_terminal() -> bool:
     return sys.stderr is not None and sys.stderr.isatty()
+
+
+def _columns() -> int:
+    """Of the terminal that stderr is."""
+    with contextlib.suppress(OSError, ValueError):
+        return os.get_terminal_size(sys.stderr.fileno()).columns
+    return 0
+
+
+def folded(text: str, columns: int) -> list[str]:
+    """A line as lines of at most so many cells, broken between words only: what is longer than a line stands alone.
+
+    columns : of the terminal; 0 or few: no line is broken.
+
+    >>> folded("lshdup: some words", 13), folded("  a hint of words", 10)
+    (['lshdup: some', '  words'], ['  a hint', '    of', '    words'])
+    """
+    if columns < _NARROWEST or (text.isascii() and len(text) <= columns):
+        return [text]
+    indent = len(text) - len(text.lstrip(" ")) + 2
+    lines, room = [text[: indent - 2]], columns - indent + 2
+    for word in text[indent - 2 :].split(" "):
+        width = _cells(word)
+        if lines[-1].strip() and room < width + 1:
+            lines.append(" " * indent)
+            room = columns - indent
+        elif lines[-1].strip():
+            lines[-1] += " "
+            room -= 1
+        lines[-1] += word
+        room -= width
+    return lines
+
+
+def _cells(word: str) -> int:
+    if word.isascii():
+        return len(word)
+    from rich.cells import cell_len
+
+    return cell_len(word)
 
 
 def use_color(choice: bool | None, is_terminal: bool) -> bool:
@@ -192,11 +275,13 @@ def decimal(x: float) -> str:
     return "0.9999" if text == "1.0000" and x < 1 else text
 
 
-def chance(p: float) -> str:
-    """A chance or a share for people: in percent, below a hundredth of one as one in how many.
+def chance(p: float, below: float = 1.0) -> str:
+    """A chance or a share for people: in percent, below a hundredth of one as one in how many. What is less than `below` looks so.
 
     >>> [chance(p) for p in (0.0, 1.0, 0.5, 0.0058, 0.00049, 0.99996)]
     ['0 %', '100 %', '50 %', '0.58 %', '0.049 %', '99.996 %']
+    >>> chance(0.9897), chance(0.9897, below=0.99)
+    ('99 %', '98.97 %')
     >>> chance(1.7e-05), chance(9.6e-6), chance(3e-13)
     ('1 in 59,000', '1 in 100,000', 'less than 1 in a billion')
     """
@@ -207,6 +292,6 @@ def chance(p: float) -> str:
     if p < 1e-4:
         return f"1 in {int(float(f'{1 / p:.2g}')):,}"
     places = 2
-    while p < 1 and float(f"{100 * p:.{places}g}") >= 100:  # nearly certain is not certain
+    while p < below and float(f"{100 * p:.{places}g}") >= 100 * below and places < 17:  # nearly certain is not certain
         places += 1
     return f"{100 * p:.{places}g} %" if p < 1 else "100 %"

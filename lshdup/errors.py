@@ -11,16 +11,18 @@ class LshdupError(Exception):
     ----------
     message : what is wrong, with the value; one line.
     hint : what to do about it; one line, may be empty.
+    names : what the message is about, each for a line of its own.
 
     """
 
-    def __init__(self, message: str, hint: str = "") -> None:
+    def __init__(self, message: str, hint: str = "", names: tuple[str, ...] = ()) -> None:
         super().__init__(message)
         self.message = message
         self.hint = hint
+        self.names = names
 
-    def __reduce__(self) -> tuple[type, tuple[str, str]]:
-        return type(self), (self.message, self.hint)
+    def __reduce__(self) -> tuple[type, tuple[object, ...]]:
+        return type(self), (self.message, self.hint, *([self.names] if self.names else []))
 
 
 class ParameterError(LshdupError):

@@ -1,11 +1,9 @@
 """Folders, files, file lists, id lists and files of rows -> an ordered list of documents. Called by workspace.py."""
 
 import errno
-import fnmatch
 import os
-import re
 import stat
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,6 +14,7 @@ from lshdup.documents import DocumentList, typed_name
 from lshdup.files import stat_files
 from lshdup.openrows import OpenRows
 from lshdup.params import DEFAULT_TEXT_FIELD, DocumentParams
+from lshdup.patterns import Selection
 from lshdup.places import Listings, Places, with_rows
 from lshdup.ragged import StringTable
 from lshdup.reasons import LeftOut, Reason
@@ -36,19 +35,20 @@ def find_documents(
     on_left_out: Callable[[LeftOut], None] = lambda _: None,
     listings: Listings | None = None,
     say: Callable[[str], None] = lambda _: None,
+    warn: Callable[[str], None] = lambda _: None,
 ) -> DocumentList:
     """Every document below the named folders, of the named files, in their rows, or in the named id lists.
 
     arguments : folders and files, as typed; a symbolic link that is named itself is followed. id_lists : each line of each file is a
     document: a name, then integers (R4, R5). store : a folder that is left out silently, because lshdup wrote it. on_left_out : told
     every file that was met and is not a document. listings : what is known of files of rows; afterwards what is known of these. say : told
-    what a person should know.
+    what a person should know. warn : told what is probably not what was meant.
 
     Files of JSON Lines or Parquet that are named themselves are taken for their rows, and, if the field of the text is given, those in
     folders. Raises InputError if no argument exists at all, or if a package is missing that the rows take. Determinism: the order depends
     on names only; of a folder that is reached by two ways, the first in the order of arguments and names counts.
     """
-    files, kinds = find_files(arguments, params, id_lists=id_lists, store=store, jobs=jobs, on_left_out=on_left_out, say=say)
+    files, kinds = find_files(arguments, params, id_lists=id_lists, store=store, jobs=jobs, on_left_out=on_left_out, say=say, warn=warn)
     if id_lists:
         return _lines_of(files, on_left_out)
     if not kinds:
@@ -72,6 +72,7 @@ def find_files(
     jobs: int = 1,
     on_left_out: Callable[[LeftOut], None] = lambda _: None,
     say: Callable[[str], None] = lambda _: None,
+    warn: Callable[[str], None] = lambda _: None,
 ) -> tuple[DocumentList, dict[bytes, Kind]]:
     """The files that `find_documents` takes, none of them opened, and which of these are taken for their rows. Raises what it does."""
     finder = _Finder(params, store, on_left_out, id_lists)
@@ -82,6 +83,8 @@ def find_files(
         meant = perhaps_meant(each.name) if at < _LOOKED_FOR else ""
         on_left_out(replace(each, detail=f"{each.detail}; {meant}" if meant else each.detail))
     files = finder.files(jobs)
+    for line in finder.selection.unused(finder.met):
+        warn(line)
     if not id_lists:
         finder.say_of_rows(files.names, say)
     return files, finder.rows
@@ -99,8 +102,7 @@ class _Finder:
         self._params = params
         self._store = _identity(store) if store is not None and os.path.isdir(store) else None
         self._on_left_out = on_left_out
-        self._include = globs(params.include)
-        self._exclude = globs(params.exclude)
+        self.selection = Selection(params.include, params.exclude)
 
     def add(self, argument: bytes) -> LeftOut | None:
         """Take what an argument names; returns it if it cannot be had."""
@@ -110,12 +112,13 @@ class _Finder:
         except OSError as error:
             missed = LeftOut.because(argument, error)
             return replace(missed, reason=Reason.MISSING) if error.errno == errno.ENOENT else missed
-        if stat.S_ISDIR(status.st_mode):
-            self._walk(name)
-        elif self._met_already(argument, status):
+        is_folder = stat.S_ISDIR(status.st_mode)
+        if not is_folder and self._met_already(argument, status):
             return None
-        elif self._excluded(os.path.basename(name), name):  # noqa: PTH119 (bytes path)
+        if self.selection and (self._excluded(name, is_folder=is_folder) or self.selection.is_below_excluded(name)):
             self._on_left_out(LeftOut(name, Reason.EXCLUDED))
+        elif is_folder:
+            self._walk(name)
         elif stat.S_ISREG(status.st_mode):
             self._take(name, status, named=True)
         else:
@@ -164,7 +167,7 @@ class _Finder:
 
     def _walk(self, top: bytes) -> None:
         folders = [top]
-        simple = not (self._named or self._include or self._exclude)
+        simple = not (self._named or self.selection)
         dot, dash = b".-"
         while folders:
             folder = folders.pop()
@@ -192,14 +195,15 @@ class _Finder:
             is_folder = entry.is_dir(follow_symlinks=self._params.follow)
             if is_folder and self._store is not None and _identity(name) == self._store:
                 return
+            excluded = bool(self.selection) and self._excluded(name, is_folder=is_folder)
             if entry.name.startswith(b".") and not self._params.hidden:
                 self._on_left_out(LeftOut(name, Reason.HIDDEN))
             elif link and not self._params.follow:
                 self._on_left_out(LeftOut(name, Reason.LINK))
+            elif excluded:
+                self._on_left_out(LeftOut(name, Reason.EXCLUDED))
             elif is_folder:
                 folders.append(name)
-            elif self._excluded(entry.name, name):
-                self._on_left_out(LeftOut(name, Reason.EXCLUDED))
             elif self._was_named(entry, name):
                 return
             elif entry.is_file(follow_symlinks=False):
@@ -213,10 +217,15 @@ class _Finder:
         except OSError as error:
             self._fail(name, error)
 
-    def _excluded(self, base: bytes, name: bytes) -> bool:
-        if self._include and not any(glob(base) or glob(name) for glob in self._include):
-            return True
-        return any(glob(base) or glob(name) for glob in self._exclude)
+    def _excluded(self, name: bytes, *, is_folder: bool) -> bool:
+        if is_folder and name in (b".", b".."):  # no name of a folder
+            return False
+        return self.selection.leaves_out(name, is_folder=is_folder)
+
+    def met(self) -> Iterator[bytes]:
+        """Names of folders and files that were met."""
+        yield from self._seen.values()
+        yield from self.found
 
     def _take(self, name: bytes, status: os.stat_result, *, named: bool = False) -> None:
         if not self._has_rows(name, named=named) and status.st_size > self._params.max_bytes:
@@ -256,11 +265,6 @@ class _Finder:
 def _identity(path: bytes) -> tuple[int, int]:
     status = os.stat(path)
     return status.st_dev, status.st_ino
-
-
-def globs(patterns: Iterable[str]) -> list[Callable[[bytes], object]]:
-    """What tells whether a whole name matches each pattern; ``*`` matches ``/`` too."""
-    return [re.compile(fnmatch.translate(pattern).encode("utf-8", "surrogateescape")).match for pattern in patterns]
 
 
 def _lines_of(files: DocumentList, on_left_out: Callable[[LeftOut], None]) -> DocumentList:

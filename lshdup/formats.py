@@ -120,7 +120,7 @@ def to_text(
             return _mended(data, name, mendable) if mendable else text
     for magic in _FORMATS:
         if data.startswith(magic):
-            return Text(reason=Reason.FORMAT, detail=magic[:4].decode("ascii", "backslashreplace"))
+            return Text(reason=Reason.FORMAT, detail=recognition.UNKNOWN.get(magic, magic.decode("ascii", "backslashreplace")))
     if b"\0" in data[: kernels.BINARY_WINDOW]:
         return Text(reason=Reason.BINARY)
     try:
@@ -142,7 +142,7 @@ def row_text(data: bytes) -> Text:
 
 def _unpacked(data: bytes, max_bytes: int) -> bytes | Text:
     if not compression.can_unpack(data):
-        return Text(reason=Reason.FORMAT, detail=f"zstd: {compression.PIP}")
+        return Text(reason=Reason.FORMAT, detail=compression.lacking())
     try:
         inner = compression.unpacked(data, max_bytes)
     except compression.TooLongError:

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from lshdup import __version__
 from lshdup.artifacts import FORMAT_VERSION, Array, Artifact
+from lshdup.atomic import resumable
 from lshdup.collection import Collection
 from lshdup.common import Removal, Whole
 from lshdup.errors import ParameterError
@@ -102,6 +103,7 @@ class Journal:
                     self._file.write(_record({"header": np.frombuffer(text, np.uint8)}))
             self._file.write(_record(all_arrays(part)))
             self._file.flush()
+            resumable(self._path, there=True)
         except OSError as error:
             self._failed = True
             self._say(f"{self._path} cannot be written: {error.strerror}; should this run be interrupted, it cannot be resumed")
@@ -117,6 +119,7 @@ class Journal:
     def remove(self) -> bool:
         """Its work is done, or its room is needed. Returns whether there was one."""
         self.close()
+        resumable(self._path, there=False)
         try:
             self._path.unlink()
         except OSError:

@@ -197,7 +197,7 @@ def _parsed(row: bytes) -> dict[str, Any]:
     except UnicodeDecodeError as error:
         raise RowError(Reason.UNDECODABLE, f"not UTF-8: {error.reason} at byte {error.start} of the row") from None
     except json.JSONDecodeError as error:
-        raise RowError(Reason.NOT_JSON, f"{error.msg} at character {error.pos + 1}") from None
+        raise RowError(Reason.NOT_JSON, f"{error.msg.removesuffix(' at')} at character {error.pos + 1}") from None
     except RecursionError:
         raise RowError(Reason.NOT_JSON, "nested too deeply") from None
     if type(values) is not dict:

@@ -23,6 +23,9 @@ from lshdup.console import decimal, shown, use_color
 from lshdup.errors import InputError, ParameterError
 
 FORMATS = ("table", "tsv", "csv", "json", "jsonl")
+_ENDINGS = {".tsv": "tsv", ".csv": "csv", ".json": "json", ".jsonl": "jsonl", ".ndjson": "jsonl"}
+#: Of formats that are asked for by their endings, and are not written.
+_OTHER_ENDINGS = (".parquet", ".xlsx")
 
 #: More rows than this are too many for a person: a terminal gets tsv then.
 TABLE_ROWS = 1000
@@ -38,6 +41,19 @@ def check_writable(path: Path) -> None:
     if not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
         message = f"{path} cannot be written"
         raise InputError(message, "name a file in a folder that exists and may be written")
+
+
+def format_of(path: Path) -> str:
+    """The format that a file's ending names; empty if it names none. Raises ParameterError for one that is not written.
+
+    >>> format_of(Path("p.CSV")), format_of(Path("p.ndjson")), format_of(Path("pairs"))
+    ('csv', 'jsonl', '')
+    """
+    ending = path.suffix.lower()
+    if ending in _OTHER_ENDINGS:
+        message = f"-o {path}: {ending} is not written here"
+        raise ParameterError(message, f"name a file that ends with {', '.join(_ENDINGS)}, or say with --format what it is to hold")
+    return _ENDINGS.get(ending, "")
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ KEEP = ("longest", "shortest", "newest", "oldest", "first", "path-order")
 DEFAULT_K = {"word": 3, "char": 9, "terms": 1, "ids": 1}
 DEFAULT_MAX_BYTES = 256 * 1024 * 1024
 DEFAULT_TEXT_FIELD = "text"
+DEFAULT_STORE = ".lshdup"
 #: Below this, the process that reads office documents does not start.
 LEAST_MEMORY = 128 * 1024 * 1024
 #: Positions in a text are 32-bit numbers, and there must be room behind its end.
@@ -100,10 +101,10 @@ DEFAULT_FORMATS = FormatLimits()
 class DocumentParams(_Params):
     """Which files below the named folders are documents, and what it may take to read them.
 
-    follow : follow symbolic links. hidden : take names that begin with a dot. include, exclude : globs, matched against the
-    file's own name and its whole path. max_bytes : larger files are reported and left out. text_field, id_field : where in a row its text
-    and its name are; without the first, rows of files in folders are not taken, and without the second they are called FILE:ROW. formats :
-    bounds for office documents.
+    follow : follow symbolic links. hidden : take names that begin with a dot. include, exclude : globs, matched against the own name and
+    whole path of a file, and of the folders it is below. max_bytes : larger files are reported and left out. text_field, id_field : where
+    in a row its text and its name are; without the first, rows of files in folders are not taken, and without the second they are called
+    FILE:ROW. formats : bounds for office documents.
     """
 
     follow: bool = False

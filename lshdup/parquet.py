@@ -15,7 +15,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.compression import PIP, NoRoomError, new_scratch, write_scratch
+from lshdup.compression import NoRoomError, new_scratch, write_scratch
 from lshdup.errors import InputError
 from lshdup.files import Buffer, read_spans
 from lshdup.kernels import copying
@@ -250,7 +250,7 @@ def _pyarrow() -> tuple[Any, Any]:
         import pyarrow.parquet as pq
     except ImportError:
         message = "Parquet files need pyarrow"
-        raise InputError(message, PIP) from None
+        raise InputError(message, "pip install 'lshdup[parquet]'") from None
     return pa, pq
 
 

@@ -8,14 +8,14 @@ from numpy.typing import NDArray
 
 from lshdup.documents import DocumentList, typed_name
 from lshdup.errors import ParameterError
-from lshdup.finding import globs
 from lshdup.params import ClusterParams
+from lshdup.patterns import Pattern
 
 
 def preference(
     documents: DocumentList, sizes: NDArray[np.int64], params: ClusterParams, arguments: Sequence[bytes]
 ) -> tuple[NDArray[np.int64], list[str]]:
-    """All documents, the most preferred first, as an int64 array of shape (n,); and the patterns of `prefer` that match none.
+    """All documents, the most preferred first, as an int64 array of shape (n,); and what to say of patterns of `prefer` that match none.
 
     sizes : int64 array of shape (n,), shingles of each document. arguments : the folders and files that were named; none: nobody knows
     in which order the documents came, and `keep` may not ask for it; raises ParameterError then.
@@ -81,14 +81,14 @@ def _above(name: bytes) -> bytes:
 
 
 def _levels(documents: DocumentList, prefer: Sequence[str]) -> tuple[NDArray[np.int64], list[str]]:
-    """For each document the number of the first pattern that matches it, or their number; and the patterns that match none at all."""
+    """For each document the number of the first pattern that matches it, or their number; and what to say of those that match none."""
     levels = np.full(len(documents), len(prefer), np.int64)
     if not prefer:
         return levels, []
     names = documents.typed_names(np.arange(len(documents)))
     unused = []
-    for number, (pattern, glob) in reversed(list(enumerate(zip(prefer, globs(prefer), strict=True)))):
-        folder = typed_name(os.fsencode(pattern))
+    for number, pattern in reversed(list(enumerate(map(Pattern, prefer)))):
+        folder = typed_name(os.fsencode(pattern.text))
         below = folder.rstrip(b"/") + b"/"
         here = folder == b"."
         matches = [
@@ -97,10 +97,10 @@ def _levels(documents: DocumentList, prefer: Sequence[str]) -> tuple[NDArray[np.
             if name == folder
             or name.startswith(below)
             or (here and not name.startswith((b"/", b"../")))
-            or glob(name)
-            or glob(os.path.basename(name))  # noqa: PTH119 (bytes path)
+            or pattern.matches(name, is_folder=False)
+            or (pattern.means_folders and pattern.is_above(name))
         ]
         if not matches:
-            unused.append(pattern)
+            unused.append(f"--prefer {pattern.text} matches no document{pattern.instead(names)}")
         levels[matches] = number
     return levels, unused[::-1]

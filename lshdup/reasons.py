@@ -55,6 +55,11 @@ class Reason(enum.StrEnum):
         return self not in _EXPECTED
 
     @property
+    def is_of_row(self) -> bool:
+        """Whether it is said of rows only."""
+        return self in _OF_ROWS
+
+    @property
     def is_of_reader(self) -> bool:
         """Whether another version of the reader of office documents, or that there is one now, may change it."""
         return self in _OF_READER
@@ -73,6 +78,7 @@ _PLURALS = {
     Reason.CRASHED: "crashed their reader",
 }
 _EXPECTED = {Reason.BINARY, Reason.FORMAT, Reason.EMPTY, Reason.HIDDEN, Reason.LINK, Reason.SPECIAL, Reason.EXCLUDED, Reason.NO_READER}
+_OF_ROWS = {Reason.NOT_JSON, Reason.NO_TEXT, Reason.NOT_TEXT, Reason.NO_ID}
 _OF_READER = {Reason.NO_READER, Reason.ENCRYPTED, Reason.SPOILT}
 
 

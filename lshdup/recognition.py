@@ -2,6 +2,7 @@
 
 import re
 import struct
+import zlib
 
 #: What documents begin with that need a reader; shorter than eight bytes or cut there.
 PDF, ZIP, OLE, RTF = b"%PDF-", b"PK\x03\x04", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", b"{\\rtf"
@@ -17,7 +18,13 @@ _DECLARED = {
 }
 _MAIN_PARTS = ((b"word/document", "docx"), (b"xl/workbook", "xlsx"), (b"ppt/presentation", "pptx"))
 _OOXML_BEGINS = (b"[Content_Types].xml", b"_rels/", b"docProps/", b"word/", b"xl/", b"ppt/", b"customXml/")
-_END_OF_ZIP = b"PK\x05\x06"
+_CONTAINER = b"META-INF/container.xml"  # of EPUB, whose first member should be the declaration, and often is not
+_END_OF_ZIP, _ENTRY_OF_ZIP = b"PK\x05\x06", b"PK\x01\x02"
+#: Bytes of a declaration, packed or not, that are looked at.
+_LONGEST_DECLARED = 128
+
+#: What is said of containers of a kind that nobody here reads.
+UNKNOWN = {ZIP: "a zip archive of unknown kind", OLE: "a compound file of unknown kind"}
 
 #: Streams of compound files, by which they are known.
 _STREAMS = (
@@ -47,26 +54,56 @@ def kind_of(data: bytes, name: bytes) -> str:
 
 
 def _kind_of_zip(data: bytes) -> str:
-    """By the first member, which says what an OpenDocument or EPUB is, or by the names in the directory at the end."""
-    name_size, extra_size = struct.unpack_from("<26xHH", data.ljust(30, b"\0"))
+    """By what a member called mimetype declares, which should be the first one, or else by the names in the directory at the end."""
+    (name_size,) = struct.unpack_from("<26xH", data[:30].ljust(30, b"\0"))
     first = data[30 : 30 + name_size]
     if first == b"mimetype":
-        start = 30 + name_size + extra_size
         (size,) = struct.unpack_from("<I", data, 18)
-        declared = data[start : start + (size or 64)].strip()
-        known = _DECLARED.get(declared) or _DECLARED.get(declared.removesuffix(b"-template"))
-        return known or next((kind for text, kind in _DECLARED.items() if not size and declared.startswith(text)), "")
+        return _declared(data, 0, size)
     end = data.rfind(_END_OF_ZIP, max(0, len(data) - (1 << 16) - 22))
     if 0 <= end <= len(data) - 22:
         size, start = struct.unpack_from("<12xII", data, end)
-        names = data[start : start + size] if start + size <= end else data[max(0, end - size) : end]
+        begin = max(0, end - size)
+        if start + size <= end and not data.startswith(_ENTRY_OF_ZIP, begin):  # there is something between the directory and its end
+            begin = start
+        names = data[begin : begin + size]
         if b"[Content_Types].xml" not in names:
-            return ""
+            return _by_directory(data, names, begin - start) or ("epub" if _CONTAINER in names else "")
     elif first.startswith(_OOXML_BEGINS):  # it has lost its end: the reader will say so
         names = data
     else:
         return ""
     return next((kind for part, kind in _MAIN_PARTS if part in names), "")
+
+
+def _by_directory(data: bytes, directory: bytes, shift: int) -> str:
+    """By the member called mimetype, wherever it is. shift : bytes before the archive, which its directory does not count."""
+    at = directory.find(b"mimetype")
+    while at >= 0:
+        entry = at - 46
+        if entry >= 0 and directory.startswith(_ENTRY_OF_ZIP, entry) and directory[entry + 28 : entry + 30] == b"\x08\0":
+            (size,) = struct.unpack_from("<I", directory, entry + 20)
+            (start,) = struct.unpack_from("<I", directory, entry + 42)
+            return _declared(data, start + shift, size)
+        at = directory.find(b"mimetype", at + 1)
+    return ""
+
+
+def _declared(data: bytes, member: int, size: int) -> str:
+    """The kind that the member at this place declares. size : of what is packed; 0 if that is not known there."""
+    if not data.startswith(ZIP, member):
+        return ""
+    method, name_size, extra_size = struct.unpack_from("<8xH16xHH", data[member : member + 30].ljust(30, b"\0"))
+    start = member + 30 + name_size + extra_size
+    declared = data[start : start + min(size or 64, _LONGEST_DECLARED)]
+    if method == zlib.DEFLATED:
+        try:
+            declared = zlib.decompressobj(-zlib.MAX_WBITS).decompress(declared, _LONGEST_DECLARED)
+        except zlib.error:
+            return ""
+    declared = declared.strip()
+    known = _DECLARED.get(declared) or _DECLARED.get(declared.removesuffix(b"-template"))
+    return known or next((kind for text, kind in _DECLARED.items() if not size and declared.startswith(text)), "")
 
 
 def _kind_of_compound(data: bytes) -> str:

@@ -51,13 +51,14 @@ class Promise:
 class Facts:
     """What the page says beside the pairs.
 
-    what : which documents, in a few words. documents : how many were compared. left_out : how many files were not, by reason; None: the
-    run that knew is over. parameters : name and value of what was asked. without : why pairs have no passages, in words, by number of the
-    pair; "" : why all others that have none do not.
+    what : which documents, in a few words. documents : how many were compared. newest : when the last of them was changed, in words.
+    left_out : how many files were not, by reason; None: the run that knew is over. parameters : name and value of what was asked.
+    without : why pairs have no passages, in words, by number of the pair; "" : why all others that have none do not.
     """
 
     what: str
     documents: int
+    newest: str = ""
     left_out: Mapping[str, int] | None = None
     parameters: Sequence[tuple[str, str]] = ()
     without: Mapping[int | str, str] = field(default_factory=dict)
@@ -138,6 +139,7 @@ def data(
         omitted.append(f"{note[0].upper()}{note[1:]}.")
     return {
         "what": shown(facts.what),
+        "newest": facts.newest,
         "documentCount": facts.documents,
         "leftOut": None if facts.left_out is None else sorted(facts.left_out.items()),
         "parameters": [(name, shown(value)) for name, value in facts.parameters],

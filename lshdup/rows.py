@@ -102,6 +102,16 @@ def kind_of(path: bytes, *, named: bool, field_given: bool) -> Kind:
     return Kind.JSON if bare_name(path).lower().endswith(endings) else Kind.FILE
 
 
+def by_number(name: bytes) -> tuple[bytes, int]:
+    """Names in the order in which people count: that of a row behind those of the rows before it.
+
+    >>> sorted([b"a:10", b"a:9", b"a", b"b:1"], key=by_number)
+    [b'a', b'a:9', b'a:10', b'b:1']
+    """
+    file, colon, number = name.rpartition(b":")
+    return (file + colon, int(number)) if colon and number.isdigit() and len(number) < 20 else (name, -1)
+
+
 def row_names(path: bytes, numbers: NDArray[np.int64]) -> tuple[StringTable, NDArray[np.int64]]:
     """FILE:ROW for each row number, and the indices that bring them into byte order, in which 10 comes before 2.
 

@@ -21,6 +21,8 @@ def _or_null(schema: Schema) -> Schema:
     return schema | {"type": [schema["type"], "null"]}
 
 
+#: A bound that says nothing where it is more than 1.
+_UNION = _NUMBER | {"description": "bands * similarity^rows: at least the probability, near it where both are small; may exceed 1."}
 _BAND_NUMBERS = (
     "near", "found", "found_low", "found_high", "found_expected", "false_positives", "false_positives_low", "false_positives_high",
     "false_positives_expected", "false_positive_rate", "false_negatives", "false_negatives_expected", "false_negative_rate",
@@ -49,7 +51,7 @@ LISTINGS: dict[str, Schema] = {
                       | dict.fromkeys(("share", "share_low", "share_high", "expected"), _or_null(_SHARE)),
     "timing": {"scheme": _TEXT, "perms": _COUNT, "part": _TEXT, "comparisons": _COUNT, "median": _NUMBER, "smallest": _NUMBER,
                "largest": _NUMBER, "runs": _COUNT},
-    "curve": {"similarity": _SHARE, "probability": _SHARE, "approximation": _NUMBER},
+    "curve": {"similarity": _SHARE, "probability": _SHARE, "approximation": _UNION},
     "curve-all": {"bands": _COUNT, "rows": _COUNT, "half": _SHARE, "estimate": _SHARE, "chosen": {"enum": ["chosen", ""]}},
     "curve-data": {"similarity": _SHARE, "probability": _SHARE, "pairs": _or_null(_COUNT), "missed": _or_null(_NUMBER)},
 }  # fmt: skip

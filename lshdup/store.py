@@ -289,10 +289,10 @@ class Store:
         artifacts.save(self.path("clusters"), "clusters", header, {"representative": representative, "similarity": found.groups.similarity})
 
     def load_groups(
-        self, collection: Collection, made: Banded, params: BandParams, asked: ClusterParams, preference: NDArray[np.int64]
+        self, collection: Collection, made: Banded, params: BandParams, asked: ClusterParams, preference: NDArray[np.int64] | None
     ) -> Grouped | None:
         """clusters.npz, if it was made from this collection and table with these parameters and preferences; damaged, it is as good as
-        not there.
+        not there. preference : None: whichever it was.
         """
         try:
             artifact = artifacts.load(self.path("clusters"), "clusters", "run `lshdup clusters` again")
@@ -319,13 +319,35 @@ class Store:
         except (ArtifactError, KeyError, TypeError, ValueError, IndexError):
             return None
 
+    def last_grouping(self, collection: Collection) -> tuple[BandParams, ClusterParams] | None:
+        """How the last `clusters` grouped these documents; None if it grouped others, or if an index has been made since."""
+        if self.modified("clusters") < self.modified("bands"):
+            return None
+        try:
+            artifact = artifacts.load(self.path("clusters"), "clusters", "run `lshdup clusters` again", verify=False)
+            if artifact is None or artifact.header["corpus"] != corpus_id(collection):
+                return None
+            return BandParams.from_json(artifact.header["bands"]), ClusterParams.from_json(artifact.header["clusters"])
+        except (ArtifactError, KeyError, TypeError, ValueError):
+            return None
+
+    def touch(self, kind: str, when: int | None = None) -> None:
+        """An artifact is what the last run would have saved: the times of artifacts tell which was that. when : 0: it is not any more."""
+        with contextlib.suppress(OSError):  # of a store that may only be read nothing is newer either
+            if when is None:
+                os.utime(self.path(kind))
+            else:
+                os.utime(self.path(kind), ns=(when, when))
+
     def _groups_header(
-        self, collection: Collection, made: Banded, params: BandParams, asked: ClusterParams, preference: NDArray[np.int64]
+        self, collection: Collection, made: Banded, params: BandParams, asked: ClusterParams, preference: NDArray[np.int64] | None
     ) -> dict[str, Any]:
+        header = self._made_header(collection, made, params) | {"clusters": json.loads(json.dumps(asked.to_json()))}
+        if preference is None:
+            return header
         # The order itself, because it may depend on what is no part of a collection's id: times of files, and how they were named.
         digest = hashlib.blake2b(np.ascontiguousarray(preference).view(np.uint8).data, digest_size=16).hexdigest()
-        header = self._made_header(collection, made, params)
-        return header | {"clusters": json.loads(json.dumps(asked.to_json())), "preference": digest}
+        return header | {"preference": digest}
 
     def _made_header(self, collection: Collection, made: Banded, params: BandParams) -> dict[str, Any]:
         plan = {"planned_bands": made.plan.bands, "planned_rows": made.plan.rows}

@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.collection import Collection, LeftOutFile
-from lshdup.compression import PIP
+from lshdup.compression import is_lacking
 from lshdup.documents import DocumentList, Reason
 from lshdup.rows import Kind
 
@@ -52,7 +52,7 @@ def still_left_out(collection: Collection, documents: DocumentList) -> dict[byte
     """Unchanged files that are no documents because of what is in them, by name: they need not be read again."""
     still = {}
     for each in collection.left_out:
-        lacked_a_package = each.left_out.reason == Reason.FORMAT and PIP in each.left_out.detail  # which may be there now
+        lacked_a_package = each.left_out.reason == Reason.FORMAT and is_lacking(each.left_out.detail)  # which may be there now
         index = documents.names.find(each.left_out.name)
         if each.left_out.reason not in _LASTING or lacked_a_package or index is None:
             continue

@@ -26,8 +26,8 @@ def some_of(names: Iterable[str], most: int = 10) -> str:
     return ", ".join([*said, "…"] if len(listed) > most else said) or "none"
 
 
-def closest(word: str, known: Iterable[str]) -> str:
-    """What was perhaps meant by a word that is not known; empty if it is like none.
+def closest(word: str, known: Iterable[str], least: float = 0.6) -> str:
+    """What was perhaps meant by a word that is not known; empty if it is like none. least : how like it, from 0 to 1.
 
     >>> closest("pair", ["query", "pairs"]), closest("TEXT", ["id", "text"]), closest("data", ["query", "pairs"])
     ('pairs', 'text', '')
@@ -35,7 +35,7 @@ def closest(word: str, known: Iterable[str]) -> str:
     import difflib  # here, because every start of the program waits for what is above
 
     by_small = {each.casefold(): each for each in known}
-    found = difflib.get_close_matches(word.casefold(), by_small, n=1)
+    found = difflib.get_close_matches(word.casefold(), by_small, n=1, cutoff=least)
     return by_small[found[0]] if found else ""
 
 

@@ -30,23 +30,25 @@ from lshdup.collection import (
     sketched,
 )
 from lshdup.common import Removal, fingerprint, first_with, same_removal
-from lshdup.compression import PIP
+from lshdup.compression import PIP, is_lacking
 from lshdup.copies import Listing
 from lshdup.documents import DocumentList, LeftOut, Reason, typed_name
 from lshdup.errors import ArtifactError, InputError, ParameterError
 from lshdup.finding import find_documents
 from lshdup.listings import load_listings, save_listings
-from lshdup.params import BandParams, ClusterParams, CommonParams, DocumentParams, PairParams, ShingleParams, SketchParams
+from lshdup.params import DEFAULT_STORE, BandParams, ClusterParams, CommonParams, DocumentParams, PairParams, ShingleParams, SketchParams
 from lshdup.pipeline import Banded, Found, Grouped, Verified
 from lshdup.places import Listings
 from lshdup.ragged import RaggedSets
 from lshdup.removing import ToRemove, template_shingles, to_remove
+from lshdup.rows import by_number
 from lshdup.similarity import SET_BYTES, SetSource
 from lshdup.sources import set_source
 from lshdup.store import Store
 from lshdup.stored import corpus_id, whole_id
 from lshdup.unchanged import known, still_left_out, unchanged
-from lshdup.wording import counted
+from lshdup.whereabouts import are_elsewhere, counted_where
+from lshdup.wording import counted, some_of
 
 if TYPE_CHECKING:
     from lshdup.journal import Journal
@@ -62,7 +64,8 @@ _MANY_DOCUMENTS, _MANY_PAIRS = 1000, 1 << 28
 class Indexed:
     """A collection with its band table, the parameters of the bands, and the shingle sets that an artifact holds for it, if any.
 
-    named : its documents were named: artifacts are to be those of a run from nothing.
+    named : its documents were named: artifacts are to be those of a run from nothing. last : how the last `clusters` grouped them, if
+    that is continued.
     """
 
     collection: Collection
@@ -70,6 +73,7 @@ class Indexed:
     params: BandParams
     kept: RaggedSets | None
     named: bool = True
+    last: ClusterParams | None = None
 
 
 class Workspace:
@@ -78,6 +82,7 @@ class Workspace:
     say : told what a person should know (something was made anew). left_out : told each file that is not compared. secret : the hash key,
     for stores that were made with it; it is a parameter of requests too. read_only : nothing is written, whatever could be kept for the
     next run. apart : a folder where no documents are looked for, if no store is named.
+    warn : told what is probably not what was meant; without it, `say` is.
     """
 
     def __init__(
@@ -90,11 +95,13 @@ class Workspace:
         *,
         read_only: bool = False,
         apart: Path | None = None,
+        warn: Callable[[str], None] | None = None,
     ) -> None:
         self._store = Store(folder, secret) if folder is not None else None
         self._read_only = read_only
         self._apart = folder or apart
         self._say = say
+        self._warn = warn or say
         self._left_out = left_out
         self._progress = progress
         self._said_reader = False
@@ -138,41 +145,43 @@ class Workspace:
             kept = self._sets_of(collection)
         return collection, set_source(collection, request.jobs, self._left_out, kept)
 
-    def indexed(self, request: Request, *, save: bool = True, verify: bool = True) -> Indexed:
+    def indexed(self, request: Request, *, save: bool = True, verify: bool = True, grouping: bool = False) -> Indexed:
         """`lshdup index`, and what `pairs` and `query` begin with: the collection and its band table.
 
         save : whether a table that was made anew from stored signatures is saved (`index`) or only used (`pairs`, `query`). verify :
-        whether every byte of the artifacts is checked, or only what is touched.
+        whether every byte of the artifacts is checked, or only what is touched. grouping : for `clusters`: what is not given is as in the
+        last run of that, if it was of the table that is there.
         """
         if request.documents:
             indexed = self._indexed_documents(request)
         else:
             with self._continuing() if save else nullcontext():
-                indexed = self._indexed_again(request, save=save, verify=verify)
+                indexed = self._indexed_again(request, save=save, verify=verify, grouping=grouping)
         request.accept(indexed.collection.documents, True)
         return indexed
 
-    def _indexed_again(self, request: Request, *, save: bool, verify: bool) -> Indexed:
+    def _indexed_again(self, request: Request, *, save: bool, verify: bool, grouping: bool) -> Indexed:
         collection = self._current_signatures(request, verify=verify, save=save)
         assert self._store is not None
         kept = self._sets_of(collection)
         stored = self._store.load_bands(collection, verify)
-        if stored is None:
-            wanted = merged(BandParams, request.given)
-        else:
+        last = self._store.last_grouping(collection) if grouping else None
+        grouped_as = last[1] if last is not None else None
+        base = last[0] if last is not None else stored[1] if stored is not None else None
+        wanted = merged(BandParams, request.given if base is None else band_options(request.given), base)
+        if stored is not None:
             made, params = stored
-            wanted = merged(BandParams, band_options(request.given), params)
             # Bands planned for t serve every threshold above it too.
             serves = not save and wanted.threshold >= params.threshold and replace(wanted, threshold=params.threshold) == params
             if serves or wanted == params:
-                return Indexed(collection, made, wanted, kept, named=False)
+                return Indexed(collection, made, wanted, kept, named=False, last=grouped_as)
         collection.check_signatures()
         made = self._banded(collection, wanted, request.jobs)
         if save:
             self._store.save_bands(collection, made, wanted)
         elif stored is not None:
             self._say(f"bands made anew from signatures.npz; the stored ones were planned for {stored[1].threshold:g}")
-        return Indexed(collection, made, wanted, kept, named=False)
+        return Indexed(collection, made, wanted, kept, named=False, last=grouped_as)
 
     def verified(self, indexed: Indexed, asked: PairParams, jobs: int) -> Found:
         """`lshdup pairs`: the verified pairs of first copies; those of the last run, where nothing has changed since."""
@@ -207,9 +216,16 @@ class Workspace:
         collection, made, params, store = indexed.collection, indexed.made, indexed.params, self._store
         from lshdup.preference import preference  # here, because a query waits for every import
 
-        order, unused = preference(collection.documents, collection.sizes, asked, request.documents)
+        if asked.keep == "first" and not request.documents and store is not None:
+            # In which order they were named nobody knows any more, but what became of it is known.
+            found = store.load_groups(collection, made, params, asked, None)
+            if found is not None:
+                return self._without_changed(found, collection.documents)
+        order, unused = preference(_as_stored(collection.documents, indexed.last, asked), collection.sizes, asked, request.documents)
         self._say_unused(unused)
         found = store.load_groups(collection, made, params, asked, order) if store is not None else None
+        if found is not None and store is not None and not self._read_only:
+            store.touch("clusters")
         if found is None:
             earlier = store.load_pairs(collection) if store is not None else None
             usable = earlier is not None and earlier.answers(made.plan, params, PairParams(max_bucket=asked.max_bucket))
@@ -223,15 +239,28 @@ class Workspace:
                 self._keep("clusters.npz", lambda store: store.save_groups(collection, made, params, asked, order, whole))
         return self._without_changed(found, collection.documents)
 
-    def grouped_exactly(self, request: Request, threshold: float, asked: ClusterParams) -> tuple[Collection, Grouped]:
-        """The same from all pairs, none missed. Saves nothing."""
+    def grouped_exactly(
+        self, request: Request, how: Callable[[ClusterParams | None], ClusterParams]
+    ) -> tuple[Collection, Grouped, float, ClusterParams | None]:
+        """The same from all pairs, none missed. Saves nothing.
+
+        how : told how the last `clusters` grouped these documents, if that is continued, says how it is to be done now. Returns that and
+        the threshold too.
+        """
         from lshdup.preference import preference
 
         with self.every_set(request) as (collection, sets):
-            order, unused = preference(collection.documents, collection.sizes, asked, request.documents)
+            known = self._store.last_grouping(collection) if self._store is not None else None
+            last = known[1] if known is not None and not request.documents else None
+            asked = how(last)
+            default = known[0].threshold if known is not None and last is not None else self.threshold(request)
+            threshold: float = request.given.get("threshold", default)
+            if known is not None and self._store is not None and (known[0].threshold, known[1]) != (threshold, asked):
+                self._store.touch("clusters", 0)  # how this run groups is not kept; but what is, is not of the last one any more
+            order, unused = preference(_as_stored(collection.documents, last, asked), collection.sizes, asked, request.documents)
             self._say_unused(unused)
             found = pipeline.exactly_grouped(collection, sets, threshold, asked, order, request.jobs, self._progress)
-        return collection, self._without_changed(found, collection.documents)
+        return collection, self._without_changed(found, collection.documents), threshold, last
 
     def _without_changed(self, found: Grouped, documents: DocumentList) -> Grouped:
         """Groups without what has changed or vanished since it was listed: somebody may act on them. Opens no file."""
@@ -244,9 +273,9 @@ class Workspace:
             self._left_out(LeftOut(documents.names[index], Reason.CHANGED, "or gone since it was looked at; run it again with DOCS"))
         return replace(found, groups=found.groups.without(gone), lost=np.concatenate([found.lost, gone]))
 
-    def _say_unused(self, patterns: list[str]) -> None:
-        for pattern in patterns:
-            self._say(f"--prefer {pattern} matches no document")
+    def _say_unused(self, lines: list[str]) -> None:
+        for line in lines:
+            self._warn(line)
 
     def _keep(self, what: str, save: Callable[[Store], None]) -> None:
         """Save what the next run would otherwise have to make again, if that can be done now; the answer does not depend on it."""
@@ -378,12 +407,27 @@ class Workspace:
             on_left_out=self._left_out,
             listings=listings,
             say=self._say,
+            warn=self._warn,
         )
         request.accept(documents, False)
+        self._say_what_is_replaced(request)
         if self._store is not None and self._store.is_held and listings:
             save_listings(self._store, request.files, listings)
         self._progress("documents", 0, len(documents))
         return documents
+
+    def _say_what_is_replaced(self, request: Request) -> None:
+        """If the store holds documents of other DOCS, which this run drops from it."""
+        if self._store is None or not self._store.is_held:
+            return
+        try:
+            old = self._store.load_collection("shingles" if self._shingles_are_newer() else "signatures", verify=False)
+            if old is not None and are_elsewhere(old.documents, request.documents):
+                held = counted_where(old.documents, counted(len(old.documents), "document"))
+                now = some_of(map(os.fsdecode, request.documents), 3)
+                self._say(f"the store {self._store.folder} held {held}; from now on it holds what is in {now} (--store DIR keeps both)")
+        except (ArtifactError, IndexError):  # it will be made anew, and that is said then
+            return
 
     def _collect(
         self,
@@ -401,9 +445,9 @@ class Workspace:
             progress=self._progress, checkpoint=checkpoint,
         )  # fmt: skip
         named = {typed_name(argument) for argument in request.documents} if collection.left_out else set()
-        for each in collection.left_out:
+        for each in sorted(collection.left_out, key=lambda each: by_number(each.left_out.name)):
             self._left_out(replace(each.left_out, named=each.left_out.name in named))
-        if any(each.left_out.reason == Reason.FORMAT and PIP in each.left_out.detail for each in collection.left_out):
+        if any(each.left_out.reason == Reason.FORMAT and is_lacking(each.left_out.detail) for each in collection.left_out):
             self._say(f"files that zstd made are not read; {PIP} reads them")
         return collection
 
@@ -701,6 +745,11 @@ class Workspace:
         if not request.command:
             raise ArtifactError(message, f"run `lshdup index DOCS --store {store}`")
         named = "a store elsewhere"
-        if not store.is_absolute():
+        if store == Path(DEFAULT_STORE):
             named = f"a store is looked for in the current folder, {Path.cwd()}: that of an earlier run"
         raise ArtifactError(message, f"run `lshdup {request.command} DOCS` (files or folders); {named} is named by --store DIR")
+
+
+def _as_stored(documents: DocumentList, last: ClusterParams | None, asked: ClusterParams) -> DocumentList:
+    """Documents with the names that --prefer is meant for: if it is that of the last run, as they were typed then."""
+    return replace(documents, home=b"") if last is not None and asked.prefer == last.prefer else documents

@@ -326,7 +326,7 @@ def test_a_file_that_was_named_and_is_no_text(run, here):
             result = run("pairs", *arguments, code=2)
             assert len(result.rows) == 1
             name = arguments[1].replace("./d//", "d/")
-            assert next(line.split(": ")[1] for line in result.err.splitlines() if "binary" in line or "PK" in line) == name
+            assert next(line.split(": ")[1] for line in result.err.splitlines() if "binary" in line or "zip archive" in line) == name
 
 
 @pytest.mark.parametrize("word", ["18446744073709551616", "9" * 5000, "-1", "x"])

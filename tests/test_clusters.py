@@ -309,7 +309,11 @@ def test_prefer_folders_and_patterns():
     assert preferred(names, prefer=["new/*", "*.html"])[0][:3] == [b"new/a.txt", b"new/sub/c.txt", b"old/b.html"]
     assert preferred(names, prefer=["old/b.html"])[0][0] == b"old/b.html"
     assert preferred(names, prefer=[os.fsdecode(b"\xff*")])[0][0] == b"\xff.txt"
-    assert preferred(names, prefer=["nothing", "new", "ne?"])[1] == ["nothing", "ne?"]
+    assert preferred(names, prefer=["nothing", "new", "ne?", "odl"])[1] == [
+        "--prefer nothing matches no document",
+        "--prefer ne? matches no document",
+        "--prefer odl matches no document; did you mean old?",
+    ]
     assert preferred(names, prefer=["."])[0] == names
     # What no pattern tells apart, --keep does.
     assert preferred(names, "longest", ["*.txt"], sizes=[1, 2, 9, 3, 9, 1])[0] == [
@@ -431,6 +435,9 @@ def test_which_is_kept(run, folder):
     assert kept(run("clusters", "d/y", "d/new/b", "d", "--keep", "first")) == ["new/b", "y"]
     names = b"\n".join([b"d/y", b"d/old/c", b"d/old/a", b"d/x"])
     assert kept(run("clusters", "--files-from", "-", "--keep", "first", stdin=names)) == ["old/c", "y"]
+    assert kept(run("clusters")) == ["old/c", "y"]  # in which order they were named is not known any more, but the answer is
+    assert "--keep first has no meaning without DOCS" in run("clusters", "-t", "0.97", code=2).err
+    run("clusters", "--keep", "longest")
     assert "--keep first has no meaning without DOCS" in run("clusters", "--keep", "first", code=2).err
     assert "--prefer nowhere matches no document" in run("clusters", "d", "--prefer", "nowhere").err
 

@@ -105,10 +105,10 @@ def test_without_zstandard(run, tmp_path):
     made = run("pairs", "d", env=without)
     assert made.rows == []
     assert "left out: 2 format not supported" in made.err
-    assert made.err.count("pip install 'lshdup[parquet]'") == 1
+    assert made.err.count("pip install 'lshdup[zstd]'") == 1
     refused = run("pairs", "r.jsonl.zst", "--no-store", code=2, env=without)
     assert "needs zstandard" in refused.err
-    assert "pip install 'lshdup[parquet]'" in refused.err
+    assert "pip install 'lshdup[zstd]'" in refused.err
     assert len(run("pairs", "d").rows) == 3
 
 

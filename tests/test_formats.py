@@ -106,6 +106,39 @@ def test_other_zips_and_containers_are_none():
         assert kind_of(junk, b"") == ""
 
 
+@pytest.mark.parametrize("kind", ["epub", "odt", "ods"])
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_package_whose_declaration_is_not_its_first_member(kind, packed):
+    members = office.unzipped(office.epub("some words") if kind == "epub" else office.odt("some words"))
+    if kind == "ods":
+        members["mimetype"] = b"application/vnd.oasis.opendocument.spreadsheet"
+    members = {"a": b"mimetype is no name here", **{name: members[name] for name in sorted(members)}}
+    data = office.zipped(members, stored=() if packed else tuple(members))
+    assert not data[30:].startswith(b"mimetype")
+    assert kind_of(data, b"") == kind_of(b"PK\x03\x04 before it" + data, b"") == kind
+    if kind == "epub":
+        assert to_text(data, b"").utf8 == b"some words"
+        del members["mimetype"]
+        assert kind_of(office.zipped(members), b"") == kind
+
+
+def test_damaged_directories_are_harmless():
+    """Whatever the directory of a zip says, something is answered, and soon."""
+    members = office.unzipped(office.epub("some words"))
+    data = bytearray(office.zipped({name: members[name] for name in sorted(members)}, stored=()))
+    begin = data.find(b"PK\x01\x02")
+    for at in range(begin, len(data)):
+        for value in (0, 0xFF):
+            assert kind_of(bytes(data[:at]) + bytes([value]) + bytes(data[at + 1 :]), b"") in ("", "epub")
+    bomb = office.zipped({"a": b"", "mimetype": b"application/epub+zip" + bytes(1 << 22)})
+    assert kind_of(bomb, b"") == ""
+
+
+def test_an_unknown_container_is_said_to_be_one():
+    assert to_text(office.zipped({"a.txt": b"x"}), b"").detail == "a zip archive of unknown kind"
+    assert to_text(office.ole({"Contents": b"x"}), b"").detail == "a compound file of unknown kind"
+
+
 def test_a_cut_package_is_still_told():
     for kind in ("docx", "xlsx", "pptx", "odt", "epub"):
         data = WRITERS[kind]("some words")

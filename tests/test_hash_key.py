@@ -154,7 +154,7 @@ def test_a_store_knows_its_key_by_name_only(run, corpus, tmp_path):
         result = run(*command, code=2)
         assert "made with a --hash-key" in result.err
         assert "LSHDUP_HASH_KEY" in result.err
-        assert len(result.err.splitlines()) <= 3
+        assert len([line for line in result.err.splitlines() if not line.endswith(", of the store")]) <= 3
     for command in (["query", "MIT.txt"], ["pairs"]):
         result = run(*command, "--hash-key", "another", code=2)
         assert "signatures.npz was made with another --hash-key" in result.err

@@ -36,7 +36,7 @@ def page_of(names, triples, passages=None, firsts=None, threshold=0.5, most=10_0
     pairs = Pairs.of(left, right, similarity.astype(float))
     selection = report.select(pairs, firsts, report.Promise(threshold, 20, 5), most)
     order = np.arange(n) if preference is None else np.array(preference)
-    facts = report.Facts("what was compared", n, {"binary": 2}, [("tokens", "word")])
+    facts = report.Facts("what was compared", n, "1 May 2020", {"binary": 2}, [("tokens", "word")])
     known = report.data(selection, firsts, np.full(n, 10), order, lambda some: [names[i] for i in some.tolist()], passages or {}, facts)
     return known, report.page(known)
 
@@ -240,6 +240,7 @@ def known_of(page):
 def test_the_page_has_the_pairs_and_groups_of_the_other_commands(run, corpus, tmp_path):
     run("report", "sample_corpus", "-t", "0.5", "-o", "report.html", "--keep", "shortest")
     known = known_of((tmp_path / "report.html").read_bytes())
+    assert (known["what"], re.fullmatch(r"\d+ \w+ \d{4}", known["newest"]) is not None) == ("sample_corpus", True)
     names = known["documents"]["name"]
     pairs = zip(known["pairs"]["left"], known["pairs"]["right"], known["pairs"]["similarity"], strict=True)
     found = {(names[a], names[b], s) for left, right, s in pairs for a in known["kinds"][left] for b in known["kinds"][right]}

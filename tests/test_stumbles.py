@@ -1,20 +1,34 @@
 """What a new user stumbles over: each message names the value, the cause, and what to type next."""
 
+import fcntl
 import json
 import os
+import pty
 import re
+import struct
+import subprocess
+import sys
+import termios
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from lshdup import atomic
+from lshdup.atomic import replacing, resumable, what_is_kept
 from lshdup.cli import COMMANDS
 from lshdup.cli.help import _GROUPS
-from lshdup.console import counted
+from lshdup.console import Console, chance, counted
+from lshdup.documents import DocumentList
+from lshdup.errors import LshdupError
 from lshdup.filtered import check_target
 from lshdup.finding import find_documents
 from lshdup.params import DocumentParams
-from lshdup.reasons import Reason
+from lshdup.ragged import StringTable
+from lshdup.reasons import LeftOut, Reason
 from lshdup.rows import field_names, no_field
+from lshdup.whereabouts import are_elsewhere, counted_where
+from tests.conftest import ROOT
 from tests.driver import run_many
 
 TEXT = "some words that are the same in each of these three documents, but for number"
@@ -37,8 +51,8 @@ def said(here, *commands, code=2, env=None):
     """What each command line says on standard error."""
     results = run_many([([*command], None) for command in commands], here, env)
     for command, (actual, out, err) in zip(commands, results, strict=True):
-        assert actual == code, (command, err)
-        assert code == 0 or out == b"", command
+        assert code is None or actual == code, (command, err)
+        assert code != 2 or out == b"", command
         assert b"Traceback" not in err, command
     return [err.decode() for _, _, err in results]
 
@@ -148,8 +162,8 @@ def test_words_that_are_no_command(here):
 
 def test_misspelt_options(here):
     of_command, of_program = said(here, ["pairs", "docs", "--treshold", "0.9"], ["--verison"])
-    assert "No such option '--treshold'. Did you mean '--threshold'?" in of_command
-    assert "Did you mean '--version'?" in of_program
+    assert of_command == error("there is no option --treshold", "did you mean --threshold?")
+    assert of_program == error("there is no option --verison", "did you mean --version?")
 
 
 def test_shares(here):
@@ -175,7 +189,7 @@ def test_shares(here):
 
 def test_shares_from_the_environment_and_of_other_commands(here):
     (err,) = said(here, ["pairs", "docs"], env={"LSHDUP_THRESHOLD": "80%"})
-    assert err == error("--threshold is '80%', which is no number", "write 0.8")
+    assert err == error("LSHDUP_THRESHOLD is '80%', which is no number", "write 0.8")
     (err,) = said(here, ["accuracy", "docs", "--found", "-t", "80"])
     assert "if 80 % is meant, write 0.8" in err
 
@@ -350,3 +364,386 @@ def test_curve_says_what_is_missed_in_plain_words(here):
         r"3 pairs of similarity 0\.5 or more were found; on average, \d+ bands of \d rows would miss .* pairs of that similarity\n", ours
     )
     assert re.search(r"on average, 1 band of 20 rows would miss \d+\.\d pairs of that similarity\n", fewer)
+
+
+# --- what is continued, and what is replaced ---------------------------------------------------------------------------------------
+
+
+def outputs(here, *commands):
+    """What each command line prints, and says."""
+    results = run_many([([*command], None) for command in commands], here)
+    assert [code for code, _, _ in results] == [0] * len(commands), results
+    return [out.decode() for _, out, _ in results], [err.decode() for _, _, err in results]
+
+
+def test_clusters_continues_as_it_was_asked_last(here):
+    for number in range(3):
+        os.utime(f"docs/{number}.txt", (10**9 - number,) * 2)  # the last one is the oldest
+    Path("docs/0.txt").write_text(f"{TEXT} 0 and more")
+    os.utime("docs/0.txt", (10**9,) * 2)
+    asked = ["clusters", "docs", "-t", "0.6", "--keep", "oldest"]
+    drop = ["clusters", "--emit", "drop"]
+    listed, err = outputs(
+        here, [*asked, "--emit", "drop"], drop, [*drop, "--keep", "newest"], drop, [*drop, "--prefer", "*1.txt"], drop,
+        [*drop, "--exact"], [*drop, "-t", "0.5", "--keep", "oldest"], drop, ["index", "docs", "-q"], drop, asked, drop,
+        ["clusters", "docs", "-t", "0.6", "--keep", "first", "--emit", "drop"], drop,
+    )  # fmt: skip
+    oldest, newest, middle = "docs/0.txt\ndocs/1.txt\n", "docs/1.txt\ndocs/2.txt\n", "docs/0.txt\ndocs/2.txt\n"
+    assert listed[:7] == [oldest, oldest, newest, newest, middle, middle, middle]
+    assert listed[7:10] == [middle, middle, ""]  # what is preferred, too
+    assert listed[10] == "docs/2.txt\n"  # another index: nothing is known but the defaults
+    assert listed[12] == oldest
+    assert listed[14] == listed[13]
+    rules = [re.search(r"kept: (.*)\n", each)[1] if "kept" in each else "" for each in err]
+    assert rules[:3] == ["the oldest", "the oldest, as in the last run", "the newest, else as in the last run"]
+    assert rules[5:7] == ["the newest, preferring *1.txt, as in the last run"] * 2
+    assert rules[10] == "the longest"
+    assert rules[14] == "the first as DOCS were named, as in the last run"
+    assert all("of similarity 0.6 or more" in each for each in err[:7])
+    assert "of similarity 0.5 or more" in err[8]
+    assert "of similarity 0.8 or more" in err[10]
+
+
+def test_an_exact_run_is_not_taken_for_the_one_before(here):
+    commands = [
+        "clusters docs -t 0.6 --keep newest",
+        "clusters --exact",
+        "clusters --exact",
+        "clusters docs --exact --keep oldest",
+        "clusters",
+    ]
+    _, err = outputs(here, *map(str.split, commands))
+    assert [re.search(r"kept: (.*)\n", each)[1] for each in err] == [
+        "the newest", "the newest, as in the last run", "the newest, as in the last run", "the oldest", "the longest",
+    ]  # fmt: skip
+
+
+def test_groups_that_were_found_before_are_those_of_the_last_run(here):
+    commands = ["clusters docs -t 0.6 --keep newest", "index docs -t 0.5", "clusters docs -t 0.6 --keep newest", "clusters"]
+    _, err = outputs(here, *map(str.split, commands))
+    assert "kept: the newest, as in the last run" in err[-1]
+
+
+def test_what_is_continued_and_replaced_is_said(here):
+    Path("new").mkdir()
+    Path("new/a.txt").write_text(TEXT)
+    commands = [
+        "pairs docs", "pairs", "query docs/0.txt", "query docs/0.txt -v", "pairs -q", "pairs docs new", "pairs .",
+        "pairs ./docs/ rows.jsonl new --text-field content",
+        "pairs docs new", "pairs new -q", "pairs docs", "pairs docs --exclude 1.txt", "pairs rows.jsonl --text-field content", "pairs",
+    ]  # fmt: skip
+    _, err = outputs(here, *map(str.split, commands))
+    (first, again, query, verbose, quiet, more, all_here, fewer, without, _, other, excluded, rows, of_rows) = err
+    assert again.startswith("lshdup: the last run: 3 documents below docs -> ")
+    assert "the last run: 3 documents below docs\n" in verbose
+    assert "the last run" not in first + query + quiet
+    for nothing_lost in (first, more, all_here, fewer, excluded):
+        assert "the store" not in nothing_lost
+    assert "the store .lshdup held 7 documents, docs/0.txt … rows.jsonl; from now on it holds what is in docs, new (" in without
+    held = "the store .lshdup held 1 document, new/a.txt; from now on it holds what is in docs (--store DIR keeps both)\n"
+    assert held in other
+    assert "the store .lshdup held 2 documents below docs; from now on it holds what is in rows.jsonl" in rows
+    assert of_rows.startswith("lshdup: the last run: 3 documents of rows.jsonl -> ")
+
+
+def test_where_documents_are():
+    def listed(*names):
+        zeros = np.zeros(len(names), np.int64)
+        return DocumentList(StringTable.from_strings(sorted(names)), zeros, zeros)
+
+    assert counted_where(listed(b"a/b/1", b"a/b-c/1"), "2") == "2 below a"
+    assert counted_where(listed(b"/a", b"b"), "2") == "2, /a … b"
+    assert counted_where(listed(), "0") == "0"
+    documents = listed(b"a/1", b"a/b/1", b"a-b", b"/r/x", b"../y")
+    for arguments, elsewhere in {
+        (b"a", b"a-b", b"/r", b"../y"): False,
+        (b".", b"/", b".."): False,
+        (b"a", b"a/b", b"a/1", b"a-b", b"../y"): True,
+        (b".", b"/r"): True,
+        (b"a/b", b"/", b"..", b"a-b"): True,
+    }.items():
+        assert are_elsewhere(documents, arguments) == elsewhere, arguments
+        assert are_elsewhere(documents, [*arguments, *(b"none/%d" % n for n in range(200))]) == elsewhere, arguments
+
+
+def test_a_pipe_that_is_not_read(here):
+    outputs(here, ["index", "docs"])
+    command = [sys.executable, "-m", "lshdup", "pairs"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    for options, data, expected in (
+        ([], b"docs/0.txt\n", True),
+        ([], b"", False),
+        (["-q"], b"x", False),
+        (["--files-from", "-"], b"docs", False),
+    ):
+        process = subprocess.run([*command, *options], input=data, capture_output=True, env=environment, check=True)
+        assert (b"standard input is not read; --files-from - reads names of documents from it" in process.stderr) == expected, options
+
+
+def test_a_page_that_is_named_as_a_document(here):
+    Path("there.html").write_text(TEXT)
+    alone, beside, there = said(here, ["report", "page.html"], ["report", "docs", "my page.html"], ["report", "there.html"])
+    hint = "if the page is to be written there: `lshdup report"
+    assert alone == error("'page.html' is named as a document, and is not there", f"{hint} -o page.html`")
+    assert beside == error("'my page.html' is named as a document, and is not there", f"{hint} docs -o 'my page.html'`")
+    assert there == error("'there.html' is named as a document", f"{hint} -o there.html`")
+    assert not os.path.lexists(".lshdup")
+    outputs(here, ["report", "docs", "there.html", "-o", "page.html"])
+
+
+# --- patterns --------------------------------------------------------------------------------------------------------------------
+
+
+def test_patterns_of_folders(here):
+    for name in ("a/old/x", "a/old/deep/y", "a/older", "b/old", "c.txt"):
+        Path("t", name).parent.mkdir(parents=True, exist_ok=True)
+        Path("t", name).write_text(TEXT)
+
+    def found(*arguments, **patterns):
+        warnings = []
+        documents = find_documents(arguments or [b"t"], DocumentParams(**patterns), warn=warnings.append)
+        return [name.decode().removeprefix("t/") for name in documents.names], warnings
+
+    everything = ["a/old/deep/y", "a/old/x", "a/older", "b/old", "c.txt"]
+    for pattern in ("old/", "./t/a/old", "t/a/old/", "*/a/old"):
+        assert found(exclude=(pattern,)) == (["a/older", "b/old", "c.txt"], []), pattern
+    assert found(exclude=("old",)) == (["a/older", "c.txt"], [])
+    assert found(exclude=("t",)) == ([], [])
+    assert found(b"t/a", b"t/b/old", b"t/c.txt", exclude=("b", "a/")) == (["c.txt"], [])
+    assert found(os.path.abspath("t").encode(), exclude=(here.name,))[1] == [f"--exclude {here.name} matches nothing that was met"]
+    assert found(include=("old",)) == (["a/old/deep/y", "a/old/x", "b/old"], [])
+    assert found(include=("./t/a/",), exclude=("deep",)) == (["a/old/x", "a/older"], [])
+    assert found(include=("*l?/",)) == (["a/old/deep/y", "a/old/x"], [])
+    assert found(include=("*ld",)) == (["b/old"], [])
+    assert found(exclude=("odl", "*.md", ".git")) == (
+        everything,
+        [
+            "--exclude odl matches nothing that was met; did you mean old?",
+            "--exclude *.md matches nothing that was met",
+            "--exclude .git matches nothing that was met",
+        ],
+    )
+    Path("t/.git").mkdir()
+    assert found(include=("*",), exclude=(".git", "*ld", "old")) == (["a/older", "c.txt"], [])
+    assert found(include=("t/a/odl", "c.txt"))[1] == ["--include t/a/odl matches nothing that was met; did you mean t/a/old?"]
+
+
+def test_patterns_that_match_nothing_are_warned_of(here):
+    pairs, clusters = said(here, ["pairs", "docs", "-q", "--exclude", "dosc/0.txt"], ["clusters", "docs", "-q", "--prefer", "dosc"], code=0)
+    assert "lshdup: warning: --exclude dosc/0.txt matches nothing that was met; did you mean docs/0.txt?" in pairs
+    assert "lshdup: warning: --prefer dosc matches no document; did you mean docs?" in clusters
+
+
+# --- names of documents ---------------------------------------------------------------------------------------------------------
+
+
+def test_which_document_is_meant(here):
+    for name in ("git-am.txt", "x-git-am.txt", "git-bisect.txt", "install-empty"):
+        Path("docs", name).write_text(TEXT)
+    outputs(here, ["index", "docs"])
+    Path("git-bisect.txt").write_text(TEXT)
+    _, (end, part, full, local, show, quiet) = outputs(
+        here, ["query", "git-am.txt"], ["query", "bisect.txt", "--top", "1"], ["query", "./docs/0.txt"], ["query", "git-bisect.txt"],
+        ["show", "git-am.txt", "git-bisect.txt"], ["query", "git-am.txt", "-q"],
+    )  # fmt: skip
+    assert "lshdup: git-am.txt: docs/git-am.txt, of the store\n" in end
+    assert "lshdup: bisect.txt: docs/git-bisect.txt, of the store\n" in part
+    assert "of the store" not in full + quiet
+    file = "lshdup: git-bisect.txt: the file of that name, not docs/git-bisect.txt of the store\n"
+    assert file in local
+    assert file in show
+    assert "git-am.txt: docs/git-am.txt, of the store\n" in show
+    folder, misspelt, other, far = (each.split("or: ", 1)[1] for each in said(
+        here, ["query", "empty"], ["query", "git-bisct.txt"], ["query", "doc/GIT-AM"], ["query", "zzzzz.txt"],
+    ))  # fmt: skip
+    assert folder.startswith("empty is a folder\n")
+    assert "  did you mean git-bisect.txt?\n" in misspelt
+    assert "  did you mean git-am.txt?\n" in other
+    assert "did you mean" not in far
+
+
+# --- one style, and where a value came from ---------------------------------------------------------------------------------------
+
+
+def test_what_click_says_is_said_as_all_else(here):
+    commands = [["show", "a"], ["pairs", "--format", "xml"], ["schema", "a", "b"], ["pairs", "-k", "0"], ["pairs", "--store"]]
+    missing, choice, extra, small, value = said(here, *commands)
+    formats = "'table', 'tsv', 'csv', 'json', 'jsonl'"
+    assert missing == error("missing argument 'B'", "run `lshdup show --help`")
+    assert choice == error(f"invalid value for '--format': 'xml' is not one of {formats}", "run `lshdup pairs --help`")
+    assert value.startswith("lshdup: error: option '--store' requires an argument\n  run `lshdup ")
+    for err in (extra, small):
+        assert re.fullmatch(r"lshdup: error: [^\n]+[^.\n]\n  run `lshdup \w+ --help`\n", err), err
+    (nothing,) = said(here, [])
+    assert nothing.startswith("Usage: ")
+    assert "error" not in nothing.partition("Exit codes")[0]
+
+
+def test_help_before_a_command_is_that_of_the_command(here):
+    (before, after, word), (of_all,) = (
+        [out for _, out, _ in run_many([(each, None) for each in some], here)]
+        for some in ([["-h", "pairs"], ["pairs", "-h"], ["--help", "pairs", "docs"]], [["-h"]])
+    )
+    assert before == after == word
+    assert before != of_all
+    assert (
+        b"lshdup pairs [OPTIONS]" in before.replace(b"tests.driver", b"lshdup").replace(b"python -m ", b"") or b"pairs [OPTIONS]" in before
+    )
+
+
+def test_a_variable_is_named_where_the_value_is_from_there(here):
+    by_variable = {
+        "LSHDUP_FORMAT": ("xml", "invalid value for LSHDUP_FORMAT: 'xml' is not one of"),
+        "LSHDUP_THRESHOLD": ("9", "LSHDUP_THRESHOLD is 9; it must be above 0 and at most 1"),
+        "LSHDUP_PERMS": ("0", "LSHDUP_PERMS is 0; it must be from 1 to 65536"),
+        "LSHDUP_SEED": ("x", "invalid value for LSHDUP_SEED: 'x' is not a valid integer"),
+    }
+    for name, (value, expected) in by_variable.items():
+        (err,) = said(here, ["pairs", "docs"], env={name: value})
+        assert err.startswith(f"lshdup: error: {expected}")
+        option = f"--{name.removeprefix('LSHDUP_').lower()}"
+        (err,) = said(here, ["pairs", "docs", option, value], env={name: value})
+        assert option in err
+        assert name not in err
+
+
+def test_hints_that_help(here):
+    elsewhere, (begun, of_json) = (
+        said(here, ["pairs", "--store", "nostore"])[0],
+        said(here, ["index", "docs"], ["pairs", "--store", "."], code=None),
+    )
+    assert elsewhere == error(
+        "there is no signatures.npz in nostore", "run `lshdup pairs DOCS` (files or folders); a store elsewhere is named by --store DIR"
+    )
+    assert begun
+    assert "looked for in the current folder" not in of_json
+
+
+# --- what a file is to hold ---------------------------------------------------------------------------------------------------------
+
+
+def test_the_ending_of_a_file_names_its_format(here):
+    endings = {
+        ".csv": b"a,b,similarity\n",
+        ".tsv": b"docs/0.txt\tdocs",
+        ".json": b"[\n {",
+        ".ndjson": b'{"a": ',
+        ".jsonl": b'{"a": ',
+        ".txt": b"docs/0.txt\t",
+    }
+    pairs = ["pairs", "docs", "-t", "0.5", "-q"]
+    typed = ["pairs", "docs", "-t", "0.5", "-q", "-o", "typed.csv", "--format", "json"]
+    said(here, *([*pairs, "-o", f"p{ending}"] for ending in endings), typed, code=0)
+    for ending, begins in endings.items():
+        assert Path(f"p{ending}").read_bytes().startswith(begins), ending
+    assert json.loads(Path("typed.csv").read_text())
+    said(here, [*pairs, "-o", "more.csv"], [*pairs, "-o", "more"], env={"LSHDUP_FORMAT": "json"}, code=0)
+    assert Path("more.csv").read_bytes() == Path("p.csv").read_bytes()
+    assert Path("more").read_bytes() == Path("p.json").read_bytes()
+    parquet, excel, nul = said(here, [*pairs, "-o", "p.parquet"], [*pairs, "-o", "p.XLSX"], [*pairs, "-0", "-o", "q.csv"])
+    names = "name a file that ends with .tsv, .csv, .json, .jsonl, .ndjson, or say with --format what it is to hold"
+    assert parquet == error("-o p.parquet: .parquet is not written here", names)
+    assert excel == error("-o p.XLSX: .xlsx is not written here", names)
+    assert nul == error("-0 and -o q.csv exclude each other, as the file is to be csv", "leave -0 out, or say --format tsv")
+    assert not any(Path(name).exists() for name in ("p.parquet", "p.XLSX", "q.csv"))
+
+
+# --- rows ------------------------------------------------------------------------------------------------------------------------
+
+
+def test_rows_of_one_cause_are_one_line(here):
+    bad = ['{"text": "one', *(json.dumps({"body": f"{TEXT} {number}"}) for number in range(12)), "[]"]
+    good = [json.dumps({"text": f"{TEXT} {number}"}) for number in range(2)]
+    Path("mixed.jsonl").write_text("\n".join([*good, *bad]))
+    one, each = said(here, ["pairs", "mixed.jsonl", "-t", "0.5"], ["pairs", "mixed.jsonl", "-t", "0.5", "-v", "--no-store"], code=None)
+    no_field = "row without text (no field 'text', but body; --text-field names another)"
+    named = [line for line in one.splitlines() if "mixed.jsonl:" in line]
+    assert named == [
+        "lshdup: mixed.jsonl:3: row that is no JSON object (Unterminated string starting at character 10)",
+        f"lshdup: mixed.jsonl:4: {no_field}; 11 more rows of this file likewise",
+        "lshdup: mixed.jsonl:16: row that is no JSON object (it is a list)",
+    ]
+    numbers = [int(found) for found in re.findall(r"mixed\.jsonl:(\d+):", each)]
+    assert numbers == list(range(3, 17))
+    assert "left out: 2 rows that are no JSON objects, 12 rows without text" in one
+
+
+def test_more_rows_than_are_named_are_rows(capsys):
+    with Console() as console:
+        for number in range(12):
+            console.left_out(LeftOut(b"r.jsonl:%d" % number, Reason.NOT_JSON, f"at character {number}"))
+    assert capsys.readouterr().err.count("more rows could not be used; -v names them all") == 1
+
+
+# --- counts, interrupts, terminals ------------------------------------------------------------------------------------------------
+
+
+def test_copies_are_said_to_be_compared_once(here):
+    Path("docs/again.txt").write_text(f"{TEXT} 1")
+    apart, joined = said(
+        here,
+        ["pairs", "docs", "-t", "0.99"],
+        ["pairs", "docs", "-t", "0.99", "--exact"],
+        code=None,
+    )
+    assert re.search(r"copies compared once: \d+ candidate pairs? -> 0 pairs; with all copies 1 pair of similarity 0\.99 or more", apart)
+    assert "copies compared once: 0 pairs; with all copies 1 pair of similarity 0.99 or more, none missed" in joined
+
+
+def test_each_side_says_what_it_left_out(here):
+    for name in ("docs/a.bin", "empty/a.bin", "empty/b.bin"):
+        Path(name).write_bytes(b"\0")
+    Path("empty/text").write_text(f"{TEXT} 5")
+    (err,) = said(here, ["pairs", "docs", "--against", "empty"], code=0)
+    assert re.search(r"left out of DOCS: 1 binary\n.*against 1 document of OTHER\nlshdup: left out of OTHER: 2 binary\n", err, re.S)
+
+
+def test_a_chance_below_a_bound_looks_so():
+    assert chance(0.98999, below=0.99) == "98.999 %"
+    assert chance(0.9, below=0.99) == "90 %"
+
+
+def test_what_an_interrupt_leaves_is_said(tmp_path, monkeypatch):
+    for name in ("_finished", "_resumable"):
+        monkeypatch.setattr(atomic, name, set())
+    assert what_is_kept() == "nothing of this run was kept"
+    with replacing(tmp_path / "a") as file:
+        file.write(b"x")
+        assert what_is_kept() == "nothing of this run was kept"
+    assert what_is_kept() == "what was finished is kept, whole"
+    resumable(tmp_path / ".journal", there=True)
+    assert "the same command goes on from there" in what_is_kept()
+    resumable(tmp_path / ".journal", there=False)
+    assert "journal" not in what_is_kept()
+
+
+def test_lines_are_folded_between_words_on_a_terminal(monkeypatch):
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 50, 0, 0))
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    with os.fdopen(theirs, "w") as terminal:
+        monkeypatch.setattr("sys.stderr", terminal)
+        with Console(progress=False) as console:
+            console.error(
+                LshdupError("a message of many words that has no room in one line", f"see {'a' * 60} there", ("one/name.txt", "another"))
+            )
+            console.say("漢字 " * 20)
+        written = os.read(ours, 1 << 16).decode().replace("\r\n", "\n")
+    os.close(ours)
+    assert written.startswith(
+        "lshdup: \x1b[31merror\x1b[0m: a message of many words that has no\n  room in one line\n  one/name.txt\n  another\n"
+        f"  see\n    {'a' * 60}\n    there\n"
+    )
+    wide = written.splitlines()[7:]
+    assert len(wide) == 3
+    assert all(len(line.encode("gb18030")) <= 50 for line in wide)
+    assert "漢字漢" not in written
+
+
+def test_an_ambiguous_name_has_its_meanings_below_one_another(here):
+    Path("docs/deep").mkdir()
+    Path("docs/deep/0.txt").write_text(TEXT)
+    said(here, ["index", "docs"], code=0)
+    (err,) = said(here, ["query", "0.txt", "-q"])
+    assert err == error("0.txt is the end of 2 names:", "docs/0.txt", "docs/deep/0.txt", "give more of the name")

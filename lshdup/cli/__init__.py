@@ -2,7 +2,6 @@
 
 import contextlib
 import importlib
-import io
 import os
 import signal
 import sys
@@ -12,7 +11,7 @@ from typing import Any, NoReturn
 import click
 
 from lshdup import __version__
-from lshdup.atomic import abandon
+from lshdup.atomic import abandon, what_is_kept
 from lshdup.console import INTERRUPTED, OK, TROUBLE, Console, shown
 from lshdup.errors import LshdupError
 
@@ -34,9 +33,6 @@ COMMANDS = (
 )
 
 
-_INTERRUPTED = b"lshdup: interrupted; artifacts are whole\n"
-
-
 class _Group(click.Group):
     """Commands in the order of the data flow, not of the alphabet."""
 
@@ -50,6 +46,8 @@ class _Group(click.Group):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         words = list(args)
+        if args[1:] and args[0] in ("-h", "--help") and args[1] in COMMANDS:
+            args = [args[1], args[0]]  # as git does
         try:
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
@@ -112,12 +110,15 @@ def main(arguments: list[str] | None = None) -> NoReturn:
         _close_stdout()
         code = OK
     except (KeyboardInterrupt, click.exceptions.Abort):
-        sys.stderr.write(_INTERRUPTED.decode())
+        sys.stderr.write(_farewell())
         code = INTERRUPTED
+    except click.exceptions.NoArgsIsHelpError as error:
+        _show(error.format_message())
+        code = error.exit_code
     except click.ClickException as error:
-        said = io.StringIO()
-        error.show(said)  # it may quote an argument, and a shell may have made that of a file's name
-        _show(said.getvalue())
+        from lshdup.cli.mistaken import as_error
+
+        Console().error(as_error(error))
         code = error.exit_code
     except LshdupError as error:
         Console().error(error)
@@ -162,8 +163,12 @@ def _interrupted(number: int, frame: object) -> NoReturn:
     abandon()
     with contextlib.suppress(OSError):
         # Behind the ^C that a terminal shows, or a progress bar, a new line. Not through sys.stderr: it may be in the middle of a line.
-        os.write(2, (b"\n" if os.isatty(2) else b"") + _INTERRUPTED)
+        os.write(2, (b"\n" if os.isatty(2) else b"") + _farewell().encode())
     os._exit(INTERRUPTED)
+
+
+def _farewell() -> str:
+    return f"lshdup: interrupted; {what_is_kept()}\n"
 
 
 def _close_stdout() -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from lshdup import schema
 from lshdup.cli import options as shared
 from lshdup.cli.listing import Names, columns, say_found
-from lshdup.cli.summary import say_buckets, say_collection, say_contract, say_if_nothing
+from lshdup.cli.summary import say_buckets, say_collection, say_contract, say_if_nothing, say_left_out
 from lshdup.console import OK, PAIRS_FOUND, counted
 from lshdup.params import PairParams
 
@@ -22,13 +22,14 @@ def pairs_against(session: shared.Session, options: dict[str, Any], target: "Tar
 
     console, jobs = session.console, session.request.jobs
     store = None if options["no_store"] else options["store"]
-    both = against(session.request, options["against"], store, console.say, console.left_out, console.progress)
+    both = against(session.request, options["against"], store, console.say, console.left_out, console.progress, console.left_out_of_other)
     asked = PairParams(options["verify"], options["max_bucket"] or 0)
-    say_collection(console, both.here)
+    say_collection(console, both.here, " of DOCS")
     say_if_nothing(session, both.here, 1)
     for folder, collection in both.there:
         where = f"stored in {folder}" if folder is not None else "of OTHER"
         console.say(f"against {counted(len(collection.documents), 'document')} {where}")
+    say_left_out(console, console.of_other, " of OTHER")
     if not any((collection.sizes > 0).any() for _, collection in both.there):
         console.warn("nothing to compare with: OTHER has no document with shingles; name another, or see with -v what was left out")
     if options["exact"]:

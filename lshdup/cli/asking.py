@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from lshdup.console import shown
 from lshdup.errors import InputError
 from lshdup.params import ShingleParams
+from lshdup.wording import closest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -21,13 +22,15 @@ if TYPE_CHECKING:
 class Asked:
     """A document that was asked for.
 
-    index : its number in the store, or -1. raw : its bytes, or None where they are in the file of that document.
+    index : its number in the store, or -1. raw : its bytes, or None where they are in the file of that document. note : what to say if it
+    may be another than was meant.
     """
 
     name: bytes
     index: int = -1
     raw: bytes | None = None
     collection: "Collection | None" = None
+    note: str = ""
 
     def text(self, encoding: str = "") -> bytes:
         """Its text as UTF-8. Raises InputError if it has none."""
@@ -70,7 +73,8 @@ class Asked:
         if batch.left_out:
             _, reason, detail = batch.left_out[0]
             message = f"{shown(self.name)} cannot be read: {detail if reason == Reason.UNREADABLE else f'{reason}, {detail}'}"
-            raise InputError(message, "run `lshdup index DOCS` again")
+            remedy = "see that it may be read, or name another" if reason == Reason.UNREADABLE else "run `lshdup index DOCS` again"
+            raise InputError(message, remedy)
         start = batch.starts[0]
         return batch.text[start : start + batch.lengths[0]].tobytes(), batch.is_text
 
@@ -78,8 +82,9 @@ class Asked:
 def ask(word: bytes, collection: "Collection | None") -> Asked:
     """The document that `word` means: standard input (-), a name of the store, a file, or a unique tail of a name of the store.
 
-    A tail that begins behind a slash is preferred: ``a.txt`` means ``docs/a.txt`` even if there is a ``docs/ba.txt``.
-    Raises InputError if it means nothing or more than one document.
+    A tail that begins behind a slash is preferred: ``a.txt`` means ``docs/a.txt`` even if there is a ``docs/ba.txt``; and so is a folder,
+    which is no document. Raises InputError if it means nothing or more than one document. Cost: for a whole name of the store a few
+    looks, for a file too if the store is not small; for a tail one pass over all names.
     """
     import numpy as np
 
@@ -103,22 +108,66 @@ def ask(word: bytes, collection: "Collection | None") -> Asked:
     if os.path.isfile(word):  # noqa: PTH113 (bytes path)
         try:
             with open(word, "rb") as file:  # noqa: PTH123 (bytes path)
-                return Asked(typed_name(word), raw=file.read())
+                return Asked(typed_name(word), raw=file.read(), note=_also_in_store(word, collection))
         except OSError as error:
             message = f"{shown(word)}: {error.strerror}"
             raise InputError(message) from None
     if collection is not None and word:
         names = collection.documents.names
+        is_folder = os.path.isdir(word)
         for tail in (b"/" + word, word):
+            if is_folder and tail == word:
+                break
             found = names.ending_with(tail)
             if len(found) == 1:
-                return Asked(collection.documents.typed_names(np.array(found))[0], found[0], collection=collection)
+                name = collection.documents.typed_names(np.array(found))[0]
+                return Asked(name, found[0], collection=collection, note=f"{shown(word)}: {shown(name)}, of the store")
             if found:
-                some = ", ".join(shown(names[index]) for index in found[:3])
-                message = f"{shown(word)} is the end of {len(found)} names: {some}{', …' if len(found) > 3 else ''}"
-                raise InputError(message, "give more of the name")
+                some = [shown(names[index]) for index in found[:3]]
+                message = f"{shown(word)} is the end of {len(found)} names:"
+                raise InputError(message, "give more of the name", (*some, "…") if len(found) > 3 else tuple(some))
     message = f"{shown(word)} is {'a folder' if os.path.isdir(word) else 'no document of the store and no file'}"
-    raise InputError(message, "name a file, or a document that `lshdup index DOCS` has seen")
+    near = _perhaps_meant(word, collection) if collection is not None and not os.path.isdir(word) else ""
+    raise InputError(message, f"did you mean {near}?" if near else "name a file, or a document that `lshdup index DOCS` has seen")
+
+
+#: Names are looked through for what is only said beside an answer if they have no more bytes in all; and for what was meant by one that is
+#: not there if they are no more.
+_FEW_BYTES, _FEW_NAMES = 1 << 22, 200_000
+
+
+def _also_in_store(word: bytes, collection: "Collection | None") -> str:
+    """What to say of a file that was taken, if its name is also the end of a name of a small store."""
+    from lshdup.documents import typed_name
+
+    if collection is None or len(collection.documents.names.blob) > _FEW_BYTES:
+        return ""
+    names, name = collection.documents.names, typed_name(word)
+    found = names.ending_with(b"/" + name)
+    if not found or name.startswith(b"/"):
+        return ""
+    return f"{shown(name)}: the file of that name, not {shown(names[found[0]])} of the store{' or another' if len(found) > 1 else ''}"
+
+
+def _parts(name: bytes) -> tuple[str, str, str]:
+    """The part of a name behind its last slash, and that without its ending, and the ending."""
+    base = os.fsdecode(name).rpartition("/")[2]
+    stem, _, ending = base.rpartition(".")
+    return (base, stem, ending) if stem else (base, base, "")
+
+
+def _perhaps_meant(word: bytes, collection: "Collection") -> str:
+    """The end of a name of the store that is nearly the word, but for its ending if need be; nothing of very many names."""
+    if len(collection.documents.names) > _FEW_NAMES:
+        return ""
+    _, wanted, ending = _parts(word)
+    known: dict[str, str] = {}
+    for name in collection.documents.names:
+        base, stem, its = _parts(name)
+        if abs(len(stem) - len(wanted)) <= 3 and (its == ending or stem not in known):
+            known[stem] = base
+    near = closest(wanted, known, 0.75)
+    return shown(known[near]) if near else ""
 
 
 def shingle_params(collection: "Collection | None", given: "Mapping[str, Any]") -> ShingleParams:

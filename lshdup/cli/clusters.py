@@ -1,6 +1,7 @@
 """`lshdup clusters`."""
 
 from collections.abc import Iterator
+from dataclasses import fields
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,7 @@ from lshdup.cli.summary import say_buckets, say_collection, say_contract, say_if
 from lshdup.console import OK, PAIRS_FOUND, Console, counted, shown
 from lshdup.output import Target, check_writable
 from lshdup.params import ClusterParams
+from lshdup.wording import some_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -63,7 +65,10 @@ def command(ctx: click.Context, /, **options: Any) -> int:
 
     Every document of a group is at least the threshold similar to the one that is kept; the similarity is exact, and to that one. A copy
     has the same set of shingles as it, though perhaps other bytes. Each compared document is either kept or dropped; what has no
-    tokens, or could not be read, is neither. Nothing is moved or deleted. Without DOCS, the documents of the last run are grouped.
+    tokens, or could not be read, is neither. Nothing is moved or deleted.
+
+    Without DOCS, the documents of the last run are grouped, and what is not given of --threshold, --keep, --prefer and --linkage is as
+    the last `clusters` had it, unless an index has been made since. What is kept, and by which rule, is said on stderr.
 
     With --engine spark the same groups come from Apache Spark, see `lshdup pairs`. -o OUT.parquet or OUT.jsonl is then a row for each
     compared document, in no order: id, representative, similarity, copy (yes or no); with --emit keep or drop: name. What is alone
@@ -78,17 +83,20 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         check_writable(options["write"])
     if options["exact"]:
         shared.refuse_with_exact(ctx)
-    asked = ClusterParams(options["linkage"], options["keep"], options["prefer"], options["max_bucket"] or 0)
+    given = _given(ctx, options)
+    merged = partial(_merged, given)
+    merged(None)  # an error in them is said before anything is loaded
     with shared.session(ctx, options, partial(_check_write, options["write"])) as session:
         console, workspace, request = session.console, session.workspace, session.request
         if options["exact"]:
-            threshold = workspace.threshold(request)
-            collection, found = workspace.grouped_exactly(request, threshold, asked)
+            collection, found, threshold, last = workspace.grouped_exactly(request, merged)
+            asked = merged(last)
             say_collection(console, collection)
             say_if_nothing(session, collection)
         else:
-            indexed = workspace.indexed(request, save=False)
-            collection, threshold = indexed.collection, indexed.params.threshold
+            indexed = workspace.indexed(request, save=False, grouping=True)
+            collection, threshold, last = indexed.collection, indexed.params.threshold, indexed.last
+            asked = merged(last)
             say_collection(console, collection)
             say_if_nothing(session, collection)
             say_contract(console, indexed.made.plan, indexed.params)
@@ -96,7 +104,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
             table = indexed.made.table if options["verbose"] else None
             say_buckets(console, found.buckets, collection.documents.names.some, asked.max_bucket, table)
         took = console.took("groups")
-        _say_groups(console, found, collection.documents, threshold, took)
+        _say_groups(console, found, collection.documents, threshold, took, _rule(asked, last, given | {**request.given}))
         if options["write"] is not None:
             _write(console, found, collection.documents, options["write"])
         if options["write"] is None or ctx.get_parameter_source("emit") != click.core.ParameterSource.DEFAULT:
@@ -154,8 +162,44 @@ def _names(some: "NDArray[np.int64]", documents: "DocumentList") -> "Iterator[Pi
         yield (documents.typed_names(some[start : start + _ROWS]),)
 
 
-def _say_groups(console: Console, found: "Grouped", documents: "DocumentList", threshold: float, took: str) -> None:
-    """How many groups there are, what stays, and what may go."""
+def _given(ctx: click.Context, options: dict[str, Any]) -> dict[str, Any]:
+    """What was said of how to group, by name of the parameter."""
+    known = {field.name: options[field.name] for field in fields(ClusterParams)}
+    default = click.core.ParameterSource.DEFAULT
+    return {name: value for name, value in known.items() if value is not None and ctx.get_parameter_source(name) != default}
+
+
+def _merged(given: dict[str, Any], last: ClusterParams | None) -> ClusterParams:
+    from lshdup.asked import merged
+
+    return merged(ClusterParams, given, last)
+
+
+#: Which document of a group is kept, for people.
+_KEPT = {
+    "longest": "the longest",
+    "shortest": "the shortest",
+    "newest": "the newest",
+    "oldest": "the oldest",
+    "first": "the first as DOCS were named",
+    "path-order": "the first in byte order of the names",
+}
+
+
+def _rule(asked: ClusterParams, last: ClusterParams | None, given: dict[str, Any]) -> str:
+    """Which of a group is kept and how groups are made, and whether that is continued."""
+    parts = [_KEPT[asked.keep]]
+    if asked.prefer:
+        parts.append(f"preferring {some_of(asked.prefer)}")
+    if asked.linkage != _DEFAULT.linkage:
+        parts.append(f"linkage {asked.linkage}")
+    if last is not None and not {"linkage", "keep", "prefer", "threshold"} <= set(given):
+        parts.append("as in the last run" if not given.keys() & {"linkage", "keep", "prefer"} else "else as in the last run")
+    return ", ".join(parts)
+
+
+def _say_groups(console: Console, found: "Grouped", documents: "DocumentList", threshold: float, took: str, rule: str) -> None:
+    """How many groups there are, by which rule what stays, and what may go."""
     groups, seconds = found.groups, f"{took}; {console.seconds:.2f} s in all"
     kept, dropped = groups.kept, groups.dropped
     if found.compared >= 0:
@@ -169,6 +213,7 @@ def _say_groups(console: Console, found: "Grouped", documents: "DocumentList", t
         f"{counted(n, 'group')} of similarity {threshold:g} or more with {counted(n + len(dropped), 'document')}; "
         f"the largest has {sizes[largest]:,}, with {shown(documents.names[largest])}"
     )
+    console.say(f"kept: {rule}")
     console.say(
         f"keep {counted(len(kept), 'document')}, {len(kept) - n:,} alone; drop {len(dropped):,}, {int(found.copies.sum()):,} of them "
         f"copies, {int(documents.spans[dropped].sum()):,} bytes{seconds}"

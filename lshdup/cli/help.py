@@ -1,9 +1,12 @@
 """How `--help` shows the options of a command: in groups, a command's own first, and in few lines."""
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+
+from lshdup.errors import ParameterError
 
 if TYPE_CHECKING:
     from click.types import OptionHelpExtra
@@ -29,8 +32,26 @@ _GROUP_OF = {name: title for title, names in _GROUPS.items() for name in names}
 _OPTION = 24
 
 
+@contextlib.contextmanager
+def naming_variables(ctx: click.Context, parameters: list[click.Parameter]) -> Iterator[None]:
+    """What is wrong with the value of an option that was not typed is said of the variable that it is from."""
+    try:
+        yield
+    except ParameterError as error:
+        for each in parameters:
+            name = next((name for name in each.opts if error.message.startswith(f"{name} ")), "")
+            if name and ctx.get_parameter_source(each.name or "") == click.core.ParameterSource.ENVIRONMENT:
+                message = f"{each.envvar}{error.message.removeprefix(name)}"
+                raise ParameterError(message, error.hint) from None
+        raise
+
+
 class Command(click.Command):
     """A command whose options are shown in groups."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        with naming_variables(ctx, self.params):
+            return super().invoke(ctx)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         groups: dict[str, list[tuple[str, str]]] = {title: [] for title in ("Options", *_GROUPS)}
@@ -54,6 +75,16 @@ class Option(click.Option):
         if self.metavar is None and isinstance(self.type, click.types.FloatParamType):
             return "X"
         return super().make_metavar(ctx)
+
+    def get_error_hint(self, ctx: click.Context | None) -> str:
+        """Its variable if that is where its value is from, else what it is called when it is typed."""
+        if ctx is not None and ctx.get_parameter_source(self.name or "") == click.core.ParameterSource.ENVIRONMENT:
+            return str(self.envvar)
+        return click.Parameter.get_error_hint(self, ctx)
+
+    def handle_parse_result(self, ctx: click.Context, opts: Any, args: list[str]) -> tuple[Any, list[str]]:
+        with naming_variables(ctx, [self]):
+            return super().handle_parse_result(ctx, opts, args)
 
     def get_help_extra(self, ctx: click.Context) -> "OptionHelpExtra":
         extra = super().get_help_extra(ctx)

@@ -60,16 +60,16 @@ def say_found(console: Console, before: str, pairs: int, threshold: float, after
 
 def say_funnel(console: Console, candidates: int, different: int, pairs: int, threshold: float) -> None:
     """The same after a comparison through bands. different : pairs without those that copies bring."""
-    say_found(console, f"{counted(candidates, 'candidate pair')} -> {_parts(different, pairs)}", pairs, threshold, "")
+    say_found(console, _parts(f"{counted(candidates, 'candidate pair')} -> ", different, pairs), pairs, threshold, "")
 
 
 def say_joined(console: Console, different: int, pairs: int, threshold: float) -> None:
     """The same after the exact join."""
-    say_found(console, _parts(different, pairs), pairs, threshold, ", none missed")
+    say_found(console, _parts("", different, pairs), pairs, threshold, ", none missed")
 
 
-def _parts(different: int, pairs: int) -> str:
-    """What the pairs are made of, if there are copies: of these, one is compared, and each is in pairs of its own."""
-    if pairs == different:
-        return ""
-    return f"{counted(different, 'pair')} of different documents, {pairs - different:,} more with their copies: "
+def _parts(before: str, different: int, pairs: int) -> str:
+    """How many pairs there were before their copies came in, if there are copies: of these one is compared, and each is in pairs of its
+    own, so that there may be more pairs than candidates. before : what comes before the pairs.
+    """
+    return before if pairs == different else f"copies compared once: {before}{counted(different, 'pair')}; with all copies "

@@ -1,6 +1,9 @@
 """What is said where a command was expected and something else was typed. Loaded only then."""
 
 import os
+import re
+
+import click
 
 from lshdup.cli import COMMANDS
 from lshdup.errors import ParameterError
@@ -38,6 +41,20 @@ def no_such_command(words: list[str]) -> ParameterError:
     return ParameterError(
         f"{word!r} is no command", f"`lshdup --help` lists the commands; if it is a folder: {typed('lshdup', 'pairs', *words)}"
     )
+
+
+def as_error(error: click.ClickException) -> ParameterError:
+    """What Click says of a command line, as lshdup says such things."""
+    message = error.format_message().strip()
+    if isinstance(error, click.NoSuchOption):
+        message = f"there is no option {error.option_name}"
+    hint = ""
+    if isinstance(error, click.UsageError):
+        path = f"lshdup {error.ctx.info_name}" if error.ctx is not None and error.ctx.parent is not None else "lshdup"
+        near = getattr(error, "possibilities", None) or ()
+        hint = f"did you mean {' or '.join(sorted(near))}?" if near else f"run `{path} --help`"
+    message = re.sub(r"\s+", " ", message).removesuffix(".")
+    return ParameterError(message[:1].lower() + message[1:], hint)
 
 
 def option_before_command(words: list[str]) -> ParameterError:

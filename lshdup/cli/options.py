@@ -20,7 +20,7 @@ from lshdup.cli.values import Listed as Listed
 from lshdup.cli.values import Share as Share
 from lshdup.console import Console, counted
 from lshdup.errors import InputError, ParameterError
-from lshdup.output import FORMATS, Cell, Piece, Target
+from lshdup.output import FORMATS, Cell, Piece, Target, format_of
 from lshdup.params import BandParams, ClusterParams, CommonParams, DocumentParams, FormatLimits, PairParams, ShingleParams, SketchParams
 from lshdup.schema import described
 
@@ -63,8 +63,10 @@ documents_options = _stack(
     click.argument("docs", nargs=-1, type=click.Path(readable=False, path_type=bytes), metavar="[DOCS]..."),
     option("--files-from", type=click.Path(readable=False, allow_dash=True, path_type=bytes), metavar="FILE",
            help="Read names of documents or folders from FILE, one a line; - is standard input."),
-    option("--include", multiple=True, metavar="GLOB", help="Only files whose name or path matches; repeatable."),
-    option("--exclude", multiple=True, metavar="GLOB", help="Not files whose name or path matches; repeatable."),
+    option("--include", multiple=True, metavar="GLOB",
+           help="Only files whose name or path matches, and all below a folder of that name or path; repeatable."),
+    option("--exclude", multiple=True, metavar="GLOB",
+           help="Not files whose name or path matches, nor what is below folders that do; repeatable."),
     option("--hidden", is_flag=True, help="Also files and folders whose name begins with a dot."),
     option("--follow", is_flag=True, help="Follow symbolic links."),
     option("--format-seconds", type=float, default=_FORMATS.seconds, show_default=True, metavar="S",
@@ -157,7 +159,7 @@ talk_options = _stack(
     option("--color/--no-color", default=None, help="Colour.  [default: on a terminal, unless NO_COLOR is set]"),
 )  # fmt: skip
 
-store_option = option("--store", type=click.Path(readable=False, path_type=Path), default=Path(".lshdup"), show_default=True,
+store_option = option("--store", type=click.Path(readable=False, path_type=Path), default=Path(params.DEFAULT_STORE), show_default=True,
                       metavar="DIR", help="Folder of the artifacts.")  # fmt: skip
 
 store_options = _stack(
@@ -191,13 +193,14 @@ _NOT_ON_SPARK = (
 )  # fmt: skip
 
 output_options = _stack(
-    option("--format", "format_", type=click.Choice(FORMATS), show_default="table on a terminal, tsv elsewhere",
+    option("--format", "format_", type=click.Choice(FORMATS), show_default="by the ending of -o; else table on a terminal, tsv elsewhere",
            help="How to print. In csv, a spreadsheet takes a name that begins with =, +, - or @ for a formula: import it as text."),
     option("--header/--no-header", default=None, help="Names of the columns in the first line.  [default: in tables and csv]"),
     plain_option("-0", "--null", "nul", is_flag=True, help="NUL after every field, and between the names of --files-from; for xargs -0."),
     # As it was typed, because Spark takes URIs: a path would make one slash of two.
     plain_option("-o", "--output", type=click.Path(readable=False, path_type=str), metavar="FILE",
-                 help="Write there instead of standard output (-)."),
+                 help="Write there instead of standard output (-). The format is that of the ending .tsv, .csv, .json, .jsonl or .ndjson, "
+                      "unless --format is typed."),
 )  # fmt: skip
 
 
@@ -250,16 +253,18 @@ def session(
     console = Console(quiet=options["quiet"], verbose=options["verbose"], progress=options["progress"], color=options["color"])
     with console:
         # Parameters first: an error in them is said before NumPy and Numba are loaded.
-        given, documents, files = asked(ctx, options)
+        given, documents, files = asked(ctx, options, console)
 
         from lshdup.asked import Request
         from lshdup.kernels.jit import on_first_compilation
         from lshdup.parallel import processors
         from lshdup.workspace import Workspace
 
-        on_first_compilation(lambda: console.say("compiling kernels: each once on this machine, when it is wanted first (some seconds)"))
+        on_first_compilation(
+            lambda: console.say("compiling kernels that no run on this machine has needed before; they are kept (some seconds)")
+        )
         store = None if options.get("no_store") else options["store"]
-        workspace = Workspace(store, console.say, console.left_out, console.progress, given.get("secret", b""))
+        workspace = Workspace(store, console.say, console.left_out, console.progress, given.get("secret", b""), warn=console.warn)
         jobs = options["jobs"] or processors()
         templates = tuple(options.get("templates", ()))
         command = (ctx.info_name or "") if "docs" in options else "index"
@@ -267,7 +272,7 @@ def session(
         yield Session(console, workspace, request)
 
 
-def asked(ctx: click.Context, options: dict[str, Any]) -> tuple[dict[str, Any], tuple[bytes, ...], DocumentParams]:
+def asked(ctx: click.Context, options: dict[str, Any], console: Console) -> tuple[dict[str, Any], tuple[bytes, ...], DocumentParams]:
     """Parameters that were given, and checked; the documents that were named; and which files below them are meant."""
     given = _given(ctx, options)
     for kind in (ShingleParams, CommonParams, SketchParams, BandParams):
@@ -279,6 +284,8 @@ def asked(ctx: click.Context, options: dict[str, Any]) -> tuple[dict[str, Any], 
     documents = _documents(options)
     if not documents and "docs" in options:
         refuse(ctx, _OF_DOCUMENTS, "without DOCS")
+        if _is_waiting_pipe():
+            console.say("standard input is not read; --files-from - reads names of documents from it")
     if options.get("tokens") == "ids":
         refuse(ctx, ("text_field", "id_field"), "with --tokens ids")
     files = DocumentParams(
@@ -292,6 +299,22 @@ def asked(ctx: click.Context, options: dict[str, Any]) -> tuple[dict[str, Any], 
         formats=FormatLimits(options.get("format_seconds", _FORMATS.seconds), options.get("format_memory", _FORMATS.memory)),
     )
     return given, documents, files
+
+
+def _is_waiting_pipe() -> bool:
+    """Whether standard input is a pipe that somebody writes to, or has written to."""
+    import select
+    import stat
+
+    try:
+        if not stat.S_ISFIFO(os.fstat(0).st_mode):
+            return False
+        poll = select.poll()
+        poll.register(0, select.POLLIN)
+        events = dict(poll.poll(0)).get(0, 0)
+    except (OSError, ValueError):
+        return False
+    return bool(events & select.POLLIN) or not events
 
 
 def refuse(ctx: click.Context, names: Iterable[str], where: str) -> None:
@@ -348,7 +371,20 @@ def _warn_of_ambiguity(console: Console) -> None:
 def target(options: dict[str, Any]) -> Target:
     """Where a listing command prints."""
     path = None if options["output"] in (None, "-") else Path(options["output"])
-    return Target(options["format_"] or "", options["nul"], path, options["color"], options["header"])
+    return Target(_format(options, path), options["nul"], path, options["color"], options["header"])
+
+
+def _format(options: dict[str, Any], path: Path | None) -> str:
+    """What was typed; else what the file is called; else what the environment says."""
+    typed: str = options["format_"] or ""
+    source = click.get_current_context().get_parameter_source("format_")
+    if path is None or (typed and source == click.core.ParameterSource.COMMANDLINE):
+        return typed
+    by_name = format_of(path)
+    if options["nul"] and by_name not in ("", "tsv"):
+        message = f"-0 and -o {path} exclude each other, as the file is to be {by_name}"
+        raise ParameterError(message, "leave -0 out, or say --format tsv")
+    return by_name or typed
 
 
 def _given(ctx: click.Context, options: dict[str, Any]) -> dict[str, Any]:

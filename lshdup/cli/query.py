@@ -8,7 +8,7 @@ import click
 from lshdup import schema
 from lshdup.cli import options as shared
 from lshdup.cli.asking import Asked, ask
-from lshdup.cli.summary import say_contract
+from lshdup.cli.summary import say_contract, say_last_run
 from lshdup.console import Console, counted, shown
 from lshdup.errors import ArtifactError, InputError
 
@@ -54,6 +54,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     words = options.pop("docs")
     with shared.session(ctx, options) as session:
         indexed = session.workspace.indexed(session.request, save=False, verify=False)
+        say_last_run(session.console, indexed.collection)
         say_contract(session.console, indexed.made.plan, indexed.params)
         several = len(words) > 1
         wide = several or options["format_"] in ("json", "jsonl")
@@ -62,6 +63,8 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         for word in words:
             try:
                 asked.append(ask(word, indexed.collection))
+                if asked[-1].note:
+                    session.console.say(asked[-1].note)
             except InputError as error:
                 if not several:
                     raise

@@ -1,6 +1,8 @@
 """`lshdup report`."""
 
+import os
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +16,7 @@ from lshdup.console import counted
 from lshdup.errors import InputError
 from lshdup.output import Target
 from lshdup.params import ClusterParams
+from lshdup.wording import typed
 
 if TYPE_CHECKING:
     import numpy as np
@@ -50,7 +53,7 @@ Examples:
 @shared.option("--most", type=click.IntRange(1), default=10_000, show_default=True, metavar="N",
                help="Pairs in the page, copies counted once: the most similar ones. The page says what is left out.")  # fmt: skip
 @shared.option("--passages", type=click.IntRange(0), default=1_000, show_default=True, metavar="N",
-               help="Pairs whose differing passages are in the page: members of groups with their representatives, then the least alike. "
+               help="Pairs whose differing passages are in the page: members of groups with the one that is kept, then the least alike. "
                     "More: a larger page.")  # fmt: skip
 @shared.run_options
 @shared.plain_option("-o", "--output", type=click.Path(path_type=Path, allow_dash=True), metavar="FILE", default=Path("-"),
@@ -64,6 +67,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     groups are those of `lshdup clusters` at the threshold that is chosen there, from --threshold on. Without DOCS, of the last run.
     """  # fmt: skip
     path = options["output"]
+    _refuse_page_as_document(options["docs"], path)
     target = Target(path=None if path == Path("-") else path, color=options["color"])
     if target.columns is not None:
         message = "the page is not for a terminal"
@@ -79,14 +83,15 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         collection, plan = answer.collection, answer.plan
         asked = ClusterParams(keep=options["keep"], prefer=options["prefer"])
         order, unused = preference(collection.documents, collection.sizes, asked, session.request.documents)
-        for pattern in unused:
-            console.say(f"--prefer {pattern} matches no document")
+        for line in unused:
+            console.warn(line)
         promise = report.Promise(answer.threshold, plan.bands, plan.rows) if plan else report.Promise(answer.threshold, exact=True)
         selection = report.select(answer.found, answer.firsts, promise, options["most"])
         without: dict[int | str, str] = {"": f"more than --passages {options['passages']}"}
         passages = dict(_passages(session, answer, selection, order, options["passages"], without))
         left_out = dict(console.left_out_counts) if session.request.documents else None
-        facts = report.Facts(_what(session, options["store"]), len(collection.documents), left_out, list(_parameters(answer)), without)
+        what, n = _what(session, options["store"]), len(collection.documents)
+        facts = report.Facts(what, n, _newest(collection), left_out, list(_parameters(answer)), without)
         known = report.data(selection, answer.firsts, collection.sizes, order, collection.documents.typed_names, passages, facts)
         page = report.page(known)
         target.write_raw([page])
@@ -98,10 +103,32 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         return console.exit_code
 
 
+def _refuse_page_as_document(names: tuple[bytes, ...], path: Path) -> None:
+    """Raise if DOCS names what is probably the page: one that is not there, or the only thing that is named."""
+    for name in map(os.fsdecode, names):
+        is_there = os.path.lexists(name)
+        if path == Path("-") and name.lower().endswith((".html", ".htm")) and not os.path.isdir(name) and (not is_there or len(names) == 1):
+            others = [each for each in map(os.fsdecode, names) if each != name]
+            message = f"{name!r} is named as a document{'' if is_there else ', and is not there'}"
+            raise InputError(message, f"if the page is to be written there: {typed('lshdup', 'report', *others, '-o', name)}")
+
+
 def _what(session: shared.Session, store: Path) -> str:
     names = session.request.documents
-    some = ", ".join(name.decode("utf-8", "backslashreplace") for name in names[:3])
-    return f"{some} and {len(names) - 3} more" if len(names) > 3 else some or f"the documents of the last run, in the store {store}"
+    some = ", ".join(_named(name) for name in names[:3])
+    return f"{some} and {len(names) - 3} more" if len(names) > 3 else some or f"the last run in the store {store.resolve()}"
+
+
+def _named(argument: bytes) -> str:
+    """What was typed; where that says nothing to who does not sit there, the folder that it means."""
+    name = os.path.realpath(argument) if argument.strip(b"./") == b"" else argument
+    return name.decode("utf-8", "backslashreplace")
+
+
+def _newest(collection: "Collection") -> str:
+    """The day to which the page is true at least. Not that of the run: the same documents make the same page."""
+    mtimes = collection.documents.mtimes
+    return datetime.fromtimestamp(int(mtimes.max()) // 10**9, UTC).strftime("%-d %B %Y") if len(mtimes) else ""
 
 
 def _parameters(answer: Answer) -> Iterator[tuple[str, str]]:

@@ -59,6 +59,8 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         if options["show"] is not None:
             stored = session.workspace.last_collection()
             asked = ask(options["show"], stored)
+            if asked.note:
+                session.console.say(asked.note)
             params = shingle_params(stored, session.request.given)
             text = asked.ids() if params.tokens == "ids" else asked.text(params.encoding)
             removal = session.workspace.removal_to_show(session.request, params, stored)

@@ -64,6 +64,9 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         stored = session.workspace.last_collection()
         params = shingle_params(stored, session.request.given)
         a, b = (_read(ask(options[name], stored), params) for name in "ab")
+        for each in (a, b):
+            if each.asked.note:
+                session.console.say(each.asked.note)
         removal = session.workspace.removal_to_show(session.request, params, stored)
         if options["shingles"]:
             columns = schema.columns("show-shingles", sometimes=removal is not None)
@@ -232,7 +235,7 @@ def _picture(
     yield summary(found, noun)
     if len(found.changes) == 1 and found.similarity == 1.0:
         same = "the texts are equal byte for byte" if a.text == b.text else f"they differ in no {noun}, only in case, punctuation or layout"
-        yield same
+        yield from (same, "")
         return
     yield ""
     wide = target.columns is not None and target.columns >= WIDE
@@ -240,6 +243,7 @@ def _picture(
     context = CONTEXT[params.tokens] if options["context"] is None else options["context"]
     width = target.columns or (160 if side else None)
     yield from rendered(found, Layout(side, width, target.colored, context, noun))
+    yield ""  # pictures of several runs, as of xargs, stand apart
 
 
 def _kind(document: _Document, spelling: bytes) -> str:

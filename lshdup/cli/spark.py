@@ -119,7 +119,7 @@ def _run(ctx: click.Context, options: dict[str, Any]) -> Iterator[tuple[_Run, "_
     """From parsed options to a comparison on Spark, with what the first stages have to say."""
     console = Console(quiet=options["quiet"], verbose=options["verbose"], progress=options["progress"], color=options["color"])
     with console:
-        given, names, files = shared.asked(ctx, options)
+        given, names, files = shared.asked(ctx, options, console)
         shingle, sketch, band = (_made(kind, given) for kind in (ShingleParams, SketchParams, BandParams))
         asked = PairParams(max_bucket=options.get("max_bucket") or 0)
         target = _Target(options)
@@ -197,7 +197,7 @@ def _say_documents(console: Console, comparison: "Comparison", sketch: SketchPar
     if summary.empty:
         console.say(f"{counted(summary.empty, 'document')} without tokens: near nothing, not compared (-v names them)")
     say_guesses(console, summary.guessed)
-    say_left_out(console)
+    say_left_out(console, console.left_out_counts)
     if console.is_verbose:
         for row in comparison.sketches.where("size = 0 and reason is null").select("id").limit(_NAMED).collect():
             console.detail(f"{shown(bytes(row.id))}: no tokens")

@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 _LARGEST = 3
 
 
-def say_collection(console: Console, collection: "Collection") -> None:
-    """Documents -> shingles -> signatures, and what was left out."""
+def say_collection(console: Console, collection: "Collection", side: str = "") -> None:
+    """Documents -> shingles -> signatures, and what was left out. side : of what, where there is more than one collection."""
     n = len(collection.documents)
     shingles = int(collection.sizes.sum())
-    line = f"{counted(n, 'document')} -> {counted(shingles, 'shingle')}"
+    line = f"{_said_of(collection) if collection.read is None else counted(n, 'document')} -> {counted(shingles, 'shingle')}"
     if collection.sketch is not None:
         line += f" -> signatures: {collection.sketch.scheme}, K = {collection.sketch.perms}"
     unread = n + len(collection.left_out) - (collection.read or 0)
@@ -42,15 +42,27 @@ def say_collection(console: Console, collection: "Collection") -> None:
         _say_guessed(console, collection)
     if collection.read is None and console.is_verbose:
         _say_left_out_before(console, collection)
-    say_left_out(console)
+    say_left_out(console, console.left_out_counts, side)
 
 
-def say_left_out(console: Console) -> None:
-    """How many files and rows are no documents, and why."""
-    if console.left_out_counts:
-        console.say(f"left out: {_reasons(console.left_out_counts)}")
-    if (unread_formats := console.left_out_counts[str(Reason.NO_READER)]) > 0:
+def say_left_out(console: Console, counts: Counter[str], side: str = "") -> None:
+    """What is not compared, by reason. side : of what, where there is more than one collection."""
+    if counts:
+        console.say(f"left out{side}: {_reasons(counts)}")
+    if (unread_formats := counts[str(Reason.NO_READER)]) > 0:
         console.say(f"to read {counted(unread_formats, 'office document')}: pip install 'lshdup[formats]'")
+
+
+def _said_of(collection: "Collection") -> str:
+    from lshdup.whereabouts import counted_where
+
+    return f"the last run: {counted_where(collection.documents, counted(len(collection.documents), 'document'))}"
+
+
+def say_last_run(console: Console, collection: "Collection") -> None:
+    """For -v, where documents are only looked up: which are there."""
+    if console.is_verbose:
+        console.detail(_said_of(collection))
 
 
 #: What to do about what was left out, by the reason that most of it has; of others -v tells more.
@@ -183,10 +195,11 @@ def say_contract(console: Console, plan: "BandPlan", params: "BandParams") -> No
     misses = ", ".join(f"{s:g}: {chance(plan.miss(s))}" for s in dict.fromkeys(steps))
     shape = f"{counted(plan.bands, 'band')} of {counted(plan.rows, 'row')}"
     console.say(f"{shape}, chance to miss a pair of similarity {misses}{console.took('bands')}")
-    if 1.0 - plan.miss(params.threshold) < params.recall:
+    found = 1.0 - plan.miss(params.threshold)
+    if found < params.recall:
         what = "" if params.bands or params.rows else "; choose --bands and --rows"
         console.warn(
-            f"a pair of similarity {params.threshold:g} is found with chance {chance(1 - plan.miss(params.threshold))}, "
+            f"a pair of similarity {params.threshold:g} is found with chance {chance(found, below=params.recall)}, "
             f"less than --recall {params.recall:g}{what}"
         )
 

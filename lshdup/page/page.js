@@ -184,7 +184,7 @@ function drawGroup(group) {
   const what = group.members.length ? `least ${shownScore(group.least)}` : "copies";
   return openable(number.format(group.size), label, what, () => {
     const list = element("ul", { className: "inside" });
-    list.append(plainRow("", nameOf(group.first), `representative, ${sizeOf(group.first)}`), ...copiesOf(group.kind, "copy"));
+    list.append(plainRow("", nameOf(group.first), `kept, ${sizeOf(group.first)}`), ...copiesOf(group.kind, "copy"));
     for (const { kind, similarity, at } of group.members) {
       const first = kinds[kind][0];
       const flipped = pairs.left[at] === kind;
@@ -249,6 +249,14 @@ function drawHistogram() {
     svg.append(bar);
     bars.push({ bar, from: bin === BINS ? 1 : to });
   });
+  for (let count = 1; count <= Math.expm1(most) + 0.5; count *= 10) {  // so many pairs are so high
+    const y = 100 - 96 * Math.log1p(count) / most, rule = document.createElementNS(SVG, "line");
+    for (const [name, value] of Object.entries({ class: "rule", x1: 0, x2: BINS + 1, y1: y, y2: y })) rule.setAttribute(name, value);
+    svg.append(rule);
+    const mark = element("span", { textContent: number.format(count) });
+    mark.style.top = `${y}%`;
+    $("scale").append(mark);
+  }
   const line = document.createElementNS(SVG, "line");
   for (const [name, value] of Object.entries({ id: "line", y1: 0, y2: 100 })) line.setAttribute(name, value);
   svg.append(line);
@@ -260,13 +268,13 @@ function drawHistogram() {
 }
 
 function promise(threshold) {
-  if (plan.exact) return "All pairs were joined exactly: none is missed. Bars are logarithmic; the last one is copies.";
+  if (plan.exact) return "All pairs were joined exactly: none is missed. Heights are pairs, on a logarithmic scale; the last bar is copies.";
   const miss = (s) => (1 - s ** plan.rows) ** plan.bands;
   const percent = (chance) => chance === 0 ? "0 %" : chance < 1e-9 ? "less than 1 in a billion"  // as `lshdup` says it
     : chance < 1e-4 ? `1 in ${number.format((1 / chance).toPrecision(2))}` : `${Number((100 * chance).toPrecision(2))} %`;
   const s = Math.min(1, threshold + 0.05);
   return `Every pair was verified exactly. The chance that a pair of similarity ${threshold.toFixed(3)} was missed is ${percent(miss(threshold))}` +
-    (s > threshold ? `; of ${s.toFixed(3)}, ${percent(miss(s))}.` : ".") + " Bars are logarithmic; the last one is copies.";
+    (s > threshold ? `; of ${s.toFixed(3)}, ${percent(miss(s))}.` : ".") + " Heights are pairs, on a logarithmic scale; the last bar is copies.";
 }
 
 function setThreshold(value) {
@@ -374,7 +382,7 @@ new IntersectionObserver((seen) => {
 // --- begin ------------------------------------------------------------------------------------------------------------------
 
 document.title = `Near-duplicates: ${data.what}`;
-$("what").textContent = data.what;
+$("what").textContent = `${data.what}: ${plural(data.documentCount, "document")}${data.newest ? `, the newest of ${data.newest}` : ""}`;
 figure("n-documents", "documents");
 figure("n-pairs", "pairs");
 figure("n-groups", "groups");
