@@ -71,9 +71,10 @@ def read(
     ids: bool,
     left_out: Callable[[LeftOut], None] = lambda _: None,
     say: Callable[[str], None] = lambda _: None,
+    warn: Callable[[str], None] = lambda _: None,
     jobs: int = 1,
 ) -> Documents:
-    """The documents that are named. ids : each line is one (`--tokens ids`). left_out, say : as of `finding.find_documents`.
+    """The documents that are named. ids : each line is one (`--tokens ids`). left_out, say, warn : as of `finding.find_files`.
 
     Raises InputError if no name exists; ParameterError for rows without an id field, because a row's number in its file is not known to
     the one who reads a piece of it, and for options that are not for URIs.
@@ -89,12 +90,10 @@ def read(
         message = "--hidden, --follow, --include and --exclude are for names on this machine"
         raise ParameterError(message, "leave them out, or name a pattern such as hdfs://host/docs/*.txt")
     away = [_Away(spark, name) for name in others]
-    if here and not away:
-        files, kinds = find_files(here, params, id_lists=ids, jobs=jobs, on_left_out=left_out, say=say)
-        if not (kinds or ids):
+    if here:
+        files, kinds = find_files(here, params, id_lists=ids, jobs=jobs, on_left_out=left_out, say=say, warn=warn)
+        if not (away or kinds or ids):
             return _files(spark, files)
-    elif here:
-        files, kinds = find_files(here, params, id_lists=ids, jobs=jobs, on_left_out=left_out)
     reader = _Reader(spark, params, ids=ids)
     parts = [part for each in away for part in reader.away(each)]
     if here:

@@ -108,7 +108,7 @@ def test_sample_corpus(session, run, monkeypatch, collapse):
     assert found == local(run, "sample_corpus", "-t", "0.5", *(["--collapse-copies"] if collapse else []))
     assert counts["pairs"] < len(found)
     said = run("pairs", "sample_corpus", "-t", "0.5", "--no-store", cwd=ROOT).err
-    assert f"{counts['candidates']} candidate pairs -> {counts["pairs"]} pairs; with all copies" in said
+    assert f"{counts['candidates']} candidate pairs -> {counts['pairs']} pairs; with all copies" in said
 
 
 def class_copies(folder):
@@ -227,7 +227,7 @@ def test_max_bucket(session, run, tmp_path):
     printed = run("pairs", *arguments, cwd=tmp_path)
     assert found == sorted(tuple(row) for row in printed.rows)
     assert len(found) == len({row[:2] for row in found})
-    assert f"{counts['candidates']} candidate pairs -> {counts["pairs"]} pairs; with all copies" in printed.err
+    assert f"{counts['candidates']} candidate pairs -> {counts['pairs']} pairs; with all copies" in printed.err
     assert f"left out {buckets} bucket" in printed.err
     assert f"with {kinds} documents" in printed.err
     assert f"the largest has {largest} documents" in printed.err

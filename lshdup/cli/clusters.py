@@ -41,10 +41,7 @@ Examples:
   lshdup clusters sample_corpus --prefer '*.txt' --emit drop -0 | xargs -0 -r ls -l
 """,
 )
-@shared.documents_options
-@shared.shingle_options
-@shared.sketch_options
-@shared.band_options
+@shared.table_options
 @shared.exact_option
 @shared.max_bucket_option
 @shared.option("--linkage", type=click.Choice(params.LINKAGES), default=_DEFAULT.linkage, show_default=True,

@@ -18,10 +18,7 @@ Examples:
   lshdup signatures sample_corpus && lshdup index
 """,
 )
-@shared.documents_options
-@shared.shingle_options
-@shared.sketch_options
-@shared.band_options
+@shared.table_options
 @shared.run_options
 @shared.plain_option("-0", "--null", "nul", is_flag=True, help="Names of --files-from are NUL-separated.")
 @click.pass_context

@@ -127,6 +127,9 @@ band_options = _stack(
     option("--buckets", type=click.IntRange(1), help="Fold the 64-bit band keys into N buckets, whose candidates are then more."),
 )  # fmt: skip
 
+#: What makes a band table of documents.
+table_options = _stack(documents_options, shingle_options, sketch_options, band_options)
+
 exact_option = option("--exact", is_flag=True, help="Join all sets instead of looking candidates up: every pair, no misses.")
 
 max_bucket_option = option("--max-bucket", type=click.IntRange(1), metavar="N", show_default="no limit",

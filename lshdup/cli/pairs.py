@@ -24,10 +24,7 @@ Examples:
   lshdup pairs sample_corpus/udhr --against sample_corpus/licences --threshold 0.6
 """,
 )
-@shared.documents_options
-@shared.shingle_options
-@shared.sketch_options
-@shared.band_options
+@shared.table_options
 @shared.pair_options
 @shared.option(
     "--against",

@@ -43,10 +43,7 @@ Examples:
   lshdup index sample_corpus && lshdup report --threshold 0.9 > near.html && ls -l near.html
 """,
 )
-@shared.documents_options
-@shared.shingle_options
-@shared.sketch_options
-@shared.band_options
+@shared.table_options
 @shared.exact_option
 @shared.max_bucket_option
 @shared.keep_options

@@ -137,7 +137,7 @@ def _run(ctx: click.Context, options: dict[str, Any]) -> Iterator[tuple[_Run, "_
         with sparksession.session(options["master"], settings, loud=loud) as session, sparksession.one_line():
             target.prove(session)
             ids = shingle.tokens == "ids"
-            documents = sparkinput.read(session, names, files, ids=ids, left_out=console.left_out, say=console.say)
+            documents = sparkinput.read(session, names, files, ids=ids, left_out=console.left_out, say=console.say, warn=console.warn)
             partitions = sparksession.default_partitions(session, settings, documents.size)
             context = session.sparkContext
             console.say(f"Spark {session.version} at {context.master}, {counted(partitions, 'partition')} a shuffle")
