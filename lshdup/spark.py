@@ -4,15 +4,16 @@ Read `Comparison`: its properties, from top to bottom, are the table of contents
 same shingler, sketcher, keys and similarity as the local engine's; what is here is which rows meet where.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property, partial, reduce
 from typing import TYPE_CHECKING, Self
 
 from lshdup import bands, sparkrows, sparktiles
 from lshdup.errors import InputError, ParameterError
 from lshdup.params import BandParams, PairParams, ShingleParams, SketchParams
 from lshdup.sparkkept import cut, kept, sifted
-from lshdup.sparkrows import Recipe, Rows
+from lshdup.sparkrows import Batches, Recipe, Rows
 from lshdup.sparktiles import Tiles
 from lshdup.wording import counted, some_of
 
@@ -112,11 +113,20 @@ class Summary:
 
 
 @dataclass(frozen=True)
+class Source:
+    """Rows that documents are read from. read : their batches -> those of documents; None: they are documents already."""
+
+    rows: "DataFrame"
+    read: Callable[[Batches], Batches] | None = None
+
+
+@dataclass(frozen=True)
 class Comparison:
     """A comparison of documents, stage by stage; each is a DataFrame that Spark evaluates when something asks for its rows.
 
     documents : (id: binary, text) or, if they are files, (id: binary, size); see `sparkrows.Recipe`. max_bucket : larger buckets are
-    left out; 0: none is.
+    left out; 0: none is. sources : what all documents are read from, if it is not they; so that the worker that reads a text makes its
+    sketch, and Spark does not carry it from one to the other.
 
     `sketches`, `kinds`, `shared` and `tiles` are kept by Spark when they have been made, on memory and disk, because more than one stage
     needs them; `close`, or the end of a ``with``, lets go of them. No stage collects rows; the memory of a task is bounded by one tile.
@@ -126,6 +136,7 @@ class Comparison:
     documents: "DataFrame"
     recipe: Recipe
     max_bucket: int = 0
+    sources: tuple[Source, ...] = ()
 
     def __enter__(self) -> Self:
         return self
@@ -313,4 +324,7 @@ class Comparison:
 
     def mapped(self, function: Rows, schema: str) -> "DataFrame":
         """What workers make of the documents; nothing is kept."""
-        return self.documents.mapInArrow(partial(function, self.recipe), schema)
+        work = partial(function, self.recipe)
+        sources = self.sources or (Source(self.documents),)
+        made = (each.rows.mapInArrow(partial(sparkrows.read_and_made, each.read, work), schema) for each in sources)
+        return reduce(lambda rows, more: rows.unionByName(more), made)

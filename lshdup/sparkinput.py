@@ -8,7 +8,7 @@ import os
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, reduce
 from typing import TYPE_CHECKING, Any
 
 from lshdup import spark as stages
@@ -43,8 +43,8 @@ _GLOBS = {
 
 @dataclass(frozen=True)
 class Documents:
-    """Documents for `stages.Comparison`, of the kind that its recipe must name; and about how many bytes they are. has_rows : whether
-    some are rows of files.
+    """Documents for `stages.Comparison`, of the kind that its recipe must name, and what they are read from; and about how many bytes they
+    are. has_rows : whether some are rows of files.
     """
 
     rows: "DataFrame"
@@ -52,15 +52,26 @@ class Documents:
     size: int
     home: bytes = b""
     has_rows: bool = False
+    sources: tuple[stages.Source, ...] = ()
 
 
 @dataclass(frozen=True)
 class _Part:
-    """Documents from one place. plain : they are the contents of files."""
+    """What the documents of one place are read from, and about how many bytes they are."""
 
-    rows: "DataFrame"
+    source: stages.Source
     size: int
-    plain: bool = False
+
+    @property
+    def documents(self) -> "DataFrame":
+        """The documents, with all columns of `sparkreading.DOCUMENTS`."""
+        from pyspark.sql import functions as f
+
+        rows, read = self.source.rows, self.source.read
+        if read:
+            return rows.mapInArrow(read, sparkreading.DOCUMENTS)
+        columns = [field.split() for field in sparkreading.DOCUMENTS.split(", ")]
+        return rows.select(*((f.col(name) if name in rows.columns else f.lit(None)).cast(kind).alias(name) for name, kind in columns))
 
 
 def read(
@@ -101,7 +112,9 @@ def read(
     if not parts:
         message = "the folders that were named hold no files"
         raise InputError(message, "Spark passes over those whose names begin with _ or a dot")
-    return Documents(_union(parts), "texts", sum(part.size for part in parts), has_rows=ids or reader.has_rows)
+    rows = reduce(lambda rows, more: rows.unionByName(more), (part.documents for part in parts))
+    sources = tuple(part.source for part in parts)
+    return Documents(rows, "texts", sum(part.size for part in parts), has_rows=ids or reader.has_rows, sources=sources)
 
 
 def _is_here(name: str) -> bool:
@@ -193,7 +206,7 @@ class _Reader:
         rows = _spread(self._spark, pa.table(dict(zip(names, columns, strict=True))), sparkreading.PIECES, size)
         home = os.getcwdb()  # noqa: PTH109 (bytes path)
         read = partial(sparkreading.piece_rows, fields, home, self._params.max_bytes)
-        return _Part(rows.mapInArrow(read, sparkreading.DOCUMENTS), size)
+        return _Part(stages.Source(rows, read), size)
 
     def away(self, each: _Away) -> Iterator[_Part]:
         """What a URI or a pattern names, read by Spark."""
@@ -203,7 +216,7 @@ class _Reader:
         size = each.size
         if self._ids:
             lines = self._lines(each.files + each.folders, "").select(f.col("value").cast("binary"))
-            yield _Part(lines.mapInArrow(sparkreading.id_rows, sparkreading.DOCUMENTS), size)
+            yield _Part(stages.Source(lines, sparkreading.id_rows), size)
             return
         named: dict[Kind, list[str]] = {}
         for path in each.files:
@@ -242,16 +255,16 @@ class _Reader:
             if self._params.text_field and paths[0] in each.folders:
                 for other in _ENDINGS.values():
                     files = files.where(~f.col("path").rlike(other))
-            content = f.col("content").alias("text")
-            return _Part(files.select(each.typed(f.col("path")).cast("binary").alias("id"), content), size, plain=True)
+            name, content = each.typed(f.col("path")).cast("binary").alias("id"), f.col("content").alias("text")
+            return _Part(stages.Source(files.select(name, content, f.lit(True).alias("plain"))), size)
         fields = self._fields()
         if kind == Kind.PARQUET:
             rows = self._reader(glob).parquet(*map(_escaped, paths))
-            return _Part(stages.id_and_text(rows, fields.id, fields.text), size)
+            return _Part(stages.Source(stages.id_and_text(rows, fields.id, fields.text)), size)
         root, typed = (b"", b"") if each.is_pattern else (each.root.encode(), each.name.rstrip("/").encode("utf-8", "surrogateescape"))
         lines = self._lines(paths, glob).select(f.col("value").cast("binary"), f.col("_metadata.file_path").cast("binary").alias("file"))
         read = partial(sparkreading.json_rows, fields, self._params.max_bytes, root, typed)
-        return _Part(lines.mapInArrow(read, sparkreading.DOCUMENTS), size)
+        return _Part(stages.Source(lines, read), size)
 
     def _binary(self, paths: list[str]) -> "DataFrame":
         return self._reader("").format("binaryFile").load(list(map(_escaped, paths)))
@@ -298,20 +311,3 @@ def _spread(spark: "SparkSession", table: Any, schema: str, size: int) -> "DataF
     """A table of files or pieces, over so many tasks that each has not too many bytes to read."""
     tasks = max(2 * spark.sparkContext.defaultParallelism, -(-size // TASK_BYTES))
     return spark.createDataFrame(table, schema).repartition(tasks)
-
-
-def _union(parts: list[_Part]) -> "DataFrame":
-    """All parts as one, with all columns of `sparkreading.DOCUMENTS`."""
-    from pyspark.sql import functions as f
-
-    columns = [field.split() for field in sparkreading.DOCUMENTS.split(", ")]
-    made = []
-    for part in parts:
-        missing = {name: f.lit(part.plain) if name == "plain" else f.lit(None).cast(kind) for name, kind in columns}
-        missing = {name: column for name, column in missing.items() if name not in part.rows.columns}
-        rows = part.rows.withColumns(missing) if missing else part.rows
-        made.append(rows.select(*(f.col(name).cast("binary") if name == "text" else f.col(name) for name, _ in columns)))
-    rows = made[0]
-    for each in made[1:]:
-        rows = rows.unionByName(each)
-    return rows

@@ -74,6 +74,11 @@ class Recipe:
 # --- map side: documents -> sketches, documents -> sets -----------------------------------------------------------------------
 
 
+def read_and_made(read: Callable[[Batches], Batches] | None, made: Callable[[Batches], Batches], rows: Batches) -> Batches:
+    """What is made of the documents that are read from `rows`, or are these; in one worker."""
+    return made(read(rows) if read else rows)
+
+
 def sketch_rows(recipe: Recipe, rows: Batches) -> Batches:
     """Documents -> SKETCHES: a row for each, also for those that are left out, with the reason.
 

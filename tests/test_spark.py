@@ -77,7 +77,7 @@ def compared(session, names, band, shingle=ShingleParams(), files=DocumentParams
     documents = sparkinput.read(session, tuple(map(os.fsencode, names)), files, ids=shingle.tokens == "ids")
     recipe = spark.recipe(shingle, SketchParams(), band, asked)
     recipe = replace(recipe, kind=documents.kind, home=documents.home, max_bytes=files.max_bytes)
-    return spark.Comparison(documents.rows, recipe, asked.max_bucket)
+    return spark.Comparison(documents.rows, recipe, asked.max_bucket, documents.sources)
 
 
 def texts_of(n):

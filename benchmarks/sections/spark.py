@@ -24,7 +24,7 @@ def section(bench: Bench) -> list[Table]:
     if not installed("pyspark") or shutil.which("java") is None:
         return []
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    return [_whole(bench), _map_side(bench), _skewed(bench)]
+    return [_whole(bench), _skewed(bench), _map_side(bench)]  # the last leaves a JVM behind, whose memory is not the others'
 
 
 def parquet(bench: Bench, name: str, documents: int, kind: Callable[[int], str]) -> str:
@@ -78,7 +78,8 @@ def _map_side(bench: Bench) -> Table:
         def by_spark() -> None:
             found = sparkinput.read(session, (os.fsencode(bench.home / folder),), files, ids=False)
             session.sparkContext.setLogLevel("ERROR")
-            mapped = spark.Comparison(found.rows, recipe).mapped(sparkrows.sketch_rows, sparkrows.SKETCHES)
+            comparison = spark.Comparison(found.rows, recipe, sources=found.sources)
+            mapped = comparison.mapped(sparkrows.sketch_rows, sparkrows.SKETCHES)
             mapped.write.format("noop").mode("overwrite").save()
 
         def by_local() -> None:

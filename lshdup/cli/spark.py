@@ -142,7 +142,7 @@ def _run(ctx: click.Context, options: dict[str, Any]) -> Iterator[tuple[_Run, "_
             context = session.sparkContext
             console.say(f"Spark {session.version} at {context.master}, {counted(partitions, 'partition')} a shuffle")
             recipe = replace(recipe, kind=documents.kind, home=documents.home, max_bytes=files.max_bytes, formats=files.formats)
-            with spark.Comparison(documents.rows, recipe, asked.max_bucket) as comparison:
+            with spark.Comparison(documents.rows, recipe, asked.max_bucket, documents.sources) as comparison:
                 summary = _say_documents(console, comparison, sketch)
                 n, compared = summary.documents, summary.documents - summary.empty
                 warn_if_nothing(console, names, n, compared, console.left_out_counts, has_rows=documents.has_rows)
