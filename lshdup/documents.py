@@ -200,11 +200,11 @@ def batches(documents: DocumentList, indices: NDArray[np.int64]) -> Iterator[NDA
     if places is not None:
         _checked(places, indices)
     for run in [indices] if places is None else places.reading_order(indices):
-        for some in runs(documents.spans[run]):
+        for some in runs(documents.spans[run], BATCH_DOCUMENTS, BATCH_BYTES):
             yield run[some]
 
 
-def runs(sizes: NDArray[np.integer], most: int = BATCH_DOCUMENTS, most_bytes: int = BATCH_BYTES) -> Iterator[slice]:
+def runs(sizes: NDArray[np.integer], most: int, most_bytes: int) -> Iterator[slice]:
     """Runs of at most so many things and so many bytes; or of one thing that is larger.
 
     >>> list(runs(np.array([1, 1, 1, 9, 5]), 2, 8))

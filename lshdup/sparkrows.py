@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from lshdup import bands, similarity
 from lshdup.bands import BandPlan
-from lshdup.documents import DocumentList, Reason, TextBatch, batches, read_batch, runs
+from lshdup.documents import BATCH_BYTES, BATCH_DOCUMENTS, DocumentList, Reason, TextBatch, batches, read_batch, runs
 from lshdup.errors import InputError
 from lshdup.files import Buffer
 from lshdup.kernels import banding as kernels
@@ -161,7 +161,7 @@ def _shingled(recipe: Recipe, rows: Batches) -> Iterator[tuple[Any, ShingleBatch
         plain = _plain(recipe, batch)[good]
         for is_text in (True, False):
             mine = np.flatnonzero(plain != is_text)
-            for some in (mine[cut] for cut in runs(lengths[mine])):
+            for some in (mine[cut] for cut in runs(lengths[mine], BATCH_DOCUMENTS, BATCH_BYTES)):
                 called = [b""] * len(some) if is_text else ids.take(pa.array(good[some])).to_pylist()
                 made = _text_batch(recipe, good[some], called, data, starts[some], lengths[some], is_text=is_text)
                 yield ids, shingler.shingle(made, recipe.formats)

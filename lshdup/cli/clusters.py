@@ -67,9 +67,8 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     Without DOCS, the documents of the last run are grouped, and what is not given of --threshold, --keep, --prefer and --linkage is as
     the last `clusters` had it, unless an index has been made since. What is kept, and by which rule, is said on stderr.
 
-    With --engine spark the same groups come from Apache Spark, see `lshdup pairs`. -o OUT.parquet or OUT.jsonl is then a row for each
-    compared document, in no order: id, representative, similarity, copy (yes or no); with --emit keep or drop: name. What is alone
-    represents itself.
+    With --engine spark (see `lshdup pairs`), -o OUT.parquet or OUT.jsonl has a row for each compared document, in no order: id,
+    representative (itself, if alone), similarity, copy (yes or no); with --emit keep or drop: name.
     """  # fmt: skip
     if shared.on_spark(ctx, options):
         from lshdup.cli import spark

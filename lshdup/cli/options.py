@@ -183,9 +183,9 @@ run_options = _stack(
 
 engine_options = _stack(
     option("--engine", type=click.Choice(("local", "spark")), default="local", show_default=True,
-           help="Where the work is done: here, or on Apache Spark (needs lshdup[spark] and Java 17)."),
-    option("--master", metavar="URL", show_default="what Spark's settings say, else local[*]",
-           help="Spark's master: local[N], spark://HOST:PORT, yarn, k8s://…"),
+           help="Here, or on Spark (needs lshdup[spark], Java 17)."),
+    option("--master", metavar="URL", show_default="as Spark is set, else local[*]",
+           help="For Spark: local[N], spark://HOST:PORT, yarn, k8s://…"),
     option("--spark-conf", type=Lines(), multiple=True, metavar="K=V", help="A setting of Spark; repeatable; in the variable one a line."),
 )  # fmt: skip
 

@@ -64,8 +64,8 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     column, verified, says whether the similarity is exact or, where a document of OTHER is gone, an estimate.
 
     With --engine spark the same pairs come from Apache Spark: DOCS are on any path that it reads, and -o OUT.parquet or OUT.jsonl is a
-    folder that it writes; other answers go through this machine. There too the
-    columns are a, b, similarity; names are bytes in Parquet if one of them is not UTF-8. Nothing is kept for the next run.
+    folder that it writes (names are bytes in Parquet if one of them is not UTF-8); other answers go through this machine. Nothing is kept
+    for the next run.
     """  # fmt: skip
     if shared.on_spark(ctx, options):
         from lshdup.cli import spark
