@@ -5,11 +5,11 @@ are documents, and what is none is called the same.
 """
 
 import os
+import re
 import sys
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
-from urllib.parse import unquote_to_bytes
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +31,9 @@ DOCUMENTS = "id binary, text binary, reason string, detail string, plain boolean
 
 #: Numbers of rows are counted, where something is wrong with one, behind at most so many bytes.
 _COUNTED = 1 << 30
+
+#: A byte as URIs write it.
+_ESCAPED = re.compile(rb"%([0-9A-Fa-f]{2})")
 
 #: An id, a text, and why it is none.
 _Row = tuple[bytes, bytes | None, str | None, str | None]
@@ -177,7 +180,7 @@ def _id_row(line: bytes) -> _Row | None:
 
 def _typed(uri: bytes, root: bytes, typed: bytes) -> bytes:
     """The name of a file, from a URI of it, in which Spark has written some characters as %XX."""
-    plain = unquote_to_bytes(uri)
+    plain = _ESCAPED.sub(lambda found: bytes.fromhex(found[1].decode()), uri)
     for each in (plain, plain.replace(b":///", b":/", 1)):  # an empty host is written or left out
         if root and each.startswith(root):
             return typed + each[len(root) :]
