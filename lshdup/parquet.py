@@ -186,8 +186,9 @@ class _Group:
 
     def __init__(self, file: Any, number: int, n: int, column: list[str], mean: int) -> None:
         self.decoded = 0
-        self._n, self._step = n, _rows_of(mean)
-        self._open: Callable[[], Iterator[Texts]] = lambda: _pieces(file, column, self._step, [number])
+        self._n = n
+        self._step = step = _rows_of(mean)  # a name that is not in a circle: memory has to be free at once
+        self._open: Callable[[], Iterator[Texts]] = lambda: _pieces(file, column, step, [number])
         self._begin()
 
     def _begin(self) -> None:
