@@ -32,12 +32,14 @@ _KEPT_BYTES, _KEPT_GROUPS = 16 << 20, 2
 
 
 class ParquetFile:
-    """One Parquet file and the texts in it; for any thread. It is opened when it is needed, and knows of its texts whatever it did before
-    when it is closed. All raise InputError if pyarrow is not there, OSError as the system does, and RowError if it is no such file, or has
-    no such text.
+    """One Parquet file and the texts in it; for any thread. Raises InputError if pyarrow is not there.
+
+    It is opened when it is needed, as often as it was closed; which of its texts are kept, and how many were decoded, outlives that. `rows`
+    and `texts` raise OSError as the system does, and RowError if it is no such file, or has no such text.
     """
 
     def __init__(self, path: bytes, field: str, scratch: Scratch) -> None:
+        self._pyarrow = _pyarrow()
         self._path = path
         self._scratch = scratch
         self._lock = threading.Lock()
@@ -48,17 +50,17 @@ class ParquetFile:
         self._groups: dict[int, _Group] = {}
         self._decoded = 0  # rows, again and again
         self._all: KeptTexts | None = None
-        self._broken = False
+        self._broken = False  # not all texts can be decoded
 
     def close(self) -> None:
-        """Give back the file and what of it is in memory; what is kept stays. For when nobody reads it."""
+        """Give back the file and what of it is in memory; texts that are kept stay. For when nobody reads it."""
         self._groups.clear()
         self._file = None
 
     def _open(self) -> None:
         if self._file is not None:
             return
-        pa, pq = _pyarrow()
+        pa, pq = self._pyarrow
         # Not all of a column chunk before its first page is decoded.
         file = pq.ParquetFile(pa.OSFile(self._path), pre_buffer=False, buffer_size=1 << 20)
         self._column = _column(file.schema_arrow, self._field, text=True)
@@ -128,6 +130,7 @@ class ParquetFile:
             while done < len(rows):
                 number = int(np.searchsorted(self._offsets, rows[done], side="right")) - 1
                 group, row = self._group(number), int(rows[done] - self._offsets[number])
+                # So none is decoded more than twice on average, in whatever order, and whenever the file was closed.
                 if self._decoded + group.cost(row) > self._offsets[-1] and self._keep_all():
                     return None
                 before = group.decoded

@@ -4,6 +4,7 @@ import gc
 import os
 import pickle
 import random
+import sys
 import threading
 from collections import Counter
 from pathlib import Path
@@ -14,6 +15,7 @@ import pytest
 from lshdup import openrows, parquet
 from lshdup.asked import Request
 from lshdup.documents import batches, read_batch
+from lshdup.errors import InputError
 from lshdup.finding import find_documents
 from lshdup.params import DocumentParams, PairParams
 from lshdup.reasons import Reason
@@ -264,3 +266,12 @@ def test_memory_and_descriptors_are_given_back(here, decoded):
         assert pa.total_allocated_bytes() - held < 100_000
     finally:
         gc.enable()
+
+
+def test_what_it_takes_is_said_once(here, small, monkeypatch):
+    fill(here)
+    for name in ("pyarrow", "pyarrow.parquet"):
+        monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(InputError, match="Parquet files need pyarrow") as error:
+        answer("many", store=None, **FIELDS)
+    assert error.value.hint == "pip install 'lshdup[parquet]'"
