@@ -1,7 +1,8 @@
 """Files of rows that are open: the rows they have, and the texts of some, from wherever they can be had at any place. Called by
 documents.py, on all its threads.
 
-What gzip or zstd made cannot be read at any place: it is unpacked once in the life of a process, into a nameless file.
+What gzip or zstd made cannot be read at any place: it is unpacked once in the life of a process, into a nameless file. What is known of a
+Parquet file, and which of its texts are kept, outlives its being open.
 """
 
 import os
@@ -15,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.compression import PIP, PackedError, can_unpack, is_packed, unpack_to
+from lshdup.decoded import Scratch
 from lshdup.errors import InputError
 from lshdup.files import Buffer
 from lshdup.reasons import Reason
@@ -23,7 +25,7 @@ from lshdup.rows import Kind, RowError, RowFields, RowList
 if TYPE_CHECKING:
     from lshdup.parquet import ParquetFile
 
-#: Parquet files that stay open.
+#: Parquet files that stay open when no thread reads them.
 _OPEN_FILES = 2
 
 _Stamp = tuple[int, int]  # size and time of a file: another one is another file
@@ -42,7 +44,9 @@ class OpenRows:
         self._longest = longest
         self._lock = threading.Lock()
         self._unpacked: dict[tuple[bytes, _Stamp], IO[bytes]] = {}
+        self._scratch = Scratch(folder)
         self._parquet: dict[tuple[bytes, _Stamp], ParquetFile] = {}
+        self._users: dict[tuple[bytes, _Stamp], int] = {}  # of those that may be open: threads that read them; the last in use last
 
     def __reduce__(self) -> tuple[type["OpenRows"], tuple[Path | None, RowFields, int]]:
         """Pickled without what is open, which is opened again when it is asked for."""
@@ -51,11 +55,13 @@ class OpenRows:
     def __del__(self) -> None:
         for file in self._unpacked.values():
             file.close()
+        self._scratch.close()
 
     def rows(self, path: bytes, kind: Kind) -> RowList:
         """The rows of a file. Raises RowError if it has none to give, OSError if it cannot be read."""
         if kind == Kind.PARQUET:
-            return self._parquet_file(path).rows(self.fields.id)
+            with self._parquet_file(path) as parquet:
+                return parquet.rows(self.fields.id)
         from lshdup import jsonlines  # here, because a query waits for every import
 
         with self.lines(path) as file:
@@ -68,7 +74,8 @@ class OpenRows:
         starts and lengths of shape (n,) in it, and why others have none. Raises what `rows` does.
         """
         if kind == Kind.PARQUET:
-            return self._parquet_file(path).texts(starts, self._longest, buffer)
+            with self._parquet_file(path) as parquet:
+                return parquet.texts(starts, self._longest, buffer)
         from lshdup import jsonlines
 
         with self.lines(path) as file:
@@ -95,17 +102,26 @@ class OpenRows:
                 unpacked = self._unpacked[known]
         yield unpacked.fileno()
 
-    def _parquet_file(self, path: bytes) -> "ParquetFile":
+    @contextmanager
+    def _parquet_file(self, path: bytes) -> Iterator["ParquetFile"]:
+        """A Parquet file, which nobody closes meanwhile."""
         from lshdup.parquet import ParquetFile
 
         status = os.stat(path)
         known = path, (status.st_size, status.st_mtime_ns)
         with self._lock:
-            file = self._parquet.pop(known, None) or ParquetFile(path, self.fields.text, self._folder)
-            self._parquet[known] = file  # the last in the order of use; one that goes is closed when nobody reads it any more
-            while len(self._parquet) > _OPEN_FILES:
-                del self._parquet[next(iter(self._parquet))]
-        return file
+            if known not in self._parquet:
+                self._parquet[known] = ParquetFile(path, self.fields.text, self._scratch)
+            self._users[known] = self._users.pop(known, 0) + 1
+        try:
+            yield self._parquet[known]
+        finally:
+            with self._lock:
+                self._users[known] -= 1
+                idle = [each for each, users in self._users.items() if not users]
+                for each in idle[: max(0, len(idle) - _OPEN_FILES)]:
+                    del self._users[each]
+                    self._parquet[each].close()
 
 
 def _stamp(file: int) -> _Stamp:

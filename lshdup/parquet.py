@@ -1,23 +1,22 @@
 """Parquet: how many rows there are, and the texts and ids of some. Called by openrows.py.
 
 Only the columns that are needed are read. Rows of a row group are decoded from its beginning on, some at a time; what was decoded last is
-kept, so that readers that go through a file from front to back decode each row once, however many threads they are. Who comes back for
-rows here and there, to verify pairs, finds the texts of the whole file in a nameless file, decoded once more.
+kept, so that readers that go through a file from front to back decode each row once, however many threads they are. Before more rows of
+a file are decoded than it has, all its texts are decoded once more, and kept (decoded.py): who comes back for rows here and there, to
+verify pairs, finds them there.
 """
 
 import contextlib
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.compression import NoRoomError, new_scratch, write_scratch
+from lshdup.decoded import KeptTexts, Scratch, Texts
 from lshdup.errors import InputError
-from lshdup.files import Buffer, read_spans
+from lshdup.files import Buffer
 from lshdup.kernels import copying
 from lshdup.ragged import PADDING, StringTable, offsets_of
 from lshdup.reasons import Reason
@@ -26,53 +25,63 @@ from lshdup.rows import RowError, RowList, field_names, no_field
 #: About so many bytes of text are decoded at a time, and at most so many rows.
 _SLAB_BYTES, _SLAB_ROWS = 1 << 22, 1 << 16
 
+_FEWER = "its file has fewer rows now"
+
 #: Of a row group, decoded texts of so many bytes are kept, and of a file so many row groups.
 _KEPT_BYTES, _KEPT_GROUPS = 16 << 20, 2
 
-#: Some of a column, as in Arrow: the bytes of all, int64 offsets of shape (n + 1,), and which are null.
-_Texts = tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.bool_]]
-
 
 class ParquetFile:
-    """One open Parquet file and the texts in it; for any thread. Raises InputError if pyarrow is not there, OSError as the system does,
-    and RowError if it is no such file, or has no such text.
+    """One Parquet file and the texts in it; for any thread. Raises InputError if pyarrow is not there.
+
+    It is opened when it is needed, as often as it was closed; which of its texts are kept, and how many were decoded, outlives that. `rows`
+    and `texts` raise OSError as the system does, and RowError if it is no such file, or has no such text. scratch : where texts are kept;
+    None: nowhere.
     """
 
-    def __init__(self, path: bytes, field: str, folder: Path | None = None) -> None:
+    def __init__(self, path: bytes, field: str, scratch: Scratch | None = None) -> None:
+        self._pyarrow = _pyarrow()
         self._path = path
-        self._folder = folder
+        self._scratch = scratch
         self._lock = threading.Lock()
         self._field = field
-        pa, pq = _pyarrow()
-        with _damaged():
-            # Not all of a column chunk before its first page is decoded.
-            self._file = pq.ParquetFile(pa.OSFile(path), pre_buffer=False, buffer_size=1 << 20)
-        self._column = _column(self._file.schema_arrow, field, text=True)
-        groups = [self._file.metadata.row_group(number) for number in range(self._file.metadata.num_row_groups)]
-        #: First row of each row group and, last, the number of rows; and the bytes of an average text.
-        self.offsets = offsets_of(np.array([group.num_rows for group in groups], np.int64))
-        self.means = np.array([_mean(group, self._column) for group in groups], np.int64)
+        self._file: Any = None
+        self._column: list[str] = []
+        self._offsets = self._means = np.zeros(0, np.int64)
         self._groups: dict[int, _Group] = {}
         self._decoded = 0  # rows, again and again
-        self._all: _Everything | None = None
-        self._no_room = False
+        self._all: KeptTexts | None = None
+        self._broken = False  # not all texts can be decoded
 
-    def __del__(self) -> None:
-        everything = getattr(self, "_all", None)
-        if everything is not None:
-            everything.file.close()
+    def close(self) -> None:
+        """Give back the file and what of it is in memory; texts that are kept stay. For when nobody reads it."""
+        self._groups.clear()
+        self._file = None
+
+    def _open(self) -> None:
+        if self._file is not None:
+            return
+        pa, pq = self._pyarrow
+        # Not all of a column chunk before its first page is decoded.
+        file = pq.ParquetFile(pa.OSFile(self._path), pre_buffer=False, buffer_size=1 << 20)
+        self._column = _column(file.schema_arrow, self._field, text=True)
+        groups = [file.metadata.row_group(number) for number in range(file.metadata.num_row_groups)]
+        # First row of each row group and, last, the number of rows; and the bytes of an average text.
+        self._offsets = offsets_of(np.array([group.num_rows for group in groups], np.int64))
+        self._means = np.array([_mean(group, self._column) for group in groups], np.int64)
+        self._file = file
 
     def rows(self, id_field: str) -> RowList:
         """All rows, and their ids."""
-        n = int(self.offsets[-1])
-        numbers, lengths = np.arange(1, n + 1), np.repeat(self.means, np.diff(self.offsets))
-        if not id_field:
-            return RowList(numbers, numbers - 1, lengths)
-        column = _column(self._file.schema_arrow, id_field, text=False)
-        blobs, sizes, null = [np.zeros(0, np.uint8)], [np.zeros(0, np.int64)], [np.zeros(0, bool)]
-        with _damaged():
-            for batch in self._file.iter_batches(_SLAB_ROWS, columns=[".".join(column)], use_threads=False):
-                data, offsets, missing = _texts_of(batch, column)
+        with self._lock, _damaged():
+            self._open()
+            n = int(self._offsets[-1])
+            numbers, lengths = np.arange(1, n + 1), np.repeat(self._means, np.diff(self._offsets))
+            if not id_field:
+                return RowList(numbers, numbers - 1, lengths)
+            column = _column(self._file.schema_arrow, id_field, text=False)
+            blobs, sizes, null = [np.zeros(0, np.uint8)], [np.zeros(0, np.int64)], [np.zeros(0, bool)]
+            for data, offsets, missing in _pieces(self._file, column, _SLAB_ROWS):
                 blobs.append(data[offsets[0] : offsets[-1]].copy())
                 sizes.append(np.diff(offsets))
                 null.append(missing)
@@ -89,97 +98,100 @@ class ParquetFile:
         self, rows: NDArray[np.int64], longest: int, buffer: Buffer
     ) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64], dict[int, RowError]]:
         """The texts of some rows (numbers from 0, ascending) in one array: see `jsonlines.read_texts`."""
-        if len(rows) and rows[-1] >= self.offsets[-1]:
-            raise RowError(Reason.CHANGED, "its file has fewer rows now")
-        with self._lock, _damaged():
-            if self._all is None and self._decoded >= self.offsets[-1] and not self._no_room:
-                self._decode_all()
-        if self._all is not None:
-            return self._all.texts(rows, longest, buffer, self._field)
-        parts = []
+        with self._lock:
+            found = None if self._all is not None else self._slabs(rows)
+        if found is None:
+            assert self._all is not None
+            if len(rows) and rows[-1] >= len(self._all.null):
+                raise RowError(Reason.CHANGED, _FEWER)
+            starts, lengths = self._all.spans(rows)
+            failed = _refused(lengths, self._all.null[rows], longest, self._field)
+            text, places = self._all.read(starts, lengths, buffer)
+            return text, places, lengths, failed
         starts, lengths, null = np.zeros(len(rows), np.int64), np.zeros(len(rows), np.int64), np.zeros(len(rows), bool)
-        done = 0
-        with self._lock, _damaged():
-            while done < len(rows):
-                first, (data, offsets, missing) = self._slab(int(rows[done]))
-                stop = int(np.searchsorted(rows, first + len(missing)))
-                at = rows[done:stop] - first
-                starts[done:stop], lengths[done:stop], null[done:stop] = offsets[at], offsets[at + 1] - offsets[at], missing[at]
-                parts.append((slice(done, stop), data))
-                done = stop
+        for some, first, (_, offsets, missing) in found:
+            at = rows[some] - first
+            starts[some], lengths[some], null[some] = offsets[at], offsets[at + 1] - offsets[at], missing[at]
         failed = _refused(lengths, null, longest, self._field)
         places = offsets_of(lengths)
         text = buffer.room(int(places[-1]) + PADDING)
         text[places[-1] :] = 0
-        for some, data in parts:
+        for some, _, (data, _, _) in found:
             copying.copy_runs(data, starts[some], lengths[some], text[places[some.start] : places[some.stop]])
         return text, places[:-1], lengths, failed
 
-    def batches(self, id_field: str, groups: range) -> Iterator[tuple[int, _Texts, _Texts]]:
+    def groups(self) -> int:
+        """How many row groups it has, which `batches` reads one after the other."""
+        with self._lock, _damaged():
+            self._open()
+            return len(self._means)
+
+    def batches(self, id_field: str, groups: range) -> Iterator[tuple[int, Texts, Texts]]:
         """Rows of some row groups, some at a time, for whoever reads a file in pieces: the number of the first, their ids, their texts."""
+        with self._lock, _damaged():
+            self._open()
         column = _column(self._file.schema_arrow, id_field, text=False)
         columns = sorted({".".join(column), ".".join(self._column)})
         for group in groups:
-            first = int(self.offsets[group])
-            rows = max(1, min(_SLAB_ROWS, _SLAB_BYTES // int(self.means[group])))
+            first, rows = int(self._offsets[group]), _rows_of(int(self._means[group]))
             with _damaged():
                 for batch in self._file.iter_batches(rows, row_groups=[group], columns=columns, use_threads=False):
                     ids, texts = (batch.select(way[:1]) for way in (column, self._column))
                     yield first, _texts_of(ids, column), _texts_of(texts, self._column)
                     first += len(batch)
 
-    def _decode_all(self) -> None:
-        """The texts of all rows to a nameless file, if there is room."""
-        column = ".".join(self._column)
-        sizes, null = [np.zeros(0, np.int64)], [np.zeros(0, bool)]
-        rows = max(1, min(_SLAB_ROWS, _SLAB_BYTES // max(1, int(self.means.max(initial=1)))))
-        file = None
-        try:
-            file = new_scratch(self._path, self._folder)
-            at = 0
-            for batch in self._file.iter_batches(rows, columns=[column], use_threads=False):
-                data, offsets, missing = _texts_of(batch, self._column)
-                write_scratch(file, data[offsets[0] : offsets[-1]].data, at, self._path, self._folder)
-                at += int(offsets[-1] - offsets[0])
-                sizes.append(np.diff(offsets))
-                null.append(missing)
-        except NoRoomError:
-            if file is not None:
-                file.close()
-            self._no_room = True
-            return
-        self._groups.clear()
-        self._all = _Everything(file, offsets_of(np.concatenate(sizes)), np.concatenate(null))
+    def _slabs(self, rows: NDArray[np.int64]) -> list[tuple[slice, int, Texts]] | None:
+        """Which of these rows are among which decoded texts, and the row that is the first of those. None: all texts are kept now."""
+        found: list[tuple[slice, int, Texts]] = []
+        done = 0
+        with _damaged():
+            self._open()
+            if len(rows) and rows[-1] >= self._offsets[-1]:
+                raise RowError(Reason.CHANGED, _FEWER)
+            while done < len(rows):
+                number = int(np.searchsorted(self._offsets, rows[done], side="right")) - 1
+                group, row = self._group(number), int(rows[done] - self._offsets[number])
+                # So none is decoded more than twice on average, in whatever order, and whenever the file was closed.
+                if self._decoded + group.cost(row) > self._offsets[-1] and self._keep_all():
+                    return None
+                before = group.decoded
+                at, texts = group.slab(row)
+                self._decoded += group.decoded - before
+                first = int(self._offsets[number]) + at
+                stop = int(np.searchsorted(rows, first + len(texts[2])))
+                found.append((slice(done, stop), first, texts))
+                done = stop
+        return found
 
-    def _slab(self, row: int) -> tuple[int, _Texts]:
-        """The decoded texts among which that of `row` is, and the row that is the first of them."""
-        number = int(np.searchsorted(self.offsets, row, side="right")) - 1
-        group = self._groups.pop(number, None) or _Group(self._file, number, self._column, int(self.means[number]))
+    def _keep_all(self) -> bool:
+        """Decode the texts of all rows to where they are kept; False if that cannot be."""
+        if self._broken or self._scratch is None or self._scratch.full:
+            return False
+        step = _rows_of(int(self._means.max(initial=1)))
+        try:
+            with _damaged():
+                self._all = self._scratch.keep(self._path, _pieces(self._file, self._column, step))
+        except (OSError, RowError):  # other rows may be good for all that
+            self._broken = True
+        if self._all is None:
+            return False
+        self.close()
+        return True
+
+    def _group(self, number: int) -> "_Group":
+        group = self._groups.pop(number, None)
+        if group is None:
+            n, mean = int(self._offsets[number + 1] - self._offsets[number]), int(self._means[number])
+            group = _Group(self._file, number, n, self._column, mean)
         self._groups[number] = group  # the last in the order of use
         while len(self._groups) > _KEPT_GROUPS:
             del self._groups[next(iter(self._groups))]
-        first = int(self.offsets[number])
-        before = group.decoded
-        at, texts = group.slab(row - first)
-        self._decoded += group.decoded - before
-        return first + at, texts
+        return group
 
 
-@dataclass(frozen=True)
-class _Everything:
-    """The texts of all rows of a file, in another that can be read at any place: int64 offsets of shape (n + 1,), and which are null."""
-
-    file: IO[bytes]
-    offsets: NDArray[np.int64]
-    null: NDArray[np.bool_]
-
-    def texts(
-        self, rows: NDArray[np.int64], longest: int, buffer: Buffer, field: str
-    ) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64], dict[int, RowError]]:
-        starts, lengths = self.offsets[rows], self.offsets[rows + 1] - self.offsets[rows]
-        failed = _refused(lengths, self.null[rows], longest, field)
-        text, places = read_spans(self.file.fileno(), starts, lengths, buffer)
-        return text, places, lengths, failed
+def _rows_of(mean: int) -> int:
+    """Rows with texts of about so many bytes that are decoded at a time."""
+    return max(1, min(_SLAB_ROWS, _SLAB_BYTES // max(mean, 1)))
 
 
 def _refused(lengths: NDArray[np.int64], null: NDArray[np.bool_], longest: int, field: str) -> dict[int, RowError]:
@@ -196,29 +208,34 @@ def _refused(lengths: NDArray[np.int64], null: NDArray[np.bool_], longest: int, 
 class _Group:
     """One row group, decoded as far as it was asked for."""
 
-    def __init__(self, file: Any, number: int, column: list[str], mean: int) -> None:
-        self._column = column
+    def __init__(self, file: Any, number: int, n: int, column: list[str], mean: int) -> None:
         self.decoded = 0
-        rows = max(1, min(_SLAB_ROWS, _SLAB_BYTES // max(mean, 1)))
-        self._open: Callable[[], Iterator[Any]] = lambda: file.iter_batches(
-            rows, row_groups=[number], columns=[".".join(column)], use_threads=False
-        )
+        self._n = n
+        self._step = step = _rows_of(mean)  # a name that is not in a circle: memory has to be free at once
+        self._open: Callable[[], Iterator[Texts]] = lambda: _pieces(file, column, step, [number])
         self._begin()
 
     def _begin(self) -> None:
-        self._batches: Iterator[Any] = self._open()
+        self._pieces: Iterator[Texts] = self._open()
         self._firsts: list[int] = []
-        self._slabs: list[_Texts | None] = []
+        self._slabs: list[Texts | None] = []
         self._dropped = self._rows = self._bytes = 0
 
-    def slab(self, row: int) -> tuple[int, _Texts]:
-        if self._dropped and row < self._firsts[self._dropped]:
+    def _is_dropped(self, row: int) -> bool:
+        return self._dropped > 0 and row < self._firsts[self._dropped]
+
+    def cost(self, row: int) -> int:
+        """How many rows have to be decoded to have the slab of this one."""
+        end = min(self._n, (row // self._step + 1) * self._step)
+        return end if self._is_dropped(row) else max(0, end - self._rows)
+
+    def slab(self, row: int) -> tuple[int, Texts]:
+        if self._is_dropped(row):
             self._begin()
         while row >= self._rows:
-            batch = next(self._batches, None)
-            if batch is None:
+            texts = next(self._pieces, None)
+            if texts is None:
                 raise RowError(Reason.DAMAGED, "a row group has fewer rows than it says")
-            texts = _texts_of(batch, self._column)
             self._firsts.append(self._rows)
             self._slabs.append(texts)
             self._rows += len(texts[2])
@@ -311,7 +328,13 @@ def _mean(group: Any, column: list[str]) -> int:
     return 1
 
 
-def _texts_of(batch: Any, column: list[str]) -> _Texts:
+def _pieces(file: Any, column: list[str], rows: int, groups: list[int] | None = None) -> Iterator[Texts]:
+    """One column of an open file, or of some of its row groups, so many rows at a time."""
+    for batch in file.iter_batches(rows, row_groups=groups, columns=[".".join(column)], use_threads=False):
+        yield _texts_of(batch, column)
+
+
+def _texts_of(batch: Any, column: list[str]) -> Texts:
     """One column of a record batch, whatever it is stored as."""
     import pyarrow as pa
     import pyarrow.compute as pc

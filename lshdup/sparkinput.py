@@ -283,11 +283,10 @@ def _pieces(path: bytes, kind: Kind, size: int, fields: RowFields) -> Iterator[t
         yield 0, -1, size
     elif kind == Kind.PARQUET:
         try:
-            file = ParquetFile(path, fields.text)
+            groups = ParquetFile(path, fields.text).groups()
         except (RowError, OSError):
             yield 0, -1, size
             return
-        groups = len(file.means)
         each = max(1, groups * TASK_BYTES // size)  # they are about as large as each other
         for start in range(0, groups, each):
             yield start, min(start + each, groups), size * min(each, groups - start) // groups

@@ -133,7 +133,7 @@ def _parquet(path: bytes, place: bytes, fields: RowFields, start: int, stop: int
     import pyarrow as pa
 
     file = ParquetFile(place, fields.text)
-    groups = range(start, min(stop, len(file.means)))
+    groups = range(start, min(stop, file.groups()))
     for first, ids, texts in file.batches(fields.id, groups):
         names, bodies = _array(*ids), _array(*texts)
         n = len(names)

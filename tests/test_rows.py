@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lshdup import parquet, rows
+from lshdup import decoded, parquet, rows
 from lshdup.asked import Request
 from lshdup.documents import batches, read_batch
 from lshdup.finding import find_documents
@@ -254,7 +254,7 @@ def test_parquet_rows_in_any_order_and_by_any_thread(here, monkeypatch, kept):
     for room in (True, False):
         documents = find_documents([b"a.parquet"], DocumentParams())
         if not room:
-            monkeypatch.setattr(parquet, "new_scratch", _no_room)
+            monkeypatch.setattr(decoded, "new_scratch", _no_room)
         wrong = []
 
         def read(seed, documents=documents, wrong=wrong):
@@ -276,7 +276,7 @@ def test_parquet_rows_in_any_order_and_by_any_thread(here, monkeypatch, kept):
 
 
 def _no_room(*_):
-    raise parquet.NoRoomError("none")
+    raise decoded.NoRoomError("none")
 
 
 @pytest.mark.parametrize(

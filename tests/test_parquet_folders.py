@@ -1,0 +1,277 @@
+"""Folders of more Parquet files than stay open: the same answer as from one file, and no row is decoded more than twice."""
+
+import gc
+import os
+import pickle
+import random
+import sys
+import threading
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from lshdup import openrows, parquet
+from lshdup.asked import Request
+from lshdup.documents import batches, read_batch
+from lshdup.errors import InputError
+from lshdup.finding import find_documents
+from lshdup.params import DocumentParams, PairParams
+from lshdup.reasons import Reason
+from lshdup.workspace import Workspace
+from tests.test_rows import answer, pa, texts_of, write
+
+FILES, N = 9, 360
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def small(monkeypatch):
+    """Nothing is kept in memory, and what is verified is read again in very many blocks; texts are decoded a few at a time."""
+    monkeypatch.setattr("lshdup.workspace.SET_BYTES", 0)
+    monkeypatch.setattr("lshdup.similarity.BLOCK_BYTES", 1 << 13)
+    monkeypatch.setattr("lshdup.documents.BATCH_DOCUMENTS", 16)
+    monkeypatch.setattr(parquet, "_SLAB_ROWS", 7)
+
+
+@pytest.fixture
+def decoded(monkeypatch):
+    """How many values of each column were decoded, and how often texts of a file were put aside, or files opened."""
+    counts, lock = Counter(), threading.Lock()
+
+    def counted(name, wrapped, number):
+        def wrapper(*args, **named):
+            made = wrapped(*args, **named)
+            with lock:
+                counts[name(args, named)] += number(made)
+            return made
+
+        return wrapper
+
+    monkeypatch.setattr(parquet, "_texts_of", counted(lambda args, _: args[1][0], parquet._texts_of, lambda made: len(made[2])))
+    monkeypatch.setattr(parquet.Scratch, "keep", counted(lambda *_: "kept", parquet.Scratch.keep, lambda _: 1))
+    monkeypatch.setattr(parquet, "_column", counted(lambda _, named: f"opened {named['text']}", parquet._column, lambda _: 1))
+    return counts
+
+
+def fill(here, texts=None):
+    """The same rows in a folder of files, whose neighbours are alike; in one file; and each in a file of its own."""
+    texts = texts_of(N) if texts is None else texts
+    ids = [f"{number:03}" for number in range(len(texts))]
+    (here / "many").mkdir()
+    for file in range(FILES):
+        write(here / "many" / f"{file}.parquet", texts[file::FILES], id=ids[file::FILES])
+    write(here / "one.parquet", texts, id=ids)
+    (here / "plain").mkdir()
+    for name, text in zip(ids, texts, strict=True):
+        (here / "plain" / name).write_bytes(text.encode())
+    return texts
+
+
+FIELDS = {"id_field": "id", "text_field": "text"}
+
+
+def expected(here):
+    """The pairs of the plain files, by the names of rows; one of them looks like a PDF, but not as a row."""
+    other = f"{N // 3 + 1:03}".encode()
+    (here / "plain" / other.decode()).write_bytes(b"a text with in it")
+    return [(a[6:], b[6:], similarity) for a, b, similarity in answer("plain", store=None)[0]]
+
+
+@pytest.mark.parametrize("store", ["s", None])
+def test_a_folder_is_what_one_file_would_be(here, small, decoded, store):
+    fill(here)
+    pairs = expected(here)
+    assert len(pairs) > N // 4
+    assert answer("one.parquet", store=None, **FIELDS)[0] == pairs
+    decoded.clear()
+    assert openrows._OPEN_FILES < FILES
+    found, left_out, read, _ = answer("many", store=store, **FIELDS)
+    assert (found, left_out, read) == (pairs, {}, N)
+    assert N < decoded["text"] <= 2 * N
+    assert decoded["kept"] <= FILES
+    assert decoded["id"] == N
+    assert decoded["opened True"] <= 3 * FILES  # for ids, for texts, for texts that are kept
+    if store:
+        decoded.clear()
+        assert answer("many", store=store, **FIELDS)[:3] == (pairs, {}, 0)
+        assert decoded["text"] <= 2 * N
+
+
+def test_any_rows_by_any_thread(here, small, decoded):
+    texts = fill(here)
+    documents = find_documents([b"many"], DocumentParams(**FIELDS))
+    wrong = []
+
+    def read(seed):
+        rng = np.random.default_rng(seed)
+        for _ in range(20):
+            for indices in batches(documents, rng.choice(N, rng.integers(1, 90), replace=False)):
+                batch = read_batch(documents, indices)
+                assert len(batch.indices) == len(indices)
+                for index, start, length in zip(batch.indices.tolist(), batch.starts.tolist(), batch.lengths.tolist(), strict=True):
+                    if batch.text[start : start + length].tobytes().decode() != texts[int(documents.names[index])]:
+                        wrong.append(index)
+
+    threads = [threading.Thread(target=read, args=(seed,)) for seed in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+    assert decoded["text"] <= 2 * N
+    assert decoded["kept"] == FILES
+
+
+def test_few_rows_decode_few(here, small, decoded):
+    fill(here)
+    documents = find_documents([b"many"], DocumentParams(**FIELDS))
+    rows = np.flatnonzero(documents.places.starts == 9)
+    assert len(rows) == FILES
+    for _ in range(2):
+        for row in rows:
+            assert len(read_batch(documents, np.array([row])).indices) == 1
+    assert decoded["text"] <= 2 * 14 * FILES
+    assert decoded["kept"] == 0
+
+
+@pytest.mark.parametrize("room", [0, 40_000])
+def test_no_room(here, small, decoded, monkeypatch, room):
+    """Nothing, or not all, can be put aside: it is decoded as often as it is wanted, and the room is free for others."""
+    fill(here)
+    pairs = expected(here)
+    decoded.clear()
+    write, files, bytes_there = os.pwrite, set(), []
+
+    def little_room(file, data, at):
+        if sum(os.fstat(each).st_size for each in files | {file}) + len(data) > room:
+            raise OSError(28, "No space left on device")
+        files.add(file)
+        return write(file, data, at)
+
+    def closing(scratch, close=parquet.Scratch.close):
+        bytes_there.extend(os.fstat(file.fileno()).st_size for file in scratch._files)
+        close(scratch)
+
+    monkeypatch.setattr(os, "pwrite", little_room)
+    monkeypatch.setattr(parquet.Scratch, "close", closing)
+    assert answer("many", store=None, **FIELDS)[:3] == (pairs, {}, N)
+    assert decoded["text"] > 2 * N
+    assert 0 < decoded["kept"] < FILES
+    gc.collect()
+    assert sum(bytes_there) <= room
+    assert (sum(bytes_there) > 0) == (room > 0)
+
+
+def test_a_file_changes_between_the_passes(here, small):
+    fill(here, [f"{text} {number}" for number, text in enumerate(texts_of(N))])  # no copies, of which only the first is read again
+    ids = [f"{number:03}" for number in range(N)]
+    every = answer("one.parquet", store=None, **FIELDS)[0]
+    left_out = []
+    workspace = Workspace(None, lambda _: None, left_out.append)
+    indexed = workspace.indexed(Request((b"many",), DocumentParams(**FIELDS), {"threshold": 0.5}, 2), save=False)
+    others = texts_of(N, seed=5)
+    write(here / "many" / "4.parquet", [*others[4::FILES], "more"], id=[*ids[4::FILES], "x"])
+    write(here / "many" / "5.parquet", others[5 : N // 2 : FILES], id=ids[5 : N // 2 : FILES])
+    (here / "many" / "6.parquet").unlink()
+    found = workspace.verified(indexed, PairParams(), 2).pairs
+    name = indexed.collection.documents.names.__getitem__
+    pairs = {(name(a), name(b)) for a, b in zip(found.left.tolist(), found.right.tolist(), strict=True)}
+    lost = {os.fsencode(each) for file in (4, 5, 6) for each in ids[file::FILES]}
+    assert pairs == {(a, b) for a, b, _ in every if not {a, b} & lost}
+    assert len(pairs) > N // 8
+    said = {each.name: each.reason for each in left_out}
+    assert {each for pair in every for each in pair[:2]} & lost <= said.keys() <= lost
+    assert {(int(each) % FILES, reason) for each, reason in said.items()} == {
+        (4, Reason.CHANGED), (5, Reason.CHANGED), (6, Reason.VANISHED)
+    }  # fmt: skip
+
+
+def test_another_file_of_the_same_name_is_read_anew(here, small, decoded):
+    texts = fill(here)
+    documents = find_documents([b"many"], DocumentParams(**FIELDS))
+    every = np.arange(N)
+
+    def read():
+        made = {}
+        for indices in batches(documents, every):
+            batch = read_batch(documents, indices)
+            for index, start, length in zip(batch.indices.tolist(), batch.starts.tolist(), batch.lengths.tolist(), strict=True):
+                made[int(documents.names[index])] = batch.text[start : start + length].tobytes().decode()
+        return [made[number] for number in range(N)]
+
+    for _ in range(3):
+        assert read() == texts
+    assert decoded["kept"] == FILES
+    now = [text if number % FILES != 3 else f"another {number}" for number, text in enumerate(texts)]
+    write(here / "many" / "3.parquet", now[3::FILES], id=[f"{number:03}" for number in range(3, N, FILES)])
+    decoded.clear()
+    for _ in range(3):
+        assert read() == now
+    assert decoded["text"] <= 2 * (N // FILES)
+    assert decoded["kept"] == 1
+
+
+def test_a_damaged_row_group_costs_only_its_rows(here, small, monkeypatch):
+    """Not all of a file can be put aside; what was good before is good for verification, too."""
+    monkeypatch.setattr("lshdup.documents.BATCH_DOCUMENTS", 37)  # rows of a row group are read together
+    rng = random.Random(1)
+    texts = [" ".join(str(rng.randrange(10**6)) for _ in range(40)) for _ in range(111)]
+    for number in range(1, 111, 2):
+        texts[number] = texts[number - 1] + " more"
+    write(here / "a.parquet", texts)
+    before = answer("a.parquet", store=None)[0]
+    metadata = parquet._pyarrow()[1].ParquetFile("a.parquet").metadata
+    chunk = metadata.row_group(1).column(0)
+    data = bytearray((here / "a.parquet").read_bytes())
+    at = chunk.dictionary_page_offset or chunk.data_page_offset
+    data[at : at + chunk.total_compressed_size] = bytes(chunk.total_compressed_size)
+    (here / "a.parquet").write_bytes(data)
+    pairs, left_out, _, _ = answer("a.parquet", store=None)
+    lost = {f"a.parquet:{number}".encode() for number in range(38, 75)}
+    assert pairs == [pair for pair in before if not {*pair[:2]} & lost]
+    assert len(pairs) > 30
+    assert left_out == dict.fromkeys(lost, Reason.DAMAGED)
+
+
+def test_memory_and_descriptors_are_given_back(here, decoded):
+    """At once, not when Python looks for circles; with any number of files only those of a few are held."""
+    (here / "d").mkdir()
+    for file in range(20):
+        write(here / "d" / f"{file:02}.parquet", [f"{file} {row} " + "x" * 10_000 for row in range(30)])
+    folder = "/proc/self/fd"
+    descriptors = (lambda: len(os.listdir(folder))) if Path(folder).is_dir() else (lambda: 0)
+    gc.collect()
+    first, held = descriptors(), pa.total_allocated_bytes()
+    documents = find_documents([b"d"], DocumentParams(text_field="text"))
+    gc.disable()
+    try:
+        for _ in range(3):
+            for indices in batches(documents, np.arange(600)):
+                assert len(read_batch(documents, indices).indices) == len(indices)
+                assert descriptors() - first <= openrows._OPEN_FILES + 1
+                assert pa.total_allocated_bytes() - held < 20 * 300_000 / 2
+        assert decoded["kept"] == 20
+        assert decoded["text"] == 2 * 600
+        again = pickle.loads(pickle.dumps(documents))
+        assert len(read_batch(again, np.arange(5)).indices) == 5
+        del documents, again
+        assert descriptors() == first
+        assert pa.total_allocated_bytes() - held < 100_000
+    finally:
+        gc.enable()
+
+
+def test_what_it_takes_is_said_once(here, small, monkeypatch):
+    fill(here)
+    for name in ("pyarrow", "pyarrow.parquet"):
+        monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(InputError, match="Parquet files need pyarrow") as error:
+        answer("many", store=None, **FIELDS)
+    assert error.value.hint == "pip install 'lshdup[parquet]'"
