@@ -15,12 +15,10 @@ from typing import IO
 import numpy as np
 from numpy.typing import NDArray
 
+from lshdup.arrow import Texts
 from lshdup.compression import NoRoomError, new_scratch, write_scratch
 from lshdup.files import Buffer, read_spans
 from lshdup.ragged import offsets_of
-
-#: Some of a column, as in Arrow: the bytes of all, int64 offsets of shape (n + 1,), and which are null.
-Texts = tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.bool_]]
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.decoded import KeptTexts, Scratch, Texts
+from lshdup.arrow import Texts, texts_of
+from lshdup.decoded import KeptTexts, Scratch
 from lshdup.errors import InputError
 from lshdup.files import Buffer
 from lshdup.kernels import copying
@@ -137,7 +138,7 @@ class ParquetFile:
             with _damaged():
                 for batch in self._file.iter_batches(rows, row_groups=[group], columns=columns, use_threads=False):
                     ids, texts = (batch.select(way[:1]) for way in (column, self._column))
-                    yield first, _texts_of(ids, column), _texts_of(texts, self._column)
+                    yield first, texts_of(ids, column), texts_of(texts, self._column)
                     first += len(batch)
 
     def _slabs(self, rows: NDArray[np.int64]) -> list[tuple[slice, int, Texts]] | None:
@@ -331,27 +332,4 @@ def _mean(group: Any, column: list[str]) -> int:
 def _pieces(file: Any, column: list[str], rows: int, groups: list[int] | None = None) -> Iterator[Texts]:
     """One column of an open file, or of some of its row groups, so many rows at a time."""
     for batch in file.iter_batches(rows, row_groups=groups, columns=[".".join(column)], use_threads=False):
-        yield _texts_of(batch, column)
-
-
-def _texts_of(batch: Any, column: list[str]) -> Texts:
-    """One column of a record batch, whatever it is stored as."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    array = batch.column(0)
-    for name in column[1:]:
-        array = pc.struct_field(array, name)
-    if pa.types.is_dictionary(array.type):
-        array = array.dictionary_decode()
-    if pa.types.is_integer(array.type):
-        array = array.cast(pa.large_string())
-    array = array.cast(pa.large_binary())
-    _, offsets, data = array.buffers()
-    n = len(array)
-    null = np.asarray(array.is_null().to_numpy(zero_copy_only=False), bool)
-    if offsets is None or not n:
-        return np.zeros(0, np.uint8), np.zeros(n + 1, np.int64), null
-    ends = np.frombuffer(offsets, np.int64, n + 1, 8 * array.offset)
-    blob = np.zeros(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
-    return blob, ends, null
+        yield texts_of(batch, column)

@@ -12,16 +12,16 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lshdup import jsonlines
+from lshdup.arrow import array_of, as_binary, batch_of
 from lshdup.documents import BATCH_BYTES, BATCH_DOCUMENTS, DocumentList, read_batch
 from lshdup.openrows import OpenRows
 from lshdup.parquet import ParquetFile
 from lshdup.ragged import StringTable
 from lshdup.reasons import LeftOut, Reason
 from lshdup.rows import Kind, RowError, RowFields
-from lshdup.sparkrows import Batches, as_binary
+from lshdup.sparkrows import Batches
 
 #: Pieces of files. start, stop : bytes at which lines begin, or row groups; stop is -1 for all that is left. bytes : about how many.
 PIECES = "path binary, kind int, start bigint, stop bigint, bytes bigint"
@@ -135,7 +135,7 @@ def _parquet(path: bytes, place: bytes, fields: RowFields, start: int, stop: int
     file = ParquetFile(place, fields.text)
     groups = range(start, min(stop, file.groups()))
     for first, ids, texts in file.batches(fields.id, groups):
-        names, bodies = _array(*ids), _array(*texts)
+        names, bodies = array_of(*ids), array_of(*texts)
         n = len(names)
         reasons: list[str | None] = [None] * n
         details: list[str | None] = [None] * n
@@ -157,7 +157,7 @@ def _parquet(path: bytes, place: bytes, fields: RowFields, start: int, stop: int
         if wrong:
             bodies = pa.array([None if reason else body for reason, body in zip(reasons, bodies.to_pylist(), strict=True)], pa.binary())
         columns = [names, bodies, pa.array(reasons, pa.string()), pa.array(details, pa.string()), pa.array(np.zeros(n, bool))]
-        yield from _cut(pa.RecordBatch.from_arrays(columns, _NAMES))
+        yield from _cut(batch_of(DOCUMENTS, columns))
 
 
 # --- rows -------------------------------------------------------------------------------------------------------------------
@@ -189,8 +189,6 @@ def _typed(uri: bytes, root: bytes, typed: bytes) -> bytes:
 
 # --- Arrow ------------------------------------------------------------------------------------------------------------------
 
-_NAMES = [field.split()[0] for field in DOCUMENTS.split(", ")]
-
 
 def _batches(rows: Iterator[_Row], *, plain: bool = False) -> Batches:
     """Rows in batches of some, by their number and bytes."""
@@ -211,19 +209,9 @@ def _batch(rows: list[_Row], *, plain: bool) -> Any:
 
     kinds = (pa.binary(), pa.binary(), pa.string(), pa.string())
     columns = [pa.array(column, kind) for column, kind in zip(zip(*rows, strict=True), kinds, strict=True)]
-    return pa.RecordBatch.from_arrays([*columns, pa.array([plain] * len(rows))], _NAMES)
+    return batch_of(DOCUMENTS, [*columns, pa.array([plain] * len(rows))])
 
 
 def _cut(batch: Any) -> Batches:
     """A batch in some, each of not too many rows."""
     return (batch.slice(start, BATCH_DOCUMENTS) for start in range(0, len(batch), BATCH_DOCUMENTS))
-
-
-def _array(data: NDArray[np.uint8], offsets: NDArray[np.int64], null: NDArray[np.bool_]) -> Any:
-    """Bytes as `parquet` has them, as an array of binary."""
-    import pyarrow as pa
-
-    large = pa.Array.from_buffers(
-        pa.large_binary(), len(null), [pa.py_buffer(np.packbits(~null, bitorder="little")), pa.py_buffer(offsets), pa.py_buffer(data)]
-    )
-    return large.cast(pa.binary())

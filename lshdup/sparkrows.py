@@ -14,13 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup import bands, similarity
+from lshdup.arrow import as_binary, batch_of, content, ragged
 from lshdup.bands import BandPlan
 from lshdup.documents import BATCH_BYTES, BATCH_DOCUMENTS, DocumentList, Reason, TextBatch, batches, read_batch, runs
 from lshdup.errors import InputError
 from lshdup.files import Buffer
 from lshdup.kernels import banding as kernels
 from lshdup.params import DEFAULT_FORMATS, DEFAULT_MAX_BYTES, FormatLimits, ShingleParams, SketchParams
-from lshdup.ragged import PADDING, RaggedSets, StringTable, offsets_of
+from lshdup.ragged import PADDING, RaggedSets, StringTable
 from lshdup.shingles import ShingleBatch, Shingler
 from lshdup.signatures import Sketcher
 
@@ -103,13 +104,13 @@ def sketch_rows(recipe: Recipe, rows: Batches) -> Batches:
             pa.nulls(n, pa.string()), pa.nulls(n, pa.string()),
             pa.array([encodings.get(index) for index in made.indices.tolist()] if encodings else pa.nulls(n, pa.string()), pa.string()),
         ]  # fmt: skip
-        yield _batch(SKETCHES, columns)
+        yield batch_of(SKETCHES, columns)
         if made.left_out:
             m = len(made.left_out)
             reasons, details = [str(each[1]) for each in made.left_out], [each[2] for each in made.left_out]
             left_out = ids.take(pa.array([each[0] for each in made.left_out], pa.int64()))
             none, text = pa.nulls(m, pa.binary()), pa.string()
-            yield _batch(
+            yield batch_of(
                 SKETCHES,
                 [left_out, pa.array([0] * m, pa.int64()), none, none, pa.array(reasons, text), pa.array(details, text), pa.nulls(m, text)],
             )
@@ -131,10 +132,10 @@ def set_rows(recipe: Recipe, rows: Batches) -> Batches:
                 what = f"{_name(named[0])} has {len(sets.values):,} shingles, more than Spark can hand from task to task"
                 message = f"{what}; leave it out: --max-bytes is the most that a document may have"
                 raise InputError(message)
-            yield _batch(SETS, [named, _binary(sets.values.view(np.uint8), sets.sizes * 8)])
+            yield batch_of(SETS, [named, _binary(sets.values.view(np.uint8), sets.sizes * 8)])
         none = [*(each[0] for each in made.left_out), *made.indices[made.sets.sizes == 0].tolist()]
         if none:
-            yield _batch(SETS, [ids.take(pa.array(none, pa.int64())), pa.nulls(len(none), pa.binary())])
+            yield batch_of(SETS, [ids.take(pa.array(none, pa.int64())), pa.nulls(len(none), pa.binary())])
 
 
 def _shingled(recipe: Recipe, rows: Batches) -> Iterator[tuple[Any, ShingleBatch]]:
@@ -146,7 +147,7 @@ def _shingled(recipe: Recipe, rows: Batches) -> Iterator[tuple[Any, ShingleBatch
         ids = as_binary(batch.column(0))
         if recipe.kind == "files":
             sizes = batch.column(1).to_numpy()
-            names = StringTable(*_content(ids))
+            names = StringTable(*content(ids))
             documents = DocumentList(names, sizes, np.zeros(len(sizes), np.int64), home=recipe.home, max_bytes=recipe.max_bytes)
             for indices in batches(documents, np.arange(len(documents))):
                 yield ids, shingler.shingle(read_batch(documents, indices, buffer), recipe.formats)
@@ -156,7 +157,7 @@ def _shingled(recipe: Recipe, rows: Batches) -> Iterator[tuple[Any, ShingleBatch
         if bad:
             yield ids.fill_null(b""), ShingleBatch(np.zeros(0, np.int64), RaggedSets.concatenate([]), bad)
         good = np.delete(np.arange(len(batch)), [index for index, _, _ in bad])
-        data, offsets = _content(texts)
+        data, offsets = content(texts)
         starts, lengths = offsets[good], offsets[good + 1] - offsets[good]
         plain = _plain(recipe, batch)[good]
         for is_text in (True, False):
@@ -182,8 +183,8 @@ def _left_out(recipe: Recipe, batch: Any, ids: Any, texts: Any) -> list[tuple[in
         reasons, details = batch.column("reason").to_pylist(), batch.column("detail").to_pylist()
         bad = [(row, Reason(reason), details[row]) for row, reason in enumerate(reasons) if reason is not None]
         known = {row for row, _, _ in bad}
-    named = np.diff(_content(ids)[1])  # null is of no length too
-    lengths = np.diff(_content(texts)[1])
+    named = np.diff(content(ids)[1])  # null is of no length too
+    lengths = np.diff(content(texts)[1])
     for rows, reason, detail in (
         (np.flatnonzero(named == 0), Reason.NO_ID, "its id is null, or an empty string"),
         (np.flatnonzero(texts.is_null().to_numpy(zero_copy_only=False)), Reason.NO_TEXT, "its text is null"),
@@ -224,7 +225,7 @@ def unmet_rows(recipe: Recipe, rows: Batches) -> Batches:
 
     for table, starts, splits in _whole_tiles(rows):
         unmet = np.zeros(len(table), np.uint8)
-        kernels.mark_unmet(*_ragged(table.column("before")), starts, splits, unmet)
+        kernels.mark_unmet(*ragged(table.column("before")), starts, splits, unmet)
         keep = np.flatnonzero(unmet)
         if len(keep):
             yield from table.take(pa.array(keep)).to_batches()
@@ -240,9 +241,9 @@ def verified_rows(recipe: Recipe, rows: Batches) -> Batches:
 
     for table, starts, splits in _whole_tiles(rows):
         _refuse_unread(table)
-        sets = RaggedSets(*_ragged(table.column("set")))
+        sets = RaggedSets(*ragged(table.column("set")))
         sizes = sets.sizes
-        before, offsets = _ragged(table.column("before"))
+        before, offsets = ragged(table.column("before"))
         ids = _one(table.column("id"))
         order = _ranks(ids)
         left, right = np.empty(PAIRS, np.uint32), np.empty(PAIRS, np.uint32)
@@ -260,12 +261,12 @@ def verified_rows(recipe: Recipe, rows: Batches) -> Batches:
             counts[0] = n
             if not len(keep):
                 kinds = (pa.binary(), pa.binary(), pa.float64(), pa.int64(), pa.int64())
-                yield _batch(PAIRS_FOUND, [*(pa.nulls(1, kind) for kind in kinds), pa.array(counts)])
+                yield batch_of(PAIRS_FOUND, [*(pa.nulls(1, kind) for kind in kinds), pa.array(counts)])
             columns = (found[keep], sizes[a], sizes[b], counts)
             for start in range(0, len(keep), PAIRS_GIVEN):
                 some = slice(start, start + PAIRS_GIVEN)
                 named = [ids.take(pa.array(each[some])) for each in (a, b)]
-                yield _batch(PAIRS_FOUND, [*named, *(pa.array(column[some]) for column in columns)])
+                yield batch_of(PAIRS_FOUND, [*named, *(pa.array(column[some]) for column in columns)])
 
 
 def _refuse_unread(table: Any) -> None:
@@ -337,30 +338,6 @@ def _one(column: Any) -> Any:
     return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks)
 
 
-def as_binary(array: Any) -> Any:
-    """Strings, or bytes, with offsets of 32 bits or 64, as bytes."""
-    import pyarrow as pa
-
-    return array if array.type == pa.binary() else array.cast(pa.binary())
-
-
-def _content(array: Any) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """The bytes of an array of binary, and int64 offsets of shape (n + 1,) into them."""
-    _, offsets, data = array.buffers()
-    if not len(array):
-        return np.zeros(0, np.uint8), np.zeros(1, np.int64)
-    ends = np.frombuffer(offsets, np.int32)[array.offset : array.offset + len(array) + 1].astype(np.int64)
-    return np.frombuffer(data, np.uint8) if data is not None and data.size else np.zeros(0, np.uint8), ends
-
-
-def _ragged(column: Any) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
-    """A column of numbers of eight bytes: all of them, and int64 offsets."""
-    parts = [_content(chunk) for chunk in column.chunks]  # together they may be more than Arrow can have in one array
-    data = b"".join([values[offsets[0] : offsets[-1]].data for values, offsets in parts])
-    sizes = np.concatenate([np.diff(offsets) for _, offsets in parts])
-    return np.frombuffer(data, "<u8").astype(np.uint64, copy=False), offsets_of(sizes // 8)
-
-
 def _binary(data: NDArray[np.uint8], sizes: NDArray[np.integer], there: NDArray[np.bool_] | None = None) -> Any:
     """An array of binary from bytes one after the other, ARROW_BYTES at most; null where it is not `there`."""
     import pyarrow as pa
@@ -380,12 +357,6 @@ def _ranks(ids: Any) -> NDArray[np.int64]:
 
     ranks: NDArray[np.int64] = pc.rank(ids, tiebreaker="dense").to_numpy().astype(np.int64)
     return ranks
-
-
-def _batch(schema: str, columns: list[Any]) -> Any:
-    import pyarrow as pa
-
-    return pa.RecordBatch.from_arrays(columns, [field.split()[0] for field in schema.split(", ")])
 
 
 Rows = Callable[[Recipe, Batches], Batches]

@@ -23,7 +23,7 @@ LAYERS = [
     ["kernels.grouping", "kernels.common", "kernels.rows", "kernels.differences"],
     ["chartable"],
     ["normalform"],
-    ["files"], ["decoded"], ["jsonlines", "parquet"], ["openrows"], ["places"],
+    ["files"], ["arrow"], ["decoded"], ["jsonlines", "parquet"], ["openrows"], ["places"],
     ["documents"], ["finding", "whereabouts"],
     ["filtered"], ["extraction"], ["charsets", "guessing"], ["formats"], ["shingles"], ["common"], ["signatures"], ["bands"],
     ["candidates"], ["pairs"], ["copies"], ["similarity"], ["exactjoin"], ["clusters"], ["leaders"], ["preference"],

@@ -54,7 +54,7 @@ def decoded(monkeypatch):
 
         return wrapper
 
-    monkeypatch.setattr(parquet, "_texts_of", counted(lambda args, _: args[1][0], parquet._texts_of, lambda made: len(made[2])))
+    monkeypatch.setattr(parquet, "texts_of", counted(lambda args, _: args[1][0], parquet.texts_of, lambda made: len(made[2])))
     monkeypatch.setattr(parquet.Scratch, "keep", counted(lambda *_: "kept", parquet.Scratch.keep, lambda _: 1))
     monkeypatch.setattr(parquet, "_column", counted(lambda _, named: f"opened {named['text']}", parquet._column, lambda _: 1))
     return counts

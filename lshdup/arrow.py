@@ -1,0 +1,77 @@
+"""Arrow's arrays and batches <-> bytes, offsets and numbers as NumPy has them. Called by parquet.py and spark*.py.
+
+pyarrow is imported where it is needed: it is there only with an extra, and takes long to load.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lshdup.ragged import offsets_of
+
+#: Some of a column: the bytes of all, int64 offsets of shape (n + 1,), and which are null.
+Texts = tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.bool_]]
+
+
+def texts_of(batch: Any, way: list[str]) -> Texts:
+    """Strings, or whole numbers as such, of the first column of a record batch, whatever they are stored as. way : its name, and those of
+    the fields within it that lead to them.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    array = batch.column(0)
+    for name in way[1:]:
+        array = pc.struct_field(array, name)
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    if pa.types.is_integer(array.type):
+        array = array.cast(pa.large_string())
+    array = array.cast(pa.large_binary())
+    null = np.asarray(array.is_null().to_numpy(zero_copy_only=False), bool)
+    return *content(array), null
+
+
+def array_of(data: NDArray[np.uint8], offsets: NDArray[np.int64], null: NDArray[np.bool_]) -> Any:
+    """What `texts_of` gives, as an array of binary."""
+    import pyarrow as pa
+
+    large = pa.Array.from_buffers(
+        pa.large_binary(), len(null), [pa.py_buffer(np.packbits(~null, bitorder="little")), pa.py_buffer(offsets), pa.py_buffer(data)]
+    )
+    return large.cast(pa.binary())
+
+
+def as_binary(array: Any) -> Any:
+    """Strings, or bytes, with offsets of 32 bits or 64, as bytes."""
+    import pyarrow as pa
+
+    return array if array.type == pa.binary() else array.cast(pa.binary())
+
+
+def content(array: Any) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """The bytes of an array of binary, with offsets of 32 bits or 64, and int64 offsets of shape (n + 1,) into them."""
+    import pyarrow as pa
+
+    _, offsets, data = array.buffers()
+    if offsets is None or not len(array):
+        return np.zeros(0, np.uint8), np.zeros(len(array) + 1, np.int64)
+    kind: type[np.signedinteger[Any]] = np.int64 if array.type == pa.large_binary() else np.int32
+    ends = np.frombuffer(offsets, kind)[array.offset : array.offset + len(array) + 1].astype(np.int64, copy=False)
+    return np.frombuffer(data, np.uint8) if data is not None and data.size else np.zeros(0, np.uint8), ends
+
+
+def ragged(column: Any) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
+    """A column of numbers of eight bytes: all of them, and int64 offsets."""
+    parts = [content(chunk) for chunk in column.chunks]  # together they may be more than Arrow can have in one array
+    data = b"".join([values[offsets[0] : offsets[-1]].data for values, offsets in parts])
+    sizes = np.concatenate([np.diff(offsets) for _, offsets in parts])
+    return np.frombuffer(data, "<u8").astype(np.uint64, copy=False), offsets_of(sizes // 8)
+
+
+def batch_of(schema: str, columns: list[Any]) -> Any:
+    """A record batch of columns that are called as a schema of Spark says: `name type, …`."""
+    import pyarrow as pa
+
+    return pa.RecordBatch.from_arrays(columns, [field.split()[0] for field in schema.split(", ")])
