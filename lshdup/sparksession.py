@@ -9,12 +9,14 @@ import re
 import shutil
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import partial
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from lshdup.errors import InputError, LshdupError, ParameterError
+from lshdup.sparkstop import Interrupts
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -47,20 +49,27 @@ _MOST_PARTITIONS = 20_000
 #: Bytes that are kept of what Java says, and seconds to wait for the last of it.
 _TAIL_BYTES, _MOMENT = 1 << 18, 0.5
 
+#: What Spark says, again and again, while a job has no executor.
+_NO_EXECUTORS = b"Initial job has not accepted any resources"
+
 _INSTALL_JAVA = "install Java 17 or later (openjdk-17-jre-headless), or set JAVA_HOME"
 
 
 @contextmanager
-def session(master: str | None, settings: Mapping[str, str], *, loud: bool = False) -> Iterator["SparkSession"]:
-    """A session with these settings over the defaults here, stopped at the end if it was started here.
+def session(
+    master: str | None, settings: Mapping[str, str], *, loud: bool = False, warn: Callable[[str], None] | None = None
+) -> Iterator["SparkSession"]:
+    """A session with these settings over the defaults here, stopped at the end, or by SIGINT, if it was started here.
 
-    loud : what Java says goes to stderr; otherwise it is kept, and quoted if the session does not start. Raises InputError if pyspark or
-    Java is missing or too old, or if the master cannot be reached.
+    loud : what Java says goes to stderr; otherwise it is kept, and quoted if the session does not start. warn : is told, by another thread
+    and at most once, that a job waits for executors; not if Java itself is heard. Raises InputError if pyspark or Java is missing or too
+    old, or if the master cannot be reached.
     """
     check_packages()
     import warnings
 
     warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
+    warnings.filterwarnings("ignore", "Unable to cleanly shutdown Spark JVM", RuntimeWarning)
     from pyspark.sql import SparkSession
 
     if not loud:  # else it prints what is raised too
@@ -84,22 +93,64 @@ def session(master: str | None, settings: Mapping[str, str], *, loud: bool = Fal
     else:  # what was said to spark-submit stands
         for name, value in settings.items():
             builder = builder.config(name, value)
-    said = None if loud or running is not None else _Said()
+    if running is not None:
+        yield builder.getOrCreate()
+        return
+    said = None if loud else _Said()
+    with Interrupts() as interrupts, _quiet_py4j(loud=loud):
+        try:
+            with _stderr_to(said, interrupts):
+                started = _started(builder, interrupts)
+        except Exception as error:
+            raise _not_started(str(error), "" if said is None else said.text(), master) from None
+        if submitted:
+            for name, value in defaults.items():
+                if name.startswith("spark.sql.") and not started.sparkContext.getConf().contains(name):
+                    started.conf.set(name, value)
+        if said is not None and warn is not None:
+            said.await_text(_NO_EXECUTORS, partial(warn, _waiting(started)))
+        try:
+            yield started
+        finally:
+            if not interrupts.happened:
+                with suppress(Exception):
+                    started.stop()
+
+
+def _started(builder: Any, interrupts: Interrupts) -> "SparkSession":
+    """In two steps, because the first sets pyspark's handler of SIGINT, and the second takes a second."""
+    from pyspark import SparkConf, SparkContext
+
+    conf = SparkConf()
+    for name, value in builder._options.items():  # as `getOrCreate` does
+        conf.set(name, value)
+    SparkContext.getOrCreate(conf)
+    interrupts.again()
+    interrupts.started = started = builder.getOrCreate()
+    return cast("SparkSession", started)
+
+
+def _waiting(started: "SparkSession") -> str:
+    """What is said if a job gets no executor."""
+    conf = started.sparkContext.getConf()
+    memory, cores = conf.get("spark.executor.memory", "1g"), conf.get("spark.executor.cores", "1")
+    wanted = f"{memory} of memory (spark.executor.memory) and {cores} of its cores (spark.executor.cores) free"
+    return f"waiting for executors: none has started, for which a worker of {started.sparkContext.master} must have {wanted}"
+
+
+@contextmanager
+def _quiet_py4j(*, loud: bool) -> Iterator[None]:
+    """What goes wrong between Python and Java is raised, too; it need not be logged, by the root of all loggers, with a traceback."""
+    root = logging.getLogger()
+
+    def is_wanted(record: logging.LogRecord) -> bool:
+        return loud or f"{os.sep}py4j{os.sep}" not in record.pathname
+
+    root.addFilter(is_wanted)
     try:
-        with _stderr_to(said):
-            started = builder.getOrCreate()
-    except Exception as error:
-        raise _not_started(str(error), "" if said is None else said.text(), master) from None
-    if submitted:
-        for name, value in defaults.items():
-            if name.startswith("spark.sql.") and not started.sparkContext.getConf().contains(name):
-                started.conf.set(name, value)
-    try:
-        yield started
+        yield
     finally:
-        if running is None:
-            with suppress(Exception):
-                started.stop()
+        root.removeFilter(is_wanted)
 
 
 def check_packages() -> None:
@@ -124,6 +175,7 @@ class _Said:
     def __init__(self) -> None:
         self._end, self.writer = os.pipe()
         self._tail = bytearray()
+        self._awaited, self._tell = b"", _nothing
         self._thread = threading.Thread(target=self._read, daemon=True)
         self._thread.start()
 
@@ -131,7 +183,14 @@ class _Said:
         with open(self._end, "rb", buffering=0) as said:  # noqa: PTH123 (a descriptor)
             while part := said.read(1 << 16):
                 self._tail += part
+                if self._awaited and self._awaited in self._tail[-len(part) - len(self._awaited) :]:
+                    self._awaited = b""
+                    self._tell()
                 del self._tail[:-_TAIL_BYTES]
+
+    def await_text(self, text: bytes, tell: Callable[[], None]) -> None:
+        """Call `tell`, in the thread that reads, when a text comes by from now on: the first time only."""
+        self._tell, self._awaited = tell, text
 
     def text(self) -> str:
         """What was said, after a moment for what is under way."""
@@ -140,8 +199,8 @@ class _Said:
 
 
 @contextmanager
-def _stderr_to(said: _Said | None) -> Iterator[None]:
-    """What is started meanwhile writes its stderr there."""
+def _stderr_to(said: _Said | None, interrupts: Interrupts) -> Iterator[None]:
+    """What is started meanwhile writes its stderr there; an interrupt is told where this process' own is."""
     if said is None:
         yield
         return
@@ -150,12 +209,14 @@ def _stderr_to(said: _Said | None) -> Iterator[None]:
         yield
         return
     own = os.dup(2)
+    interrupts.stderr = own
     try:
         os.dup2(said.writer, 2)
         os.close(said.writer)
         yield
     finally:
         os.dup2(own, 2)
+        interrupts.stderr = None
         os.close(own)
 
 
@@ -166,8 +227,10 @@ def _not_started(error: str, said: str, master: str | None) -> LshdupError:
         return InputError(f"--master {master}: nothing answers there", "is it running, and is that the address it says it listens at?")
     if "Could not parse Master URL" in error or "Could not parse Master URL" in said:
         return ParameterError(f"--master is {master!r}, which Spark does not know", "for instance local[4], spark://host:7077, yarn")
-    lines = [line.strip() for line in said.splitlines() if re.search(r"(?i)error|exception|cannot|could not", line)]
-    return InputError(f"Spark did not start: {_brief(lines[0] if lines else error)}", "-v shows all that Java says")
+    no_java = re.search(r"^(.*\S.*)\nError: Could not create the Java Virtual Machine", said, re.MULTILINE)
+    lines = [line for line in said.splitlines() if re.search(r"(?i)error|exception|cannot|could not", line)]
+    why = (no_java.group(1) if no_java else "") or _cause(error) or _cause(said) or next(iter(lines), error)
+    return InputError(f"Spark did not start: {_brief(why)}", "-v shows all that Java says")
 
 
 def default_partitions(spark: "SparkSession", settings: Mapping[str, str], size: int) -> int:
@@ -214,8 +277,19 @@ def _as_error(text: str) -> LshdupError:
         return InputError("the answer is too large to be printed", "write it with -o OUT.parquet or OUT.jsonl")
     if re.search(r"ExecutorLost|OutOfMemoryError|exited unexpectedly|MemoryError", text):
         return InputError(f"Spark lost executors: {_brief(text)}", "give them more memory: --spark-conf spark.executor.memory=4g")
-    causes = re.findall(r"^(?:Caused by: )?((?:[\w.]+\.)?\w*(?:Error|Exception): .*)$", text, re.MULTILINE)
-    return InputError(f"Spark: {_brief(causes[-1] if causes else text)}", "-v shows all that Java says")
+    return InputError(f"Spark: {_brief(_cause(text) or text)}", "-v shows all that Java says")
+
+
+def _cause(text: str) -> str:
+    """The last cause in tracebacks of Java or Python, without the package of its class; empty if there is none."""
+    before = r'(?:: |Caused by: |Exception in thread "[^"\n]*" )?'
+    found = re.findall(rf"^{before}(?:[\w$]+\.)*([\w$]*(?:Error|Exception)(?:: .*)?)$", text, re.MULTILINE)
+    told = [each for each in found if ": " in each]  # more than a name
+    return next(iter([*told[-1:], *found[-1:]]), "")
+
+
+def _nothing() -> None:
+    pass
 
 
 def _brief(text: str) -> str:

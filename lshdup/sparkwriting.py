@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lshdup import output, sparknames
+from lshdup.sparkstop import being_written
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -42,12 +43,14 @@ def write(answer: "DataFrame", path: str, kind: str, ids: "DataFrame", *, again:
 
     mode = "overwrite" if again else "errorifexists"
     if kind == "json":
-        answer.mapInArrow(json_lines, "value string").write.mode(mode).text(path)
+        with being_written(path):
+            answer.mapInArrow(json_lines, "value string").write.mode(mode).text(path)
         return
     names = [name for name, kind_of_column in answer.dtypes if kind_of_column == "binary"]
     if ids.where(~f.is_valid_utf8(f.col("id").cast("string"))).isEmpty():
         answer = answer.withColumns({name: f.col(name).cast("string") for name in names})
-    answer.write.mode(mode).parquet(path)
+    with being_written(path):
+        answer.write.mode(mode).parquet(path)
 
 
 def json_lines(rows: Iterator[Any]) -> Iterator[Any]:

@@ -43,7 +43,7 @@ LAYERS = [
     ["asked", "unchanged"],
     ["workspace", "accuracy", "timing", "minhash"],
     ["sparkkept"], ["sparkrows"], ["sparkreading", "sparktiles"], ["spark"],
-    ["sparksession", "sparknames"], ["sparkinput", "sparkleaders"], ["sparkclusters"],
+    ["sparkstop"], ["sparksession", "sparknames"], ["sparkinput", "sparkleaders"], ["sparkclusters"],
     ["against"],
     ["histogram"],
     ["plots"],

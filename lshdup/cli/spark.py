@@ -10,6 +10,7 @@ import click
 from lshdup import schema
 from lshdup.cli import options as shared
 from lshdup.cli.listing import say_funnel
+from lshdup.cli.sparkprogress import SparkConsole
 from lshdup.cli.summary import say_buckets, say_contract, say_guesses, say_left_out, warn_if_nothing
 from lshdup.console import OK, PAIRS_FOUND, Console, counted, shown
 from lshdup.errors import ParameterError
@@ -117,16 +118,13 @@ def _as_words(documents: Any) -> Any:
 @contextmanager
 def _run(ctx: click.Context, options: dict[str, Any]) -> Iterator[tuple[_Run, "_Target"]]:
     """From parsed options to a comparison on Spark, with what the first stages have to say."""
-    console = Console(quiet=options["quiet"], verbose=options["verbose"], progress=options["progress"], color=options["color"])
+    console = SparkConsole(quiet=options["quiet"], verbose=options["verbose"], progress=options["progress"], color=options["color"])
     with console:
         given, names, files = shared.asked(ctx, options, console)
         shingle, sketch, band = (_made(kind, given) for kind in (ShingleParams, SketchParams, BandParams))
         asked = PairParams(max_bucket=options.get("max_bucket") or 0)
         target = _Target(options)
         settings = _settings(options["spark_conf"])
-        loud = bool(options["progress"] or options["verbose"])
-        if options["progress"]:
-            settings.setdefault("spark.ui.showConsoleProgress", "true")
         from lshdup import sparksession
 
         sparksession.check_packages()
@@ -134,7 +132,8 @@ def _run(ctx: click.Context, options: dict[str, Any]) -> Iterator[tuple[_Run, "_
 
         recipe = spark.recipe(shingle, sketch, band, asked)
         console.say(_starting(options["master"] or settings.get("spark.master", "")))
-        with sparksession.session(options["master"], settings, loud=loud) as session, sparksession.one_line():
+        starting = sparksession.session(options["master"], settings, loud=options["verbose"], warn=console.warn)
+        with starting as session, sparksession.one_line(), console.watching(session):
             target.prove(session)
             ids = shingle.tokens == "ids"
             documents = sparkinput.read(session, names, files, ids=ids, left_out=console.left_out, say=console.say, warn=console.warn)
