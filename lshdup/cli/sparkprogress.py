@@ -1,5 +1,6 @@
 """The console of a run on Spark: a bar for each stage, of tasks, by a thread that asks Spark for them."""
 
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -18,6 +19,7 @@ _PAUSE, _PATIENCE = 0.5, 1.0
 
 #: No share and no time that is left: until the last of its jobs runs, nobody knows how many tasks a stage will have.
 _BAR = "{desc}: {n_fmt} of {total_fmt} tasks so far |{bar}| {elapsed}"
+_NO_BAR = "{desc}: {elapsed}"
 
 
 class SparkConsole(Console):
@@ -74,16 +76,20 @@ class SparkConsole(Console):
                         self._show(done, total)
 
     def _show(self, done: int, total: int) -> None:
-        if time.perf_counter() - self._stage_started < _PATIENCE:
+        lasted = time.perf_counter() - self._stage_started
+        if lasted < _PATIENCE:
             return
-        if self._bar is None:
-            import sys
-
+        bar = self._bar
+        if bar is None:
             from tqdm import tqdm
 
-            self._bar = tqdm(total=total, desc=self._bar_stage, unit="", leave=False, file=sys.stderr, bar_format=_BAR)
-        self._bar.n, self._bar.total = done, total
-        self._bar.refresh()
+            # Without a delay it would be drawn before it knows when it began.
+            bar = tqdm(total=total, desc=self._bar_stage, unit="", leave=False, file=sys.stderr, delay=1e-9)
+            bar.start_t -= lasted
+            self._bar = bar
+        bar.bar_format = _BAR if total else _NO_BAR
+        bar.n, bar.total = done, total
+        bar.refresh()
 
 
 class _Tasks:
