@@ -1,11 +1,10 @@
-"""A Spark session for the command line: started with sensible settings, or the one that is there; and its errors in one line.
+"""A Spark session for the command line: started with sensible settings, or the one that is there.
 
 Nothing here knows documents. Programs that use `lshdup.spark` bring their own session.
 """
 
 import logging
 import os
-import re
 import shutil
 import sys
 import threading
@@ -15,7 +14,9 @@ from functools import partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, cast
 
-from lshdup.errors import InputError, LshdupError, ParameterError
+from lshdup.errors import InputError
+from lshdup.sparkerrors import INSTALL_JAVA, not_started
+from lshdup.sparkerrors import one_line as one_line
 from lshdup.sparkstop import Interrupts
 
 if TYPE_CHECKING:
@@ -51,8 +52,6 @@ _TAIL_BYTES, _MOMENT = 1 << 18, 0.5
 
 #: What Spark says, again and again, while a job has no executor.
 _NO_EXECUTORS = b"Initial job has not accepted any resources"
-
-_INSTALL_JAVA = "install Java 17 or later (openjdk-17-jre-headless), or set JAVA_HOME"
 
 
 @contextmanager
@@ -99,10 +98,10 @@ def session(
     said = None if loud else _Said()
     with Interrupts() as interrupts, _quiet_py4j(loud=loud):
         try:
-            with _stderr_to(said, interrupts):
+            with _streams_to(said, interrupts):
                 started = _started(builder, interrupts)
         except Exception as error:
-            raise _not_started(str(error), "" if said is None else said.text(), master) from None
+            raise not_started(str(error), "" if said is None else said.text(), master) from None
         if submitted:
             for name, value in defaults.items():
                 if name.startswith("spark.sql.") and not started.sparkContext.getConf().contains(name):
@@ -141,16 +140,18 @@ def _waiting(started: "SparkSession") -> str:
 @contextmanager
 def _quiet_py4j(*, loud: bool) -> Iterator[None]:
     """What goes wrong between Python and Java is raised, too; it need not be logged, by the root of all loggers, with a traceback."""
-    root = logging.getLogger()
+    loggers = [logging.getLogger(name) for name in (None, "py4j.clientserver", "py4j.java_gateway")]
 
     def is_wanted(record: logging.LogRecord) -> bool:
         return loud or f"{os.sep}py4j{os.sep}" not in record.pathname
 
-    root.addFilter(is_wanted)
+    for each in loggers:
+        each.addFilter(is_wanted)
     try:
         yield
     finally:
-        root.removeFilter(is_wanted)
+        for each in loggers:
+            each.removeFilter(is_wanted)
 
 
 def check_packages() -> None:
@@ -166,7 +167,7 @@ def _check_java() -> None:
     java = os.path.join(home, "bin", "java") if home else "java"  # noqa: PTH118
     if shutil.which(java) is None:
         message = f"--engine spark needs Java, and JAVA_HOME is {home!r}, where it is not" if home else "--engine spark needs Java"
-        raise InputError(message, _INSTALL_JAVA)
+        raise InputError(message, INSTALL_JAVA)
 
 
 class _Said:
@@ -185,7 +186,8 @@ class _Said:
                 self._tail += part
                 if self._awaited and self._awaited in self._tail[-len(part) - len(self._awaited) :]:
                     self._awaited = b""
-                    self._tell()
+                    with suppress(Exception):  # the pipe must be emptied
+                        self._tell()
                 del self._tail[:-_TAIL_BYTES]
 
     def await_text(self, text: bytes, tell: Callable[[], None]) -> None:
@@ -199,38 +201,28 @@ class _Said:
 
 
 @contextmanager
-def _stderr_to(said: _Said | None, interrupts: Interrupts) -> Iterator[None]:
-    """What is started meanwhile writes its stderr there; an interrupt is told where this process' own is."""
-    if said is None:
-        yield
-        return
-    if sys.stderr is None:
-        os.close(said.writer)
-        yield
-        return
-    own = os.dup(2)
-    interrupts.stderr = own
+def _streams_to(said: _Said | None, interrupts: Interrupts) -> Iterator[None]:
+    """What is started meanwhile writes its stderr there, and its stdout, which is for the answer: Java says there why it does not start.
+
+    said : None: to stderr. interrupts : is told where stderr of this process is.
+    """
+    own = {number: os.dup(number) for number, stream in ((1, sys.stdout), (2, sys.stderr)) if stream is not None}
+    interrupts.stderr = own.get(2)
     try:
-        os.dup2(said.writer, 2)
-        os.close(said.writer)
+        for number in own:
+            if said is not None:
+                os.dup2(said.writer, number)
+            elif 2 in own:
+                os.dup2(2, number)
+        if said is not None:
+            os.close(said.writer)
         yield
     finally:
-        os.dup2(own, 2)
+        for number, kept in own.items():
+            os.dup2(kept, number)
         interrupts.stderr = None
-        os.close(own)
-
-
-def _not_started(error: str, said: str, master: str | None) -> LshdupError:
-    if "UnsupportedClassVersionError" in said:
-        return InputError("this Java is too old for Spark", _INSTALL_JAVA)
-    if "masters are unresponsive" in said or "masters are unresponsive" in error:
-        return InputError(f"--master {master}: nothing answers there", "is it running, and is that the address it says it listens at?")
-    if "Could not parse Master URL" in error or "Could not parse Master URL" in said:
-        return ParameterError(f"--master is {master!r}, which Spark does not know", "for instance local[4], spark://host:7077, yarn")
-    no_java = re.search(r"^(.*\S.*)\nError: Could not create the Java Virtual Machine", said, re.MULTILINE)
-    lines = [line for line in said.splitlines() if re.search(r"(?i)error|exception|cannot|could not", line)]
-    why = (no_java.group(1) if no_java else "") or _cause(error) or _cause(said) or next(iter(lines), error)
-    return InputError(f"Spark did not start: {_brief(why)}", "-v shows all that Java says")
+        for kept in own.values():
+            os.close(kept)
 
 
 def default_partitions(spark: "SparkSession", settings: Mapping[str, str], size: int) -> int:
@@ -242,56 +234,5 @@ def default_partitions(spark: "SparkSession", settings: Mapping[str, str], size:
     return int(str(spark.conf.get(name)))
 
 
-@contextmanager
-def one_line() -> Iterator[None]:
-    """Errors of Spark, and those of lshdup that come back through it, as LshdupError."""
-    from py4j.protocol import Py4JError, Py4JNetworkError
-    from pyspark.errors import PySparkException
-
-    try:
-        yield
-    except (ConnectionError, EOFError, Py4JNetworkError):
-        raise _driver_ended() from None
-    except (PySparkException, Py4JError) as error:
-        raise _as_error(str(error)) from None
-
-
-def _driver_ended() -> LshdupError:
-    return InputError("Spark's driver, which is Java, ended", "give it more memory: --spark-conf spark.driver.memory=8g")
-
-
-def _as_error(text: str) -> LshdupError:
-    if "Answer from Java side is empty" in text or "trying to connect to the Java server" in text:
-        return _driver_ended()
-    own = re.findall(r"lshdup\.errors\.(\w+): (.*)", text)
-    if own:
-        return InputError(_brief(own[-1][1]))
-    if "PATH_NOT_FOUND" in text:
-        found = re.search(r"Path does not exist: (\S+)", text)
-        return InputError(f"{found.group(1) if found else 'a path'} does not exist", "name folders or files that exist")
-    if "No module named 'lshdup'" in text:
-        return InputError(
-            "Python on the executors does not find lshdup", "install it there, or ship it with --spark-conf spark.submit.pyFiles=…"
-        )
-    if "maxResultSize" in text:
-        return InputError("the answer is too large to be printed", "write it with -o OUT.parquet or OUT.jsonl")
-    if re.search(r"ExecutorLost|OutOfMemoryError|exited unexpectedly|MemoryError", text):
-        return InputError(f"Spark lost executors: {_brief(text)}", "give them more memory: --spark-conf spark.executor.memory=4g")
-    return InputError(f"Spark: {_brief(_cause(text) or text)}", "-v shows all that Java says")
-
-
-def _cause(text: str) -> str:
-    """The last cause in tracebacks of Java or Python, without the package of its class; empty if there is none."""
-    before = r'(?:: |Caused by: |Exception in thread "[^"\n]*" )?'
-    found = re.findall(rf"^{before}(?:[\w$]+\.)*([\w$]*(?:Error|Exception)(?:: .*)?)$", text, re.MULTILINE)
-    told = [each for each in found if ": " in each]  # more than a name
-    return next(iter([*told[-1:], *found[-1:]]), "")
-
-
 def _nothing() -> None:
     pass
-
-
-def _brief(text: str) -> str:
-    line: Any = next((line.strip() for line in text.splitlines() if line.strip()), "")
-    return str(line)[:300]

@@ -43,7 +43,7 @@ LAYERS = [
     ["asked", "unchanged"],
     ["workspace", "accuracy", "timing", "minhash"],
     ["sparkkept"], ["sparkrows"], ["sparkreading", "sparktiles"], ["spark"],
-    ["sparkstop"], ["sparksession", "sparknames"], ["sparkinput", "sparkleaders"], ["sparkclusters"],
+    ["sparkstop", "sparkerrors"], ["sparksession", "sparknames"], ["sparkinput", "sparkleaders"], ["sparkclusters"],
     ["against"],
     ["histogram"],
     ["plots"],
