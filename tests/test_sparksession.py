@@ -1,0 +1,398 @@
+"""A session for the command line: how it is interrupted, why it does not start, what it waits for, and the bar of its tasks.
+
+What starts Java is marked, and runs only where it is asked for: `pytest -m spark`.
+"""
+
+import os
+import pty
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from contextlib import suppress
+from types import SimpleNamespace
+
+import pytest
+
+from lshdup import sparkerrors, sparksession, sparkstop
+from lshdup.cli import sparkprogress
+from tests.conftest import ROOT, require
+from tests.test_spark import QUICK, java
+
+# --- without Java -----------------------------------------------------------------------------------------------------------------
+
+TRACE = """An error occurred while calling None.org.apache.spark.api.java.JavaSparkContext.
+: org.apache.spark.SparkException: {}
+\tat org.apache.spark.SparkContext$.createTaskScheduler(SparkContext.scala:3281)
+\tat java.base/java.lang.Thread.run(Thread.java:840)
+"""
+
+
+@pytest.mark.parametrize(
+    ("error", "said", "why"),
+    [
+        (TRACE.format("Asked to run locally with 0 threads"), "", "SparkException: Asked to run locally with 0 threads"),
+        (
+            TRACE.format("Failed") + "Caused by: java.lang.ClassNotFoundException: no.such.Class\n\tat x\n",
+            "26/11/21 16:27:00 ERROR SparkContext: Error initializing SparkContext.\n",
+            "ClassNotFoundException: no.such.Class",
+        ),
+        (
+            TRACE.format("Failed") + "Caused by: a.b.C$Exception\n\tat x\n",
+            "",
+            "SparkException: Failed",
+        ),
+        (
+            "[JAVA_GATEWAY_EXITED] Java gateway process exited before sending its port number.",
+            "Picked up JAVA_TOOL_OPTIONS: -Dx\nInvalid maximum heap size: -Xmx12zz\nError: Could not create the Java Virtual Machine.\n",
+            "Invalid maximum heap size: -Xmx12zz",
+        ),
+        (
+            "[JAVA_GATEWAY_EXITED] Java gateway process exited before sending its port number.",
+            "Error occurred during initialization of VM\nToo small maximum heap\n",
+            "Too small maximum heap",
+        ),
+        (
+            "[JAVA_GATEWAY_EXITED] Java gateway process exited before sending its port number.",
+            'Exception in thread "main" org.apache.spark.SparkException: no such file\n\tat x\n',
+            "SparkException: no such file",
+        ),
+        ("[JAVA_GATEWAY_EXITED] It exited.", "", "[JAVA_GATEWAY_EXITED] It exited."),
+    ],
+)
+def test_why_it_does_not_start(error, said, why):
+    found = sparkerrors.not_started(error, said, "local")
+    assert found.message == f"Spark did not start: {why}"
+
+
+def test_a_master_that_spark_does_not_know():
+    for text in ("Could not parse Master URL: 'x'", "Master must either be yarn or start with spark, k8s, or local"):
+        assert "--master is 'x', which Spark does not know" in sparkerrors.not_started(TRACE.format(text), "", "x").message
+
+
+def test_said_is_told_once():
+    """Of a text that comes in pieces; and what fails there does not stop the reading."""
+    said, told = sparksession._Said(), []
+
+    def tell():
+        told.append(threading.current_thread())
+        raise OSError
+
+    said.await_text(b"not accepted any", tell)
+    for part in (b"WARN: Initial job has not acc", b"epted any resources\n", b"has not accepted any resources\n", b"x" * 300_000):
+        os.write(said.writer, part)
+        time.sleep(0.05)
+    os.close(said.writer)
+    assert said.text().endswith("xxx")
+    assert len(told) == 1
+    assert told[0] is not threading.main_thread()
+
+
+class Handled:
+    """Puts the handler of SIGINT back that was there before."""
+
+    def __enter__(self):
+        self.before = signal.getsignal(signal.SIGINT)
+
+    def __exit__(self, *_):
+        signal.signal(signal.SIGINT, self.before)
+
+
+@pytest.mark.parametrize("hangs", [False, True])
+def test_an_interrupt_stops_first(monkeypatch, hangs):
+    """For some seconds; and what is raised meanwhile is an interrupt all the same. Then what was there before is there again."""
+    monkeypatch.setattr(sparkstop, "_PATIENCE", 0.2)
+    ended, stopped, over = [], [], threading.Event()
+    monkeypatch.setattr(sparkstop, "_end_java", ended.append)
+    monkeypatch.setattr(sparkstop, "_remove_half_written", lambda: None)
+
+    def stop():
+        if hangs:
+            over.wait(20)
+        stopped.append(threading.current_thread())
+
+    session = SimpleNamespace(sparkContext=SimpleNamespace(cancelAllJobs=lambda: stopped.append("jobs")), stop=stop)
+    with Handled():
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        with pytest.raises(KeyboardInterrupt), sparkstop.Interrupts() as interrupts:  # noqa: PT012
+            signal.signal(signal.SIGINT, lambda *_: pytest.fail("this is pyspark's"))
+            interrupts.again()
+            interrupts.started = session
+            try:
+                signal.raise_signal(signal.SIGINT)
+            except KeyboardInterrupt:
+                raise ConnectionError from None
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    assert interrupts.happened
+    assert stopped[0] == "jobs"
+    assert len(stopped) == (1 if hangs else 2)
+    assert stopped[-1] is not threading.main_thread()
+    assert ended == [sparkstop._JAVA_PATIENCE]
+    over.set()
+
+
+def test_a_second_interrupt_does_not_wait(monkeypatch):
+    ended = []
+    monkeypatch.setattr(sparkstop, "_end_java", ended.append)
+    monkeypatch.setattr(sparkstop, "_PATIENCE", 30.0)
+    over = threading.Event()
+    session = SimpleNamespace(sparkContext=SimpleNamespace(cancelAllJobs=lambda: over.wait(30)), stop=lambda: None)
+    with Handled():
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        with pytest.raises(KeyboardInterrupt), sparkstop.Interrupts() as interrupts:
+            interrupts.started = session
+            threading.Timer(0.2, signal.pthread_kill, (threading.main_thread().ident, signal.SIGINT)).start()
+            signal.raise_signal(signal.SIGINT)
+    over.set()
+    assert ended == [0.0]
+
+
+def test_an_interrupt_that_is_ignored_stays_so():
+    """As shells have it for what runs in the background."""
+    with Handled():
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        with sparkstop.Interrupts() as interrupts:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+            interrupts.again()
+            signal.raise_signal(signal.SIGINT)
+        assert not interrupts.happened
+
+
+class Tracker:
+    """What Spark says about stages: (done, tasks) by number; those that run."""
+
+    def __init__(self):
+        self.stages, self.active = {}, []
+
+    def getActiveStageIds(self):
+        return self.active
+
+    def getStageInfo(self, number):
+        stage = self.stages.get(number)
+        return stage and SimpleNamespace(numCompletedTasks=stage[0], numTasks=stage[1])
+
+
+def test_tasks_are_those_of_all_stages_that_were_seen():
+    tracker = Tracker()
+    tasks = sparkprogress._Tasks(tracker)
+    assert tasks.counted() == (0, 0)
+    tracker.stages, tracker.active = {1: (2, 8)}, [1, 9]
+    assert tasks.counted() == (2, 8)
+    tracker.stages, tracker.active = {1: (8, 8), 2: (1, 4)}, [2]
+    assert tasks.counted() == (9, 12)
+    tracker.stages, tracker.active = {}, []  # Spark forgets
+    assert tasks.counted() == (9, 12)
+
+
+class Talk:
+    """A stderr that remembers."""
+
+    encoding = "utf-8"
+
+    def __init__(self):
+        self.text = ""
+
+    def write(self, text):
+        self.text += text
+
+    def flush(self):
+        pass
+
+    def isatty(self):
+        return False
+
+
+def watched(monkeypatch, tracker, **options):
+    """What is said in the course of a stage that lasts for some questions, and what threads there are then."""
+    require("spark", "tqdm")
+    monkeypatch.setattr(sparkprogress, "_PAUSE", 0.01)
+    monkeypatch.setattr(sparkprogress, "_PATIENCE", 0.05)
+    talk = Talk()
+    monkeypatch.setattr(sys, "stderr", talk)
+    before = set(threading.enumerate())
+    console = sparkprogress.SparkConsole(**options)
+    session = SimpleNamespace(sparkContext=SimpleNamespace(statusTracker=lambda: tracker))
+    with suppress(ConnectionError), console, console.watching(session):
+        time.sleep(0.1)
+        assert not talk.text
+        console.progress("documents", 0, 0)
+        tracker.stages, tracker.active = {1: (3, 8)}, [1]
+        time.sleep(0.2)
+        tracker.stages, tracker.active = {1: (8, 8), 2: (0, 5)}, [2]
+        time.sleep(0.2)
+        console.say(f"done{console.took('documents')}")
+        time.sleep(0.1)
+        console.progress("buckets", 0, 0)
+        time.sleep(0.2)
+        raise ConnectionError
+    left = {each for each in set(threading.enumerate()) - before if "Monitor" not in type(each).__name__}
+    return talk.text, left
+
+
+def test_the_bar(monkeypatch):
+    said, left = watched(monkeypatch, Tracker(), progress=True)
+    assert not left
+    assert "documents: 3 of 8 tasks so far |" in said
+    assert "documents: 8 of 13 tasks so far |" in said
+    before, line, after = said.partition("lshdup: done; 0.")
+    assert line
+    assert before.endswith("\r")
+    assert not before.split("\r")[-2].strip()
+    assert "documents" not in after
+    assert "buckets: 0 of 5 tasks so far" in after  # the stage that still runs
+    assert not after.split("\r")[-2].strip()
+
+
+@pytest.mark.parametrize("options", [{"quiet": True}, {"progress": False}, {}])
+def test_no_bar(monkeypatch, options):
+    tracker = Tracker()
+    tracker.getActiveStageIds = lambda: pytest.fail("nobody wants to know")
+    said, left = watched(monkeypatch, tracker, **options)
+    assert not left
+    assert "documents:" not in said
+
+
+def test_the_bar_of_a_spark_that_has_ended(monkeypatch):
+    tracker = Tracker()
+    tracker.getStageInfo = lambda _: 1 / 0
+    said, left = watched(monkeypatch, tracker, progress=True)
+    assert not left
+    assert "documents:" in said or "lshdup: done" in said
+    assert "Error" not in said
+
+
+# --- with Java --------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def slow(tmp_path_factory):
+    """Starts a command in a group of its own, whose workers need some seconds for each task of the first stage; stderr is a pipe or a
+    terminal. Returns the process and the descriptor."""
+    require("spark", "pyspark")
+    require("spark", "pandas")
+    require("spark", "pyarrow")
+    java()
+    folder = tmp_path_factory.mktemp("slow")
+    (folder / "docs").mkdir()
+    for i in range(4):
+        (folder / "docs" / f"{i}.txt").write_text("the same few words in every file")
+    # It is on the path of workers, who make the same of the name of a function.
+    (folder / "slowly.py").write_text(
+        "import os, time\nfrom lshdup import sparkrows\nmade = sparkrows.sketch_rows\n"
+        "def sketch_rows(recipe, batches):\n    time.sleep(float(os.environ['SLOWLY']))\n    yield from made(recipe, batches)\n"
+        "def pair_rows(*arguments):\n    time.sleep(float(os.environ['SLOWLY']))\n    return pairs(*arguments)\n"
+    )
+    script = (
+        "import slowly\nfrom lshdup import sparkrows\nsparkrows.sketch_rows = slowly.sketch_rows\nfrom lshdup.cli import PROGRAM\nPROGRAM()"
+    )
+
+    def start(seconds, *options, program="program", terminal=False):
+        ours, theirs = pty.openpty() if terminal else os.pipe()
+        environment = {key: value for key, value in os.environ.items() if not key.startswith("LSHDUP_")}
+        environment |= {
+            "PYTHONPATH": os.pathsep.join([str(ROOT), str(folder)]), "PYSPARK_PYTHON": sys.executable, "SLOWLY": str(seconds),
+            "TERM": "xterm", "COLUMNS": "80",
+        }  # fmt: skip
+        settings = [part for item in QUICK.items() for part in ("--spark-conf", "=".join(item))]
+        command = [sys.executable, "-c", script.replace("PROGRAM", program), "pairs", "docs", "--engine", "spark", "--master", "local[2]"]
+        process = subprocess.Popen(
+            [*command, *settings, *options], cwd=folder, env=environment, start_new_session=True, stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE, stderr=theirs if terminal else theirs,
+        )  # fmt: skip
+        os.close(theirs)
+        return process, ours
+
+    return start
+
+
+def read_until(descriptor, word=b""):
+    """What is said up to a word, or to the end."""
+    said = b""
+    while not (word and word in said):
+        try:
+            part = os.read(descriptor, 1 << 16)
+        except OSError:  # a terminal whose other end is closed
+            break
+        if not part:
+            break
+        said += part
+    return said
+
+
+def java_of(session_id):
+    """Process ids of a session's Java that has not ended."""
+    listed = subprocess.run(["ps", "-eo", "pid,sid,stat,comm"], capture_output=True, text=True, check=True).stdout
+    rows = (line.split() for line in listed.splitlines())
+    return [int(row[0]) for row in rows if row[1] == str(session_id) and row[3] == "java" and row[2][0] != "Z"]
+
+
+def interrupted(process, descriptor, *, group):
+    begun = time.monotonic()
+    (os.killpg if group else os.kill)(process.pid, signal.SIGINT)
+    said = read_until(descriptor).decode()
+    out = process.communicate(timeout=60)[0]
+    os.close(descriptor)
+    return said, out, time.monotonic() - begun
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(("program", "options", "group"), [("program", ("-q",), True), ("program", (), False), ("main", (), True)])
+def test_an_interrupt_in_the_middle_of_a_job(slow, program, options, group):
+    """One line, whoever gets the signal, and no Java that is left."""
+    process, descriptor = slow(300, *options, program=program)
+    if options:
+        time.sleep(1.5)  # Java is starting, and its stderr is not this one
+    else:
+        assert b"a shuffle\n" in read_until(descriptor, b"a shuffle\n")
+        time.sleep(2)
+    said, out, seconds = interrupted(process, descriptor, group=group)
+    assert said.strip() == "lshdup: interrupted; nothing of this run was kept"
+    assert process.returncode == 130
+    assert not out
+    assert seconds < 60  # not 300
+    time.sleep(0 if not options else 5)
+    assert not java_of(process.pid)
+
+
+@pytest.mark.spark
+def test_nothing_half_written_is_left(slow, tmp_path):
+    """A folder that Spark is writing goes; so does its first half."""
+    answer = tmp_path / "x.jsonl"
+    process, descriptor = slow(0, "-o", str(answer), "--spark-conf", "spark.python.worker.reuse=false")
+    until = time.monotonic() + 60
+    while not answer.exists() and process.poll() is None and time.monotonic() < until:
+        time.sleep(0.001)
+    assert not (answer / "_SUCCESS").exists()
+    said, _, _ = interrupted(process, descriptor, group=False)
+    assert "interrupted" in said
+    assert process.returncode == 130
+    assert not answer.exists()
+
+
+@pytest.mark.spark
+def test_a_bar_in_a_terminal(slow):
+    process, descriptor = slow(4, terminal=True)
+    said = read_until(descriptor).decode().replace("\r\n", "\n")
+    out = process.communicate(timeout=60)[0]
+    os.close(descriptor)
+    assert process.returncode == 0, said
+    assert re.search(r"\rdocuments: \d of \d tasks so far \|", said)
+    assert "WARN" not in said
+    assert b"tasks" not in out
+    assert len(out.splitlines()) == 6
+    # What stays there: of each line what is written behind the last return.
+    assert all(line.split("\r")[-1].startswith(("lshdup: ", "  ")) for line in said.rstrip("\r").splitlines() if line.split("\r")[-1])
+    assert not said.rsplit("\n", 1)[-1].strip()
+
+
+@pytest.mark.spark
+def test_java_does_not_speak_in_the_answer(slow):
+    """Of what it is given that makes no sense it says so on its stdout."""
+    process, descriptor = slow(0, "--progress", "--spark-conf", "spark.driver.memory=1m")
+    said = read_until(descriptor).decode()
+    out = process.communicate(timeout=60)[0]
+    os.close(descriptor)
+    assert (process.returncode, out) == (2, b"")
+    assert "Spark did not start: Too small maximum heap" in said
