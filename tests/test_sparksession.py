@@ -141,7 +141,7 @@ def test_a_second_interrupt_does_not_wait(monkeypatch):
     session = SimpleNamespace(sparkContext=SimpleNamespace(cancelAllJobs=lambda: over.wait(30)), stop=lambda: None)
     with Handled():
         signal.signal(signal.SIGINT, signal.default_int_handler)
-        with pytest.raises(KeyboardInterrupt), sparkstop.Interrupts() as interrupts:
+        with pytest.raises(KeyboardInterrupt), sparkstop.Interrupts() as interrupts:  # noqa: PT012
             interrupts.started = session
             threading.Timer(0.2, signal.pthread_kill, (threading.main_thread().ident, signal.SIGINT)).start()
             signal.raise_signal(signal.SIGINT)
@@ -166,10 +166,10 @@ class Tracker:
     def __init__(self):
         self.stages, self.active = {}, []
 
-    def getActiveStageIds(self):
+    def getActiveStageIds(self):  # noqa: N802
         return self.active
 
-    def getStageInfo(self, number):
+    def getStageInfo(self, number):  # noqa: N802
         stage = self.stages.get(number)
         return stage and SimpleNamespace(numCompletedTasks=stage[0], numTasks=stage[1])
 
@@ -268,8 +268,7 @@ def test_the_bar_of_a_spark_that_has_ended(monkeypatch):
 
 @pytest.fixture(scope="module")
 def slow(tmp_path_factory):
-    """Starts a command in a group of its own, whose workers need some seconds for each task of the first stage; stderr is a pipe or a
-    terminal. Returns the process and the descriptor."""
+    """Starts a command in a group of its own, whose workers wait so many seconds in each task of the first stage: process, its stderr."""
     require("spark", "pyspark")
     require("spark", "pandas")
     require("spark", "pyarrow")
@@ -282,11 +281,8 @@ def slow(tmp_path_factory):
     (folder / "slowly.py").write_text(
         "import os, time\nfrom lshdup import sparkrows\nmade = sparkrows.sketch_rows\n"
         "def sketch_rows(recipe, batches):\n    time.sleep(float(os.environ['SLOWLY']))\n    yield from made(recipe, batches)\n"
-        "def pair_rows(*arguments):\n    time.sleep(float(os.environ['SLOWLY']))\n    return pairs(*arguments)\n"
     )
-    script = (
-        "import slowly\nfrom lshdup import sparkrows\nsparkrows.sketch_rows = slowly.sketch_rows\nfrom lshdup.cli import PROGRAM\nPROGRAM()"
-    )
+    script = "import slowly\nfrom lshdup import sparkrows, cli\nsparkrows.sketch_rows = slowly.sketch_rows\ncli.PROGRAM()"
 
     def start(seconds, *options, program="program", terminal=False):
         ours, theirs = pty.openpty() if terminal else os.pipe()
@@ -299,7 +295,7 @@ def slow(tmp_path_factory):
         command = [sys.executable, "-c", script.replace("PROGRAM", program), "pairs", "docs", "--engine", "spark", "--master", "local[2]"]
         process = subprocess.Popen(
             [*command, *settings, *options], cwd=folder, env=environment, start_new_session=True, stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE, stderr=theirs if terminal else theirs,
+            stdout=subprocess.PIPE, stderr=theirs,
         )  # fmt: skip
         os.close(theirs)
         return process, ours
@@ -360,7 +356,7 @@ def test_an_interrupt_in_the_middle_of_a_job(slow, program, options, group):
 def test_nothing_half_written_is_left(slow, tmp_path):
     """A folder that Spark is writing goes; so does its first half."""
     answer = tmp_path / "x.jsonl"
-    process, descriptor = slow(0, "-o", str(answer), "--spark-conf", "spark.python.worker.reuse=false")
+    process, descriptor = slow(0, "-o", str(answer))
     until = time.monotonic() + 60
     while not answer.exists() and process.poll() is None and time.monotonic() < until:
         time.sleep(0.001)
