@@ -99,7 +99,7 @@ def session(
     with Interrupts() as interrupts, _quiet_py4j(loud=loud):
         try:
             with _streams_to(said, interrupts):
-                started = _started(builder, interrupts)
+                started = _started(builder, interrupts, loud=loud)
         except Exception as error:
             raise not_started(str(error), "" if said is None else said.text(), master) from None
         if submitted:
@@ -116,15 +116,17 @@ def session(
                     started.stop()
 
 
-def _started(builder: Any, interrupts: Interrupts) -> "SparkSession":
+def _started(builder: Any, interrupts: Interrupts, *, loud: bool) -> "SparkSession":
     """In two steps, because the first sets pyspark's handler of SIGINT, and the second takes a second."""
     from pyspark import SparkConf, SparkContext
 
     conf = SparkConf()
     for name, value in builder._options.items():  # as `getOrCreate` does
         conf.set(name, value)
-    SparkContext.getOrCreate(conf)
+    context: Any = SparkContext.getOrCreate(conf)
     interrupts.again()
+    if not loud:
+        context._accumulatorServer.handle_error = _nothing  # else it prints a traceback when Java ends
     interrupts.started = started = builder.getOrCreate()
     return cast("SparkSession", started)
 
@@ -234,5 +236,5 @@ def default_partitions(spark: "SparkSession", settings: Mapping[str, str], size:
     return int(str(spark.conf.get(name)))
 
 
-def _nothing() -> None:
+def _nothing(*_: object) -> None:
     pass

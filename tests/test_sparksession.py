@@ -3,12 +3,15 @@
 What starts Java is marked, and runs only where it is asked for: `pytest -m spark`.
 """
 
+import fcntl
 import os
 import pty
 import re
 import signal
+import struct
 import subprocess
 import sys
+import termios
 import threading
 import time
 from contextlib import suppress
@@ -286,10 +289,12 @@ def slow(tmp_path_factory):
 
     def start(seconds, *options, program="program", terminal=False):
         ours, theirs = pty.openpty() if terminal else os.pipe()
+        if terminal:
+            fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 100, 0, 0))
         environment = {key: value for key, value in os.environ.items() if not key.startswith("LSHDUP_")}
         environment |= {
             "PYTHONPATH": os.pathsep.join([str(ROOT), str(folder)]), "PYSPARK_PYTHON": sys.executable, "SLOWLY": str(seconds),
-            "TERM": "xterm", "COLUMNS": "80",
+            "TERM": "xterm",
         }  # fmt: skip
         settings = [part for item in QUICK.items() for part in ("--spark-conf", "=".join(item))]
         command = [sys.executable, "-c", script.replace("PROGRAM", program), "pairs", "docs", "--engine", "spark", "--master", "local[2]"]
@@ -369,7 +374,7 @@ def test_nothing_half_written_is_left(slow, tmp_path):
 
 @pytest.mark.spark
 def test_a_bar_in_a_terminal(slow):
-    process, descriptor = slow(4, terminal=True)
+    process, descriptor = slow(2, terminal=True)
     said = read_until(descriptor).decode().replace("\r\n", "\n")
     out = process.communicate(timeout=60)[0]
     os.close(descriptor)
@@ -378,9 +383,24 @@ def test_a_bar_in_a_terminal(slow):
     assert "WARN" not in said
     assert b"tasks" not in out
     assert len(out.splitlines()) == 6
-    # What stays there: of each line what is written behind the last return.
-    assert all(line.split("\r")[-1].startswith(("lshdup: ", "  ")) for line in said.rstrip("\r").splitlines() if line.split("\r")[-1])
-    assert not said.rsplit("\n", 1)[-1].strip()
+    stays = [line.rstrip().split("\r")[-1] for line in said.split("\n")]  # what is written behind the last return
+    assert all(not line.strip() or line.startswith(("lshdup: ", "  ")) for line in stays), stays
+
+
+@pytest.mark.spark
+def test_java_that_is_killed(slow):
+    """No traceback, neither of the connection to it nor of another."""
+    process, descriptor = slow(300, "--progress")
+    read_until(descriptor, b"documents: 0 of")
+    for number in java_of(process.pid):
+        os.kill(number, signal.SIGKILL)
+    said = read_until(descriptor).decode()
+    assert process.wait(60) == 2
+    process.stdout.close()
+    os.close(descriptor)
+    lines = [line for line in said.replace("\r", "\n").split("\n") if line.strip() and not line.startswith(("documents: ", " of"))]
+    assert lines[0] == "lshdup: error: Spark's driver, which is Java, ended"
+    assert len(lines) == 2
 
 
 @pytest.mark.spark
