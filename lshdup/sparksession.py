@@ -178,7 +178,8 @@ class _Said:
     def __init__(self) -> None:
         self._end, self.writer = os.pipe()
         self._tail = bytearray()
-        self._awaited, self._tell = b"", _nothing
+        self._awaited = b""
+        self._tell: Callable[[], None] = _nothing
         self._thread = threading.Thread(target=self._read, daemon=True)
         self._thread.start()
 

@@ -93,6 +93,15 @@ def test_said_is_told_once():
     assert told[0] is not threading.main_thread()
 
 
+def test_what_is_waited_for():
+    conf = {"spark.executor.memory": "9g"}
+    session = SimpleNamespace(sparkContext=SimpleNamespace(getConf=lambda: conf, master="spark://there:7077"))
+    said = sparksession._waiting(session)
+    assert "waiting for executors" in said
+    assert "spark://there:7077 must have 9g of memory (spark.executor.memory) and 1 of its cores (spark.executor.cores) free" in said
+    assert "\n" not in said
+
+
 class Handled:
     """Puts the handler of SIGINT back that was there before."""
 
