@@ -100,8 +100,8 @@ class ParquetFile:
     ) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64], dict[int, RowError]]:
         """The texts of some rows (numbers from 0, ascending) in one array: see `jsonlines.read_texts`."""
         with self._lock:
-            found = None if self._all is not None else self._slabs(rows)
-        if found is None:
+            slabs = None if self._all is not None else self._slabs(rows)
+        if slabs is None:
             assert self._all is not None
             if len(rows) and rows[-1] >= len(self._all.null):
                 raise RowError(Reason.CHANGED, _FEWER)
@@ -110,10 +110,11 @@ class ParquetFile:
             text, places = self._all.read(starts, lengths, buffer)
             return text, places, lengths, failed
         starts, lengths, null = np.zeros(len(rows), np.int64), np.zeros(len(rows), np.int64), np.zeros(len(rows), bool)
+        found, damaged = slabs
         for some, first, (_, offsets, missing) in found:
             at = rows[some] - first
             starts[some], lengths[some], null[some] = offsets[at], offsets[at + 1] - offsets[at], missing[at]
-        failed = _refused(lengths, null, longest, self._field)
+        failed = {**_refused(lengths, null, longest, self._field), **damaged}
         places = offsets_of(lengths)
         text = buffer.room(int(places[-1]) + PADDING)
         text[places[-1] :] = 0
@@ -127,42 +128,66 @@ class ParquetFile:
             self._open()
             return len(self._means)
 
-    def batches(self, id_field: str, groups: range) -> Iterator[tuple[int, Texts, Texts]]:
-        """Rows of some row groups, some at a time, for whoever reads a file in pieces: the number of the first, their ids, their texts."""
+    def batches(self, id_field: str, groups: range) -> Iterator[tuple[int, Texts, Texts, RowError | None]]:
+        """Rows of some row groups, some at a time, for whoever reads a file in pieces: the number of the first, their ids, their texts,
+        and why all these are null, if they could not be decoded. Like `texts`, it misses the rows of a group behind damage, and goes on
+        with the next.
+        """
         with self._lock, _damaged():
             self._open()
         column = _column(self._file.schema_arrow, id_field, text=False)
         columns = sorted({".".join(column), ".".join(self._column)})
         for group in groups:
-            first, rows = int(self._offsets[group]), _rows_of(int(self._means[group]))
-            with _damaged():
-                for batch in self._file.iter_batches(rows, row_groups=[group], columns=columns, use_threads=False):
-                    ids, texts = (batch.select(way[:1]) for way in (column, self._column))
-                    yield first, texts_of(ids, column), texts_of(texts, self._column)
-                    first += len(batch)
+            start, end = self._offsets[group : group + 2].tolist()
+            first, rows = start, _rows_of(int(self._means[group]))
+            try:
+                with _damaged():
+                    for batch in self._file.iter_batches(rows, row_groups=[group], columns=columns, use_threads=False):
+                        ids, texts = (batch.select(way[:1]) for way in (column, self._column))
+                        yield first, texts_of(ids, column), texts_of(texts, self._column), None
+                        first += len(batch)
+                    if first < end:
+                        raise _fewer_rows()
+            except RowError as error:
+                data, offsets, null = self._ids(column, group)
+                ids_left, n = (data, offsets[first - start :], null[first - start :]), end - first
+                yield first, ids_left, (np.zeros(0, np.uint8), np.zeros(n + 1, np.int64), np.ones(n, bool)), error
 
-    def _slabs(self, rows: NDArray[np.int64]) -> list[tuple[slice, int, Texts]] | None:
-        """Which of these rows are among which decoded texts, and the row that is the first of those. None: all texts are kept now."""
+    def _ids(self, column: list[str], group: int) -> Texts:
+        """A column of one row group."""
+        with _damaged():
+            return next(_pieces(self._file, column, max(1, int(self._offsets[group + 1] - self._offsets[group])), [group]))
+
+    def _slabs(self, rows: NDArray[np.int64]) -> tuple[list[tuple[slice, int, Texts]], dict[int, RowError]] | None:
+        """Which of these rows are among which decoded texts, and the row that is the first of those; and by their places, why others are
+        not. None: all texts are kept now.
+        """
         found: list[tuple[slice, int, Texts]] = []
+        failed: dict[int, RowError] = {}
         done = 0
         with _damaged():
             self._open()
-            if len(rows) and rows[-1] >= self._offsets[-1]:
-                raise RowError(Reason.CHANGED, _FEWER)
-            while done < len(rows):
-                number = int(np.searchsorted(self._offsets, rows[done], side="right")) - 1
-                group, row = self._group(number), int(rows[done] - self._offsets[number])
-                # So none is decoded more than twice on average, in whatever order, and whenever the file was closed.
-                if self._decoded + group.cost(row) > self._offsets[-1] and self._keep_all():
-                    return None
-                before = group.decoded
+        if len(rows) and rows[-1] >= self._offsets[-1]:
+            raise RowError(Reason.CHANGED, _FEWER)
+        while done < len(rows):
+            number = int(np.searchsorted(self._offsets, rows[done], side="right")) - 1
+            group, row = self._group(number), int(rows[done] - self._offsets[number])
+            # So none is decoded more than twice on average, in whatever order, and whenever the file was closed.
+            if self._decoded + group.cost(row) > self._offsets[-1] and self._keep_all():
+                return None
+            before = group.decoded
+            try:
                 at, texts = group.slab(row)
-                self._decoded += group.decoded - before
+            except RowError as error:  # the other groups may be good for all that
+                stop = int(np.searchsorted(rows, self._offsets[number + 1]))
+                failed.update(dict.fromkeys(range(done, stop), error))
+            else:
                 first = int(self._offsets[number]) + at
                 stop = int(np.searchsorted(rows, first + len(texts[2])))
                 found.append((slice(done, stop), first, texts))
-                done = stop
-        return found
+            self._decoded += group.decoded - before
+            done = stop
+        return found, failed
 
     def _keep_all(self) -> bool:
         """Decode the texts of all rows to where they are kept; False if that cannot be."""
@@ -188,6 +213,10 @@ class ParquetFile:
         while len(self._groups) > _KEPT_GROUPS:
             del self._groups[next(iter(self._groups))]
         return group
+
+
+def _fewer_rows() -> RowError:
+    return RowError(Reason.DAMAGED, "a row group has fewer rows than it says")
 
 
 def _rows_of(mean: int) -> int:
@@ -218,6 +247,7 @@ class _Group:
 
     def _begin(self) -> None:
         self._pieces: Iterator[Texts] = self._open()
+        self._error: RowError | None = None
         self._firsts: list[int] = []
         self._slabs: list[Texts | None] = []
         self._dropped = self._rows = self._bytes = 0
@@ -230,13 +260,24 @@ class _Group:
         end = min(self._n, (row // self._step + 1) * self._step)
         return end if self._is_dropped(row) else max(0, end - self._rows)
 
+    def _next(self) -> Texts:
+        """What comes next; the same error again where there was one."""
+        if self._error is None:
+            try:
+                with _damaged():
+                    texts = next(self._pieces, None)
+                if texts is not None:
+                    return texts
+                self._error = _fewer_rows()
+            except RowError as error:
+                self._error = error
+        raise self._error
+
     def slab(self, row: int) -> tuple[int, Texts]:
         if self._is_dropped(row):
             self._begin()
         while row >= self._rows:
-            texts = next(self._pieces, None)
-            if texts is None:
-                raise RowError(Reason.DAMAGED, "a row group has fewer rows than it says")
+            texts = self._next()
             self._firsts.append(self._rows)
             self._slabs.append(texts)
             self._rows += len(texts[2])

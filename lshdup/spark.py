@@ -64,6 +64,9 @@ def near_duplicates(
     >>> found = near_duplicates(spark.read.parquet("s3a://…"), band=BandParams(threshold=0.9))  # doctest: +SKIP
     >>> found.pairs().write.parquet("s3a://…")  # doctest: +SKIP
     """
+    if not hasattr(documents, "mapInArrow"):
+        message = f"the documents are a {type(documents).__name__}, and must be a DataFrame"
+        raise InputError(message, "session.createDataFrame makes one")
     if len(documents.columns) < 2:
         message = f"the documents have {counted(len(documents.columns), 'column')}, and need two"
         raise InputError(message, "select an id and a text, in that order")
@@ -76,7 +79,8 @@ def id_and_text(rows: "DataFrame", name: str, text: str) -> "DataFrame":
     from pyspark.sql import functions as f
     from pyspark.sql import types
 
-    there = set(rows.columns)
+    there = rows.columns
+    numbered = rows.toDF(*(f"c{number}" for number in range(len(there))))  # names that differ only by case would be taken for each other
     columns = []
     for option, field, kinds in (
         ("--id-field", name, (types.StringType, types.BinaryType, types.IntegralType)),
@@ -91,14 +95,15 @@ def id_and_text(rows: "DataFrame", name: str, text: str) -> "DataFrame":
             if found:
                 message = f"there are {len(found)} columns {field!r}"
             raise InputError(message, f"{option} names another")
-        column, kind = f.col(".".join("`" + name.replace("`", "``") + "`" for name in way)), found[0]
+        within = (".`" + part.replace("`", "``") + "`" for part in way[1:])
+        column, kind = f.col("".join([f"c{there.index(way[0])}", *within])), found[0]
         if not isinstance(kind, kinds):
             message = f"the column {field!r} is of type {kind.simpleString()}"
             raise InputError(message, f"{option} names another")
         if option == "--id-field" and not isinstance(kind, types.BinaryType):
             column = column.cast("string").cast("binary")  # a text stays what it is: each cast would copy it
         columns.append(column.alias(option[2:-6]))
-    return rows.select(*columns)
+    return numbered.select(*columns)
 
 
 @dataclass(frozen=True)

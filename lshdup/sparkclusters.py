@@ -35,6 +35,13 @@ def lost(error: Exception) -> bool:
     return "Checkpoint block" in str(error) and "not found" in str(error)
 
 
+def check_keep(keep: str) -> None:
+    """Raise ParameterError unless it is one of KEEP."""
+    if keep not in KEEP:
+        message = f"--keep is {keep!r}, which on Spark nobody knows"
+        raise ParameterError(message, f"choose one of {', '.join(KEEP)}")
+
+
 class Clusters:
     """The groups of a comparison, over all its verified pairs. A context manager: at its end Spark lets go of what it kept.
 
@@ -45,9 +52,7 @@ class Clusters:
     """
 
     def __init__(self, comparison: Comparison, keep: str = "longest") -> None:
-        if keep not in KEEP:
-            message = f"--keep is {keep!r}, which on Spark nobody knows"
-            raise ParameterError(message, f"choose one of {', '.join(KEEP)}")
+        check_keep(keep)
         self._comparison = comparison
         self._keep = keep
         self._checkpoints = Checkpoints()

@@ -1,7 +1,8 @@
 """What the command line names -> documents as Spark sees them: files, rows of JSON Lines or Parquet, lines of id lists.
 
-Names on this machine are found as always (finding.py), and read by the workers under the same names and by the same rules. URIs and
-patterns are listed and read by Spark: `hdfs://`, `s3a://`, `file:/`.
+Names on this machine, `file:/` among them, are found as always (finding.py), and read by the workers under the same names and by the same
+rules: Hadoop would pass over files whose names are not UTF-8, and cannot read those with a colon. Other URIs and patterns are listed and
+read by Spark: `hdfs://`, `s3a://`.
 """
 
 import os
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
 TASK_BYTES = 32 << 20
 
 _PATTERN = re.compile(r"[*?\[{]")
+
+#: Taken literally, as Hadoop does: %20 is three characters.
+_FILE_URI = re.compile(rb"(?is)file:(?://(?:localhost)?)?(/(?!/).*|/)\Z")
 
 #: As regular expressions over whole paths: which files have rows; see `rows.kind_of`.
 _ENDINGS = {Kind.JSON: r"(?i)\.(jsonl|ndjson)(\.gz|\.zst)?$", Kind.PARQUET: r"(?i)\.parquet$"}
@@ -90,13 +94,11 @@ def read(
     Raises InputError if no name exists; ParameterError for rows without an id field, because a row's number in its file is not known to
     the one who reads a piece of it, and for options that are not for URIs.
     """
-    if not names:
-        message = "no documents were named"
-        raise InputError(message, "--engine spark keeps nothing between runs: name DOCS")
+    check_named(names)
     at_home = sparknames.is_home_local(spark)
-    here = tuple(name for name in names if at_home and _is_here(os.fsdecode(name)))
-    local = set(here)
-    others = [os.fsdecode(name) for name in names if name not in local]
+    found = [(name, _here(name, at_home=at_home)) for name in names]
+    here = tuple(path for _, path in found if path is not None)
+    others = [os.fsdecode(name) for name, path in found if path is None]
     if others and (params.hidden or params.follow or params.include or params.exclude):
         message = "--hidden, --follow, --include and --exclude are for names on this machine"
         raise ParameterError(message, "leave them out, or name a pattern such as hdfs://host/docs/*.txt")
@@ -117,9 +119,24 @@ def read(
     return Documents(rows, "texts", sum(part.size for part in parts), has_rows=ids or reader.has_rows, sources=sources)
 
 
-def _is_here(name: str) -> bool:
-    """Whether a name is looked for on this machine: if it is there, or if it can be nowhere else."""
-    return os.path.lexists(name) or not (sparknames.has_scheme(name) or _PATTERN.search(name))
+def check_named(names: tuple[bytes, ...]) -> None:
+    """Raise InputError if there are none."""
+    if not names:
+        message = "no documents were named"
+        raise InputError(message, "--engine spark keeps nothing between runs: name DOCS")
+
+
+def _here(name: bytes, *, at_home: bool) -> bytes | None:
+    """The path on this machine that a name is, if it is there, or can be nowhere else; None for what Spark looks up. at_home : names
+    without a scheme are of this machine.
+    """
+    uri = _FILE_URI.match(name)
+    path = uri[1] if uri else name
+    if os.path.lexists(path):
+        return path if uri or at_home else None
+    text = os.fsdecode(path)
+    nowhere_else = not _PATTERN.search(text) and (uri or (at_home and not sparknames.has_scheme(text)))
+    return path if nowhere_else else None
 
 
 class _Away:
@@ -139,8 +156,7 @@ class _Away:
                 matches = [system.getFileStatus(path)]
             self.size = sum(system.getContentSummary(match.getPath()).getLength() for match in matches)
         except Exception as error:
-            message = f"{name!r} cannot be looked up: {sparknames.cause(error)}"
-            raise InputError(message, "does Spark know that file system, and may it read there?") from None
+            raise sparknames.not_looked_up(name, error) from None
         if not matches:
             if _PATTERN.search(name) and not sparknames.has_scheme(name):
                 raise not_there(LeftOut(os.fsencode(name), Reason.MISSING, "no such file or directory"), "", "")

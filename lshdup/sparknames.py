@@ -44,8 +44,18 @@ def located(spark: "SparkSession", name: str) -> tuple[Any, Any]:
         path = context._jvm.org.apache.hadoop.fs.Path(name)
         return path, path.getFileSystem(context._jsc.hadoopConfiguration())
     except Exception as error:
-        message = f"{name!r} cannot be looked up: {cause(error)}"
-        raise InputError(message, "does Spark know that file system, and may it read there?") from None
+        raise not_looked_up(name, error) from None
+
+
+def not_looked_up(name: str, error: Exception) -> InputError:
+    """What to say of a name whose file system could not be asked."""
+    why = cause(error)
+    hint = "does Spark know that file system, and may it read and write there?"
+    if "ClassNotFoundException" in why or "No FileSystem for scheme" in why:
+        hint = "Spark needs a package for it; for s3a: --spark-conf spark.jars.packages=org.apache.hadoop:hadoop-aws:VERSION"
+    elif "Illegal file pattern" in why:
+        hint = r"[ ] { } * ? have a meaning in patterns; a \ before one is the character itself"
+    return InputError(f"{name!r} cannot be looked up: {why}", hint)
 
 
 def check_new(spark: "SparkSession", place: str, name: str) -> None:

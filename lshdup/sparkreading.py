@@ -134,7 +134,7 @@ def _parquet(path: bytes, place: bytes, fields: RowFields, start: int, stop: int
 
     file = ParquetFile(place, fields.text)
     groups = range(start, min(stop, file.groups()))
-    for first, ids, texts in file.batches(fields.id, groups):
+    for first, ids, texts, error in file.batches(fields.id, groups):
         names, bodies = array_of(*ids), array_of(*texts)
         n = len(names)
         reasons: list[str | None] = [None] * n
@@ -148,6 +148,8 @@ def _parquet(path: bytes, place: bytes, fields: RowFields, start: int, stop: int
             if unnamed[row]:
                 reasons[row], details[row] = str(Reason.NO_ID), f"{fields.id!r} is {'null' if ids[2][row] else 'an empty string'}"
                 called[row] = b"%s:%d" % (path, first + row + 1)
+            elif error is not None:
+                reasons[row], details[row] = str(error.reason), f"{error.detail}{where}"
             elif texts[2][row]:
                 reasons[row], details[row] = str(Reason.NO_TEXT), f"{fields.text!r} is null{where}"
             else:

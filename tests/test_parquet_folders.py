@@ -218,9 +218,10 @@ def test_another_file_of_the_same_name_is_read_anew(here, small, decoded):
     assert decoded["kept"] == 1
 
 
-def test_a_damaged_row_group_costs_only_its_rows(here, small, monkeypatch):
-    """Not all of a file can be put aside; what was good before is good for verification, too."""
-    monkeypatch.setattr("lshdup.documents.BATCH_DOCUMENTS", 37)  # rows of a row group are read together
+@pytest.mark.parametrize("batch", [20, 37, 512])
+def test_a_damaged_row_group_costs_only_its_rows(here, small, monkeypatch, batch):
+    """Not all of a file can be put aside; what was good before is good for verification, too; whatever is read together."""
+    monkeypatch.setattr("lshdup.documents.BATCH_DOCUMENTS", batch)
     rng = random.Random(1)
     texts = [" ".join(str(rng.randrange(10**6)) for _ in range(40)) for _ in range(111)]
     for number in range(1, 111, 2):

@@ -176,6 +176,16 @@ def test_rows(session, run, rows, monkeypatch, name, left_out):
     assert len(found) > 1500
 
 
+def test_arrow_with_long_offsets(session, run, monkeypatch, capfdbinary):
+    """Columns of bytes may come with offsets of 64 bits."""
+    session.conf.set("spark.sql.execution.arrow.useLargeVarTypes", "true")
+    try:
+        expected, out, _, _ = outcome(session, run, monkeypatch, capfdbinary, ["pairs", "sample_corpus", "-t", "0.7"], ROOT)
+    finally:
+        session.conf.unset("spark.sql.execution.arrow.useLargeVarTypes")
+    assert out == expected
+
+
 def test_small_blocks_change_nothing(session, monkeypatch):
     """One key, and one kind, over many tasks: every pair once."""
     texts = texts_of(90)
@@ -318,7 +328,7 @@ def test_nothing_is_kept_afterwards(session, monkeypatch, tmp_path, folder):
 
 
 def test_names_of_any_kind(session, run, tmp_path, monkeypatch):
-    """Local names are found and read as always; a URI is read by Spark, and called as it was typed."""
+    """Local names are found and read as always, also as URIs; other URIs are read by Spark, and called as they were typed."""
     names = ["a b.txt", "100%25.txt", "x#y.txt", "ü.html", "_hidden", "[z].txt", os.fsdecode(b"\xff.txt")]
     (tmp_path / "in [1]").mkdir()
     for name in names:
@@ -330,11 +340,21 @@ def test_names_of_any_kind(session, run, tmp_path, monkeypatch):
         assert collected(comparison) == local(run, "in [1]", "-t", "0.9", cwd=tmp_path)
     shutil.move(tmp_path / "in [1]", tmp_path / "in")
     uri = f"file://{tmp_path}/in"
+    (tmp_path / "in" / "12:30").write_text("the same few words in every file")
+    with compared(session, [uri], band) as comparison:
+        assert collected(comparison) == local(run, f"{tmp_path}/in", "-t", "0.9", cwd=tmp_path)
+    (tmp_path / "in" / "12:30").unlink()
+    by_spark(monkeypatch)
     with compared(session, [uri], band) as comparison:
         found = {name for row in collected(comparison) for name in row[:2]}
     with compared(session, [f"{uri}/*%25.txt", f"{uri}/a*"], band) as comparison:
         assert collected(comparison) == [(f"file:{tmp_path}/in/100%25.txt", f"file:{tmp_path}/in/a b.txt", "1.0")]
     assert {f"{uri}/a b.txt", f"{uri}/100%25.txt", f"{uri}/x#y.txt", f"{uri}/ü.html", f"{uri}/[z].txt"} <= found
+
+
+def by_spark(monkeypatch):
+    """From here on Spark looks up what is on this machine, as it does what is elsewhere."""
+    monkeypatch.setattr(sparkinput, "_here", lambda name, at_home: None)
 
 
 def outcome(session, run, monkeypatch, capfdbinary, arguments, cwd, code=0):
@@ -422,6 +442,7 @@ def test_uris_of_rows(session, run, mixed, monkeypatch, capfdbinary):
     expected = run("pairs", folder.name, *options, "--no-store", cwd=mixed, code=2)
     from lshdup.cli import lshdup
 
+    by_spark(monkeypatch)
     assert lshdup.main(["pairs", f"file:{folder}", *options, "--engine", "spark"], standalone_mode=False) == 2
     out, err = capfdbinary.readouterr()
 
@@ -566,16 +587,21 @@ def test_errors(session, rows, tmp_path, monkeypatch):
     monkeypatch.chdir(rows)
     with pytest.raises(InputError, match="'nothing': No such file"):
         sparkinput.read(session, (b"nothing",), DocumentParams(), ids=False)
-    with pytest.raises(InputError, match="does not exist"):
+    with pytest.raises(InputError, match="'/nothing': No such file"):
         sparkinput.read(session, (b"file:/nothing",), DocumentParams(), ids=False)
     with pytest.raises(ParameterError, match="are for names on this machine"):
-        sparkinput.read(session, (b"file:/",), DocumentParams(include=("*.txt",)), ids=False)
-    with pytest.raises(InputError, match="cannot be looked up"):
-        sparkinput.read(session, (b"nofs://x/y",), DocumentParams(), ids=False)
+        sparkinput.read(session, (b"hdfs://host/x",), DocumentParams(include=("*.txt",)), ids=False)
+    for name, hint in ((b"nofs://x/y", "needs a package"), (b"s3a://x/y", "hadoop-aws"), (b"file:/[x/[[]*", "have a meaning in patterns")):
+        with pytest.raises(InputError, match="cannot be looked up") as raised:
+            sparkinput.read(session, (name,), DocumentParams(), ids=False)
+        assert hint in raised.value.hint
     with pytest.raises(InputError, match="no documents were named"):
         sparkinput.read(session, (), DocumentParams(), ids=False)
     with pytest.raises(ParameterError, match="a name that comes from the data"):
         sparkinput.read(session, (b"r.jsonl",), DocumentParams(), ids=False)
+    by_spark(monkeypatch)
+    with pytest.raises(InputError, match="does not exist"):
+        sparkinput.read(session, (b"file:/nothing",), DocumentParams(), ids=False)
     uri = os.fsencode(f"file:{rows}/p")
     with pytest.raises(InputError, match="there is no column 'words', but body, key"):
         sparkinput.read(session, (uri,), DocumentParams(text_field="words", id_field="key"), ids=False)
@@ -595,6 +621,10 @@ def test_errors(session, rows, tmp_path, monkeypatch):
 def test_columns(session):
     """What is wrong with columns is said in one line; any name may be named."""
     documents = session.createDataFrame([(("a",), "x y z", 1.0)], "`a.b` struct<c: string>, `back``tick` string, score double")
+    with pytest.raises(InputError, match="the documents are a list, and must be a DataFrame"):
+        spark.near_duplicates([("a", "x y z")])
+    by_case = session.createDataFrame([("a", "x y z", "b")], "id string, text string, ID string")
+    assert [bytes(row.id) for row in spark.id_and_text(by_case, "id", "text").collect()] == [b"a"]
     with pytest.raises(InputError, match="the documents have 1 column, and need two"):
         spark.near_duplicates(documents.select("score"))
     for id_field, text_field, said in (

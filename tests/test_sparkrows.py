@@ -9,8 +9,10 @@ import zipfile
 import numpy as np
 import pytest
 
-from lshdup import spark, sparkkept, sparkrows
+from lshdup import spark, sparkkept, sparkreading, sparkrows
 from lshdup.errors import InputError
+from lshdup.reasons import Reason
+from lshdup.rows import Kind, RowFields
 from tests.conftest import ROOT, require
 
 NO_KEY = np.frombuffer(sparkrows.NO_KEY, "<u8")[0]
@@ -141,6 +143,27 @@ def test_what_was_read_once_and_not_again_is_an_error():
     assert [(row["a"], row["b"], row["similarity"]) for row in verified(*sets)] == [(b"p", b"q", 1.0)]
     with pytest.raises(InputError, match="'q' was read once, and could not be read the second time"):
         verified(sets[0], None)
+
+
+def test_a_damaged_row_group_costs_only_its_rows(tmp_path):
+    """As with the local engine: each is left out under its own name, and the groups behind it are read."""
+    pa, pq = require("parquet", "pyarrow"), require("parquet", "pyarrow.parquet")
+    path = tmp_path / "a.parquet"
+    texts = [f"text {number} " * 50 for number in range(90)]
+    pq.write_table(pa.table({"id": [f"d{number}" for number in range(90)], "text": texts}), path, row_group_size=30, use_dictionary=False)
+    chunk = pq.ParquetFile(path).metadata.row_group(1).column(1)
+    data = bytearray(path.read_bytes())
+    data[chunk.data_page_offset : chunk.data_page_offset + chunk.total_compressed_size] = bytes(chunk.total_compressed_size)
+    path.write_bytes(data)
+    columns = [[os.fsencode(path)], [int(Kind.PARQUET)], [0], [-1], [len(data)]]
+    pieces = pa.RecordBatch.from_arrays(list(map(pa.array, columns)), ["path", "kind", "start", "stop", "bytes"])
+    rows = pa.Table.from_batches(sparkreading.piece_rows(RowFields("text", "id"), b"/", 1 << 20, iter([pieces]))).to_pylist()
+    assert [row["id"] for row in rows] == [b"d%d" % number for number in range(90)]
+    lost = rows[30:60]
+    assert {row["reason"] for row in lost} == {str(Reason.DAMAGED)}
+    assert lost[3]["detail"].endswith("; row 34 of " + str(path))
+    assert all(row["text"] is None for row in lost)
+    assert [row["text"].decode() for row in rows[:30] + rows[60:]] == texts[:30] + texts[60:]
 
 
 def test_pairs_are_handed_on_in_pieces(monkeypatch):

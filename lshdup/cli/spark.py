@@ -65,9 +65,10 @@ def clusters(ctx: click.Context, options: dict[str, Any]) -> int:
     if options["linkage"] != "representative":
         message = f"--linkage is {options['linkage']}; on Spark it is representative"
         raise ParameterError(message, "leave it out")
-    with _run(ctx, options) as (run, target):
-        from lshdup.sparkclusters import lost
+    from lshdup.sparkclusters import check_keep, lost
 
+    check_keep(options["keep"])
+    with _run(ctx, options) as (run, target):
         for left in reversed(range(_TRIES)):
             try:
                 return _grouped(run, target, options)
@@ -130,6 +131,7 @@ def _run(ctx: click.Context, options: dict[str, Any]) -> Iterator[tuple[_Run, "_
         sparksession.check_packages()
         from lshdup import spark, sparkinput
 
+        sparkinput.check_named(names)
         recipe = spark.recipe(shingle, sketch, band, asked)
         console.say(_starting(options["master"] or settings.get("spark.master", "")))
         starting = sparksession.session(options["master"], settings, loud=options["verbose"], warn=console.warn)
@@ -185,7 +187,7 @@ def _say_documents(console: Console, comparison: "Comparison", sketch: SketchPar
     summary = comparison.summary()
     took = console.took("documents")
     for reason, n in sorted(summary.left_out.items()):
-        rows = comparison.sketches.where(f"reason = '{reason}'").select("id", "detail").limit(_NAMED).collect()
+        rows = comparison.sketches.where(f"reason = '{reason}'").select("id", "detail").orderBy("id").limit(_NAMED).collect()
         for row in rows:
             console.left_out(LeftOut(bytes(row.id), Reason(reason), row.detail or ""))
         console.left_out_counts[reason] += n - len(rows)
@@ -198,9 +200,9 @@ def _say_documents(console: Console, comparison: "Comparison", sketch: SketchPar
     say_guesses(console, summary.guessed)
     say_left_out(console, console.left_out_counts)
     if console.is_verbose:
-        for row in comparison.sketches.where("size = 0 and reason is null").select("id").limit(_NAMED).collect():
+        for row in comparison.sketches.where("size = 0 and reason is null").select("id").orderBy("id").limit(_NAMED).collect():
             console.detail(f"{shown(bytes(row.id))}: no tokens")
-        for row in comparison.sketches.where("encoding is not null").select("id", "encoding").limit(_NAMED).collect():
+        for row in comparison.sketches.where("encoding is not null").select("id", "encoding").orderBy("id").limit(_NAMED).collect():
             console.detail(f"{shown(bytes(row.id))}: read as {row.encoding}")
     return summary
 
@@ -281,9 +283,10 @@ def _in_order(table: Any) -> "Iterator[Piece]":
     import pyarrow as pa
     import pyarrow.compute as pc
 
+    from lshdup.arrow import as_binary
     from lshdup.pairs import Pairs
 
-    columns = [table.column(name).combine_chunks() for name in ("a", "b")]
+    columns = [as_binary(table.column(name).combine_chunks()) for name in ("a", "b")]
     names = pc.unique(pa.chunked_array(columns, pa.binary()))
     names = names.take(pc.sort_indices(names))
     left, right = (pc.index_in(column, names).to_numpy().astype(np.int64) for column in columns)
