@@ -95,6 +95,11 @@ def resumable(path: Path, *, there: bool) -> None:
     (_resumable.add if there else _resumable.discard)(path)
 
 
+def finished(path: Path) -> None:
+    """Remember what was written, whole, by something else than `replacing`."""
+    _finished.add(path)
+
+
 def what_is_kept() -> str:
     """Of a run that ends now, before its end."""
     if _resumable:

@@ -9,8 +9,11 @@ import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any
+
+from lshdup import atomic
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -28,6 +31,7 @@ def being_written(path: str) -> Iterator[None]:
     _under_way.add(path)
     try:
         yield
+        atomic.finished(Path(path))
     finally:
         _under_way.discard(path)
 
@@ -98,7 +102,9 @@ def _remove_half_written() -> None:
     for name in tuple(_under_way):
         path = java.org.apache.hadoop.fs.Path(name)
         files = path.getFileSystem(java.org.apache.hadoop.conf.Configuration())
-        if not files.exists(java.org.apache.hadoop.fs.Path(path, "_SUCCESS")):
+        if files.exists(java.org.apache.hadoop.fs.Path(path, "_SUCCESS")):
+            atomic.finished(Path(name))
+        else:
             files.delete(path, True)
 
 

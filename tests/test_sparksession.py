@@ -19,7 +19,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from lshdup import sparkerrors, sparksession, sparkstop
+from lshdup import atomic, sparkerrors, sparksession, sparkstop
 from lshdup.cli import sparkprogress
 from tests.conftest import ROOT, require
 from tests.test_spark import QUICK, java
@@ -170,6 +170,18 @@ def test_an_interrupt_that_is_ignored_stays_so():
             interrupts.again()
             signal.raise_signal(signal.SIGINT)
         assert not interrupts.happened
+
+
+def test_what_spark_wrote_is_kept(monkeypatch):
+    monkeypatch.setattr(atomic, "_finished", set())
+    with suppress(ConnectionError), sparkstop.being_written("file:/x"):
+        assert sparkstop._under_way == {"file:/x"}
+        raise ConnectionError
+    assert atomic.what_is_kept() == "nothing of this run was kept"
+    with sparkstop.being_written("file:/x"):
+        pass
+    assert atomic.what_is_kept() == "what was finished is kept, whole"
+    assert not sparkstop._under_way
 
 
 class Tracker:
