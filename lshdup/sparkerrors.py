@@ -62,7 +62,12 @@ def _as_error(text: str) -> LshdupError:
         return InputError("the answer is too large to be printed", "write it with -o OUT.parquet or OUT.jsonl")
     if re.search(r"ExecutorLost|OutOfMemoryError|exited unexpectedly|MemoryError", text):
         return InputError(f"Spark lost executors: {_brief(text)}", "give them more memory: --spark-conf spark.executor.memory=4g")
-    return InputError(f"Spark: {_brief(_cause(text) or text)}", "-v shows all that Java says")
+    cause, hint = _brief(_cause(text) or text), "-v shows all that Java says"
+    if "Relative path in absolute URI" in text:
+        hint = "Hadoop cannot read files whose names have a colon; name their folder without a pattern or a scheme"
+    elif re.search(r"is not a Parquet file|FAILED_READ_FILE|ParquetDecodingException|CorruptStatistics", text):
+        hint = "--spark-conf spark.sql.files.ignoreCorruptFiles=true leaves out what is damaged, without a count"
+    return InputError(f"Spark: {cause}", hint)
 
 
 def _cause(text: str) -> str:

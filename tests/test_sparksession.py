@@ -21,6 +21,7 @@ import pytest
 
 from lshdup import atomic, sparkerrors, sparksession, sparkstop
 from lshdup.cli import sparkprogress
+from lshdup.errors import InputError
 from tests.conftest import ROOT, require
 from tests.test_spark import QUICK, java
 
@@ -73,6 +74,23 @@ def test_why_it_does_not_start(error, said, why):
 def test_a_master_that_spark_does_not_know():
     for text in ("Could not parse Master URL: 'x'", "Master must either be yarn or start with spark, k8s, or local"):
         assert "--master is 'x', which Spark does not know" in sparkerrors.not_started(TRACE.format(text), "", "x").message
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("java.net.URISyntaxException: Relative path in absolute URI: .file:1502.crc", "have a colon"),
+        ("java.lang.RuntimeException: file:/x/notpq.parquet is not a Parquet file (length is too low: 5)", "ignoreCorruptFiles"),
+        ("java.io.IOException: anything else", "-v shows"),
+    ],
+)
+def test_hints(text, hint):
+    protocol = require("spark", "py4j.protocol")
+    with pytest.raises(InputError) as raised, sparkerrors.one_line():
+        raise protocol.Py4JError(TRACE.format(text))
+    assert hint in raised.value.hint
+    assert raised.value.message.startswith("Spark: ")
+    assert text in raised.value.message
 
 
 def test_said_is_told_once():
