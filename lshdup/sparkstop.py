@@ -27,11 +27,19 @@ _under_way: set[str] = set()
 
 @contextmanager
 def being_written(path: str) -> Iterator[None]:
-    """While Spark writes a folder, as Hadoop calls it: an interrupt removes it. It must be proven that it is new."""
+    """While Spark writes a folder, as Hadoop calls it: an interrupt removes it, and an error does if nothing is in it. It must be proven
+    that it is new.
+    """
     _under_way.add(path)
     try:
         yield
         atomic.finished(Path(path))
+    except Exception as error:
+        if "PATH_ALREADY_EXISTS" not in str(error):  # then it is somebody else's
+            with suppress(Exception):
+                place, files = _located(path)
+                files.delete(place, False)  # Spark has removed what was in it, or there is something that must stay
+        raise
     finally:
         _under_way.discard(path)
 
@@ -96,16 +104,21 @@ class Interrupts:
 
 def _remove_half_written() -> None:
     """Folders without the mark that Spark sets last; Java is there still."""
-    from pyspark import SparkContext
-
-    java: Any = SparkContext._jvm  # a context that has stopped knows it no more
     for name in tuple(_under_way):
-        path = java.org.apache.hadoop.fs.Path(name)
-        files = path.getFileSystem(java.org.apache.hadoop.conf.Configuration())
-        if files.exists(java.org.apache.hadoop.fs.Path(path, "_SUCCESS")):
+        path, files = _located(name)
+        if files.exists(path.suffix("/_SUCCESS")):
             atomic.finished(Path(name))
         else:
             files.delete(path, True)
+
+
+def _located(name: str) -> tuple[Any, Any]:
+    """Hadoop's path, and its file system; also of a context that has stopped, and knows neither any more."""
+    from pyspark import SparkContext
+
+    java: Any = SparkContext._jvm
+    path = java.org.apache.hadoop.fs.Path(name)
+    return path, path.getFileSystem(java.org.apache.hadoop.conf.Configuration())
 
 
 def _end_java(patience: float) -> None:

@@ -540,6 +540,24 @@ def represented(texts, sizes, pairs, keep):
     return found
 
 
+def test_a_failed_write_leaves_no_folder(session, tmp_path):
+    """The next try would find that it exists already. But what somebody else has put there stays."""
+    from pyspark.sql import functions as f
+
+    from lshdup import sparkwriting
+
+    failing = session.range(3).select(f.raise_error(f.lit("an error of a task")).cast("binary").alias("a"))
+    for kind in ("json", "parquet"):
+        place = tmp_path / kind
+        with pytest.raises(Exception, match="an error of a task"):
+            sparkwriting.write(failing, str(place), kind, session.createDataFrame([(b"a",)], "id binary"))
+        assert not place.exists()
+        place.mkdir()
+        with pytest.raises(Exception, match="PATH_ALREADY_EXISTS"):
+            sparkwriting.write(failing, str(place), kind, session.createDataFrame([(b"a",)], "id binary"))
+        assert place.exists()
+
+
 @pytest.mark.parametrize(("keep", "few", "block"), [("longest", 25, 4096), ("path-order", 10**6, 4096), ("longest", 25, 3)])
 def test_representatives(session, monkeypatch, keep, few, block):
     """By rounds and then by the driver, or by the driver alone, some of cut buckets before all pairs: as one after the other."""
