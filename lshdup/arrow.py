@@ -15,13 +15,13 @@ Texts = tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.bool_]]
 
 
 def texts_of(batch: Any, way: list[str]) -> Texts:
-    """Strings, or whole numbers as such, of the first column of a record batch, whatever they are stored as. way : its name, and those of
-    the fields within it that lead to them.
+    """Strings, or whole numbers as such, of one column of a record batch, whatever they are stored as. way : its name, and those of the
+    fields within it that lead to them.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    array = batch.column(0)
+    array = batch.column(batch.schema.names.index(way[0]))  # of several of one name the first
     for name in way[1:]:
         array = pc.struct_field(array, name)
     if pa.types.is_dictionary(array.type):

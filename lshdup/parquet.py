@@ -8,7 +8,7 @@ verify pairs, finds them there.
 
 import contextlib
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -122,10 +122,11 @@ class ParquetFile:
             copying.copy_runs(data, starts[some], lengths[some], text[places[some.start] : places[some.stop]])
         return text, places[:-1], lengths, failed
 
-    def groups(self) -> int:
-        """How many row groups it has, which `batches` reads one after the other."""
+    def groups(self, id_field: str) -> int:
+        """How many row groups it has, which `batches` reads one after the other. Raises RowError if it has no such ids."""
         with self._lock, _damaged():
             self._open()
+            _column(self._file.schema_arrow, id_field, text=False)
             return len(self._means)
 
     def batches(self, id_field: str, groups: range) -> Iterator[tuple[int, Texts, Texts, RowError | None]]:
@@ -136,27 +137,23 @@ class ParquetFile:
         with self._lock, _damaged():
             self._open()
         column = _column(self._file.schema_arrow, id_field, text=False)
-        columns = sorted({".".join(column), ".".join(self._column)})
         for group in groups:
-            start, end = self._offsets[group : group + 2].tolist()
-            first, rows = start, _rows_of(int(self._means[group]))
+            first, end = self._offsets[group : group + 2].tolist()
             try:
-                with _damaged():
-                    for batch in self._file.iter_batches(rows, row_groups=[group], columns=columns, use_threads=False):
-                        ids, texts = (batch.select(way[:1]) for way in (column, self._column))
-                        yield first, texts_of(ids, column), texts_of(texts, self._column), None
-                        first += len(batch)
-                    if first < end:
-                        raise _fewer_rows()
+                for ids, texts in _columns_of(self._file, [column, self._column], _rows_of(int(self._means[group])), [group]):
+                    yield first, ids, texts, None
+                    first += len(texts[2])
             except RowError as error:
-                data, offsets, null = self._ids(column, group)
-                ids_left, n = (data, offsets[first - start :], null[first - start :]), end - first
-                yield first, ids_left, (np.zeros(0, np.uint8), np.zeros(n + 1, np.int64), np.ones(n, bool)), error
+                yield first, self._last_ids(column, group, end - first), _nothing(end - first), error
 
-    def _ids(self, column: list[str], group: int) -> Texts:
-        """A column of one row group."""
-        with _damaged():
-            return next(_pieces(self._file, column, max(1, int(self._offsets[group + 1] - self._offsets[group])), [group]))
+    def _last_ids(self, column: list[str], group: int, n: int) -> Texts:
+        """Those of the last n rows of a group; null if they cannot be decoded either."""
+        rows = int(self._offsets[group + 1] - self._offsets[group])
+        try:
+            data, offsets, null = next(_pieces(self._file, column, max(rows, 1), [group]))
+        except (RowError, StopIteration):
+            return _nothing(n)
+        return (data, offsets[-n - 1 :], null[-n:]) if len(null) == rows else _nothing(n)
 
     def _slabs(self, rows: NDArray[np.int64]) -> tuple[list[tuple[slice, int, Texts]], dict[int, RowError]] | None:
         """Which of these rows are among which decoded texts, and the row that is the first of those; and by their places, why others are
@@ -180,7 +177,7 @@ class ParquetFile:
                 at, texts = group.slab(row)
             except RowError as error:  # the other groups may be good for all that
                 stop = int(np.searchsorted(rows, self._offsets[number + 1]))
-                failed.update(dict.fromkeys(range(done, stop), error))
+                failed.update(dict.fromkeys(range(done, stop), RowError(error.reason, error.detail)))
             else:
                 first = int(self._offsets[number]) + at
                 stop = int(np.searchsorted(rows, first + len(texts[2])))
@@ -215,8 +212,9 @@ class ParquetFile:
         return group
 
 
-def _fewer_rows() -> RowError:
-    return RowError(Reason.DAMAGED, "a row group has fewer rows than it says")
+def _nothing(n: int) -> Texts:
+    """As many nulls."""
+    return np.zeros(0, np.uint8), np.zeros(n + 1, np.int64), np.ones(n, bool)
 
 
 def _rows_of(mean: int) -> int:
@@ -247,7 +245,7 @@ class _Group:
 
     def _begin(self) -> None:
         self._pieces: Iterator[Texts] = self._open()
-        self._error: RowError | None = None
+        self._error: tuple[Reason, str] | tuple[()] = ()
         self._firsts: list[int] = []
         self._slabs: list[Texts | None] = []
         self._dropped = self._rows = self._bytes = 0
@@ -261,17 +259,16 @@ class _Group:
         return end if self._is_dropped(row) else max(0, end - self._rows)
 
     def _next(self) -> Texts:
-        """What comes next; the same error again where there was one."""
-        if self._error is None:
+        """What comes next; where there was an error, the same again."""
+        if not self._error:
             try:
-                with _damaged():
-                    texts = next(self._pieces, None)
-                if texts is not None:
-                    return texts
-                self._error = _fewer_rows()
-            except RowError as error:
-                self._error = error
-        raise self._error
+                return next(self._pieces)
+            except RowError as error:  # without what it was raised in: that holds decoded texts
+                self._error = error.reason, error.detail
+            except OSError:
+                self._begin()  # the next try may succeed
+                raise
+        raise RowError(*self._error)
 
     def slab(self, row: int) -> tuple[int, Texts]:
         if self._is_dropped(row):
@@ -320,6 +317,8 @@ def _damaged() -> Iterator[None]:
 
     try:
         yield
+    except pa.ArrowMemoryError:
+        raise
     except pa.ArrowException as error:
         raise RowError(Reason.DAMAGED, str(error).partition("\n")[0][:200]) from None
     except OSError as error:
@@ -370,7 +369,21 @@ def _mean(group: Any, column: list[str]) -> int:
     return 1
 
 
-def _pieces(file: Any, column: list[str], rows: int, groups: list[int] | None = None) -> Iterator[Texts]:
-    """One column of an open file, or of some of its row groups, so many rows at a time."""
-    for batch in file.iter_batches(rows, row_groups=groups, columns=[".".join(column)], use_threads=False):
-        yield texts_of(batch, column)
+def _pieces(file: Any, column: list[str], rows: int, groups: Iterable[int] | None = None) -> Iterator[Texts]:
+    """One column of an open file, or of some of its row groups, so many rows at a time. Raises RowError for what is damaged."""
+    return (texts for (texts,) in _columns_of(file, [column], rows, groups))
+
+
+def _columns_of(file: Any, columns: list[list[str]], rows: int, groups: Iterable[int] | None) -> Iterator[list[Texts]]:
+    """The same of some columns. A row group has exactly as many rows as it says, or what follows would be taken for other rows."""
+    names = sorted({".".join(column) for column in columns})
+    with _damaged():
+        for number in range(file.metadata.num_row_groups) if groups is None else groups:
+            left = file.metadata.row_group(number).num_rows
+            for batch in file.iter_batches(rows, row_groups=[number], columns=names, use_threads=False):
+                left -= len(batch)
+                if left < 0:
+                    break
+                yield [texts_of(batch, column) for column in columns]
+            if left:
+                raise RowError(Reason.DAMAGED, "a row group has not as many rows as it says")

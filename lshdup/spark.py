@@ -88,8 +88,8 @@ def id_and_text(rows: "DataFrame", name: str, text: str) -> "DataFrame":
     ):
         way = [field] if field in there else field.split(".")
         found: list[types.DataType] = [rows.schema]
-        for name in way:
-            found = [part.dataType for whole in found if isinstance(whole, types.StructType) for part in whole if part.name == name]
+        for step in way:
+            found = [part.dataType for whole in found if isinstance(whole, types.StructType) for part in whole if part.name == step]
         if len(found) != 1:
             message = f"there is no column {field!r}, but {some_of(rows.columns)}"
             if found:

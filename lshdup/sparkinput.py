@@ -103,6 +103,7 @@ def read(
         message = "--hidden, --follow, --include and --exclude are for names on this machine"
         raise ParameterError(message, "leave them out, or name a pattern such as hdfs://host/docs/*.txt")
     away = [_Away(spark, name) for name in others]
+    _refuse_overlaps(away)
     if here:
         files, kinds = find_files(here, params, id_lists=ids, jobs=jobs, on_left_out=left_out, say=say, warn=warn)
         if not (away or kinds or ids):
@@ -172,7 +173,18 @@ class _Away:
 
         if self.is_pattern:
             return column
-        return f.concat(f.lit(self.name.rstrip("/")), f.substring(column, f.lit(len(self.root) + 1), f.length(column)))
+        below = len(self.root.rstrip("/"))  # a root alone ends with a slash
+        return f.concat(f.lit(self.name.rstrip("/")), f.substring(column, f.lit(below + 1), f.length(column)))
+
+
+def _refuse_overlaps(away: list[_Away]) -> None:
+    """Raise InputError if something is named twice: its documents would be near-duplicates of themselves."""
+    above = ""
+    for path, name in sorted((path.rstrip("/") + "/", each.name) for each in away for path in each.files + each.folders):
+        if above and path.startswith(above):
+            message = f"{name!r} names what is in another name, too: {path.rstrip('/')}"
+            raise InputError(message, "name each document once")
+        above = path
 
 
 def _escaped(path: str) -> str:
@@ -277,7 +289,9 @@ class _Reader:
         if kind == Kind.PARQUET:
             rows = self._reader(glob).parquet(*map(_escaped, paths))
             return _Part(stages.Source(stages.id_and_text(rows, fields.id, fields.text)), size)
-        root, typed = (b"", b"") if each.is_pattern else (each.root.encode(), each.name.rstrip("/").encode("utf-8", "surrogateescape"))
+        root, typed = (
+            (b"", b"") if each.is_pattern else (each.root.rstrip("/").encode(), each.name.rstrip("/").encode("utf-8", "surrogateescape"))
+        )
         lines = self._lines(paths, glob).select(f.col("value").cast("binary"), f.col("_metadata.file_path").cast("binary").alias("file"))
         read = partial(sparkreading.json_rows, fields, self._params.max_bytes, root, typed)
         return _Part(stages.Source(lines, read), size)
@@ -299,7 +313,7 @@ def _pieces(path: bytes, kind: Kind, size: int, fields: RowFields) -> Iterator[t
         yield 0, -1, size
     elif kind == Kind.PARQUET:
         try:
-            groups = ParquetFile(path, fields.text).groups()
+            groups = ParquetFile(path, fields.text).groups(fields.id)
         except (RowError, OSError):
             yield 0, -1, size
             return

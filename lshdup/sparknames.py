@@ -47,6 +47,12 @@ def located(spark: "SparkSession", name: str) -> tuple[Any, Any]:
         raise not_looked_up(name, error) from None
 
 
+def in_full(spark: "SparkSession", name: str) -> tuple[Any, Any]:
+    """What `located` gives, the path with its file system, as this session's settings have it. Raises what `located` does."""
+    path, system = located(spark, name)
+    return path.makeQualified(system.getUri(), system.getWorkingDirectory()), system
+
+
 def not_looked_up(name: str, error: Exception) -> InputError:
     """What to say of a name whose file system could not be asked."""
     why = cause(error)

@@ -133,7 +133,7 @@ def _parquet(path: bytes, place: bytes, fields: RowFields, start: int, stop: int
     import pyarrow as pa
 
     file = ParquetFile(place, fields.text)
-    groups = range(start, min(stop, file.groups()))
+    groups = range(start, min(stop, file.groups(fields.id)))
     for first, ids, texts, error in file.batches(fields.id, groups):
         names, bodies = array_of(*ids), array_of(*texts)
         n = len(names)
@@ -146,10 +146,11 @@ def _parquet(path: bytes, place: bytes, fields: RowFields, start: int, stop: int
         for row in wrong:
             where = f"; row {first + row + 1} of {os.fsdecode(path)}"
             if unnamed[row]:
-                reasons[row], details[row] = str(Reason.NO_ID), f"{fields.id!r} is {'null' if ids[2][row] else 'an empty string'}"
                 called[row] = b"%s:%d" % (path, first + row + 1)
-            elif error is not None:
+            if error is not None:
                 reasons[row], details[row] = str(error.reason), f"{error.detail}{where}"
+            elif unnamed[row]:
+                reasons[row], details[row] = str(Reason.NO_ID), f"{fields.id!r} is {'null' if ids[2][row] else 'an empty string'}"
             elif texts[2][row]:
                 reasons[row], details[row] = str(Reason.NO_TEXT), f"{fields.text!r} is null{where}"
             else:

@@ -240,7 +240,10 @@ def verified_rows(recipe: Recipe, rows: Batches) -> Batches:
     import pyarrow as pa
 
     for table, starts, splits in _whole_tiles(rows):
-        _refuse_unread(table)
+        if table.column("set").null_count:
+            table = _with_sets(table)
+            starts = np.append(_starts(table), len(table))
+            splits = _splits(table, starts)
         sets = RaggedSets(*ragged(table.column("set")))
         sizes = sets.sizes
         before, offsets = ragged(table.column("before"))
@@ -269,15 +272,22 @@ def verified_rows(recipe: Recipe, rows: Batches) -> Batches:
                 yield batch_of(PAIRS_FOUND, [*named, *(pa.array(column[some]) for column in columns)])
 
 
-def _refuse_unread(table: Any) -> None:
-    """What cannot be read again would lose its pairs, and nobody would know."""
+def _with_sets(table: Any) -> Any:
+    """The rows with sets. One without may be of another document that has the same id and was left out; if there is none, what cannot be
+    read again would lose its pairs, and nobody would know.
+    """
     import pyarrow.compute as pc
 
-    if table.column("set").null_count:
-        name = _name(table.filter(pc.is_null(table.column("set"))).column("id")[0])
-        what = f"{name} was read once, and could not be read the second time: it has changed or gone, or its format took too long"
+    there = pc.is_valid(table.column("set"))
+    found, missing = table.filter(there), table.filter(pc.invert(there)).column("id")
+    unread = missing.filter(pc.invert(pc.is_in(missing, found.column("id"))))
+    if len(unread):
+        what = (
+            f"{_name(unread[0])} was read once, and could not be read the second time: it has changed or gone, or its format took too long"
+        )
         message = f"{what}; let nothing change the documents meanwhile, leave it out, or raise --format-seconds"
         raise InputError(message)  # of an error that comes from a worker, the hint is lost
+    return found
 
 
 def _name(scalar: Any) -> str:

@@ -5,6 +5,7 @@ Nothing here knows documents. Programs that use `lshdup.spark` bring their own s
 
 import logging
 import os
+import re
 import shutil
 import sys
 import threading
@@ -12,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import partial
 from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from lshdup.errors import InputError
@@ -80,12 +82,15 @@ def session(
     builder = SparkSession.builder
     if master:
         builder = builder.master(master)
-    local = (master or settings.get("spark.master", "local" if not submitted else "")).startswith("local")
+    in_file = _in_file()
+    set_before = {**in_file, **settings}
+    local = (master or set_before.get("spark.master", "local" if not submitted else "")).startswith("local")
     if local:
-        os.environ.setdefault("PYSPARK_PYTHON", settings.get("spark.pyspark.python", sys.executable))
+        os.environ.setdefault("PYSPARK_PYTHON", set_before.get("spark.pyspark.python", sys.executable))
     defaults = {**_SETTINGS, **(_LOCAL_SETTINGS if local else {})}
-    if "GC" in settings.get("spark.driver.extraJavaOptions", ""):  # two collectors are an error
+    if "GC" in set_before.get("spark.driver.extraJavaOptions", ""):  # two collectors are an error
         defaults.pop("spark.driver.defaultJavaOptions", None)
+    defaults = {name: value for name, value in defaults.items() if name not in in_file}
     if not submitted:
         for name, value in {**defaults, **settings}.items():
             builder = builder.config(name, value)
@@ -114,6 +119,19 @@ def session(
             if not interrupts.happened:
                 with suppress(Exception):
                     started.stop()
+
+
+def _in_file() -> dict[str, str]:
+    """What `spark-defaults.conf` says: settings of a builder would override it."""
+    from pyspark.find_spark_home import _find_spark_home
+
+    folder = Path(os.environ.get("SPARK_CONF_DIR") or Path(_find_spark_home(), "conf"))
+    try:
+        lines = (folder / "spark-defaults.conf").read_text("utf-8", "replace").splitlines()
+    except OSError:
+        return {}
+    found = (re.fullmatch(r"\s*([^\s#!=:][^\s=:]*)\s*[\s=:]\s*(.*?)\s*", line) for line in lines)
+    return {each[1]: each[2] for each in found if each}
 
 
 def _started(builder: Any, interrupts: Interrupts, *, loud: bool) -> "SparkSession":

@@ -21,27 +21,39 @@ if TYPE_CHECKING:
 #: Seconds for Spark to stop in an orderly way, and then for Java to end by itself.
 _PATIENCE, _JAVA_PATIENCE = 5.0, 3.0
 
-#: Folders that Spark is writing now.
-_under_way: set[str] = set()
+#: What Spark writes into a folder begins so.
+_OF_SPARK = ("part-", "_", ".")
+
+#: Folders that Spark is writing now: Hadoop's paths and file systems, by the paths as they are spelled in full.
+_under_way: dict[str, tuple[Any, Any]] = {}
 
 
 @contextmanager
-def being_written(path: str) -> Iterator[None]:
-    """While Spark writes a folder, as Hadoop calls it: an interrupt removes it, and an error does if nothing is in it. It must be proven
-    that it is new.
+def being_written(place: Any, files: Any) -> Iterator[None]:
+    """While Spark writes a folder: an interrupt removes it, and an error does if nothing is in it. It must be proven that it is new.
+
+    place : Hadoop's path of it, in full; files : its file system.
     """
-    _under_way.add(path)
+    name = str(place.toString())
+    _under_way[name] = place, files
     try:
         yield
-        atomic.finished(Path(path))
+        atomic.finished(Path(name))
     except Exception as error:
         if "PATH_ALREADY_EXISTS" not in str(error):  # then it is somebody else's
             with suppress(Exception):
-                place, files = _located(path)
-                files.delete(place, False)  # Spark has removed what was in it, or there is something that must stay
+                if not _entries(place, files):
+                    files.delete(place, False)
         raise
     finally:
-        _under_way.discard(path)
+        _under_way.pop(name, None)
+
+
+def _entries(place: Any, files: Any) -> list[str]:
+    """What is in a folder. Raises an error of Java's if it is none."""
+    if not files.getFileStatus(place).isDirectory():
+        raise NotADirectoryError
+    return [each.getPath().getName() for each in files.listStatus(place)]
 
 
 class Interrupts:
@@ -104,21 +116,12 @@ class Interrupts:
 
 def _remove_half_written() -> None:
     """Folders without the mark that Spark sets last; Java is there still."""
-    for name in tuple(_under_way):
-        path, files = _located(name)
-        if files.exists(path.suffix("/_SUCCESS")):
+    for name, (place, files) in tuple(_under_way.items()):
+        entries = _entries(place, files)
+        if "_SUCCESS" in entries:
             atomic.finished(Path(name))
-        else:
-            files.delete(path, True)
-
-
-def _located(name: str) -> tuple[Any, Any]:
-    """Hadoop's path, and its file system; also of a context that has stopped, and knows neither any more."""
-    from pyspark import SparkContext
-
-    java: Any = SparkContext._jvm
-    path = java.org.apache.hadoop.fs.Path(name)
-    return path, path.getFileSystem(java.org.apache.hadoop.conf.Configuration())
+        elif all(each.startswith(_OF_SPARK) for each in entries):
+            files.delete(place, True)
 
 
 def _end_java(patience: float) -> None:

@@ -42,14 +42,15 @@ def write(answer: "DataFrame", path: str, kind: str, ids: "DataFrame", *, again:
     from pyspark.sql import functions as f
 
     mode = "overwrite" if again else "errorifexists"
+    there = sparknames.in_full(answer.sparkSession, path)
     if kind == "json":
-        with being_written(path):
+        with being_written(*there):
             answer.mapInArrow(json_lines, "value string").write.mode(mode).text(path)
         return
     names = [name for name, kind_of_column in answer.dtypes if kind_of_column == "binary"]
     if ids.where(~f.is_valid_utf8(f.col("id").cast("string"))).isEmpty():
         answer = answer.withColumns({name: f.col(name).cast("string") for name in names})
-    with being_written(path):
+    with being_written(*there):
         answer.write.mode(mode).parquet(path)
 
 

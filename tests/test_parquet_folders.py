@@ -8,6 +8,7 @@ import sys
 import threading
 from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from lshdup.errors import InputError
 from lshdup.finding import find_documents
 from lshdup.params import DocumentParams, PairParams
 from lshdup.reasons import Reason
+from lshdup.rows import RowError
 from lshdup.workspace import Workspace
 from tests.test_rows import answer, pa, texts_of, write
 
@@ -239,6 +241,23 @@ def test_a_damaged_row_group_costs_only_its_rows(here, small, monkeypatch, batch
     assert pairs == [pair for pair in before if not {*pair[:2]} & lost]
     assert len(pairs) > 30
     assert left_out == dict.fromkeys(lost, Reason.DAMAGED)
+
+
+@pytest.mark.parametrize("said", [80, 120])
+def test_a_row_group_with_other_rows_than_it_says(here, said):
+    """What follows is never taken for its rows."""
+    write(here / "a.parquet", [str(number) for number in range(300)])
+    true = parquet._pyarrow()[1].ParquetFile("a.parquet")
+    sizes = [true.metadata.row_group(number).num_rows for number in range(true.metadata.num_row_groups)]
+    sizes[1] = said * sizes[1] // 100
+    metadata = SimpleNamespace(num_row_groups=len(sizes), row_group=lambda number: SimpleNamespace(num_rows=sizes[number]))
+    file = SimpleNamespace(metadata=metadata, iter_batches=true.iter_batches)
+    read = []
+    with pytest.raises(RowError, match="has not as many rows as it says"):
+        for _, offsets, _ in parquet._pieces(file, ["text"], 10):
+            read.append(len(offsets) - 1)
+    assert sizes[0] <= sum(read) <= sum(sizes[:2])
+    assert sum(len(offsets) - 1 for _, offsets, _ in parquet._pieces(file, ["text"], 10, range(2, len(sizes)))) == sum(sizes[2:])
 
 
 def test_memory_and_descriptors_are_given_back(here, decoded):

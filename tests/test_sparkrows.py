@@ -143,6 +143,9 @@ def test_what_was_read_once_and_not_again_is_an_error():
     assert [(row["a"], row["b"], row["similarity"]) for row in verified(*sets)] == [(b"p", b"q", 1.0)]
     with pytest.raises(InputError, match="'q' was read once, and could not be read the second time"):
         verified(sets[0], None)
+    for name, values in columns.items():
+        columns[name] = [*values, values[1]]  # another document called q, which was left out
+    assert [(row["a"], row["b"]) for row in verified(*sets, None)] == [(b"p", b"q")]
 
 
 def test_a_damaged_row_group_costs_only_its_rows(tmp_path):

@@ -190,16 +190,78 @@ def test_an_interrupt_that_is_ignored_stays_so():
         assert not interrupts.happened
 
 
-def test_what_spark_wrote_is_kept(monkeypatch):
+class Folder:
+    """A folder, and its file system, as Hadoop has them. removed : whether all that was in it may go, each time."""
+
+    def __init__(self, path):
+        self.path, self.removed = path, []
+
+    def toString(self):  # noqa: N802
+        return f"file:{self.path}"
+
+    def getFileStatus(self, _):  # noqa: N802
+        return SimpleNamespace(isDirectory=self.path.is_dir)
+
+    def listStatus(self, _):  # noqa: N802
+        return [SimpleNamespace(getPath=lambda each=each: SimpleNamespace(getName=lambda: each.name)) for each in self.path.iterdir()]
+
+    def delete(self, place, everything):
+        assert place is self
+        self.removed.append(everything)
+
+
+def test_what_spark_wrote_is_kept(monkeypatch, tmp_path):
     monkeypatch.setattr(atomic, "_finished", set())
-    with suppress(ConnectionError), sparkstop.being_written("file:/x"):
-        assert sparkstop._under_way == {"file:/x"}
+    folder = Folder(tmp_path)
+    with suppress(ConnectionError), sparkstop.being_written(folder, folder):
+        assert list(sparkstop._under_way) == [f"file:{tmp_path}"]
         raise ConnectionError
     assert atomic.what_is_kept() == "nothing of this run was kept"
-    with sparkstop.being_written("file:/x"):
+    with sparkstop.being_written(folder, folder):
         pass
     assert atomic.what_is_kept() == "what was finished is kept, whole"
     assert not sparkstop._under_way
+
+
+@pytest.mark.parametrize(
+    ("files", "by_error", "by_interrupt"),
+    [
+        ((), [False], [True]),
+        (("part-0", "_temporary", ".part-0.crc"), [], [True]),
+        (("part-0", "_SUCCESS"), [], []),
+        (("part-0", "somebody's"), [], []),
+        (None, [], []),
+    ],
+)
+def test_only_what_spark_began_is_removed(monkeypatch, tmp_path, files, by_error, by_interrupt):
+    """By an error, if it is empty; by an interrupt, unless it is whole. A file that is there, or somebody's in the folder, stays."""
+    monkeypatch.setattr(atomic, "_finished", set())
+    folder = Folder(tmp_path / "out")
+    if files is None:
+        folder.path.write_text("somebody's")
+    else:
+        folder.path.mkdir()
+        for name in files:
+            (folder.path / name).write_text("")
+    with pytest.raises(ConnectionError), sparkstop.being_written(folder, folder):
+        raise ConnectionError
+    assert folder.removed == by_error
+    folder.removed.clear()
+    with sparkstop.being_written(folder, folder), suppress(NotADirectoryError):
+        sparkstop._remove_half_written()
+    assert folder.removed == by_interrupt
+    with pytest.raises(OSError, match="PATH_ALREADY_EXISTS"), sparkstop.being_written(folder, folder):
+        raise OSError("[PATH_ALREADY_EXISTS] it is there")
+    assert folder.removed == by_interrupt
+
+
+def test_what_a_file_of_settings_says_stands(monkeypatch, tmp_path):
+    require("spark", "pyspark")
+    monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
+    assert sparksession._in_file() == {}
+    lines = "# a comment\n\n spark.driver.memory\t16g \nspark.master=spark://h:1\nspark.x : y z\n"
+    (tmp_path / "spark-defaults.conf").write_text(lines)
+    assert sparksession._in_file() == {"spark.driver.memory": "16g", "spark.master": "spark://h:1", "spark.x": "y z"}
 
 
 class Tracker:

@@ -38,6 +38,10 @@ class SparkConsole(Console):
         with self._lock:
             super().progress(stage, done, total)
 
+    def _line(self, text: str, painted: str = "", color: str = "") -> None:
+        with self._lock:
+            super()._line(text, painted, color)
+
     def took(self, stage: str) -> str:
         """End a stage, and its bar."""
         with self._lock:
