@@ -254,8 +254,7 @@ def test_a_row_group_with_other_rows_than_it_says(here, said):
     file = SimpleNamespace(metadata=metadata, iter_batches=true.iter_batches)
     read = []
     with pytest.raises(RowError, match="has not as many rows as it says"):
-        for _, offsets, _ in parquet._pieces(file, ["text"], 10):
-            read.append(len(offsets) - 1)
+        read.extend(len(offsets) - 1 for _, offsets, _ in parquet._pieces(file, ["text"], 10))
     assert sizes[0] <= sum(read) <= sum(sizes[:2])
     assert sum(len(offsets) - 1 for _, offsets, _ in parquet._pieces(file, ["text"], 10, range(2, len(sizes)))) == sum(sizes[2:])
 
