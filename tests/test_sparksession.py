@@ -7,6 +7,7 @@ import fcntl
 import os
 import pty
 import re
+import select
 import signal
 import struct
 import subprocess
@@ -402,6 +403,7 @@ def slow(tmp_path_factory):
         process = subprocess.Popen(
             [*command, *settings, *options], cwd=folder, env=environment, start_new_session=True, stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE, stderr=theirs,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # whoever runs the tests may be in the background
         )  # fmt: skip
         os.close(theirs)
         return process, ours
@@ -413,6 +415,7 @@ def read_until(descriptor, word=b""):
     """What is said up to a word, or to the end."""
     said = b""
     while not (word and word in said):
+        assert select.select([descriptor], [], [], 120)[0], said
         try:
             part = os.read(descriptor, 1 << 16)
         except OSError:  # a terminal whose other end is closed
