@@ -151,7 +151,7 @@ class _Away:
         self.path = sparknames.spark_name(name, home_local=sparknames.is_home_local(spark))
         path, system = sparknames.located(spark, self.path)
         try:
-            self.root = path.makeQualified(system.getUri(), system.getWorkingDirectory()).toString()
+            self.root = path.toString()
             matches = list(system.globStatus(path) or ())
             if not matches and system.exists(path):  # its name looks like a pattern, and is none
                 matches = [system.getFileStatus(path)]

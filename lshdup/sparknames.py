@@ -38,19 +38,16 @@ def spark_name(name: str, *, home_local: bool) -> str:
 
 
 def located(spark: "SparkSession", name: str) -> tuple[Any, Any]:
-    """Hadoop's path for a name that Spark takes, and its file system. Raises InputError if it knows none."""
+    """Hadoop's path, in full, for a name that Spark takes, and its file system, as this session's settings have them. Raises InputError if
+    it knows none.
+    """
     context: Any = spark.sparkContext
     try:
         path = context._jvm.org.apache.hadoop.fs.Path(name)
-        return path, path.getFileSystem(context._jsc.hadoopConfiguration())
+        system = path.getFileSystem(context._jsc.hadoopConfiguration())
+        return path.makeQualified(system.getUri(), system.getWorkingDirectory()), system
     except Exception as error:
         raise not_looked_up(name, error) from None
-
-
-def in_full(spark: "SparkSession", name: str) -> tuple[Any, Any]:
-    """What `located` gives, the path with its file system, as this session's settings have it. Raises what `located` does."""
-    path, system = located(spark, name)
-    return path.makeQualified(system.getUri(), system.getWorkingDirectory()), system
 
 
 def not_looked_up(name: str, error: Exception) -> InputError:

@@ -42,7 +42,7 @@ def write(answer: "DataFrame", path: str, kind: str, ids: "DataFrame", *, again:
     from pyspark.sql import functions as f
 
     mode = "overwrite" if again else "errorifexists"
-    there = sparknames.in_full(answer.sparkSession, path)
+    there = sparknames.located(answer.sparkSession, path)
     if kind == "json":
         with being_written(*there):
             answer.mapInArrow(json_lines, "value string").write.mode(mode).text(path)

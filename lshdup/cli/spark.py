@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lshdup import schema
+from lshdup.asked import merged
 from lshdup.cli import options as shared
 from lshdup.cli.listing import say_funnel
 from lshdup.cli.sparkprogress import SparkConsole
@@ -122,7 +123,7 @@ def _run(ctx: click.Context, options: dict[str, Any]) -> Iterator[tuple[_Run, "_
     console = SparkConsole(quiet=options["quiet"], verbose=options["verbose"], progress=options["progress"], color=options["color"])
     with console:
         given, names, files = shared.asked(ctx, options, console)
-        shingle, sketch, band = (_made(kind, given) for kind in (ShingleParams, SketchParams, BandParams))
+        shingle, sketch, band = merged(ShingleParams, given), merged(SketchParams, given), merged(BandParams, given)
         asked = PairParams(max_bucket=options.get("max_bucket") or 0)
         target = _Target(options)
         settings = _settings(options["spark_conf"])
@@ -150,13 +151,6 @@ def _run(ctx: click.Context, options: dict[str, Any]) -> Iterator[tuple[_Run, "_
                 say_contract(console, recipe.plan, band)
                 console.progress("buckets", 0, 0)
                 yield _Run(console, comparison, band.threshold), target
-
-
-def _made(kind: Any, given: dict[str, Any]) -> Any:
-    from dataclasses import fields
-
-    known = {field.name for field in fields(kind)}
-    return kind(**{name: value for name, value in given.items() if name in known})
 
 
 def _settings(typed: tuple[str, ...]) -> dict[str, str]:
