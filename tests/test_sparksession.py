@@ -16,6 +16,7 @@ import termios
 import threading
 import time
 from contextlib import suppress
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -373,7 +374,10 @@ def test_the_bar_of_a_spark_that_has_ended(monkeypatch):
 
 @pytest.fixture(scope="module")
 def slow(tmp_path_factory):
-    """Starts a command in a group of its own, whose workers wait so many seconds in each task of the first stage: process, its stderr."""
+    """Starts a command in a group of its own, whose workers wait so many seconds in each task of the first stage: process, its stderr.
+
+    What a failed test leaves of it is killed.
+    """
     require("spark", "pyspark")
     require("spark", "pandas")
     require("spark", "pyarrow")
@@ -387,6 +391,7 @@ def slow(tmp_path_factory):
         "import os, time\nfrom lshdup import sparkrows\nmade = sparkrows.sketch_rows\n"
         "def sketch_rows(recipe, batches):\n    time.sleep(float(os.environ['SLOWLY']))\n    yield from made(recipe, batches)\n"
     )
+    started = []
     script = "import slowly\nfrom lshdup import sparkrows, cli\nsparkrows.sketch_rows = slowly.sketch_rows\ncli.PROGRAM()"
 
     def start(seconds, *options, program="program", terminal=False):
@@ -396,7 +401,7 @@ def slow(tmp_path_factory):
         environment = {key: value for key, value in os.environ.items() if not key.startswith("LSHDUP_")}
         environment |= {
             "PYTHONPATH": os.pathsep.join([str(ROOT), str(folder)]), "PYSPARK_PYTHON": sys.executable, "SLOWLY": str(seconds),
-            "TERM": "xterm",
+            "TERM": "xterm", "STARTED_AS": f"{folder}.{len(started)}",
         }  # fmt: skip
         settings = [part for item in QUICK.items() for part in ("--spark-conf", "=".join(item))]
         command = [sys.executable, "-c", script.replace("PROGRAM", program), "pairs", "docs", "--engine", "spark", "--master", "local[2]"]
@@ -406,16 +411,23 @@ def slow(tmp_path_factory):
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # whoever runs the tests may be in the background
         )  # fmt: skip
         os.close(theirs)
+        process.mark = f"STARTED_AS={environment['STARTED_AS']}".encode()
+        started.append(process)
         return process, ours
 
-    return start
+    yield start
+    for process in started:
+        if process.poll() is None:
+            process.kill()
+        for number in java_of(process):
+            os.kill(number, signal.SIGKILL)
 
 
-def read_until(descriptor, word=b""):
-    """What is said up to a word, or to the end."""
-    said = b""
-    while not (word and word in said):
-        assert select.select([descriptor], [], [], 120)[0], said
+def read_until(descriptor, pattern=b""):
+    """What is said up to this, or to the end; within two minutes, however much is said."""
+    said, until = b"", time.monotonic() + 120
+    while not (pattern and re.search(pattern, said)):
+        assert select.select([descriptor], [], [], max(0.0, until - time.monotonic()))[0], said
         try:
             part = os.read(descriptor, 1 << 16)
         except OSError:  # a terminal whose other end is closed
@@ -426,11 +438,14 @@ def read_until(descriptor, word=b""):
     return said
 
 
-def java_of(session_id):
-    """Process ids of a session's Java that has not ended."""
-    listed = subprocess.run(["ps", "-eo", "pid,sid,stat,comm"], capture_output=True, text=True, check=True).stdout
-    rows = (line.split() for line in listed.splitlines())
-    return [int(row[0]) for row in rows if row[1] == str(session_id) and row[3] == "java" and row[2][0] != "Z"]
+def java_of(process):
+    """Process ids of the Java that it started and that has not ended, even where nobody waits for it any more."""
+    found = []
+    for each in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):  # it has ended meanwhile, or is somebody else's
+            if process.mark in (each / "environ").read_bytes().split(b"\0") and b"java" in (each / "cmdline").read_bytes().split(b"\0")[0]:
+                found.append(int(each.name))
+    return found
 
 
 def interrupted(process, descriptor, *, group):
@@ -458,7 +473,7 @@ def test_an_interrupt_in_the_middle_of_a_job(slow, program, options, group):
     assert not out
     assert seconds < 60  # not 300
     time.sleep(0 if not options else 5)
-    assert not java_of(process.pid)
+    assert not java_of(process)
 
 
 @pytest.mark.spark
@@ -495,11 +510,13 @@ def test_a_bar_in_a_terminal(slow):
 def test_java_that_is_killed(slow):
     """No traceback, neither of the connection to it nor of another."""
     process, descriptor = slow(300, "--progress")
-    read_until(descriptor, b"documents: 0 of")
-    for number in java_of(process.pid):
+    read_until(descriptor, rb"documents: \d+ of")
+    of_it = java_of(process)
+    assert of_it
+    for number in of_it:
         os.kill(number, signal.SIGKILL)
     said = read_until(descriptor).decode()
-    assert process.wait(60) == 2
+    assert process.wait(60) == 2, said
     process.stdout.close()
     os.close(descriptor)
     lines = [line for line in said.replace("\r", "\n").split("\n") if line.strip() and not line.startswith(("documents: ", " of"))]
