@@ -10,7 +10,7 @@ import unicodedata
 
 import numpy as np
 
-from lshdup.chartable import composing
+from lshdup.chartable import characters_of, composing, peculiar
 from lshdup.params import ShingleParams
 
 #: So many marks in a row come from no language (the Stream-Safe Text Format of UAX #15 allows 30); they are too long for `unicodedata`.
@@ -33,7 +33,7 @@ def normal_form(text: bytes, params: ShingleParams) -> bytes | None:
     decoded = text.decode("utf-8")
     start = 0
     while start < len(decoded):
-        end = _border().search(decoded, start + _PIECE)
+        end = _border().search(decoded, start + _PIECE) if start + _PIECE < len(decoded) else None
         piece = decoded[start : end.start() if end else len(decoded)]
         start += len(piece)
         if params.normalize:
@@ -50,12 +50,14 @@ def normal_form(text: bytes, params: ShingleParams) -> bytes | None:
 def _leaning() -> tuple[list[str], list[str]]:
     """Characters whose form may change with what stands before them: those that become nothing but marks, and the others."""
     marks, others = [], []
-    for point in range(0x300, 0x20000):
-        form = unicodedata.normalize("NFKD", chr(point))
+    characters = characters_of(np.arange(0x300, 0x20000))
+    for place in peculiar(characters, normalize=True, keep_case=True):
+        character = characters[place]
+        form = unicodedata.normalize("NFKD", character)
         if all(map(unicodedata.combining, form)):
-            marks.append(chr(point))
+            marks.append(character)
         elif unicodedata.combining(form[0]) or form[0] in composing():
-            others.append(chr(point))
+            others.append(character)
     return marks, others
 
 

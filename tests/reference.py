@@ -6,15 +6,15 @@ import os
 import struct
 import unicodedata
 from collections import defaultdict
-from itertools import combinations
+from itertools import chain, combinations
 
 MASK = (1 << 64) - 1
-UNSPACED = (
+UNSPACED = frozenset(chain(
     range(0x0E00, 0x0F00), range(0x1000, 0x10A0), range(0x1780, 0x1800), range(0x2E80, 0x2FE0), range(0x3005, 0x3008),
     range(0x3021, 0x302A), range(0x3038, 0x303D), range(0x3040, 0x3100), range(0x31F0, 0x3200), range(0x3400, 0x4DC0),
     range(0x4E00, 0xA000), range(0xA9E0, 0xAA00), range(0xAA60, 0xAA80), range(0xF900, 0xFB00), range(0xFF66, 0xFFA0),
     range(0x116D0, 0x11700), range(0x1AFF0, 0x1B170), range(0x20000, 0x40000),
-)  # fmt: skip
+))  # fmt: skip
 
 
 # --- bytes -> text ---
@@ -67,7 +67,7 @@ def word_tokens(text):
         category = unicodedata.category(c)
         if category[0] == "M":
             run, kind = run + c, kind or "run"
-        elif category[0] in "LN" and any(ord(c) in block for block in UNSPACED):
+        elif category[0] in "LN" and ord(c) in UNSPACED:
             if run:
                 tokens.append(run)
             run, kind = c, "alone"
