@@ -26,7 +26,7 @@ _FETCHED = re.compile(r"@font-face \{\{.*?\}\}\s*", re.DOTALL)
 
 def picture() -> str:
     """The picture, as SVG."""
-    from tests.driver import run_many
+    from tests.running import run_many
 
     console = Console(width=COLUMNS, record=True, file=io.StringIO(), force_terminal=True, color_system="standard")
     cases = [(shlex.split(line)[1:], COLUMNS) for line, _ in TYPED]

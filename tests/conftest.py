@@ -12,12 +12,13 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from tests.running import ROOT, run_program
+
 # In CI the same examples every time, so that a landing does not depend on luck; elsewhere new ones every time.
 settings.register_profile("ci", derandomize=True)
 if os.environ.get("CI"):
     settings.load_profile("ci")
 
-ROOT = Path(__file__).parent.parent
 DATA = ROOT.parent / "shared" / "data"
 
 
@@ -34,8 +35,8 @@ def require(extra, module):
 class Result:
     """One finished run of the program; a failed check shows command, code and both streams."""
 
-    def __init__(self, command, process):
-        self.command, self.code = command, process.returncode
+    def __init__(self, process):
+        self.command, self.code = process.args, process.returncode
         self.out, self.err = process.stdout, process.stderr.decode("utf-8", "backslashreplace")
 
     def __repr__(self):
@@ -56,14 +57,11 @@ class Result:
 
 @pytest.fixture
 def run(tmp_path):
-    """Run `lshdup` in an empty folder, as a real process."""
+    """Run `lshdup` in an empty folder, as a process of its own."""
 
     def run(*arguments, code=0, stdin=b"", cwd=tmp_path, env=None):
-        command = [sys.executable, "-m", "lshdup", *arguments]
-        clean = {key: value for key, value in os.environ.items() if not key.startswith("LSHDUP_")}
-        environment = {**clean, "PYTHONPATH": str(ROOT), **(env or {})}
-        process = subprocess.run(command, input=stdin, capture_output=True, cwd=cwd, env=environment, timeout=300, check=False)
-        result = Result(command, process)
+        process = run_program(arguments, cwd=cwd, stdin=stdin, env=env)
+        result = Result(process)
         assert result.code == code, result
         return result
 

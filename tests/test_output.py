@@ -9,7 +9,7 @@ import pytest
 from lshdup.output import FORMATS
 from lshdup.schema import LISTINGS, SOMETIMES, document
 from tests import golden
-from tests.driver import run_many
+from tests.running import run_many
 
 #: Each listing of `lshdup schema`, and a command line that prints it. A new listing is one more line, and a golden file.
 COMMANDS = {

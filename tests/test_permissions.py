@@ -52,7 +52,7 @@ def run(here, ordinary):
         command = [sys.executable, "-m", "lshdup", *arguments]
         environment = {"PYTHONPATH": str(ROOT), "PATH": os.environ["PATH"], "HOME": str(here)}
         process = subprocess.run(command, cwd=here, env=environment, capture_output=True, timeout=300, check=False, **ordinary)
-        result = Result(command, process)
+        result = Result(process)
         assert result.code == code, result
         return result
 

@@ -19,7 +19,7 @@ from lshdup.rendering import Layout, rendered
 from lshdup.shingles import Shingler
 from tests import golden, office
 from tests.conftest import ROOT
-from tests.terminal import in_terminal
+from tests.running import in_terminal
 
 TEXT = st.text(st.sampled_from("aAbB ,.\n\t_1éÉ\u0301ßﬁﷺΐ中文ไท่\u200d\u00ad"), max_size=60)
 TOKENS = ("word", "char", "terms")

@@ -29,7 +29,7 @@ from lshdup.reasons import LeftOut, Reason
 from lshdup.rows import field_names, no_field
 from lshdup.whereabouts import are_elsewhere, counted_where
 from tests.conftest import ROOT
-from tests.driver import run_many
+from tests.running import run_many
 
 TEXT = "some words that are the same in each of these three documents, but for number"
 
@@ -586,9 +586,7 @@ def test_help_before_a_command_is_that_of_the_command(here):
     )
     assert before == after == word
     assert before != of_all
-    assert (
-        b"lshdup pairs [OPTIONS]" in before.replace(b"tests.driver", b"lshdup").replace(b"python -m ", b"") or b"pairs [OPTIONS]" in before
-    )
+    assert b"lshdup pairs [OPTIONS]" in before
 
 
 def test_a_variable_is_named_where_the_value_is_from_there(here):

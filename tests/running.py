@@ -1,0 +1,196 @@
+"""Run the program as a person does: arguments, folder, variables, pipes or a terminal; each run is a process of its own.
+
+To import the program takes most of the time of a small run, so one process has imported it, and becomes it in a child for each run. Where
+that would not be the same, a run is a new process.
+"""
+
+import atexit
+import fcntl
+import os
+import pickle
+import pty
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import termios
+import threading
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+
+#: Most bytes of a command that a child is told: a packet that every system takes.
+_MOST = 64 << 10
+
+#: Variables, by how they begin, that are looked at when the program runs, and by nothing that is imported.
+_LATE = ("LSHDUP_", "COLUMNS", "LINES", "NO_COLOR", "TERM", "PYTEST_CURRENT_TEST")
+
+#: Seconds that a run may take.
+_PATIENCE = 300
+
+
+def run_program(arguments, *, cwd, stdin=b"", columns=None, lines=40, env=None):
+    """What `lshdup` does, as subprocess.run has it, with bytes.
+
+    columns : of a terminal that its standard output is; None for a pipe. A terminal's line ends are those of a file here.
+    env : more variables. Of those that are there, none of lshdup's and none of a terminal's stays.
+    """
+    clean = {key: value for key, value in os.environ.items() if not key.startswith(_LATE)}
+    environment = {**clean, "PYTHONPATH": str(ROOT), "TERM": "xterm-256color", **(env or {})}
+    reads, writes = zip(os.pipe(), _terminal(columns, lines) if columns else os.pipe(), os.pipe(), strict=True)
+    theirs = (reads[0], writes[1], writes[2])
+    wait = _Warm.of_this_process().begin(arguments, theirs, cwd, environment) or _begin(arguments, theirs, cwd, environment)
+    for descriptor in theirs:
+        os.close(descriptor)
+    said = [b"", b""]
+
+    def read(number):
+        said[number] = _read_all(reads[number + 1])
+
+    threads = [threading.Thread(target=read, args=(number,)) for number in range(2)]
+    for thread in threads:
+        thread.start()
+    with suppress(BrokenPipeError), open(writes[0], "wb") as file:
+        file.write(stdin)
+    for thread in threads:
+        thread.join()
+    out = said[0].replace(b"\r\n", b"\n") if columns else said[0]
+    return subprocess.CompletedProcess(["lshdup", *arguments], wait(), out, said[1])
+
+
+def run_many(cases, cwd, env=None):
+    """[(arguments, columns or None for a pipe)] -> [(code, stdout, stderr)] as bytes."""
+    runs = (run_program(arguments, cwd=cwd, columns=columns, env=env) for arguments, columns in cases)
+    return [(each.returncode, each.stdout, each.stderr) for each in runs]
+
+
+def in_terminal(arguments, columns=80, cwd=ROOT, env=None, lines=40):
+    """What a terminal of that size gets on standard output: (code, output, stderr)."""
+    process = run_program(arguments, cwd=cwd, columns=columns, lines=lines, env=env)
+    return process.returncode, process.stdout, process.stderr.decode("utf-8", "backslashreplace")
+
+
+def _terminal(columns, lines):
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
+    return ours, theirs
+
+
+def _read_all(descriptor):
+    said = bytearray()
+    with suppress(OSError):  # a terminal whose other end is closed
+        while part := os.read(descriptor, 1 << 16):
+            said += part
+    os.close(descriptor)
+    return bytes(said)
+
+
+def _begin(arguments, descriptors, cwd, environment):
+    """In a new process. Returns what waits for its end."""
+    command = [sys.executable, "-m", "lshdup", *arguments]
+    stdin, stdout, stderr = descriptors
+    process = subprocess.Popen(command, stdin=stdin, stdout=stdout, stderr=stderr, cwd=cwd, env=environment)
+    alarm = _killed_later(process.pid)
+
+    def wait():
+        code = process.wait()
+        alarm.cancel()
+        return code
+
+    return wait
+
+
+def _killed_later(number):
+    alarm = threading.Timer(_PATIENCE, os.kill, (number, signal.SIGKILL))
+    alarm.daemon = True
+    alarm.start()
+    return alarm
+
+
+class _Warm:
+    """A process that has imported the program, from this side."""
+
+    def __init__(self, environment):
+        self._fixed = _fixed(environment)
+        self._connection, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        command = [sys.executable, "-c", f"from tests.running import _serve; _serve({theirs.fileno()})"]
+        # Pipes, of which Python makes what it makes of those of a run.
+        pipe, descriptor = subprocess.PIPE, theirs.fileno()
+        self._process = subprocess.Popen(command, env=environment, stdin=pipe, stdout=pipe, pass_fds=[descriptor])
+        theirs.close()
+        atexit.register(self._close)
+
+    @classmethod
+    @cache
+    def of_this_process(cls):
+        return cls({**os.environ, "PYTHONPATH": str(ROOT)})
+
+    def begin(self, arguments, descriptors, cwd, environment):
+        """In a child of that process. Returns what waits for its end; None if it would not be the same."""
+        packet = pickle.dumps(([os.fsencode(each) for each in arguments], os.fsencode(cwd), environment))
+        if _fixed(environment) != self._fixed or len(packet) > _MOST:
+            return None
+        socket.send_fds(self._connection, [packet], descriptors)
+        return lambda: pickle.loads(self._connection.recv(_MOST))
+
+    def _close(self):
+        self._connection.close()
+        self._process.communicate()
+
+
+def _fixed(environment):
+    return {key: value for key, value in environment.items() if not key.startswith(_LATE)}
+
+
+# --- that process -------------------------------------------------------------------------------------------------------------------
+
+
+def _serve(descriptor):
+    """Wait for commands until nobody is there who has any."""
+    # What most children need; none of it starts a thread.
+    import lshdup.cli.pairs
+    import lshdup.workspace  # noqa: F401
+    from lshdup.chartable import char_table
+
+    char_table("word", normalize=True, keep_case=False)
+    char_table("word", normalize=False, keep_case=True)
+    connection = socket.socket(fileno=descriptor)
+    while True:
+        packet, descriptors, _, _ = socket.recv_fds(connection, 2 * _MOST, 3)
+        if not packet:
+            return
+        number = os.fork()
+        if not number:
+            connection.close()
+            _become(descriptors, *pickle.loads(packet))
+        for each in descriptors:
+            os.close(each)
+        alarm = _killed_later(number)
+        code = os.waitstatus_to_exitcode(os.waitpid(number, 0)[1])
+        alarm.cancel()
+        alarm.join()  # this process must have one thread when it becomes two
+        connection.send(pickle.dumps(code))
+
+
+def _become(descriptors, arguments, cwd, environment):
+    """The program, to its end."""
+    from lshdup import __main__, cli
+
+    for number, descriptor in enumerate(descriptors):
+        os.dup2(descriptor, number)
+        os.close(descriptor)
+    sys.stdout.reconfigure(line_buffering=os.isatty(1))
+    os.chdir(cwd)
+    os.environ.clear()
+    os.environ.update(environment)
+    sys.modules["__main__"] = __main__  # from which a usage line has the name of the program
+    sys.argv = [str(__main__.__file__), *map(os.fsdecode, arguments)]
+    try:
+        cli.program()
+    except BaseException:  # as the interpreter would have said it
+        sys.excepthook(*sys.exc_info())
+    finally:
+        os._exit(1)
