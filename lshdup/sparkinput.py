@@ -23,6 +23,7 @@ from lshdup.params import DEFAULT_TEXT_FIELD, DocumentParams
 from lshdup.parquet import ParquetFile
 from lshdup.reasons import LeftOut, Reason
 from lshdup.rows import Kind, RowError, RowFields, kind_of
+from lshdup.sparkrows import Batches
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, DataFrameReader, SparkSession
@@ -238,13 +239,10 @@ class _Reader:
 
     def away(self, each: _Away) -> Iterator[_Part]:
         """What a URI or a pattern names, read by Spark."""
-        from pyspark.sql import functions as f
-
         field_given = bool(self._params.text_field)
         size = each.size
         if self._ids:
-            lines = self._lines(each.files + each.folders, "").select(f.col("value").cast("binary"))
-            yield _Part(stages.Source(lines, sparkreading.id_rows), size)
+            yield self._of_lines(each, each.files + each.folders, "", size, sparkreading.id_rows)
             return
         named: dict[Kind, list[str]] = {}
         for path in each.files:
@@ -289,12 +287,16 @@ class _Reader:
         if kind == Kind.PARQUET:
             rows = self._reader(glob).parquet(*map(_escaped, paths))
             return _Part(stages.Source(stages.id_and_text(rows, fields.id, fields.text)), size)
+        return self._of_lines(each, paths, glob, size, partial(sparkreading.json_rows, fields, self._params.max_bytes))
+
+    def _of_lines(self, each: _Away, paths: list[str], glob: str, size: int, read: Callable[[bytes, bytes, Batches], Batches]) -> _Part:
+        from pyspark.sql import functions as f
+
         root, typed = (
             (b"", b"") if each.is_pattern else (each.root.rstrip("/").encode(), each.name.rstrip("/").encode("utf-8", "surrogateescape"))
         )
         lines = self._lines(paths, glob).select(f.col("value").cast("binary"), f.col("_metadata.file_path").cast("binary").alias("file"))
-        read = partial(sparkreading.json_rows, fields, self._params.max_bytes, root, typed)
-        return _Part(stages.Source(lines, read), size)
+        return _Part(stages.Source(lines, partial(read, root, typed)), size)
 
     def _binary(self, paths: list[str]) -> "DataFrame":
         return self._reader("").format("binaryFile").load(list(map(_escaped, paths)))

@@ -8,7 +8,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -26,7 +26,8 @@ from lshdup.sparkrows import Batches
 #: Pieces of files. start, stop : bytes at which lines begin, or row groups; stop is -1 for all that is left. bytes : about how many.
 PIECES = "path binary, kind int, start bigint, stop bigint, bytes bigint"
 
-#: Documents. plain : what the text is the content of a file, called by its id. reason, detail : why it is none.
+#: Documents. plain : what the text is the content of a file, called by its id. reason, detail : why it is none; of one that is, detail is
+#: where it is, if its id does not say so.
 DOCUMENTS = "id binary, text binary, reason string, detail string, plain boolean"
 
 #: Numbers of rows are counted, where something is wrong with one, behind at most so many bytes.
@@ -35,7 +36,7 @@ _COUNTED = 1 << 30
 #: A byte as URIs write it.
 _ESCAPED = re.compile(rb"%([0-9A-Fa-f]{2})")
 
-#: An id, a text, and why it is none.
+#: An id, a text, and why it is none, or where it is.
 _Row = tuple[bytes, bytes | None, str | None, str | None]
 
 #: An open file, where its piece begins, and the lines of that -> rows.
@@ -54,7 +55,7 @@ def piece_rows(fields: RowFields, home: bytes, max_bytes: int, pieces: Batches) 
             elif kind == Kind.PARQUET:
                 yield from _guarded(path, partial(_parquet, path, place, fields, start, stop, max_bytes))
             else:
-                read = _ids if kind == Kind.IDS else partial(_json, path, fields, max_bytes)
+                read = partial(_ids, path) if kind == Kind.IDS else partial(_json, path, fields, max_bytes)
                 yield from _guarded(path, partial(_lines, opened, place, kind, start, stop, max_bytes, read))
 
 
@@ -62,17 +63,19 @@ def json_rows(fields: RowFields, max_bytes: int, root: bytes, typed: bytes, rows
     """Lines (value, URI of their file) -> DOCUMENTS, for each that holds anything. root, typed : what the URIs begin with, and what was
     typed for that; or nothing.
     """
-    for batch in rows:
-        files = {uri: _typed(uri, root, typed) for uri in set(as_binary(batch.column(1)).to_pylist())}
-        lines = zip(as_binary(batch.column(0)).to_pylist(), as_binary(batch.column(1)).to_pylist(), strict=True)
-        made = (_json_row(line, len(line), files[uri], fields, max_bytes) for line, uri in lines)
-        yield from _batches(row for row in made if row is not None)
+    yield from _line_rows(root, typed, rows, lambda line, file: _json_row(line, len(line), file, fields, max_bytes))
 
 
-def id_rows(rows: Batches) -> Batches:
-    """Lines (value) of id lists -> DOCUMENTS: a name, and what follows it."""
+def id_rows(root: bytes, typed: bytes, rows: Batches) -> Batches:
+    """The same of lines of id lists: a name, and what follows it."""
+    yield from _line_rows(root, typed, rows, _id_row)
+
+
+def _line_rows(root: bytes, typed: bytes, rows: Batches, row_of: Callable[[bytes, bytes], _Row | None]) -> Batches:
     for batch in rows:
-        made = map(_id_row, as_binary(batch.column(0)).to_pylist())
+        lines, uris = (as_binary(batch.column(at)).to_pylist() for at in range(2))
+        files = {uri: _typed(uri, root, typed) for uri in set(uris)}
+        made = (row_of(line, files[uri]) for line, uri in zip(lines, uris, strict=True))
         yield from _batches(row for row in made if row is not None)
 
 
@@ -111,8 +114,8 @@ def _lines(opened: OpenRows, place: bytes, kind: Kind, start: int, stop: int, ma
             yield from _batches(read(number, start, jsonlines.lines_between(number, start, stop, max_bytes)))
 
 
-def _ids(_file: int, _start: int, lines: Iterator[tuple[int, bytes, int]]) -> Iterator[_Row]:
-    return (row for _, line, _ in lines if (row := _id_row(line)) is not None)
+def _ids(path: bytes, _file: int, _start: int, lines: Iterator[tuple[int, bytes, int]]) -> Iterator[_Row]:
+    return (row for _, line, _ in lines if (row := _id_row(line, path)) is not None)
 
 
 def _json(path: bytes, fields: RowFields, max_bytes: int, file: int, start: int, lines: Iterator[tuple[int, bytes, int]]) -> Iterator[_Row]:
@@ -173,12 +176,17 @@ def _json_row(line: bytes, size: int, file: bytes, fields: RowFields, max_bytes:
         row = jsonlines.row_of(line, fields)
     except RowError as error:
         return file, None, str(error.reason), error.detail
-    return None if row is None else (*row, None, None)
+    return None if row is None else (*row, None, _in(file))
 
 
-def _id_row(line: bytes) -> _Row | None:
+def _id_row(line: bytes, file: bytes) -> _Row | None:
     parts = line.split(None, 1)
-    return (parts[0], parts[1] if len(parts) > 1 else b"", None, None) if parts else None
+    return (parts[0], parts[1] if len(parts) > 1 else b"", None, _in(file)) if parts else None
+
+
+@lru_cache(1)  # it is one file for many rows
+def _in(file: bytes) -> str:
+    return f"in {file.decode('utf-8', 'backslashreplace')}"
 
 
 def _typed(uri: bytes, root: bytes, typed: bytes) -> bytes:

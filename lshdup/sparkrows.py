@@ -6,7 +6,7 @@ rows only, so that a task may be run again anywhere.
 
 import itertools
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Any
 
@@ -165,7 +165,16 @@ def _shingled(recipe: Recipe, rows: Batches) -> Iterator[tuple[Any, ShingleBatch
             for some in (mine[cut] for cut in runs(lengths[mine], BATCH_DOCUMENTS, BATCH_BYTES)):
                 called = [b""] * len(some) if is_text else ids.take(pa.array(good[some])).to_pylist()
                 made = _text_batch(recipe, good[some], called, data, starts[some], lengths[some], is_text=is_text)
-                yield ids, shingler.shingle(made, recipe.formats)
+                yield ids, _located(batch, shingler.shingle(made, recipe.formats))
+
+
+def _located(batch: Any, made: ShingleBatch) -> ShingleBatch:
+    """With where they are, of what turned out to be none; see `sparkreading.DOCUMENTS`."""
+    if not made.left_out or "detail" not in batch.schema.names:
+        return made
+    where = batch.column("detail").take([row for row, _, _ in made.left_out]).to_pylist()
+    said = zip(made.left_out, where, strict=True)
+    return replace(made, left_out=[(row, reason, "; ".join(filter(None, (detail, place)))) for (row, reason, detail), place in said])
 
 
 def _plain(recipe: Recipe, batch: Any) -> NDArray[np.bool_]:

@@ -458,11 +458,15 @@ def test_uris_of_rows(session, run, mixed, monkeypatch, capfdbinary):
 def test_id_lists(session, run, tmp_path, monkeypatch, capfdbinary):
     (tmp_path / "lists").mkdir()
     for name in ("_a.txt", "b.txt", ".c.txt", "d.csv"):
-        (tmp_path / "lists" / name).write_text("".join(f"{name}{i} {' '.join(map(str, range(i % 3, 40)))}\n" for i in range(9)))
-    arguments = ["pairs", "lists", "--tokens", "ids", "-t", "0.9", "--exclude", "*.csv"]
-    expected, out, _, _ = outcome(session, run, monkeypatch, capfdbinary, arguments, tmp_path)
+        lines = [f"{name}{i} {' '.join(map(str, range(i % 3, 40)))}\n" for i in range(9)]
+        (tmp_path / "lists" / name).write_text("".join([*lines, f"wrong{name} 1 x 2\n"]))
+    arguments = ["pairs", "lists", "--tokens", "ids", "-t", "0.9", "--exclude", "*.csv", "-v"]
+    expected, out, *both = outcome(session, run, monkeypatch, capfdbinary, arguments, tmp_path, 2)
     assert out == expected
     assert out.count(b"\n") > 50
+    wrong, expected_wrong = ({line for line in said.splitlines() if "wrong" in line} for said in both)
+    assert wrong == expected_wrong
+    assert {"; in lists/" in line for line in wrong} == {True}
 
 
 def test_nothing_to_compare(session, run, tmp_path, monkeypatch, capfdbinary):

@@ -12,6 +12,7 @@ import pytest
 from lshdup import jsonlines, sparknames
 from lshdup.cli import lshdup, spark
 from lshdup.errors import ParameterError
+from lshdup.params import BandParams, PairParams, ShingleParams, SketchParams
 from lshdup.rows import Kind, RowFields
 from tests.conftest import require
 
@@ -100,15 +101,15 @@ def test_pieces_of_files(tmp_path):
     size = (tmp_path / "r.jsonl").stat().st_size
     rows = read(tmp_path, (b"r.jsonl", json_kind, 0, 1, 1), (b"r.jsonl", json_kind, 1, size, 1))
     assert rows == [
-        (b"a", b"x y", None, None, False),
+        (b"a", b"x y", None, "in r.jsonl", False),
         (b"r.jsonl:3", None, "row without text", "no field 'body', but key; --text-field names another", False),
         (b"r.jsonl:4", None, "too large", "87 bytes, --max-bytes is 50", False),
-        (b"a", b"x y", None, None, False),
+        (b"a", b"x y", None, "in r.jsonl", False),
     ]
-    assert read(tmp_path, (b"r.gz", json_kind, 0, -1, 1)) == rows[:1]
+    assert read(tmp_path, (b"r.gz", json_kind, 0, -1, 1)) == [(b"a", b"x y", None, "in r.gz", False)]
     assert read(tmp_path, (b"l.txt", int(Kind.IDS), 0, -1, 1)) == [
-        (b"n1", b"1 2 3", None, None, False),
-        (b"n2", b"", None, None, False),
+        (b"n1", b"1 2 3", None, "in l.txt", False),
+        (b"n2", b"", None, "in l.txt", False),
     ]
     assert read(tmp_path, (b"f.html", int(Kind.FILE), 0, -1, 3)) == [(b"f.html", b"<p>", None, None, True)]
     assert read(tmp_path, (b"p.parquet", parquet, 0, 1, 1)) == [
@@ -124,9 +125,10 @@ def test_pieces_of_files(tmp_path):
 
 
 def test_rows_that_spark_has_read():
-    """Their files are called as they were typed; --max-bytes is of the row."""
+    """Their files are called as they were typed, also where a document is only later found to be none; --max-bytes is of the row."""
     pa = require("spark", "pyarrow")
-    from lshdup import sparkreading
+    from lshdup import spark as stages
+    from lshdup import sparkreading, sparkrows
 
     lines = [b'{"key": "a", "body": "x"}', b" ", b"none", b'{"key": "b", "body": "' + b"x" * 50 + b'"}']
     batch = pa.RecordBatch.from_arrays([pa.array(lines), pa.array([b"hdfs://h/a%20b/c.jsonl"] * 4)], names=["value", "file"])
@@ -136,6 +138,12 @@ def test_rows_that_spark_has_read():
     rows = [tuple(row.values())[:3] for row in read[0]]
     name = b"hdfs:///a b/c.jsonl"
     assert rows == [(b"a", b"x", None), (name, None, "row that is no JSON object"), (name, None, "too large")]
+    lists = pa.RecordBatch.from_arrays([pa.array([b"a 1 x", b"b 2 3"]), batch.column(1).slice(2)], names=["value", "file"])
+    recipe = stages.recipe(ShingleParams(tokens="ids"), SketchParams(), BandParams(), PairParams())
+    made, wrong = sparkrows.sketch_rows(recipe, sparkreading.id_rows(b"hdfs://h/a b", b"hdfs:///a b", iter([lists])))
+    assert made.column("id").to_pylist() == [b"b"]
+    assert [wrong.column(each).to_pylist() for each in ("id", "reason")] == [[b"a"], ["not integers"]]
+    assert wrong.column("detail").to_pylist()[0].endswith("; in hdfs:///a b/c.jsonl")
 
 
 def test_json_lines_of_any_name(run, tmp_path):
