@@ -1,6 +1,6 @@
 """Documents -> shingle sets -> signatures: one pass over the documents, on all threads, taking over what an earlier run knows.
 
-Called by pipeline.py and workspace.py. Knows no terminal and no store.
+Called by pipeline.py, fromdocuments.py and fromstore.py. Knows no terminal and no store.
 """
 
 from collections.abc import Callable, Iterable

@@ -1,4 +1,4 @@
-"""Folders, files, file lists, id lists and files of rows -> an ordered list of documents. Called by workspace.py."""
+"""Folders, files, file lists, id lists and files of rows -> an ordered list of documents. Called by fromdocuments.py."""
 
 import errno
 import os

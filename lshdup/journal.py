@@ -1,4 +1,4 @@
-"""The journal of a long run: finished batches, appended as they come, so that the run can be resumed. Called by workspace.py.
+"""The journal of a long run: finished batches, appended as they come, so that the run can be resumed. Called by fromdocuments.py.
 
 A file of records, each with its length and a checksum: what a run that was killed wrote last may be torn, and is not read. The first
 record says with what parameters the run was made. It lasts until the next run saves its signatures.

@@ -1,4 +1,4 @@
-"""What is known of files of rows, as an artifact, so that an unchanged one is not looked through again. Called by workspace.py."""
+"""What is known of files of rows, as an artifact, so that an unchanged one is not looked through again. Called by fromdocuments.py."""
 
 from dataclasses import asdict
 

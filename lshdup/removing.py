@@ -1,6 +1,6 @@
 """What a run was asked to remove from the sets: the texts of templates, and the limit from which a shingle is common.
 
-Which shingles that are, `pipeline.removal_of` says; what is left of the sets, `collection.left_of`. Called by workspace.py.
+Which shingles that are, `pipeline.removal_of` says; what is left of the sets, `collection.left_of`. Called by context.py.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""What has not changed since an earlier run, and so need not be read again. Called by workspace.py."""
+"""What has not changed since an earlier run, and so need not be read again. Called by fromdocuments.py."""
 
 import numpy as np
 from numpy.typing import NDArray

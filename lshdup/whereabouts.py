@@ -1,4 +1,4 @@
-"""Where the documents of a store are, in few words, and whether they are those of other DOCS. Called by workspace.py and cli/."""
+"""Where the documents of a store are, in few words, and whether they are those of other DOCS. Called by fromdocuments.py and cli/."""
 
 import os
 from bisect import bisect_left

@@ -32,33 +32,38 @@ _LATE = ("LSHDUP_", "COLUMNS", "LINES", "NO_COLOR", "TERM", "PYTEST_CURRENT_TEST
 _PATIENCE = 300
 
 
-def run_program(arguments, *, cwd, stdin=b"", columns=None, lines=40, env=None):
+def run_program(arguments, *, cwd, stdin=None, columns=None, lines=40, env=None):
     """What `lshdup` does, as subprocess.run has it, with bytes.
 
+    stdin : what is in a pipe; None for no pipe and nothing.
     columns : of a terminal that its standard output is; None for a pipe. A terminal's line ends are those of a file here.
     env : more variables. Of those that are there, none of lshdup's and none of a terminal's stays.
     """
     clean = {key: value for key, value in os.environ.items() if not key.startswith(_LATE)}
     environment = {**clean, "PYTHONPATH": str(ROOT), "TERM": "xterm-256color", **(env or {})}
-    reads, writes = zip(os.pipe(), _terminal(columns, lines) if columns else os.pipe(), os.pipe(), strict=True)
-    theirs = (reads[0], writes[1], writes[2])
+    source, sink = (os.open(os.devnull, os.O_RDONLY), None) if stdin is None else os.pipe()
+    if stdin == b"":
+        os.close(sink)  # before anybody can look whether there will be more
+    (out, their_out), (err, their_err) = _terminal(columns, lines) if columns else os.pipe(), os.pipe()
+    theirs = (source, their_out, their_err)
     wait = _Warm.of_this_process().begin(arguments, theirs, cwd, environment) or _begin(arguments, theirs, cwd, environment)
     for descriptor in theirs:
         os.close(descriptor)
     said = [b"", b""]
 
-    def read(number):
-        said[number] = _read_all(reads[number + 1])
+    def read(number, descriptor):
+        said[number] = _read_all(descriptor)
 
-    threads = [threading.Thread(target=read, args=(number,)) for number in range(2)]
+    threads = [threading.Thread(target=read, args=each) for each in enumerate((out, err))]
     for thread in threads:
         thread.start()
-    with suppress(BrokenPipeError), open(writes[0], "wb") as file:
-        file.write(stdin)
+    if stdin:
+        with suppress(BrokenPipeError), open(sink, "wb") as file:
+            file.write(stdin)
     for thread in threads:
         thread.join()
-    out = said[0].replace(b"\r\n", b"\n") if columns else said[0]
-    return subprocess.CompletedProcess(["lshdup", *arguments], wait(), out, said[1])
+    printed = said[0].replace(b"\r\n", b"\n") if columns else said[0]
+    return subprocess.CompletedProcess(["lshdup", *arguments], wait(), printed, said[1])
 
 
 def run_many(cases, cwd, env=None):

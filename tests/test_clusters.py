@@ -617,7 +617,7 @@ def test_what_changed_since_is_never_dropped_nor_a_reason_to_drop(run, folder):
 def test_what_vanishes_meanwhile_is_never_dropped_nor_a_reason_to_drop(folder, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(similarity, "SET_BYTES", 0)  # so that sets are not kept, and documents are read again
-    monkeypatch.setattr(workspace, "SET_BYTES", 0)
+    monkeypatch.setattr("lshdup.fromdocuments.SET_BYTES", 0)
     left_out = []
 
     def vanish(self, *_, grouping):

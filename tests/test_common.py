@@ -18,6 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lshdup.batchwork
+import lshdup.fromdocuments
 import lshdup.workspace
 from benchmarks.letters import letters
 from lshdup import MinHash, NearDuplicates, common
@@ -255,7 +256,7 @@ def test_pairs_are_those_of_the_definition_by_every_way(here, monkeypatch, asked
         assert pairs_of(None, asked, scheme=scheme, recall=0.9999)[0] == expected
     assert exact_pairs_of("store", asked) == exact_pairs_of(None, asked) == expected
     assert exact_pairs_of("store", {}, documents=()) == expected  # of the last run, and without what was removed in it
-    monkeypatch.setattr(lshdup.workspace, "SET_BYTES", 0)
+    monkeypatch.setattr(lshdup.fromdocuments, "SET_BYTES", 0)
     assert pairs_of(None, asked, recall=0.9999)[0] == expected
     assert pairs_of("third", asked, recall=0.9999)[0] == expected
     assert Path("third/shingles.npz").exists() == ("ignore_common" in asked)
@@ -373,7 +374,7 @@ def test_what_is_known_is_not_counted_again(here, monkeypatch):
 
 def test_documents_that_change_before_they_are_verified(here, monkeypatch):
     """Documents are read again without what was removed; one that has changed is reported, and in no pair."""
-    monkeypatch.setattr(lshdup.workspace, "SET_BYTES", 0)
+    monkeypatch.setattr(lshdup.fromdocuments, "SET_BYTES", 0)
     left_out = []
     steps = Workspace(None, left_out=left_out.append)
     indexed = steps.indexed(request(ASKED["template"]))

@@ -15,7 +15,9 @@ import numpy as np
 import pytest
 
 import lshdup.artifacts
+import lshdup.context
 import lshdup.documents
+import lshdup.fromdocuments
 import lshdup.journal
 import lshdup.sources
 import lshdup.workspace
@@ -339,7 +341,7 @@ def interrupted_after(monkeypatch, batches, **given):
 
 @pytest.mark.parametrize("room", [512 << 20, 0], ids=["sets kept", "sets not kept"])
 def test_resumed(here, monkeypatch, small_batches, room):
-    monkeypatch.setattr(lshdup.workspace, "SET_BYTES", room)
+    monkeypatch.setattr(lshdup.fromdocuments, "SET_BYTES", room)
     make_documents(here / "d", 300)
     (here / "d/00100.txt").write_bytes(b"\0 binary")
     (here / "d/00200.txt").write_text("")
@@ -453,7 +455,7 @@ def before_and_after(step, store, saved):
 def test_a_full_disk_leaves_old_artifacts_whole(here, monkeypatch, small_batches, step, on_disk):
     """Each write of each step fails at each of many sizes: one error, and every artifact is the old or the new one."""
     if on_disk:
-        monkeypatch.setattr(lshdup.workspace, "MOST_IN_MEMORY", 0)
+        monkeypatch.setattr(lshdup.context, "MOST_IN_MEMORY", 0)
     old, new = before_and_after(step, "new", "old")
     largest = max(map(len, new.values()))
     failed = 0
@@ -482,7 +484,7 @@ def test_a_full_disk_leaves_old_artifacts_whole(here, monkeypatch, small_batches
 @pytest.mark.parametrize("step", [steps, shingled, continued])
 def test_a_full_file_system_leaves_old_artifacts_whole(run, here, monkeypatch, small_batches, small_disk, step):
     """The same on a disk that is really full, more or less."""
-    monkeypatch.setattr(lshdup.workspace, "MOST_IN_MEMORY", 0)
+    monkeypatch.setattr(lshdup.context, "MOST_IN_MEMORY", 0)
     old, new = before_and_after(step, "disk/store", "saved")
     refused = 0
     for pages in [0, 1, 2, 3, *range(5, 100, 4)]:

@@ -41,6 +41,7 @@ LAYERS = [
     ["sides"],
     ["crossing"],
     ["asked", "unchanged"],
+    ["context"], ["fromdocuments", "fromstore"],
     ["workspace", "accuracy", "timing", "minhash"],
     ["sparkkept"], ["sparkrows"], ["sparkreading", "sparktiles"], ["spark"],
     ["sparkstop", "sparkerrors"], ["sparksession", "sparknames"], ["sparkinput", "sparkleaders"], ["sparkclusters"],

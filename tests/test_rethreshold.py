@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lshdup import similarity, workspace
+from lshdup import similarity
 from lshdup.asked import Request
 from lshdup.documents import LeftOut
 from lshdup.kernels.banding import agree_in_a_band
@@ -32,7 +32,7 @@ def overwrite(folder):
 @pytest.fixture
 def no_sets_kept(monkeypatch):
     """As if the collection were too large for its shingle sets to be kept."""
-    monkeypatch.setattr(workspace, "SET_BYTES", 0)
+    monkeypatch.setattr("lshdup.fromdocuments.SET_BYTES", 0)
     monkeypatch.setattr(similarity, "SET_BYTES", 1 << 20)
 
 

@@ -86,7 +86,7 @@ FORMS = ["a.jsonl", "a.ndjson", "a.jsonl.gz", "a.jsonl.zst", "a.parquet"]
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("store", ["s", None])
 def test_rows_are_what_files_would_be(here, form, store, monkeypatch):
-    monkeypatch.setattr("lshdup.workspace.SET_BYTES", 0)  # nothing is kept: what is verified is read again
+    monkeypatch.setattr("lshdup.fromdocuments.SET_BYTES", 0)  # nothing is kept: what is verified is read again
     texts = texts_of(N)
     plain = [text for number, text in enumerate(texts) if number != N // 3 + 1]  # a file of that one would be a PDF
     (here / "files").mkdir()
