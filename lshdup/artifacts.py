@@ -1,4 +1,4 @@
-"""`.npz` files with a header: saved whole or not at all, checked on loading, mapped into memory. Called by workspace.py.
+"""`.npz` files with a header: saved whole or not at all, checked on loading, mapped into memory. Called by store.py and what calls that.
 
 Plain NumPy opens them (``numpy.load(path, allow_pickle=False)``): a zip of uncompressed `.npy` members, of which `header` is JSON as
 uint8, and `checks` the checksums of all others block by block. Members begin at multiples of 64 bytes, so that a reader may map them

@@ -1,4 +1,4 @@
-"""What a command was asked, and how that becomes the parameters of each stage. Called by workspace.py, against.py and cli/."""
+"""What a command was asked, and how that becomes the parameters of each stage. Called by workspace.py and below, against.py, cli/."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields

@@ -255,10 +255,17 @@ def shown(text: bytes | str) -> str:
 
     >>> shown(b"red\x1b[31m"), shown("gpj.\u202eexe"), shown(b"\xff.txt"), shown("Größe 漢字")
     ('red\\x1b[31m', 'gpj.\\u202eexe', '\\xff.txt', 'Größe 漢字')
+    >>> shown(os.fsdecode(b"row 1 of \xff.parquet"))
+    'row 1 of \\xff.parquet'
     """
     if isinstance(text, bytes):
         text = text.decode("utf-8", "backslashreplace")
-    return text if text.isprintable() else "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
+    return text if text.isprintable() else "".join(c if c.isprintable() else _escaped(c) for c in text)
+
+
+def _escaped(c: str) -> str:
+    """Bytes that are no UTF-8, as `os.fsdecode` has them, as bytes."""
+    return f"\\x{ord(c) - 0xDC00:x}" if "\udc80" <= c <= "\udcff" else c.encode("unicode_escape").decode("ascii")
 
 
 def decimal(x: float) -> str:

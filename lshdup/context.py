@@ -26,7 +26,10 @@ MOST_IN_MEMORY = 256 << 20
 
 @dataclass(frozen=True)
 class RunContext:
-    """What the steps of a run share; see `workspace.Workspace`, which makes it."""
+    """What the steps of a run share; see `workspace.Workspace`, which makes it.
+
+    apart : a folder where no documents are looked for: that of the store, if there is one.
+    """
 
     store: Store | None
     apart: Path | None
@@ -71,7 +74,7 @@ class RunContext:
         return room_on_disk(self.store.folder, shape)
 
     def shingles_are_newer(self) -> bool:
-        """Whether shingles.npz was saved behind signatures.npz. There is a store."""
+        """Whether shingles.npz was saved after signatures.npz. There is a store."""
         assert self.store is not None
         return self.store.modified("shingles") > self.store.modified("signatures")
 

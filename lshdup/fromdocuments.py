@@ -41,8 +41,6 @@ class FromDocuments:
         self._context, self._store, self._say = context, context.store, context.say
         self._said_reader = False
 
-    # --- what is wanted -------------------------------------------------------------------------------------------------
-
     def shingled(self, request: Request, params: ShingleParams, keep: Spool | int) -> Collection:
         """With all shingle sets, whole. keep : where they are, or how many bytes of them may be in memory."""
         documents = self._find(request, params)

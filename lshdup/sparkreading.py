@@ -137,17 +137,18 @@ def _parquet(path: bytes, place: bytes, fields: RowFields, start: int, stop: int
 
     file = ParquetFile(place, fields.text)
     groups = range(start, min(stop, file.groups(fields.id)))
+    shown_path = _shown(path)
     for first, ids, texts, error in file.batches(fields.id, groups):
         names, bodies = array_of(*ids), array_of(*texts)
         n = len(names)
         reasons: list[str | None] = [None] * n
-        details: list[str | None] = [None] * n
+        details: list[str | None] = [f"row {row} of {shown_path}" for row in range(first + 1, first + n + 1)]
         sizes = np.diff(texts[1])
         unnamed = (np.diff(ids[1]) == 0) | ids[2]
         wrong = np.flatnonzero(unnamed | texts[2] | (sizes > max_bytes)).tolist()
         called: dict[int, bytes] = {}
         for row in wrong:
-            where = f"; row {first + row + 1} of {os.fsdecode(path)}"
+            where = f"; {details[row]}"
             if unnamed[row]:
                 called[row] = b"%s:%d" % (path, first + row + 1)
             if error is not None:
@@ -186,7 +187,11 @@ def _id_row(line: bytes, file: bytes) -> _Row | None:
 
 @lru_cache(1)  # it is one file for many rows
 def _in(file: bytes) -> str:
-    return f"in {file.decode('utf-8', 'backslashreplace')}"
+    return f"in {_shown(file)}"
+
+
+def _shown(path: bytes) -> str:
+    return path.decode("utf-8", "backslashreplace")
 
 
 def _typed(uri: bytes, root: bytes, typed: bytes) -> bytes:

@@ -165,16 +165,16 @@ def _shingled(recipe: Recipe, rows: Batches) -> Iterator[tuple[Any, ShingleBatch
             for some in (mine[cut] for cut in runs(lengths[mine], BATCH_DOCUMENTS, BATCH_BYTES)):
                 called = [b""] * len(some) if is_text else ids.take(pa.array(good[some])).to_pylist()
                 made = _text_batch(recipe, good[some], called, data, starts[some], lengths[some], is_text=is_text)
-                yield ids, _located(batch, shingler.shingle(made, recipe.formats))
+                done = shingler.shingle(made, recipe.formats)
+                yield ids, replace(done, left_out=_located(batch, done.left_out))
 
 
-def _located(batch: Any, made: ShingleBatch) -> ShingleBatch:
-    """With where they are, of what turned out to be none; see `sparkreading.DOCUMENTS`."""
-    if not made.left_out or "detail" not in batch.schema.names:
-        return made
-    where = batch.column("detail").take([row for row, _, _ in made.left_out]).to_pylist()
-    said = zip(made.left_out, where, strict=True)
-    return replace(made, left_out=[(row, reason, "; ".join(filter(None, (detail, place)))) for (row, reason, detail), place in said])
+def _located(batch: Any, left_out: list[tuple[int, Reason, str]]) -> list[tuple[int, Reason, str]]:
+    """The same, and where they are, if that is known; see `sparkreading.DOCUMENTS`."""
+    if not left_out or "detail" not in batch.schema.names:
+        return left_out
+    where = batch.column("detail")
+    return [(row, reason, "; ".join(filter(None, (detail, where[row].as_py())))) for row, reason, detail in left_out]
 
 
 def _plain(recipe: Recipe, batch: Any) -> NDArray[np.bool_]:
@@ -187,11 +187,11 @@ def _plain(recipe: Recipe, batch: Any) -> NDArray[np.bool_]:
 def _left_out(recipe: Recipe, batch: Any, ids: Any, texts: Any) -> list[tuple[int, Reason, str]]:
     """Rows that are no documents: (row, reason, detail)."""
     bad: list[tuple[int, Reason, str]] = []
-    known: set[int] = set()
     if "reason" in batch.schema.names:
-        reasons, details = batch.column("reason").to_pylist(), batch.column("detail").to_pylist()
-        bad = [(row, Reason(reason), details[row]) for row, reason in enumerate(reasons) if reason is not None]
-        known = {row for row, _, _ in bad}
+        reasons = batch.column("reason")
+        there = np.flatnonzero(reasons.is_valid().to_numpy(zero_copy_only=False)).tolist()
+        bad = [(row, Reason(reasons[row].as_py()), batch.column("detail")[row].as_py()) for row in there]
+    known = {row for row, _, _ in bad}
     named = np.diff(content(ids)[1])  # null is of no length too
     lengths = np.diff(content(texts)[1])
     for rows, reason, detail in (
@@ -200,7 +200,7 @@ def _left_out(recipe: Recipe, batch: Any, ids: Any, texts: Any) -> list[tuple[in
         (np.flatnonzero(lengths > recipe.max_bytes), Reason.TOO_LARGE, f"more than {recipe.max_bytes} bytes"),
     ):
         new = [row for row in map(int, rows) if row not in known]
-        bad += [(row, reason, detail) for row in new]
+        bad += _located(batch, [(row, reason, detail) for row in new])
         known.update(new)
     return sorted(bad)
 

@@ -1,4 +1,4 @@
-"""The store: collections and band tables as artifacts in one folder. Called by workspace.py, which knows when to use them."""
+"""The store: collections and band tables as artifacts in one folder. Called by workspace.py and below, which know when to use them."""
 
 import contextlib
 import errno

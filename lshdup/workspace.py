@@ -154,6 +154,30 @@ class Workspace:
             self._say(f"bands made anew from signatures.npz; the stored ones were planned for {stored[1].threshold:g}")
         return Indexed(collection, made, wanted, kept, named=False, last=grouped_as)
 
+    def _banded(self, collection: Collection, params: BandParams, jobs: int) -> Banded:
+        self._progress("bands", 0, 0)
+        return pipeline.banded(collection, params, jobs)
+
+    def _indexed_documents(self, request: Request) -> Indexed:
+        params = merged(BandParams, request.given)
+        bands.plan_bands(merged(SketchParams, request.given).perms, params)  # whether the promise can be kept, before the work
+        if self._store is None:
+            collection = self._documents.signed(request)
+            return Indexed(collection, self._banded(collection, params, request.jobs), params, None)
+        with self._context.writing() as store:
+            collection = self._documents.signed(request)
+            kept = self._stored.sets_of(collection)
+            try:
+                stored = store.load_bands(collection)
+            except ArtifactError as error:
+                self._say(f"{error.message}; it is made anew")
+                stored = None
+            if stored is not None and stored[1] == params:
+                return Indexed(collection, stored[0], params, kept)
+            made = self._banded(collection, params, request.jobs)
+            store.save_bands(collection, made, params)
+            return Indexed(collection, made, params, kept)
+
     def verified(self, indexed: Indexed, asked: PairParams, jobs: int) -> Found:
         """`lshdup pairs`: the verified pairs of first copies; those of the last run, where nothing has changed since."""
         collection, made, params = indexed.collection, indexed.made, indexed.params
@@ -347,30 +371,6 @@ class Workspace:
         most = np.argsort(-removal.counts.astype(np.int64), kind="stable")[:wanted]
         shingles = removal.common[most]
         return list(zip(shingles.tolist(), removal.counts[most].tolist(), first_with(sets, shingles).tolist(), strict=True))
-
-    def _banded(self, collection: Collection, params: BandParams, jobs: int) -> Banded:
-        self._progress("bands", 0, 0)
-        return pipeline.banded(collection, params, jobs)
-
-    def _indexed_documents(self, request: Request) -> Indexed:
-        params = merged(BandParams, request.given)
-        bands.plan_bands(merged(SketchParams, request.given).perms, params)  # whether the promise can be kept, before the work
-        if self._store is None:
-            collection = self._documents.signed(request)
-            return Indexed(collection, self._banded(collection, params, request.jobs), params, None)
-        with self._context.writing() as store:
-            collection = self._documents.signed(request)
-            kept = self._stored.sets_of(collection)
-            try:
-                stored = store.load_bands(collection)
-            except ArtifactError as error:
-                self._say(f"{error.message}; it is made anew")
-                stored = None
-            if stored is not None and stored[1] == params:
-                return Indexed(collection, stored[0], params, kept)
-            made = self._banded(collection, params, request.jobs)
-            store.save_bands(collection, made, params)
-            return Indexed(collection, made, params, kept)
 
 
 def _as_stored(documents: DocumentList, last: ClusterParams | None, asked: ClusterParams) -> DocumentList:

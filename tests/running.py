@@ -14,6 +14,7 @@ import socket
 import struct
 import subprocess
 import sys
+import tempfile
 import termios
 import threading
 from contextlib import suppress
@@ -22,11 +23,11 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 
-#: Most bytes of a command that a child is told: a packet that every system takes.
-_MOST = 64 << 10
-
 #: Variables, by how they begin, that are looked at when the program runs, and by nothing that is imported.
 _LATE = ("LSHDUP_", "COLUMNS", "LINES", "NO_COLOR", "TERM", "PYTEST_CURRENT_TEST")
+
+#: The number of a run, and its code.
+_ANSWER = struct.Struct("qi")
 
 #: Seconds that a run may take.
 _PATIENCE = 300
@@ -46,7 +47,8 @@ def run_program(arguments, *, cwd, stdin=None, columns=None, lines=40, env=None)
         os.close(sink)  # before anybody can look whether there will be more
     (out, their_out), (err, their_err) = _terminal(columns, lines) if columns else os.pipe(), os.pipe()
     theirs = (source, their_out, their_err)
-    wait = _Warm.of_this_process().begin(arguments, theirs, cwd, environment) or _begin(arguments, theirs, cwd, environment)
+    warm = _Warm.of_this_process()
+    wait = (warm.begin if warm.is_same(environment) else _begin)(arguments, theirs, cwd, environment)
     for descriptor in theirs:
         os.close(descriptor)
     said = [b"", b""]
@@ -120,12 +122,13 @@ class _Warm:
 
     def __init__(self, environment):
         self._fixed = _fixed(environment)
-        self._connection, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        command = [sys.executable, "-c", f"from tests.running import _serve; _serve({theirs.fileno()})"]
+        self._connection, theirs = socket.socketpair()
+        descriptor, pipe = theirs.fileno(), subprocess.PIPE
+        command = [sys.executable, "-c", f"from tests.running import _serve; _serve({descriptor})"]
         # Pipes, of which Python makes what it makes of those of a run.
-        pipe, descriptor = subprocess.PIPE, theirs.fileno()
-        self._process = subprocess.Popen(command, env=environment, stdin=pipe, stdout=pipe, pass_fds=[descriptor])
+        self._process = subprocess.Popen(command, cwd=ROOT, env=environment, stdin=pipe, stdout=pipe, pass_fds=[descriptor])
         theirs.close()
+        self._runs = 0
         atexit.register(self._close)
 
     @classmethod
@@ -133,13 +136,28 @@ class _Warm:
     def of_this_process(cls):
         return cls({**os.environ, "PYTHONPATH": str(ROOT)})
 
+    def is_same(self, environment):
+        """Whether a run in this environment is the same as a new process would be."""
+        return _fixed(environment) == self._fixed
+
     def begin(self, arguments, descriptors, cwd, environment):
-        """In a child of that process. Returns what waits for its end; None if it would not be the same."""
-        packet = pickle.dumps(([os.fsencode(each) for each in arguments], os.fsencode(cwd), environment))
-        if _fixed(environment) != self._fixed or len(packet) > _MOST:
-            return None
-        socket.send_fds(self._connection, [packet], descriptors)
-        return lambda: pickle.loads(self._connection.recv(_MOST))
+        """In a child of that process. Returns what waits for its end."""
+        self._runs += 1
+        mine = self._runs
+        with tempfile.TemporaryFile() as command:
+            pickle.dump((mine, [os.fsencode(each) for each in arguments], os.path.abspath(os.fsencode(cwd)), environment), command)
+            command.flush()
+            socket.send_fds(self._connection, [b"!"], [*descriptors, command.fileno()])
+
+        def wait():
+            number = -1
+            while number != mine:  # else it is the answer to one that nobody has waited for
+                said = self._connection.recv(_ANSWER.size, socket.MSG_WAITALL)
+                assert len(said) == _ANSWER.size, "the process that has imported the program has ended"
+                number, code = _ANSWER.unpack(said)
+            return code
+
+        return wait
 
     def _close(self):
         self._connection.close()
@@ -164,20 +182,24 @@ def _serve(descriptor):
     char_table("word", normalize=False, keep_case=True)
     connection = socket.socket(fileno=descriptor)
     while True:
-        packet, descriptors, _, _ = socket.recv_fds(connection, 2 * _MOST, 3)
-        if not packet:
+        word, descriptors, _, _ = socket.recv_fds(connection, 1, 4)
+        if not word:
             return
-        number = os.fork()
-        if not number:
+        *descriptors, command = descriptors
+        with open(command, "rb") as file:
+            file.seek(0)
+            number, *what = pickle.load(file)
+        child = os.fork()
+        if not child:
             connection.close()
-            _become(descriptors, *pickle.loads(packet))
+            _become(descriptors, *what)
         for each in descriptors:
             os.close(each)
-        alarm = _killed_later(number)
-        code = os.waitstatus_to_exitcode(os.waitpid(number, 0)[1])
+        alarm = _killed_later(child)
+        code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
         alarm.cancel()
         alarm.join()  # this process must have one thread when it becomes two
-        connection.send(pickle.dumps(code))
+        connection.send(_ANSWER.pack(number, code))
 
 
 def _become(descriptors, arguments, cwd, environment):

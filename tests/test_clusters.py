@@ -482,10 +482,11 @@ def test_order_of_input_and_threads_change_nothing(run, corpus, tmp_path):
     plain = run("clusters", "sample_corpus", "-t", "0.6", "--no-store").out
     for names in (["sample_corpus/udhr", "sample_corpus/licences", "sample_corpus"], ["./sample_corpus//", "sample_corpus/udhr"]):
         for jobs in ("1", "3"):
-            assert run("clusters", *names, "-t", "0.6", "--no-store", "--jobs", jobs).out == plain
+            other_order = {"PYTHONHASHSEED": jobs}  # of sets
+            assert run("clusters", *names, "-t", "0.6", "--no-store", "--jobs", jobs, env=other_order).out == plain
     run("clusters", "sample_corpus", "-t", "0.6", "--store", "a", "--jobs", "1")
-    run("clusters", "sample_corpus/udhr", "-t", "0.6", "--store", "b", "--jobs", "4")
-    run("clusters", "sample_corpus", "-t", "0.6", "--store", "b", "--jobs", "4")
+    run("clusters", "sample_corpus/udhr", "-t", "0.6", "--store", "b", "--jobs", "4", env={"PYTHONHASHSEED": "4"})
+    run("clusters", "sample_corpus", "-t", "0.6", "--store", "b", "--jobs", "4", env={"PYTHONHASHSEED": "5"})
     assert (tmp_path / "a/clusters.npz").read_bytes() == (tmp_path / "b/clusters.npz").read_bytes()
 
 

@@ -389,6 +389,8 @@ def mixed(tmp_path_factory):
     (docs / "page.html").write_text(f"<p>{texts[18][1]}</p>")
     (docs / "bad.jsonl.gz").write_bytes(gzip.compress(b"x" * 100_000)[:-20])
     pq.write_table(pa.table({"key": ["p1", None, "p3", ""], "body": [texts[19][1], "x", None, "y"]}), docs / "_p.parquet")
+    odd = pa.table({"key": ["odd1", "odd2", "odd3"], "body": [b"\x81\xff words", texts[19][1].encode(), b"x" * 3000]})
+    pq.write_table(odd, pa.OSFile(os.fsencode(docs) + b"/_\xff.parquet", "wb"))
     pq.write_table(pa.table({"key": [7], "body": [texts[19][1]]}), docs / "q.parquet")
     pq.write_table(pa.table({"key": ["other"]}), docs / "no_body.parquet")
     (docs / "cut.parquet").write_bytes((docs / "q.parquet").read_bytes()[:-30])
@@ -412,11 +414,14 @@ def test_a_folder_of_all_kinds(session, run, monkeypatch, capfdbinary, mixed, op
     assert out.count(b"\n") >= 1
 
     def fates(text):
-        wanted = r"lshdup: ((left out|docs/|p3).*|.* had no effect.*)"
+        wanted = r"lshdup: ((left out|docs/|p3|odd).*|.* had no effect.*)"
         return sorted(line for line in text.splitlines() if re.fullmatch(wanted, line) and "no tokens" not in line)
 
     assert fates(said) == fates(expected_said)
-    assert not options[-1].isdigit() or any("docs/a [1].NDJSON:8: " in line for line in fates(said))
+    if options[-1].isdigit():
+        assert any("docs/a [1].NDJSON:8: " in line for line in fates(said))
+        for row, fate in ((1, "odd1: undecodable"), (3, "odd3: too large")):
+            assert any(fate in line and line.endswith(f"; row {row} of docs/_\\xff.parquet)") for line in fates(said)), fates(said)
 
 
 def test_pieces(session, run, mixed, monkeypatch, capfdbinary):

@@ -4,6 +4,7 @@ import gzip
 import json
 import os
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -113,7 +114,7 @@ def test_pieces_of_files(tmp_path):
     ]
     assert read(tmp_path, (b"f.html", int(Kind.FILE), 0, -1, 3)) == [(b"f.html", b"<p>", None, None, True)]
     assert read(tmp_path, (b"p.parquet", parquet, 0, 1, 1)) == [
-        (b"a", b"x", None, None, False), (b"p.parquet:2", None, "row without id", "'key' is null", False)
+        (b"a", b"x", None, "row 1 of p.parquet", False), (b"p.parquet:2", None, "row without id", "'key' is null", False)
     ]  # fmt: skip
     assert read(tmp_path, (b"p.parquet", parquet, 1, -1, 1)) == [
         (b"c", None, "row without text", "'body' is null; row 3 of p.parquet", False),
@@ -138,12 +139,13 @@ def test_rows_that_spark_has_read():
     rows = [tuple(row.values())[:3] for row in read[0]]
     name = b"hdfs:///a b/c.jsonl"
     assert rows == [(b"a", b"x", None), (name, None, "row that is no JSON object"), (name, None, "too large")]
-    lists = pa.RecordBatch.from_arrays([pa.array([b"a 1 x", b"b 2 3"]), batch.column(1).slice(2)], names=["value", "file"])
-    recipe = stages.recipe(ShingleParams(tokens="ids"), SketchParams(), BandParams(), PairParams())
-    made, wrong = sparkrows.sketch_rows(recipe, sparkreading.id_rows(b"hdfs://h/a b", b"hdfs:///a b", iter([lists])))
-    assert made.column("id").to_pylist() == [b"b"]
-    assert [wrong.column(each).to_pylist() for each in ("id", "reason")] == [[b"a"], ["not integers"]]
-    assert wrong.column("detail").to_pylist()[0].endswith("; in hdfs:///a b/c.jsonl")
+    rows = [pa.array([b"a 1 x", b"b 2 3", b"c " + b"1 " * 20]), batch.column(1).slice(1)]
+    lists = pa.RecordBatch.from_arrays(rows, names=["value", "file"])
+    recipe = replace(stages.recipe(ShingleParams(tokens="ids"), SketchParams(), BandParams(), PairParams()), max_bytes=30)
+    made = sparkrows.sketch_rows(recipe, sparkreading.id_rows(b"hdfs://h/a b", b"hdfs:///a b", iter([lists])))
+    found = {row["id"]: (row["reason"], (row["detail"] or "").partition("; ")[2]) for batch in made for row in batch.to_pylist()}
+    where = "in hdfs:///a b/c.jsonl"
+    assert found == {b"a": ("not integers", where), b"b": (None, ""), b"c": ("too large", where)}
 
 
 def test_json_lines_of_any_name(run, tmp_path):
