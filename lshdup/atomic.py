@@ -44,7 +44,7 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
             if nameless is not None:
                 _name(nameless, temporary)
         temporary.replace(path)
-        _finished.add(path)
+        finished(path)
         with contextlib.suppress(OSError):  # some file systems cannot sync a folder
             folder = os.open(path.parent, os.O_RDONLY)
             try:
@@ -96,7 +96,7 @@ def resumable(path: Path, *, there: bool) -> None:
 
 
 def finished(path: Path) -> None:
-    """Remember what was written, whole, by something else than `replacing`."""
+    """Remember what was written, whole, by `replacing` or by something else."""
     _finished.add(path)
 
 

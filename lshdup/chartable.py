@@ -2,7 +2,7 @@
 
 Entry of a code point = its normal form (NFKC, then case folding) and what it does to tokens, in the layout of
 `kernels/text.py`. Made from the `unicodedata` of the running Python (its version is in every artifact's header), only when
-a text needs it: about 0.05 s. Called by `shingles.py`.
+a text needs it: about 0.05 s. Called by `shingles.py` and `normalform.py`.
 """
 
 import functools

@@ -74,9 +74,9 @@ class Workspace:
         apart: Path | None = None,
         warn: Callable[[str], None] | None = None,
     ) -> None:
-        self._store = Store(folder, secret) if folder is not None else None
-        self._read_only, self._say, self._warn, self._left_out, self._progress = read_only, say, warn or say, left_out, progress
-        self._context = RunContext(self._store, folder or apart, read_only, say, self._warn, left_out, progress)
+        store = Store(folder, secret) if folder is not None else None
+        self._context = RunContext(store, folder or apart, read_only, say, warn or say, left_out, progress)
+        self._store, self._say = store, say
         self._documents, self._stored = FromDocuments(self._context), FromStore(self._context)
 
     # --- the steps ------------------------------------------------------------------------------------------------------
@@ -114,7 +114,7 @@ class Workspace:
         else:
             collection = self._stored.signatures(request, verify=True, save=False)
             kept = self._stored.sets_of(collection)
-        return collection, set_source(collection, request.jobs, self._left_out, kept)
+        return collection, set_source(collection, request.jobs, self._context.left_out, kept)
 
     def indexed(self, request: Request, *, save: bool = True, verify: bool = True, grouping: bool = False) -> Indexed:
         """`lshdup index`, and what `pairs` and `query` begin with: the collection and its band table.
@@ -155,7 +155,7 @@ class Workspace:
         return Indexed(collection, made, wanted, kept, named=False, last=grouped_as)
 
     def _banded(self, collection: Collection, params: BandParams, jobs: int) -> Banded:
-        self._progress("bands", 0, 0)
+        self._context.progress("bands", 0, 0)
         return pipeline.banded(collection, params, jobs)
 
     def _indexed_documents(self, request: Request) -> Indexed:
@@ -194,10 +194,10 @@ class Workspace:
         source = set_source(collection, jobs, missing.append, indexed.kept)
         found = pipeline.near_duplicates(
             collection, made, source, params.threshold, asked,
-            jobs=jobs, progress=self._progress, on_buckets=lambda buckets: self.say_if_hot(indexed, buckets), earlier=earlier,
+            jobs=jobs, progress=self._context.progress, on_buckets=lambda buckets: self.say_if_hot(indexed, buckets), earlier=earlier,
         )  # fmt: skip
         for each in missing:
-            self._left_out(each)
+            self._context.left_out(each)
         if self._store is not None and not missing:
             self._context.keep("pairs.npz", lambda store: store.save_pairs(collection, made, params, asked, found))
         return found
@@ -219,7 +219,7 @@ class Workspace:
         order, unused = preference(_as_stored(collection.documents, indexed.last, asked), collection.sizes, asked, request.documents)
         self._say_unused(unused)
         found = store.load_groups(collection, made, params, asked, order) if store is not None else None
-        if found is not None and store is not None and not self._read_only:
+        if found is not None and store is not None and not self._context.read_only:
             store.touch("clusters")
         if found is None:
             earlier = store.load_pairs(collection) if store is not None else None
@@ -227,7 +227,7 @@ class Workspace:
             known = earlier.at_least(params.threshold) if earlier is not None and usable else None
             found = pipeline.grouped(
                 collection, made, self.source(indexed, request.jobs), params.threshold, asked, order, known=known, jobs=request.jobs,
-                progress=self._progress, on_buckets=lambda buckets: self.say_if_hot(indexed, buckets, grouping=True),
+                progress=self._context.progress, on_buckets=lambda buckets: self.say_if_hot(indexed, buckets, grouping=True),
             )  # fmt: skip
             whole = found
             if store is not None and not len(found.lost):
@@ -254,7 +254,7 @@ class Workspace:
                 self._store.touch("clusters", 0)  # how this run groups is not kept; but what is, is not of the last one any more
             order, unused = preference(_as_stored(collection.documents, last, asked), collection.sizes, asked, request.documents)
             self._say_unused(unused)
-            found = pipeline.exactly_grouped(collection, sets, threshold, asked, order, request.jobs, self._progress)
+            found = pipeline.exactly_grouped(collection, sets, threshold, asked, order, request.jobs, self._context.progress)
         return collection, self._without_changed(found, collection.documents), threshold, last
 
     def _without_changed(self, found: Grouped, documents: DocumentList) -> Grouped:
@@ -265,12 +265,14 @@ class Workspace:
         own = found.groups.representative
         gone = documents.changed(np.flatnonzero((own >= 0) & is_leader[own]))
         for index in gone.tolist():
-            self._left_out(LeftOut(documents.names[index], Reason.CHANGED, "or gone since it was looked at; run it again with DOCS"))
+            self._context.left_out(
+                LeftOut(documents.names[index], Reason.CHANGED, "or gone since it was looked at; run it again with DOCS")
+            )
         return replace(found, groups=found.groups.without(gone), lost=np.concatenate([found.lost, gone]))
 
     def _say_unused(self, lines: list[str]) -> None:
         for line in lines:
-            self._warn(line)
+            self._context.warn(line)
 
     def say_if_hot(self, indexed: Indexed, buckets: Buckets, *, grouping: bool = False) -> None:
         """Say what the largest bucket means, if it has many documents. grouping : for `clusters`, else for `pairs`."""
@@ -288,7 +290,7 @@ class Workspace:
 
     def source(self, indexed: Indexed, jobs: int) -> SetSource:
         """Where the shingle sets of an indexed collection come from."""
-        return set_source(indexed.collection, jobs, self._left_out, indexed.kept)
+        return set_source(indexed.collection, jobs, self._context.left_out, indexed.kept)
 
     @contextmanager
     def every_set(self, request: Request) -> Iterator[tuple[Collection, RaggedSets]]:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from tests.running import ROOT, run_program
+from tests.running import ROOT, clean_environment, run_program
 
 # In CI the same examples every time, so that a landing does not depend on luck; elsewhere new ones every time.
 settings.register_profile("ci", derandomize=True)
@@ -109,7 +109,6 @@ def killing(self, part):
 lshdup.journal.Journal.add = killing
 from lshdup.cli import program
 program()"""
-    clean = {key: value for key, value in os.environ.items() if not key.startswith("LSHDUP_")}
     command = [sys.executable, "-c", script, *arguments]
-    process = subprocess.run(command, env={**clean, "PYTHONPATH": str(ROOT)}, capture_output=True, check=False)
+    process = subprocess.run(command, env=clean_environment(), capture_output=True, check=False)
     assert process.returncode == -signal.SIGKILL, process.stderr

@@ -40,8 +40,7 @@ def run_program(arguments, *, cwd, stdin=None, columns=None, lines=40, env=None)
     columns : of a terminal that its standard output is; None for a pipe. A terminal's line ends are those of a file here.
     env : more variables. Of those that are there, none of lshdup's and none of a terminal's stays.
     """
-    clean = {key: value for key, value in os.environ.items() if not key.startswith(_LATE)}
-    environment = {**clean, "PYTHONPATH": str(ROOT), "TERM": "xterm-256color", **(env or {})}
+    environment = {**clean_environment(), "TERM": "xterm-256color", **(env or {})}
     source, sink = (os.open(os.devnull, os.O_RDONLY), None) if stdin is None else os.pipe()
     if stdin == b"":
         os.close(sink)  # before anybody can look whether there will be more
@@ -66,6 +65,11 @@ def run_program(arguments, *, cwd, stdin=None, columns=None, lines=40, env=None)
         thread.join()
     printed = said[0].replace(b"\r\n", b"\n") if columns else said[0]
     return subprocess.CompletedProcess(["lshdup", *arguments], wait(), printed, said[1])
+
+
+def clean_environment():
+    """The variables that are there, with this checkout on Python's path, and without lshdup's and a terminal's."""
+    return {**_fixed(os.environ), "PYTHONPATH": str(ROOT)}
 
 
 def run_many(cases, cwd, env=None):
@@ -134,7 +138,7 @@ class _Warm:
     @classmethod
     @cache
     def of_this_process(cls):
-        return cls({**os.environ, "PYTHONPATH": str(ROOT)})
+        return cls(clean_environment())
 
     def is_same(self, environment):
         """Whether a run in this environment is the same as a new process would be."""

@@ -3,7 +3,6 @@
 import importlib
 import json
 import os
-import pty
 import re
 import shlex
 import subprocess
@@ -15,6 +14,7 @@ import pytest
 
 from tests import reference
 from tests.conftest import ROOT
+from tests.running import in_terminal
 
 COMMANDS = (
     "shingle", "signatures", "index", "query", "pairs", "clusters", "show", "report", "accuracy", "timing", "curve", "schema", "completion",
@@ -635,21 +635,8 @@ def test_pipes(run, corpus, tmp_path):
 
 
 def test_a_table_on_a_terminal(corpus, tmp_path):
-    parent, child = pty.openpty()
-    env = {**os.environ, "PYTHONPATH": str(ROOT), "TERM": "xterm", "COLUMNS": "200"}
-    command = [sys.executable, "-m", "lshdup", "pairs", "sample_corpus", "-t", "0.95", "-q"]
-    with subprocess.Popen(command, stdout=child, stderr=child, stdin=subprocess.DEVNULL, cwd=tmp_path, env=env) as process:
-        os.close(child)
-        shown = b""
-        while True:
-            try:
-                part = os.read(parent, 1 << 16)
-            except OSError:
-                break
-            if not part:
-                break
-            shown += part
-    assert process.returncode == 0
+    code, shown, _ = in_terminal(["pairs", "sample_corpus", "-t", "0.95", "-q"], 200, tmp_path)
+    assert code == 0
     assert re.search(rb"a +b +similarity", re.sub(rb"\x1b\[[0-9;]*m", b"", shown))
 
 

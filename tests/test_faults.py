@@ -27,10 +27,11 @@ from lshdup.errors import ArtifactError, InputError
 from lshdup.params import DocumentParams, PairParams
 from lshdup.store import Store
 from lshdup.workspace import Workspace
-from tests.conftest import ROOT, killed_behind_a_journal
+from tests.conftest import killed_behind_a_journal
+from tests.running import clean_environment
 
 KINDS = ("shingles", "signatures", "bands", "pairs")
-ENVIRONMENT = {**{key: value for key, value in os.environ.items() if not key.startswith("LSHDUP_")}, "PYTHONPATH": str(ROOT)}
+ENVIRONMENT = clean_environment()
 
 
 @pytest.fixture(autouse=True)

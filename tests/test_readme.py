@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 from tests.conftest import ROOT
+from tests.running import clean_environment
 
 README = (ROOT / "README.md").read_text("utf-8")
 
@@ -21,8 +22,7 @@ def shell(line, folder):
     program = folder / "bin/lshdup"
     program.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m lshdup "$@"\n')
     program.chmod(0o755)
-    clean = {key: value for key, value in os.environ.items() if not key.startswith("LSHDUP_")}
-    env = {**clean, "PYTHONPATH": str(ROOT), "PATH": f"{folder}/bin:{os.environ['PATH']}"}
+    env = {**clean_environment(), "PATH": f"{folder}/bin:{os.environ['PATH']}"}
     return subprocess.run(["bash", "-o", "pipefail", "-c", line], capture_output=True, cwd=folder, env=env, check=False)
 
 

@@ -25,6 +25,7 @@ from lshdup import atomic, sparkerrors, sparksession, sparkstop
 from lshdup.cli import sparkprogress
 from lshdup.errors import InputError
 from tests.conftest import ROOT, require
+from tests.running import clean_environment
 from tests.test_spark import QUICK, java
 
 # --- without Java -----------------------------------------------------------------------------------------------------------------
@@ -398,8 +399,7 @@ def slow(tmp_path_factory):
         ours, theirs = pty.openpty() if terminal else os.pipe()
         if terminal:
             fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 100, 0, 0))
-        environment = {key: value for key, value in os.environ.items() if not key.startswith("LSHDUP_")}
-        environment |= {
+        environment = clean_environment() | {
             "PYTHONPATH": os.pathsep.join([str(ROOT), str(folder)]), "PYSPARK_PYTHON": sys.executable, "SLOWLY": str(seconds),
             "TERM": "xterm", "STARTED_AS": f"{folder}.{len(started)}",
         }  # fmt: skip
