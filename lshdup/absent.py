@@ -8,7 +8,7 @@ from itertools import islice
 
 from lshdup.errors import InputError
 from lshdup.reasons import LeftOut
-from lshdup.wording import closest
+from lshdup.utils.messages import closest
 
 #: What a shell takes for a pattern; and from so many names in a folder one that is nearly the same is looked for.
 _GLOB, _FEW_NAMES = re.compile(r"[*?\[]"), 1000

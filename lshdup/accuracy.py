@@ -15,9 +15,9 @@ from lshdup.collection import Collection, Progress, no_progress, sketched
 from lshdup.kernels import statistics as kernels
 from lshdup.pairs import Pairs
 from lshdup.params import SketchParams
-from lshdup.ragged import RaggedSets
 from lshdup.signatures import estimate
 from lshdup.similarity import all_pairs, jaccard
+from lshdup.utils.ragged import RaggedSets
 
 #: An error that equals epsilon but for rounding is not more than epsilon, in the measurement as in the expectation.
 TIE = 1e-9

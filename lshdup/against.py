@@ -24,7 +24,7 @@ from lshdup.params import BandParams, DocumentParams, PairParams, SketchParams
 from lshdup.sides import Part, Side, Sides
 from lshdup.similarity import SetSource
 from lshdup.store import Store
-from lshdup.wording import counted, typed
+from lshdup.utils.messages import counted, typed
 from lshdup.workspace import Workspace
 
 #: What a sentence says of a document of OTHER whose set could not be had.

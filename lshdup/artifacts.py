@@ -25,10 +25,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup import __version__
-from lshdup.atomic import SCRATCH, replacing
 from lshdup.checksums import CheckedBlocks, block_checksums, blocks_of
 from lshdup.errors import ArtifactError
-from lshdup.ragged import Check, RaggedSets
+from lshdup.utils.atomic import SCRATCH, replacing
+from lshdup.utils.ragged import Check, RaggedSets
 
 #: Goes up whenever an older lshdup would misread what a newer one writes.
 FORMAT_VERSION = 3

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from lshdup.errors import ParameterError
 from lshdup.kernels import banding as kernels
 from lshdup.kernels import ordering
-from lshdup.parallel import in_parts
 from lshdup.params import MAX_PERMS, BandParams
-from lshdup.ragged import Check, trusted
+from lshdup.utils.parallel import in_parts
+from lshdup.utils.ragged import Check, trusted
 
 
 def collision_probability(similarity: float, bands: int, rows: int) -> float:

@@ -14,7 +14,7 @@ from lshdup.bands import BandTable
 from lshdup.errors import ArtifactError
 from lshdup.kernels import banding as kernels
 from lshdup.kernels import ordering
-from lshdup.ragged import distinct
+from lshdup.utils.ragged import distinct
 
 Pair = tuple[NDArray[np.uint32], NDArray[np.uint32]]
 

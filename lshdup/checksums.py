@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.errors import ArtifactError
-from lshdup.ragged import distinct, ranges
+from lshdup.utils.ragged import distinct, ranges
 
 #: Bytes that have a checksum together: few enough to be looked at for one of them, so many that the checksums are nothing beside them.
 BLOCK = 16 << 10

@@ -18,8 +18,8 @@ from lshdup.candidates import Pair
 from lshdup.kernels import banding
 from lshdup.kernels import grouping as kernels
 from lshdup.pairs import Pairs, packed
-from lshdup.ragged import offsets_of
 from lshdup.similarity import SetSource
+from lshdup.utils.ragged import offsets_of
 
 #: Pairs that are looked up at a time.
 _PIECE = 1 << 20

@@ -18,9 +18,9 @@ from lshdup.documents import DocumentList, LeftOut, Reason
 from lshdup.errors import ParameterError
 from lshdup.keeping import Kept, SetKeeper
 from lshdup.params import ShingleParams, SketchParams
-from lshdup.ragged import RaggedSets, StringTable
 from lshdup.shingles import fingerprints
 from lshdup.signatures import Sketcher, linear_signatures
+from lshdup.utils.ragged import RaggedSets, StringTable
 
 #: Told (stage, steps done, steps in all) every now and then.
 Progress = Callable[[str, int, int], None]

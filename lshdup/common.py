@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from lshdup.kernels import common as kernels
 from lshdup.kernels import sets as set_kernels
-from lshdup.parallel import each_its_own
 from lshdup.params import CommonParams
-from lshdup.ragged import RaggedSets, distinct
+from lshdup.utils.parallel import each_its_own
+from lshdup.utils.ragged import RaggedSets, distinct
 
 NO_SHINGLES = np.zeros(0, np.uint64)
 

@@ -8,10 +8,10 @@ import numpy as np
 from lshdup.common import Removal
 from lshdup.differences import Change, differences
 from lshdup.params import ShingleParams, SketchParams
-from lshdup.ragged import RaggedSets
 from lshdup.shingles import Located, Shingler
 from lshdup.signatures import Sketcher, estimate
 from lshdup.similarity import jaccard
+from lshdup.utils.ragged import RaggedSets
 
 #: Tokens in a passage that holds two texts together, and in one that is said to have moved.
 _PASSAGE = {"word": 3, "char": 9, "terms": 3, "ids": 1}

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from lshdup.candidates import Pair
 from lshdup.pairs import Columns, Pairs, found_in, packed, unpacked
-from lshdup.ragged import offsets_of, ranges
+from lshdup.utils.ragged import offsets_of, ranges
 
 #: Pairs are made and handed on in pieces of about this many.
 PIECE = 1 << 18

@@ -15,9 +15,9 @@ from lshdup.kernels import sets as kernels
 from lshdup.pairs import Columns, Pairs, found_in, gathered, packed, unpacked
 from lshdup.params import PairParams
 from lshdup.pipeline import Found
-from lshdup.ragged import RaggedSets, distinct
 from lshdup.sides import Sides
 from lshdup.signatures import estimate
+from lshdup.utils.ragged import RaggedSets, distinct
 
 #: Signatures of so many pairs are compared at a time: 8 bytes each and row.
 _PAIRS_AT_ONCE = 1 << 13

@@ -15,10 +15,10 @@ from typing import IO
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.arrow import Texts
-from lshdup.compression import NoRoomError, new_scratch, write_scratch
 from lshdup.files import Buffer, read_spans
-from lshdup.ragged import offsets_of
+from lshdup.utils.arrow import Texts
+from lshdup.utils.compression import NoRoomError, new_scratch, write_scratch
+from lshdup.utils.ragged import offsets_of
 
 
 @dataclass(frozen=True)

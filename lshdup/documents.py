@@ -17,11 +17,11 @@ from lshdup.files import Buffer, read_files
 from lshdup.openrows import OpenRows
 from lshdup.params import DEFAULT_FORMATS, DEFAULT_MAX_BYTES, FormatLimits
 from lshdup.places import Places
-from lshdup.ragged import PADDING, Check, StringTable, distinct, trusted
 from lshdup.reasons import LeftOut as LeftOut
 from lshdup.reasons import Reason as Reason
 from lshdup.reasons import detail_of, reason_of
 from lshdup.rows import Kind, RowError, RowFields
+from lshdup.utils.ragged import PADDING, Check, StringTable, distinct, trusted
 
 #: Batches end at whichever comes first: few enough documents to feed all threads, few enough bytes to stay in memory.
 BATCH_DOCUMENTS = 512

@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 
 from lshdup.kernels import sets as kernels
 from lshdup.pairs import Columns
-from lshdup.parallel import each_its_own, in_parts
-from lshdup.ragged import RaggedSets, offsets_of
+from lshdup.utils.parallel import each_its_own, in_parts
+from lshdup.utils.ragged import RaggedSets, offsets_of
 
 #: The least number of pairs a piece has room for; 24 bytes each.
 PIECE = 1 << 18

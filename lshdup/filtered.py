@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.atomic import replacing
-from lshdup.compression import PIP, ZSTD, PackedError, can_unpack, chunks, packing
 from lshdup.documents import DocumentList
 from lshdup.errors import InputError, ParameterError
 from lshdup.parquet import parquet_file
 from lshdup.rows import Kind, RowError
+from lshdup.utils.atomic import replacing
+from lshdup.utils.compression import PIP, ZSTD, PackedError, can_unpack, chunks, packing
 
 
 def write_without(documents: DocumentList, dropped: NDArray[np.int64], target: Path) -> list[Path]:

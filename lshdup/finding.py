@@ -16,10 +16,10 @@ from lshdup.openrows import OpenRows
 from lshdup.params import DEFAULT_TEXT_FIELD, DocumentParams
 from lshdup.patterns import Selection
 from lshdup.places import Listings, Places, with_rows
-from lshdup.ragged import StringTable
 from lshdup.reasons import LeftOut, Reason
 from lshdup.rows import Kind, RowFields, kind_of
-from lshdup.wording import counted
+from lshdup.utils.messages import counted
+from lshdup.utils.ragged import StringTable
 
 #: Of so many names that are not there it is looked for what was perhaps meant.
 _LOOKED_FOR = 10

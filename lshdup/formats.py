@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup import compression, guessing, recognition
+from lshdup import guessing, recognition
 from lshdup.charsets import codec_of
 from lshdup.documents import Reason
 from lshdup.kernels import text as kernels
 from lshdup.params import DEFAULT_FORMATS, DEFAULT_MAX_BYTES, FormatLimits
+from lshdup.utils import compression
 
 if TYPE_CHECKING:
     from selectolax.lexbor import LexborNode

@@ -14,7 +14,6 @@ from lshdup.artifacts import Spool
 from lshdup.asked import Request, merged
 from lshdup.collection import Checkpoint, Collection, Previous, collect, left_of, sketched
 from lshdup.common import Removal, same_removal
-from lshdup.compression import PIP, is_lacking
 from lshdup.context import RunContext
 from lshdup.documents import DocumentList, Reason, typed_name
 from lshdup.errors import ArtifactError
@@ -27,8 +26,9 @@ from lshdup.rows import by_number
 from lshdup.similarity import SET_BYTES
 from lshdup.stored import corpus_id, whole_id
 from lshdup.unchanged import known, still_left_out, unchanged
+from lshdup.utils.compression import PIP, is_lacking
+from lshdup.utils.messages import counted, some_of
 from lshdup.whereabouts import are_elsewhere, counted_where
-from lshdup.wording import counted, some_of
 
 if TYPE_CHECKING:
     from lshdup.journal import Journal

@@ -12,10 +12,10 @@ from lshdup.common import fingerprint
 from lshdup.context import RunContext
 from lshdup.errors import ArtifactError
 from lshdup.params import DEFAULT_STORE, CommonParams, SketchParams
-from lshdup.ragged import RaggedSets
 from lshdup.removing import ToRemove
 from lshdup.store import Store
 from lshdup.stored import corpus_id, whole_id
+from lshdup.utils.ragged import RaggedSets
 
 
 class FromStore:

@@ -18,7 +18,7 @@ from lshdup.pairs import Columns, Pairs
 from lshdup.params import ClusterParams
 from lshdup.pipeline import Verified, members
 from lshdup.preference import preference
-from lshdup.ragged import distinct
+from lshdup.utils.ragged import distinct
 
 
 @dataclass(frozen=True)

@@ -19,16 +19,16 @@ from numpy.typing import NDArray
 
 from lshdup import __version__
 from lshdup.artifacts import FORMAT_VERSION, Array, Artifact
-from lshdup.atomic import resumable
 from lshdup.collection import Collection
 from lshdup.common import Removal, Whole
 from lshdup.errors import ParameterError
 from lshdup.params import ShingleParams, SketchParams
 from lshdup.places import Places
-from lshdup.ragged import RaggedSets, StringTable, offsets_of, trusted
 from lshdup.rows import RowFields
 from lshdup.store import Store
 from lshdup.stored import all_arrays, read_collection, removal_arrays
+from lshdup.utils.atomic import resumable
+from lshdup.utils.ragged import RaggedSets, StringTable, offsets_of, trusted
 
 #: Seconds after which a run is long: what is finished by then is written, and all that comes after.
 PATIENCE = 10.0

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from lshdup.files import Buffer, read_spans
 from lshdup.kernels import rows as kernels
-from lshdup.ragged import PADDING, StringTable
 from lshdup.reasons import Reason
 from lshdup.rows import RowError, RowFields, RowList, field_names, no_field
+from lshdup.utils.ragged import PADDING, StringTable
 
 #: Bytes read at a time when looking for the ends of lines, and when reading rows.
 _SCAN_BYTES, _READ_BYTES = 1 << 22, 1 << 22

@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 
 from lshdup.artifacts import Spool
 from lshdup.batchwork import NO_VALUES
-from lshdup.ragged import RaggedSets
 from lshdup.shingles import ShingleBatch
+from lshdup.utils.ragged import RaggedSets
 
 #: Gives the sets of a batch once more, from where they are kept.
 Kept = Callable[[], RaggedSets]

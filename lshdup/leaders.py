@@ -16,9 +16,9 @@ from lshdup.candidates import Buckets, Pair, connected
 from lshdup.clusters import Groups, from_positions
 from lshdup.kernels import banding
 from lshdup.kernels import grouping as kernels
-from lshdup.parallel import in_parts
-from lshdup.ragged import offsets_of
 from lshdup.similarity import BLOCK_BYTES, SetSource
+from lshdup.utils.parallel import in_parts
+from lshdup.utils.ragged import offsets_of
 
 #: Sets of leaders for so many bytes are held, where buckets connect more than a block.
 HELD_BYTES = 128 << 20

@@ -9,11 +9,11 @@ from lshdup.artifacts import Array, Artifact
 from lshdup.errors import ArtifactError
 from lshdup.params import DocumentParams
 from lshdup.places import Listings
-from lshdup.ragged import StringTable, offsets_of
 from lshdup.reasons import Reason
 from lshdup.rows import RowList
 from lshdup.store import Store
 from lshdup.stored import ints_of, strings_of
+from lshdup.utils.ragged import StringTable, offsets_of
 
 _COLUMNS = ("numbers", "starts", "lengths")
 

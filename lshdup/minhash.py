@@ -18,13 +18,13 @@ from lshdup.collection import Collection, collect, left_of, sketched
 from lshdup.documents import DocumentList
 from lshdup.errors import InputError, ParameterError
 from lshdup.finding import find_documents
-from lshdup.parallel import processors
 from lshdup.params import BandParams, ClusterParams, DocumentParams, ShingleParams, SketchParams
 from lshdup.preference import preference
-from lshdup.ragged import RaggedSets, StringTable, distinct
 from lshdup.shingles import Shingler, fingerprints
 from lshdup.signatures import estimate
 from lshdup.similarity import jaccard
+from lshdup.utils.parallel import processors
+from lshdup.utils.ragged import RaggedSets, StringTable, distinct
 
 #: A folder, a mapping of names to texts, or texts, whose names are then "0", "1", …
 Documents = str | os.PathLike[str] | Mapping[str, str] | Iterable[str]

@@ -15,12 +15,12 @@ from typing import IO, TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.compression import PIP, PackedError, can_unpack, is_packed, unpack_to
 from lshdup.decoded import Scratch
 from lshdup.errors import InputError
 from lshdup.files import Buffer
 from lshdup.reasons import Reason
 from lshdup.rows import Kind, RowError, RowFields, RowList
+from lshdup.utils.compression import PIP, PackedError, can_unpack, is_packed, unpack_to
 
 if TYPE_CHECKING:
     from lshdup.parquet import ParquetFile

@@ -18,9 +18,9 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import BinaryIO
 
-from lshdup.atomic import replacing
 from lshdup.console import decimal, shown, use_color
 from lshdup.errors import InputError, ParameterError
+from lshdup.utils.atomic import replacing
 
 FORMATS = ("table", "tsv", "csv", "json", "jsonl")
 _ENDINGS = {".tsv": "tsv", ".csv": "csv", ".json": "json", ".jsonl": "jsonl", ".ndjson": "jsonl"}

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.ragged import distinct, offsets_of, ranges
+from lshdup.utils.ragged import distinct, offsets_of, ranges
 
 #: (left, right, similarity): uint32, uint32 and float64 arrays of equal length.
 Columns = tuple[NDArray[np.uint32], NDArray[np.uint32], NDArray[np.float64]]

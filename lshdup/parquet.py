@@ -14,14 +14,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.arrow import Texts, texts_of
 from lshdup.decoded import KeptTexts, Scratch
 from lshdup.errors import InputError
 from lshdup.files import Buffer
 from lshdup.kernels import copying
-from lshdup.ragged import PADDING, StringTable, offsets_of
 from lshdup.reasons import Reason
 from lshdup.rows import RowError, RowList, field_names, no_field
+from lshdup.utils.arrow import Texts, texts_of
+from lshdup.utils.ragged import PADDING, StringTable, offsets_of
 
 #: About so many bytes of text are decoded at a time, and at most so many rows.
 _SLAB_BYTES, _SLAB_ROWS = 1 << 22, 1 << 16

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 
-from lshdup.wording import closest
+from lshdup.utils.messages import closest
 
 #: What makes a word a pattern; and from so many names one that is nearly the same is looked for.
 _GLOB, _FEW_NAMES = re.compile(r"[*?\[]"), 1000

@@ -21,9 +21,9 @@ from lshdup.copies import Listing, listing
 from lshdup.kernels import banding
 from lshdup.pairs import Columns, Pairs, gathered, packed
 from lshdup.params import BandParams, ClusterParams, CommonParams, PairParams
-from lshdup.ragged import RaggedSets, distinct
 from lshdup.signatures import estimate
 from lshdup.similarity import SetSource
+from lshdup.utils.ragged import RaggedSets, distinct
 
 if TYPE_CHECKING:
     from lshdup.clusters import Groups

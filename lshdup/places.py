@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.compression import NoRoomError
 from lshdup.openrows import OpenRows
-from lshdup.ragged import StringTable, offsets_of
 from lshdup.reasons import LeftOut, Reason
 from lshdup.rows import Kind, RowError, RowList, row_names
+from lshdup.utils.compression import NoRoomError
+from lshdup.utils.ragged import StringTable, offsets_of
 
 #: What is known of a file of rows: by its path, size in bytes and time in nanoseconds.
 Listings = MutableMapping[tuple[bytes, int, int], RowList]

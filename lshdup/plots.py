@@ -9,7 +9,7 @@ from lshdup.accuracy import Accuracy, BandAccuracy
 from lshdup.bands import collision_probability, half_point, half_point_estimate
 from lshdup.errors import ParameterError
 from lshdup.timing import Timing
-from lshdup.wording import counted
+from lshdup.utils.messages import counted
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -4,7 +4,7 @@ import enum
 import errno
 from dataclasses import dataclass
 
-from lshdup.wording import counted
+from lshdup.utils.messages import counted
 
 
 class Reason(enum.StrEnum):

@@ -18,8 +18,8 @@ from lshdup.documents import LeftOut
 from lshdup.errors import ArtifactError, InputError
 from lshdup.finding import find_documents
 from lshdup.params import CommonParams, DocumentParams, ShingleParams, SketchParams
-from lshdup.ragged import distinct
 from lshdup.stored import corpus_id, whole_id
+from lshdup.utils.ragged import distinct
 
 
 @dataclass(frozen=True)

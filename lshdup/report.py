@@ -18,8 +18,8 @@ from lshdup.comparison import Comparison
 from lshdup.console import shown
 from lshdup.differences import ADDED, ALIKE, MOVED_AWAY, MOVED_HERE, REMOVED
 from lshdup.pairs import Pairs
-from lshdup.ragged import distinct
 from lshdup.rendering import hunks, passage
+from lshdup.utils.ragged import distinct
 
 #: Copies of one document are named up to so many; all are counted.
 NAMED_COPIES = 500

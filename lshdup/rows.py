@@ -11,10 +11,10 @@ from itertools import islice
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.compression import bare_name
-from lshdup.ragged import StringTable, offsets_of
 from lshdup.reasons import Reason
-from lshdup.wording import closest, some_of
+from lshdup.utils.compression import bare_name
+from lshdup.utils.messages import closest, some_of
+from lshdup.utils.ragged import StringTable, offsets_of
 
 
 class Kind(enum.IntEnum):

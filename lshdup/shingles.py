@@ -18,7 +18,7 @@ from lshdup.kernels import text as text_kernels
 from lshdup.kernels.jit import mix64
 from lshdup.normalform import normal_form
 from lshdup.params import DEFAULT_FORMATS, LONGEST, FormatLimits, ShingleParams
-from lshdup.ragged import PADDING, RaggedSets, ranges
+from lshdup.utils.ragged import PADDING, RaggedSets, ranges
 
 _RULES = {"word": text_kernels.RULE_PLAIN, "char": text_kernels.RULE_PLAIN, "terms": text_kernels.RULE_TERMS, "ids": text_kernels.RULE_IDS}
 

@@ -15,8 +15,8 @@ from lshdup import bands
 from lshdup.bands import BandPlan
 from lshdup.candidates import first_copies
 from lshdup.collection import Collection
-from lshdup.ragged import RaggedSets, offsets_of
 from lshdup.similarity import SetSource
+from lshdup.utils.ragged import RaggedSets, offsets_of
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.kernels import sketch as kernels
-from lshdup.parallel import in_parts
 from lshdup.params import SketchParams
-from lshdup.ragged import RaggedSets
+from lshdup.utils.parallel import in_parts
+from lshdup.utils.ragged import RaggedSets
 
 
 class Sketcher:

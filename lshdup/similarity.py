@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from lshdup.kernels import sets as kernels
 from lshdup.pairs import Columns, packed, unpacked
-from lshdup.parallel import in_parts
-from lshdup.ragged import RaggedSets, offsets_of
+from lshdup.utils.parallel import in_parts
+from lshdup.utils.ragged import RaggedSets, offsets_of
 
 #: Sets for at most this many bytes of shingles are held at a time.
 SET_BYTES = 512 << 20

@@ -10,9 +10,9 @@ from lshdup.collection import Collection
 from lshdup.documents import LeftOut, Reason
 from lshdup.errors import ArtifactError
 from lshdup.params import LONGEST
-from lshdup.ragged import RaggedSets
 from lshdup.shingles import ShingleBatch, fingerprints
 from lshdup.similarity import SetSource
+from lshdup.utils.ragged import RaggedSets
 
 
 def set_source(collection: Collection, jobs: int, on_left_out: Callable[[LeftOut], None], kept: RaggedSets | None = None) -> SetSource:

@@ -15,7 +15,7 @@ from lshdup.params import BandParams, PairParams, ShingleParams, SketchParams
 from lshdup.sparkkept import cut, kept, sifted
 from lshdup.sparkrows import Batches, Recipe, Rows
 from lshdup.sparktiles import Tiles
-from lshdup.wording import counted, some_of
+from lshdup.utils.messages import counted, some_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

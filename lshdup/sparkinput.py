@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 from lshdup import spark as stages
 from lshdup import sparknames, sparkreading
 from lshdup.absent import not_there
-from lshdup.compression import is_packed
 from lshdup.documents import DocumentList
 from lshdup.errors import InputError, ParameterError
 from lshdup.finding import find_files
@@ -24,6 +23,7 @@ from lshdup.parquet import ParquetFile
 from lshdup.reasons import LeftOut, Reason
 from lshdup.rows import Kind, RowError, RowFields, kind_of
 from lshdup.sparkrows import Batches
+from lshdup.utils.compression import is_packed
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, DataFrameReader, SparkSession

@@ -14,14 +14,14 @@ from typing import Any
 import numpy as np
 
 from lshdup import jsonlines
-from lshdup.arrow import array_of, as_binary, batch_of
 from lshdup.documents import BATCH_BYTES, BATCH_DOCUMENTS, DocumentList, read_batch
 from lshdup.openrows import OpenRows
 from lshdup.parquet import ParquetFile
-from lshdup.ragged import StringTable
 from lshdup.reasons import LeftOut, Reason
 from lshdup.rows import Kind, RowError, RowFields
 from lshdup.sparkrows import Batches
+from lshdup.utils.arrow import array_of, as_binary, batch_of
+from lshdup.utils.ragged import StringTable
 
 #: Pieces of files. start, stop : bytes at which lines begin, or row groups; stop is -1 for all that is left. bytes : about how many.
 PIECES = "path binary, kind int, start bigint, stop bigint, bytes bigint"

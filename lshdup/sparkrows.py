@@ -14,16 +14,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup import bands, similarity
-from lshdup.arrow import as_binary, batch_of, content, ragged
 from lshdup.bands import BandPlan
 from lshdup.documents import BATCH_BYTES, BATCH_DOCUMENTS, DocumentList, Reason, TextBatch, batches, read_batch, runs
 from lshdup.errors import InputError
 from lshdup.files import Buffer
 from lshdup.kernels import banding as kernels
 from lshdup.params import DEFAULT_FORMATS, DEFAULT_MAX_BYTES, FormatLimits, ShingleParams, SketchParams
-from lshdup.ragged import PADDING, RaggedSets, StringTable
 from lshdup.shingles import ShingleBatch, Shingler
 from lshdup.signatures import Sketcher
+from lshdup.utils.arrow import as_binary, batch_of, content, ragged
+from lshdup.utils.ragged import PADDING, RaggedSets, StringTable
 
 #: Arrow's record batches; pyarrow is there only where Spark is.
 Batches = Iterator[Any]

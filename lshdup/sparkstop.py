@@ -13,7 +13,7 @@ from pathlib import Path
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any
 
-from lshdup import atomic
+from lshdup.utils import atomic
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

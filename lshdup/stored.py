@@ -18,8 +18,8 @@ from lshdup.documents import DocumentList, LeftOut, Reason
 from lshdup.openrows import OpenRows
 from lshdup.params import CommonParams, ShingleParams, SketchParams
 from lshdup.places import Places
-from lshdup.ragged import RaggedSets, StringTable
 from lshdup.rows import Kind, RowFields
+from lshdup.utils.ragged import RaggedSets, StringTable
 
 
 def corpus_id(collection: Collection) -> str:

@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from lshdup.collection import Collection, Progress, no_progress, sketched
 from lshdup.params import SketchParams
-from lshdup.ragged import RaggedSets
 from lshdup.signatures import estimate
 from lshdup.similarity import all_pairs
+from lshdup.utils.ragged import RaggedSets
 
 EXACT, MATRIX, ESTIMATED = "exact, all pairs", "signature matrix", "estimated, all pairs"
 

@@ -4,9 +4,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.collection import Collection, LeftOutFile
-from lshdup.compression import is_lacking
 from lshdup.documents import DocumentList, Reason
 from lshdup.rows import Kind
+from lshdup.utils.compression import is_lacking
 
 #: Left out because of what is in the file: no need to read it again while it is unchanged.
 _LASTING = {

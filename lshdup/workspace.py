@@ -27,11 +27,11 @@ from lshdup.fromdocuments import FromDocuments
 from lshdup.fromstore import FromStore
 from lshdup.params import BandParams, ClusterParams, DocumentParams, PairParams, ShingleParams, SketchParams
 from lshdup.pipeline import Banded, Found, Grouped, Verified
-from lshdup.ragged import RaggedSets
 from lshdup.similarity import SetSource
 from lshdup.sources import set_source
 from lshdup.store import Store
 from lshdup.stored import corpus_id, whole_id
+from lshdup.utils.ragged import RaggedSets
 
 #: A bucket of more documents, or with more pairs, is said before its pairs are looked at: they may take minutes and gigabytes.
 _MANY_DOCUMENTS, _MANY_PAIRS = 1000, 1 << 28

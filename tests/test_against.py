@@ -19,7 +19,7 @@ from lshdup.copies import listing_across
 from lshdup.exactjoin import exact_pairs
 from lshdup.pairs import gathered
 from lshdup.params import DocumentParams, PairParams
-from lshdup.ragged import RaggedSets
+from lshdup.utils.ragged import RaggedSets
 from tests import reference
 
 WORDS = [f"word{i}" for i in range(400)]

@@ -8,8 +8,8 @@ import sys
 
 import pytest
 
-from lshdup import atomic
-from lshdup.atomic import replacing
+from lshdup.utils import atomic
+from lshdup.utils.atomic import replacing
 from tests.conftest import ROOT
 
 
@@ -76,7 +76,7 @@ def test_a_killed_run_leaves_nothing(tmp_path):
     os.close(descriptor)
     (tmp_path / "out").write_bytes(b"old")
     script = (
-        "import os, signal, sys; from pathlib import Path; from lshdup.atomic import replacing\n"
+        "import os, signal, sys; from pathlib import Path; from lshdup.utils.atomic import replacing\n"
         "with replacing(Path(sys.argv[1])) as file:\n"
         "    file.write(b'x' * 100_000); file.flush(); os.kill(os.getpid(), signal.SIGKILL)"
     )

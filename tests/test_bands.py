@@ -12,8 +12,8 @@ from lshdup import bands, candidates
 from lshdup.errors import ParameterError
 from lshdup.kernels import ordering
 from lshdup.params import BandParams, SketchParams
-from lshdup.ragged import RaggedSets
 from lshdup.signatures import Sketcher
+from lshdup.utils.ragged import RaggedSets
 from tests import reference
 
 

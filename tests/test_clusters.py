@@ -23,10 +23,10 @@ from lshdup.params import ClusterParams, DocumentParams, ShingleParams
 from lshdup.pipeline import members
 from lshdup.places import Places
 from lshdup.preference import preference
-from lshdup.ragged import RaggedSets, StringTable
 from lshdup.rows import Kind
 from lshdup.shingles import fingerprints
 from lshdup.store import Store
+from lshdup.utils.ragged import RaggedSets, StringTable
 from lshdup.workspace import Workspace
 from tests import reference
 from tests.conftest import ROOT

@@ -29,8 +29,8 @@ from lshdup.common import NO_SHINGLES, Removal, common_shingles, first_with, lea
 from lshdup.errors import ArtifactError, ParameterError
 from lshdup.params import CommonParams, DocumentParams, PairParams, ShingleParams
 from lshdup.pipeline import exact_near_duplicates, removal_of, with_copies
-from lshdup.ragged import RaggedSets
 from lshdup.shingles import Shingler
+from lshdup.utils.ragged import RaggedSets
 from lshdup.workspace import Workspace
 from tests.conftest import killed_behind_a_journal
 

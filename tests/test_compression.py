@@ -14,10 +14,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lshdup import compression
-from lshdup.compression import PackedError, TooLongError, unpack_to, unpacked
 from lshdup.formats import to_text
 from lshdup.reasons import Reason
+from lshdup.utils import compression
+from lshdup.utils.compression import PackedError, TooLongError, unpack_to, unpacked
 from tests.conftest import ROOT, require
 
 zstandard = require("parquet", "zstandard")

@@ -6,10 +6,10 @@ import threading
 import numpy as np
 import pytest
 
-from lshdup.compression import NoRoomError
 from lshdup.decoded import Scratch
 from lshdup.files import Buffer
-from lshdup.ragged import offsets_of
+from lshdup.utils.compression import NoRoomError
+from lshdup.utils.ragged import offsets_of
 
 
 def piece(texts, before=b""):

@@ -12,8 +12,8 @@ from lshdup.errors import InputError
 from lshdup.finding import find_documents
 from lshdup.formats import to_text
 from lshdup.params import DocumentParams, ShingleParams
-from lshdup.ragged import StringTable
 from lshdup.shingles import Shingler
+from lshdup.utils.ragged import StringTable
 from tests import reference
 
 

@@ -17,8 +17,8 @@ from lshdup.documents import DocumentList
 from lshdup.kernels import statistics
 from lshdup.pairs import gathered
 from lshdup.params import BandParams, ShingleParams, SketchParams
-from lshdup.ragged import RaggedSets, StringTable
 from lshdup.signatures import smallest_prime_from
+from lshdup.utils.ragged import RaggedSets, StringTable
 from tests import reference
 
 

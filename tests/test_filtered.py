@@ -86,7 +86,7 @@ def test_lines_that_are_kept_are_what_they_were(tmp_path, lines, ended, data, en
 
 
 def test_dropped_lines_over_the_ends_of_chunks(tmp_path, monkeypatch):
-    monkeypatch.setattr("lshdup.compression.CHUNK", 7)
+    monkeypatch.setattr("lshdup.utils.compression.CHUNK", 7)
     rows = [json.dumps({"text": "x" * (n % 23)}).encode() + b"\n" for n in range(60)]
     source, target = tmp_path / "a.jsonl", tmp_path / "b.jsonl"
     source.write_bytes(b"".join(rows))

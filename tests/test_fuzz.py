@@ -17,7 +17,7 @@ from lshdup.errors import ArtifactError, ParameterError
 from lshdup.formats import to_text
 from lshdup.kernels import text as text_kernels
 from lshdup.params import BandParams, ShingleParams, SketchParams
-from lshdup.ragged import RaggedSets, StringTable
+from lshdup.utils.ragged import RaggedSets, StringTable
 from tests.conftest import ROOT
 from tests.fuzz import guided
 from tests.fuzz.artifacts import archive_of, members_of, npy, npy_with

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from lshdup import jsonlines
 from lshdup.files import Buffer
 from lshdup.kernels import rows as kernels
-from lshdup.ragged import PADDING
 from lshdup.reasons import Reason
 from lshdup.rows import RowError, RowFields
+from lshdup.utils.ragged import PADDING
 
 
 def by_kernel(rows, field="text"):

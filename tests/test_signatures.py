@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lshdup.params import SketchParams
-from lshdup.ragged import RaggedSets
 from lshdup.signatures import Sketcher, estimate, linear_signatures, permutation_signatures, smallest_prime_from
+from lshdup.utils.ragged import RaggedSets
 from tests import reference
 
 sets_of_numbers = st.lists(st.sets(st.integers(0, (1 << 64) - 1), max_size=30), min_size=1, max_size=6)

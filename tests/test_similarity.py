@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from lshdup import bands, candidates, similarity
 from lshdup.exactjoin import exact_pairs
 from lshdup.pairs import gathered
-from lshdup.ragged import RaggedSets, StringTable
+from lshdup.utils.ragged import RaggedSets, StringTable
 from tests import reference
 
 # Small domains make ties and overlaps; the full domain makes none.

@@ -21,9 +21,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from lshdup import atomic, sparkerrors, sparksession, sparkstop
+from lshdup import sparkerrors, sparksession, sparkstop
 from lshdup.cli import sparkprogress
 from lshdup.errors import InputError
+from lshdup.utils import atomic
 from tests.conftest import ROOT, require
 from tests.running import clean_environment
 from tests.test_spark import QUICK, java

@@ -14,8 +14,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lshdup import atomic
-from lshdup.atomic import replacing, resumable, what_is_kept
 from lshdup.cli import COMMANDS
 from lshdup.cli.help import _GROUPS
 from lshdup.console import Console, chance, counted
@@ -24,9 +22,11 @@ from lshdup.errors import LshdupError
 from lshdup.filtered import check_target
 from lshdup.finding import find_documents
 from lshdup.params import DocumentParams
-from lshdup.ragged import StringTable
 from lshdup.reasons import LeftOut, Reason
 from lshdup.rows import field_names, no_field
+from lshdup.utils import atomic
+from lshdup.utils.atomic import replacing, resumable, what_is_kept
+from lshdup.utils.ragged import StringTable
 from lshdup.whereabouts import are_elsewhere, counted_where
 from tests.conftest import ROOT
 from tests.running import run_many

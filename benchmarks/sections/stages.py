@@ -19,9 +19,9 @@ from lshdup import bands, candidates, pairs, similarity
 from lshdup.documents import batches, read_batch
 from lshdup.finding import find_documents
 from lshdup.params import BandParams, DocumentParams, ShingleParams, SketchParams
-from lshdup.ragged import RaggedSets
 from lshdup.shingles import Shingler, fingerprints
 from lshdup.signatures import Sketcher
+from lshdup.utils.ragged import RaggedSets
 
 AIMS = {"shingle": "700 MB/s", "sketch": "6 µs"}
 SETS = 256

@@ -11,9 +11,9 @@ from typing import Any, NoReturn
 import click
 
 from lshdup import __version__
-from lshdup.atomic import abandon, what_is_kept
 from lshdup.console import INTERRUPTED, OK, TROUBLE, Console, shown
 from lshdup.errors import LshdupError
+from lshdup.utils.atomic import abandon, what_is_kept
 
 #: In the order of the data flow; each is the module of its name, loaded when it is asked for.
 COMMANDS = (

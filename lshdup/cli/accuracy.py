@@ -17,7 +17,7 @@ from lshdup.params import BandParams, SketchParams
 if TYPE_CHECKING:
     from lshdup.accuracy import Accuracy, BandAccuracy, BandRecall
     from lshdup.collection import Collection
-    from lshdup.ragged import RaggedSets
+    from lshdup.utils.ragged import RaggedSets
 
 
 class _Buckets(click.ParamType[str | int]):

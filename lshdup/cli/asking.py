@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from lshdup.console import shown
 from lshdup.errors import InputError
 from lshdup.params import ShingleParams
-from lshdup.wording import closest
+from lshdup.utils.messages import closest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

@@ -14,7 +14,7 @@ from lshdup.cli.summary import say_buckets, say_collection, say_contract, say_if
 from lshdup.console import OK, PAIRS_FOUND, Console, counted, shown
 from lshdup.output import Target, check_writable
 from lshdup.params import ClusterParams
-from lshdup.wording import some_of
+from lshdup.utils.messages import some_of
 
 if TYPE_CHECKING:
     import numpy as np

@@ -21,7 +21,7 @@ def print_histogram(session: shared.Session, answer: "Answer", options: dict[str
     import numpy as np
 
     from lshdup.histogram import histogram, thresholds
-    from lshdup.ragged import distinct
+    from lshdup.utils.ragged import distinct
 
     levels = thresholds(answer.threshold, options["step"])
     steps = histogram(answer.collection, answer.found, answer.firsts, answer.pairs, levels, options["examples"])

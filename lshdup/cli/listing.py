@@ -32,7 +32,7 @@ class Names:
         """An array of bytes objects."""
         import numpy as np
 
-        from lshdup.ragged import distinct
+        from lshdup.utils.ragged import distinct
 
         new = distinct(documents[~self._known[documents]])[0].astype(np.int64)
         for document, name in zip(new.tolist(), self._typed(new), strict=True):

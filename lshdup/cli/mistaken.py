@@ -7,7 +7,7 @@ import click
 
 from lshdup.cli import COMMANDS
 from lshdup.errors import ParameterError
-from lshdup.wording import closest, typed
+from lshdup.utils.messages import closest, typed
 
 #: Words that other programs have for it.
 _OTHER_WORDS = {

@@ -260,7 +260,7 @@ def session(
 
         from lshdup.asked import Request
         from lshdup.kernels.jit import on_first_compilation
-        from lshdup.parallel import processors
+        from lshdup.utils.parallel import processors
         from lshdup.workspace import Workspace
 
         on_first_compilation(

@@ -16,7 +16,7 @@ from lshdup.console import counted
 from lshdup.errors import InputError
 from lshdup.output import Target
 from lshdup.params import ClusterParams
-from lshdup.wording import typed
+from lshdup.utils.messages import typed
 
 if TYPE_CHECKING:
     import numpy as np

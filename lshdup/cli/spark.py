@@ -277,8 +277,8 @@ def _in_order(table: Any) -> "Iterator[Piece]":
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    from lshdup.arrow import as_binary
     from lshdup.pairs import Pairs
+    from lshdup.utils.arrow import as_binary
 
     columns = [as_binary(table.column(name).combine_chunks()) for name in ("a", "b")]
     names = pc.unique(pa.chunked_array(columns, pa.binary()))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from lshdup.console import Console, chance, counted, shown
 from lshdup.reasons import Reason
-from lshdup.wording import some_of
+from lshdup.utils.messages import some_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.kernels.jit import count_ones, count_trailing_zeros, inlined, kernel, load64
-from lshdup.ragged import PADDING
+from lshdup.utils.ragged import PADDING
 
 # What a code point does to the token it meets (three bits of a character table entry, see chartable.py).
 SEPARATE = 0  # ends the token

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.ragged import offsets_of
+from lshdup.utils.ragged import offsets_of
 
 #: Some of a column: the bytes of all, int64 offsets of shape (n + 1,), and which are null.
 Texts = tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.bool_]]

@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, BinaryIO, cast
 
-from lshdup.atomic import SCRATCH
 from lshdup.errors import InputError
+from lshdup.utils.atomic import SCRATCH
 
 GZIP, ZSTD = b"\x1f\x8b\x08", b"\x28\xb5\x2f\xfd"
 ENDINGS = (b".gz", b".zst")
