@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.kernels import common as kernels
+from lshdup.kernels import removal as kernels
 from lshdup.kernels import sets as set_kernels
 from lshdup.params import CommonParams
 from lshdup.utils.parallel import each_its_own

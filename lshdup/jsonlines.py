@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.files import Buffer, read_spans
-from lshdup.kernels import rows as kernels
+from lshdup.kernels import json_rows as kernels
 from lshdup.reasons import Reason
 from lshdup.rows import RowError, RowFields, RowList, field_names, no_field
 from lshdup.utils.ragged import PADDING, StringTable

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from lshdup import jsonlines
 from lshdup.files import Buffer
-from lshdup.kernels import rows as kernels
+from lshdup.kernels import json_rows as kernels
 from lshdup.reasons import Reason
 from lshdup.rows import RowError, RowFields
 from lshdup.utils.ragged import PADDING
