@@ -10,12 +10,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.bands import BandPlan, band_keys, collision_probabilities, half_point_estimate
 from lshdup.collection import Collection, Progress, no_progress, sketched
 from lshdup.kernels import statistics as kernels
+from lshdup.lsh.band_table import BandPlan, band_keys, collision_probabilities, half_point_estimate
+from lshdup.lsh.signatures import estimate
 from lshdup.pairs import Pairs
 from lshdup.params import SketchParams
-from lshdup.signatures import estimate
 from lshdup.similarity import all_pairs, jaccard
 from lshdup.utils.ragged import RaggedSets
 

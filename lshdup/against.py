@@ -11,15 +11,15 @@ from pathlib import Path
 
 import numpy as np
 
-from lshdup import bands
 from lshdup.absent import check_named
 from lshdup.asked import Request, check_conflict, merged
-from lshdup.bands import BandPlan
 from lshdup.collection import Collection, Progress, no_progress
 from lshdup.common import same_removal
 from lshdup.crossing import Across, Crossing, exact_near_duplicates_across, near_duplicates_across
 from lshdup.documents import LeftOut, Reason
 from lshdup.errors import InputError, ParameterError
+from lshdup.lsh import band_table
+from lshdup.lsh.band_table import BandPlan
 from lshdup.params import BandParams, DocumentParams, PairParams, SketchParams
 from lshdup.sides import Part, Side, Sides
 from lshdup.similarity import SetSource
@@ -77,7 +77,7 @@ class Against:
 
 def _plan(collection: Collection, params: BandParams) -> BandPlan:
     assert collection.sketch is not None
-    return bands.plan_bands(collection.sketch.perms, params)
+    return band_table.plan_bands(collection.sketch.perms, params)
 
 
 def against(
@@ -127,7 +127,7 @@ def against(
     workspace = Workspace(beside, say, left_out, progress, secret, apart=store)
     if request.documents:
         threshold = BandParams().threshold
-        bands.plan_bands(merged(SketchParams, request.given).perms, merged(BandParams, request.given))  # before the work
+        band_table.plan_bands(merged(SketchParams, request.given).perms, merged(BandParams, request.given))  # before the work
     else:
         threshold = workspace.last_threshold()
     here, source = workspace.compared(request)

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from lshdup.common import Removal, Whole
 from lshdup.documents import BATCH_BYTES, DocumentList, Reason, batches, read_batch
 from lshdup.files import LARGE, Buffer
+from lshdup.lsh.signatures import Sketcher
 from lshdup.params import ShingleParams
 from lshdup.shingles import ShingleBatch, Shingler, fingerprints
-from lshdup.signatures import Sketcher
 from lshdup.utils.ragged import RaggedSets
 
 #: A document of more bytes than this is read, shingled and sketched alone, whatever the number of threads.

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup import similarity
-from lshdup.candidates import Pair
 from lshdup.kernels import banding
 from lshdup.kernels import grouping as kernels
+from lshdup.lsh.candidates import Pair
 from lshdup.pairs import Pairs, packed
 from lshdup.similarity import SetSource
 from lshdup.utils.ragged import offsets_of

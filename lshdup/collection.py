@@ -17,9 +17,9 @@ from lshdup.common import Removal, Whole
 from lshdup.documents import DocumentList, LeftOut, Reason
 from lshdup.errors import ParameterError
 from lshdup.keeping import Kept, SetKeeper
+from lshdup.lsh.signatures import Sketcher, linear_signatures
 from lshdup.params import ShingleParams, SketchParams
 from lshdup.shingles import fingerprints
-from lshdup.signatures import Sketcher, linear_signatures
 from lshdup.utils.ragged import RaggedSets, StringTable
 
 #: Told (stage, steps done, steps in all) every now and then.

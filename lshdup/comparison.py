@@ -7,9 +7,9 @@ import numpy as np
 
 from lshdup.common import Removal
 from lshdup.differences import Change, differences
+from lshdup.lsh.signatures import Sketcher, estimate
 from lshdup.params import ShingleParams, SketchParams
 from lshdup.shingles import Located, Shingler
-from lshdup.signatures import Sketcher, estimate
 from lshdup.similarity import jaccard
 from lshdup.utils.ragged import RaggedSets
 

@@ -12,7 +12,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.candidates import Pair
+from lshdup.lsh.candidates import Pair
 from lshdup.pairs import Columns, Pairs, found_in, packed, unpacked
 from lshdup.utils.ragged import offsets_of, ranges
 

@@ -6,17 +6,18 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup import bands, candidates, exactjoin, similarity
-from lshdup.bands import BandPlan
-from lshdup.candidates import Buckets, Pair
+from lshdup import exactjoin, similarity
 from lshdup.collection import Progress, no_progress
 from lshdup.copies import Listing, listing_across
 from lshdup.kernels import sets as kernels
+from lshdup.lsh import band_table, candidates
+from lshdup.lsh.band_table import BandPlan
+from lshdup.lsh.candidates import Buckets, Pair
+from lshdup.lsh.signatures import estimate
 from lshdup.pairs import Columns, Pairs, found_in, gathered, packed, unpacked
 from lshdup.params import PairParams
 from lshdup.pipeline import Found
 from lshdup.sides import Sides
-from lshdup.signatures import estimate
 from lshdup.utils.ragged import RaggedSets, distinct
 
 #: Signatures of so many pairs are compared at a time: 8 bytes each and row.
@@ -52,7 +53,7 @@ def near_duplicates_across(
     firsts = sides.firsts()
     members = sides.members(firsts)
     keys = np.concatenate([sides.here.band_keys(plan, jobs), sides.there.band_keys(plan, jobs)], axis=1)
-    table = bands.ordered(keys, members, jobs)
+    table = band_table.ordered(keys, members, jobs)
     buckets, pieces = candidates.cross_pairs(table, sides.split, asked.max_bucket, lambda done, n: progress("candidates", done, n))
     decision = _Decision(sides, firsts, threshold, asked.verify == "estimate", jobs)
     met = candidates.Met()

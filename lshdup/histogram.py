@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup import clusters
-from lshdup.bands import BandPlan, collision_probabilities
 from lshdup.collection import Collection
 from lshdup.copies import Listing
+from lshdup.lsh.band_table import BandPlan, collision_probabilities
 from lshdup.pairs import Columns, Pairs
 from lshdup.params import ClusterParams
 from lshdup.pipeline import Verified, members

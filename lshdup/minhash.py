@@ -11,17 +11,18 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup import bands as banding
-from lshdup import candidates, pipeline
+from lshdup import pipeline
 from lshdup.clusters import listing
 from lshdup.collection import Collection, collect, left_of, sketched
 from lshdup.documents import DocumentList
 from lshdup.errors import InputError, ParameterError
 from lshdup.finding import find_documents
+from lshdup.lsh import band_table as banding
+from lshdup.lsh import candidates
+from lshdup.lsh.signatures import estimate
 from lshdup.params import BandParams, ClusterParams, DocumentParams, ShingleParams, SketchParams
 from lshdup.preference import preference
 from lshdup.shingles import Shingler, fingerprints
-from lshdup.signatures import estimate
 from lshdup.similarity import jaccard
 from lshdup.utils.parallel import processors
 from lshdup.utils.ragged import RaggedSets, StringTable, distinct
@@ -39,7 +40,7 @@ class MinHash:
         iterable of texts, which are named "0", "1", ….
     num_permutations : K, rows of a signature; the standard error of an estimate is sqrt(s (1 - s) / K).
     tokens, k, bag, normalize, keep_case : how a text becomes a shingle set; see `ShingleParams`. R1's terms are ``tokens="terms"``.
-    scheme : "fast", "classic" or "linear"; see `lshdup.signatures`.
+    scheme : "fast", "classic" or "linear"; see `lshdup.lsh.signatures`.
     seed : makes all randomness.
     ignore_common, templates : remove shingles from every set: those that more documents have than this (below 1: than this share of them;
         0: none), and those of these texts.
@@ -192,7 +193,7 @@ class NearDuplicates:
     ----------
     documents, num_permutations and the other keywords : as for `MinHash`.
     threshold : smallest similarity of near-duplicates.
-    num_bands : bands of the table; None means as few as meet a pair at the threshold with chance `recall` (`lshdup.bands.plan_bands`).
+    num_bands : bands of the table; None means as few as meet a pair at the threshold with chance `recall` (`lshdup.lsh.band_table.plan_bands`).
     recall : smallest chance to find a pair of exactly the threshold.
 
     >>> texts = {"a": "one two three four five", "b": "one two three four five", "c": "one two three four six", "d": "nothing like it"}

@@ -12,16 +12,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup import bands, candidates, similarity
-from lshdup.bands import BandPlan, BandTable
-from lshdup.candidates import NO_BUCKETS, Buckets, Pair
+from lshdup import similarity
 from lshdup.collection import Collection, Progress, no_progress
 from lshdup.common import NO_SHINGLES, Removal, common_shingles, fingerprint, least_count
 from lshdup.copies import Listing, listing
 from lshdup.kernels import banding
+from lshdup.lsh import band_table, candidates
+from lshdup.lsh.band_table import BandPlan, BandTable
+from lshdup.lsh.candidates import NO_BUCKETS, Buckets, Pair
+from lshdup.lsh.signatures import estimate
 from lshdup.pairs import Columns, Pairs, gathered, packed
 from lshdup.params import BandParams, ClusterParams, CommonParams, PairParams
-from lshdup.signatures import estimate
 from lshdup.similarity import SetSource
 from lshdup.utils.ragged import RaggedSets, distinct
 
@@ -63,9 +64,9 @@ def removal_of(collection: Collection, ignore_common: float, template: NDArray[n
 def banded(collection: Collection, params: BandParams, jobs: int = 1) -> Banded:
     """Plan the bands and make the table. Raises ParameterError if no plan keeps the promise."""
     assert collection.signatures is not None
-    plan = bands.plan_bands(collection.signatures.shape[1], params)
+    plan = band_table.plan_bands(collection.signatures.shape[1], params)
     firsts = candidates.first_copies(collection.fingerprints)
-    return Banded(plan, bands.band_table(collection.signatures, members(collection, firsts), plan, jobs), firsts)
+    return Banded(plan, band_table.band_table(collection.signatures, members(collection, firsts), plan, jobs), firsts)
 
 
 @dataclass(frozen=True)

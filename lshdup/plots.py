@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lshdup.accuracy import Accuracy, BandAccuracy
-from lshdup.bands import collision_probability, half_point, half_point_estimate
 from lshdup.errors import ParameterError
+from lshdup.lsh.band_table import collision_probability, half_point, half_point_estimate
 from lshdup.timing import Timing
 from lshdup.utils.messages import counted
 

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup import bands
-from lshdup.bands import BandPlan
-from lshdup.candidates import first_copies
 from lshdup.collection import Collection
+from lshdup.lsh import band_table
+from lshdup.lsh.band_table import BandPlan
+from lshdup.lsh.candidates import first_copies
 from lshdup.similarity import SetSource
 from lshdup.utils.ragged import RaggedSets, offsets_of
 
@@ -72,7 +72,7 @@ class Side:
 
     def band_keys(self, plan: BandPlan, jobs: int) -> NDArray[np.uint64]:
         """uint64 array of shape (bands, n)."""
-        keys = [bands.band_keys(_there(part.collection.signatures), plan, jobs) for part in self._parts]
+        keys = [band_table.band_keys(_there(part.collection.signatures), plan, jobs) for part in self._parts]
         return keys[0] if self._places is None else np.concatenate(keys, axis=1)[:, self._places]
 
     def signatures(self, documents: NDArray[np.int64]) -> NDArray[np.uint32]:

@@ -9,8 +9,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial, reduce
 from typing import TYPE_CHECKING, Self
 
-from lshdup import bands, sparkrows, sparktiles
+from lshdup import sparkrows, sparktiles
 from lshdup.errors import InputError, ParameterError
+from lshdup.lsh import band_table
 from lshdup.params import BandParams, PairParams, ShingleParams, SketchParams
 from lshdup.sparkkept import cut, kept, sifted
 from lshdup.sparkrows import Batches, Recipe, Rows
@@ -39,7 +40,7 @@ def recipe(
     if asked.verify != "exact":
         message = "on Spark every pair is verified exactly"
         raise ParameterError(message, "leave --verify out")
-    plan = bands.plan_bands(sketch.perms, band)
+    plan = band_table.plan_bands(sketch.perms, band)
     return Recipe(shingle, sketch, plan, band.threshold)
 
 

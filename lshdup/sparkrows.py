@@ -13,15 +13,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup import bands, similarity
-from lshdup.bands import BandPlan
+from lshdup import similarity
 from lshdup.documents import BATCH_BYTES, BATCH_DOCUMENTS, DocumentList, Reason, TextBatch, batches, read_batch, runs
 from lshdup.errors import InputError
 from lshdup.files import Buffer
 from lshdup.kernels import banding as kernels
+from lshdup.lsh import band_table
+from lshdup.lsh.band_table import BandPlan
+from lshdup.lsh.signatures import Sketcher
 from lshdup.params import DEFAULT_FORMATS, DEFAULT_MAX_BYTES, FormatLimits, ShingleParams, SketchParams
 from lshdup.shingles import ShingleBatch, Shingler
-from lshdup.signatures import Sketcher
 from lshdup.utils.arrow import as_binary, batch_of, content, ragged
 from lshdup.utils.ragged import PADDING, RaggedSets, StringTable
 
@@ -92,7 +93,7 @@ def sketch_rows(recipe: Recipe, rows: Batches) -> Batches:
     sketcher = Sketcher(recipe.sketch)
     for ids, made in _shingled(recipe, rows):
         n, sizes, sets = len(made.indices), made.sets.sizes, made.sets
-        keys = np.ascontiguousarray(bands.band_keys(sketcher.sketch(sets), recipe.plan).T)
+        keys = np.ascontiguousarray(band_table.band_keys(sketcher.sketch(sets), recipe.plan).T)
         there = sizes > 0
         data = sets.values.view(np.uint8).data
         ends = (sets.offsets * 8).tolist()

@@ -15,14 +15,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup import artifacts, bands
+from lshdup import artifacts
 from lshdup.artifacts import Array
-from lshdup.bands import BandTable
-from lshdup.candidates import Buckets
 from lshdup.collection import Collection
 from lshdup.common import Removal
 from lshdup.errors import ArtifactError, ParameterError
 from lshdup.locking import locked
+from lshdup.lsh import band_table
+from lshdup.lsh.band_table import BandTable
+from lshdup.lsh.candidates import Buckets
 from lshdup.pairs import Pairs
 from lshdup.params import BandParams, ClusterParams, PairParams, ShingleParams, SketchParams
 from lshdup.pipeline import Banded, Found, Grouped, Verified
@@ -226,7 +227,7 @@ class Store:
             if artifact.header["corpus"] != corpus_id(collection) or artifact.header["sketch"] != collection.sketch.to_json():
                 return None
             params = BandParams.from_json(artifact.header["bands"])
-            plan = bands.plan_bands(collection.sketch.perms, params)
+            plan = band_table.plan_bands(collection.sketch.perms, params)
             keys, order, firsts = artifact.arrays["keys"], artifact.arrays["order"], artifact.arrays["firsts"]
             n = len(collection.documents)
             refuse_if(

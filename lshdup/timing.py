@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.collection import Collection, Progress, no_progress, sketched
+from lshdup.lsh.signatures import estimate
 from lshdup.params import SketchParams
-from lshdup.signatures import estimate
 from lshdup.similarity import all_pairs
 from lshdup.utils.ragged import RaggedSets
 

@@ -13,10 +13,9 @@ from pathlib import Path
 
 import numpy as np
 
-from lshdup import bands, pipeline
+from lshdup import pipeline
 from lshdup.artifacts import Spool
 from lshdup.asked import Request, band_options, merged
-from lshdup.candidates import Buckets, first_copies
 from lshdup.collection import Collection, Progress, left_of, no_progress
 from lshdup.common import Removal, first_with
 from lshdup.context import RunContext
@@ -25,6 +24,8 @@ from lshdup.documents import DocumentList, LeftOut, Reason
 from lshdup.errors import ArtifactError, InputError
 from lshdup.fromdocuments import FromDocuments
 from lshdup.fromstore import FromStore
+from lshdup.lsh import band_table
+from lshdup.lsh.candidates import Buckets, first_copies
 from lshdup.params import BandParams, ClusterParams, DocumentParams, PairParams, ShingleParams, SketchParams
 from lshdup.pipeline import Banded, Found, Grouped, Verified
 from lshdup.similarity import SetSource
@@ -160,7 +161,7 @@ class Workspace:
 
     def _indexed_documents(self, request: Request) -> Indexed:
         params = merged(BandParams, request.given)
-        bands.plan_bands(merged(SketchParams, request.given).perms, params)  # whether the promise can be kept, before the work
+        band_table.plan_bands(merged(SketchParams, request.given).perms, params)  # whether the promise can be kept, before the work
         if self._store is None:
             collection = self._documents.signed(request)
             return Indexed(collection, self._banded(collection, params, request.jobs), params, None)

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lshdup import bands, candidates
 from lshdup.against import against
 from lshdup.asked import Request
-from lshdup.candidates import cross_pairs
 from lshdup.copies import listing_across
 from lshdup.exactjoin import exact_pairs
+from lshdup.lsh import band_table, candidates
+from lshdup.lsh.candidates import cross_pairs
 from lshdup.pairs import gathered
 from lshdup.params import DocumentParams, PairParams
 from lshdup.utils.ragged import RaggedSets
@@ -281,7 +281,7 @@ def test_what_is_made_of_docs_is_kept(run, two_sides):
 def table_of(buckets):
     """A band table of documents with these keys: a row for each band."""
     keys = np.array(buckets, np.uint64)
-    return bands.ordered(keys, np.arange(keys.shape[1]))
+    return band_table.ordered(keys, np.arange(keys.shape[1]))
 
 
 @settings(max_examples=200, deadline=None)

@@ -8,30 +8,30 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lshdup import bands, candidates
 from lshdup.errors import ParameterError
 from lshdup.kernels import ordering
+from lshdup.lsh import band_table, candidates
+from lshdup.lsh.signatures import Sketcher
 from lshdup.params import BandParams, SketchParams
-from lshdup.signatures import Sketcher
 from lshdup.utils.ragged import RaggedSets
 from tests import reference
 
 
 def test_the_s_curve_of_r3_and_r2():
-    curve = [bands.collision_probability(s / 10, 20, 5) for s in range(2, 9)]
+    curve = [band_table.collision_probability(s / 10, 20, 5) for s in range(2, 9)]
     assert [round(p, 3) for p in curve[:-1]] == [0.006, 0.047, 0.186, 0.470, 0.802, 0.975]
     assert round(curve[-1], 4) == 0.9996
-    assert round(bands.collision_probability(0.75, 20, 5), 4) == 0.9956
-    assert round(bands.collision_probability(0.2, 20, 5), 4) == 0.0064
+    assert round(band_table.collision_probability(0.75, 20, 5), 4) == 0.9956
+    assert round(band_table.collision_probability(0.2, 20, 5), 4) == 0.0064
 
 
 def test_known_plans():
     """What REFERENCE says about t = 0.9, K = 128."""
-    assert round(bands.collision_probability(0.9, 5, 25), 2) == 0.31
-    assert round(bands.collision_probability(0.95, 5, 25), 2) == 0.80
-    assert round(bands.collision_probability(0.9, 12, 10), 3) == 0.994
-    assert round(bands.collision_probability(0.9, 16, 8), 4) == 0.9999
-    plan = bands.plan_bands(128, BandParams(0.9))
+    assert round(band_table.collision_probability(0.9, 5, 25), 2) == 0.31
+    assert round(band_table.collision_probability(0.95, 5, 25), 2) == 0.80
+    assert round(band_table.collision_probability(0.9, 12, 10), 3) == 0.994
+    assert round(band_table.collision_probability(0.9, 16, 8), 4) == 0.9999
+    plan = band_table.plan_bands(128, BandParams(0.9))
     assert (plan.bands, plan.rows) == (12, 10)
 
 
@@ -43,9 +43,9 @@ def test_the_plan_is_the_largest_r_that_keeps_the_promise(perms, threshold, reca
     if not keeping:
         if not near:
             with pytest.raises(ParameterError, match=str(perms)):
-                bands.plan_bands(perms, params)
+                band_table.plan_bands(perms, params)
         return
-    plan = bands.plan_bands(perms, params)
+    plan = band_table.plan_bands(perms, params)
     assert max(keeping) <= plan.rows <= max(near)
     assert plan.bands == perms // plan.rows
     assert plan.keeps_promise
@@ -53,26 +53,26 @@ def test_the_plan_is_the_largest_r_that_keeps_the_promise(perms, threshold, reca
 
 def test_too_few_rows_name_how_many_would_do():
     with pytest.raises(ParameterError) as error:
-        bands.plan_bands(16, BandParams(0.1))
+        band_table.plan_bands(16, BandParams(0.1))
     enough = int(error.value.hint.split("--perms ")[1].split(";")[0])
-    assert bands.plan_bands(enough, BandParams(0.1)).keeps_promise
+    assert band_table.plan_bands(enough, BandParams(0.1)).keeps_promise
     with pytest.raises(ParameterError):
-        bands.plan_bands(enough - 1, BandParams(0.1))
+        band_table.plan_bands(enough - 1, BandParams(0.1))
 
 
 def test_overrides():
-    assert bands.plan_bands(128, BandParams(bands=20)).rows == 6
-    assert bands.plan_bands(128, BandParams(rows=5)).bands == 25
-    assert bands.plan_bands(100, BandParams(bands=20, rows=5, threshold=0.75)).miss(0.75) == pytest.approx(0.0044, abs=1e-4)
+    assert band_table.plan_bands(128, BandParams(bands=20)).rows == 6
+    assert band_table.plan_bands(128, BandParams(rows=5)).bands == 25
+    assert band_table.plan_bands(100, BandParams(bands=20, rows=5, threshold=0.75)).miss(0.75) == pytest.approx(0.0044, abs=1e-4)
     for wrong in (BandParams(bands=20, rows=7), BandParams(rows=129), BandParams(bands=200)):
         with pytest.raises(ParameterError, match="rows"):
-            bands.plan_bands(128, wrong)
+            band_table.plan_bands(128, wrong)
 
 
 def table_of(signatures, n_bands, rows, buckets=0, members=None):
     signatures = np.array(signatures, np.uint32)
-    plan = bands.BandPlan(n_bands, rows, 0.5, 0.9, buckets)
-    return bands.band_table(signatures, np.arange(len(signatures)) if members is None else members, plan), plan
+    plan = band_table.BandPlan(n_bands, rows, 0.5, 0.9, buckets)
+    return band_table.band_table(signatures, np.arange(len(signatures)) if members is None else members, plan), plan
 
 
 def met(table):
@@ -97,7 +97,7 @@ def test_candidates_are_those_of_the_reference(signatures, shape):
         near = candidates.candidates_of(table, table.keys[:, document])
         partners = {a + b - document for a, b in expected if document in (a, b)}
         assert set(near.tolist()) == partners | {document}
-    assert (bands.band_keys(np.array(signatures, np.uint32), plan) == table.keys).all()
+    assert (band_table.band_keys(np.array(signatures, np.uint32), plan) == table.keys).all()
 
 
 @settings(deadline=None)
@@ -169,7 +169,7 @@ def test_pairs_come_cluster_by_cluster(monkeypatch):
 def test_found_recall_follows_the_s_curve(scheme, n):
     """Share of pairs that become candidates, per similarity, within a binomial interval (99.99 %) of the curve or above it."""
     rng = np.random.default_rng(n)
-    plan = bands.plan_bands(128, BandParams(0.8))
+    plan = band_table.plan_bands(128, BandParams(0.8))
     trials = 600
     for different in (1, n // 15, n // 9, n // 5, n // 3):
         similarity = (n - different) / (n + different)
@@ -177,9 +177,9 @@ def test_found_recall_follows_the_s_curve(scheme, n):
         for _ in range(trials):
             pool = rng.integers(0, 1 << 64, n + different, dtype=np.uint64).tolist()
             sets = RaggedSets.from_sets([pool[:n], pool[different:]])
-            keys = bands.band_keys(Sketcher(SketchParams(scheme, 128, int(rng.integers(1 << 62)))).sketch(sets), plan)
+            keys = band_table.band_keys(Sketcher(SketchParams(scheme, 128, int(rng.integers(1 << 62)))).sketch(sets), plan)
             hits += bool((keys[:, 0] == keys[:, 1]).any())
-        expected = bands.collision_probability(similarity, plan.bands, plan.rows)
+        expected = band_table.collision_probability(similarity, plan.bands, plan.rows)
         margin = 4 * (expected * (1 - expected) / trials) ** 0.5 + 1 / trials
         if scheme == "classic":
             assert abs(hits / trials - expected) <= margin
@@ -204,8 +204,8 @@ def test_buckets_are_in_the_order_of_a_stable_sort(keys, data):
 def test_a_table_is_the_same_on_any_number_of_threads():
     rng = np.random.default_rng(5)
     signatures = rng.integers(0, 4, (5000, 12), dtype=np.uint32)
-    plan = bands.BandPlan(4, 3, 0.5, 0.9)
-    one, four = (bands.band_table(signatures, np.arange(0, 5000, 2), plan, jobs) for jobs in (1, 4))
+    plan = band_table.BandPlan(4, 3, 0.5, 0.9)
+    one, four = (band_table.band_table(signatures, np.arange(0, 5000, 2), plan, jobs) for jobs in (1, 4))
     assert (one.keys == four.keys).all()
     assert (one.order == four.order).all()
 
@@ -214,7 +214,7 @@ def test_a_table_is_the_same_on_any_number_of_threads():
 @given(st.lists(st.one_of(st.integers(0, 5), st.integers(0, (1 << 64) - 1), st.just((1 << 64) - 1)), min_size=1, max_size=80))
 def test_a_bucket_is_what_a_look_at_all_documents_finds(keys):
     keys = np.array([keys], np.uint64)
-    table = bands.BandTable(keys, np.argsort(keys[0], kind="stable").astype(np.uint32)[None, :])
+    table = band_table.BandTable(keys, np.argsort(keys[0], kind="stable").astype(np.uint32)[None, :])
     for key in {*keys[0].tolist(), 0, 3, 6, 1 << 63, (1 << 64) - 1}:
         assert table.bucket(0, np.uint64(key)).tolist() == np.flatnonzero(keys[0] == np.uint64(key)).tolist()
 
@@ -233,7 +233,7 @@ class Watched(np.ndarray):
 def test_a_bucket_is_found_with_few_looks(folded):
     rng = np.random.default_rng(8)
     keys = rng.integers(0, folded or 1 << 64, 200_000, dtype=np.uint64)
-    table = bands.BandTable(keys[None, :].view(Watched), np.argsort(keys, kind="stable").astype(np.uint32)[None, :])
+    table = band_table.BandTable(keys[None, :].view(Watched), np.argsort(keys, kind="stable").astype(np.uint32)[None, :])
     Watched.looks = 0
     for d in range(200):
         assert d in table.bucket(0, keys[d])

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lshdup import copies, histogram
-from lshdup.bands import BandPlan, collision_probability
 from lshdup.copies import listing
+from lshdup.lsh.band_table import BandPlan, collision_probability
 from lshdup.pairs import gathered
 from lshdup.params import BandParams, PairParams
 from lshdup.pipeline import Found, Verified

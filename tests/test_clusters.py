@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from lshdup import clusters, leaders, similarity, workspace
 from lshdup.asked import Request
-from lshdup.bands import BandTable
-from lshdup.candidates import first_copies
 from lshdup.clusters import Groups, from_pairs, listing, of_documents, ranked
 from lshdup.errors import ParameterError
+from lshdup.lsh.band_table import BandTable
+from lshdup.lsh.candidates import first_copies
 from lshdup.pairs import Pairs
 from lshdup.params import ClusterParams, DocumentParams, ShingleParams
 from lshdup.pipeline import members

@@ -23,10 +23,10 @@ import lshdup.workspace
 from benchmarks.letters import letters
 from lshdup import MinHash, NearDuplicates, common
 from lshdup.asked import Request
-from lshdup.candidates import first_copies
 from lshdup.cli import main
 from lshdup.common import NO_SHINGLES, Removal, common_shingles, first_with, least_count
 from lshdup.errors import ArtifactError, ParameterError
+from lshdup.lsh.candidates import first_copies
 from lshdup.params import CommonParams, DocumentParams, PairParams, ShingleParams
 from lshdup.pipeline import exact_near_duplicates, removal_of, with_copies
 from lshdup.shingles import Shingler

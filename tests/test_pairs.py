@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from lshdup import copies, workspace
 from lshdup.asked import Request
-from lshdup.candidates import first_copies
 from lshdup.copies import listing
+from lshdup.lsh.candidates import first_copies
 from lshdup.output import FORMATS, Target
 from lshdup.pairs import Pairs, gathered
 from lshdup.params import DocumentParams, PairParams

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lshdup.lsh.signatures import Sketcher, estimate, linear_signatures, permutation_signatures, smallest_prime_from
 from lshdup.params import SketchParams
-from lshdup.signatures import Sketcher, estimate, linear_signatures, permutation_signatures, smallest_prime_from
 from lshdup.utils.ragged import RaggedSets
 from tests import reference
 

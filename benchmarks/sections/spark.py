@@ -67,7 +67,8 @@ def _map_side(bench: Bench) -> Table:
     """Documents -> sets, signatures and keys, on two cores, once everything is up and compiled; nothing is kept."""
     import numpy as np
 
-    from lshdup import bands, collection, finding, spark, sparkinput, sparkrows, sparksession
+    from lshdup import collection, finding, spark, sparkinput, sparkrows, sparksession
+    from lshdup.lsh import band_table
     from lshdup.params import DocumentParams
 
     folder = parquet(bench, "natural", bench.documents, lambda _: "natural")
@@ -86,7 +87,7 @@ def _map_side(bench: Bench) -> Table:
             listed = finding.find_documents((os.fsencode(bench.home / folder),), files)
             made = collection.collect(listed, recipe.shingle, recipe.sketch, jobs=2)
             assert made.signatures is not None
-            assert bands.band_keys(np.asarray(made.signatures), recipe.plan, 2).size
+            assert band_table.band_keys(np.asarray(made.signatures), recipe.plan, 2).size
 
         by_spark()  # whatever is done only once is done
         by_local()

@@ -15,12 +15,13 @@ from benchmarks.corpora import text_of
 from benchmarks.measure import Run, interleaved, seconds, timed
 from benchmarks.sections.bench import Bench, installed
 from benchmarks.tables import Table
-from lshdup import bands, candidates, pairs, similarity
+from lshdup import pairs, similarity
 from lshdup.documents import batches, read_batch
 from lshdup.finding import find_documents
+from lshdup.lsh import band_table, candidates
+from lshdup.lsh.signatures import Sketcher
 from lshdup.params import BandParams, DocumentParams, ShingleParams, SketchParams
 from lshdup.shingles import Shingler, fingerprints
-from lshdup.signatures import Sketcher
 from lshdup.utils.ragged import RaggedSets
 
 AIMS = {"shingle": "700 MB/s", "sketch": "6 µs"}
@@ -80,7 +81,7 @@ def _one_pass(folder: Path) -> dict[str, Run]:
     firsts = candidates.first_copies(np.concatenate([fingerprints(each, ShingleParams()) for each in made]))
     members = np.flatnonzero((firsts == np.arange(len(firsts))) & (sets.sizes > 0))
     lap("find copies")
-    table = bands.band_table(signatures, members, bands.plan_bands(signatures.shape[1], BandParams()))
+    table = band_table.band_table(signatures, members, band_table.plan_bands(signatures.shape[1], BandParams()))
     lap("band")
     pieces = list(candidates.candidate_pairs(table)[1])
     lap("candidates")

@@ -164,7 +164,7 @@ def _check_use(ctx: click.Context, bands: tuple[int, ...] | None, perms: tuple[i
 
 def _check_plans(perms: tuple[int, ...], params: BandParams) -> None:
     """Before any work starts: whether so many rows can keep the promise."""
-    from lshdup.bands import plan_bands
+    from lshdup.lsh.band_table import plan_bands
 
     for k in perms:
         plan_bands(k, params)
@@ -239,8 +239,8 @@ def _found(
     options: dict[str, Any],
 ) -> "list[BandRecall]":
     from lshdup.accuracy import band_recall
-    from lshdup.bands import plan_bands
-    from lshdup.candidates import first_copies
+    from lshdup.lsh.band_table import plan_bands
+    from lshdup.lsh.candidates import first_copies
     from lshdup.pipeline import exact_near_duplicates
 
     console, jobs, threshold = session.console, session.request.jobs, options["threshold"]
@@ -262,7 +262,7 @@ def _found(
 
 def _buckets(wanted: str | int | None, collection: "Collection") -> int:
     """How many buckets --buckets means; 0: whole keys."""
-    from lshdup.signatures import smallest_prime_from
+    from lshdup.lsh.signatures import smallest_prime_from
 
     return smallest_prime_from(int((collection.sizes > 0).sum())) if wanted == "prime" else int(wanted or 0)
 

@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from lshdup.bands import BandPlan
     from lshdup.collection import Collection
     from lshdup.copies import Listing
+    from lshdup.lsh.band_table import BandPlan
     from lshdup.pairs import Pairs
 
 
@@ -53,7 +53,7 @@ def _banded(session: shared.Session, options: dict[str, Any]) -> Answer:
 
 
 def _joined(session: shared.Session, options: dict[str, Any]) -> Answer:
-    from lshdup.candidates import first_copies
+    from lshdup.lsh.candidates import first_copies
     from lshdup.pipeline import exact_near_duplicates, with_copies
 
     request = session.request

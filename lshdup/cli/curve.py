@@ -13,7 +13,7 @@ from lshdup.console import Console, counted
 from lshdup.params import BandParams, SketchParams
 
 if TYPE_CHECKING:
-    from lshdup.bands import BandPlan
+    from lshdup.lsh.band_table import BandPlan
     from lshdup.output import Cell, Target
 
 #: How far below the threshold `--all` shows the chance to become a candidate.
@@ -68,10 +68,10 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     SketchParams(perms=perms)
     shared.check_plot(options["plot"])
 
-    from lshdup import bands
+    from lshdup.lsh import band_table
 
-    plan = bands.plan_bands(perms, params)
-    half, estimate = bands.half_point(plan.bands, plan.rows), bands.half_point_estimate(plan.bands, plan.rows)
+    plan = band_table.plan_bands(perms, params)
+    half, estimate = band_table.half_point(plan.bands, plan.rows), band_table.half_point_estimate(plan.bands, plan.rows)
     say_contract(console, plan, params)
     console.say(f"the chance is 1/2 at {half:.4f}; (1/b)^(1/r) = {estimate:.4f}")
     if options["every"]:
@@ -85,7 +85,8 @@ def command(ctx: click.Context, /, **options: Any) -> int:
 
 
 def _beside_data(ctx: click.Context, console: Console, target: "Target", options: dict[str, Any]) -> int:
-    from lshdup import bands, histogram
+    from lshdup import histogram
+    from lshdup.lsh import band_table
     from lshdup.workspace import Workspace
 
     collection, run, listing = Workspace(options["store"], console.say, read_only=True).last_pairs()
@@ -97,7 +98,7 @@ def _beside_data(ctx: click.Context, console: Console, target: "Target", options
     SketchParams(perms=perms)
     fixed = {"bands": 0, "rows": 0} if given or perms != collection.sketch.perms else {"bands": run.bands, "rows": run.rows}
     params = BandParams(**{**run.params.to_json(), **fixed, **given})
-    plan = bands.plan_bands(perms, params)
+    plan = band_table.plan_bands(perms, params)
     say_contract(console, plan, params)
     levels = sorted({*histogram.thresholds(_STEP, _STEP), run.params.threshold})
     bins = histogram.expected_misses(run, listing, plan, levels)
@@ -114,7 +115,7 @@ def _beside_data(ctx: click.Context, console: Console, target: "Target", options
 
 
 def _curve(plan: "BandPlan") -> "Iterator[tuple[Cell, ...]]":
-    from lshdup.bands import collision_probability
+    from lshdup.lsh.band_table import collision_probability
 
     for tenth in range(1, 11):
         s = tenth / 10
@@ -130,7 +131,7 @@ def _below(params: BandParams) -> list[str]:
 
 
 def _shapes(perms: int, params: BandParams, plan: "BandPlan") -> "Iterator[tuple[Cell, ...]]":
-    from lshdup.bands import collision_probability, half_point, half_point_estimate
+    from lshdup.lsh.band_table import collision_probability, half_point, half_point_estimate
 
     for b, r in dict.fromkeys((perms // r, r) for r in range(1, perms + 1)):
         miss = 1.0 - collision_probability(params.threshold, b, r)

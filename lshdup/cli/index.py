@@ -29,7 +29,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     table is made from signatures.npz.
     """
     with shared.session(ctx, options) as session:
-        from lshdup.candidates import Buckets, largest_buckets
+        from lshdup.lsh.candidates import Buckets, largest_buckets
 
         indexed = session.workspace.indexed(session.request)
         say_collection(session.console, indexed.collection)

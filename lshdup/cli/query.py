@@ -100,9 +100,9 @@ def _looked_up(console: Console, indexed: "Indexed", asked: Asked) -> "tuple[NDA
     """The document's shingle set, and its band keys."""
     import numpy as np
 
-    from lshdup import bands
+    from lshdup.lsh import band_table
+    from lshdup.lsh.signatures import Sketcher
     from lshdup.shingles import Shingler, fingerprints
-    from lshdup.signatures import Sketcher
 
     collection = indexed.collection
     assert collection.sketch is not None
@@ -119,4 +119,4 @@ def _looked_up(console: Console, indexed: "Indexed", asked: Asked) -> "tuple[NDA
         message = "the linear scheme numbers the elements of the whole collection: it cannot look up a document that is not in it"
         raise ArtifactError(message, "add the document to the folder, or use --scheme fast or classic")
     signature = Sketcher(collection.sketch).sketch(sets)
-    return sets[0], np.ascontiguousarray(bands.band_keys(signature, indexed.made.plan)[:, 0])
+    return sets[0], np.ascontiguousarray(band_table.band_keys(signature, indexed.made.plan)[:, 0])

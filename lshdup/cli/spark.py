@@ -209,7 +209,7 @@ def _say_buckets(console: Console, comparison: "Comparison", tiles: "Tiles") -> 
     limit = comparison.max_bucket
     if not (limit or console.is_verbose):
         return
-    from lshdup.candidates import Buckets
+    from lshdup.lsh.candidates import Buckets
 
     largest, example, left_out, kinds, looked = comparison.bucket_counts()
     say_buckets(console, Buckets(largest, 0, left_out, kinds, looked), lambda _: [example], limit)

@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from lshdup.bands import BandPlan, BandTable
-    from lshdup.candidates import Buckets
     from lshdup.cli.options import Session
     from lshdup.collection import Collection
+    from lshdup.lsh.band_table import BandPlan, BandTable
+    from lshdup.lsh.candidates import Buckets
     from lshdup.params import BandParams
 
 #: Buckets that -v names.
@@ -208,7 +208,7 @@ def say_largest(console: Console, table: "BandTable", names: "Callable[[NDArray[
     """For -v: the largest buckets, each with an example. names : of some documents, by their numbers."""
     import numpy as np
 
-    from lshdup.candidates import largest_buckets
+    from lshdup.lsh.candidates import largest_buckets
 
     for place, (size, first) in enumerate(largest_buckets(table, _LARGEST)):
         if place and size == 1:

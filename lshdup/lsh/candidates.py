@@ -10,10 +10,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.bands import BandTable
 from lshdup.errors import ArtifactError
 from lshdup.kernels import banding as kernels
 from lshdup.kernels import ordering
+from lshdup.lsh.band_table import BandTable
 from lshdup.utils.ragged import distinct
 
 Pair = tuple[NDArray[np.uint32], NDArray[np.uint32]]

@@ -1,0 +1,1 @@
+"""Shingle sets -> signatures -> bands -> candidate pairs: arrays only, no file, no text, no store."""
