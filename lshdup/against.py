@@ -11,12 +11,12 @@ from pathlib import Path
 
 import numpy as np
 
-from lshdup.absent import check_named
 from lshdup.asked import Request, check_conflict, merged
 from lshdup.collection import Collection, Progress, no_progress
 from lshdup.common import same_removal
 from lshdup.crossing import Across, Crossing, exact_near_duplicates_across, near_duplicates_across
-from lshdup.documents import LeftOut, Reason
+from lshdup.documents.document_list import LeftOut, Reason
+from lshdup.documents.missing import check_named
 from lshdup.errors import InputError, ParameterError
 from lshdup.lsh import band_table
 from lshdup.lsh.band_table import BandPlan

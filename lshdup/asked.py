@@ -8,7 +8,7 @@ from lshdup.errors import ArtifactError
 from lshdup.params import BandParams, ClusterParams, DocumentParams, ShingleParams, SketchParams
 
 if TYPE_CHECKING:
-    from lshdup.documents import DocumentList
+    from lshdup.documents.document_list import DocumentList
 
 P = TypeVar("P", ShingleParams, SketchParams, BandParams, ClusterParams)
 

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.common import Removal, Whole
-from lshdup.documents import BATCH_BYTES, DocumentList, Reason, batches, read_batch
-from lshdup.files import LARGE, Buffer
+from lshdup.documents.document_list import BATCH_BYTES, DocumentList, Reason, batches, read_batch
+from lshdup.documents.files import LARGE, Buffer
 from lshdup.lsh.signatures import Sketcher
 from lshdup.params import ShingleParams
 from lshdup.shingles import ShingleBatch, Shingler, fingerprints

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from lshdup.artifacts import Spool
 from lshdup.batchwork import NO_VALUES, Workers, batches_done
 from lshdup.common import Removal, Whole
-from lshdup.documents import DocumentList, LeftOut, Reason
+from lshdup.documents.document_list import DocumentList, LeftOut, Reason
 from lshdup.errors import ParameterError
 from lshdup.keeping import Kept, SetKeeper
 from lshdup.lsh.signatures import Sketcher, linear_signatures

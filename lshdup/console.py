@@ -14,7 +14,7 @@ from lshdup.utils.messages import counted as counted
 if TYPE_CHECKING:
     from tqdm import tqdm
 
-    from lshdup.documents import LeftOut
+    from lshdup.documents.document_list import LeftOut
     from lshdup.reasons import Reason
 
 OK = 0

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lshdup import extractor
-from lshdup.documents import Reason
+from lshdup.documents.document_list import Reason
 from lshdup.params import FormatLimits
 
 #: Version of what mending.py and extractor.py make of documents: goes up when that changes.

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from lshdup import guessing, recognition
 from lshdup.charsets import codec_of
-from lshdup.documents import Reason
+from lshdup.documents.document_list import Reason
 from lshdup.kernels import text as kernels
 from lshdup.params import DEFAULT_FORMATS, DEFAULT_MAX_BYTES, FormatLimits
 from lshdup.utils import compression

@@ -15,20 +15,20 @@ from lshdup.asked import Request, merged
 from lshdup.collection import Checkpoint, Collection, Previous, collect, left_of, sketched
 from lshdup.common import Removal, same_removal
 from lshdup.context import RunContext
-from lshdup.documents import DocumentList, Reason, typed_name
+from lshdup.documents.document_list import DocumentList, Reason, typed_name
+from lshdup.documents.finding import find_documents
+from lshdup.documents.locations import Listings
+from lshdup.documents.rows import by_number
+from lshdup.documents.whereabouts import are_elsewhere, counted_where
 from lshdup.errors import ArtifactError
-from lshdup.finding import find_documents
 from lshdup.listings import load_listings, save_listings
 from lshdup.params import ShingleParams, SketchParams
-from lshdup.places import Listings
 from lshdup.removing import ToRemove
-from lshdup.rows import by_number
 from lshdup.similarity import SET_BYTES
 from lshdup.stored import corpus_id, whole_id
 from lshdup.unchanged import known, still_left_out, unchanged
 from lshdup.utils.compression import PIP, is_lacking
 from lshdup.utils.messages import counted, some_of
-from lshdup.whereabouts import are_elsewhere, counted_where
 
 if TYPE_CHECKING:
     from lshdup.journal import Journal

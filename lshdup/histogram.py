@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 from lshdup import clusters
 from lshdup.collection import Collection
 from lshdup.copies import Listing
+from lshdup.documents.preference import preference
 from lshdup.lsh.band_table import BandPlan, collision_probabilities
 from lshdup.pairs import Columns, Pairs
 from lshdup.params import ClusterParams
 from lshdup.pipeline import Verified, members
-from lshdup.preference import preference
 from lshdup.utils.ragged import distinct
 
 

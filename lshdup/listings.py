@@ -6,11 +6,11 @@ import numpy as np
 
 from lshdup import artifacts
 from lshdup.artifacts import Array, Artifact
+from lshdup.documents.locations import Listings
+from lshdup.documents.rows import RowList
 from lshdup.errors import ArtifactError
 from lshdup.params import DocumentParams
-from lshdup.places import Listings
 from lshdup.reasons import Reason
-from lshdup.rows import RowList
 from lshdup.store import Store
 from lshdup.stored import ints_of, strings_of
 from lshdup.utils.ragged import StringTable, offsets_of

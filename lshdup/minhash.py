@@ -14,14 +14,14 @@ from numpy.typing import NDArray
 from lshdup import pipeline
 from lshdup.clusters import listing
 from lshdup.collection import Collection, collect, left_of, sketched
-from lshdup.documents import DocumentList
+from lshdup.documents.document_list import DocumentList
+from lshdup.documents.finding import find_documents
+from lshdup.documents.preference import preference
 from lshdup.errors import InputError, ParameterError
-from lshdup.finding import find_documents
 from lshdup.lsh import band_table as banding
 from lshdup.lsh import candidates
 from lshdup.lsh.signatures import estimate
 from lshdup.params import BandParams, ClusterParams, DocumentParams, ShingleParams, SketchParams
-from lshdup.preference import preference
 from lshdup.shingles import Shingler, fingerprints
 from lshdup.similarity import jaccard
 from lshdup.utils.parallel import processors

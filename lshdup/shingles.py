@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.chartable import NO_TABLE, CharTable, char_table
-from lshdup.documents import Reason, TextBatch
+from lshdup.documents.document_list import Reason, TextBatch
+from lshdup.documents.files import LARGE
 from lshdup.errors import InputError, ParameterError
-from lshdup.files import LARGE
 from lshdup.formats import needs_patience, row_text, to_text
 from lshdup.kernels import shingles as kernels
 from lshdup.kernels import text as text_kernels

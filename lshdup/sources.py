@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from lshdup.batchwork import NO_VALUES, Workers, batches_done
 from lshdup.collection import Collection
-from lshdup.documents import LeftOut, Reason
+from lshdup.documents.document_list import LeftOut, Reason
 from lshdup.errors import ArtifactError
 from lshdup.params import LONGEST
 from lshdup.shingles import ShingleBatch, fingerprints

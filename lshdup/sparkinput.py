@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 from lshdup import spark as stages
 from lshdup import sparknames, sparkreading
-from lshdup.absent import not_there
-from lshdup.documents import DocumentList
+from lshdup.documents.document_list import DocumentList
+from lshdup.documents.finding import find_files
+from lshdup.documents.missing import not_there
+from lshdup.documents.parquet import ParquetFile
+from lshdup.documents.rows import Kind, RowError, RowFields, kind_of
 from lshdup.errors import InputError, ParameterError
-from lshdup.finding import find_files
 from lshdup.params import DEFAULT_TEXT_FIELD, DocumentParams
-from lshdup.parquet import ParquetFile
 from lshdup.reasons import LeftOut, Reason
-from lshdup.rows import Kind, RowError, RowFields, kind_of
 from lshdup.sparkrows import Batches
 from lshdup.utils.compression import is_packed
 

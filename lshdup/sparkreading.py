@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from lshdup import jsonlines
-from lshdup.documents import BATCH_BYTES, BATCH_DOCUMENTS, DocumentList, read_batch
-from lshdup.openrows import OpenRows
-from lshdup.parquet import ParquetFile
+from lshdup.documents import jsonlines
+from lshdup.documents.document_list import BATCH_BYTES, BATCH_DOCUMENTS, DocumentList, read_batch
+from lshdup.documents.parquet import ParquetFile
+from lshdup.documents.row_files import OpenRows
+from lshdup.documents.rows import Kind, RowError, RowFields
 from lshdup.reasons import LeftOut, Reason
-from lshdup.rows import Kind, RowError, RowFields
 from lshdup.sparkrows import Batches
 from lshdup.utils.arrow import array_of, as_binary, batch_of
 from lshdup.utils.ragged import StringTable

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup import similarity
-from lshdup.documents import BATCH_BYTES, BATCH_DOCUMENTS, DocumentList, Reason, TextBatch, batches, read_batch, runs
+from lshdup.documents.document_list import BATCH_BYTES, BATCH_DOCUMENTS, DocumentList, Reason, TextBatch, batches, read_batch, runs
+from lshdup.documents.files import Buffer
 from lshdup.errors import InputError
-from lshdup.files import Buffer
 from lshdup.kernels import banding as kernels
 from lshdup.lsh import band_table
 from lshdup.lsh.band_table import BandPlan

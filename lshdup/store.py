@@ -19,6 +19,7 @@ from lshdup import artifacts
 from lshdup.artifacts import Array
 from lshdup.collection import Collection
 from lshdup.common import Removal
+from lshdup.documents.rows import RowFields
 from lshdup.errors import ArtifactError, ParameterError
 from lshdup.locking import locked
 from lshdup.lsh import band_table
@@ -27,7 +28,6 @@ from lshdup.lsh.candidates import Buckets
 from lshdup.pairs import Pairs
 from lshdup.params import BandParams, ClusterParams, PairParams, ShingleParams, SketchParams
 from lshdup.pipeline import Banded, Found, Grouped, Verified
-from lshdup.rows import RowFields
 from lshdup.stored import (
     corpus_id,
     document_arrays,

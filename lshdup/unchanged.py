@@ -4,8 +4,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.collection import Collection, LeftOutFile
-from lshdup.documents import DocumentList, Reason
-from lshdup.rows import Kind
+from lshdup.documents.document_list import DocumentList, Reason
+from lshdup.documents.rows import Kind
 from lshdup.utils.compression import is_lacking
 
 #: Left out because of what is in the file: no need to read it again while it is unchanged.

@@ -20,7 +20,7 @@ from lshdup.collection import Collection, Progress, left_of, no_progress
 from lshdup.common import Removal, first_with
 from lshdup.context import RunContext
 from lshdup.copies import Listing
-from lshdup.documents import DocumentList, LeftOut, Reason
+from lshdup.documents.document_list import DocumentList, LeftOut, Reason
 from lshdup.errors import ArtifactError, InputError
 from lshdup.fromdocuments import FromDocuments
 from lshdup.fromstore import FromStore
@@ -210,7 +210,7 @@ class Workspace:
         represented by one of them is alone, and so is not dropped.
         """
         collection, made, params, store = indexed.collection, indexed.made, indexed.params, self._store
-        from lshdup.preference import preference  # here, because a query waits for every import
+        from lshdup.documents.preference import preference  # here, because a query waits for every import
 
         if asked.keep == "first" and not request.documents and store is not None:
             # In which order they were named nobody knows any more, but what became of it is known.
@@ -243,7 +243,7 @@ class Workspace:
         how : told how the last `clusters` grouped these documents, if that is continued, says how it is to be done now. Returns that and
         the threshold too.
         """
-        from lshdup.preference import preference
+        from lshdup.documents.preference import preference
 
         with self.every_set(request) as (collection, sets):
             known = self._store.last_grouping(collection) if self._store is not None else None

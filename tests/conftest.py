@@ -98,8 +98,8 @@ def small_disk(tmp_path):
 def killed_behind_a_journal(*arguments, batch, parts):
     """Run the program in the current folder until so many batches of so many documents are in its journal, and kill it there."""
     script = f"""
-import os, signal, lshdup.documents, lshdup.journal
-lshdup.documents.BATCH_DOCUMENTS, lshdup.journal.PATIENCE = {batch}, 0.0
+import os, signal, lshdup.documents.document_list, lshdup.journal
+lshdup.documents.document_list.BATCH_DOCUMENTS, lshdup.journal.PATIENCE = {batch}, 0.0
 add, left = lshdup.journal.Journal.add, [{parts}]
 def killing(self, part):
     add(self, part)

@@ -17,13 +17,14 @@ from importlib.util import find_spec
 import numpy as np
 import pytest
 
-from lshdup import batchwork, files, formats, normalform
+from lshdup import batchwork, formats, normalform
 from lshdup.charsets import _CODECS, codec_of
 from lshdup.collection import collect
 from lshdup.console import shown
-from lshdup.documents import Reason, TextBatch, read_batch
+from lshdup.documents import files
+from lshdup.documents.document_list import Reason, TextBatch, read_batch
+from lshdup.documents.finding import find_documents
 from lshdup.errors import InputError
-from lshdup.finding import find_documents
 from lshdup.formats import to_text
 from lshdup.normalform import normal_form
 from lshdup.params import DocumentParams, ShingleParams

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lshdup import guessing
-from lshdup.documents import Reason
+from lshdup.documents.document_list import Reason
 from lshdup.formats import to_text
 from tests.conftest import ROOT
 

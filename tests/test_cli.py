@@ -243,8 +243,8 @@ def test_a_stale_signature_file_is_made_anew(run, corpus):
 def test_nothing_depends_on_threads_and_batches(corpus, tmp_path):
     """Artifacts and answers are the same bytes for any number of threads, any batch size, signatures in memory or in a file."""
     script = """
-import sys, lshdup.documents, lshdup.context
-lshdup.documents.BATCH_DOCUMENTS, lshdup.documents.BATCH_BYTES = int(sys.argv.pop(1)), int(sys.argv.pop(1))
+import sys, lshdup.documents.document_list, lshdup.context
+lshdup.documents.document_list.BATCH_DOCUMENTS, lshdup.documents.document_list.BATCH_BYTES = int(sys.argv.pop(1)), int(sys.argv.pop(1))
 lshdup.context.MOST_IN_MEMORY = int(sys.argv.pop(1))
 from lshdup.cli import main
 main()"""

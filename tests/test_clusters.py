@@ -15,15 +15,15 @@ from hypothesis import strategies as st
 from lshdup import clusters, leaders, similarity, workspace
 from lshdup.asked import Request
 from lshdup.clusters import Groups, from_pairs, listing, of_documents, ranked
+from lshdup.documents.locations import Places
+from lshdup.documents.preference import preference
+from lshdup.documents.rows import Kind
 from lshdup.errors import ParameterError
 from lshdup.lsh.band_table import BandTable
 from lshdup.lsh.candidates import first_copies
 from lshdup.pairs import Pairs
 from lshdup.params import ClusterParams, DocumentParams, ShingleParams
 from lshdup.pipeline import members
-from lshdup.places import Places
-from lshdup.preference import preference
-from lshdup.rows import Kind
 from lshdup.shingles import fingerprints
 from lshdup.store import Store
 from lshdup.utils.ragged import RaggedSets, StringTable
@@ -262,7 +262,7 @@ def test_listing_is_in_order(rows):
 def listed(names, sizes=None, mtimes=None, **lists):
     n = len(names)
     zeros = np.zeros(n, np.int64)
-    from lshdup.documents import DocumentList
+    from lshdup.documents.document_list import DocumentList
 
     return DocumentList(StringTable.from_strings(names), zeros, np.array(mtimes or zeros, np.int64), **lists), np.array(sizes or zeros)
 

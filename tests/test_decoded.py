@@ -6,8 +6,8 @@ import threading
 import numpy as np
 import pytest
 
-from lshdup.decoded import Scratch
-from lshdup.files import Buffer
+from lshdup.documents.files import Buffer
+from lshdup.documents.text_cache import Scratch
 from lshdup.utils.compression import NoRoomError
 from lshdup.utils.ragged import offsets_of
 
@@ -94,7 +94,7 @@ def test_no_file_to_write_to(tmp_path, monkeypatch):
         message = "none"
         raise NoRoomError(message)
 
-    monkeypatch.setattr("lshdup.decoded.new_scratch", full)
+    monkeypatch.setattr("lshdup.documents.text_cache.new_scratch", full)
     scratch = Scratch(tmp_path)
     assert scratch.keep(b"a", [piece([b"one"])]) is None
     assert scratch.full

@@ -6,10 +6,10 @@ import socket
 import numpy as np
 import pytest
 
-from lshdup import files
-from lshdup.documents import BATCH_BYTES, BATCH_DOCUMENTS, DocumentList, Reason, TextBatch, batches, read_batch, typed_name
+from lshdup.documents import files
+from lshdup.documents.document_list import BATCH_BYTES, BATCH_DOCUMENTS, DocumentList, Reason, TextBatch, batches, read_batch, typed_name
+from lshdup.documents.finding import find_documents
 from lshdup.errors import InputError
-from lshdup.finding import find_documents
 from lshdup.formats import to_text
 from lshdup.params import DocumentParams, ShingleParams
 from lshdup.shingles import Shingler

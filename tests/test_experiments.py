@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from lshdup import accuracy, exactjoin, timing
 from lshdup.collection import Collection, sketched
-from lshdup.documents import DocumentList
+from lshdup.documents.document_list import DocumentList
 from lshdup.kernels import statistics
 from lshdup.lsh import band_table
 from lshdup.lsh.signatures import smallest_prime_from

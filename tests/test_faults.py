@@ -16,7 +16,7 @@ import pytest
 
 import lshdup.artifacts
 import lshdup.context
-import lshdup.documents
+import lshdup.documents.document_list
 import lshdup.fromdocuments
 import lshdup.journal
 import lshdup.sources
@@ -171,10 +171,10 @@ def test_no_mix_of_old_and_new_artifacts_gives_another_answer(here):
 
 ZYGOTE = """
 import os, signal, sys
-import lshdup.documents, lshdup.journal
+import lshdup.documents.document_list, lshdup.journal
 from lshdup.cli import main, program
 
-lshdup.documents.BATCH_DOCUMENTS = 100
+lshdup.documents.document_list.BATCH_DOCUMENTS = 100
 signal.signal(signal.SIGINT, signal.default_int_handler)
 quiet = os.open(os.devnull, os.O_WRONLY)
 errors = os.open("errors", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
@@ -320,7 +320,7 @@ def test_interrupted_while_starting(run, here, delay):
 
 @pytest.fixture
 def small_batches(monkeypatch):
-    monkeypatch.setattr(lshdup.documents, "BATCH_DOCUMENTS", 20)
+    monkeypatch.setattr(lshdup.documents.document_list, "BATCH_DOCUMENTS", 20)
     monkeypatch.setattr(lshdup.journal, "PATIENCE", 0.0)
 
 

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from lshdup.documents.filtering import write_without
+from lshdup.documents.finding import find_documents
 from lshdup.errors import InputError, ParameterError
-from lshdup.filtered import write_without
-from lshdup.finding import find_documents
 from lshdup.params import DocumentParams
 from tests.conftest import require
 
@@ -204,13 +204,13 @@ def test_a_file_that_changes_while_it_is_read_replaces_nothing(tmp_path, monkeyp
     source.write_text('{"text":"a"}\n{"text":"b"}\n')
     target.write_text("old")
     documents = listed(source)
-    from lshdup import filtered
+    from lshdup.documents import filtering
 
-    def chunks(file, real=filtered.chunks):
+    def chunks(file, real=filtering.chunks):
         yield from real(file)
         Path(source).write_text("something else")
 
-    monkeypatch.setattr(filtered, "chunks", chunks)
+    monkeypatch.setattr(filtering, "chunks", chunks)
     with pytest.raises(InputError, match="has changed"):
         write_without(documents, np.array([0]), target)
     assert target.read_text() == "old"

@@ -15,7 +15,7 @@ import pytest
 
 from lshdup import extraction, mending
 from lshdup.asked import Request
-from lshdup.documents import Reason
+from lshdup.documents.document_list import Reason
 from lshdup.formats import to_text
 from lshdup.params import DocumentParams, FormatLimits
 from lshdup.recognition import ENCRYPTED, kind_of

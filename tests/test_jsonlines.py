@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lshdup import jsonlines
-from lshdup.files import Buffer
+from lshdup.documents import jsonlines
+from lshdup.documents.files import Buffer
+from lshdup.documents.rows import RowError, RowFields
 from lshdup.kernels import json_rows as kernels
 from lshdup.reasons import Reason
-from lshdup.rows import RowError, RowFields
 from lshdup.utils.ragged import PADDING
 
 

@@ -13,14 +13,14 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from lshdup import openrows, parquet
 from lshdup.asked import Request
-from lshdup.documents import batches, read_batch
+from lshdup.documents import parquet, row_files
+from lshdup.documents.document_list import batches, read_batch
+from lshdup.documents.finding import find_documents
+from lshdup.documents.rows import RowError
 from lshdup.errors import InputError
-from lshdup.finding import find_documents
 from lshdup.params import DocumentParams, PairParams
 from lshdup.reasons import Reason
-from lshdup.rows import RowError
 from lshdup.workspace import Workspace
 from tests.test_rows import answer, pa, texts_of, write
 
@@ -38,7 +38,7 @@ def small(monkeypatch):
     """Nothing is kept in memory, and what is verified is read again in very many blocks; texts are decoded a few at a time."""
     monkeypatch.setattr("lshdup.fromdocuments.SET_BYTES", 0)
     monkeypatch.setattr("lshdup.similarity.BLOCK_BYTES", 1 << 13)
-    monkeypatch.setattr("lshdup.documents.BATCH_DOCUMENTS", 16)
+    monkeypatch.setattr("lshdup.documents.document_list.BATCH_DOCUMENTS", 16)
     monkeypatch.setattr(parquet, "_SLAB_ROWS", 7)
 
 
@@ -93,7 +93,7 @@ def test_a_folder_is_what_one_file_would_be(here, small, decoded, store):
     assert len(pairs) > N // 4
     assert answer("one.parquet", store=None, **FIELDS)[0] == pairs
     decoded.clear()
-    assert openrows._OPEN_FILES < FILES
+    assert row_files._OPEN_FILES < FILES
     found, left_out, read, _ = answer("many", store=store, **FIELDS)
     assert (found, left_out, read) == (pairs, {}, N)
     assert N < decoded["text"] <= 2 * N
@@ -223,7 +223,7 @@ def test_another_file_of_the_same_name_is_read_anew(here, small, decoded):
 @pytest.mark.parametrize("batch", [20, 37, 512])
 def test_a_damaged_row_group_costs_only_its_rows(here, small, monkeypatch, batch):
     """Not all of a file can be put aside; what was good before is good for verification, too; whatever is read together."""
-    monkeypatch.setattr("lshdup.documents.BATCH_DOCUMENTS", batch)
+    monkeypatch.setattr("lshdup.documents.document_list.BATCH_DOCUMENTS", batch)
     rng = random.Random(1)
     texts = [" ".join(str(rng.randrange(10**6)) for _ in range(40)) for _ in range(111)]
     for number in range(1, 111, 2):
@@ -274,7 +274,7 @@ def test_memory_and_descriptors_are_given_back(here, decoded):
         for _ in range(3):
             for indices in batches(documents, np.arange(600)):
                 assert len(read_batch(documents, indices).indices) == len(indices)
-                assert descriptors() - first <= openrows._OPEN_FILES + 1
+                assert descriptors() - first <= row_files._OPEN_FILES + 1
                 assert pa.total_allocated_bytes() - held < 20 * 300_000 / 2
         assert decoded["kept"] == 20
         assert decoded["text"] == 2 * 600

@@ -9,7 +9,7 @@ import pytest
 
 from lshdup import similarity
 from lshdup.asked import Request
-from lshdup.documents import LeftOut
+from lshdup.documents.document_list import LeftOut
 from lshdup.kernels.banding import agree_in_a_band
 from lshdup.pairs import Pairs
 from lshdup.params import DocumentParams, PairParams

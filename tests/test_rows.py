@@ -11,10 +11,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lshdup import decoded, parquet, rows
 from lshdup.asked import Request
-from lshdup.documents import batches, read_batch
-from lshdup.finding import find_documents
+from lshdup.documents import parquet, rows, text_cache
+from lshdup.documents.document_list import batches, read_batch
+from lshdup.documents.finding import find_documents
 from lshdup.params import DocumentParams, PairParams
 from lshdup.pipeline import with_copies
 from lshdup.reasons import Reason
@@ -225,8 +225,8 @@ def test_unchanged_files_are_not_looked_through(here, monkeypatch):
     def refuse(*_):
         raise AssertionError
 
-    monkeypatch.setattr("lshdup.openrows.OpenRows.rows", refuse)
-    monkeypatch.setattr("lshdup.openrows.OpenRows.texts", refuse)
+    monkeypatch.setattr("lshdup.documents.row_files.OpenRows.rows", refuse)
+    monkeypatch.setattr("lshdup.documents.row_files.OpenRows.texts", refuse)
     assert answer(*FORMS, id_field="id")[0] == expected[0]
     with pytest.raises(AssertionError):
         answer(*FORMS, id_field="id", check_content=True)
@@ -254,7 +254,7 @@ def test_parquet_rows_in_any_order_and_by_any_thread(here, monkeypatch, kept):
     for room in (True, False):
         documents = find_documents([b"a.parquet"], DocumentParams())
         if not room:
-            monkeypatch.setattr(decoded, "new_scratch", _no_room)
+            monkeypatch.setattr(text_cache, "new_scratch", _no_room)
         wrong = []
 
         def read(seed, documents=documents, wrong=wrong):
@@ -276,7 +276,7 @@ def test_parquet_rows_in_any_order_and_by_any_thread(here, monkeypatch, kept):
 
 
 def _no_room(*_):
-    raise decoded.NoRoomError("none")
+    raise text_cache.NoRoomError("none")
 
 
 @pytest.mark.parametrize(

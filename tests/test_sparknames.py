@@ -10,11 +10,12 @@ from pathlib import Path
 import click
 import pytest
 
-from lshdup import jsonlines, sparknames
+from lshdup import sparknames
 from lshdup.cli import lshdup, spark
+from lshdup.documents import jsonlines
+from lshdup.documents.rows import Kind, RowFields
 from lshdup.errors import ParameterError
 from lshdup.params import BandParams, PairParams, ShingleParams, SketchParams
-from lshdup.rows import Kind, RowFields
 from tests.conftest import require
 
 

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from lshdup import spark, sparkkept, sparkreading, sparkrows
+from lshdup.documents.rows import Kind, RowFields
 from lshdup.errors import InputError
 from lshdup.reasons import Reason
-from lshdup.rows import Kind, RowFields
 from tests.conftest import ROOT, require
 
 NO_KEY = np.frombuffer(sparkrows.NO_KEY, "<u8")[0]

@@ -17,17 +17,17 @@ import pytest
 from lshdup.cli import COMMANDS
 from lshdup.cli.help import _GROUPS
 from lshdup.console import Console, chance, counted
-from lshdup.documents import DocumentList
+from lshdup.documents.document_list import DocumentList
+from lshdup.documents.filtering import check_target
+from lshdup.documents.finding import find_documents
+from lshdup.documents.rows import field_names, no_field
+from lshdup.documents.whereabouts import are_elsewhere, counted_where
 from lshdup.errors import LshdupError
-from lshdup.filtered import check_target
-from lshdup.finding import find_documents
 from lshdup.params import DocumentParams
 from lshdup.reasons import LeftOut, Reason
-from lshdup.rows import field_names, no_field
 from lshdup.utils import atomic
 from lshdup.utils.atomic import replacing, resumable, what_is_kept
 from lshdup.utils.ragged import StringTable
-from lshdup.whereabouts import are_elsewhere, counted_where
 from tests.conftest import ROOT
 from tests.running import run_many
 

@@ -16,8 +16,8 @@ from benchmarks.measure import Run, interleaved, seconds, timed
 from benchmarks.sections.bench import Bench, installed
 from benchmarks.tables import Table
 from lshdup import pairs, similarity
-from lshdup.documents import batches, read_batch
-from lshdup.finding import find_documents
+from lshdup.documents.document_list import batches, read_batch
+from lshdup.documents.finding import find_documents
 from lshdup.lsh import band_table, candidates
 from lshdup.lsh.signatures import Sketcher
 from lshdup.params import BandParams, DocumentParams, ShingleParams, SketchParams

@@ -66,7 +66,7 @@ class Asked:
             return self.raw, False
         import numpy as np
 
-        from lshdup.documents import Reason, read_batch
+        from lshdup.documents.document_list import Reason, read_batch
 
         assert self.collection is not None
         batch = read_batch(self.collection.documents, np.array([self.index]))
@@ -88,7 +88,7 @@ def ask(word: bytes, collection: "Collection | None") -> Asked:
     """
     import numpy as np
 
-    from lshdup.documents import typed_name
+    from lshdup.documents.document_list import typed_name
 
     if word == b"-":
         return Asked(b"-", raw=sys.stdin.buffer.read())
@@ -138,7 +138,7 @@ _FEW_BYTES, _FEW_NAMES = 1 << 22, 200_000
 
 def _also_in_store(word: bytes, collection: "Collection | None") -> str:
     """What to say of a file that was taken, if its name is also the end of a name of a small store."""
-    from lshdup.documents import typed_name
+    from lshdup.documents.document_list import typed_name
 
     if collection is None or len(collection.documents.names.blob) > _FEW_BYTES:
         return ""

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from lshdup.documents import DocumentList
+    from lshdup.documents.document_list import DocumentList
     from lshdup.output import Piece
     from lshdup.pipeline import Grouped
 
@@ -113,13 +113,13 @@ def command(ctx: click.Context, /, **options: Any) -> int:
 def _check_write(path: Path | None, documents: "DocumentList", read: bool) -> None:
     """Before the work, as far as it is known then: that --write can be done."""
     if path is not None:
-        from lshdup.filtered import check_target
+        from lshdup.documents.filtering import check_target
 
         check_target(documents, path, read=read)
 
 
 def _write(console: Console, found: "Grouped", documents: "DocumentList", path: Path) -> None:
-    from lshdup.filtered import write_without
+    from lshdup.documents.filtering import write_without
 
     dropped = found.groups.dropped
     for each in write_without(documents, dropped, path):

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from lshdup.cli.answer import Answer
-    from lshdup.documents import DocumentList
+    from lshdup.documents.document_list import DocumentList
     from lshdup.histogram import Step
     from lshdup.output import Cell, Target
 

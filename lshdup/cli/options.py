@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from lshdup.asked import Request
-    from lshdup.documents import DocumentList
+    from lshdup.documents.document_list import DocumentList
     from lshdup.workspace import Workspace
 
 _SHINGLE, _SKETCH, _BANDS = ShingleParams(), SketchParams(), BandParams()

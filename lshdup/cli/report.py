@@ -73,7 +73,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         shared.refuse_with_exact(ctx)
     with shared.session(ctx, options) as session:
         from lshdup import report
-        from lshdup.preference import preference
+        from lshdup.documents.preference import preference
 
         console = session.console
         answer = found_pairs(session, options)

@@ -54,7 +54,7 @@ def say_left_out(console: Console, counts: Counter[str], side: str = "") -> None
 
 
 def _said_of(collection: "Collection") -> str:
-    from lshdup.whereabouts import counted_where
+    from lshdup.documents.whereabouts import counted_where
 
     return f"the last run: {counted_where(collection.documents, counted(len(collection.documents), 'document'))}"
 

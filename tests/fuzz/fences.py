@@ -10,7 +10,7 @@ import mmap
 import numpy as np
 
 from lshdup import shingles
-from lshdup.documents import TextBatch
+from lshdup.documents.document_list import TextBatch
 
 _PAGE = mmap.PAGESIZE
 _CANARY = 0xA5

@@ -4,7 +4,7 @@ what the parser of the reference sees."""
 import signal
 from contextlib import contextmanager
 
-from lshdup.documents import Reason
+from lshdup.documents.document_list import Reason
 from lshdup.formats import to_text
 from tests import reference
 from tests.conftest import ROOT

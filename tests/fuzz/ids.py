@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from lshdup.documents import read_batch
-from lshdup.finding import find_documents
+from lshdup.documents.document_list import read_batch
+from lshdup.documents.finding import find_documents
 from lshdup.params import DocumentParams, ShingleParams
 from lshdup.shingles import Shingler
 from tests.fuzz import Tally

@@ -9,7 +9,7 @@ import unicodedata
 
 import numpy as np
 
-from lshdup.documents import Reason, TextBatch
+from lshdup.documents.document_list import Reason, TextBatch
 from lshdup.kernels import text as kernels
 from lshdup.params import ShingleParams
 from lshdup.recognition import kind_of

@@ -12,15 +12,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lshdup.documents.files import Buffer, read_files
+from lshdup.documents.locations import Places
+from lshdup.documents.row_files import OpenRows
+from lshdup.documents.rows import Kind, RowError, RowFields
 from lshdup.errors import ArtifactError
-from lshdup.files import Buffer, read_files
-from lshdup.openrows import OpenRows
 from lshdup.params import DEFAULT_FORMATS, DEFAULT_MAX_BYTES, FormatLimits
-from lshdup.places import Places
 from lshdup.reasons import LeftOut as LeftOut
 from lshdup.reasons import Reason as Reason
 from lshdup.reasons import detail_of, reason_of
-from lshdup.rows import Kind, RowError, RowFields
 from lshdup.utils.ragged import PADDING, Check, StringTable, distinct, trusted
 
 #: Batches end at whichever comes first: few enough documents to feed all threads, few enough bytes to stay in memory.

@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.decoded import KeptTexts, Scratch
+from lshdup.documents.files import Buffer
+from lshdup.documents.rows import RowError, RowList, field_names, no_field
+from lshdup.documents.text_cache import KeptTexts, Scratch
 from lshdup.errors import InputError
-from lshdup.files import Buffer
 from lshdup.kernels import copying
 from lshdup.reasons import Reason
-from lshdup.rows import RowError, RowList, field_names, no_field
 from lshdup.utils.arrow import Texts, texts_of
 from lshdup.utils.ragged import PADDING, StringTable, offsets_of
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.openrows import OpenRows
+from lshdup.documents.row_files import OpenRows
+from lshdup.documents.rows import Kind, RowError, RowList, row_names
 from lshdup.reasons import LeftOut, Reason
-from lshdup.rows import Kind, RowError, RowList, row_names
 from lshdup.utils.compression import NoRoomError
 from lshdup.utils.ragged import StringTable, offsets_of
 

@@ -15,15 +15,15 @@ from typing import IO, TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.decoded import Scratch
+from lshdup.documents.files import Buffer
+from lshdup.documents.rows import Kind, RowError, RowFields, RowList
+from lshdup.documents.text_cache import Scratch
 from lshdup.errors import InputError
-from lshdup.files import Buffer
 from lshdup.reasons import Reason
-from lshdup.rows import Kind, RowError, RowFields, RowList
 from lshdup.utils.compression import PIP, PackedError, can_unpack, is_packed, unpack_to
 
 if TYPE_CHECKING:
-    from lshdup.parquet import ParquetFile
+    from lshdup.documents.parquet import ParquetFile
 
 #: Parquet files that stay open when no thread reads them.
 _OPEN_FILES = 2
@@ -62,7 +62,7 @@ class OpenRows:
         if kind == Kind.PARQUET:
             with self._parquet_file(path) as parquet:
                 return parquet.rows(self.fields.id)
-        from lshdup import jsonlines  # here, because a query waits for every import
+        from lshdup.documents import jsonlines  # here, because a query waits for every import
 
         with self.lines(path) as file:
             return jsonlines.list_rows(file, self.fields, self._longest)
@@ -76,7 +76,7 @@ class OpenRows:
         if kind == Kind.PARQUET:
             with self._parquet_file(path) as parquet:
                 return parquet.texts(starts, self._longest, buffer)
-        from lshdup import jsonlines
+        from lshdup.documents import jsonlines
 
         with self.lines(path) as file:
             return jsonlines.read_texts(file, starts, lengths, self.fields.text, buffer)
@@ -105,7 +105,7 @@ class OpenRows:
     @contextmanager
     def _parquet_file(self, path: bytes) -> Iterator["ParquetFile"]:
         """A Parquet file, which nobody closes meanwhile."""
-        from lshdup.parquet import ParquetFile
+        from lshdup.documents.parquet import ParquetFile
 
         status = os.stat(path)
         known = path, (status.st_size, status.st_mtime_ns)

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.documents import DocumentList
+from lshdup.documents.document_list import DocumentList
+from lshdup.documents.parquet import parquet_file
+from lshdup.documents.rows import Kind, RowError
 from lshdup.errors import InputError, ParameterError
-from lshdup.parquet import parquet_file
-from lshdup.rows import Kind, RowError
 from lshdup.utils.atomic import replacing
 from lshdup.utils.compression import PIP, ZSTD, PackedError, can_unpack, chunks, packing
 

@@ -9,15 +9,15 @@ from pathlib import Path
 
 import numpy as np
 
-from lshdup.absent import not_there, perhaps_meant
-from lshdup.documents import DocumentList, typed_name
-from lshdup.files import stat_files
-from lshdup.openrows import OpenRows
+from lshdup.documents.document_list import DocumentList, typed_name
+from lshdup.documents.files import stat_files
+from lshdup.documents.locations import Listings, Places, with_rows
+from lshdup.documents.missing import not_there, perhaps_meant
+from lshdup.documents.patterns import Selection
+from lshdup.documents.row_files import OpenRows
+from lshdup.documents.rows import Kind, RowFields, kind_of
 from lshdup.params import DEFAULT_TEXT_FIELD, DocumentParams
-from lshdup.patterns import Selection
-from lshdup.places import Listings, Places, with_rows
 from lshdup.reasons import LeftOut, Reason
-from lshdup.rows import Kind, RowFields, kind_of
 from lshdup.utils.messages import counted
 from lshdup.utils.ragged import StringTable
 

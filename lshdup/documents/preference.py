@@ -6,10 +6,10 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.documents import DocumentList, typed_name
+from lshdup.documents.document_list import DocumentList, typed_name
+from lshdup.documents.patterns import Pattern
 from lshdup.errors import ParameterError
 from lshdup.params import ClusterParams
-from lshdup.patterns import Pattern
 
 
 def preference(

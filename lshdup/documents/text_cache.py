@@ -15,7 +15,7 @@ from typing import IO
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.files import Buffer, read_spans
+from lshdup.documents.files import Buffer, read_spans
 from lshdup.utils.arrow import Texts
 from lshdup.utils.compression import NoRoomError, new_scratch, write_scratch
 from lshdup.utils.ragged import offsets_of

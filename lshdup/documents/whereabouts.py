@@ -7,7 +7,7 @@ from itertools import takewhile
 
 import numpy as np
 
-from lshdup.documents import DocumentList, typed_name
+from lshdup.documents.document_list import DocumentList, typed_name
 
 #: For more arguments than this, all names are made objects first.
 _MANY = 100
