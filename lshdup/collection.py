@@ -128,7 +128,7 @@ class Collection:
 
 def current_reader() -> str:
     """What `Collection.reader` is of documents that are read now."""
-    from lshdup.extraction import reader
+    from lshdup.text.office import reader
 
     return reader()
 

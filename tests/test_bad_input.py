@@ -17,18 +17,19 @@ from importlib.util import find_spec
 import numpy as np
 import pytest
 
-from lshdup import batchwork, formats, normalform
-from lshdup.charsets import _CODECS, codec_of
+from lshdup import batchwork, normalform
 from lshdup.collection import collect
 from lshdup.console import shown
 from lshdup.documents import files
 from lshdup.documents.document_list import Reason, TextBatch, read_batch
 from lshdup.documents.finding import find_documents
 from lshdup.errors import InputError
-from lshdup.formats import to_text
 from lshdup.normalform import normal_form
 from lshdup.params import DocumentParams, ShingleParams
 from lshdup.shingles import Shingler
+from lshdup.text import decoding
+from lshdup.text.charsets import _CODECS, codec_of
+from lshdup.text.decoding import to_text
 from tests import reference
 from tests.conftest import ROOT
 from tests.test_layers import modules
@@ -509,7 +510,7 @@ def test_a_normal_form_that_outgrows_its_text_is_reported(monkeypatch):
 def test_pages_are_walked_in_linear_time():
     """Twice as deep takes about twice as long, not four times; parsed apart, because the parser has limits of its own."""
     for page in (b"<span>x ", b"<p>x <b>y</b>", b"<li>x", b"<div>x</div>"):
-        text = formats._visible_text(b"<html>" + page * 100_000)
+        text = decoding._visible_text(b"<html>" + page * 100_000)
         assert len(text.split()) == 100_000 * (2 if b"y" in page else 1)
 
 

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lshdup import guessing
 from lshdup.documents.document_list import Reason
-from lshdup.formats import to_text
+from lshdup.text import encodings
+from lshdup.text.decoding import to_text
 from tests.conftest import ROOT
 
 UDHR = ROOT / "sample_corpus" / "udhr"
@@ -184,8 +184,8 @@ def test_koi8_is_not_half_width_katakana():
         data = russian[start : start + 300].encode("koi8_r", "ignore")
         assert "jis" not in to_text(data, b"a").encoding
     katakana = "ﾆﾎﾝｺﾞ ﾉ ﾌﾞﾝｼｮｳ ｦ ﾊﾝｶｸ ｶﾀｶﾅ ﾀﾞｹ ﾃﾞ ｶｷﾏｼﾀ｡ ﾜｶﾘﾆｸｲ ｶﾓ ｼﾚﾏｾﾝ｡ " * 5
-    assert not guessing._is_cyrillic(katakana)
-    assert guessing._is_cyrillic(russian.encode("koi8_r", "ignore").decode("shift_jis_2004", "ignore"))
+    assert not encodings._is_cyrillic(katakana)
+    assert encodings._is_cyrillic(russian.encode("koi8_r", "ignore").decode("shift_jis_2004", "ignore"))
 
 
 # --- UTF-8 but for a few bytes -----------------------------------------------------------------------------------------------
@@ -217,21 +217,21 @@ def test_an_encoding_that_is_forced_is_not_mended():
 
 
 def test_as_many_bytes_that_do_not_fit_as_characters_are_another_encoding():
-    assert guessing.not_utf8("Ã© é".encode("cp1252")) == 0
-    assert guessing.not_utf8("CAFÉ» était fermé".encode("cp1252")) == 0
-    assert guessing.not_utf8(b"plain \xff words") == 0
-    assert guessing.not_utf8(b"\xef\xbb\xbfplain \xff words") == 0
-    assert guessing.not_utf8(b"") == 0
+    assert encodings.not_utf8("Ã© é".encode("cp1252")) == 0
+    assert encodings.not_utf8("CAFÉ» était fermé".encode("cp1252")) == 0
+    assert encodings.not_utf8(b"plain \xff words") == 0
+    assert encodings.not_utf8(b"\xef\xbb\xbfplain \xff words") == 0
+    assert encodings.not_utf8(b"") == 0
 
 
 @settings(max_examples=200, deadline=None)
 @given(st.text(st.characters(min_codepoint=0x80, exclude_categories=["Cs"]), min_size=12), st.text(max_size=200), st.data())
 def test_one_bad_byte_is_found_in_any_text(foreign, rest, data):
     text = f"{foreign}{rest}".encode()
-    assert guessing.not_utf8(text) == 0
+    assert encodings.not_utf8(text) == 0
     at = data.draw(st.integers(0, len(text)))
     spoilt = text[:at] + b"\xff" + text[at:]
-    bad = guessing.not_utf8(spoilt)
+    bad = encodings.not_utf8(spoilt)
     assert 1 <= bad <= 5  # itself, and what is left of a character that it stands in
     assert spoilt.decode("utf-8", "replace").count("\ufffd") - text.decode().count("\ufffd") <= bad
 
@@ -242,4 +242,4 @@ def test_no_other_encoding_looks_like_utf8(key):
     rng = random.Random(str(key))
     for length in (30, 60, 120, 1000):
         for piece, _ in zip(slices(declaration(name), codec, length, rng), range(100), strict=False):
-            assert guessing.not_utf8(piece.encode(codec)) == 0, piece
+            assert encodings.not_utf8(piece.encode(codec)) == 0, piece

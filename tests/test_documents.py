@@ -10,9 +10,9 @@ from lshdup.documents import files
 from lshdup.documents.document_list import BATCH_BYTES, BATCH_DOCUMENTS, DocumentList, Reason, TextBatch, batches, read_batch, typed_name
 from lshdup.documents.finding import find_documents
 from lshdup.errors import InputError
-from lshdup.formats import to_text
 from lshdup.params import DocumentParams, ShingleParams
 from lshdup.shingles import Shingler
+from lshdup.text.decoding import to_text
 from lshdup.utils.ragged import StringTable
 from tests import reference
 

@@ -13,12 +13,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lshdup import extraction, mending
 from lshdup.asked import Request
 from lshdup.documents.document_list import Reason
-from lshdup.formats import to_text
 from lshdup.params import DocumentParams, FormatLimits
-from lshdup.recognition import ENCRYPTED, kind_of
+from lshdup.text import office, office_cleanup
+from lshdup.text.decoding import to_text
+from lshdup.text.file_types import ENCRYPTED, kind_of
 from lshdup.workspace import Workspace
 from tests import office, reference
 from tests.conftest import ROOT, require
@@ -38,10 +38,10 @@ def kreuzberg():
 @pytest.fixture
 def without_reader(monkeypatch):
     """As if the extra were not installed."""
-    monkeypatch.setattr(extraction, "_has_reader", lambda: False)
-    extraction.reader.cache_clear()
+    monkeypatch.setattr(office, "_has_reader", lambda: False)
+    office.reader.cache_clear()
     yield
-    extraction.reader.cache_clear()
+    office.reader.cache_clear()
 
 
 @pytest.fixture
@@ -52,10 +52,10 @@ def doubled(monkeypatch):
         folder = Path(os.environ["PYTEST_DOUBLE"])
         (folder / "kreuzberg.py").write_text(DOUBLE + lines)
         monkeypatch.syspath_prepend(folder)
-        extraction.close()
+        office.close()
 
     yield doubled
-    extraction.close()
+    office.close()
 
 
 DOUBLE = """
@@ -195,15 +195,15 @@ def test_hyphens_of_words_stay():
         ("Anglo\x02Saxon", "Anglo-Saxon"),
         ("1\x022", "1-2"),
     ]:
-        assert mending.after("", "pdf", [text]) == expected
+        assert office_cleanup.after("", "pdf", [text]) == expected
 
 
 def test_running_lines_are_those_of_most_pages():
     pages = [f"Title\n{word} of one page\nPage {n} of 9" for n, word in enumerate("abcdefghi", 1)]
-    assert mending.after("", "pdf", pages) == "\n".join(f"{word} of one page" for word in "abcdefghi")
+    assert office_cleanup.after("", "pdf", pages) == "\n".join(f"{word} of one page" for word in "abcdefghi")
     # Two pages show nothing; what differs is none; and a document that consists of the same page again and again keeps it.
     for pages in (["a\nb", "a\nc"], ["one\ntwo", "three\nfour", "five\nsix"], ["a\nb", "", "c\nd"], ["a\nb"] * 5):
-        assert mending.after("", "pdf", pages) == "\n".join(pages)
+        assert office_cleanup.after("", "pdf", pages) == "\n".join(pages)
 
 
 def test_one_text_in_every_format_and_encoding_is_one_cluster(run, tmp_path, kreuzberg):
@@ -344,7 +344,7 @@ TROUBLES = {
 @pytest.mark.parametrize("trouble", TROUBLES)
 def test_what_a_file_does_to_its_process_is_its_own_matter(doubled, monkeypatch, trouble):
     lines, reason = TROUBLES[trouble]
-    monkeypatch.setattr(extraction, "_END", 0.5)
+    monkeypatch.setattr(office, "_END", 0.5)
     doubled(f"def extract_bytes_sync(data, mime, config):\n    if b'fine' in data: return Result('fine words')\n{lines}\n")
     fine, bad = b"%PDF-1.4 fine", b"%PDF-1.4 bad"
     limits = FormatLimits(1.0 if reason is Reason.SLOW else 30.0, LIMITS.memory)
@@ -374,7 +374,7 @@ def test_many_threads_at_once(doubled):
 
     with ThreadPoolExecutor(6) as pool:
         together = list(pool.map(one, documents))
-    assert len(extraction._idle._waiting) <= 6
+    assert len(office._idle._waiting) <= 6
     assert together == [one(document) for document in documents]
     assert {text.reason for text in together} == {None, Reason.CRASHED}
 
@@ -458,7 +458,7 @@ def test_interrupted_while_a_document_hangs(doubled, tmp_path):
 
 
 def test_no_processes_for_plain_text(monkeypatch):
-    monkeypatch.setattr(extraction, "_Process", None)
+    monkeypatch.setattr(office, "_Process", None)
     assert to_text(b"plain text", b"a.docx").utf8 == b"plain text"
 
 
@@ -503,17 +503,17 @@ def test_without_the_extra_they_are_counted_and_nothing_else_changes(folder, wit
 
 def test_runs_without_office_documents_do_not_depend_on_the_extra(folder, kreuzberg, monkeypatch):
     run_here("with")
-    monkeypatch.setattr(extraction, "_has_reader", lambda: False)
-    extraction.reader.cache_clear()
+    monkeypatch.setattr(office, "_has_reader", lambda: False)
+    office.reader.cache_clear()
     run_here("without")
-    extraction.reader.cache_clear()
+    office.reader.cache_clear()
     assert artifacts_of("with") == artifacts_of("without")
 
 
 @pytest.fixture
 def version(monkeypatch):
     def version(name):
-        monkeypatch.setattr(extraction, "reader", lambda: name)
+        monkeypatch.setattr(office, "reader", lambda: name)
 
     return version
 
@@ -553,7 +553,7 @@ def test_the_extra_becomes_available(folder, doubled, version, monkeypatch):
     (folder / "a.pdf").write_bytes(b"%PDF-1 a")
     (folder / "z.zip").write_bytes(office.zipped({"a": "b"}))
     with monkeypatch.context() as absent:
-        absent.setattr(extraction, "_has_reader", lambda: False)
+        absent.setattr(office, "_has_reader", lambda: False)
         version("1")
         out = run_here()[1]
         assert out == {b"d/a.pdf": Reason.NO_READER, b"d/z.zip": Reason.FORMAT}

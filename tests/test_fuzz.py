@@ -14,9 +14,9 @@ import pytest
 from lshdup import artifacts
 from lshdup.documents.document_list import TextBatch
 from lshdup.errors import ArtifactError, ParameterError
-from lshdup.formats import to_text
 from lshdup.kernels import text as text_kernels
 from lshdup.params import BandParams, ShingleParams, SketchParams
+from lshdup.text.decoding import to_text
 from lshdup.utils.ragged import RaggedSets, StringTable
 from tests.conftest import ROOT
 from tests.fuzz import guided

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from lshdup.collection import Collection
     from lshdup.common import Removal
-    from lshdup.formats import Text
+    from lshdup.text.decoding import Text
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Asked:
 
     def read(self, raw: bytes, is_text: bool, encoding: str = "") -> "Text":
         """The same of its bytes, with what kind of bytes they were."""
-        from lshdup.formats import row_text, to_text
+        from lshdup.text.decoding import row_text, to_text
 
         text = row_text(raw) if is_text else to_text(raw, self.name, encoding)
         if text.reason is not None:

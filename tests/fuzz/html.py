@@ -5,7 +5,7 @@ import signal
 from contextlib import contextmanager
 
 from lshdup.documents.document_list import Reason
-from lshdup.formats import to_text
+from lshdup.text.decoding import to_text
 from tests import reference
 from tests.conftest import ROOT
 from tests.fuzz import Tally

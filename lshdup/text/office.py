@@ -21,9 +21,9 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from lshdup import extractor
 from lshdup.documents.document_list import Reason
 from lshdup.params import FormatLimits
+from lshdup.text import office_worker
 
 #: Version of what mending.py and extractor.py make of documents: goes up when that changes.
 _OWN_VERSION = 1
@@ -34,14 +34,14 @@ _END = 5.0
 _CHUNK = 1 << 16
 _PROGRAM = """import json, sys
 sys.path[:] = json.loads(sys.argv[3])
-from lshdup.extractor import main
+from lshdup.text.office_worker import main
 main(float(sys.argv[1]), int(sys.argv[2]))"""
 
 _STATUS = {
-    extractor.ENCRYPTED: Reason.ENCRYPTED,
-    extractor.DAMAGED: Reason.SPOILT,
-    extractor.LARGE: Reason.TOO_LARGE,
-    extractor.MEMORY: Reason.MEMORY,
+    office_worker.ENCRYPTED: Reason.ENCRYPTED,
+    office_worker.DAMAGED: Reason.SPOILT,
+    office_worker.LARGE: Reason.TOO_LARGE,
+    office_worker.MEMORY: Reason.MEMORY,
 }
 
 
@@ -61,7 +61,7 @@ def extract(data: bytes, kind: str, limits: FormatLimits) -> Extracted:
     Cost: about 1 ms a document and 1 ms a page of a PDF; 0.1 s for a process. Errors: none are raised; what the file does to the process
     is its reason. A process that has served other documents before may suffer from those: the document gets a new one then.
     """
-    if kind != extractor.MAIL and not _has_reader():
+    if kind != office_worker.MAIL and not _has_reader():
         return Extracted(reason=Reason.NO_READER)
     try:
         done, served = _extracted(_idle.take(limits), data, kind)
@@ -127,25 +127,25 @@ class _Process:
                 self._exchange(b"", b"", time.monotonic() + _START)
             self.is_well = False
             name = kind.encode("ascii")
-            request = extractor.REQUEST.pack(len(name), len(data)) + name
+            request = office_worker.REQUEST.pack(len(name), len(data)) + name
             status, payload = self._exchange(request, data, time.monotonic() + self.limits.seconds)
         except TimeoutError:
             return Extracted(reason=Reason.SLOW, detail=f"more than {self.limits.seconds:g} s; --format-seconds allows more")
         except (EOFError, BrokenPipeError):
             return self._cause_of_death()
-        self.is_well = status != extractor.MEMORY
-        if status == extractor.NO_READER:
+        self.is_well = status != office_worker.MEMORY
+        if status == office_worker.NO_READER:
             return Extracted(reason=Reason.NO_READER, detail=payload.decode("utf-8", "replace"))
         if status in _STATUS:
-            detail = self._memory_detail() if status == extractor.MEMORY else payload.decode("utf-8", "replace")
+            detail = self._memory_detail() if status == office_worker.MEMORY else payload.decode("utf-8", "replace")
             return Extracted(reason=_STATUS[status], detail=detail)
-        return Extracted(payload, status == extractor.PAGE)
+        return Extracted(payload, status == office_worker.PAGE)
 
     def _exchange(self, head: bytes, data: bytes, deadline: float) -> tuple[bytes, bytes]:
         """Send a request and wait for its reply. Raises TimeoutError, or EOFError or BrokenPipeError if the process has ended."""
         pending = [memoryview(part) for part in (head, data) if part]
         reply = bytearray()
-        size = extractor.REPLY.size
+        size = office_worker.REPLY.size
         poll = select.poll()
         poll.register(self._out, select.POLLIN)
         if pending:
@@ -167,9 +167,9 @@ class _Process:
                     if not part:
                         raise EOFError
                     reply += part
-                    if len(reply) >= extractor.REPLY.size:
-                        size = extractor.REPLY.size + extractor.REPLY.unpack_from(reply)[1]
-        return extractor.REPLY.unpack_from(reply)[0], bytes(reply[extractor.REPLY.size :])
+                    if len(reply) >= office_worker.REPLY.size:
+                        size = office_worker.REPLY.size + office_worker.REPLY.unpack_from(reply)[1]
+        return office_worker.REPLY.unpack_from(reply)[0], bytes(reply[office_worker.REPLY.size :])
 
     def _cause_of_death(self) -> Extracted:
         code, peak = self._ended()

@@ -15,7 +15,7 @@ import struct
 import sys
 from typing import Any, BinaryIO
 
-from lshdup import mending
+from lshdup.text import office_cleanup
 
 #: Length of the kind's name, length of the document; then both.
 REQUEST = struct.Struct("<BQ")
@@ -119,9 +119,9 @@ def _detail(error: BaseException) -> bytes:
 def _office(data: bytes, kind: str) -> str:
     import kreuzberg
 
-    result: Any = kreuzberg.extract_bytes_sync(mending.before(data, kind), TYPES[kind], _config())
+    result: Any = kreuzberg.extract_bytes_sync(office_cleanup.before(data, kind), TYPES[kind], _config())
     pages = [str(page["content"]) for page in result.pages or ()] if kind == "pdf" else []
-    return mending.after(result.content, kind, pages)
+    return office_cleanup.after(result.content, kind, pages)
 
 
 def _config() -> Any:

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup import guessing, recognition
-from lshdup.charsets import codec_of
 from lshdup.documents.document_list import Reason
 from lshdup.kernels import text as kernels
 from lshdup.params import DEFAULT_FORMATS, DEFAULT_MAX_BYTES, FormatLimits
+from lshdup.text import encodings, file_types
+from lshdup.text.charsets import codec_of
 from lshdup.utils import compression
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ _BOMS = (
     (codecs.BOM_UTF16_BE, "utf-16"),
     (codecs.BOM_UTF8, "utf-8-sig"),
 )
-_FORMATS = recognition.MAGICS
+_FORMATS = file_types.MAGICS
 _MAGICS = (*(bom for bom, _ in _BOMS), *_FORMATS, compression.GZIP, compression.ZSTD)
 _BEGINS_MAGIC = np.zeros(256, bool)
 _BEGINS_MAGIC[[magic[0] for magic in _MAGICS]] = True
@@ -91,8 +91,8 @@ def needs_patience(
             mask = np.uint64((1 << 8 * len(magic)) - 1)
             patient[perhaps] |= (first & mask == np.uint64(int.from_bytes(magic, "little"))) & (lengths[perhaps] >= len(magic))
     all_names = b"\0".join(names).lower()  # one look at all of them instead of one at each
-    if b"htm" in all_names or recognition.MAIL_ENDING in all_names:
-        patient |= [name.lower().endswith((*_HTML_ENDINGS, recognition.MAIL_ENDING)) for name in names]
+    if b"htm" in all_names or file_types.MAIL_ENDING in all_names:
+        patient |= [name.lower().endswith((*_HTML_ENDINGS, file_types.MAIL_ENDING)) for name in names]
     return patient
 
 
@@ -110,18 +110,18 @@ def to_text(
         if isinstance(inner, Text):
             return inner
         return replace(to_text(inner, compression.bare_name(name), encoding, max_bytes, limits), packed=compression.name_of(data))
-    if kind := recognition.kind_of(data, name):
+    if kind := file_types.kind_of(data, name):
         return _office(data, kind, limits)
     if encoding:
         return _decoded(data, name, encoding)
     for bom, codec in _BOMS:
         if data.startswith(bom):
             text = _decoded(data, name, codec)
-            mendable = bom == codecs.BOM_UTF8 and text.reason == Reason.UNDECODABLE and guessing.not_utf8(data)
+            mendable = bom == codecs.BOM_UTF8 and text.reason == Reason.UNDECODABLE and encodings.not_utf8(data)
             return _mended(data, name, mendable) if mendable else text
     for magic in _FORMATS:
         if data.startswith(magic):
-            return Text(reason=Reason.FORMAT, detail=recognition.UNKNOWN.get(magic, magic.decode("ascii", "backslashreplace")))
+            return Text(reason=Reason.FORMAT, detail=file_types.UNKNOWN.get(magic, magic.decode("ascii", "backslashreplace")))
     if b"\0" in data[: kernels.BINARY_WINDOW]:
         return Text(reason=Reason.BINARY)
     try:
@@ -154,9 +154,9 @@ def _unpacked(data: bytes, max_bytes: int) -> bytes | Text:
 
 
 def _office(data: bytes, kind: str, limits: FormatLimits) -> Text:
-    if kind == recognition.ENCRYPTED:
+    if kind == file_types.ENCRYPTED:
         return Text(reason=Reason.ENCRYPTED)
-    from lshdup.extraction import extract
+    from lshdup.text.office import extract
 
     done = extract(data, kind, limits)
     if done.reason is not None:
@@ -179,14 +179,14 @@ def _guessed(data: bytes, name: bytes) -> Text:
     if _is_html(data, name) and (declared := _HTML_CHARSET.search(data[:2048])):
         codec = codec_of(declared.group(1).decode("ascii"))
         for each in (
-            (codec, "latin-1") if codec == guessing.WESTERN else (codec,) if codec else ()
+            (codec, "latin-1") if codec == encodings.WESTERN else (codec,) if codec else ()
         ):  # five bytes have no character in Python's
             text = _decoded(data, name, each)
             if text.reason is None:
                 return text
-    if bad := guessing.not_utf8(data):
+    if bad := encodings.not_utf8(data):
         return _mended(data, name, bad)
-    encoding = guessing.codec_for(data)
+    encoding = encodings.codec_for(data)
     if not encoding:
         return Text(reason=Reason.UNDECODABLE, detail="no encoding fits; name one with --encoding")
     return _decoded(data, name, encoding, guessed=encoding)

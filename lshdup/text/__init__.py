@@ -1,0 +1,1 @@
+"""Bytes of a document -> UTF-8 text: encodings, HTML, mail, office documents."""
