@@ -14,9 +14,9 @@ from lshdup.collection import Collection, Progress, no_progress, sketched
 from lshdup.kernels import statistics as kernels
 from lshdup.lsh.band_table import BandPlan, band_keys, collision_probabilities, half_point_estimate
 from lshdup.lsh.signatures import estimate
-from lshdup.pairs import Pairs
+from lshdup.matching.pairs import Pairs
+from lshdup.matching.similarity import all_pairs, jaccard
 from lshdup.params import SketchParams
-from lshdup.similarity import all_pairs, jaccard
 from lshdup.utils.ragged import RaggedSets
 
 #: An error that equals epsilon but for rounding is not more than epsilon, in the measurement as in the expectation.

@@ -20,9 +20,9 @@ from lshdup.documents.missing import check_named
 from lshdup.errors import InputError, ParameterError
 from lshdup.lsh import band_table
 from lshdup.lsh.band_table import BandPlan
+from lshdup.matching.similarity import SetSource
 from lshdup.params import BandParams, DocumentParams, PairParams, SketchParams
 from lshdup.sides import Part, Side, Sides
-from lshdup.similarity import SetSource
 from lshdup.store import Store
 from lshdup.utils.messages import counted, typed
 from lshdup.workspace import Workspace

@@ -6,15 +6,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup import exactjoin, similarity
 from lshdup.collection import Progress, no_progress
-from lshdup.copies import Listing, listing_across
 from lshdup.kernels import sets as kernels
 from lshdup.lsh import band_table, candidates
 from lshdup.lsh.band_table import BandPlan
 from lshdup.lsh.candidates import Buckets, Pair
 from lshdup.lsh.signatures import estimate
-from lshdup.pairs import Columns, Pairs, found_in, gathered, packed, unpacked
+from lshdup.matching import exact_join, similarity
+from lshdup.matching.copies import Listing, listing_across
+from lshdup.matching.pairs import Columns, Pairs, found_in, gathered, packed, unpacked
 from lshdup.params import PairParams
 from lshdup.pipeline import Found
 from lshdup.sides import Sides
@@ -69,7 +69,7 @@ def exact_near_duplicates_across(
     firsts = sides.firsts()
     members = sides.members(firsts)
     progress("candidates", 0, 0)
-    joined = exactjoin.exact_pairs(sets, members, threshold, jobs, sides.split, lambda done, n: progress("candidates", done, n))
+    joined = exact_join.exact_pairs(sets, members, threshold, jobs, sides.split, lambda done, n: progress("candidates", done, n))
     return Across(Found(gathered(joined), -1, Buckets()), firsts, np.zeros(0, np.uint64))
 
 

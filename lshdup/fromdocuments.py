@@ -22,9 +22,9 @@ from lshdup.documents.rows import by_number
 from lshdup.documents.whereabouts import are_elsewhere, counted_where
 from lshdup.errors import ArtifactError
 from lshdup.listings import load_listings, save_listings
+from lshdup.matching.similarity import SET_BYTES
 from lshdup.params import ShingleParams, SketchParams
 from lshdup.removing import ToRemove
-from lshdup.similarity import SET_BYTES
 from lshdup.stored import corpus_id, whole_id
 from lshdup.unchanged import known, still_left_out, unchanged
 from lshdup.utils.compression import PIP, is_lacking

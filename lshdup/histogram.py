@@ -10,12 +10,12 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup import clusters
 from lshdup.collection import Collection
-from lshdup.copies import Listing
 from lshdup.documents.preference import preference
 from lshdup.lsh.band_table import BandPlan, collision_probabilities
-from lshdup.pairs import Columns, Pairs
+from lshdup.matching import clusters
+from lshdup.matching.copies import Listing
+from lshdup.matching.pairs import Columns, Pairs
 from lshdup.params import ClusterParams
 from lshdup.pipeline import Verified, members
 from lshdup.utils.ragged import distinct

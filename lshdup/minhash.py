@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup import pipeline
-from lshdup.clusters import listing
 from lshdup.collection import Collection, collect, left_of, sketched
 from lshdup.documents.document_list import DocumentList
 from lshdup.documents.finding import find_documents
@@ -21,9 +20,10 @@ from lshdup.errors import InputError, ParameterError
 from lshdup.lsh import band_table as banding
 from lshdup.lsh import candidates
 from lshdup.lsh.signatures import estimate
+from lshdup.matching.clusters import listing
+from lshdup.matching.similarity import jaccard
 from lshdup.params import BandParams, ClusterParams, DocumentParams, ShingleParams, SketchParams
 from lshdup.shingles import Shingler, fingerprints
-from lshdup.similarity import jaccard
 from lshdup.utils.parallel import processors
 from lshdup.utils.ragged import RaggedSets, StringTable, distinct
 

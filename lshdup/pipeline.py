@@ -12,22 +12,22 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup import similarity
 from lshdup.collection import Collection, Progress, no_progress
 from lshdup.common import NO_SHINGLES, Removal, common_shingles, fingerprint, least_count
-from lshdup.copies import Listing, listing
 from lshdup.kernels import banding
 from lshdup.lsh import band_table, candidates
 from lshdup.lsh.band_table import BandPlan, BandTable
 from lshdup.lsh.candidates import NO_BUCKETS, Buckets, Pair
 from lshdup.lsh.signatures import estimate
-from lshdup.pairs import Columns, Pairs, gathered, packed
+from lshdup.matching import similarity
+from lshdup.matching.copies import Listing, listing
+from lshdup.matching.pairs import Columns, Pairs, gathered, packed
+from lshdup.matching.similarity import SetSource
 from lshdup.params import BandParams, ClusterParams, CommonParams, PairParams
-from lshdup.similarity import SetSource
 from lshdup.utils.ragged import RaggedSets, distinct
 
 if TYPE_CHECKING:
-    from lshdup.clusters import Groups
+    from lshdup.matching.clusters import Groups
 
 _AS_USUAL = PairParams()
 
@@ -172,10 +172,10 @@ def exact_near_duplicates(
     progress: Progress = no_progress,
 ) -> Found:
     """The same, no misses, by the prefix-filter join over the sets."""
-    from lshdup import exactjoin  # here, because a query waits for every import
+    from lshdup.matching import exact_join  # here, because a query waits for every import
 
     progress("candidates", 0, 0)
-    joined = exactjoin.exact_pairs(
+    joined = exact_join.exact_pairs(
         sets, members(collection, firsts), threshold, jobs, on_progress=lambda done, n: progress("candidates", done, n)
     )
     return Found(gathered(joined), -1)
@@ -229,7 +229,7 @@ def grouped(
     preference : int64 array of shape (n,), all documents, the most preferred one first. known : the pairs of the same candidates, if they
     were verified before. on_buckets : told about the buckets before the work.
     """
-    from lshdup import clusters, leaders  # here, because a query waits for every import
+    from lshdup.matching import clusters, leaders  # here, because a query waits for every import
 
     progress("groups", 0, 0)
     ordered = clusters.ranked(members(collection, made.firsts), made.firsts, preference)
@@ -263,7 +263,7 @@ def exactly_grouped(
     progress: Progress = no_progress,
 ) -> Grouped:
     """The same from all pairs, none missed, by the prefix-filter join over the sets."""
-    from lshdup import clusters  # here, because a query waits for every import
+    from lshdup.matching import clusters  # here, because a query waits for every import
 
     firsts = candidates.first_copies(collection.fingerprints)
     found = exact_near_duplicates(collection, sets, firsts, threshold, jobs, lambda _, done, n: progress("groups", done, n))

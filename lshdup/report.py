@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from lshdup.comparison import Comparison
 from lshdup.console import shown
 from lshdup.differences import ADDED, ALIKE, MOVED_AWAY, MOVED_HERE, REMOVED
-from lshdup.pairs import Pairs
+from lshdup.matching.pairs import Pairs
 from lshdup.rendering import hunks, passage
 from lshdup.utils.ragged import distinct
 

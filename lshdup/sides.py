@@ -15,7 +15,7 @@ from lshdup.collection import Collection
 from lshdup.lsh import band_table
 from lshdup.lsh.band_table import BandPlan
 from lshdup.lsh.candidates import first_copies
-from lshdup.similarity import SetSource
+from lshdup.matching.similarity import SetSource
 from lshdup.utils.ragged import RaggedSets, offsets_of
 
 

@@ -9,9 +9,9 @@ from lshdup.batchwork import NO_VALUES, Workers, batches_done
 from lshdup.collection import Collection
 from lshdup.documents.document_list import LeftOut, Reason
 from lshdup.errors import ArtifactError
+from lshdup.matching.similarity import SetSource
 from lshdup.params import LONGEST
 from lshdup.shingles import ShingleBatch, fingerprints
-from lshdup.similarity import SetSource
 from lshdup.utils.ragged import RaggedSets
 
 

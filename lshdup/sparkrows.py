@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup import similarity
 from lshdup.documents.document_list import BATCH_BYTES, BATCH_DOCUMENTS, DocumentList, Reason, TextBatch, batches, read_batch, runs
 from lshdup.documents.files import Buffer
 from lshdup.errors import InputError
@@ -21,6 +20,7 @@ from lshdup.kernels import banding as kernels
 from lshdup.lsh import band_table
 from lshdup.lsh.band_table import BandPlan
 from lshdup.lsh.signatures import Sketcher
+from lshdup.matching import similarity
 from lshdup.params import DEFAULT_FORMATS, DEFAULT_MAX_BYTES, FormatLimits, ShingleParams, SketchParams
 from lshdup.shingles import ShingleBatch, Shingler
 from lshdup.utils.arrow import as_binary, batch_of, content, ragged

@@ -25,7 +25,7 @@ from lshdup.locking import locked
 from lshdup.lsh import band_table
 from lshdup.lsh.band_table import BandTable
 from lshdup.lsh.candidates import Buckets
-from lshdup.pairs import Pairs
+from lshdup.matching.pairs import Pairs
 from lshdup.params import BandParams, ClusterParams, PairParams, ShingleParams, SketchParams
 from lshdup.pipeline import Banded, Found, Grouped, Verified
 from lshdup.stored import (
@@ -314,7 +314,7 @@ class Store:
             refuse_if(not ((similarity[compared] >= 0) & (similarity[compared] <= 1)).all(), "similarities are none")
             buckets = Buckets(**artifact.header["buckets"])
             refuse_if(not _are_counts(buckets, n), "counts are none")
-            from lshdup.clusters import Groups  # here, because a query waits for every import
+            from lshdup.matching.clusters import Groups  # here, because a query waits for every import
 
             return Grouped(Groups(representative, similarity), made.firsts, buckets=buckets)
         except (ArtifactError, KeyError, TypeError, ValueError, IndexError):

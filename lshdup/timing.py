@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from lshdup.collection import Collection, Progress, no_progress, sketched
 from lshdup.lsh.signatures import estimate
+from lshdup.matching.similarity import all_pairs
 from lshdup.params import SketchParams
-from lshdup.similarity import all_pairs
 from lshdup.utils.ragged import RaggedSets
 
 EXACT, MATRIX, ESTIMATED = "exact, all pairs", "signature matrix", "estimated, all pairs"

@@ -19,16 +19,16 @@ from lshdup.asked import Request, band_options, merged
 from lshdup.collection import Collection, Progress, left_of, no_progress
 from lshdup.common import Removal, first_with
 from lshdup.context import RunContext
-from lshdup.copies import Listing
 from lshdup.documents.document_list import DocumentList, LeftOut, Reason
 from lshdup.errors import ArtifactError, InputError
 from lshdup.fromdocuments import FromDocuments
 from lshdup.fromstore import FromStore
 from lshdup.lsh import band_table
 from lshdup.lsh.candidates import Buckets, first_copies
+from lshdup.matching.copies import Listing
+from lshdup.matching.similarity import SetSource
 from lshdup.params import BandParams, ClusterParams, DocumentParams, PairParams, ShingleParams, SketchParams
 from lshdup.pipeline import Banded, Found, Grouped, Verified
-from lshdup.similarity import SetSource
 from lshdup.sources import set_source
 from lshdup.store import Store
 from lshdup.stored import corpus_id, whole_id

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 from lshdup.against import against
 from lshdup.asked import Request
-from lshdup.copies import listing_across
-from lshdup.exactjoin import exact_pairs
 from lshdup.lsh import band_table, candidates
 from lshdup.lsh.candidates import cross_pairs
-from lshdup.pairs import gathered
+from lshdup.matching.copies import listing_across
+from lshdup.matching.exact_join import exact_pairs
+from lshdup.matching.pairs import gathered
 from lshdup.params import DocumentParams, PairParams
 from lshdup.utils.ragged import RaggedSets
 from tests import reference

@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lshdup import copies, histogram
-from lshdup.copies import listing
+from lshdup import histogram
 from lshdup.lsh.band_table import BandPlan, collision_probability
-from lshdup.pairs import gathered
+from lshdup.matching import copies
+from lshdup.matching.copies import listing
+from lshdup.matching.pairs import gathered
 from lshdup.params import BandParams, PairParams
 from lshdup.pipeline import Found, Verified
 from tests.test_pairs import collections, columns_of, found_pairs, rows

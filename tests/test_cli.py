@@ -275,7 +275,7 @@ main()"""
 def test_large_collections_are_verified_by_reading_again(run, corpus, tmp_path):
     """With room for no sets, candidates are read again; the answers are the same, and changes are noticed."""
     script = """
-import lshdup.similarity, lshdup.context, lshdup.fromdocuments
+import lshdup.matching.similarity, lshdup.context, lshdup.fromdocuments
 lshdup.fromdocuments.SET_BYTES = lshdup.context.MOST_IN_MEMORY = 0
 from lshdup.cli import main
 main()"""

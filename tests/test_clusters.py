@@ -12,16 +12,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lshdup import clusters, leaders, similarity, workspace
+from lshdup import workspace
 from lshdup.asked import Request
-from lshdup.clusters import Groups, from_pairs, listing, of_documents, ranked
 from lshdup.documents.locations import Places
 from lshdup.documents.preference import preference
 from lshdup.documents.rows import Kind
 from lshdup.errors import ParameterError
 from lshdup.lsh.band_table import BandTable
 from lshdup.lsh.candidates import first_copies
-from lshdup.pairs import Pairs
+from lshdup.matching import clusters, leaders, similarity
+from lshdup.matching.clusters import Groups, from_pairs, listing, of_documents, ranked
+from lshdup.matching.pairs import Pairs
 from lshdup.params import ClusterParams, DocumentParams, ShingleParams
 from lshdup.pipeline import members
 from lshdup.shingles import fingerprints

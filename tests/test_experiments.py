@@ -11,13 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lshdup import accuracy, exactjoin, timing
+from lshdup import accuracy, timing
 from lshdup.collection import Collection, sketched
 from lshdup.documents.document_list import DocumentList
 from lshdup.kernels import statistics
 from lshdup.lsh import band_table
 from lshdup.lsh.signatures import smallest_prime_from
-from lshdup.pairs import gathered
+from lshdup.matching import exact_join
+from lshdup.matching.pairs import gathered
 from lshdup.params import BandParams, ShingleParams, SketchParams
 from lshdup.utils.ragged import RaggedSets, StringTable
 from tests import reference
@@ -96,7 +97,7 @@ def test_accuracy_counts_what_a_loop_counts(scheme):
 def test_pieces_of_all_pairs_change_nothing(monkeypatch):
     ragged, collection = collection_of(some_sets(40))
     whole = list(accuracy.accuracy(ragged, collection, SketchParams("fast", 1, 1), [50], [0.05], 2))
-    monkeypatch.setattr("lshdup.similarity.PAIRS_AT_ONCE", 100)
+    monkeypatch.setattr("lshdup.matching.similarity.PAIRS_AT_ONCE", 100)
     monkeypatch.setattr("lshdup.timing._PIECE", 100)
     assert [(r.off, r.largest) for r in accuracy.accuracy(ragged, collection, SketchParams("fast", 1, 1), [50], [0.05], 2)] == [
         (r.off, r.largest) for r in whole
@@ -151,7 +152,7 @@ def test_band_expectations_are_met_on_average():
 
 def with_true_pairs(sets, threshold):
     ragged, collection = collection_of(sets)
-    joined = exactjoin.exact_pairs(ragged, np.arange(len(sets)), threshold)
+    joined = exact_join.exact_pairs(ragged, np.arange(len(sets)), threshold)
     return gathered(joined), ragged, collection
 
 

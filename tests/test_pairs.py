@@ -8,12 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lshdup import copies, workspace
+from lshdup import workspace
 from lshdup.asked import Request
-from lshdup.copies import listing
 from lshdup.lsh.candidates import first_copies
+from lshdup.matching import copies
+from lshdup.matching.copies import listing
+from lshdup.matching.pairs import Pairs, gathered
 from lshdup.output import FORMATS, Target
-from lshdup.pairs import Pairs, gathered
 from lshdup.params import DocumentParams, PairParams
 from lshdup.workspace import Workspace
 

@@ -37,7 +37,7 @@ def here(tmp_path, monkeypatch):
 def small(monkeypatch):
     """Nothing is kept in memory, and what is verified is read again in very many blocks; texts are decoded a few at a time."""
     monkeypatch.setattr("lshdup.fromdocuments.SET_BYTES", 0)
-    monkeypatch.setattr("lshdup.similarity.BLOCK_BYTES", 1 << 13)
+    monkeypatch.setattr("lshdup.matching.similarity.BLOCK_BYTES", 1 << 13)
     monkeypatch.setattr("lshdup.documents.document_list.BATCH_DOCUMENTS", 16)
     monkeypatch.setattr(parquet, "_SLAB_ROWS", 7)
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from lshdup import report
 from lshdup.console import chance, decimal
-from lshdup.pairs import Pairs
+from lshdup.matching.pairs import Pairs
 from tests.browser import browser
 
 HOSTILE = [

@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lshdup import similarity
 from lshdup.asked import Request
 from lshdup.documents.document_list import LeftOut
 from lshdup.kernels.banding import agree_in_a_band
-from lshdup.pairs import Pairs
+from lshdup.matching import similarity
+from lshdup.matching.pairs import Pairs
 from lshdup.params import DocumentParams, PairParams
 from lshdup.workspace import Workspace
 from tests import reference

@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lshdup import similarity
-from lshdup.exactjoin import exact_pairs
 from lshdup.lsh import band_table, candidates
-from lshdup.pairs import gathered
+from lshdup.matching import similarity
+from lshdup.matching.exact_join import exact_pairs
+from lshdup.matching.pairs import gathered
 from lshdup.utils.ragged import RaggedSets, StringTable
 from tests import reference
 
@@ -34,7 +34,7 @@ def test_the_exact_join_is_brute_force(sets, threshold, most):
     """most : with 1 or 3 counters and posting lists, elements share them, and how rare they are is not known; that must not matter."""
     ragged = RaggedSets.from_sets(sets)
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("lshdup.exactjoin._MOST", most)
+        patched.setattr("lshdup.matching.exact_join._MOST", most)
         found = joined(ragged, np.arange(len(sets)), threshold)
     assert sorted(found) == reference.all_pairs(sets, threshold)
 
@@ -45,10 +45,10 @@ def test_the_exact_join_is_the_same_at_any_number_of_jobs_and_room(sets, thresho
     ragged = RaggedSets.from_sets(sets)
     members = np.array([i for i in range(len(sets)) if data.draw(st.booleans())], np.int64)
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("lshdup.exactjoin._PROBES", probes)
+        patched.setattr("lshdup.matching.exact_join._PROBES", probes)
         alone = joined(ragged, members, threshold)
         assert joined(ragged, members, threshold, 2) == joined(ragged, members, threshold, 4) == alone
-        patched.setattr("lshdup.exactjoin.PIECE", 1)  # room for the pairs of one set at least
+        patched.setattr("lshdup.matching.exact_join.PIECE", 1)  # room for the pairs of one set at least
         assert joined(ragged, members, threshold, 2) == alone
     wanted = set(members.tolist())
     assert sorted(alone) == [pair for pair in reference.all_pairs(sets, threshold) if {pair[0], pair[1]} <= wanted]
@@ -58,7 +58,7 @@ def test_the_exact_join_is_the_same_at_any_number_of_jobs_and_room(sets, thresho
 def test_the_exact_join_in_pieces(monkeypatch, jobs):
     rng = np.random.default_rng(4)
     sets = [set(rng.integers(0, 40, rng.integers(1, 12)).tolist()) for _ in range(200)]
-    monkeypatch.setattr("lshdup.exactjoin.PIECE", 1)
+    monkeypatch.setattr("lshdup.matching.exact_join.PIECE", 1)
     ragged = RaggedSets.from_sets(sets)
     parts = list(exact_pairs(ragged, np.arange(200), 0.3, jobs))
     assert len(parts) > 2
@@ -87,7 +87,7 @@ def test_the_exact_join_of_longer_sets():
 
 def test_the_exact_join_where_counters_are_full(monkeypatch):
     """A counter that began anew at 2^16 would take elements of many sets for those of one."""
-    monkeypatch.setattr("lshdup.exactjoin._MOST", 1)
+    monkeypatch.setattr("lshdup.matching.exact_join._MOST", 1)
     sets = [set(range(1000 * (i // 2), 1000 * (i // 2) + 256 - i % 2)) for i in range(257)]
     sets[-1] = set(range((1 << 16) + 1 - sum(map(len, sets[:-1]))))
     ragged = RaggedSets.from_sets(sets)

@@ -15,11 +15,11 @@ from benchmarks.corpora import text_of
 from benchmarks.measure import Run, interleaved, seconds, timed
 from benchmarks.sections.bench import Bench, installed
 from benchmarks.tables import Table
-from lshdup import pairs, similarity
 from lshdup.documents.document_list import batches, read_batch
 from lshdup.documents.finding import find_documents
 from lshdup.lsh import band_table, candidates
 from lshdup.lsh.signatures import Sketcher
+from lshdup.matching import pairs, similarity
 from lshdup.params import BandParams, DocumentParams, ShingleParams, SketchParams
 from lshdup.shingles import Shingler, fingerprints
 from lshdup.utils.ragged import RaggedSets

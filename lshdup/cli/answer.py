@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from lshdup.collection import Collection
-    from lshdup.copies import Listing
     from lshdup.lsh.band_table import BandPlan
-    from lshdup.pairs import Pairs
+    from lshdup.matching.copies import Listing
+    from lshdup.matching.pairs import Pairs
 
 
 @dataclass(frozen=True)

@@ -135,7 +135,7 @@ def _print(console: Console, target: Target, found: "Grouped", documents: "Docum
 
 
 def _rows(found: "Grouped", documents: "DocumentList") -> "Iterator[Piece]":
-    from lshdup.clusters import listing
+    from lshdup.matching.clusters import listing
 
     listed = listing(found.groups)
     copies = found.copies

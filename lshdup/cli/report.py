@@ -177,8 +177,8 @@ def _chosen(answer: Answer, selection: "Selection", order: "NDArray[np.int64]") 
     """Numbers of pairs in the order in which people will want to see them."""
     import numpy as np
 
-    from lshdup import clusters
-    from lshdup.pairs import packed
+    from lshdup.matching import clusters
+    from lshdup.matching.pairs import packed
 
     pairs, firsts = selection.pairs, answer.firsts
     ranked = clusters.ranked(selection.kinds, firsts, order)

@@ -277,7 +277,7 @@ def _in_order(table: Any) -> "Iterator[Piece]":
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    from lshdup.pairs import Pairs
+    from lshdup.matching.pairs import Pairs
     from lshdup.utils.arrow import as_binary
 
     columns = [as_binary(table.column(name).combine_chunks()) for name in ("a", "b")]

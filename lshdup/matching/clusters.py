@@ -13,12 +13,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup import similarity
 from lshdup.kernels import banding
 from lshdup.kernels import grouping as kernels
 from lshdup.lsh.candidates import Pair
-from lshdup.pairs import Pairs, packed
-from lshdup.similarity import SetSource
+from lshdup.matching import similarity
+from lshdup.matching.pairs import Pairs, packed
+from lshdup.matching.similarity import SetSource
 from lshdup.utils.ragged import offsets_of
 
 #: Pairs that are looked up at a time.

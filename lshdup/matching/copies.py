@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.lsh.candidates import Pair
-from lshdup.pairs import Columns, Pairs, found_in, packed, unpacked
+from lshdup.matching.pairs import Columns, Pairs, found_in, packed, unpacked
 from lshdup.utils.ragged import offsets_of, ranges
 
 #: Pairs are made and handed on in pieces of about this many.

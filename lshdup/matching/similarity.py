@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.kernels import sets as kernels
-from lshdup.pairs import Columns, packed, unpacked
+from lshdup.matching.pairs import Columns, packed, unpacked
 from lshdup.utils.parallel import in_parts
 from lshdup.utils.ragged import RaggedSets, offsets_of
 

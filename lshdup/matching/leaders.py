@@ -10,13 +10,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup import similarity
-from lshdup.clusters import Groups, from_positions
 from lshdup.kernels import banding
 from lshdup.kernels import grouping as kernels
 from lshdup.lsh.band_table import BandTable
 from lshdup.lsh.candidates import Buckets, Pair, connected
-from lshdup.similarity import BLOCK_BYTES, SetSource
+from lshdup.matching import similarity
+from lshdup.matching.clusters import Groups, from_positions
+from lshdup.matching.similarity import BLOCK_BYTES, SetSource
 from lshdup.utils.parallel import in_parts
 from lshdup.utils.ragged import offsets_of
 

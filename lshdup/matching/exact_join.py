@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.kernels import sets as kernels
-from lshdup.pairs import Columns
+from lshdup.matching.pairs import Columns
 from lshdup.utils.parallel import each_its_own, in_parts
 from lshdup.utils.ragged import RaggedSets, offsets_of
 
