@@ -13,7 +13,6 @@ import numpy as np
 
 from lshdup.asked import Request, check_conflict, merged
 from lshdup.collection import Collection, Progress, no_progress
-from lshdup.common import same_removal
 from lshdup.crossing import Across, Crossing, exact_near_duplicates_across, near_duplicates_across
 from lshdup.documents.document_list import LeftOut, Reason
 from lshdup.documents.missing import check_named
@@ -22,6 +21,7 @@ from lshdup.lsh import band_table
 from lshdup.lsh.band_table import BandPlan
 from lshdup.matching.similarity import SetSource
 from lshdup.params import BandParams, DocumentParams, PairParams, SketchParams
+from lshdup.shingling.removal import same_removal
 from lshdup.sides import Part, Side, Sides
 from lshdup.store import Store
 from lshdup.utils.messages import counted, typed

@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.common import Removal, Whole
 from lshdup.documents.document_list import BATCH_BYTES, DocumentList, Reason, batches, read_batch
 from lshdup.documents.files import LARGE, Buffer
 from lshdup.lsh.signatures import Sketcher
 from lshdup.params import ShingleParams
-from lshdup.shingles import ShingleBatch, Shingler, fingerprints
+from lshdup.shingling.removal import Removal, Whole
+from lshdup.shingling.shingler import ShingleBatch, Shingler, fingerprints
 from lshdup.utils.ragged import RaggedSets
 
 #: A document of more bytes than this is read, shingled and sketched alone, whatever the number of threads.

@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 
 from lshdup.artifacts import Spool
 from lshdup.batchwork import NO_VALUES, Workers, batches_done
-from lshdup.common import Removal, Whole
 from lshdup.documents.document_list import DocumentList, LeftOut, Reason
 from lshdup.errors import ParameterError
 from lshdup.keeping import Kept, SetKeeper
 from lshdup.lsh.signatures import Sketcher, linear_signatures
 from lshdup.params import ShingleParams, SketchParams
-from lshdup.shingles import fingerprints
+from lshdup.shingling.removal import Removal, Whole
+from lshdup.shingling.shingler import fingerprints
 from lshdup.utils.ragged import RaggedSets, StringTable
 
 #: Told (stage, steps done, steps in all) every now and then.

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lshdup.common import Removal
 from lshdup.differences import Change, differences
 from lshdup.lsh.signatures import Sketcher, estimate
 from lshdup.matching.similarity import jaccard
 from lshdup.params import ShingleParams, SketchParams
-from lshdup.shingles import Located, Shingler
+from lshdup.shingling.removal import Removal
+from lshdup.shingling.shingler import Located, Shingler
 from lshdup.utils.ragged import RaggedSets
 
 #: Tokens in a passage that holds two texts together, and in one that is said to have moved.

@@ -13,7 +13,6 @@ import numpy as np
 from lshdup.artifacts import Spool
 from lshdup.asked import Request, merged
 from lshdup.collection import Checkpoint, Collection, Previous, collect, left_of, sketched
-from lshdup.common import Removal, same_removal
 from lshdup.context import RunContext
 from lshdup.documents.document_list import DocumentList, Reason, typed_name
 from lshdup.documents.finding import find_documents
@@ -25,6 +24,7 @@ from lshdup.listings import load_listings, save_listings
 from lshdup.matching.similarity import SET_BYTES
 from lshdup.params import ShingleParams, SketchParams
 from lshdup.removing import ToRemove
+from lshdup.shingling.removal import Removal, same_removal
 from lshdup.stored import corpus_id, whole_id
 from lshdup.unchanged import known, still_left_out, unchanged
 from lshdup.utils.compression import PIP, is_lacking

@@ -8,11 +8,11 @@ from typing import NoReturn
 
 from lshdup.asked import Request, check_conflict, merged
 from lshdup.collection import Collection, left_of, sketched
-from lshdup.common import fingerprint
 from lshdup.context import RunContext
 from lshdup.errors import ArtifactError
 from lshdup.params import DEFAULT_STORE, CommonParams, SketchParams
 from lshdup.removing import ToRemove
+from lshdup.shingling.removal import fingerprint
 from lshdup.store import Store
 from lshdup.stored import corpus_id, whole_id
 from lshdup.utils.ragged import RaggedSets

@@ -20,11 +20,11 @@ from numpy.typing import NDArray
 from lshdup import __version__
 from lshdup.artifacts import FORMAT_VERSION, Array, Artifact
 from lshdup.collection import Collection
-from lshdup.common import Removal, Whole
 from lshdup.documents.locations import Places
 from lshdup.documents.rows import RowFields
 from lshdup.errors import ParameterError
 from lshdup.params import ShingleParams, SketchParams
+from lshdup.shingling.removal import Removal, Whole
 from lshdup.store import Store
 from lshdup.stored import all_arrays, read_collection, removal_arrays
 from lshdup.utils.atomic import resumable

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from lshdup.artifacts import Spool
 from lshdup.batchwork import NO_VALUES
-from lshdup.shingles import ShingleBatch
+from lshdup.shingling.shingler import ShingleBatch
 from lshdup.utils.ragged import RaggedSets
 
 #: Gives the sets of a batch once more, from where they are kept.

@@ -23,7 +23,7 @@ from lshdup.lsh.signatures import estimate
 from lshdup.matching.clusters import listing
 from lshdup.matching.similarity import jaccard
 from lshdup.params import BandParams, ClusterParams, DocumentParams, ShingleParams, SketchParams
-from lshdup.shingles import Shingler, fingerprints
+from lshdup.shingling.shingler import Shingler, fingerprints
 from lshdup.utils.parallel import processors
 from lshdup.utils.ragged import RaggedSets, StringTable, distinct
 

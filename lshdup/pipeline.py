@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.collection import Collection, Progress, no_progress
-from lshdup.common import NO_SHINGLES, Removal, common_shingles, fingerprint, least_count
 from lshdup.kernels import banding
 from lshdup.lsh import band_table, candidates
 from lshdup.lsh.band_table import BandPlan, BandTable
@@ -24,6 +23,7 @@ from lshdup.matching.copies import Listing, listing
 from lshdup.matching.pairs import Columns, Pairs, gathered, packed
 from lshdup.matching.similarity import SetSource
 from lshdup.params import BandParams, ClusterParams, CommonParams, PairParams
+from lshdup.shingling.removal import NO_SHINGLES, Removal, common_shingles, fingerprint, least_count
 from lshdup.utils.ragged import RaggedSets, distinct
 
 if TYPE_CHECKING:

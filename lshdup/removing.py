@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 
 from lshdup import pipeline
 from lshdup.collection import Collection, collect
-from lshdup.common import NO_SHINGLES, Removal, fingerprint
 from lshdup.documents.document_list import LeftOut
 from lshdup.documents.finding import find_documents
 from lshdup.documents.missing import check_named
 from lshdup.errors import ArtifactError, InputError
 from lshdup.params import CommonParams, DocumentParams, ShingleParams, SketchParams
+from lshdup.shingling.removal import NO_SHINGLES, Removal, fingerprint
 from lshdup.stored import corpus_id, whole_id
 from lshdup.utils.ragged import distinct
 

@@ -11,7 +11,7 @@ from itertools import chain, zip_longest
 from lshdup.comparison import Comparison
 from lshdup.console import counted, shown
 from lshdup.differences import ADDED, ALIKE, MOVED_AWAY, MOVED_HERE, REMOVED, Change
-from lshdup.shingles import Located
+from lshdup.shingling.shingler import Located
 from lshdup.tables import fitting_start
 
 #: Terminals from this width on have room for two texts side by side.

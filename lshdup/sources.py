@@ -11,7 +11,7 @@ from lshdup.documents.document_list import LeftOut, Reason
 from lshdup.errors import ArtifactError
 from lshdup.matching.similarity import SetSource
 from lshdup.params import LONGEST
-from lshdup.shingles import ShingleBatch, fingerprints
+from lshdup.shingling.shingler import ShingleBatch, fingerprints
 from lshdup.utils.ragged import RaggedSets
 
 

@@ -22,7 +22,7 @@ from lshdup.lsh.band_table import BandPlan
 from lshdup.lsh.signatures import Sketcher
 from lshdup.matching import similarity
 from lshdup.params import DEFAULT_FORMATS, DEFAULT_MAX_BYTES, FormatLimits, ShingleParams, SketchParams
-from lshdup.shingles import ShingleBatch, Shingler
+from lshdup.shingling.shingler import ShingleBatch, Shingler
 from lshdup.utils.arrow import as_binary, batch_of, content, ragged
 from lshdup.utils.ragged import PADDING, RaggedSets, StringTable
 

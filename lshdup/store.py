@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from lshdup import artifacts
 from lshdup.artifacts import Array
 from lshdup.collection import Collection
-from lshdup.common import Removal
 from lshdup.documents.rows import RowFields
 from lshdup.errors import ArtifactError, ParameterError
 from lshdup.locking import locked
@@ -28,6 +27,7 @@ from lshdup.lsh.candidates import Buckets
 from lshdup.matching.pairs import Pairs
 from lshdup.params import BandParams, ClusterParams, PairParams, ShingleParams, SketchParams
 from lshdup.pipeline import Banded, Found, Grouped, Verified
+from lshdup.shingling.removal import Removal
 from lshdup.stored import (
     corpus_id,
     document_arrays,

@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 
 from lshdup.artifacts import Array, Artifact
 from lshdup.collection import Collection, LeftOutFile
-from lshdup.common import Removal, Whole, fingerprint
 from lshdup.documents.document_list import DocumentList, LeftOut, Reason
 from lshdup.documents.locations import Places
 from lshdup.documents.row_files import OpenRows
 from lshdup.documents.rows import Kind, RowFields
 from lshdup.params import CommonParams, ShingleParams, SketchParams
+from lshdup.shingling.removal import Removal, Whole, fingerprint
 from lshdup.utils.ragged import RaggedSets, StringTable
 
 

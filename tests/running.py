@@ -180,7 +180,7 @@ def _serve(descriptor):
     # What most children need; none of it starts a thread.
     import lshdup.cli.pairs
     import lshdup.workspace  # noqa: F401
-    from lshdup.chartable import char_table
+    from lshdup.shingling.char_table import char_table
 
     char_table("word", normalize=True, keep_case=False)
     char_table("word", normalize=False, keep_case=True)

@@ -17,16 +17,17 @@ from importlib.util import find_spec
 import numpy as np
 import pytest
 
-from lshdup import batchwork, normalform
+from lshdup import batchwork
 from lshdup.collection import collect
 from lshdup.console import shown
 from lshdup.documents import files
 from lshdup.documents.document_list import Reason, TextBatch, read_batch
 from lshdup.documents.finding import find_documents
 from lshdup.errors import InputError
-from lshdup.normalform import normal_form
 from lshdup.params import DocumentParams, ShingleParams
-from lshdup.shingles import Shingler
+from lshdup.shingling import normalization
+from lshdup.shingling.normalization import normal_form
+from lshdup.shingling.shingler import Shingler
 from lshdup.text import decoding
 from lshdup.text.charsets import _CODECS, codec_of
 from lshdup.text.decoding import to_text
@@ -475,20 +476,20 @@ def test_floods_of_marks_are_normalised_like_any_text():
 
 
 def test_every_mark_may_flood_and_no_border_joins():
-    flood, border = normalform._flood(normalform._FLOOD), normalform._border()
+    flood, border = normalization._flood(normalization._FLOOD), normalization._border()
     letters = [unicodedata.normalize("NFKD", c)[0] for c in "aeoÅ\u0915\u1100\uac00\u30ab\u0d46\u09c7\u0061\u0301"]
     for point in range(0x110000):
         c = chr(point)
         form = unicodedata.normalize("NFKD", c) if not 0xD800 <= point < 0xE000 else "x"
         if all(map(unicodedata.combining, form)):
-            assert flood.fullmatch(c * normalform._FLOOD), hex(point)
+            assert flood.fullmatch(c * normalization._FLOOD), hex(point)
         if border.match(c):
             assert not unicodedata.combining(form[0])
             assert point % 37 or all(unicodedata.normalize("NFKC", a + c) == a + unicodedata.normalize("NFKC", c) for a in letters)
 
 
 def test_a_text_is_the_same_in_pieces(monkeypatch):
-    monkeypatch.setattr(normalform, "_PIECE", 3)
+    monkeypatch.setattr(normalization, "_PIECE", 3)
     rng = random.Random(4)
     for _ in range(2000):
         text = "".join(rng.choices(SPICY, k=rng.randint(0, 40)))
@@ -496,7 +497,7 @@ def test_a_text_is_the_same_in_pieces(monkeypatch):
 
 
 def test_a_normal_form_that_outgrows_its_text_is_reported(monkeypatch):
-    monkeypatch.setattr(normalform, "_ALWAYS_FITS", 1000)
+    monkeypatch.setattr(normalization, "_ALWAYS_FITS", 1000)
     flood = "\ufdfa" * 1000
     made = Shingler(ShingleParams()).shingle(TextBatch.of(range(3), [b"a b", flood.encode(), b"c d"]))
     assert made.indices.tolist() == [0, 2]

@@ -25,7 +25,7 @@ from lshdup.matching.clusters import Groups, from_pairs, listing, of_documents, 
 from lshdup.matching.pairs import Pairs
 from lshdup.params import ClusterParams, DocumentParams, ShingleParams
 from lshdup.pipeline import members
-from lshdup.shingles import fingerprints
+from lshdup.shingling.shingler import fingerprints
 from lshdup.store import Store
 from lshdup.utils.ragged import RaggedSets, StringTable
 from lshdup.workspace import Workspace

@@ -21,15 +21,16 @@ import lshdup.batchwork
 import lshdup.fromdocuments
 import lshdup.workspace
 from benchmarks.letters import letters
-from lshdup import MinHash, NearDuplicates, common
+from lshdup import MinHash, NearDuplicates
 from lshdup.asked import Request
 from lshdup.cli import main
-from lshdup.common import NO_SHINGLES, Removal, common_shingles, first_with, least_count
 from lshdup.errors import ArtifactError, ParameterError
 from lshdup.lsh.candidates import first_copies
 from lshdup.params import CommonParams, DocumentParams, PairParams, ShingleParams
 from lshdup.pipeline import exact_near_duplicates, removal_of, with_copies
-from lshdup.shingles import Shingler
+from lshdup.shingling import removal
+from lshdup.shingling.removal import NO_SHINGLES, Removal, common_shingles, first_with, least_count
+from lshdup.shingling.shingler import Shingler
 from lshdup.utils.ragged import RaggedSets
 from lshdup.workspace import Workspace
 from tests.conftest import killed_behind_a_journal
@@ -79,8 +80,8 @@ def test_counts_are_those_of_a_counter(sets, least, jobs, data):
 @pytest.mark.parametrize("jobs", [1, 3])
 def test_many_common_shingles_and_few_counters(monkeypatch, jobs):
     """Tables grow; and elements that share a counter are told apart."""
-    monkeypatch.setattr(common, "_FEWEST", 64)
-    monkeypatch.setattr(common, "_SPARE", 0)
+    monkeypatch.setattr(removal, "_FEWEST", 64)
+    monkeypatch.setattr(removal, "_SPARE", 0)
     rng = np.random.default_rng(7)
     sets = [{*range(9000), *rng.integers(0, 1 << 63, 500).tolist()} for _ in range(4)]
     sets.append(set(range(4000, 12000)))
@@ -119,12 +120,12 @@ def test_limits_that_are_none(limit):
 
 @given(st.lists(st.sets(st.integers(0, 9), max_size=5), max_size=8), st.lists(st.integers(0, 9), max_size=5))
 def test_first_set_with_a_shingle(sets, wanted):
-    before = common._AT_ONCE
-    common._AT_ONCE = 3
+    before = removal._AT_ONCE
+    removal._AT_ONCE = 3
     try:
         found = first_with(RaggedSets.from_sets(sets), np.array(wanted, np.uint64))
     finally:
-        common._AT_ONCE = before
+        removal._AT_ONCE = before
     assert found.tolist() == [next((i for i, each in enumerate(sets) if element in each), -1) for element in wanted]
 
 

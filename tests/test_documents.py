@@ -11,7 +11,7 @@ from lshdup.documents.document_list import BATCH_BYTES, BATCH_DOCUMENTS, Documen
 from lshdup.documents.finding import find_documents
 from lshdup.errors import InputError
 from lshdup.params import DocumentParams, ShingleParams
-from lshdup.shingles import Shingler
+from lshdup.shingling.shingler import Shingler
 from lshdup.text.decoding import to_text
 from lshdup.utils.ragged import StringTable
 from tests import reference

@@ -80,7 +80,7 @@ def test_text_that_outgrows_its_room_by_a_hair():
     text = "\u0149\u0149" + "\u0390" * 130 + "aaaa\u0905"
     script = (
         "import numpy as np\nfrom lshdup.documents.document_list import TextBatch\nfrom lshdup.params import ShingleParams\n"
-        "from lshdup.shingles import Shingler\nfrom tests.fuzz.fences import run_fenced\n"
+        "from lshdup.shingling.shingler import Shingler\nfrom tests.fuzz.fences import run_fenced\n"
         f"batch = TextBatch.of([0], [{text.encode()!r}])\n"
         "_, outcomes, whole = run_fenced(Shingler(ShingleParams()), batch, np.full(1, 2, np.uint8))\n"
         "print(whole, outcomes.tolist())"
@@ -103,7 +103,7 @@ def test_rows_of_comments_are_read_once():
 )
 def test_many_ids_with_equal_leading_bits(values, secret):
     """Adversarial sets cost n log n at worst, and are the same sets."""
-    from lshdup.shingles import Shingler
+    from lshdup.shingling.shingler import Shingler
 
     shuffled = [*values, 0, (1 << 64) - 1]
     random.Random(1).shuffle(shuffled)

@@ -8,7 +8,7 @@ import pytest
 from lshdup.documents.document_list import TextBatch
 from lshdup.errors import ParameterError
 from lshdup.params import ShingleParams, key_name
-from lshdup.shingles import Shingler, fingerprints
+from lshdup.shingling.shingler import Shingler, fingerprints
 from tests import reference
 
 KEY = "correct horse battery staple"

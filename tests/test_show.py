@@ -16,7 +16,7 @@ from lshdup.differences import ADDED, ALIKE, MOVED_AWAY, MOVED_HERE, REMOVED, di
 from lshdup.kernels.differences import align, heaviest_chain
 from lshdup.params import ShingleParams, SketchParams
 from lshdup.rendering import Layout, rendered
-from lshdup.shingles import Shingler
+from lshdup.shingling.shingler import Shingler
 from tests import golden, office
 from tests.conftest import ROOT
 from tests.running import in_terminal

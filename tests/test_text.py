@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from lshdup.documents.document_list import TextBatch
 from lshdup.params import ShingleParams
-from lshdup.shingles import Shingler, fingerprints
+from lshdup.shingling.shingler import Shingler, fingerprints
 from tests import reference
 
 # Characters that do something: marks of several classes, Maybe characters, jamo, expansions, unspaced scripts, white space.

@@ -21,7 +21,7 @@ from lshdup.lsh import band_table, candidates
 from lshdup.lsh.signatures import Sketcher
 from lshdup.matching import pairs, similarity
 from lshdup.params import BandParams, DocumentParams, ShingleParams, SketchParams
-from lshdup.shingles import Shingler, fingerprints
+from lshdup.shingling.shingler import Shingler, fingerprints
 from lshdup.utils.ragged import RaggedSets
 
 AIMS = {"shingle": "700 MB/s", "sketch": "6 µs"}

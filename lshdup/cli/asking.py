@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from lshdup.collection import Collection
-    from lshdup.common import Removal
+    from lshdup.shingling.removal import Removal
     from lshdup.text.decoding import Text
 
 
@@ -183,7 +183,7 @@ def shingle_rows(text: bytes, params: ShingleParams) -> "Iterator[tuple[int, str
 
     With --bag, a repeat is an element of its own.
     """
-    from lshdup.shingles import Shingler
+    from lshdup.shingling.shingler import Shingler
 
     shingler = Shingler(params)
     tokens, shingles = shingler.in_order(text)

@@ -102,7 +102,7 @@ def _looked_up(console: Console, indexed: "Indexed", asked: Asked) -> "tuple[NDA
 
     from lshdup.lsh import band_table
     from lshdup.lsh.signatures import Sketcher
-    from lshdup.shingles import Shingler, fingerprints
+    from lshdup.shingling.shingler import Shingler, fingerprints
 
     collection = indexed.collection
     assert collection.sketch is not None

@@ -15,8 +15,8 @@ from lshdup.params import ShingleParams
 
 if TYPE_CHECKING:
     from lshdup.collection import Collection
-    from lshdup.common import Removal
     from lshdup.output import Cell
+    from lshdup.shingling.removal import Removal
 
 #: Removed shingles that -v shows, and the characters that it shows of each.
 _MOST_COMMON, _LONGEST = 10, 80

@@ -15,9 +15,9 @@ from lshdup.params import ShingleParams, SketchParams
 
 if TYPE_CHECKING:
     from lshdup.collection import Collection
-    from lshdup.common import Removal
     from lshdup.comparison import Comparison
     from lshdup.output import Cell, Target
+    from lshdup.shingling.removal import Removal
 
 
 @shared.columns_of("show", "show-shingles")
@@ -122,7 +122,7 @@ def _sketch(stored: "Collection | None") -> SketchParams | None:
 
 
 def _warn_if_changed(console: Console, document: _Document, params: ShingleParams) -> None:
-    from lshdup.shingles import Shingler, fingerprints
+    from lshdup.shingling.shingler import Shingler, fingerprints
 
     asked = document.asked
     if asked.collection is None or params != asked.collection.shingle:

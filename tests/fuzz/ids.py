@@ -9,7 +9,7 @@ import numpy as np
 from lshdup.documents.document_list import read_batch
 from lshdup.documents.finding import find_documents
 from lshdup.params import DocumentParams, ShingleParams
-from lshdup.shingles import Shingler
+from lshdup.shingling.shingler import Shingler
 from tests.fuzz import Tally
 from tests.fuzz.fences import run_fenced
 

@@ -12,7 +12,7 @@ import numpy as np
 from lshdup.documents.document_list import Reason, TextBatch
 from lshdup.kernels import text as kernels
 from lshdup.params import ShingleParams
-from lshdup.shingles import Shingler
+from lshdup.shingling.shingler import Shingler
 from lshdup.text.file_types import kind_of
 from tests import reference
 from tests.conftest import ROOT

@@ -8,15 +8,15 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.chartable import NO_TABLE, CharTable, char_table
 from lshdup.documents.document_list import Reason, TextBatch
 from lshdup.documents.files import LARGE
 from lshdup.errors import InputError, ParameterError
 from lshdup.kernels import shingles as kernels
 from lshdup.kernels import text as text_kernels
 from lshdup.kernels.jit import mix64
-from lshdup.normalform import normal_form
 from lshdup.params import DEFAULT_FORMATS, LONGEST, FormatLimits, ShingleParams
+from lshdup.shingling.char_table import NO_TABLE, CharTable, char_table
+from lshdup.shingling.normalization import normal_form
 from lshdup.text.decoding import needs_patience, row_text, to_text
 from lshdup.utils.ragged import PADDING, RaggedSets, ranges
 

@@ -10,8 +10,8 @@ import unicodedata
 
 import numpy as np
 
-from lshdup.chartable import characters_of, composing, peculiar
 from lshdup.params import ShingleParams
+from lshdup.shingling.char_table import characters_of, composing, peculiar
 
 #: So many marks in a row come from no language (the Stream-Safe Text Format of UAX #15 allows 30); they are too long for `unicodedata`.
 _FLOOD, _STEP = 64, 8
