@@ -28,7 +28,7 @@ from lshdup.errors import ArtifactError, ParameterError
 from lshdup.lsh.candidates import first_copies
 from lshdup.params import CommonParams, DocumentParams, PairParams, ShingleParams
 from lshdup.pipeline import exact_near_duplicates, removal_of, with_copies
-from lshdup.shingling import removal
+from lshdup.shingling import removal as removal_module
 from lshdup.shingling.removal import NO_SHINGLES, Removal, common_shingles, first_with, least_count
 from lshdup.shingling.shingler import Shingler
 from lshdup.utils.ragged import RaggedSets
@@ -80,8 +80,8 @@ def test_counts_are_those_of_a_counter(sets, least, jobs, data):
 @pytest.mark.parametrize("jobs", [1, 3])
 def test_many_common_shingles_and_few_counters(monkeypatch, jobs):
     """Tables grow; and elements that share a counter are told apart."""
-    monkeypatch.setattr(removal, "_FEWEST", 64)
-    monkeypatch.setattr(removal, "_SPARE", 0)
+    monkeypatch.setattr(removal_module, "_FEWEST", 64)
+    monkeypatch.setattr(removal_module, "_SPARE", 0)
     rng = np.random.default_rng(7)
     sets = [{*range(9000), *rng.integers(0, 1 << 63, 500).tolist()} for _ in range(4)]
     sets.append(set(range(4000, 12000)))
@@ -120,12 +120,12 @@ def test_limits_that_are_none(limit):
 
 @given(st.lists(st.sets(st.integers(0, 9), max_size=5), max_size=8), st.lists(st.integers(0, 9), max_size=5))
 def test_first_set_with_a_shingle(sets, wanted):
-    before = removal._AT_ONCE
-    removal._AT_ONCE = 3
+    before = removal_module._AT_ONCE
+    removal_module._AT_ONCE = 3
     try:
         found = first_with(RaggedSets.from_sets(sets), np.array(wanted, np.uint64))
     finally:
-        removal._AT_ONCE = before
+        removal_module._AT_ONCE = before
     assert found.tolist() == [next((i for i, each in enumerate(sets) if element in each), -1) for element in wanted]
 
 

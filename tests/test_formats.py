@@ -16,7 +16,8 @@ import pytest
 from lshdup.asked import Request
 from lshdup.documents.document_list import Reason
 from lshdup.params import DocumentParams, FormatLimits
-from lshdup.text import office, office_cleanup
+from lshdup.text import office as office_text
+from lshdup.text import office_cleanup
 from lshdup.text.decoding import to_text
 from lshdup.text.file_types import ENCRYPTED, kind_of
 from lshdup.workspace import Workspace
@@ -38,10 +39,10 @@ def kreuzberg():
 @pytest.fixture
 def without_reader(monkeypatch):
     """As if the extra were not installed."""
-    monkeypatch.setattr(office, "_has_reader", lambda: False)
-    office.reader.cache_clear()
+    monkeypatch.setattr(office_text, "_has_reader", lambda: False)
+    office_text.reader.cache_clear()
     yield
-    office.reader.cache_clear()
+    office_text.reader.cache_clear()
 
 
 @pytest.fixture
@@ -52,10 +53,10 @@ def doubled(monkeypatch):
         folder = Path(os.environ["PYTEST_DOUBLE"])
         (folder / "kreuzberg.py").write_text(DOUBLE + lines)
         monkeypatch.syspath_prepend(folder)
-        office.close()
+        office_text.close()
 
     yield doubled
-    office.close()
+    office_text.close()
 
 
 DOUBLE = """
@@ -344,7 +345,7 @@ TROUBLES = {
 @pytest.mark.parametrize("trouble", TROUBLES)
 def test_what_a_file_does_to_its_process_is_its_own_matter(doubled, monkeypatch, trouble):
     lines, reason = TROUBLES[trouble]
-    monkeypatch.setattr(office, "_END", 0.5)
+    monkeypatch.setattr(office_text, "_END", 0.5)
     doubled(f"def extract_bytes_sync(data, mime, config):\n    if b'fine' in data: return Result('fine words')\n{lines}\n")
     fine, bad = b"%PDF-1.4 fine", b"%PDF-1.4 bad"
     limits = FormatLimits(1.0 if reason is Reason.SLOW else 30.0, LIMITS.memory)
@@ -374,7 +375,7 @@ def test_many_threads_at_once(doubled):
 
     with ThreadPoolExecutor(6) as pool:
         together = list(pool.map(one, documents))
-    assert len(office._idle._waiting) <= 6
+    assert len(office_text._idle._waiting) <= 6
     assert together == [one(document) for document in documents]
     assert {text.reason for text in together} == {None, Reason.CRASHED}
 
@@ -405,11 +406,11 @@ def test_processes_end_with_the_program(doubled, tmp_path):
     double = os.environ["PYTEST_DOUBLE"]
     script = (
         f"import sys; sys.path.insert(0, {double!r})\n"
-        "from lshdup import extraction\nfrom lshdup.params import FormatLimits\nimport threading, time\n"
+        "from lshdup.text import office as office_text\nfrom lshdup.params import FormatLimits\nimport threading, time\n"
         "limits = FormatLimits(1.5)\n"
-        "extraction.extract(b'%PDF', 'pdf', limits)\n"
-        "if len(sys.argv) > 1: threading.Thread(target=extraction.extract, args=(b'hang', 'pdf', limits), daemon=True).start()\n"
-        "else: extraction._idle.take(FormatLimits(9)).extract(b'', 'pdf')\n"
+        "office_text.extract(b'%PDF', 'pdf', limits)\n"
+        "if len(sys.argv) > 1: threading.Thread(target=office_text.extract, args=(b'hang', 'pdf', limits), daemon=True).start()\n"
+        "else: office_text._idle.take(FormatLimits(9)).extract(b'', 'pdf')\n"
         "time.sleep(0.3); print('ready', flush=True); time.sleep(float(600 if len(sys.argv) > 1 else 0))\n"
     )
     for arguments in ([], ["hang"]):
@@ -458,7 +459,7 @@ def test_interrupted_while_a_document_hangs(doubled, tmp_path):
 
 
 def test_no_processes_for_plain_text(monkeypatch):
-    monkeypatch.setattr(office, "_Process", None)
+    monkeypatch.setattr(office_text, "_Process", None)
     assert to_text(b"plain text", b"a.docx").utf8 == b"plain text"
 
 
@@ -503,17 +504,17 @@ def test_without_the_extra_they_are_counted_and_nothing_else_changes(folder, wit
 
 def test_runs_without_office_documents_do_not_depend_on_the_extra(folder, kreuzberg, monkeypatch):
     run_here("with")
-    monkeypatch.setattr(office, "_has_reader", lambda: False)
-    office.reader.cache_clear()
+    monkeypatch.setattr(office_text, "_has_reader", lambda: False)
+    office_text.reader.cache_clear()
     run_here("without")
-    office.reader.cache_clear()
+    office_text.reader.cache_clear()
     assert artifacts_of("with") == artifacts_of("without")
 
 
 @pytest.fixture
 def version(monkeypatch):
     def version(name):
-        monkeypatch.setattr(office, "reader", lambda: name)
+        monkeypatch.setattr(office_text, "reader", lambda: name)
 
     return version
 
@@ -553,7 +554,7 @@ def test_the_extra_becomes_available(folder, doubled, version, monkeypatch):
     (folder / "a.pdf").write_bytes(b"%PDF-1 a")
     (folder / "z.zip").write_bytes(office.zipped({"a": "b"}))
     with monkeypatch.context() as absent:
-        absent.setattr(office, "_has_reader", lambda: False)
+        absent.setattr(office_text, "_has_reader", lambda: False)
         version("1")
         out = run_here()[1]
         assert out == {b"d/a.pdf": Reason.NO_READER, b"d/z.zip": Reason.FORMAT}

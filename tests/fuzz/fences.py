@@ -10,7 +10,7 @@ import mmap
 import numpy as np
 
 from lshdup.documents.document_list import TextBatch
-from lshdup.shingling import shingler
+from lshdup.shingling import shingler as shingler_module
 
 _PAGE = mmap.PAGESIZE
 _CANARY = 0xA5
@@ -37,7 +37,7 @@ class Fence:
         return bool((self._before == _CANARY).all())
 
 
-class FencedScratch(shingler._Scratch):
+class FencedScratch(shingler_module._Scratch):
     """Scratch arrays of exactly the sizes that `Shingler` gives them."""
 
     def __init__(self, room):
@@ -66,5 +66,5 @@ def run_fenced(shingler, batch, flags):
     sets, outcomes = shingler._run(batch, flags)
     whole = all(fence.is_whole() for fence in (text_fence, values, *shingler._scratch.fences))
     sets = sets.copy()
-    shingler._scratch, shingler._values = shingler._Scratch(1 << 12), np.empty(0, np.uint64)
+    shingler._scratch, shingler._values = shingler_module._Scratch(1 << 12), np.empty(0, np.uint64)
     return sets, outcomes, whole
