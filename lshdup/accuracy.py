@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.collection import Collection, Progress, no_progress, sketched
+from lshdup.collection.collection import Collection, Progress, no_progress, sketched
 from lshdup.kernels import statistics as kernels
 from lshdup.lsh.band_table import BandPlan, band_keys, collision_probabilities, half_point_estimate
 from lshdup.lsh.signatures import estimate

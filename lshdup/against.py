@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from lshdup.asked import Request, check_conflict, merged
-from lshdup.collection import Collection, Progress, no_progress
+from lshdup.collection.collection import Collection, Progress, no_progress
 from lshdup.crossing import Across, Crossing, exact_near_duplicates_across, near_duplicates_across
 from lshdup.documents.document_list import LeftOut, Reason
 from lshdup.documents.missing import check_named

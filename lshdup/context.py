@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from lshdup.artifacts import room_on_disk
 from lshdup.asked import Request
-from lshdup.collection import Collection, Progress, in_memory
+from lshdup.collection.collection import Collection, Progress, in_memory
 from lshdup.errors import ArtifactError, ParameterError
 from lshdup.params import DocumentParams, ShingleParams
 from lshdup.reasons import LeftOut

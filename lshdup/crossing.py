@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.collection import Progress, no_progress
+from lshdup.collection.collection import Progress, no_progress
 from lshdup.kernels import sets as kernels
 from lshdup.lsh import band_table, candidates
 from lshdup.lsh.band_table import BandPlan

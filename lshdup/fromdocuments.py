@@ -12,7 +12,7 @@ import numpy as np
 
 from lshdup.artifacts import Spool
 from lshdup.asked import Request, merged
-from lshdup.collection import Checkpoint, Collection, Previous, collect, left_of, sketched
+from lshdup.collection.collection import Checkpoint, Collection, Previous, collect, left_of, sketched
 from lshdup.context import RunContext
 from lshdup.documents.document_list import DocumentList, Reason, typed_name
 from lshdup.documents.finding import find_documents

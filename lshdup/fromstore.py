@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from lshdup.asked import Request, check_conflict, merged
-from lshdup.collection import Collection, left_of, sketched
+from lshdup.collection.collection import Collection, left_of, sketched
 from lshdup.context import RunContext
 from lshdup.errors import ArtifactError
 from lshdup.params import DEFAULT_STORE, CommonParams, SketchParams

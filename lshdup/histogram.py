@@ -10,7 +10,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.collection import Collection
+from lshdup.collection.collection import Collection
 from lshdup.documents.preference import preference
 from lshdup.lsh.band_table import BandPlan, collision_probabilities
 from lshdup.matching import clusters

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from lshdup import __version__
 from lshdup.artifacts import FORMAT_VERSION, Array, Artifact
-from lshdup.collection import Collection
+from lshdup.collection.collection import Collection
 from lshdup.documents.locations import Places
 from lshdup.documents.rows import RowFields
 from lshdup.errors import ParameterError

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup import pipeline
-from lshdup.collection import Collection, collect, left_of, sketched
+from lshdup.collection.collection import Collection, collect, left_of, sketched
 from lshdup.documents.document_list import DocumentList
 from lshdup.documents.finding import find_documents
 from lshdup.documents.preference import preference

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.collection import Collection, Progress, no_progress
+from lshdup.collection.collection import Collection, Progress, no_progress
 from lshdup.kernels import banding
 from lshdup.lsh import band_table, candidates
 from lshdup.lsh.band_table import BandPlan, BandTable

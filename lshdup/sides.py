@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.collection import Collection
+from lshdup.collection.collection import Collection
 from lshdup.lsh import band_table
 from lshdup.lsh.band_table import BandPlan
 from lshdup.lsh.candidates import first_copies

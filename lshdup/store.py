@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from lshdup import artifacts
 from lshdup.artifacts import Array
-from lshdup.collection import Collection
+from lshdup.collection.collection import Collection
 from lshdup.documents.rows import RowFields
 from lshdup.errors import ArtifactError, ParameterError
 from lshdup.locking import locked

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.artifacts import Array, Artifact
-from lshdup.collection import Collection, LeftOutFile
+from lshdup.collection.collection import Collection, LeftOutFile
 from lshdup.documents.document_list import DocumentList, LeftOut, Reason
 from lshdup.documents.locations import Places
 from lshdup.documents.row_files import OpenRows

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.collection import Collection, Progress, no_progress, sketched
+from lshdup.collection.collection import Collection, Progress, no_progress, sketched
 from lshdup.lsh.signatures import estimate
 from lshdup.matching.similarity import all_pairs
 from lshdup.params import SketchParams

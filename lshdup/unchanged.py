@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.collection import Collection, LeftOutFile
+from lshdup.collection.collection import Collection, LeftOutFile
 from lshdup.documents.document_list import DocumentList, Reason
 from lshdup.documents.rows import Kind
 from lshdup.utils.compression import is_lacking

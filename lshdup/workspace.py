@@ -16,7 +16,8 @@ import numpy as np
 from lshdup import pipeline
 from lshdup.artifacts import Spool
 from lshdup.asked import Request, band_options, merged
-from lshdup.collection import Collection, Progress, left_of, no_progress
+from lshdup.collection.collection import Collection, Progress, left_of, no_progress
+from lshdup.collection.set_source import set_source
 from lshdup.context import RunContext
 from lshdup.documents.document_list import DocumentList, LeftOut, Reason
 from lshdup.errors import ArtifactError, InputError
@@ -29,7 +30,6 @@ from lshdup.matching.similarity import SetSource
 from lshdup.params import BandParams, ClusterParams, DocumentParams, PairParams, ShingleParams, SketchParams
 from lshdup.pipeline import Banded, Found, Grouped, Verified
 from lshdup.shingling.removal import Removal, first_with
-from lshdup.sources import set_source
 from lshdup.store import Store
 from lshdup.stored import corpus_id, whole_id
 from lshdup.utils.ragged import RaggedSets

@@ -17,8 +17,8 @@ from importlib.util import find_spec
 import numpy as np
 import pytest
 
-from lshdup import batchwork
-from lshdup.collection import collect
+from lshdup.collection import batches
+from lshdup.collection.collection import collect
 from lshdup.console import shown
 from lshdup.documents import files
 from lshdup.documents.document_list import Reason, TextBatch, read_batch
@@ -425,7 +425,7 @@ def test_a_document_for_which_the_memory_is_not_enough_is_left_out(here, monkeyp
             raise MemoryError
         return read_batch(documents, indices, buffer)
 
-    monkeypatch.setattr(batchwork, "read_batch", read)
+    monkeypatch.setattr(batches, "read_batch", read)
     made = collect(documents, ShingleParams(), jobs=2)
     assert list(made.documents.names) == [b"a"]
     assert [(each.left_out.name, each.left_out.reason) for each in made.left_out] == [(b"b", Reason.TOO_LARGE)]
@@ -433,14 +433,14 @@ def test_a_document_for_which_the_memory_is_not_enough_is_left_out(here, monkeyp
 
 def test_large_documents_wait_for_each_other(here, monkeypatch):
     """What is under way at any time has at most BYTES_AT_ONCE bytes, or is one document."""
-    monkeypatch.setattr(batchwork, "BYTES_AT_ONCE", 100)
-    monkeypatch.setattr(batchwork, "BATCH_BYTES", 0)
+    monkeypatch.setattr(batches, "BYTES_AT_ONCE", 100)
+    monkeypatch.setattr(batches, "BATCH_BYTES", 0)
     names = [f"{i:02}" for i in range(12)]
     sizes = [5000, 9000, 90, 5, 6000, 1, 7000, 100, 30, 50, 8000, 1]
     for name, size in zip(names, sizes, strict=True):
         (here / name).write_text("x" * size)
     documents, _ = found(*names)
-    monkeypatch.setattr(batchwork, "batches", lambda documents, todo: iter(todo.reshape(-1, 1)))
+    monkeypatch.setattr(batches, "batches", lambda documents, todo: iter(todo.reshape(-1, 1)))
     under_way, most = [], []
 
     def read(documents, indices, buffer):
@@ -451,7 +451,7 @@ def test_large_documents_wait_for_each_other(here, monkeypatch):
         under_way.remove(int(documents.sizes[indices[0]]))
         return batch
 
-    monkeypatch.setattr(batchwork, "read_batch", read)
+    monkeypatch.setattr(batches, "read_batch", read)
     made = collect(documents, ShingleParams(), jobs=4, keep=1 << 30)
     assert len(made.documents) == 12
     assert all(len(each) == 1 or sum(each) <= 100 for each in most), most

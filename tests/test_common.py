@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import lshdup.batchwork
+import lshdup.collection.batches
 import lshdup.fromdocuments
 import lshdup.workspace
 from benchmarks.letters import letters
@@ -360,7 +360,7 @@ def test_without_the_options_artifacts_know_nothing_of_them(here):
 
 def test_another_limit_reads_no_document(here, monkeypatch):
     pairs_of("store", {"ignore_common": 5})
-    monkeypatch.setattr(lshdup.batchwork, "read_batch", lambda *_: pytest.fail("a document was read"))
+    monkeypatch.setattr(lshdup.collection.batches, "read_batch", lambda *_: pytest.fail("a document was read"))
     for limit in (0.9, 3, 5):
         found, collection = pairs_of("store", {"ignore_common": limit})
         assert collection.read == 0

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lshdup import accuracy, timing
-from lshdup.collection import Collection, sketched
+from lshdup.collection.collection import Collection, sketched
 from lshdup.documents.document_list import DocumentList
 from lshdup.kernels import statistics
 from lshdup.lsh import band_table

@@ -15,11 +15,11 @@ import numpy as np
 import pytest
 
 import lshdup.artifacts
+import lshdup.collection.set_source
 import lshdup.context
 import lshdup.documents.document_list
 import lshdup.fromdocuments
 import lshdup.journal
-import lshdup.sources
 import lshdup.workspace
 from lshdup import artifacts, pipeline
 from lshdup.asked import Request
@@ -664,7 +664,7 @@ def queried(name=b"d/00000.txt", **given):
         raise InputError(message)
     own, keys = _looked_up(Console(quiet=True), indexed, asked)
     missing = []
-    source = lshdup.sources.set_source(collection, 1, missing.append, indexed.kept)
+    source = lshdup.collection.set_source.set_source(collection, 1, missing.append, indexed.kept)
     near = pipeline.neighbours(collection, indexed.made, source, 0.5, keys=keys, own=own, itself=asked.index)
     assert not missing
     assert not len(collection.documents.changed(near.documents))

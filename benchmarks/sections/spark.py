@@ -67,7 +67,8 @@ def _map_side(bench: Bench) -> Table:
     """Documents -> sets, signatures and keys, on two cores, once everything is up and compiled; nothing is kept."""
     import numpy as np
 
-    from lshdup import collection, spark, sparkinput, sparkrows, sparksession
+    from lshdup import spark, sparkinput, sparkrows, sparksession
+    from lshdup.collection import collection
     from lshdup.documents import finding
     from lshdup.lsh import band_table
     from lshdup.params import DocumentParams

@@ -16,7 +16,7 @@ from lshdup.params import BandParams, SketchParams
 
 if TYPE_CHECKING:
     from lshdup.accuracy import Accuracy, BandAccuracy, BandRecall
-    from lshdup.collection import Collection
+    from lshdup.collection.collection import Collection
     from lshdup.utils.ragged import RaggedSets
 
 

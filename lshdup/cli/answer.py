@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from lshdup.collection import Collection
+    from lshdup.collection.collection import Collection
     from lshdup.lsh.band_table import BandPlan
     from lshdup.matching.copies import Listing
     from lshdup.matching.pairs import Pairs

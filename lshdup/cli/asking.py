@@ -13,7 +13,7 @@ from lshdup.utils.messages import closest
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from lshdup.collection import Collection
+    from lshdup.collection.collection import Collection
     from lshdup.shingling.removal import Removal
     from lshdup.text.decoding import Text
 

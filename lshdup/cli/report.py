@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from lshdup.collection import Collection
+    from lshdup.collection.collection import Collection
     from lshdup.report import Segment, Selection
 
 #: Tokens that stay around a difference.

@@ -14,7 +14,7 @@ from lshdup.errors import InputError
 from lshdup.params import ShingleParams
 
 if TYPE_CHECKING:
-    from lshdup.collection import Collection
+    from lshdup.collection.collection import Collection
     from lshdup.output import Cell
     from lshdup.shingling.removal import Removal
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from lshdup.cli.options import Session
-    from lshdup.collection import Collection
+    from lshdup.collection.collection import Collection
     from lshdup.lsh.band_table import BandPlan, BandTable
     from lshdup.lsh.candidates import Buckets
     from lshdup.params import BandParams

@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.artifacts import Spool
-from lshdup.batchwork import NO_VALUES, Workers, batches_done
+from lshdup.collection.batches import NO_VALUES, Workers, batches_done
+from lshdup.collection.set_keeper import Kept, SetKeeper
 from lshdup.documents.document_list import DocumentList, LeftOut, Reason
 from lshdup.errors import ParameterError
-from lshdup.keeping import Kept, SetKeeper
 from lshdup.lsh.signatures import Sketcher, linear_signatures
 from lshdup.params import ShingleParams, SketchParams
 from lshdup.shingling.removal import Removal, Whole

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.artifacts import Spool
-from lshdup.batchwork import NO_VALUES
+from lshdup.collection.batches import NO_VALUES
 from lshdup.shingling.shingler import ShingleBatch
 from lshdup.utils.ragged import RaggedSets
 

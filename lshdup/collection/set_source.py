@@ -5,8 +5,8 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.batchwork import NO_VALUES, Workers, batches_done
-from lshdup.collection import Collection
+from lshdup.collection.batches import NO_VALUES, Workers, batches_done
+from lshdup.collection.collection import Collection
 from lshdup.documents.document_list import LeftOut, Reason
 from lshdup.errors import ArtifactError
 from lshdup.matching.similarity import SetSource
