@@ -23,7 +23,7 @@ from lshdup.matching.similarity import SetSource
 from lshdup.params import BandParams, DocumentParams, PairParams, SketchParams
 from lshdup.shingling.removal import same_removal
 from lshdup.sides import Part, Side, Sides
-from lshdup.store import Store
+from lshdup.store.store import Store
 from lshdup.utils.messages import counted, typed
 from lshdup.workspace import Workspace
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lshdup.artifacts import Spool
 from lshdup.asked import Request, merged
 from lshdup.collection.collection import Checkpoint, Collection, Previous, collect, left_of, sketched
 from lshdup.context import RunContext
@@ -20,18 +19,19 @@ from lshdup.documents.locations import Listings
 from lshdup.documents.rows import by_number
 from lshdup.documents.whereabouts import are_elsewhere, counted_where
 from lshdup.errors import ArtifactError
-from lshdup.listings import load_listings, save_listings
 from lshdup.matching.similarity import SET_BYTES
 from lshdup.params import ShingleParams, SketchParams
 from lshdup.removing import ToRemove
 from lshdup.shingling.removal import Removal, same_removal
-from lshdup.stored import corpus_id, whole_id
+from lshdup.store.collection_io import corpus_id, whole_id
+from lshdup.store.npz import Spool
+from lshdup.store.row_lists import load_listings, save_listings
 from lshdup.unchanged import known, still_left_out, unchanged
 from lshdup.utils.compression import PIP, is_lacking
 from lshdup.utils.messages import counted, some_of
 
 if TYPE_CHECKING:
-    from lshdup.journal import Journal
+    from lshdup.store.journal import Journal
 
 
 class FromDocuments:
@@ -59,7 +59,7 @@ class FromDocuments:
         # The linear scheme makes signatures of all sets together: there is nothing to resume.
         journal = None
         if self._store is not None and not linear:
-            from lshdup.journal import Journal  # here, because a query waits for every import
+            from lshdup.store.journal import Journal  # here, because a query waits for every import
 
             journal = Journal(self._store, params, sketch, documents.row_fields, self._say, removal)
         previous = self._previous(request, documents, params, sketch, need_sets=linear, journal=journal, removal=removal)
@@ -81,7 +81,7 @@ class FromDocuments:
         """First all sets, whole; then what is left of them when it is known what too many have."""
         with Spool(self._store.folder) if self._store is not None else nullcontext() as spool:
             documents = self._find(request, params)
-            from lshdup.journal import Journal
+            from lshdup.store.journal import Journal
 
             journal = Journal(self._store, params, None, documents.row_fields, self._say) if self._store is not None else None
             previous = self._previous(request, documents, params, None, need_sets=True, journal=journal)
@@ -199,7 +199,7 @@ class FromDocuments:
         if finished is not None:
             if old is not None and sketch is not None and old.signatures is None:
                 old = sketched(old, sketch, request.jobs)
-            from lshdup.journal import joined
+            from lshdup.store.journal import joined
 
             old = finished if old is None else joined([old, finished])
         if old is None:

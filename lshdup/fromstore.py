@@ -13,8 +13,8 @@ from lshdup.errors import ArtifactError
 from lshdup.params import DEFAULT_STORE, CommonParams, SketchParams
 from lshdup.removing import ToRemove
 from lshdup.shingling.removal import fingerprint
-from lshdup.store import Store
-from lshdup.stored import corpus_id, whole_id
+from lshdup.store.collection_io import corpus_id, whole_id
+from lshdup.store.store import Store
 from lshdup.utils.ragged import RaggedSets
 
 

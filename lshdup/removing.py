@@ -18,7 +18,7 @@ from lshdup.documents.missing import check_named
 from lshdup.errors import ArtifactError, InputError
 from lshdup.params import CommonParams, DocumentParams, ShingleParams, SketchParams
 from lshdup.shingling.removal import NO_SHINGLES, Removal, fingerprint
-from lshdup.stored import corpus_id, whole_id
+from lshdup.store.collection_io import corpus_id, whole_id
 from lshdup.utils.ragged import distinct
 
 

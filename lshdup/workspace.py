@@ -14,7 +14,6 @@ from pathlib import Path
 import numpy as np
 
 from lshdup import pipeline
-from lshdup.artifacts import Spool
 from lshdup.asked import Request, band_options, merged
 from lshdup.collection.collection import Collection, Progress, left_of, no_progress
 from lshdup.collection.set_source import set_source
@@ -30,8 +29,9 @@ from lshdup.matching.similarity import SetSource
 from lshdup.params import BandParams, ClusterParams, DocumentParams, PairParams, ShingleParams, SketchParams
 from lshdup.pipeline import Banded, Found, Grouped, Verified
 from lshdup.shingling.removal import Removal, first_with
-from lshdup.store import Store
-from lshdup.stored import corpus_id, whole_id
+from lshdup.store.collection_io import corpus_id, whole_id
+from lshdup.store.npz import Spool
+from lshdup.store.store import Store
 from lshdup.utils.ragged import RaggedSets
 
 #: A bucket of more documents, or with more pairs, is said before its pairs are looked at: they may take minutes and gigabytes.

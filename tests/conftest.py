@@ -98,15 +98,15 @@ def small_disk(tmp_path):
 def killed_behind_a_journal(*arguments, batch, parts):
     """Run the program in the current folder until so many batches of so many documents are in its journal, and kill it there."""
     script = f"""
-import os, signal, lshdup.documents.document_list, lshdup.journal
-lshdup.documents.document_list.BATCH_DOCUMENTS, lshdup.journal.PATIENCE = {batch}, 0.0
-add, left = lshdup.journal.Journal.add, [{parts}]
+import os, signal, lshdup.documents.document_list, lshdup.store.journal
+lshdup.documents.document_list.BATCH_DOCUMENTS, lshdup.store.journal.PATIENCE = {batch}, 0.0
+add, left = lshdup.store.journal.Journal.add, [{parts}]
 def killing(self, part):
     add(self, part)
     left[0] -= 1
     if not left[0]:
         os.kill(os.getpid(), signal.SIGKILL)
-lshdup.journal.Journal.add = killing
+lshdup.store.journal.Journal.add = killing
 from lshdup.cli import program
 program()"""
     command = [sys.executable, "-c", script, *arguments]

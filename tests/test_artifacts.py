@@ -10,8 +10,8 @@ import zipfile
 import numpy as np
 import pytest
 
-from lshdup import artifacts
 from lshdup.errors import ArtifactError
+from lshdup.store import npz
 from tests.conftest import ROOT
 
 ARRAYS = {"a": np.arange(5, dtype=np.uint64), "empty": np.zeros((0, 3), np.uint32), "wide": np.arange(6, dtype=np.int64).reshape(2, 3)}
@@ -20,12 +20,12 @@ ARRAYS = {"a": np.arange(5, dtype=np.uint64), "empty": np.zeros((0, 3), np.uint3
 @pytest.fixture
 def path(tmp_path):
     path = tmp_path / "x.npz"
-    artifacts.save(path, "things", {"seed": 1}, ARRAYS)
+    npz.save(path, "things", {"seed": 1}, ARRAYS)
     return path
 
 
 def test_round_trip_and_plain_numpy(path):
-    loaded = artifacts.load(path, "things", "mend")
+    loaded = npz.load(path, "things", "mend")
     assert loaded.header["kind"] == "things"
     assert loaded.header["seed"] == 1
     for name, array in ARRAYS.items():
@@ -38,7 +38,7 @@ def test_round_trip_and_plain_numpy(path):
 
 
 def test_members_are_aligned_and_mapped_not_written_back(path):
-    loaded = artifacts.load(path, "things", "mend")
+    loaded = npz.load(path, "things", "mend")
     assert loaded.arrays["wide"].ctypes.data % 64 == 0
     before = path.read_bytes()
     loaded.arrays["a"][0] = 99
@@ -46,23 +46,23 @@ def test_members_are_aligned_and_mapped_not_written_back(path):
 
 
 def test_equal_content_equal_bytes(path, tmp_path):
-    artifacts.save(tmp_path / "y.npz", "things", {"seed": 1}, ARRAYS)
+    npz.save(tmp_path / "y.npz", "things", {"seed": 1}, ARRAYS)
     assert (tmp_path / "y.npz").read_bytes() == path.read_bytes()
 
 
 def test_a_missing_file_is_none(tmp_path):
-    assert artifacts.load(tmp_path / "none.npz", "things", "mend") is None
+    assert npz.load(tmp_path / "none.npz", "things", "mend") is None
 
 
 def test_another_kind_and_a_future_format(path, tmp_path, monkeypatch):
     with pytest.raises(ArtifactError, match="holds things, not others") as error:
-        artifacts.load(path, "others", "lshdup mend")
+        npz.load(path, "others", "lshdup mend")
     assert error.value.hint == "lshdup mend"
-    monkeypatch.setattr(artifacts, "FORMAT_VERSION", 99)
-    artifacts.save(path, "things", {}, {})
+    monkeypatch.setattr(npz, "FORMAT_VERSION", 99)
+    npz.save(path, "things", {}, {})
     monkeypatch.undo()
     with pytest.raises(ArtifactError, match="format 99"):
-        artifacts.load(path, "things", "mend")
+        npz.load(path, "things", "mend")
 
 
 def test_every_truncation_is_refused(path):
@@ -70,7 +70,7 @@ def test_every_truncation_is_refused(path):
     for size in [0, 1, 10, *range(20, len(data), 97), len(data) - 1]:
         path.write_bytes(data[:size])
         with pytest.raises(ArtifactError, match="damaged"):
-            artifacts.load(path, "things", "mend")
+            npz.load(path, "things", "mend")
 
 
 def test_every_flipped_byte_is_refused_or_harmless(path):
@@ -78,7 +78,7 @@ def test_every_flipped_byte_is_refused_or_harmless(path):
     for at in range(0, len(data), 3):
         path.write_bytes(data[:at] + bytes([data[at] ^ 0x41]) + data[at + 1 :])
         try:
-            loaded = artifacts.load(path, "things", "mend")
+            loaded = npz.load(path, "things", "mend")
         except ArtifactError:
             continue
         for name, array in ARRAYS.items():  # padding and zip fields that mean nothing
@@ -90,23 +90,23 @@ def test_crafted_archives_are_refused(tmp_path):
     path = tmp_path / "x.npz"
     np.savez(path, header=np.array([{"kind": "things"}], dtype=object), allow_pickle=True)
     with pytest.raises(ArtifactError):
-        artifacts.load(path, "things", "mend")
+        npz.load(path, "things", "mend")
     np.savez_compressed(path, header=np.zeros(3, np.uint8))
     with pytest.raises(ArtifactError, match="compressed"):
-        artifacts.load(path, "things", "mend")
+        npz.load(path, "things", "mend")
     with zipfile.ZipFile(path, "w") as archive:
         shape = b"\x93NUMPY\x01\x00v\x00{'descr': '<u8', 'fortran_order': False, 'shape': (99999999999999,), }"
         archive.writestr("header.npy", shape.ljust(127) + b"\n")
     with pytest.raises(ArtifactError, match="shape"):
-        artifacts.load(path, "things", "mend")
+        npz.load(path, "things", "mend")
     path.write_text("no zip")
     with pytest.raises(ArtifactError, match="damaged"):
-        artifacts.load(path, "things", "mend")
+        npz.load(path, "things", "mend")
 
 
 def test_a_store_that_cannot_be_written(tmp_path):
     with pytest.raises(ArtifactError, match="cannot be written"):
-        artifacts.save(tmp_path / "no-such-folder" / "x.npz", "things", {}, {})
+        npz.save(tmp_path / "no-such-folder" / "x.npz", "things", {}, {})
 
 
 def test_a_full_disk_leaves_the_old_file(path, monkeypatch):
@@ -117,7 +117,7 @@ def test_a_full_disk_leaves_the_old_file(path, monkeypatch):
 
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(ArtifactError, match="No space left"):
-        artifacts.save(path, "things", {"seed": 2}, ARRAYS)
+        npz.save(path, "things", {"seed": 2}, ARRAYS)
     assert path.read_bytes() == before
     assert os.listdir(path.parent) == [path.name]
 
@@ -135,13 +135,13 @@ artifacts.save(Path({str(path)!r}), "things", {{"seed": 2}}, {{"a": np.zeros(100
 """
     process = subprocess.run([sys.executable, "-c", script], check=False)
     assert process.returncode == -signal.SIGKILL
-    assert artifacts.load(path, "things", "mend").header["seed"] == 1
-    artifacts.save(path, "things", {"seed": 3}, ARRAYS)
-    assert artifacts.load(path, "things", "mend").header["seed"] == 3
+    assert npz.load(path, "things", "mend").header["seed"] == 1
+    npz.save(path, "things", {"seed": 3}, ARRAYS)
+    assert npz.load(path, "things", "mend").header["seed"] == 3
 
 
 def test_a_spool_keeps_what_is_appended(tmp_path):
-    with artifacts.Spool(tmp_path) as spool:
+    with npz.Spool(tmp_path) as spool:
         assert len(spool.values()) == 0
         for part in (np.arange(3, dtype=np.uint64), np.zeros(0, np.uint64), np.arange(4, dtype=np.uint64)):
             spool.append(part)

@@ -26,7 +26,7 @@ from lshdup.matching.pairs import Pairs
 from lshdup.params import ClusterParams, DocumentParams, ShingleParams
 from lshdup.pipeline import members
 from lshdup.shingling.shingler import fingerprints
-from lshdup.store import Store
+from lshdup.store.store import Store
 from lshdup.utils.ragged import RaggedSets, StringTable
 from lshdup.workspace import Workspace
 from tests import reference
@@ -591,16 +591,16 @@ def test_damaged_groups_are_made_anew(run, folder, tmp_path):
 
 @pytest.mark.parametrize("column", ["representative", "similarity"])
 def test_forged_groups_are_no_groups(folder, tmp_path, monkeypatch, column):
-    from lshdup import artifacts
+    from lshdup.store import npz
 
     monkeypatch.chdir(tmp_path)
     _, first = grouped(tmp_path, [b"d"])
     path = tmp_path / ".lshdup/clusters.npz"
-    artifact = artifacts.load(path, "clusters", "")
+    artifact = npz.load(path, "clusters", "")
     for change in ([10**6, 0], [4, 5]) if column == "representative" else ([7.0, 1.0], [np.nan, 1.0]):
         arrays = {name: np.array(array) for name, array in artifact.arrays.items()}
         arrays[column][:2] = change
-        artifacts.save(path, "clusters", {k: v for k, v in artifact.header.items() if k not in ("kind", "format", "lshdup")}, arrays)
+        npz.save(path, "clusters", {k: v for k, v in artifact.header.items() if k not in ("kind", "format", "lshdup")}, arrays)
         _, again = grouped(tmp_path, [b"d"])
         assert np.array_equal(again.groups.representative, first.groups.representative)
 

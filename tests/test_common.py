@@ -467,10 +467,10 @@ def test_a_damaged_list_of_what_was_removed_is_refused(run, here):
 
 def test_forged_lists_of_what_was_removed(here, monkeypatch):
     """With checksums that are right, too: out of order, of another type, of other shingles than the header says."""
-    from lshdup import artifacts
+    from lshdup.store import npz
 
     pairs_of("store", ASKED["both"])
-    artifact = artifacts.load(Path("store/signatures.npz"), "signatures", "")
+    artifact = npz.load(Path("store/signatures.npz"), "signatures", "")
     header = {name: value for name, value in artifact.header.items() if name != "kind"}
     arrays = {name: array.copy() for name, array in artifact.arrays.items()}
     for change in (
@@ -480,7 +480,7 @@ def test_forged_lists_of_what_was_removed(here, monkeypatch):
         {"whole_sizes": arrays["set_sizes"] - 1},
         {"whole_fingerprints": arrays["whole_fingerprints"][1:]},
     ):
-        artifacts.save(Path("store/signatures.npz"), "signatures", header, arrays | change)
+        npz.save(Path("store/signatures.npz"), "signatures", header, arrays | change)
         with pytest.raises(ArtifactError, match="damaged"):
             Workspace(Path("store")).indexed(request({}, documents=()), save=False)
     expected = pairs_of("other", ASKED["both"])[0]

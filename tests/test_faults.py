@@ -14,18 +14,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import lshdup.artifacts
 import lshdup.collection.set_source
 import lshdup.context
 import lshdup.documents.document_list
 import lshdup.fromdocuments
-import lshdup.journal
+import lshdup.store.journal
+import lshdup.store.npz
 import lshdup.workspace
-from lshdup import artifacts, pipeline
+from lshdup import pipeline
 from lshdup.asked import Request
 from lshdup.errors import ArtifactError, InputError
 from lshdup.params import DocumentParams, PairParams
-from lshdup.store import Store
+from lshdup.store import npz
+from lshdup.store.store import Store
 from lshdup.workspace import Workspace
 from tests.conftest import killed_behind_a_journal
 from tests.running import clean_environment
@@ -66,7 +67,7 @@ def contents(store):
 
 def assert_whole(store):
     for kind in KINDS:
-        artifacts.load(Path(store) / f"{kind}.npz", kind, "mend")
+        npz.load(Path(store) / f"{kind}.npz", kind, "mend")
 
 
 def remains(store):
@@ -118,7 +119,7 @@ def test_two_runs_at_once_both_end_cleanly(run, here):
 def test_a_writer_that_is_killed_leaves_no_lock(run, here):
     make_documents(here / "d", 30)
     script = """
-import time; from pathlib import Path; from lshdup.store import Store
+import time; from pathlib import Path; from lshdup.store.store import Store
 with Store(Path('.lshdup')).writing():
     print(1, flush=True)
     time.sleep(60)"""
@@ -171,7 +172,7 @@ def test_no_mix_of_old_and_new_artifacts_gives_another_answer(here):
 
 ZYGOTE = """
 import os, signal, sys
-import lshdup.documents.document_list, lshdup.journal
+import lshdup.documents.document_list, lshdup.store.journal
 from lshdup.cli import main, program
 
 lshdup.documents.document_list.BATCH_DOCUMENTS = 100
@@ -185,7 +186,7 @@ except SystemExit as done:
     assert not done.code
 interrupt = {signal.SIGINT}
 for number, line in enumerate(sys.stdin):
-    lshdup.journal.PATIENCE = 0.0 if number % 2 else 10.0  # every other run keeps a journal
+    lshdup.store.journal.PATIENCE = 0.0 if number % 2 else 10.0  # every other run keeps a journal
     signal.pthread_sigmask(signal.SIG_BLOCK, interrupt)
     child = os.fork()
     if not child:
@@ -321,12 +322,12 @@ def test_interrupted_while_starting(run, here, delay):
 @pytest.fixture
 def small_batches(monkeypatch):
     monkeypatch.setattr(lshdup.documents.document_list, "BATCH_DOCUMENTS", 20)
-    monkeypatch.setattr(lshdup.journal, "PATIENCE", 0.0)
+    monkeypatch.setattr(lshdup.store.journal, "PATIENCE", 0.0)
 
 
 def interrupted_after(monkeypatch, batches, **given):
     """A run that is interrupted when it has written so many batches to its journal."""
-    add, left = lshdup.journal.Journal.add, [batches]
+    add, left = lshdup.store.journal.Journal.add, [batches]
 
     def count(self, part):
         add(self, part)
@@ -335,7 +336,7 @@ def interrupted_after(monkeypatch, batches, **given):
             raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(lshdup.journal.Journal, "add", count)
+        patch.setattr(lshdup.store.journal.Journal, "add", count)
         with pytest.raises(KeyboardInterrupt):
             steps(".lshdup", **given)
 
@@ -411,7 +412,7 @@ def test_killed_runs_are_resumed_by_the_program(run, here):
 
 
 def test_short_runs_write_no_journal(here, monkeypatch):
-    monkeypatch.setattr(lshdup.journal.Journal, "add", lambda *_: pytest.fail("a short run wrote a journal"))
+    monkeypatch.setattr(lshdup.store.journal.Journal, "add", lambda *_: pytest.fail("a short run wrote a journal"))
     make_documents(here / "d", 30)
     steps(".lshdup")
 
@@ -531,7 +532,7 @@ def test_no_room_for_the_journal(here, monkeypatch, small_batches):
     make_documents(here / "d", 300)
     expected = steps("undisturbed")
     written = max(map(len, contents("undisturbed").values()))
-    monkeypatch.setattr(lshdup.journal, "all_arrays", lambda _: {"much": np.zeros(written, np.uint64)})
+    monkeypatch.setattr(lshdup.store.journal, "all_arrays", lambda _: {"much": np.zeros(written, np.uint64)})
     said = []
     with files_of_at_most(written):
         assert steps(".lshdup", said) == expected
@@ -546,7 +547,7 @@ def test_no_room_for_the_journal(here, monkeypatch, small_batches):
 
 def member(path, name):
     """Where the values of a member are in the file: start and end."""
-    array = artifacts.load(path, path.stem, "mend").arrays[name]
+    array = npz.load(path, path.stem, "mend").arrays[name]
     at = path.read_bytes().index(array.tobytes())
     return at, at + array.nbytes
 
@@ -564,7 +565,7 @@ def member(path, name):
 )
 def test_flipped_bits_never_change_an_answer(here, monkeypatch, kind, name):
     """What decides an answer is checked where it is used, also of a file too large to be checked whole."""
-    monkeypatch.setattr(lshdup.artifacts, "_ALWAYS_CHECKED", 0)
+    monkeypatch.setattr(lshdup.store.npz, "_ALWAYS_CHECKED", 0)
     make_documents(here / "d", 60)
     expected = steps(".lshdup")
     path = here / f".lshdup/{kind}.npz"
@@ -591,7 +592,7 @@ def test_flipped_bits_never_change_an_answer(here, monkeypatch, kind, name):
 @pytest.mark.parametrize("kind", ["shingles", "signatures", "bands"])
 def test_a_query_of_flipped_bits_is_right_or_refused(here, monkeypatch, kind, kept):
     """Any bit of any artifact, as if all its members were too large to be looked at whole; a bit of every byte that a query may need."""
-    monkeypatch.setattr(lshdup.artifacts, "_ALWAYS_CHECKED", 0)
+    monkeypatch.setattr(lshdup.store.npz, "_ALWAYS_CHECKED", 0)
     make_documents(here / "d", 6, words=20)
     steps(".lshdup", perms=16, threshold=0.7, bands=1, rows=1)  # a neighbour is met in this band or not at all
     path = here / f".lshdup/{kind}.npz"
@@ -618,7 +619,7 @@ def test_a_block_that_no_query_needs_may_be_damaged(here, monkeypatch):
     """What is looked at is checked, and not more: that is why a query is quick."""
     make_documents(here / "d", 9000, words=3)
     steps(".lshdup", perms=16)
-    monkeypatch.setattr(lshdup.artifacts, "_ALWAYS_CHECKED", 0)
+    monkeypatch.setattr(lshdup.store.npz, "_ALWAYS_CHECKED", 0)
     path = here / ".lshdup/signatures.npz"
     data = bytearray(path.read_bytes())
     expected = queried()
@@ -638,7 +639,7 @@ def test_a_document_that_is_not_in_its_own_bucket_is_noticed(here, monkeypatch):
     """Its other bands would find its neighbours all the same, but nobody knows what else is wrong."""
     make_documents(here / "d", 30)
     steps(".lshdup")
-    monkeypatch.setattr(lshdup.artifacts, "_ALWAYS_CHECKED", 0)
+    monkeypatch.setattr(lshdup.store.npz, "_ALWAYS_CHECKED", 0)
     path = here / ".lshdup/bands.npz"
     data = path.read_bytes()
     start, end = member(path, "keys")

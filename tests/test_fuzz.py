@@ -11,11 +11,11 @@ import time
 import numpy as np
 import pytest
 
-from lshdup import artifacts
 from lshdup.documents.document_list import TextBatch
 from lshdup.errors import ArtifactError, ParameterError
 from lshdup.kernels import text as text_kernels
 from lshdup.params import BandParams, ShingleParams, SketchParams
+from lshdup.store import npz
 from lshdup.text.decoding import to_text
 from lshdup.utils.ragged import RaggedSets, StringTable
 from tests.conftest import ROOT
@@ -119,13 +119,13 @@ def test_many_ids_with_equal_leading_bits(values, secret):
 @pytest.fixture
 def saved(tmp_path):
     path = tmp_path / "x.npz"
-    artifacts.save(path, "things", {"seed": 1}, {"a": np.arange(5, dtype=np.uint64)})
+    npz.save(path, "things", {"seed": 1}, {"a": np.arange(5, dtype=np.uint64)})
     return path
 
 
 def refused(path, match):
     with pytest.raises(ArtifactError, match=match) as error:
-        artifacts.load(path, "things", "mend")
+        npz.load(path, "things", "mend")
     assert error.value.message.isprintable()
     assert len(error.value.message) < 700
 
@@ -160,7 +160,7 @@ def test_members_that_are_many_or_twice_or_out_of_place(saved):
     saved.write_bytes(archive_of(members, padding=False))
     refused(saved, "places for members")
     saved.write_bytes(archive_of(members))
-    assert artifacts.load(saved, "things", "mend").arrays["a"].tolist() == [0, 1, 2, 3, 4]
+    assert npz.load(saved, "things", "mend").arrays["a"].tolist() == [0, 1, 2, 3, 4]
 
 
 def test_offsets_that_wrap_are_out_of_range():

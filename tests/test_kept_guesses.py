@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lshdup import artifacts
 from lshdup.asked import Request
 from lshdup.errors import ArtifactError
 from lshdup.params import DocumentParams, PairParams
+from lshdup.store import npz
 from lshdup.workspace import Workspace
 from tests.conftest import killed_behind_a_journal
 
@@ -151,7 +151,7 @@ def test_forged_guesses_are_refused(here):
     """With checksums that are right: numbers of no document, out of order, of another type, or without what they were read as."""
     made("store")
     expected = contents("store")
-    artifact = artifacts.load(Path("store/signatures.npz"), "signatures", "")
+    artifact = npz.load(Path("store/signatures.npz"), "signatures", "")
     header = {name: value for name, value in artifact.header.items() if name not in ("kind", "format", "lshdup")}
     arrays = {name: array.copy() for name, array in artifact.arrays.items()}
     rows = arrays["guessed"]
@@ -164,7 +164,7 @@ def test_forged_guesses_are_refused(here):
         {"guessed": rows[1:].copy()},
         {"guesses_offsets": arrays["guesses_offsets"] * 2},
     ):
-        artifacts.save(Path("store/signatures.npz"), "signatures", header, arrays | change)
+        npz.save(Path("store/signatures.npz"), "signatures", header, arrays | change)
         for verify in (True, False):
             with pytest.raises(ArtifactError, match="damaged"):
                 Workspace(Path("store")).indexed(request(()), save=False, verify=verify)
@@ -175,7 +175,7 @@ def test_forged_guesses_are_refused(here):
 def test_stores_that_do_not_know_them_are_made_anew(run, here, monkeypatch):
     """What was read before may have been read as something else."""
     with monkeypatch.context() as patch:
-        patch.setattr(artifacts, "FORMAT_VERSION", 2)
+        patch.setattr(npz, "FORMAT_VERSION", 2)
         made(".lshdup")
     refused = run("pairs", "-v", code=2)
     assert re.search(r"^lshdup: error: \S+signatures.npz has format 2 .*; this lshdup reads 3$", refused.err, re.M)

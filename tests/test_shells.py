@@ -14,7 +14,7 @@ import time
 
 import pytest
 
-from lshdup.nametable import NameTable, load
+from lshdup.store.name_table import NameTable, load
 from tests.conftest import ROOT
 
 NAMES = [b"d/two words.txt", b"d/it's $HOME.txt", b"d/b\xffd.txt", b"d/sub/c:d=e.txt", "d/größe.txt".encode(), b"d/x\ty.txt"]

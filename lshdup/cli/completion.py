@@ -11,8 +11,8 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem, ShellComplete, split_arg_string
 
-from lshdup import nametable
 from lshdup.output import Target
+from lshdup.store import name_table
 
 #: Each asks `lshdup completion SHELL --complete LINE` for lines of kind, value and help.
 _SCRIPTS = {
@@ -107,7 +107,7 @@ def command(**options: Any) -> int:
 def documents(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem[str]]:
     """Names of the store that an argument may mean; files, where it means none."""
     store = ctx.params.get("store") or Path(os.environ.get("LSHDUP_STORE") or ".lshdup")
-    known = nametable.load(Path(store))
+    known = name_table.load(Path(store))
     found: list[bytes] = []
     if known is not None:
         table, way = known

@@ -11,7 +11,6 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.artifacts import Spool
 from lshdup.collection.batches import NO_VALUES, Workers, batches_done
 from lshdup.collection.set_keeper import Kept, SetKeeper
 from lshdup.documents.document_list import DocumentList, LeftOut, Reason
@@ -20,6 +19,7 @@ from lshdup.lsh.signatures import Sketcher, linear_signatures
 from lshdup.params import ShingleParams, SketchParams
 from lshdup.shingling.removal import Removal, Whole
 from lshdup.shingling.shingler import fingerprints
+from lshdup.store.npz import Spool
 from lshdup.utils.ragged import RaggedSets, StringTable
 
 #: Told (stage, steps done, steps in all) every now and then.

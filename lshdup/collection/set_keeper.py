@@ -5,9 +5,9 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.artifacts import Spool
 from lshdup.collection.batches import NO_VALUES
 from lshdup.shingling.shingler import ShingleBatch
+from lshdup.store.npz import Spool
 from lshdup.utils.ragged import RaggedSets
 
 #: Gives the sets of a batch once more, from where they are kept.

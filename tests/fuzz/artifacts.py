@@ -19,10 +19,10 @@ from pathlib import Path
 
 import numpy as np
 
-from lshdup import artifacts
-from lshdup.checksums import block_checksums
 from lshdup.cli import lshdup as program
 from lshdup.errors import LshdupError
+from lshdup.store import npz
+from lshdup.store.checksums import block_checksums
 from tests.fuzz import Tally
 from tests.fuzz.html import PATIENCE, impatient
 
@@ -383,8 +383,8 @@ class Artifacts:
     def tried(self, tally, tokens, kind, data, forged, commands, *, checked):
         """checked : whether members are as small as they are, or so large that those who only look something up do not check all."""
         tally.tried += 1
-        most = artifacts._ALWAYS_CHECKED
-        artifacts._ALWAYS_CHECKED = most if checked else 0
+        most = npz._ALWAYS_CHECKED
+        npz._ALWAYS_CHECKED = most if checked else 0
         for command in commands:
             outcome = self._answer(tokens, command, {kind: data})
             right = self._known[tokens, tuple(command)]
@@ -394,7 +394,7 @@ class Artifacts:
             wrong = word == "answer" and not known and not forged
             if word not in ("answer", "error") or wrong:
                 tally.found("wrong answer" if wrong else word, tokens, kind, command, checked, outcome[:300], kept(data))
-        artifacts._ALWAYS_CHECKED = most
+        npz._ALWAYS_CHECKED = most
 
     def _answer(self, tokens, command, changed, patience=PATIENCE):
         for kind, data in (self.files[tokens] | changed).items():

@@ -4,15 +4,15 @@ from dataclasses import asdict
 
 import numpy as np
 
-from lshdup import artifacts
-from lshdup.artifacts import Array, Artifact
 from lshdup.documents.locations import Listings
 from lshdup.documents.rows import RowList
 from lshdup.errors import ArtifactError
 from lshdup.params import DocumentParams
 from lshdup.reasons import Reason
-from lshdup.store import Store
-from lshdup.stored import ints_of, strings_of
+from lshdup.store import npz
+from lshdup.store.collection_io import ints_of, strings_of
+from lshdup.store.npz import Array, Artifact
+from lshdup.store.store import Store
 from lshdup.utils.ragged import StringTable, offsets_of
 
 _COLUMNS = ("numbers", "starts", "lengths")
@@ -43,13 +43,13 @@ def save_listings(store: Store, params: DocumentParams, listings: Listings) -> N
         ids = [each.ids for each in lists if each.ids is not None]
         arrays["ids_blob"] = np.concatenate([each.blob for each in ids])
         arrays["ids_offsets"] = offsets_of(np.concatenate([np.diff(each.offsets) for each in ids]))
-    artifacts.save(store.path("rows"), "rows", _header(store, params), arrays)
+    npz.save(store.path("rows"), "rows", _header(store, params), arrays)
 
 
 def load_listings(store: Store, params: DocumentParams) -> Listings:
     """What rows.npz knows, if it was made with the same parameters and from the same folder; damaged, it is as good as not there."""
     try:
-        artifact = artifacts.load(store.path("rows"), "rows", "run the command again")
+        artifact = npz.load(store.path("rows"), "rows", "run the command again")
         if artifact is None or any(artifact.header.get(name) != value for name, value in _header(store, params).items()):
             return {}
         return _listings(artifact, with_ids=bool(params.id_field))

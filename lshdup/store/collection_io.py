@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.artifacts import Array, Artifact
 from lshdup.collection.collection import Collection, LeftOutFile
 from lshdup.documents.document_list import DocumentList, LeftOut, Reason
 from lshdup.documents.locations import Places
@@ -19,6 +18,7 @@ from lshdup.documents.row_files import OpenRows
 from lshdup.documents.rows import Kind, RowFields
 from lshdup.params import CommonParams, ShingleParams, SketchParams
 from lshdup.shingling.removal import Removal, Whole, fingerprint
+from lshdup.store.npz import Array, Artifact
 from lshdup.utils.ragged import RaggedSets, StringTable
 
 

@@ -18,15 +18,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup import __version__
-from lshdup.artifacts import FORMAT_VERSION, Array, Artifact
 from lshdup.collection.collection import Collection
 from lshdup.documents.locations import Places
 from lshdup.documents.rows import RowFields
 from lshdup.errors import ParameterError
 from lshdup.params import ShingleParams, SketchParams
 from lshdup.shingling.removal import Removal, Whole
-from lshdup.store import Store
-from lshdup.stored import all_arrays, read_collection, removal_arrays
+from lshdup.store.collection_io import all_arrays, read_collection, removal_arrays
+from lshdup.store.npz import FORMAT_VERSION, Array, Artifact
+from lshdup.store.store import Store
 from lshdup.utils.atomic import resumable
 from lshdup.utils.ragged import RaggedSets, StringTable, offsets_of, trusted
 

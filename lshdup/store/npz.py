@@ -25,8 +25,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup import __version__
-from lshdup.checksums import CheckedBlocks, block_checksums, blocks_of
 from lshdup.errors import ArtifactError
+from lshdup.store.checksums import CheckedBlocks, block_checksums, blocks_of
 from lshdup.utils.atomic import SCRATCH, replacing
 from lshdup.utils.ragged import Check, RaggedSets
 

@@ -15,12 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup import artifacts
-from lshdup.artifacts import Array
 from lshdup.collection.collection import Collection
 from lshdup.documents.rows import RowFields
 from lshdup.errors import ArtifactError, ParameterError
-from lshdup.locking import locked
 from lshdup.lsh import band_table
 from lshdup.lsh.band_table import BandTable
 from lshdup.lsh.candidates import Buckets
@@ -28,7 +25,8 @@ from lshdup.matching.pairs import Pairs
 from lshdup.params import BandParams, ClusterParams, PairParams, ShingleParams, SketchParams
 from lshdup.pipeline import Banded, Found, Grouped, Verified
 from lshdup.shingling.removal import Removal
-from lshdup.stored import (
+from lshdup.store import npz
+from lshdup.store.collection_io import (
     corpus_id,
     document_arrays,
     read_collection,
@@ -38,6 +36,8 @@ from lshdup.stored import (
     signature_arrays,
     whole_id,
 )
+from lshdup.store.lock import locked
+from lshdup.store.npz import Array
 
 #: The first line of a store's .gitignore, by which it is known, and the whole of it.
 _MARK = "# Made by lshdup."
@@ -136,7 +136,7 @@ class Store:
         header = self._header(collection, with_sketch=kind == "signatures")
         if collection.whole is not None:
             header["whole"] = whole_id(collection)
-        artifacts.save(self.path(kind), kind, header, arrays)
+        npz.save(self.path(kind), kind, header, arrays)
 
     def _load_quietly(self, kind: str) -> Collection | None:
         try:
@@ -179,7 +179,7 @@ class Store:
         remedy = f"run `lshdup {'shingle' if kind == 'shingles' else kind} DOCS`"
         path = self.path(kind)
         # A query looks every shingle up among those that are removed.
-        artifact = artifacts.load(path, kind, remedy, verify=verify, always=("template", "common"))
+        artifact = npz.load(path, kind, remedy, verify=verify, always=("template", "common"))
         if artifact is None:
             return None
         try:
@@ -204,11 +204,11 @@ class Store:
         names = collection.documents.names
         arrays: dict[str, Array] = {"names_blob": names.blob, "names_offsets": names.offsets}
         arrays |= {"keys": made.table.keys, "order": made.table.order, "firsts": made.firsts}
-        artifacts.save(self.path("bands"), "bands", header, arrays)
+        npz.save(self.path("bands"), "bands", header, arrays)
 
     def stored_threshold(self) -> float | None:
         """The threshold of the stored band table, of whatever documents."""
-        artifact = artifacts.load(self.path("bands"), "bands", "run `lshdup index`", verify=False)
+        artifact = npz.load(self.path("bands"), "bands", "run `lshdup index`", verify=False)
         try:
             return None if artifact is None else BandParams.from_json(artifact.header["bands"]).threshold
         except (KeyError, ParameterError) as error:
@@ -220,7 +220,7 @@ class Store:
         path = self.path("bands")
         remedy = "run `lshdup index`"
         try:
-            artifact = artifacts.load(path, "bands", remedy, verify=verify, always=("firsts",))  # a query looks at all of them
+            artifact = npz.load(path, "bands", remedy, verify=verify, always=("firsts",))  # a query looks at all of them
             if artifact is None:
                 return None
             assert collection.sketch is not None
@@ -252,12 +252,12 @@ class Store:
             arrays: dict[str, Array] = {"left": pairs.left, "right": pairs.right, "similarity": pairs.similarity}
             header = self._pairs_header(collection, made, params, asked)
             header = header | {"candidates": found.candidates, "buckets": asdict(found.buckets)}
-            artifacts.save(self.path("pairs"), "pairs", header, arrays)
+            npz.save(self.path("pairs"), "pairs", header, arrays)
 
     def load_pairs(self, collection: Collection) -> Verified | None:
         """pairs.npz, if it was made from this collection; damaged, it is as good as not there."""
         try:
-            artifact = artifacts.load(self.path("pairs"), "pairs", "run `lshdup pairs` again")
+            artifact = npz.load(self.path("pairs"), "pairs", "run `lshdup pairs` again")
             if artifact is None:
                 return None
             header = artifact.header
@@ -287,7 +287,7 @@ class Store:
         representative = found.groups.representative.astype(np.uint32)  # -1 becomes 2^32 - 1
         header = self._groups_header(collection, made, params, asked, preference)
         header = header | {"buckets": asdict(found.buckets)}
-        artifacts.save(self.path("clusters"), "clusters", header, {"representative": representative, "similarity": found.groups.similarity})
+        npz.save(self.path("clusters"), "clusters", header, {"representative": representative, "similarity": found.groups.similarity})
 
     def load_groups(
         self, collection: Collection, made: Banded, params: BandParams, asked: ClusterParams, preference: NDArray[np.int64] | None
@@ -296,7 +296,7 @@ class Store:
         not there. preference : None: whichever it was.
         """
         try:
-            artifact = artifacts.load(self.path("clusters"), "clusters", "run `lshdup clusters` again")
+            artifact = npz.load(self.path("clusters"), "clusters", "run `lshdup clusters` again")
             if artifact is None:
                 return None
             wanted = self._groups_header(collection, made, params, asked, preference)
@@ -325,7 +325,7 @@ class Store:
         if self.modified("clusters") < self.modified("bands"):
             return None
         try:
-            artifact = artifacts.load(self.path("clusters"), "clusters", "run `lshdup clusters` again", verify=False)
+            artifact = npz.load(self.path("clusters"), "clusters", "run `lshdup clusters` again", verify=False)
             if artifact is None or artifact.header["corpus"] != corpus_id(collection):
                 return None
             return BandParams.from_json(artifact.header["bands"]), ClusterParams.from_json(artifact.header["clusters"])

@@ -1,0 +1,1 @@
+"""The artifacts that are kept between runs, in `.lshdup/`."""
