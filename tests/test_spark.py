@@ -21,9 +21,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lshdup import spark, sparkclusters, sparkinput, sparkkept, sparksession, sparktiles
 from lshdup.errors import InputError, ParameterError
 from lshdup.params import BandParams, DocumentParams, PairParams, ShingleParams, SketchParams
+from lshdup.spark import caching, inputs
+from lshdup.spark import clusters as spark_clusters
+from lshdup.spark import comparison as spark_comparison
+from lshdup.spark import session as spark_session
+from lshdup.spark import tiles as spark_tiles
 from tests.conftest import DATA, ROOT, require
 
 pytestmark = pytest.mark.spark
@@ -58,7 +62,7 @@ def session():
     require("spark", "pyarrow")
     java()
     os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]))
-    with sparksession.session("local[2]", QUICK) as started:
+    with spark_session.session("local[2]", QUICK) as started:
         yield started
 
 
@@ -74,10 +78,10 @@ def collected(comparison, **options):
 
 
 def compared(session, names, band, shingle=ShingleParams(), files=DocumentParams(), asked=PairParams()):  # noqa: B008 (frozen)
-    documents = sparkinput.read(session, tuple(map(os.fsencode, names)), files, ids=shingle.tokens == "ids")
-    recipe = spark.recipe(shingle, SketchParams(), band, asked)
+    documents = inputs.read(session, tuple(map(os.fsencode, names)), files, ids=shingle.tokens == "ids")
+    recipe = spark_comparison.recipe(shingle, SketchParams(), band, asked)
     recipe = replace(recipe, kind=documents.kind, home=documents.home, max_bytes=files.max_bytes)
-    return spark.Comparison(documents.rows, recipe, asked.max_bucket, documents.sources)
+    return spark_comparison.Comparison(documents.rows, recipe, asked.max_bucket, documents.sources)
 
 
 def texts_of(n):
@@ -191,17 +195,17 @@ def test_small_blocks_change_nothing(session, monkeypatch):
     texts = texts_of(90)
     documents = session.createDataFrame(list(texts.items()), "id string, text string").repartition(3)
     band = BandParams(threshold=0.6)
-    with spark.near_duplicates(documents, band=band) as whole:
+    with spark_comparison.near_duplicates(documents, band=band) as whole:
         expected = collected(whole)
         counts = whole.tiles.found()
     assert len(expected) == len({row[:2] for row in expected})
-    with spark.near_duplicates(documents, band=band, asked=PairParams(max_bucket=1000)) as distinct:
+    with spark_comparison.near_duplicates(documents, band=band, asked=PairParams(max_bucket=1000)) as distinct:
         assert collected(distinct) == expected
         assert distinct.tiles.found() == counts
-    monkeypatch.setattr(sparktiles, "BLOCK_DOCUMENTS", 7)
-    monkeypatch.setattr(spark, "BLOCK_COPIES", 4)
-    monkeypatch.setattr(sparktiles, "MANY_ROWS", 3)
-    with spark.near_duplicates(documents, band=band) as tiled:
+    monkeypatch.setattr(spark_tiles, "BLOCK_DOCUMENTS", 7)
+    monkeypatch.setattr(spark_comparison, "BLOCK_COPIES", 4)
+    monkeypatch.setattr(spark_tiles, "MANY_ROWS", 3)
+    with spark_comparison.near_duplicates(documents, band=band) as tiled:
         assert collected(tiled) == expected
         assert tiled.tiles.found()["pairs"] == counts["pairs"]
         assert tiled.tiles.rows.select("tile").distinct().count() > 5
@@ -214,11 +218,11 @@ def test_nothing_near(session, texts):
     """No pairs, or no pairs but of copies: still an answer, with its counts."""
     documents = session.createDataFrame(list(texts.items()), "id string, text string")
     copies = [("a", "b", "1.0")] if len(texts) == 3 else []
-    with spark.near_duplicates(documents) as comparison:
+    with spark_comparison.near_duplicates(documents) as comparison:
         assert comparison.summary().documents == len(texts)
         assert collected(comparison) == copies
         assert not comparison.tiles.found()["pairs"]
-        with sparkclusters.Clusters(comparison) as groups:
+        with spark_clusters.Clusters(comparison) as groups:
             compared = sum(bool(text.strip()) for text in texts.values())
             assert groups.counts == (len(copies), compared - len(copies), len(copies), len(copies))
             assert groups.listed.count() == 2 * len(copies)
@@ -229,7 +233,7 @@ def test_max_bucket(session, run, tmp_path):
     for name, text in texts.items():
         (tmp_path / name).write_text(text)
     documents = session.createDataFrame(list(texts.items()), "id string, text string")
-    with spark.near_duplicates(documents, band=BandParams(threshold=0.6), asked=PairParams(max_bucket=20)) as comparison:
+    with spark_comparison.near_duplicates(documents, band=BandParams(threshold=0.6), asked=PairParams(max_bucket=20)) as comparison:
         found = collected(comparison)
         largest, _, buckets, kinds, _ = comparison.bucket_counts()
         counts = comparison.tiles.found()
@@ -246,11 +250,14 @@ def test_max_bucket(session, run, tmp_path):
 def test_no_task_gets_all_rows_of_a_bucket(session):
     """Nothing is counted in windows over buckets or centres, of which each is one task's."""
     documents = session.createDataFrame(list(texts_of(30).items()), "id string, text string")
-    with spark.near_duplicates(documents, asked=PairParams(max_bucket=4)) as comparison, sparkclusters.Clusters(comparison) as groups:
+    with (
+        spark_comparison.near_duplicates(documents, asked=PairParams(max_bucket=4)) as comparison,
+        spark_clusters.Clusters(comparison) as groups,
+    ):
         covered = comparison.kinds.select("first.id").limit(3)
-        tiles = sparktiles.of_buckets(comparison.compared, documents, comparison.recipe, covered)
+        tiles = spark_tiles.of_buckets(comparison.compared, documents, comparison.recipe, covered)
         points = session.createDataFrame([(b"a", b"b")], "bucket binary, id binary")
-        stars = sparktiles.stars(points, points.groupBy("bucket").count().withColumnRenamed("count", "n"))
+        stars = spark_tiles.stars(points, points.groupBy("bucket").count().withColumnRenamed("count", "n"))
         for rows in (comparison.buckets, tiles.rows, tiles.pairs, stars, groups.documents, comparison.pairs()):
             plan = rows._jdf.queryExecution().toString()
             assert "Join" in plan or "LogicalRDD" in plan
@@ -261,9 +268,9 @@ def test_no_task_gets_all_rows_of_a_bucket(session):
 @pytest.mark.parametrize("most", [1 << 16, 1])
 def test_only_wanted_values_pass(session, monkeypatch, most):
     """And few others, if the filter has room."""
-    monkeypatch.setattr(sparkkept, "MOST_BLOCKS", most)
+    monkeypatch.setattr(caching, "MOST_BLOCKS", most)
     ids = session.range(30_000).selectExpr("cast(cast(id as string) as binary) as id", "id as number")
-    passed = [row.number for row in sparkkept.sifted(ids, ids.where("number < 9000"), 9000, "id").collect()]
+    passed = [row.number for row in caching.sifted(ids, ids.where("number < 9000"), 9000, "id").collect()]
     assert sorted(passed)[:9000] == list(range(9000))
     assert len(passed) == len(set(passed))
     assert 9000 < len(passed) < (9000 + 21000 / 200 if most > 1 else 30_000)
@@ -272,9 +279,9 @@ def test_only_wanted_values_pass(session, monkeypatch, most):
 def test_sets_are_made_of_what_has_candidates(session, monkeypatch):
     texts = {f"s{i}": " ".join(f"w{i}-{j}" for j in range(20)) for i in range(400)} | {"a": "x y z u v w q", "b": "x y z u v w r"}
     documents = session.createDataFrame(list(texts.items()), "id string, text string")
-    with spark.near_duplicates(documents, band=BandParams(threshold=0.5)) as comparison:
+    with spark_comparison.near_duplicates(documents, band=BandParams(threshold=0.5)) as comparison:
         tiles = comparison.tiles
-        sets = sparktiles.sets_of(comparison.documents, tiles.rows, tiles.counts[1], comparison.recipe)
+        sets = spark_tiles.sets_of(comparison.documents, tiles.rows, tiles.counts[1], comparison.recipe)
         wanted = {row.id for row in tiles.rows.select("id").distinct().collect()}
         made = {row.id for row in sets.collect()}
         assert wanted >= {b"a", b"b"}
@@ -291,14 +298,17 @@ def test_what_cannot_be_read_again(session, tmp_path, monkeypatch):
         assert comparison.summary().left_out == {"binary": 1}
         assert len(collected(comparison)) == 1
         (tmp_path / "b.txt").unlink()
-        with pytest.raises(InputError, match=r"'b\.txt' was read once"), sparksession.one_line():
+        with pytest.raises(InputError, match=r"'b\.txt' was read once"), spark_session.one_line():
             collected(comparison)
 
 
 def test_ids_that_repeat_are_an_error_of_the_library(session):
     documents = session.createDataFrame([("a", "x y z"), ("b", "x y z"), ("a", "u v w")], "id string, text string")
-    for asked in (lambda found: found.pairs(), lambda found: sparkclusters.Clusters(found).documents, lambda found: found.summary()):
-        with spark.near_duplicates(documents) as comparison, pytest.raises(InputError, match="the id 'a' is that of 2 documents"):
+    for asked in (lambda found: found.pairs(), lambda found: spark_clusters.Clusters(found).documents, lambda found: found.summary()):
+        with (
+            spark_comparison.near_duplicates(documents) as comparison,
+            pytest.raises(InputError, match="the id 'a' is that of 2 documents"),
+        ):
             asked(comparison)
 
 
@@ -309,16 +319,16 @@ def persistent(session):
 @pytest.mark.parametrize("folder", [False, True])
 def test_nothing_is_kept_afterwards(session, monkeypatch, tmp_path, folder):
     """Neither what a comparison keeps, nor what each round makes, nor files of checkpoints."""
-    monkeypatch.setattr(sparkclusters, "FEW_PAIRS", 10)
-    monkeypatch.setattr(sparktiles, "BLOCK_DOCUMENTS", 7)
+    monkeypatch.setattr(spark_clusters, "FEW_PAIRS", 10)
+    monkeypatch.setattr(spark_tiles, "BLOCK_DOCUMENTS", 7)
     documents = session.createDataFrame(list(texts_of(60).items()), "id string, text string")
     before = persistent(session)
     if folder:  # which a session that has one cannot be made to forget
         session.sparkContext.setCheckpointDir(tmp_path.as_uri())
-    monkeypatch.setattr(sparkkept, "_has_folder", lambda _: folder)
-    with spark.near_duplicates(documents, band=BandParams(threshold=0.6)) as comparison:
+    monkeypatch.setattr(caching, "_has_folder", lambda _: folder)
+    with spark_comparison.near_duplicates(documents, band=BandParams(threshold=0.6)) as comparison:
         collected(comparison)
-        with sparkclusters.Clusters(comparison) as groups:
+        with spark_clusters.Clusters(comparison) as groups:
             assert sum(groups.counts[1:3]) == 60
             assert groups.covered_early is not None
             made = len(list(tmp_path.glob("*/rdd-*"))) if folder else len(persistent(session) - before)
@@ -354,7 +364,7 @@ def test_names_of_any_kind(session, run, tmp_path, monkeypatch):
 
 def by_spark(monkeypatch):
     """From here on Spark looks up what is on this machine, as it does what is elsewhere."""
-    monkeypatch.setattr(sparkinput, "_here", lambda name, at_home: None)
+    monkeypatch.setattr(inputs, "_here", lambda name, at_home: None)
 
 
 def outcome(session, run, monkeypatch, capfdbinary, arguments, cwd, code=0):
@@ -426,7 +436,7 @@ def test_a_folder_of_all_kinds(session, run, monkeypatch, capfdbinary, mixed, op
 
 def test_pieces(session, run, mixed, monkeypatch, capfdbinary):
     """Files of rows in several pieces: every row once, and still called by its number."""
-    monkeypatch.setattr(sparkinput, "TASK_BYTES", 700)
+    monkeypatch.setattr(inputs, "TASK_BYTES", 700)
     arguments = ["pairs", "docs", "-t", "0.6", "-v", "--text-field", "body", "--id-field", "key"]
     expected, out, expected_said, said = outcome(session, run, monkeypatch, capfdbinary, arguments, mixed, 2)
     assert out == expected
@@ -553,17 +563,17 @@ def test_a_failed_write_leaves_no_folder(session, tmp_path):
     """The next try would find that it exists already. But what somebody else has put there stays."""
     from pyspark.sql import functions as f
 
-    from lshdup import sparkwriting
+    from lshdup.spark import outputs
 
     failing = session.range(3).select(f.raise_error(f.lit("an error of a task")).cast("binary").alias("a"))
     for kind in ("json", "parquet"):
         place = tmp_path / kind
         with pytest.raises(Exception, match="an error of a task"):
-            sparkwriting.write(failing, str(place), kind, session.createDataFrame([(b"a",)], "id binary"))
+            outputs.write(failing, str(place), kind, session.createDataFrame([(b"a",)], "id binary"))
         assert not place.exists()
         place.mkdir()
         with pytest.raises(Exception, match="PATH_ALREADY_EXISTS"):
-            sparkwriting.write(failing, str(place), kind, session.createDataFrame([(b"a",)], "id binary"))
+            outputs.write(failing, str(place), kind, session.createDataFrame([(b"a",)], "id binary"))
         assert place.exists()
 
 
@@ -575,12 +585,12 @@ def test_representatives(session, monkeypatch, keep, few, block):
     texts = {f"t{i:02}": " ".join(chain[i : i + int(rng.integers(12, 16))]) for i in range(40)}
     texts |= {f"copy{i}": texts[f"t{i:02}"] for i in range(0, 40, 5)}
     documents = session.createDataFrame(list(texts.items()), "id string, text string")
-    monkeypatch.setattr(sparkclusters, "FEW_PAIRS", few)
-    monkeypatch.setattr(sparktiles, "BLOCK_DOCUMENTS", block)
-    with spark.near_duplicates(documents, band=BandParams(threshold=0.5, recall=0.999)) as comparison:
+    monkeypatch.setattr(spark_clusters, "FEW_PAIRS", few)
+    monkeypatch.setattr(spark_tiles, "BLOCK_DOCUMENTS", block)
+    with spark_comparison.near_duplicates(documents, band=BandParams(threshold=0.5, recall=0.999)) as comparison:
         pairs = collected(comparison)
         sizes = {row.id.decode(): row.size for row in comparison.sketches.collect()}
-        with sparkclusters.Clusters(comparison, keep) as clusters:
+        with spark_clusters.Clusters(comparison, keep) as clusters:
             rows = clusters.documents.collect()
             assert (clusters.rounds == 0) == (few == 10**6)
             assert clusters.rounds < 10
@@ -613,35 +623,35 @@ def test_clusters_command(session, run, tmp_path, monkeypatch, capfdbinary):
 def test_errors(session, rows, tmp_path, monkeypatch):
     monkeypatch.chdir(rows)
     with pytest.raises(InputError, match="'nothing': No such file"):
-        sparkinput.read(session, (b"nothing",), DocumentParams(), ids=False)
+        inputs.read(session, (b"nothing",), DocumentParams(), ids=False)
     with pytest.raises(InputError, match="'/nothing': No such file"):
-        sparkinput.read(session, (b"file:/nothing",), DocumentParams(), ids=False)
+        inputs.read(session, (b"file:/nothing",), DocumentParams(), ids=False)
     with pytest.raises(ParameterError, match="are for names on this machine"):
-        sparkinput.read(session, (b"hdfs://host/x",), DocumentParams(include=("*.txt",)), ids=False)
+        inputs.read(session, (b"hdfs://host/x",), DocumentParams(include=("*.txt",)), ids=False)
     for name, hint in ((b"nofs://x/y", "needs a package"), (b"s3a://x/y", "hadoop-aws"), (b"file:/[x/[[]*", "have a meaning in patterns")):
         with pytest.raises(InputError, match="cannot be looked up") as raised:
-            sparkinput.read(session, (name,), DocumentParams(), ids=False)
+            inputs.read(session, (name,), DocumentParams(), ids=False)
         assert hint in raised.value.hint
     with pytest.raises(InputError, match="no documents were named"):
-        sparkinput.read(session, (), DocumentParams(), ids=False)
+        inputs.read(session, (), DocumentParams(), ids=False)
     with pytest.raises(ParameterError, match="a name that comes from the data"):
-        sparkinput.read(session, (b"r.jsonl",), DocumentParams(), ids=False)
+        inputs.read(session, (b"r.jsonl",), DocumentParams(), ids=False)
     by_spark(monkeypatch)
     with pytest.raises(InputError, match="does not exist"):
-        sparkinput.read(session, (b"file:/nothing",), DocumentParams(), ids=False)
+        inputs.read(session, (b"file:/nothing",), DocumentParams(), ids=False)
     uri = os.fsencode(f"file:{rows}/p")
     with pytest.raises(InputError, match="there is no column 'words', but body, key"):
-        sparkinput.read(session, (uri,), DocumentParams(text_field="words", id_field="key"), ids=False)
+        inputs.read(session, (uri,), DocumentParams(text_field="words", id_field="key"), ids=False)
     with pytest.raises(InputError, match="'key' is of type bigint"):
-        sparkinput.read(session, (uri,), DocumentParams(text_field="key", id_field="key"), ids=False)
+        inputs.read(session, (uri,), DocumentParams(text_field="key", id_field="key"), ids=False)
     with pytest.raises(ParameterError, match="needs the whole collection"):
-        spark.recipe(sketch=SketchParams("linear"))
+        spark_comparison.recipe(sketch=SketchParams("linear"))
     with pytest.raises(ParameterError, match="verified exactly"):
-        spark.recipe(asked=PairParams("estimate"))
+        spark_comparison.recipe(asked=PairParams("estimate"))
     documents = session.createDataFrame([("a", "x y z"), ("b", "x y z"), ("a", "u v w")], "id string, text string")
-    with spark.near_duplicates(documents) as comparison, pytest.raises(InputError, match="the id 'a' is that of 2 documents"):
+    with spark_comparison.near_duplicates(documents) as comparison, pytest.raises(InputError, match="the id 'a' is that of 2 documents"):
         comparison.summary()
-    with pytest.raises(InputError, match="Spark: "), sparksession.one_line():
+    with pytest.raises(InputError, match="Spark: "), spark_session.one_line():
         session.sql("select no_such_column")
 
 
@@ -649,11 +659,11 @@ def test_columns(session):
     """What is wrong with columns is said in one line; any name may be named."""
     documents = session.createDataFrame([(("a",), "x y z", 1.0)], "`a.b` struct<c: string>, `back``tick` string, score double")
     with pytest.raises(InputError, match="the documents are a list, and must be a DataFrame"):
-        spark.near_duplicates([("a", "x y z")])
+        spark_comparison.near_duplicates([("a", "x y z")])
     by_case = session.createDataFrame([("a", "x y z", "b")], "id string, text string, ID string")
-    assert [bytes(row.id) for row in spark.id_and_text(by_case, "id", "text").collect()] == [b"a"]
+    assert [bytes(row.id) for row in spark_comparison.id_and_text(by_case, "id", "text").collect()] == [b"a"]
     with pytest.raises(InputError, match="the documents have 1 column, and need two"):
-        spark.near_duplicates(documents.select("score"))
+        spark_comparison.near_duplicates(documents.select("score"))
     for id_field, text_field, said in (
         ("back`tick", "x", "no column 'x', but a.b, back`tick, score"),
         ("score", "back`tick", "'score' is of type double"),
@@ -661,13 +671,15 @@ def test_columns(session):
         ("back`tick", "no`ne", "no column 'no`ne'"),
     ):
         with pytest.raises(InputError, match=re.escape(said)):
-            spark.id_and_text(documents, id_field, text_field)
+            spark_comparison.id_and_text(documents, id_field, text_field)
     named = session.createDataFrame([(("k", None), "x y z")], "a struct<b: string, `c.d`: int>, `back``tick` string")
-    assert [tuple(map(bytes, row)) for row in spark.id_and_text(named.select("*"), "a.b", "back`tick").select("id").collect()] == [(b"k",)]
+    assert [
+        tuple(map(bytes, row)) for row in spark_comparison.id_and_text(named.select("*"), "a.b", "back`tick").select("id").collect()
+    ] == [(b"k",)]
     with pytest.raises(InputError, match=r"there is no column 'a\.x'"):
-        spark.id_and_text(named, "a.x", "back`tick")
+        spark_comparison.id_and_text(named, "a.x", "back`tick")
     with pytest.raises(InputError, match="there are 2 columns 'back`tick'"):
-        spark.near_duplicates(named.select("`back``tick`", "`back``tick`"))
+        spark_comparison.near_duplicates(named.select("`back``tick`", "`back``tick`"))
 
 
 def test_no_java(run, tmp_path):
@@ -748,7 +760,7 @@ def executors():
 #: Several commands in one session, each when a line comes in; it takes longer to start one than to run them.
 COMMANDS_IN_TURN = """
 import sys
-from lshdup import sparksession
+from lshdup.spark import session as sparksession
 from lshdup.cli import lshdup
 settings = dict(each.split("=", 1) for each in sys.argv[2:])
 with sparksession.session(sys.argv[1], settings):

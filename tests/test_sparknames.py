@@ -10,12 +10,12 @@ from pathlib import Path
 import click
 import pytest
 
-from lshdup import sparknames
 from lshdup.cli import lshdup, spark
 from lshdup.documents import jsonlines
 from lshdup.documents.rows import Kind, RowFields
 from lshdup.errors import ParameterError
 from lshdup.params import BandParams, PairParams, ShingleParams, SketchParams
+from lshdup.spark import paths
 from tests.conftest import require
 
 
@@ -37,7 +37,7 @@ def test_output_stays_what_was_typed(name):
     is_uri = ":/" in name
     for home_local in (True, False):
         expected = name if is_uri or not home_local else os.path.abspath(name)
-        assert sparknames.spark_name(options["output"], home_local=home_local) == expected
+        assert paths.spark_name(options["output"], home_local=home_local) == expected
 
 
 def test_output_to_a_uri_that_spark_does_not_write():
@@ -82,9 +82,9 @@ def pieces(*rows):
 
 
 def read(tmp_path, *rows, max_bytes=50):
-    from lshdup import sparkreading
+    from lshdup.spark import worker_reading
 
-    made = sparkreading.piece_rows(RowFields("body", "key"), os.fsencode(tmp_path), max_bytes, pieces(*rows))
+    made = worker_reading.piece_rows(RowFields("body", "key"), os.fsencode(tmp_path), max_bytes, pieces(*rows))
     return [tuple(row.values()) for batch in made for row in batch.to_pylist()]
 
 
@@ -129,13 +129,14 @@ def test_pieces_of_files(tmp_path):
 def test_rows_that_spark_has_read():
     """Their files are called as they were typed, also where a document is only later found to be none; --max-bytes is of the row."""
     pa = require("spark", "pyarrow")
-    from lshdup import spark as stages
-    from lshdup import sparkreading, sparkrows
+    from lshdup.spark import comparison as stages
+    from lshdup.spark import worker, worker_reading
 
     lines = [b'{"key": "a", "body": "x"}', b" ", b"none", b'{"key": "b", "body": "' + b"x" * 50 + b'"}']
     batch = pa.RecordBatch.from_arrays([pa.array(lines), pa.array([b"hdfs://h/a%20b/c.jsonl"] * 4)], names=["value", "file"])
     read = [
-        batch.to_pylist() for batch in sparkreading.json_rows(RowFields("body", "key"), 60, b"hdfs://h/a b", b"hdfs:///a b", iter([batch]))
+        batch.to_pylist()
+        for batch in worker_reading.json_rows(RowFields("body", "key"), 60, b"hdfs://h/a b", b"hdfs:///a b", iter([batch]))
     ]
     rows = [tuple(row.values())[:3] for row in read[0]]
     name = b"hdfs:///a b/c.jsonl"
@@ -143,7 +144,7 @@ def test_rows_that_spark_has_read():
     rows = [pa.array([b"a 1 x", b"b 2 3", b"c " + b"1 " * 20]), batch.column(1).slice(1)]
     lists = pa.RecordBatch.from_arrays(rows, names=["value", "file"])
     recipe = replace(stages.recipe(ShingleParams(tokens="ids"), SketchParams(), BandParams(), PairParams()), max_bytes=30)
-    made = sparkrows.sketch_rows(recipe, sparkreading.id_rows(b"hdfs://h/a b", b"hdfs:///a b", iter([lists])))
+    made = worker.sketch_rows(recipe, worker_reading.id_rows(b"hdfs://h/a b", b"hdfs:///a b", iter([lists])))
     found = {row["id"]: (row["reason"], (row["detail"] or "").partition("; ")[2]) for batch in made for row in batch.to_pylist()}
     where = "in hdfs:///a b/c.jsonl"
     assert found == {b"a": ("not integers", where), b"b": (None, ""), b"c": ("too large", where)}
@@ -152,7 +153,7 @@ def test_rows_that_spark_has_read():
 def test_json_lines_of_any_name(run, tmp_path):
     """What a worker writes is what `--format jsonl` prints."""
     pa = require("spark", "pyarrow")
-    from lshdup import sparkwriting
+    from lshdup.spark import outputs
 
     names = [b"\xff.txt", "ü\n\u2028.txt".encode()]
     for name in names:
@@ -160,5 +161,5 @@ def test_json_lines_of_any_name(run, tmp_path):
     expected = run("pairs", ".", "--no-store", "--format", "jsonl", cwd=tmp_path).out
     a, b = sorted(names)
     batch = pa.RecordBatch.from_arrays([pa.array([a]), pa.array([b]), pa.array([1.0])], names=["a", "b", "similarity"])
-    (made,) = sparkwriting.json_lines(iter([batch]))
+    (made,) = outputs.json_lines(iter([batch]))
     assert made.column(0).to_pylist() == expected.decode("ascii").splitlines()

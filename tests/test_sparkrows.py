@@ -9,13 +9,13 @@ import zipfile
 import numpy as np
 import pytest
 
-from lshdup import spark, sparkkept, sparkreading, sparkrows
 from lshdup.documents.rows import Kind, RowFields
 from lshdup.errors import InputError
 from lshdup.reasons import Reason
+from lshdup.spark import caching, comparison, worker, worker_reading
 from tests.conftest import ROOT, require
 
-NO_KEY = np.frombuffer(sparkrows.NO_KEY, "<u8")[0]
+NO_KEY = np.frombuffer(worker.NO_KEY, "<u8")[0]
 
 
 def some_tiles(rng, groups):
@@ -25,14 +25,14 @@ def some_tiles(rng, groups):
         band = int(rng.integers(0, 4))
         right = rng.integers(0, 2)
         for _ in range(int(rng.integers(1, 9))):
-            side = sparkrows.WITHIN if not right else int(rng.integers(1, 3))
+            side = worker.WITHIN if not right else int(rng.integers(1, 3))
             rows.append((number, side, rng.choice(np.array([0, 1, 2, NO_KEY], np.uint64), band)))
     return sorted(rows, key=lambda row: row[:2])
 
 
 def reference_pairs(rows):
     for (p, a), (q, b) in itertools.combinations(enumerate(rows), 2):
-        apart = a[1] == b[1] == sparkrows.WITHIN or (a[1], b[1]) == (sparkrows.LEFT, sparkrows.RIGHT)
+        apart = a[1] == b[1] == worker.WITHIN or (a[1], b[1]) == (worker.LEFT, worker.RIGHT)
         if a[0] == b[0] and apart and not ((a[2] == b[2]) & (a[2] != NO_KEY)).any():
             yield p, q
 
@@ -50,7 +50,7 @@ def test_kernels_of_tiles(seed):
     splits = []
     for start, end in itertools.pairwise(starts.tolist()):
         sides = [row[1] for row in rows[start:end]]
-        splits.append(banding.ONE_BLOCK if sides[0] == sparkrows.WITHIN else start + sides.count(sparkrows.LEFT))
+        splits.append(banding.ONE_BLOCK if sides[0] == worker.WITHIN else start + sides.count(worker.LEFT))
     splits = np.array(splits)
     state, found = np.array([0, -1, 0]), []
     left, right = np.empty(3, np.uint32), np.empty(3, np.uint32)
@@ -77,10 +77,10 @@ def test_tiles_are_whole_whatever_the_batches(monkeypatch, size):
             "before": pa.array([row[2].astype("<u8").tobytes() for row in rows], pa.binary()),
         }
     )
-    recipe = spark.recipe()
-    whole = pa.Table.from_batches(sparkrows.unmet_rows(recipe, iter(table.to_batches())))
-    monkeypatch.setattr(sparkrows, "ROWS", 5)
-    cut = pa.Table.from_batches(sparkrows.unmet_rows(recipe, iter(table.to_batches(max_chunksize=size))))
+    recipe = comparison.recipe()
+    whole = pa.Table.from_batches(worker.unmet_rows(recipe, iter(table.to_batches())))
+    monkeypatch.setattr(worker, "ROWS", 5)
+    cut = pa.Table.from_batches(worker.unmet_rows(recipe, iter(table.to_batches(max_chunksize=size))))
     assert cut.combine_chunks().equals(whole.combine_chunks())
     expected = sorted({row for pair in reference_pairs(rows) for row in pair})
     assert whole.column("id").to_pylist() == [b"%d" % i for i in expected]
@@ -111,34 +111,34 @@ def test_sets_of_more_bytes_than_arrow_has_offsets_for(monkeypatch):
     """They are handed on in pieces; one set that is too large alone is an error, and so are ids and keys."""
     pa = require("spark", "pyarrow")
     texts = {b"d%d" % i: b" ".join(b"w%d" % j for j in range(i, i + 12)) for i in range(20)}
-    recipe = spark.recipe()
-    whole = pa.Table.from_batches(sparkrows.set_rows(recipe, iter([rows_of(pa, texts)])))
-    monkeypatch.setattr(sparkrows, "SET_BYTES", 200)
-    monkeypatch.setattr(sparkrows, "ARROW_BYTES", 200)
-    cut = list(sparkrows.set_rows(recipe, iter([rows_of(pa, texts)])))
+    recipe = comparison.recipe()
+    whole = pa.Table.from_batches(worker.set_rows(recipe, iter([rows_of(pa, texts)])))
+    monkeypatch.setattr(worker, "SET_BYTES", 200)
+    monkeypatch.setattr(worker, "ARROW_BYTES", 200)
+    cut = list(worker.set_rows(recipe, iter([rows_of(pa, texts)])))
     assert len(cut) == 10
     assert max(len(each) for each in cut) == 2
     assert pa.Table.from_batches(cut).equals(whole)
     long = {b"long": b" ".join(b"x%d" % j for j in range(100))}
     with pytest.raises(InputError, match="'long' has 98 shingles, more than Spark can"):
-        list(sparkrows.set_rows(recipe, iter([rows_of(pa, texts | long)])))
+        list(worker.set_rows(recipe, iter([rows_of(pa, texts | long)])))
     with pytest.raises(InputError, match=r"20 documents have .* bytes of keys, more than Arrow"):
-        list(sparkrows.sketch_rows(recipe, iter([rows_of(pa, texts)])))
+        list(worker.sketch_rows(recipe, iter([rows_of(pa, texts)])))
     ids = pa.chunked_array([pa.array([b"x" * 150], pa.binary()), pa.array([b"y" * 150], pa.binary())])
     with pytest.raises(InputError, match=r"the ids of 2 documents .* more than Arrow can hold"):
-        sparkrows._one(ids)
+        worker._one(ids)
 
 
 def test_what_was_read_once_and_not_again_is_an_error():
     """Its pairs would be lost, and nobody would know."""
     pa = require("spark", "pyarrow")
     sets = [np.arange(5, dtype="<u8").tobytes()] * 2
-    columns = {"bucket": [b"b"] * 2, "tile": [0] * 2, "side": [sparkrows.WITHIN] * 2, "id": [b"p", b"q"], "before": [b""] * 2}
+    columns = {"bucket": [b"b"] * 2, "tile": [0] * 2, "side": [worker.WITHIN] * 2, "id": [b"p", b"q"], "before": [b""] * 2}
     kinds = {"bucket": pa.binary(), "tile": pa.int64(), "side": pa.int32(), "id": pa.binary(), "before": pa.binary()}
 
     def verified(*sets):
         table = pa.table({name: pa.array(values, kinds[name]) for name, values in columns.items()} | {"set": pa.array(sets, pa.binary())})
-        return pa.Table.from_batches(sparkrows.verified_rows(spark.recipe(), iter(table.to_batches()))).to_pylist()
+        return pa.Table.from_batches(worker.verified_rows(comparison.recipe(), iter(table.to_batches()))).to_pylist()
 
     assert [(row["a"], row["b"], row["similarity"]) for row in verified(*sets)] == [(b"p", b"q", 1.0)]
     with pytest.raises(InputError, match="'q' was read once, and could not be read the second time"):
@@ -160,7 +160,7 @@ def test_a_damaged_row_group_costs_only_its_rows(tmp_path):
     path.write_bytes(data)
     columns = [[os.fsencode(path)], [int(Kind.PARQUET)], [0], [-1], [len(data)]]
     pieces = pa.RecordBatch.from_arrays(list(map(pa.array, columns)), ["path", "kind", "start", "stop", "bytes"])
-    rows = pa.Table.from_batches(sparkreading.piece_rows(RowFields("text", "id"), b"/", 1 << 20, iter([pieces]))).to_pylist()
+    rows = pa.Table.from_batches(worker_reading.piece_rows(RowFields("text", "id"), b"/", 1 << 20, iter([pieces]))).to_pylist()
     assert [row["id"] for row in rows] == [b"d%d" % number for number in range(90)]
     lost = rows[30:60]
     assert {row["reason"] for row in lost} == {str(Reason.DAMAGED)}
@@ -173,11 +173,11 @@ def test_pairs_are_handed_on_in_pieces(monkeypatch):
     pa = require("spark", "pyarrow")
     n = 12
     sets = pa.array([np.arange(5, dtype="<u8").tobytes()] * n, pa.binary())
-    columns = [pa.array([b"b"] * n, pa.binary()), pa.array([0] * n, pa.int64()), pa.array([sparkrows.WITHIN] * n, pa.int32()),
+    columns = [pa.array([b"b"] * n, pa.binary()), pa.array([0] * n, pa.int64()), pa.array([worker.WITHIN] * n, pa.int32()),
                pa.array([b"%02d" % i for i in range(n)], pa.binary()), pa.array([b""] * n, pa.binary()), sets]  # fmt: skip
     batch = pa.RecordBatch.from_arrays(columns, ["bucket", "tile", "side", "id", "before", "set"])
-    monkeypatch.setattr(sparkrows, "PAIRS_GIVEN", 10)
-    given = list(sparkrows.verified_rows(spark.recipe(), iter([batch])))
+    monkeypatch.setattr(worker, "PAIRS_GIVEN", 10)
+    given = list(worker.verified_rows(comparison.recipe(), iter([batch])))
     table = pa.Table.from_batches(given)
     assert max(map(len, given)) == 10
     assert list(zip(table["a"].to_pylist(), table["b"].to_pylist(), strict=True)) == list(
@@ -195,10 +195,10 @@ def test_a_driver_that_ended(error):
     require("spark", "pyspark")
     from py4j.protocol import Py4JError, Py4JNetworkError
 
-    from lshdup import sparksession
+    from lshdup.spark import session
 
     error = {"py4j": Py4JNetworkError("An error occurred"), "answer": Py4JError("Answer from Java side is empty")}.get(error, error)
-    with pytest.raises(InputError, match="driver, which is Java, ended") as raised, sparksession.one_line():
+    with pytest.raises(InputError, match="driver, which is Java, ended") as raised, session.one_line():
         raise error
     assert "--spark-conf spark.driver.memory=" in raised.value.hint
 
@@ -224,7 +224,7 @@ def test_checkpoints_of_a_session_without_a_context():
         def localCheckpoint(self):  # noqa: N802 (Spark's)
             return "on the executors"
 
-    made = sparkkept.Checkpoints()
+    made = caching.Checkpoints()
     assert made.keep(Rows(**{"spark.checkpoint.dir": "/shared"})) == "in the folder"
     assert made.keep(Rows()) == "on the executors"
     made.close()

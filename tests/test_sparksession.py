@@ -21,9 +21,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from lshdup import sparkerrors, sparksession, sparkstop
 from lshdup.cli import sparkprogress
 from lshdup.errors import InputError
+from lshdup.spark import errors
+from lshdup.spark import interrupts as spark_interrupts
+from lshdup.spark import session as spark_session
 from lshdup.utils import atomic
 from tests.conftest import ROOT, require
 from tests.running import clean_environment
@@ -71,13 +73,13 @@ TRACE = """An error occurred while calling None.org.apache.spark.api.java.JavaSp
     ],
 )
 def test_why_it_does_not_start(error, said, why):
-    found = sparkerrors.not_started(error, said, "local")
+    found = errors.not_started(error, said, "local")
     assert found.message == f"Spark did not start: {why}"
 
 
 def test_a_master_that_spark_does_not_know():
     for text in ("Could not parse Master URL: 'x'", "Master must either be yarn or start with spark, k8s, or local"):
-        assert "--master is 'x', which Spark does not know" in sparkerrors.not_started(TRACE.format(text), "", "x").message
+        assert "--master is 'x', which Spark does not know" in errors.not_started(TRACE.format(text), "", "x").message
 
 
 @pytest.mark.parametrize(
@@ -90,7 +92,7 @@ def test_a_master_that_spark_does_not_know():
 )
 def test_hints(text, hint):
     protocol = require("spark", "py4j.protocol")
-    with pytest.raises(InputError) as raised, sparkerrors.one_line():
+    with pytest.raises(InputError) as raised, errors.one_line():
         raise protocol.Py4JError(TRACE.format(text))
     assert hint in raised.value.hint
     assert raised.value.message.startswith("Spark: ")
@@ -99,7 +101,7 @@ def test_hints(text, hint):
 
 def test_said_is_told_once():
     """Of a text that comes in pieces; and what fails there does not stop the reading."""
-    said, told = sparksession._Said(), []
+    said, told = spark_session._Said(), []
 
     def tell():
         told.append(threading.current_thread())
@@ -118,7 +120,7 @@ def test_said_is_told_once():
 def test_what_is_waited_for():
     conf = {"spark.executor.memory": "9g"}
     session = SimpleNamespace(sparkContext=SimpleNamespace(getConf=lambda: conf, master="spark://there:7077"))
-    said = sparksession._waiting(session)
+    said = spark_session._waiting(session)
     assert "waiting for executors" in said
     assert "spark://there:7077 must have 9g of memory (spark.executor.memory) and 1 of its cores (spark.executor.cores) free" in said
     assert "\n" not in said
@@ -137,10 +139,10 @@ class Handled:
 @pytest.mark.parametrize("hangs", [False, True])
 def test_an_interrupt_stops_first(monkeypatch, hangs):
     """For some seconds; and what is raised meanwhile is an interrupt all the same. Then what was there before is there again."""
-    monkeypatch.setattr(sparkstop, "_PATIENCE", 0.2)
+    monkeypatch.setattr(spark_interrupts, "_PATIENCE", 0.2)
     ended, stopped, over = [], [], threading.Event()
-    monkeypatch.setattr(sparkstop, "_end_java", ended.append)
-    monkeypatch.setattr(sparkstop, "_remove_half_written", lambda: None)
+    monkeypatch.setattr(spark_interrupts, "_end_java", ended.append)
+    monkeypatch.setattr(spark_interrupts, "_remove_half_written", lambda: None)
 
     def stop():
         if hangs:
@@ -150,7 +152,7 @@ def test_an_interrupt_stops_first(monkeypatch, hangs):
     session = SimpleNamespace(sparkContext=SimpleNamespace(cancelAllJobs=lambda: stopped.append("jobs")), stop=stop)
     with Handled():
         signal.signal(signal.SIGINT, signal.default_int_handler)
-        with pytest.raises(KeyboardInterrupt), sparkstop.Interrupts() as interrupts:  # noqa: PT012
+        with pytest.raises(KeyboardInterrupt), spark_interrupts.Interrupts() as interrupts:  # noqa: PT012
             signal.signal(signal.SIGINT, lambda *_: pytest.fail("this is pyspark's"))
             interrupts.again()
             interrupts.started = session
@@ -163,19 +165,19 @@ def test_an_interrupt_stops_first(monkeypatch, hangs):
     assert stopped[0] == "jobs"
     assert len(stopped) == (1 if hangs else 2)
     assert stopped[-1] is not threading.main_thread()
-    assert ended == [sparkstop._JAVA_PATIENCE]
+    assert ended == [spark_interrupts._JAVA_PATIENCE]
     over.set()
 
 
 def test_a_second_interrupt_does_not_wait(monkeypatch):
     ended = []
-    monkeypatch.setattr(sparkstop, "_end_java", ended.append)
-    monkeypatch.setattr(sparkstop, "_PATIENCE", 30.0)
+    monkeypatch.setattr(spark_interrupts, "_end_java", ended.append)
+    monkeypatch.setattr(spark_interrupts, "_PATIENCE", 30.0)
     over = threading.Event()
     session = SimpleNamespace(sparkContext=SimpleNamespace(cancelAllJobs=lambda: over.wait(30)), stop=lambda: None)
     with Handled():
         signal.signal(signal.SIGINT, signal.default_int_handler)
-        with pytest.raises(KeyboardInterrupt), sparkstop.Interrupts() as interrupts:  # noqa: PT012
+        with pytest.raises(KeyboardInterrupt), spark_interrupts.Interrupts() as interrupts:  # noqa: PT012
             interrupts.started = session
             threading.Timer(0.2, signal.pthread_kill, (threading.main_thread().ident, signal.SIGINT)).start()
             signal.raise_signal(signal.SIGINT)
@@ -187,7 +189,7 @@ def test_an_interrupt_that_is_ignored_stays_so():
     """As shells have it for what runs in the background."""
     with Handled():
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-        with sparkstop.Interrupts() as interrupts:
+        with spark_interrupts.Interrupts() as interrupts:
             signal.signal(signal.SIGINT, signal.default_int_handler)
             interrupts.again()
             signal.raise_signal(signal.SIGINT)
@@ -217,14 +219,14 @@ class Folder:
 def test_what_spark_wrote_is_kept(monkeypatch, tmp_path):
     monkeypatch.setattr(atomic, "_finished", set())
     folder = Folder(tmp_path)
-    with suppress(ConnectionError), sparkstop.being_written(folder, folder):
-        assert list(sparkstop._under_way) == [f"file:{tmp_path}"]
+    with suppress(ConnectionError), spark_interrupts.being_written(folder, folder):
+        assert list(spark_interrupts._under_way) == [f"file:{tmp_path}"]
         raise ConnectionError
     assert atomic.what_is_kept() == "nothing of this run was kept"
-    with sparkstop.being_written(folder, folder):
+    with spark_interrupts.being_written(folder, folder):
         pass
     assert atomic.what_is_kept() == "what was finished is kept, whole"
-    assert not sparkstop._under_way
+    assert not spark_interrupts._under_way
 
 
 @pytest.mark.parametrize(
@@ -247,14 +249,14 @@ def test_only_what_spark_began_is_removed(monkeypatch, tmp_path, files, by_error
         folder.path.mkdir()
         for name in files:
             (folder.path / name).write_text("")
-    with pytest.raises(ConnectionError), sparkstop.being_written(folder, folder):
+    with pytest.raises(ConnectionError), spark_interrupts.being_written(folder, folder):
         raise ConnectionError
     assert folder.removed == by_error
     folder.removed.clear()
-    with sparkstop.being_written(folder, folder), suppress(NotADirectoryError):
-        sparkstop._remove_half_written()
+    with spark_interrupts.being_written(folder, folder), suppress(NotADirectoryError):
+        spark_interrupts._remove_half_written()
     assert folder.removed == by_interrupt
-    with pytest.raises(OSError, match="PATH_ALREADY_EXISTS"), sparkstop.being_written(folder, folder):
+    with pytest.raises(OSError, match="PATH_ALREADY_EXISTS"), spark_interrupts.being_written(folder, folder):
         raise OSError("[PATH_ALREADY_EXISTS] it is there")
     assert folder.removed == by_interrupt
 
@@ -262,10 +264,10 @@ def test_only_what_spark_began_is_removed(monkeypatch, tmp_path, files, by_error
 def test_what_a_file_of_settings_says_stands(monkeypatch, tmp_path):
     require("spark", "pyspark")
     monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
-    assert sparksession._in_file() == {}
+    assert spark_session._in_file() == {}
     lines = "# a comment\n\n spark.driver.memory\t16g \nspark.master=spark://h:1\nspark.x : y z\n"
     (tmp_path / "spark-defaults.conf").write_text(lines)
-    assert sparksession._in_file() == {"spark.driver.memory": "16g", "spark.master": "spark://h:1", "spark.x": "y z"}
+    assert spark_session._in_file() == {"spark.driver.memory": "16g", "spark.master": "spark://h:1", "spark.x": "y z"}
 
 
 class Tracker:
@@ -390,11 +392,11 @@ def slow(tmp_path_factory):
         (folder / "docs" / f"{i}.txt").write_text("the same few words in every file")
     # It is on the path of workers, who make the same of the name of a function.
     (folder / "slowly.py").write_text(
-        "import os, time\nfrom lshdup import sparkrows\nmade = sparkrows.sketch_rows\n"
+        "import os, time\nfrom lshdup.spark import worker as sparkrows\nmade = sparkrows.sketch_rows\n"
         "def sketch_rows(recipe, batches):\n    time.sleep(float(os.environ['SLOWLY']))\n    yield from made(recipe, batches)\n"
     )
     started = []
-    script = "import slowly\nfrom lshdup import sparkrows, cli\nsparkrows.sketch_rows = slowly.sketch_rows\ncli.PROGRAM()"
+    script = "import slowly\nfrom lshdup.spark import worker as sparkrows, cli\nsparkrows.sketch_rows = slowly.sketch_rows\ncli.PROGRAM()"
 
     def start(seconds, *options, program="program", terminal=False):
         ours, theirs = pty.openpty() if terminal else os.pipe()

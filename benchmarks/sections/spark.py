@@ -67,22 +67,24 @@ def _map_side(bench: Bench) -> Table:
     """Documents -> sets, signatures and keys, on two cores, once everything is up and compiled; nothing is kept."""
     import numpy as np
 
-    from lshdup import spark, sparkinput, sparkrows, sparksession
     from lshdup.collection import collection
     from lshdup.documents import finding
     from lshdup.lsh import band_table
     from lshdup.params import DocumentParams
+    from lshdup.spark import comparison as spark_comparison
+    from lshdup.spark import inputs, worker
+    from lshdup.spark import session as spark_session
 
     folder = parquet(bench, "natural", bench.documents, lambda _: "natural")
     files = DocumentParams(text_field="text", id_field="id")
-    recipe = spark.recipe()
-    with sparksession.session("local[2]", {}) as session:
+    recipe = spark_comparison.recipe()
+    with spark_session.session("local[2]", {}) as session:
 
         def by_spark() -> None:
-            found = sparkinput.read(session, (os.fsencode(bench.home / folder),), files, ids=False)
+            found = inputs.read(session, (os.fsencode(bench.home / folder),), files, ids=False)
             session.sparkContext.setLogLevel("ERROR")
-            comparison = spark.Comparison(found.rows, recipe, sources=found.sources)
-            mapped = comparison.mapped(sparkrows.sketch_rows, sparkrows.SKETCHES)
+            comparison = spark_comparison.Comparison(found.rows, recipe, sources=found.sources)
+            mapped = comparison.mapped(worker.sketch_rows, worker.SKETCHES)
             mapped.write.format("noop").mode("overwrite").save()
 
         def by_local() -> None:

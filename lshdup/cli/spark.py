@@ -16,12 +16,12 @@ from lshdup.cli.summary import say_buckets, say_contract, say_guesses, say_left_
 from lshdup.console import OK, PAIRS_FOUND, Console, counted, shown
 from lshdup.errors import ParameterError
 from lshdup.params import BandParams, PairParams, ShingleParams, SketchParams
-from lshdup.sparknames import has_scheme
+from lshdup.spark.paths import has_scheme
 
 if TYPE_CHECKING:
     from lshdup.output import Cell, Piece
-    from lshdup.spark import Comparison, Summary
-    from lshdup.sparktiles import Tiles
+    from lshdup.spark.comparison import Comparison, Summary
+    from lshdup.spark.tiles import Tiles
 
 #: So often groups are made, if executors are lost meanwhile.
 _TRIES = 3
@@ -66,7 +66,7 @@ def clusters(ctx: click.Context, options: dict[str, Any]) -> int:
     if options["linkage"] != "representative":
         message = f"--linkage is {options['linkage']}; on Spark it is representative"
         raise ParameterError(message, "leave it out")
-    from lshdup.sparkclusters import check_keep, lost
+    from lshdup.spark.clusters import check_keep, lost
 
     check_keep(options["keep"])
     with _run(ctx, options) as (run, target):
@@ -81,7 +81,7 @@ def clusters(ctx: click.Context, options: dict[str, Any]) -> int:
 
 
 def _grouped(run: _Run, target: "_Target", options: dict[str, Any]) -> int:
-    from lshdup.sparkclusters import Clusters
+    from lshdup.spark.clusters import Clusters
 
     console = run.console
     with Clusters(run.comparison, options["keep"]) as groups:
@@ -127,24 +127,25 @@ def _run(ctx: click.Context, options: dict[str, Any]) -> Iterator[tuple[_Run, "_
         asked = PairParams(max_bucket=options.get("max_bucket") or 0)
         target = _Target(options)
         settings = _settings(options["spark_conf"])
-        from lshdup import sparksession
+        from lshdup.spark import session as spark_session
 
-        sparksession.check_packages()
-        from lshdup import spark, sparkinput
+        spark_session.check_packages()
+        from lshdup.spark import comparison as spark_comparison
+        from lshdup.spark import inputs
 
-        sparkinput.check_named(names)
-        recipe = spark.recipe(shingle, sketch, band, asked)
+        inputs.check_named(names)
+        recipe = spark_comparison.recipe(shingle, sketch, band, asked)
         console.say(_starting(options["master"] or settings.get("spark.master", "")))
-        starting = sparksession.session(options["master"], settings, loud=options["verbose"], warn=console.warn)
-        with starting as session, sparksession.one_line(), console.watching(session):
+        starting = spark_session.session(options["master"], settings, loud=options["verbose"], warn=console.warn)
+        with starting as session, spark_session.one_line(), console.watching(session):
             target.prove(session)
             ids = shingle.tokens == "ids"
-            documents = sparkinput.read(session, names, files, ids=ids, left_out=console.left_out, say=console.say, warn=console.warn)
-            partitions = sparksession.default_partitions(session, settings, documents.size)
+            documents = inputs.read(session, names, files, ids=ids, left_out=console.left_out, say=console.say, warn=console.warn)
+            partitions = spark_session.default_partitions(session, settings, documents.size)
             context = session.sparkContext
             console.say(f"Spark {session.version} at {context.master}, {counted(partitions, 'partition')} a shuffle")
             recipe = replace(recipe, kind=documents.kind, home=documents.home, max_bytes=files.max_bytes, formats=files.formats)
-            with spark.Comparison(documents.rows, recipe, asked.max_bucket, documents.sources) as comparison:
+            with spark_comparison.Comparison(documents.rows, recipe, asked.max_bucket, documents.sources) as comparison:
                 summary = _say_documents(console, comparison, sketch)
                 n, compared = summary.documents, summary.documents - summary.empty
                 warn_if_nothing(console, names, n, compared, console.left_out_counts, has_rows=documents.has_rows)
@@ -224,7 +225,7 @@ class _Target:
     """Where -o says: Spark writes Parquet and JSON Lines, a folder of part files; everything else comes here and through output.py."""
 
     def __init__(self, options: dict[str, Any]) -> None:
-        from lshdup.sparkwriting import kind_of
+        from lshdup.spark.outputs import kind_of
 
         self._name = options["output"] or ""
         self._kind = kind_of(self._name)
@@ -244,7 +245,7 @@ class _Target:
     def prove(self, session: Any) -> None:
         """Before the work: raise InputError if it cannot be written, or if something is there, because a folder is not replaced."""
         if self.is_written:
-            from lshdup.sparkwriting import place
+            from lshdup.spark.outputs import place
 
             self._path = place(session, self._name)
 
@@ -252,7 +253,7 @@ class _Target:
         """Have Spark write the answer; or the answer itself, as a table."""
         if not self.is_written:
             return answer.toArrow()
-        from lshdup.sparkwriting import write
+        from lshdup.spark.outputs import write
 
         again, self._begun = self._begun, True
         write(answer, self._path, self._kind, comparison.sketches.where("reason is null"), again=again)

@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from functools import partial, reduce
 from typing import TYPE_CHECKING, Any
 
-from lshdup import spark as stages
-from lshdup import sparknames, sparkreading
 from lshdup.documents.document_list import DocumentList
 from lshdup.documents.finding import find_files
 from lshdup.documents.missing import not_there
@@ -22,7 +20,10 @@ from lshdup.documents.rows import Kind, RowError, RowFields, kind_of
 from lshdup.errors import InputError, ParameterError
 from lshdup.params import DEFAULT_TEXT_FIELD, DocumentParams
 from lshdup.reasons import LeftOut, Reason
-from lshdup.sparkrows import Batches
+from lshdup.spark import comparison as stages
+from lshdup.spark import paths as spark_paths
+from lshdup.spark import worker_reading
+from lshdup.spark.worker import Batches
 from lshdup.utils.compression import is_packed
 
 if TYPE_CHECKING:
@@ -74,8 +75,8 @@ class _Part:
 
         rows, read = self.source.rows, self.source.read
         if read:
-            return rows.mapInArrow(read, sparkreading.DOCUMENTS)
-        columns = [field.split() for field in sparkreading.DOCUMENTS.split(", ")]
+            return rows.mapInArrow(read, worker_reading.DOCUMENTS)
+        columns = [field.split() for field in worker_reading.DOCUMENTS.split(", ")]
         return rows.select(*((f.col(name) if name in rows.columns else f.lit(None)).cast(kind).alias(name) for name, kind in columns))
 
 
@@ -96,7 +97,7 @@ def read(
     the one who reads a piece of it, and for options that are not for URIs.
     """
     check_named(names)
-    at_home = sparknames.is_home_local(spark)
+    at_home = spark_paths.is_home_local(spark)
     found = [(name, _here(name, at_home=at_home)) for name in names]
     here = tuple(path for _, path in found if path is not None)
     others = [os.fsdecode(name) for name, path in found if path is None]
@@ -137,7 +138,7 @@ def _here(name: bytes, *, at_home: bool) -> bytes | None:
     if os.path.lexists(path):
         return path if uri or at_home else None
     text = os.fsdecode(path)
-    nowhere_else = not _PATTERN.search(text) and (uri or (at_home and not sparknames.has_scheme(text)))
+    nowhere_else = not _PATTERN.search(text) and (uri or (at_home and not spark_paths.has_scheme(text)))
     return path if nowhere_else else None
 
 
@@ -149,8 +150,8 @@ class _Away:
 
     def __init__(self, spark: "SparkSession", name: str) -> None:
         self.name = name
-        self.path = sparknames.spark_name(name, home_local=sparknames.is_home_local(spark))
-        path, system = sparknames.located(spark, self.path)
+        self.path = spark_paths.spark_name(name, home_local=spark_paths.is_home_local(spark))
+        path, system = spark_paths.located(spark, self.path)
         try:
             self.root = path.toString()
             matches = list(system.globStatus(path) or ())
@@ -158,9 +159,9 @@ class _Away:
                 matches = [system.getFileStatus(path)]
             self.size = sum(system.getContentSummary(match.getPath()).getLength() for match in matches)
         except Exception as error:
-            raise sparknames.not_looked_up(name, error) from None
+            raise spark_paths.not_looked_up(name, error) from None
         if not matches:
-            if _PATTERN.search(name) and not sparknames.has_scheme(name):
+            if _PATTERN.search(name) and not spark_paths.has_scheme(name):
                 raise not_there(LeftOut(os.fsencode(name), Reason.MISSING, "no such file or directory"), "", "")
             message = f"{name!r} does not exist"
             raise InputError(message, "name folders or files that exist")
@@ -228,13 +229,13 @@ class _Reader:
             for kind in (Kind.IDS if self._ids else kinds.get(path, Kind.FILE),)
             for piece in _pieces(path, kind, size, fields)
         ]
-        names = [field.split()[0] for field in sparkreading.PIECES.split(", ")]
+        names = [field.split()[0] for field in worker_reading.PIECES.split(", ")]
         types = (pa.binary(), pa.int32(), pa.int64(), pa.int64(), pa.int64())
         columns = [pa.array([piece[at] for piece in pieces], kind) for at, kind in enumerate(types)]
         size = sum(piece[-1] for piece in pieces)
-        rows = _spread(self._spark, pa.table(dict(zip(names, columns, strict=True))), sparkreading.PIECES, size)
+        rows = _spread(self._spark, pa.table(dict(zip(names, columns, strict=True))), worker_reading.PIECES, size)
         home = os.getcwdb()  # noqa: PTH109 (bytes path)
-        read = partial(sparkreading.piece_rows, fields, home, self._params.max_bytes)
+        read = partial(worker_reading.piece_rows, fields, home, self._params.max_bytes)
         return _Part(stages.Source(rows, read), size)
 
     def away(self, each: _Away) -> Iterator[_Part]:
@@ -242,7 +243,7 @@ class _Reader:
         field_given = bool(self._params.text_field)
         size = each.size
         if self._ids:
-            yield self._of_lines(each, each.files + each.folders, "", size, sparkreading.id_rows)
+            yield self._of_lines(each, each.files + each.folders, "", size, worker_reading.id_rows)
             return
         named: dict[Kind, list[str]] = {}
         for path in each.files:
@@ -287,7 +288,7 @@ class _Reader:
         if kind == Kind.PARQUET:
             rows = self._reader(glob).parquet(*map(_escaped, paths))
             return _Part(stages.Source(stages.id_and_text(rows, fields.id, fields.text)), size)
-        return self._of_lines(each, paths, glob, size, partial(sparkreading.json_rows, fields, self._params.max_bytes))
+        return self._of_lines(each, paths, glob, size, partial(worker_reading.json_rows, fields, self._params.max_bytes))
 
     def _of_lines(self, each: _Away, paths: list[str], glob: str, size: int, read: Callable[[bytes, bytes, Batches], Batches]) -> _Part:
         from pyspark.sql import functions as f

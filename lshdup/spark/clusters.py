@@ -11,11 +11,12 @@ need rounds too, and put into one group what only a chain of pairs connects.
 from functools import cached_property
 from typing import TYPE_CHECKING, Self
 
-from lshdup import sparkleaders, sparktiles
 from lshdup.errors import InputError, ParameterError
-from lshdup.spark import Comparison
-from lshdup.sparkkept import Checkpoints
-from lshdup.sparktiles import Tiles
+from lshdup.spark import leaders as spark_leaders
+from lshdup.spark import tiles as spark_tiles
+from lshdup.spark.caching import Checkpoints
+from lshdup.spark.comparison import Comparison
+from lshdup.spark.tiles import Tiles
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -79,12 +80,12 @@ class Clusters:
     @cached_property
     def covered_early(self) -> "DataFrame | None":
         """id: kinds of which it is known before the pairs that they do not represent; None if no bucket is so large that it is cut."""
-        return sparkleaders.covered_in_crowds(self._comparison, self._buckets, self._rank("size"), self._checkpoints)
+        return spark_leaders.covered_in_crowds(self._comparison, self._buckets, self._rank("size"), self._checkpoints)
 
     @cached_property
     def tiles(self) -> Tiles:
         """What meets in the buckets: all pairs but those of two kinds that do not represent."""
-        return sparktiles.of_buckets(self._buckets, self._comparison.documents, self._comparison.recipe, self.covered_early)
+        return spark_tiles.of_buckets(self._buckets, self._comparison.documents, self._comparison.recipe, self.covered_early)
 
     @cached_property
     def edges(self) -> "DataFrame":

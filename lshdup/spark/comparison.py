@@ -9,13 +9,14 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial, reduce
 from typing import TYPE_CHECKING, Self
 
-from lshdup import sparkrows, sparktiles
 from lshdup.errors import InputError, ParameterError
 from lshdup.lsh import band_table
 from lshdup.params import BandParams, PairParams, ShingleParams, SketchParams
-from lshdup.sparkkept import cut, kept, sifted
-from lshdup.sparkrows import Batches, Recipe, Rows
-from lshdup.sparktiles import Tiles
+from lshdup.spark import tiles as spark_tiles
+from lshdup.spark import worker
+from lshdup.spark.caching import cut, kept, sifted
+from lshdup.spark.tiles import Tiles
+from lshdup.spark.worker import Batches, Recipe, Rows
 from lshdup.utils.messages import counted, some_of
 
 if TYPE_CHECKING:
@@ -163,7 +164,7 @@ class Comparison:
     @cached_property
     def sketches(self) -> "DataFrame":
         """A row for each document: id, size and digest of its set, band keys; or why it is left out. See `sparkrows.sketch_rows`."""
-        return kept(self.mapped(sparkrows.sketch_rows, sparkrows.SKETCHES))
+        return kept(self.mapped(worker.sketch_rows, worker.SKETCHES))
 
     def summary(self) -> Summary:
         """Counts of documents. Raises InputError if ids repeat."""
@@ -237,7 +238,7 @@ class Comparison:
     @cached_property
     def buckets(self) -> "DataFrame":
         """A row for each kind and band in a shared bucket: bucket, id, size, keys of the bands before, and the bucket's n and shingles."""
-        return sparktiles.with_counts(sifted(self._rows, self.shared, self.shared.count(), "bucket"), self.shared)
+        return spark_tiles.with_counts(sifted(self._rows, self.shared, self.shared.count(), "bucket"), self.shared)
 
     @cached_property
     def compared(self) -> "DataFrame":
@@ -250,7 +251,7 @@ class Comparison:
         large = self.buckets.where(f.col("n") > self.max_bucket).groupBy("id").agg(of_large)
         rows = self.buckets.where(f.col("n") <= self.max_bucket).join(large, "id", "left")
         earlier = f.filter(f.coalesce("large", f.array().cast("array<int>")), lambda band: band * 8 < f.length("before"))
-        none = f.lit(sparkrows.NO_KEY)
+        none = f.lit(worker.NO_KEY)
         before = f.aggregate(earlier, f.col("before"), lambda keys, band: f.overlay(keys, none, band * 8 + 1, f.lit(8)))
         return rows.withColumn("before", before).drop("large")
 
@@ -273,7 +274,7 @@ class Comparison:
     @cached_property
     def tiles(self) -> "Tiles":
         """What meets in the buckets, and the pairs that come of it."""
-        return sparktiles.of_buckets(self.compared, self.documents, self.recipe)
+        return spark_tiles.of_buckets(self.compared, self.documents, self.recipe)
 
     @cached_property
     def members(self) -> "DataFrame":
@@ -332,5 +333,5 @@ class Comparison:
         """What workers make of the documents; nothing is kept."""
         work = partial(function, self.recipe)
         sources = self.sources or (Source(self.documents),)
-        made = (each.rows.mapInArrow(partial(sparkrows.read_and_made, each.read, work), schema) for each in sources)
+        made = (each.rows.mapInArrow(partial(worker.read_and_made, each.read, work), schema) for each in sources)
         return reduce(lambda rows, more: rows.unionByName(more), made)

@@ -1,6 +1,6 @@
 """A Spark session for the command line: started with sensible settings, or the one that is there.
 
-Nothing here knows documents. Programs that use `lshdup.spark` bring their own session.
+Nothing here knows documents. Programs that use `lshdup.spark.comparison` bring their own session.
 """
 
 import logging
@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from lshdup.errors import InputError
-from lshdup.sparkerrors import INSTALL_JAVA, not_started
-from lshdup.sparkerrors import one_line as one_line
-from lshdup.sparkstop import Interrupts
+from lshdup.spark.errors import INSTALL_JAVA, not_started
+from lshdup.spark.errors import one_line as one_line
+from lshdup.spark.interrupts import Interrupts
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -9,9 +9,9 @@ needed. It is one comparison a document and round; rounds end when they find lit
 from functools import reduce
 from typing import TYPE_CHECKING
 
-from lshdup import sparktiles
-from lshdup.spark import Comparison
-from lshdup.sparkkept import Checkpoints
+from lshdup.spark import tiles
+from lshdup.spark.caching import Checkpoints
+from lshdup.spark.comparison import Comparison
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -30,7 +30,7 @@ def covered_in_crowds(comparison: Comparison, buckets: "DataFrame", rank: "Colum
     from pyspark.sql import functions as f
 
     keep, drop = checkpoints.keep, checkpoints.drop
-    crowd = keep(buckets.where(sparktiles.is_cut(f.col("n"), f.col("shingles"))).select("id").distinct())
+    crowd = keep(buckets.where(tiles.is_cut(f.col("n"), f.col("shingles"))).select("id").distinct())
     looked_at = crowd.count()
     if not looked_at:
         drop(crowd)
@@ -38,7 +38,7 @@ def covered_in_crowds(comparison: Comparison, buckets: "DataFrame", rank: "Colum
     near = buckets.join(crowd, "id", "left_semi").select("bucket").distinct()
     rows = buckets.join(near, "bucket", "left_semi").join(crowd.withColumn("crowd", f.lit(True)), "id", "left")
     alive = keep(rows.select("bucket", "id", f.struct(rank.alias("rank"), "id").alias("order"), f.col("crowd").isNotNull().alias("crowd")))
-    sets = keep(sparktiles.sets_of(comparison.documents, crowd, looked_at, comparison.recipe))
+    sets = keep(tiles.sets_of(comparison.documents, crowd, looked_at, comparison.recipe))
     found: list[DataFrame] = []
     while len(found) < MOST_ROUNDS:
         first = alive.groupBy("bucket").agg(f.min("order").alias("first"))
@@ -48,7 +48,7 @@ def covered_in_crowds(comparison: Comparison, buckets: "DataFrame", rank: "Colum
         points = alive.where("crowd").join(centres, "bucket").where("id != centre").select(f.col("centre").alias("bucket"), "id")
         points = keep(points.distinct())
         counts = keep(points.groupBy("bucket").agg(f.count("*").alias("n")))
-        met = sparktiles.verified(sparktiles.stars(points, counts), sets, comparison.recipe).where("a is not null")
+        met = tiles.verified(tiles.stars(points, counts), sets, comparison.recipe).where("a is not null")
         ends = met.select(f.explode(f.array("a", "b")).alias("id")).distinct()
         gone = keep(ends.join(leaders, "id", "left_anti"))
         drop(points, counts)

@@ -4,8 +4,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lshdup import output, sparknames
-from lshdup.sparkstop import being_written
+from lshdup import output
+from lshdup.spark import paths
+from lshdup.spark.interrupts import being_written
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -25,11 +26,11 @@ def kind_of(name: str) -> str:
 
 def place(spark: "SparkSession", name: str) -> str:
     """Where an answer goes, as Spark takes it. Raises InputError if something is there, or nothing can be written there."""
-    home_local = sparknames.is_home_local(spark)
-    path = sparknames.spark_name(name, home_local=home_local)
-    if home_local and not sparknames.has_scheme(name):
+    home_local = paths.is_home_local(spark)
+    path = paths.spark_name(name, home_local=home_local)
+    if home_local and not paths.has_scheme(name):
         output.check_writable(Path(path))
-    sparknames.check_new(spark, path, name)
+    paths.check_new(spark, path, name)
     return path
 
 
@@ -42,7 +43,7 @@ def write(answer: "DataFrame", path: str, kind: str, ids: "DataFrame", *, again:
     from pyspark.sql import functions as f
 
     mode = "overwrite" if again else "errorifexists"
-    there = sparknames.located(answer.sparkSession, path)
+    there = paths.located(answer.sparkSession, path)
     if kind == "json":
         with being_written(*there):
             answer.mapInArrow(json_lines, "value string").write.mode(mode).text(path)

@@ -19,7 +19,7 @@ from lshdup.documents.parquet import ParquetFile
 from lshdup.documents.row_files import OpenRows
 from lshdup.documents.rows import Kind, RowError, RowFields
 from lshdup.reasons import LeftOut, Reason
-from lshdup.sparkrows import Batches
+from lshdup.spark.worker import Batches
 from lshdup.utils.arrow import array_of, as_binary, batch_of
 from lshdup.utils.ragged import StringTable
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
-from lshdup import sparkrows
-from lshdup.sparkkept import kept, sifted
-from lshdup.sparkrows import Recipe
+from lshdup.spark import worker
+from lshdup.spark.caching import kept, sifted
+from lshdup.spark.worker import Recipe
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, Observation
@@ -46,10 +46,10 @@ def of_buckets(buckets: "DataFrame", documents: "DataFrame", recipe: Recipe, cov
     at = f.when(f.col("free"), f.pmod(number, of_free)).otherwise(of_free + f.pmod(number, of_covered))
     last = of_free - 1 + f.when(f.col("free"), of_covered).otherwise(0)
     rows = rows.withColumns({"block": at, "other": f.explode(f.sequence(f.lit(0), last))})
-    side = f.when(block == other, sparkrows.WITHIN).when(block < other, sparkrows.LEFT).otherwise(sparkrows.RIGHT)
+    side = f.when(block == other, worker.WITHIN).when(block < other, worker.LEFT).otherwise(worker.RIGHT)
     tile = f.least(block, other) * (1 << 31) + f.greatest(block, other)
     rows = rows.select("bucket", tile.alias("tile"), side.alias("side"), "id", "before")
-    rows = _by_tile(rows).mapInArrow(partial(sparkrows.unmet_rows, recipe), sparkrows.TILES)
+    rows = _by_tile(rows).mapInArrow(partial(worker.unmet_rows, recipe), worker.TILES)
     return Tiles(kept(rows), documents, recipe, counts)
 
 
@@ -123,13 +123,13 @@ def sets_of(documents: "DataFrame", rows: "DataFrame", wanted: int, recipe: Reci
     wanted : how many these are. Sets of a few others are there too (`sifted`).
     """
     documents = sifted(documents, rows, wanted, "id")
-    return documents.mapInArrow(partial(sparkrows.set_rows, recipe), sparkrows.SETS)
+    return documents.mapInArrow(partial(worker.set_rows, recipe), worker.SETS)
 
 
 def verified(rows: "DataFrame", sets: "DataFrame", recipe: Recipe) -> "DataFrame":
     """What comes of tiles and sets: `sparkrows.PAIRS_FOUND`. A document that could not be read again is an error there."""
     together = rows.join(sets, "id").select("bucket", "tile", "side", "id", "before", "set")
-    return _by_tile(together).mapInArrow(partial(sparkrows.verified_rows, recipe), sparkrows.PAIRS_FOUND)
+    return _by_tile(together).mapInArrow(partial(worker.verified_rows, recipe), worker.PAIRS_FOUND)
 
 
 def is_cut(n: "Column", shingles: "Column") -> "Column":
@@ -146,9 +146,9 @@ def stars(points: "DataFrame", counts: "DataFrame") -> "DataFrame":
     blocks = f.ceil(f.col("n") / BLOCK_DOCUMENTS).cast("bigint")
     none = f.lit(b"").alias("before")
     tile = f.pmod(f.xxhash64("id"), blocks).alias("tile")
-    right = with_counts(points, counts).select("bucket", tile, f.lit(sparkrows.RIGHT).alias("side"), "id", none)
+    right = with_counts(points, counts).select("bucket", tile, f.lit(worker.RIGHT).alias("side"), "id", none)
     every = f.explode(f.sequence(f.lit(0).cast("bigint"), blocks - 1)).alias("tile")
-    left = counts.select("bucket", every, f.lit(sparkrows.LEFT).alias("side"), f.col("bucket").alias("id"), none)
+    left = counts.select("bucket", every, f.lit(worker.LEFT).alias("side"), f.col("bucket").alias("id"), none)
     return left.unionByName(right)
 
 

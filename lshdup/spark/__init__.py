@@ -1,0 +1,1 @@
+"""The same answers from Apache Spark: `--engine spark`."""
