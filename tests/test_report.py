@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lshdup import report
 from lshdup.console import chance, decimal
 from lshdup.matching.pairs import Pairs
+from lshdup.report import html
 from tests.browser import browser
 
 HOSTILE = [
@@ -34,11 +34,11 @@ def page_of(names, triples, passages=None, firsts=None, threshold=0.5, most=10_0
     left, right, similarity = (np.array(column) for column in zip(*triples, strict=True)) if triples else (np.zeros(0, int),) * 3
     firsts = np.arange(n) if firsts is None else np.array(firsts)
     pairs = Pairs.of(left, right, similarity.astype(float))
-    selection = report.select(pairs, firsts, report.Promise(threshold, 20, 5), most)
+    selection = html.select(pairs, firsts, html.Promise(threshold, 20, 5), most)
     order = np.arange(n) if preference is None else np.array(preference)
-    facts = report.Facts("what was compared", n, "1 May 2020", {"binary": 2}, [("tokens", "word")])
-    known = report.data(selection, firsts, np.full(n, 10), order, lambda some: [names[i] for i in some.tolist()], passages or {}, facts)
-    return known, report.page(known)
+    facts = html.Facts("what was compared", n, "1 May 2020", {"binary": 2}, [("tokens", "word")])
+    known = html.data(selection, firsts, np.full(n, 10), order, lambda some: [names[i] for i in some.tolist()], passages or {}, facts)
+    return known, html.page(known)
 
 
 class Outline(HTMLParser):
@@ -91,12 +91,12 @@ def test_what_does_not_fit_is_said_and_the_threshold_is_that_of_what_does():
 
 
 def test_copies_are_counted_though_not_all_are_named():
-    n = report.NAMED_COPIES + 300
+    n = html.NAMED_COPIES + 300
     firsts = [0] * n + [n]
     preference = [n - 1, *range(n - 1), n]
     known, _ = page_of([f"{i}".encode() for i in range(n + 1)], [(0, n, 0.8)], firsts=firsts, preference=preference)
     assert known["counts"] == [n, 1]
-    assert len(known["kinds"][0]) == report.NAMED_COPIES
+    assert len(known["kinds"][0]) == html.NAMED_COPIES
     assert known["documents"]["name"][known["kinds"][0][0]] == str(n - 1)  # the most preferred represents its kind
     assert "all are counted" in known["omitted"]
 

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lshdup.comparison import compare
-from lshdup.differences import ADDED, ALIKE, MOVED_AWAY, MOVED_HERE, REMOVED, differences, windows
 from lshdup.kernels.differences import align, heaviest_chain
 from lshdup.params import ShingleParams, SketchParams
-from lshdup.rendering import Layout, rendered
+from lshdup.report.comparison import compare
+from lshdup.report.terminal import Layout, rendered
+from lshdup.report.token_diff import ADDED, ALIKE, MOVED_AWAY, MOVED_HERE, REMOVED, differences, windows
 from lshdup.shingling.shingler import Shingler
 from tests import golden, office
 from tests.conftest import ROOT

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from lshdup.collection.collection import Collection
-    from lshdup.report import Segment, Selection
+    from lshdup.report.html import Segment, Selection
 
 #: Tokens that stay around a difference.
 _CONTEXT = {"word": 12, "char": 60, "terms": 12}
@@ -72,8 +72,8 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     if options["exact"]:
         shared.refuse_with_exact(ctx)
     with shared.session(ctx, options) as session:
-        from lshdup import report
         from lshdup.documents.preference import preference
+        from lshdup.report import html
 
         console = session.console
         answer = found_pairs(session, options)
@@ -82,19 +82,19 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         order, unused = preference(collection.documents, collection.sizes, asked, session.request.documents)
         for line in unused:
             console.warn(line)
-        promise = report.Promise(answer.threshold, plan.bands, plan.rows) if plan else report.Promise(answer.threshold, exact=True)
-        selection = report.select(answer.found, answer.firsts, promise, options["most"])
+        promise = html.Promise(answer.threshold, plan.bands, plan.rows) if plan else html.Promise(answer.threshold, exact=True)
+        selection = html.select(answer.found, answer.firsts, promise, options["most"])
         without: dict[int | str, str] = {"": f"more than --passages {options['passages']}"}
         passages = dict(_passages(session, answer, selection, order, options["passages"], without))
         left_out = dict(console.left_out_counts) if session.request.documents else None
         what, n = _what(session, options["store"]), len(collection.documents)
-        facts = report.Facts(what, n, _newest(collection), left_out, list(_parameters(answer)), without)
-        known = report.data(selection, answer.firsts, collection.sizes, order, collection.documents.typed_names, passages, facts)
-        page = report.page(known)
+        facts = html.Facts(what, n, _newest(collection), left_out, list(_parameters(answer)), without)
+        known = html.data(selection, answer.firsts, collection.sizes, order, collection.documents.typed_names, passages, facts)
+        page = html.page(known)
         target.write_raw([page])
         if selection.omitted:
             console.say(selection.omitted)
-        note = report.passages_note(len(selection.pairs), len(passages), without)
+        note = html.passages_note(len(selection.pairs), len(passages), without)
         console.say(f"the page has {len(page):,} bytes; {note or f'with the passages of all {len(passages):,} pairs'}")
         shared.warn_of_changes(session, collection.documents, answer.pairs.documents())
         return console.exit_code
@@ -154,8 +154,8 @@ def _passages(
 
     without : is told why a pair has none.
     """
-    from lshdup.comparison import compare
-    from lshdup.report import segments
+    from lshdup.report.comparison import compare
+    from lshdup.report.html import segments
 
     collection = answer.collection
     if collection.shingle.tokens == "ids":

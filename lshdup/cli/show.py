@@ -15,8 +15,8 @@ from lshdup.params import ShingleParams, SketchParams
 
 if TYPE_CHECKING:
     from lshdup.collection.collection import Collection
-    from lshdup.comparison import Comparison
     from lshdup.output import Cell, Target
+    from lshdup.report.comparison import Comparison
     from lshdup.shingling.removal import Removal
 
 
@@ -72,7 +72,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
             columns = schema.columns("show-shingles", sometimes=removal is not None)
             shared.write(session.console, target, columns, _shingles(a.text, b.text, params, removal))
             return session.console.exit_code
-        from lshdup.comparison import compare
+        from lshdup.report.comparison import compare
 
         for each in (a, b):
             _warn_if_changed(session.console, each, params)
@@ -157,8 +157,8 @@ def _shingles(a: bytes, b: bytes, params: ShingleParams, removal: "Removal | Non
 
 
 def _rows(found: "Comparison") -> "Iterator[tuple[Cell, ...]]":
-    from lshdup.differences import ALIKE
-    from lshdup.rendering import passage
+    from lshdup.report.terminal import passage
+    from lshdup.report.token_diff import ALIKE
 
     for change in found.changes:
         alike = change.kind == ALIKE
@@ -209,7 +209,7 @@ def _picture(
     options: dict[str, Any],
     sketch: SketchParams | None,
 ) -> Iterator[str]:
-    from lshdup.rendering import CONTEXT, NOUNS, WIDE, Layout, rendered, summary
+    from lshdup.report.terminal import CONTEXT, NOUNS, WIDE, Layout, rendered, summary
 
     noun = NOUNS[params.tokens]
     heads = []

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lshdup.differences import Change, differences
 from lshdup.lsh.signatures import Sketcher, estimate
 from lshdup.matching.similarity import jaccard
 from lshdup.params import ShingleParams, SketchParams
+from lshdup.report.token_diff import Change, differences
 from lshdup.shingling.removal import Removal
 from lshdup.shingling.shingler import Located, Shingler
 from lshdup.utils.ragged import RaggedSets

@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.comparison import Comparison
 from lshdup.console import shown
-from lshdup.differences import ADDED, ALIKE, MOVED_AWAY, MOVED_HERE, REMOVED
 from lshdup.matching.pairs import Pairs
-from lshdup.rendering import hunks, passage
+from lshdup.report.comparison import Comparison
+from lshdup.report.terminal import hunks, passage
+from lshdup.report.token_diff import ADDED, ALIKE, MOVED_AWAY, MOVED_HERE, REMOVED
 from lshdup.utils.ragged import distinct
 
 #: Copies of one document are named up to so many; all are counted.

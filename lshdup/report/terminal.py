@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain, zip_longest
 
-from lshdup.comparison import Comparison
 from lshdup.console import counted, shown
-from lshdup.differences import ADDED, ALIKE, MOVED_AWAY, MOVED_HERE, REMOVED, Change
+from lshdup.report.comparison import Comparison
+from lshdup.report.token_diff import ADDED, ALIKE, MOVED_AWAY, MOVED_HERE, REMOVED, Change
 from lshdup.shingling.shingler import Located
 from lshdup.tables import fitting_start
 

@@ -1,0 +1,1 @@
+"""Results for people: why two documents match, and the HTML page."""
