@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lshdup import histogram
+from lshdup.evaluation import histogram
 from lshdup.lsh.band_table import BandPlan, collision_probability
 from lshdup.matching import copies
 from lshdup.matching.copies import listing

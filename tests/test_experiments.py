@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lshdup import accuracy, timing
 from lshdup.collection.collection import Collection, sketched
 from lshdup.documents.document_list import DocumentList
+from lshdup.evaluation import accuracy, timing
 from lshdup.kernels import statistics
 from lshdup.lsh import band_table
 from lshdup.lsh.signatures import smallest_prime_from
@@ -98,7 +98,7 @@ def test_pieces_of_all_pairs_change_nothing(monkeypatch):
     ragged, collection = collection_of(some_sets(40))
     whole = list(accuracy.accuracy(ragged, collection, SketchParams("fast", 1, 1), [50], [0.05], 2))
     monkeypatch.setattr("lshdup.matching.similarity.PAIRS_AT_ONCE", 100)
-    monkeypatch.setattr("lshdup.timing._PIECE", 100)
+    monkeypatch.setattr("lshdup.evaluation.timing._PIECE", 100)
     assert [(r.off, r.largest) for r in accuracy.accuracy(ragged, collection, SketchParams("fast", 1, 1), [50], [0.05], 2)] == [
         (r.off, r.largest) for r in whole
     ]

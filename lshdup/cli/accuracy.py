@@ -15,8 +15,8 @@ from lshdup.errors import InputError, ParameterError
 from lshdup.params import BandParams, SketchParams
 
 if TYPE_CHECKING:
-    from lshdup.accuracy import Accuracy, BandAccuracy, BandRecall
     from lshdup.collection.collection import Collection
+    from lshdup.evaluation.accuracy import Accuracy, BandAccuracy, BandRecall
     from lshdup.utils.ragged import RaggedSets
 
 
@@ -178,7 +178,7 @@ def _estimates(
     bands: None,
     options: dict[str, Any],
 ) -> "list[Accuracy]":
-    from lshdup.accuracy import accuracy
+    from lshdup.evaluation.accuracy import accuracy
 
     jobs, progress = session.request.jobs, session.console.progress
     return [
@@ -200,7 +200,7 @@ def _bands(
 ) -> "list[BandAccuracy]":
     import numpy as np
 
-    from lshdup.accuracy import band_accuracy
+    from lshdup.evaluation.accuracy import band_accuracy
 
     buckets = _buckets(options["buckets"], collection)
     eligible = None
@@ -238,7 +238,7 @@ def _found(
     bands: tuple[int, ...] | None,
     options: dict[str, Any],
 ) -> "list[BandRecall]":
-    from lshdup.accuracy import band_recall
+    from lshdup.evaluation.accuracy import band_recall
     from lshdup.lsh.band_table import plan_bands
     from lshdup.lsh.candidates import first_copies
     from lshdup.pipeline import exact_near_duplicates
@@ -268,7 +268,7 @@ def _buckets(wanted: str | int | None, collection: "Collection") -> int:
 
 
 def _plot(path: Path, results: list[Any], *, bands: bool) -> None:
-    from lshdup.plots import accuracy_figure, bands_figure
+    from lshdup.evaluation.plots import accuracy_figure, bands_figure
 
     if bands:
         bands_figure(path, results)

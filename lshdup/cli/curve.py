@@ -85,7 +85,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
 
 
 def _beside_data(ctx: click.Context, console: Console, target: "Target", options: dict[str, Any]) -> int:
-    from lshdup import histogram
+    from lshdup.evaluation import histogram
     from lshdup.lsh import band_table
     from lshdup.workspace import Workspace
 
@@ -141,6 +141,6 @@ def _shapes(perms: int, params: BandParams, plan: "BandPlan") -> "Iterator[tuple
 
 
 def _plot(path: Path, plan: "BandPlan", params: BandParams, found: Sequence[tuple[float, int]] = ()) -> None:
-    from lshdup.plots import curve_figure
+    from lshdup.evaluation.plots import curve_figure
 
     curve_figure(path, [(plan.bands, plan.rows)], params.threshold, found)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from lshdup.cli.answer import Answer
     from lshdup.documents.document_list import DocumentList
-    from lshdup.histogram import Step
+    from lshdup.evaluation.histogram import Step
     from lshdup.output import Cell, Target
 
 
@@ -20,7 +20,7 @@ def print_histogram(session: shared.Session, answer: "Answer", options: dict[str
     """Print it, and draw it if asked to; returns the documents that are named."""
     import numpy as np
 
-    from lshdup.histogram import histogram, thresholds
+    from lshdup.evaluation.histogram import histogram, thresholds
     from lshdup.utils.ragged import distinct
 
     levels = thresholds(answer.threshold, options["step"])
@@ -28,7 +28,7 @@ def print_histogram(session: shared.Session, answer: "Answer", options: dict[str
     columns = schema.columns("pairs-histogram", sometimes=options["examples"] > 0)
     shared.write(session.console, target, columns, _rows(steps, answer.collection.documents, with_examples=options["examples"] > 0))
     if options["plot"] is not None:
-        from lshdup.plots import histogram_figure
+        from lshdup.evaluation.plots import histogram_figure
 
         histogram_figure(options["plot"], steps)
     return distinct(np.concatenate([each for step in steps for each in step.examples[:2]]))[0].astype(np.int64)

@@ -231,7 +231,7 @@ def columns_of(*listings: str) -> Callable[[click.Command], click.Command]:
 def check_plot(path: Path | None) -> None:
     """Before any work starts: that a figure can be made and written there."""
     if path is not None:
-        from lshdup.plots import check
+        from lshdup.evaluation.plots import check
 
         check(path)
 

@@ -43,7 +43,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     sketches = [SketchParams(scheme, k, options["seed"]) for scheme in options["schemes"] for k in options["perms"]]
     perms, runs = options.pop("perms"), options.pop("runs")
     with shared.session(ctx, options) as session, session.workspace.every_set(session.request) as (collection, sets):
-        from lshdup.timing import Timing, timing, winners
+        from lshdup.evaluation.timing import Timing, timing, winners
 
         say_collection(session.console, collection)
         if int((collection.sizes > 0).sum()) < 2:
@@ -60,7 +60,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
             session.console.say(line)
         target.write([field.name for field in fields(Timing)], map(astuple, timings))
         if options["plot"] is not None:
-            from lshdup.plots import timing_figure
+            from lshdup.evaluation.plots import timing_figure
 
             timing_figure(options["plot"], timings)
         return session.console.exit_code

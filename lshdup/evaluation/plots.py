@@ -5,17 +5,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lshdup.accuracy import Accuracy, BandAccuracy
 from lshdup.errors import ParameterError
+from lshdup.evaluation.accuracy import Accuracy, BandAccuracy
+from lshdup.evaluation.timing import Timing
 from lshdup.lsh.band_table import collision_probability, half_point, half_point_estimate
-from lshdup.timing import Timing
 from lshdup.utils.messages import counted
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from lshdup.histogram import Step
+    from lshdup.evaluation.histogram import Step
 
 SUFFIXES = (".png", ".svg", ".pdf")
 

@@ -1,0 +1,1 @@
+"""The published experiments: accuracy, timing, histogram, plots."""
