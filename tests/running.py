@@ -179,7 +179,7 @@ def _serve(descriptor):
     """Wait for commands until nobody is there who has any."""
     # What most children need; none of it starts a thread.
     import lshdup.cli.pairs
-    import lshdup.workspace  # noqa: F401
+    import lshdup.workspace.workspace  # noqa: F401
     from lshdup.shingling.char_table import char_table
 
     char_table("word", normalize=True, keep_case=False)

@@ -11,8 +11,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lshdup.against import against
-from lshdup.asked import Request
 from lshdup.lsh import band_table, candidates
 from lshdup.lsh.candidates import cross_pairs
 from lshdup.matching.copies import listing_across
@@ -20,6 +18,8 @@ from lshdup.matching.exact_join import exact_pairs
 from lshdup.matching.pairs import gathered
 from lshdup.params import DocumentParams, PairParams
 from lshdup.utils.ragged import RaggedSets
+from lshdup.workspace.against import against
+from lshdup.workspace.request import Request
 from tests import reference
 
 WORDS = [f"word{i}" for i in range(400)]

@@ -243,9 +243,9 @@ def test_a_stale_signature_file_is_made_anew(run, corpus):
 def test_nothing_depends_on_threads_and_batches(corpus, tmp_path):
     """Artifacts and answers are the same bytes for any number of threads, any batch size, signatures in memory or in a file."""
     script = """
-import sys, lshdup.documents.document_list, lshdup.context
+import sys, lshdup.documents.document_list, lshdup.workspace.context
 lshdup.documents.document_list.BATCH_DOCUMENTS, lshdup.documents.document_list.BATCH_BYTES = int(sys.argv.pop(1)), int(sys.argv.pop(1))
-lshdup.context.MOST_IN_MEMORY = int(sys.argv.pop(1))
+lshdup.workspace.context.MOST_IN_MEMORY = int(sys.argv.pop(1))
 from lshdup.cli import main
 main()"""
     seen = set()
@@ -275,8 +275,8 @@ main()"""
 def test_large_collections_are_verified_by_reading_again(run, corpus, tmp_path):
     """With room for no sets, candidates are read again; the answers are the same, and changes are noticed."""
     script = """
-import lshdup.matching.similarity, lshdup.context, lshdup.fromdocuments
-lshdup.fromdocuments.SET_BYTES = lshdup.context.MOST_IN_MEMORY = 0
+import lshdup.matching.similarity, lshdup.workspace.context, lshdup.workspace.from_documents
+lshdup.workspace.from_documents.SET_BYTES = lshdup.workspace.context.MOST_IN_MEMORY = 0
 from lshdup.cli import main
 main()"""
 

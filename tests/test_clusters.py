@@ -12,8 +12,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lshdup import workspace
-from lshdup.asked import Request
 from lshdup.documents.locations import Places
 from lshdup.documents.preference import preference
 from lshdup.documents.rows import Kind
@@ -28,7 +26,9 @@ from lshdup.pipeline import members
 from lshdup.shingling.shingler import fingerprints
 from lshdup.store.store import Store
 from lshdup.utils.ragged import RaggedSets, StringTable
-from lshdup.workspace import Workspace
+from lshdup.workspace import workspace
+from lshdup.workspace.request import Request
+from lshdup.workspace.workspace import Workspace
 from tests import reference
 from tests.conftest import ROOT
 
@@ -619,7 +619,7 @@ def test_what_changed_since_is_never_dropped_nor_a_reason_to_drop(run, folder):
 def test_what_vanishes_meanwhile_is_never_dropped_nor_a_reason_to_drop(folder, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(similarity, "SET_BYTES", 0)  # so that sets are not kept, and documents are read again
-    monkeypatch.setattr("lshdup.fromdocuments.SET_BYTES", 0)
+    monkeypatch.setattr("lshdup.workspace.from_documents.SET_BYTES", 0)
     left_out = []
 
     def vanish(self, *_, grouping):

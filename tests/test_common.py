@@ -18,11 +18,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lshdup.collection.batches
-import lshdup.fromdocuments
-import lshdup.workspace
+import lshdup.workspace.from_documents
+import lshdup.workspace.workspace
 from benchmarks.letters import letters
 from lshdup import MinHash, NearDuplicates
-from lshdup.asked import Request
 from lshdup.cli import main
 from lshdup.errors import ArtifactError, ParameterError
 from lshdup.lsh.candidates import first_copies
@@ -32,7 +31,8 @@ from lshdup.shingling import removal as removal_module
 from lshdup.shingling.removal import NO_SHINGLES, Removal, common_shingles, first_with, least_count
 from lshdup.shingling.shingler import Shingler
 from lshdup.utils.ragged import RaggedSets
-from lshdup.workspace import Workspace
+from lshdup.workspace.request import Request
+from lshdup.workspace.workspace import Workspace
 from tests.conftest import killed_behind_a_journal
 
 # --- the arrays -------------------------------------------------------------------------------------------------------------
@@ -257,7 +257,7 @@ def test_pairs_are_those_of_the_definition_by_every_way(here, monkeypatch, asked
         assert pairs_of(None, asked, scheme=scheme, recall=0.9999)[0] == expected
     assert exact_pairs_of("store", asked) == exact_pairs_of(None, asked) == expected
     assert exact_pairs_of("store", {}, documents=()) == expected  # of the last run, and without what was removed in it
-    monkeypatch.setattr(lshdup.fromdocuments, "SET_BYTES", 0)
+    monkeypatch.setattr(lshdup.workspace.from_documents, "SET_BYTES", 0)
     assert pairs_of(None, asked, recall=0.9999)[0] == expected
     assert pairs_of("third", asked, recall=0.9999)[0] == expected
     assert Path("third/shingles.npz").exists() == ("ignore_common" in asked)
@@ -375,7 +375,7 @@ def test_what_is_known_is_not_counted_again(here, monkeypatch):
 
 def test_documents_that_change_before_they_are_verified(here, monkeypatch):
     """Documents are read again without what was removed; one that has changed is reported, and in no pair."""
-    monkeypatch.setattr(lshdup.fromdocuments, "SET_BYTES", 0)
+    monkeypatch.setattr(lshdup.workspace.from_documents, "SET_BYTES", 0)
     left_out = []
     steps = Workspace(None, left_out=left_out.append)
     indexed = steps.indexed(request(ASKED["template"]))
@@ -579,7 +579,7 @@ def test_templates_that_cannot_all_be_read(run, here):
 
 def test_hot_buckets_are_said_with_an_example_and_what_helps(run, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(lshdup.workspace, "_MANY_DOCUMENTS", 100)
+    monkeypatch.setattr(lshdup.workspace.workspace, "_MANY_DOCUMENTS", 100)
     (tmp_path / "d").mkdir()
     form = " ".join(f"w{i}" for i in range(200))
     for i in range(120):

@@ -15,19 +15,19 @@ import numpy as np
 import pytest
 
 import lshdup.collection.set_source
-import lshdup.context
 import lshdup.documents.document_list
-import lshdup.fromdocuments
 import lshdup.store.journal
 import lshdup.store.npz
-import lshdup.workspace
+import lshdup.workspace.context
+import lshdup.workspace.from_documents
+import lshdup.workspace.workspace
 from lshdup import pipeline
-from lshdup.asked import Request
 from lshdup.errors import ArtifactError, InputError
 from lshdup.params import DocumentParams, PairParams
 from lshdup.store import npz
 from lshdup.store.store import Store
-from lshdup.workspace import Workspace
+from lshdup.workspace.request import Request
+from lshdup.workspace.workspace import Workspace
 from tests.conftest import killed_behind_a_journal
 from tests.running import clean_environment
 
@@ -343,7 +343,7 @@ def interrupted_after(monkeypatch, batches, **given):
 
 @pytest.mark.parametrize("room", [512 << 20, 0], ids=["sets kept", "sets not kept"])
 def test_resumed(here, monkeypatch, small_batches, room):
-    monkeypatch.setattr(lshdup.fromdocuments, "SET_BYTES", room)
+    monkeypatch.setattr(lshdup.workspace.from_documents, "SET_BYTES", room)
     make_documents(here / "d", 300)
     (here / "d/00100.txt").write_bytes(b"\0 binary")
     (here / "d/00200.txt").write_text("")
@@ -457,7 +457,7 @@ def before_and_after(step, store, saved):
 def test_a_full_disk_leaves_old_artifacts_whole(here, monkeypatch, small_batches, step, on_disk):
     """Each write of each step fails at each of many sizes: one error, and every artifact is the old or the new one."""
     if on_disk:
-        monkeypatch.setattr(lshdup.context, "MOST_IN_MEMORY", 0)
+        monkeypatch.setattr(lshdup.workspace.context, "MOST_IN_MEMORY", 0)
     old, new = before_and_after(step, "new", "old")
     largest = max(map(len, new.values()))
     failed = 0
@@ -486,7 +486,7 @@ def test_a_full_disk_leaves_old_artifacts_whole(here, monkeypatch, small_batches
 @pytest.mark.parametrize("step", [steps, shingled, continued])
 def test_a_full_file_system_leaves_old_artifacts_whole(run, here, monkeypatch, small_batches, small_disk, step):
     """The same on a disk that is really full, more or less."""
-    monkeypatch.setattr(lshdup.context, "MOST_IN_MEMORY", 0)
+    monkeypatch.setattr(lshdup.workspace.context, "MOST_IN_MEMORY", 0)
     old, new = before_and_after(step, "disk/store", "saved")
     refused = 0
     for pages in [0, 1, 2, 3, *range(5, 100, 4)]:
@@ -652,9 +652,9 @@ def test_a_document_that_is_not_in_its_own_bucket_is_noticed(here, monkeypatch):
 
 def queried(name=b"d/00000.txt", **given):
     """What `lshdup query` prints of a document of the store."""
-    from lshdup.cli.asking import ask
     from lshdup.cli.query import _looked_up
     from lshdup.console import Console
+    from lshdup.workspace.lookup import ask
 
     workspace = Workspace(Path(".lshdup"))
     indexed = workspace.indexed(Request((), DocumentParams(), given, 1), save=False, verify=False)

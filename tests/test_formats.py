@@ -13,14 +13,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lshdup.asked import Request
 from lshdup.documents.document_list import Reason
 from lshdup.params import DocumentParams, FormatLimits
 from lshdup.text import office as office_text
 from lshdup.text import office_cleanup
 from lshdup.text.decoding import to_text
 from lshdup.text.file_types import ENCRYPTED, kind_of
-from lshdup.workspace import Workspace
+from lshdup.workspace.request import Request
+from lshdup.workspace.workspace import Workspace
 from tests import office, reference
 from tests.conftest import ROOT, require
 

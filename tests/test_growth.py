@@ -9,9 +9,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, multiple, rule
 
-from lshdup.asked import Request
 from lshdup.params import DocumentParams, PairParams
-from lshdup.workspace import Workspace
+from lshdup.workspace.request import Request
+from lshdup.workspace.workspace import Workspace
 
 WORDS = ["a", "rose", "is", "a", "rose,", "Größe", "日本語", "e\u0301t\u00e9", "ＦＵＬＬ", "x" * 70]
 

@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lshdup.asked import Request
 from lshdup.errors import ArtifactError
 from lshdup.params import DocumentParams, PairParams
 from lshdup.store import npz
-from lshdup.workspace import Workspace
+from lshdup.workspace.request import Request
+from lshdup.workspace.workspace import Workspace
 from tests.conftest import killed_behind_a_journal
 
 LATIN = "Die Größe der Bäume überraschte fünf müde Übersetzer. " * 5

@@ -8,15 +8,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lshdup import workspace
-from lshdup.asked import Request
 from lshdup.lsh.candidates import first_copies
 from lshdup.matching import copies
 from lshdup.matching.copies import listing
 from lshdup.matching.pairs import Pairs, gathered
 from lshdup.output import FORMATS, Target
 from lshdup.params import DocumentParams, PairParams
-from lshdup.workspace import Workspace
+from lshdup.workspace import workspace
+from lshdup.workspace.request import Request
+from lshdup.workspace.workspace import Workspace
 
 similarities = st.sampled_from([1.0, 0.9, 2 / 3, 0.5, 1 / 3])
 

@@ -13,7 +13,6 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from lshdup.asked import Request
 from lshdup.documents import parquet, row_files
 from lshdup.documents.document_list import batches, read_batch
 from lshdup.documents.finding import find_documents
@@ -21,7 +20,8 @@ from lshdup.documents.rows import RowError
 from lshdup.errors import InputError
 from lshdup.params import DocumentParams, PairParams
 from lshdup.reasons import Reason
-from lshdup.workspace import Workspace
+from lshdup.workspace.request import Request
+from lshdup.workspace.workspace import Workspace
 from tests.test_rows import answer, pa, texts_of, write
 
 FILES, N = 9, 360
@@ -36,7 +36,7 @@ def here(tmp_path, monkeypatch):
 @pytest.fixture
 def small(monkeypatch):
     """Nothing is kept in memory, and what is verified is read again in very many blocks; texts are decoded a few at a time."""
-    monkeypatch.setattr("lshdup.fromdocuments.SET_BYTES", 0)
+    monkeypatch.setattr("lshdup.workspace.from_documents.SET_BYTES", 0)
     monkeypatch.setattr("lshdup.matching.similarity.BLOCK_BYTES", 1 << 13)
     monkeypatch.setattr("lshdup.documents.document_list.BATCH_DOCUMENTS", 16)
     monkeypatch.setattr(parquet, "_SLAB_ROWS", 7)

@@ -7,13 +7,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lshdup.asked import Request
 from lshdup.documents.document_list import LeftOut
 from lshdup.kernels.banding import agree_in_a_band
 from lshdup.matching import similarity
 from lshdup.matching.pairs import Pairs
 from lshdup.params import DocumentParams, PairParams
-from lshdup.workspace import Workspace
+from lshdup.workspace.request import Request
+from lshdup.workspace.workspace import Workspace
 from tests import reference
 
 HIGHER = [0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95]
@@ -32,7 +32,7 @@ def overwrite(folder):
 @pytest.fixture
 def no_sets_kept(monkeypatch):
     """As if the collection were too large for its shingle sets to be kept."""
-    monkeypatch.setattr("lshdup.fromdocuments.SET_BYTES", 0)
+    monkeypatch.setattr("lshdup.workspace.from_documents.SET_BYTES", 0)
     monkeypatch.setattr(similarity, "SET_BYTES", 1 << 20)
 
 

@@ -11,14 +11,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lshdup.asked import Request
 from lshdup.documents import parquet, rows, text_cache
 from lshdup.documents.document_list import batches, read_batch
 from lshdup.documents.finding import find_documents
 from lshdup.params import DocumentParams, PairParams
 from lshdup.pipeline import with_copies
 from lshdup.reasons import Reason
-from lshdup.workspace import Workspace
+from lshdup.workspace.request import Request
+from lshdup.workspace.workspace import Workspace
 from tests.conftest import require
 
 pa = require("parquet", "pyarrow")
@@ -86,7 +86,7 @@ FORMS = ["a.jsonl", "a.ndjson", "a.jsonl.gz", "a.jsonl.zst", "a.parquet"]
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("store", ["s", None])
 def test_rows_are_what_files_would_be(here, form, store, monkeypatch):
-    monkeypatch.setattr("lshdup.fromdocuments.SET_BYTES", 0)  # nothing is kept: what is verified is read again
+    monkeypatch.setattr("lshdup.workspace.from_documents.SET_BYTES", 0)  # nothing is kept: what is verified is read again
     texts = texts_of(N)
     plain = [text for number, text in enumerate(texts) if number != N // 3 + 1]  # a file of that one would be a PDF
     (here / "files").mkdir()

@@ -11,14 +11,14 @@ from lshdup.console import OK, PAIRS_FOUND, counted
 from lshdup.params import PairParams
 
 if TYPE_CHECKING:
-    from lshdup.against import Against
-    from lshdup.crossing import Crossing
     from lshdup.output import Cell, Target
+    from lshdup.workspace.against import Against
+    from lshdup.workspace.against_pairs import Crossing
 
 
 def pairs_against(session: shared.Session, options: dict[str, Any], target: "Target") -> int:
     """Print the pairs of DOCS with OTHER; returns the exit code."""
-    from lshdup.against import against
+    from lshdup.workspace.against import against
 
     console, jobs = session.console, session.request.jobs
     store = None if options["no_store"] else options["store"]

@@ -166,7 +166,7 @@ def _given(ctx: click.Context, options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _merged(given: dict[str, Any], last: ClusterParams | None) -> ClusterParams:
-    from lshdup.asked import merged
+    from lshdup.workspace.request import merged
 
     return merged(ClusterParams, given, last)
 

@@ -87,7 +87,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
 def _beside_data(ctx: click.Context, console: Console, target: "Target", options: dict[str, Any]) -> int:
     from lshdup.evaluation import histogram
     from lshdup.lsh import band_table
-    from lshdup.workspace import Workspace
+    from lshdup.workspace.workspace import Workspace
 
     collection, run, listing = Workspace(options["store"], console.say, read_only=True).last_pairs()
     assert collection.sketch is not None

@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from lshdup.asked import Request
     from lshdup.documents.document_list import DocumentList
-    from lshdup.workspace import Workspace
+    from lshdup.workspace.request import Request
+    from lshdup.workspace.workspace import Workspace
 
 _SHINGLE, _SKETCH, _BANDS = ShingleParams(), SketchParams(), BandParams()
 _PAIRS, _CLUSTERS, _FORMATS = PairParams(), ClusterParams(), params.DEFAULT_FORMATS
@@ -258,10 +258,10 @@ def session(
         # Parameters first: an error in them is said before NumPy and Numba are loaded.
         given, documents, files = asked(ctx, options, console)
 
-        from lshdup.asked import Request
         from lshdup.kernels.jit import on_first_compilation
         from lshdup.utils.parallel import processors
-        from lshdup.workspace import Workspace
+        from lshdup.workspace.request import Request
+        from lshdup.workspace.workspace import Workspace
 
         on_first_compilation(
             lambda: console.say("compiling kernels that no run on this machine has needed before; they are kept (some seconds)")

@@ -7,17 +7,17 @@ import click
 
 from lshdup import schema
 from lshdup.cli import options as shared
-from lshdup.cli.asking import Asked, ask
 from lshdup.cli.summary import say_contract, say_last_run
 from lshdup.console import Console, counted, shown
 from lshdup.errors import ArtifactError, InputError
+from lshdup.workspace.lookup import Asked, ask
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
     from lshdup.output import Cell
-    from lshdup.workspace import Indexed
+    from lshdup.workspace.workspace import Indexed
 
 
 @shared.columns_of("query")

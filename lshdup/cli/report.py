@@ -11,12 +11,12 @@ import click
 from lshdup import __version__
 from lshdup.cli import options as shared
 from lshdup.cli.answer import Answer, found_pairs
-from lshdup.cli.asking import Asked
 from lshdup.console import counted
 from lshdup.errors import InputError
 from lshdup.output import Target
 from lshdup.params import ClusterParams
 from lshdup.utils.messages import typed
+from lshdup.workspace.lookup import Asked
 
 if TYPE_CHECKING:
     import numpy as np

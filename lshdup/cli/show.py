@@ -8,10 +8,10 @@ import click
 
 from lshdup import schema
 from lshdup.cli import options as shared
-from lshdup.cli.asking import Asked, ask, shingle_params, shingle_rows, why_removed
 from lshdup.console import Console, counted, decimal, shown
 from lshdup.errors import InputError
 from lshdup.params import ShingleParams, SketchParams
+from lshdup.workspace.lookup import Asked, ask, shingle_params, shingle_rows, why_removed
 
 if TYPE_CHECKING:
     from lshdup.collection.collection import Collection

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lshdup import schema
-from lshdup.asked import merged
 from lshdup.cli import options as shared
 from lshdup.cli.listing import say_funnel
 from lshdup.cli.sparkprogress import SparkConsole
@@ -17,6 +16,7 @@ from lshdup.console import OK, PAIRS_FOUND, Console, counted, shown
 from lshdup.errors import ParameterError
 from lshdup.params import BandParams, PairParams, ShingleParams, SketchParams
 from lshdup.spark.paths import has_scheme
+from lshdup.workspace.request import merged
 
 if TYPE_CHECKING:
     from lshdup.output import Cell, Piece

@@ -11,14 +11,14 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.asked import Request
 from lshdup.collection.collection import Collection, Progress, in_memory
 from lshdup.errors import ArtifactError, ParameterError
 from lshdup.params import DocumentParams, ShingleParams
 from lshdup.reasons import LeftOut
-from lshdup.removing import ToRemove, template_shingles, to_remove
 from lshdup.store.npz import room_on_disk
 from lshdup.store.store import Store
+from lshdup.workspace.removal_request import ToRemove, template_shingles, to_remove
+from lshdup.workspace.request import Request
 
 #: Signatures of more bytes than this are kept in a file while the run goes on, if there is a store.
 MOST_IN_MEMORY = 256 << 20

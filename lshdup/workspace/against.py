@@ -11,9 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from lshdup.asked import Request, check_conflict, merged
 from lshdup.collection.collection import Collection, Progress, no_progress
-from lshdup.crossing import Across, Crossing, exact_near_duplicates_across, near_duplicates_across
 from lshdup.documents.document_list import LeftOut, Reason
 from lshdup.documents.missing import check_named
 from lshdup.errors import InputError, ParameterError
@@ -22,10 +20,12 @@ from lshdup.lsh.band_table import BandPlan
 from lshdup.matching.similarity import SetSource
 from lshdup.params import BandParams, DocumentParams, PairParams, SketchParams
 from lshdup.shingling.removal import same_removal
-from lshdup.sides import Part, Side, Sides
 from lshdup.store.store import Store
 from lshdup.utils.messages import counted, typed
-from lshdup.workspace import Workspace
+from lshdup.workspace.against_pairs import Across, Crossing, exact_near_duplicates_across, near_duplicates_across
+from lshdup.workspace.against_sides import Part, Side, Sides
+from lshdup.workspace.request import Request, check_conflict, merged
+from lshdup.workspace.workspace import Workspace
 
 #: What a sentence says of a document of OTHER whose set could not be had.
 _FATES = {Reason.VANISHED: "gone", Reason.CHANGED: "changed since"}

@@ -10,9 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lshdup.asked import Request, merged
 from lshdup.collection.collection import Checkpoint, Collection, Previous, collect, left_of, sketched
-from lshdup.context import RunContext
 from lshdup.documents.document_list import DocumentList, Reason, typed_name
 from lshdup.documents.finding import find_documents
 from lshdup.documents.locations import Listings
@@ -21,14 +19,16 @@ from lshdup.documents.whereabouts import are_elsewhere, counted_where
 from lshdup.errors import ArtifactError
 from lshdup.matching.similarity import SET_BYTES
 from lshdup.params import ShingleParams, SketchParams
-from lshdup.removing import ToRemove
 from lshdup.shingling.removal import Removal, same_removal
 from lshdup.store.collection_io import corpus_id, whole_id
 from lshdup.store.npz import Spool
 from lshdup.store.row_lists import load_listings, save_listings
-from lshdup.unchanged import known, still_left_out, unchanged
 from lshdup.utils.compression import PIP, is_lacking
 from lshdup.utils.messages import counted, some_of
+from lshdup.workspace.context import RunContext
+from lshdup.workspace.removal_request import ToRemove
+from lshdup.workspace.request import Request, merged
+from lshdup.workspace.unchanged import known, still_left_out, unchanged
 
 if TYPE_CHECKING:
     from lshdup.store.journal import Journal

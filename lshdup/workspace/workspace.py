@@ -14,14 +14,10 @@ from pathlib import Path
 import numpy as np
 
 from lshdup import pipeline
-from lshdup.asked import Request, band_options, merged
 from lshdup.collection.collection import Collection, Progress, left_of, no_progress
 from lshdup.collection.set_source import set_source
-from lshdup.context import RunContext
 from lshdup.documents.document_list import DocumentList, LeftOut, Reason
 from lshdup.errors import ArtifactError, InputError
-from lshdup.fromdocuments import FromDocuments
-from lshdup.fromstore import FromStore
 from lshdup.lsh import band_table
 from lshdup.lsh.candidates import Buckets, first_copies
 from lshdup.matching.copies import Listing
@@ -33,6 +29,10 @@ from lshdup.store.collection_io import corpus_id, whole_id
 from lshdup.store.npz import Spool
 from lshdup.store.store import Store
 from lshdup.utils.ragged import RaggedSets
+from lshdup.workspace.context import RunContext
+from lshdup.workspace.from_documents import FromDocuments
+from lshdup.workspace.from_store import FromStore
+from lshdup.workspace.request import Request, band_options, merged
 
 #: A bucket of more documents, or with more pairs, is said before its pairs are looked at: they may take minutes and gigabytes.
 _MANY_DOCUMENTS, _MANY_PAIRS = 1000, 1 << 28

@@ -6,16 +6,16 @@ Called by workspace.py.
 from pathlib import Path
 from typing import NoReturn
 
-from lshdup.asked import Request, check_conflict, merged
 from lshdup.collection.collection import Collection, left_of, sketched
-from lshdup.context import RunContext
 from lshdup.errors import ArtifactError
 from lshdup.params import DEFAULT_STORE, CommonParams, SketchParams
-from lshdup.removing import ToRemove
 from lshdup.shingling.removal import fingerprint
 from lshdup.store.collection_io import corpus_id, whole_id
 from lshdup.store.store import Store
 from lshdup.utils.ragged import RaggedSets
+from lshdup.workspace.context import RunContext
+from lshdup.workspace.removal_request import ToRemove
+from lshdup.workspace.request import Request, check_conflict, merged
 
 
 class FromStore:

@@ -17,8 +17,8 @@ from lshdup.matching.copies import Listing, listing_across
 from lshdup.matching.pairs import Columns, Pairs, found_in, gathered, packed, unpacked
 from lshdup.params import PairParams
 from lshdup.pipeline import Found
-from lshdup.sides import Sides
 from lshdup.utils.ragged import RaggedSets, distinct
+from lshdup.workspace.against_sides import Sides
 
 #: Signatures of so many pairs are compared at a time: 8 bytes each and row.
 _PAIRS_AT_ONCE = 1 << 13

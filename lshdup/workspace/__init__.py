@@ -1,0 +1,1 @@
+"""Incremental runs over a store: `--engine local`."""
