@@ -9,13 +9,13 @@ __version__ = "0.1.0"
 __all__ = ["LSH", "MinHash", "NearDuplicates", "__version__"]
 
 if TYPE_CHECKING:
-    from lshdup.minhash import LSH, MinHash, NearDuplicates
+    from lshdup.api import LSH, MinHash, NearDuplicates
 
 
 def __getattr__(name: str) -> Any:
     if name in ("LSH", "MinHash", "NearDuplicates"):
-        from lshdup import minhash
+        from lshdup import api
 
-        return getattr(minhash, name)
+        return getattr(api, name)
     message = f"module {__name__!r} has no attribute {name!r}"
     raise AttributeError(message)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tqdm import tqdm
 
     from lshdup.documents.document_list import LeftOut
-    from lshdup.reasons import Reason
+    from lshdup.skipped import Reason
 
 OK = 0
 PAIRS_FOUND = 1  # only with --check

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lshdup.reasons import Reason
+from lshdup.skipped import Reason
 from lshdup.text.decoding import to_text
 from lshdup.utils import compression
 from lshdup.utils.compression import PackedError, TooLongError, unpack_to, unpacked

@@ -11,7 +11,7 @@ from lshdup.documents import jsonlines
 from lshdup.documents.files import Buffer
 from lshdup.documents.rows import RowError, RowFields
 from lshdup.kernels import json_rows as kernels
-from lshdup.reasons import Reason
+from lshdup.skipped import Reason
 from lshdup.utils.ragged import PADDING
 
 

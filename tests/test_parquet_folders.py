@@ -19,7 +19,7 @@ from lshdup.documents.finding import find_documents
 from lshdup.documents.rows import RowError
 from lshdup.errors import InputError
 from lshdup.params import DocumentParams, PairParams
-from lshdup.reasons import Reason
+from lshdup.skipped import Reason
 from lshdup.workspace.request import Request
 from lshdup.workspace.workspace import Workspace
 from tests.test_rows import answer, pa, texts_of, write

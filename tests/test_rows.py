@@ -16,7 +16,7 @@ from lshdup.documents.document_list import batches, read_batch
 from lshdup.documents.finding import find_documents
 from lshdup.params import DocumentParams, PairParams
 from lshdup.pipeline import with_copies
-from lshdup.reasons import Reason
+from lshdup.skipped import Reason
 from lshdup.workspace.request import Request
 from lshdup.workspace.workspace import Workspace
 from tests.conftest import require

@@ -11,7 +11,7 @@ import pytest
 
 from lshdup.documents.rows import Kind, RowFields
 from lshdup.errors import InputError
-from lshdup.reasons import Reason
+from lshdup.skipped import Reason
 from lshdup.spark import caching, comparison, worker, worker_reading
 from tests.conftest import ROOT, require
 

@@ -24,7 +24,7 @@ from lshdup.documents.rows import field_names, no_field
 from lshdup.documents.whereabouts import are_elsewhere, counted_where
 from lshdup.errors import LshdupError
 from lshdup.params import DocumentParams
-from lshdup.reasons import LeftOut, Reason
+from lshdup.skipped import LeftOut, Reason
 from lshdup.utils import atomic
 from lshdup.utils.atomic import replacing, resumable, what_is_kept
 from lshdup.utils.ragged import StringTable

@@ -176,7 +176,7 @@ def _starting(master: str) -> str:
 
 
 def _say_documents(console: Console, comparison: "Comparison", sketch: SketchParams) -> "Summary":
-    from lshdup.reasons import LeftOut, Reason
+    from lshdup.skipped import LeftOut, Reason
 
     console.progress("documents", 0, 0)
     summary = comparison.summary()

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from lshdup.console import Console, chance, counted, shown
-from lshdup.reasons import Reason
+from lshdup.skipped import Reason
 from lshdup.utils.messages import some_of
 
 if TYPE_CHECKING:

@@ -18,9 +18,9 @@ from lshdup.documents.row_files import OpenRows
 from lshdup.documents.rows import Kind, RowError, RowFields
 from lshdup.errors import ArtifactError
 from lshdup.params import DEFAULT_FORMATS, DEFAULT_MAX_BYTES, FormatLimits
-from lshdup.reasons import LeftOut as LeftOut
-from lshdup.reasons import Reason as Reason
-from lshdup.reasons import detail_of, reason_of
+from lshdup.skipped import LeftOut as LeftOut
+from lshdup.skipped import Reason as Reason
+from lshdup.skipped import detail_of, reason_of
 from lshdup.utils.ragged import PADDING, Check, StringTable, distinct, trusted
 
 #: Batches end at whichever comes first: few enough documents to feed all threads, few enough bytes to stay in memory.

@@ -17,7 +17,7 @@ from lshdup.documents.patterns import Selection
 from lshdup.documents.row_files import OpenRows
 from lshdup.documents.rows import Kind, RowFields, kind_of
 from lshdup.params import DEFAULT_TEXT_FIELD, DocumentParams
-from lshdup.reasons import LeftOut, Reason
+from lshdup.skipped import LeftOut, Reason
 from lshdup.utils.messages import counted
 from lshdup.utils.ragged import StringTable
 

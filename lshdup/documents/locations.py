@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from lshdup.documents.row_files import OpenRows
 from lshdup.documents.rows import Kind, RowError, RowList, row_names
-from lshdup.reasons import LeftOut, Reason
+from lshdup.skipped import LeftOut, Reason
 from lshdup.utils.compression import NoRoomError
 from lshdup.utils.ragged import StringTable, offsets_of
 

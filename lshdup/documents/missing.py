@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from itertools import islice
 
 from lshdup.errors import InputError
-from lshdup.reasons import LeftOut
+from lshdup.skipped import LeftOut
 from lshdup.utils.messages import closest
 
 #: What a shell takes for a pattern; and from so many names in a folder one that is nearly the same is looked for.

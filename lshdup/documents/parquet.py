@@ -19,7 +19,7 @@ from lshdup.documents.rows import RowError, RowList, field_names, no_field
 from lshdup.documents.text_cache import KeptTexts, Scratch
 from lshdup.errors import InputError
 from lshdup.kernels import copying
-from lshdup.reasons import Reason
+from lshdup.skipped import Reason
 from lshdup.utils.arrow import Texts, texts_of
 from lshdup.utils.ragged import PADDING, StringTable, offsets_of
 

@@ -19,7 +19,7 @@ from lshdup.documents.files import Buffer
 from lshdup.documents.rows import Kind, RowError, RowFields, RowList
 from lshdup.documents.text_cache import Scratch
 from lshdup.errors import InputError
-from lshdup.reasons import Reason
+from lshdup.skipped import Reason
 from lshdup.utils.compression import PIP, PackedError, can_unpack, is_packed, unpack_to
 
 if TYPE_CHECKING:

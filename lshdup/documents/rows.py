@@ -11,7 +11,7 @@ from itertools import islice
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.reasons import Reason
+from lshdup.skipped import Reason
 from lshdup.utils.compression import bare_name
 from lshdup.utils.messages import closest, some_of
 from lshdup.utils.ragged import StringTable, offsets_of

@@ -19,7 +19,7 @@ from lshdup.documents.parquet import ParquetFile
 from lshdup.documents.rows import Kind, RowError, RowFields, kind_of
 from lshdup.errors import InputError, ParameterError
 from lshdup.params import DEFAULT_TEXT_FIELD, DocumentParams
-from lshdup.reasons import LeftOut, Reason
+from lshdup.skipped import LeftOut, Reason
 from lshdup.spark import comparison as stages
 from lshdup.spark import paths as spark_paths
 from lshdup.spark import worker_reading

@@ -18,7 +18,7 @@ from lshdup.documents.document_list import BATCH_BYTES, BATCH_DOCUMENTS, Documen
 from lshdup.documents.parquet import ParquetFile
 from lshdup.documents.row_files import OpenRows
 from lshdup.documents.rows import Kind, RowError, RowFields
-from lshdup.reasons import LeftOut, Reason
+from lshdup.skipped import LeftOut, Reason
 from lshdup.spark.worker import Batches
 from lshdup.utils.arrow import array_of, as_binary, batch_of
 from lshdup.utils.ragged import StringTable

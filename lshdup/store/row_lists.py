@@ -8,7 +8,7 @@ from lshdup.documents.locations import Listings
 from lshdup.documents.rows import RowList
 from lshdup.errors import ArtifactError
 from lshdup.params import DocumentParams
-from lshdup.reasons import Reason
+from lshdup.skipped import Reason
 from lshdup.store import npz
 from lshdup.store.collection_io import ints_of, strings_of
 from lshdup.store.npz import Array, Artifact

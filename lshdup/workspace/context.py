@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from lshdup.collection.collection import Collection, Progress, in_memory
 from lshdup.errors import ArtifactError, ParameterError
 from lshdup.params import DocumentParams, ShingleParams
-from lshdup.reasons import LeftOut
+from lshdup.skipped import LeftOut
 from lshdup.store.npz import room_on_disk
 from lshdup.store.store import Store
 from lshdup.workspace.removal_request import ToRemove, template_shingles, to_remove
