@@ -178,7 +178,7 @@ def _fixed(environment):
 def _serve(descriptor):
     """Wait for commands until nobody is there who has any."""
     # What most children need; none of it starts a thread.
-    import lshdup.cli.pairs
+    import lshdup.cli.commands.pairs
     import lshdup.workspace.workspace  # noqa: F401
     from lshdup.shingling.char_table import char_table
 

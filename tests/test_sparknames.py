@@ -10,7 +10,8 @@ from pathlib import Path
 import click
 import pytest
 
-from lshdup.cli import lshdup, spark
+from lshdup.cli import lshdup
+from lshdup.cli.commands import on_spark
 from lshdup.documents import jsonlines
 from lshdup.documents.rows import Kind, RowFields
 from lshdup.errors import ParameterError
@@ -32,8 +33,8 @@ def typed(*arguments):
 )
 def test_output_stays_what_was_typed(name):
     options = typed("--engine", "spark", "-o", name)
-    assert spark._Target(options)._name == name
-    assert spark._Target(options).is_written
+    assert on_spark._Target(options)._name == name
+    assert on_spark._Target(options).is_written
     is_uri = ":/" in name
     for home_local in (True, False):
         expected = name if is_uri or not home_local else os.path.abspath(name)
@@ -42,14 +43,14 @@ def test_output_stays_what_was_typed(name):
 
 def test_output_to_a_uri_that_spark_does_not_write():
     with pytest.raises(ParameterError, match=re.escape("-o hdfs:///x.tsv: Spark writes .parquet and .jsonl")):
-        spark._Target(typed("--engine", "spark", "-o", "hdfs:///x.tsv"))
+        on_spark._Target(typed("--engine", "spark", "-o", "hdfs:///x.tsv"))
 
 
 def test_settings_of_spark_in_a_variable(monkeypatch):
     monkeypatch.setenv("LSHDUP_SPARK_CONF", "spark.executor.memory=4g\nspark.driver.extraJavaOptions=-Xa -Xb\n\n")
-    settings = spark._settings(typed()["spark_conf"])
+    settings = on_spark._settings(typed()["spark_conf"])
     assert settings == {"spark.executor.memory": "4g", "spark.driver.extraJavaOptions": "-Xa -Xb"}
-    assert spark._settings(typed("--spark-conf", "a=b c", "--spark-conf", "d=e")["spark_conf"]) == {"a": "b c", "d": "e"}
+    assert on_spark._settings(typed("--spark-conf", "a=b c", "--spark-conf", "d=e")["spark_conf"]) == {"a": "b c", "d": "e"}
 
 
 @pytest.mark.parametrize(

@@ -54,7 +54,7 @@ def _stack(*decorators: Callable[[F], F]) -> Callable[[F], F]:
 
 def stored_names(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
     """For a shell that completes a word: names of documents of the store."""
-    from lshdup.cli.completion import documents
+    from lshdup.cli.commands.completion import documents
 
     return list(documents(ctx, param, incomplete))
 

@@ -71,9 +71,9 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     representative (itself, if alone), similarity, copy (yes or no); with --emit keep or drop: name.
     """  # fmt: skip
     if shared.on_spark(ctx, options):
-        from lshdup.cli import spark
+        from lshdup.cli.commands import on_spark
 
-        return spark.clusters(ctx, options)
+        return on_spark.clusters(ctx, options)
     target = shared.target(options)
     if options["write"] is not None:
         check_writable(options["write"])

@@ -68,9 +68,9 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     for the next run.
     """  # fmt: skip
     if shared.on_spark(ctx, options):
-        from lshdup.cli import spark
+        from lshdup.cli.commands import on_spark
 
-        return spark.pairs(ctx, options)
+        return on_spark.pairs(ctx, options)
     target = shared.target(options)
     if options["exact"]:
         shared.refuse_with_exact(ctx)
@@ -82,13 +82,13 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     with shared.session(ctx, options) as session:
         console = session.console
         if options["against"]:
-            from lshdup.cli.against import pairs_against
+            from lshdup.cli.commands.pairs_against import pairs_against
 
             return pairs_against(session, options, target)
         answer = found_pairs(session, options)
         documents, pairs = answer.collection.documents, answer.pairs
         if options["histogram"]:
-            from lshdup.cli.histogram import print_histogram
+            from lshdup.cli.commands.pairs_histogram import print_histogram
 
             named = print_histogram(session, answer, options, target)
         else:
