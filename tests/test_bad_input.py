@@ -17,9 +17,9 @@ from importlib.util import find_spec
 import numpy as np
 import pytest
 
+from lshdup.cli.console import shown
 from lshdup.collection import batches
 from lshdup.collection.collection import collect
-from lshdup.console import shown
 from lshdup.documents import files
 from lshdup.documents.document_list import Reason, TextBatch, read_batch
 from lshdup.documents.finding import find_documents

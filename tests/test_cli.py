@@ -597,7 +597,7 @@ def test_named_files_that_cannot_be_documents(run, tmp_path):
 
 
 def test_defects_never_exit_with_the_code_for_pairs(tmp_path):
-    script = "import lshdup.output, lshdup.cli\nlshdup.output.Target.write = lambda *a: 1 / 0\nlshdup.cli.main(['curve'])"
+    script = "import lshdup.cli.output, lshdup.cli\nlshdup.output.Target.write = lambda *a: 1 / 0\nlshdup.cli.main(['curve'])"
     process = subprocess.run([sys.executable, "-c", script], capture_output=True, cwd=ROOT, check=False)
     assert process.returncode == 2
     assert b"ZeroDivisionError" in process.stderr

@@ -653,7 +653,7 @@ def test_a_document_that_is_not_in_its_own_bucket_is_noticed(here, monkeypatch):
 def queried(name=b"d/00000.txt", **given):
     """What `lshdup query` prints of a document of the store."""
     from lshdup.cli.commands.query import _looked_up
-    from lshdup.console import Console
+    from lshdup.cli.console import Console
     from lshdup.workspace.lookup import ask
 
     workspace = Workspace(Path(".lshdup"))

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from lshdup.cli import COMMANDS, lshdup
-from lshdup.console import chance, decimal
-from lshdup.schema import LISTINGS, columns, described
-from lshdup.tables import table
+from lshdup.cli.columns import LISTINGS, columns, described
+from lshdup.cli.console import chance, decimal
+from lshdup.cli.tables import table
 from tests import office
 from tests.conftest import ROOT
 from tests.running import run_many

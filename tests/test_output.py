@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from lshdup.output import FORMATS
-from lshdup.schema import LISTINGS, SOMETIMES, document
+from lshdup.cli.columns import LISTINGS, SOMETIMES, document
+from lshdup.cli.output import FORMATS
 from tests import golden
 from tests.running import run_many
 

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lshdup.cli.output import FORMATS, Target
 from lshdup.lsh.candidates import first_copies
 from lshdup.matching import copies
 from lshdup.matching.copies import listing
 from lshdup.matching.pairs import Pairs, gathered
-from lshdup.output import FORMATS, Target
 from lshdup.params import DocumentParams, PairParams
 from lshdup.workspace import workspace
 from lshdup.workspace.request import Request

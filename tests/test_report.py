@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lshdup.console import chance, decimal
+from lshdup.cli.console import chance, decimal
 from lshdup.matching.pairs import Pairs
 from lshdup.report import html
 from tests.browser import browser

@@ -21,7 +21,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from lshdup.cli import sparkprogress
+from lshdup.cli import spark_progress
 from lshdup.errors import InputError
 from lshdup.spark import errors
 from lshdup.spark import interrupts as spark_interrupts
@@ -286,7 +286,7 @@ class Tracker:
 
 def test_tasks_are_those_of_all_stages_that_were_seen():
     tracker = Tracker()
-    tasks = sparkprogress._Tasks(tracker)
+    tasks = spark_progress._Tasks(tracker)
     assert tasks.counted() == (0, 0)
     tracker.stages, tracker.active = {1: (2, 8)}, [1, 9]
     assert tasks.counted() == (2, 8)
@@ -317,12 +317,12 @@ class Talk:
 def watched(monkeypatch, tracker, **options):
     """What is said in the course of a stage that lasts for some questions, and what threads there are then."""
     require("spark", "tqdm")
-    monkeypatch.setattr(sparkprogress, "_PAUSE", 0.01)
-    monkeypatch.setattr(sparkprogress, "_PATIENCE", 0.05)
+    monkeypatch.setattr(spark_progress, "_PAUSE", 0.01)
+    monkeypatch.setattr(spark_progress, "_PATIENCE", 0.05)
     talk = Talk()
     monkeypatch.setattr(sys, "stderr", talk)
     before = set(threading.enumerate())
-    console = sparkprogress.SparkConsole(**options)
+    console = spark_progress.SparkConsole(**options)
     session = SimpleNamespace(sparkContext=SimpleNamespace(statusTracker=lambda: tracker))
     with suppress(ConnectionError), console, console.watching(session):
         time.sleep(0.1)

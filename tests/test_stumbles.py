@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 from lshdup.cli import COMMANDS
+from lshdup.cli.console import Console, chance, counted
 from lshdup.cli.help import _GROUPS
-from lshdup.console import Console, chance, counted
 from lshdup.documents.document_list import DocumentList
 from lshdup.documents.filtering import check_target
 from lshdup.documents.finding import find_documents

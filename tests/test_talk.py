@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from lshdup.console import Console
+from lshdup.cli.console import Console
 
 SECONDS = r"; \d+\.\d\d s"
 

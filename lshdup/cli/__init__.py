@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 import click
 
 from lshdup import __version__
-from lshdup.console import INTERRUPTED, OK, TROUBLE, Console, shown
+from lshdup.cli.console import INTERRUPTED, OK, TROUBLE, Console, shown
 from lshdup.errors import LshdupError
 from lshdup.utils.atomic import abandon, what_is_kept
 
@@ -53,13 +53,13 @@ class _Group(click.Group):
         except click.NoSuchOption as error:
             if error.possibilities:  # --version and --help are the only ones here
                 raise
-            from lshdup.cli.mistaken import option_before_command
+            from lshdup.cli.suggestions import option_before_command
 
             raise option_before_command(words) from None
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
         if args[0] not in COMMANDS and not ctx.resilient_parsing:
-            from lshdup.cli.mistaken import no_such_command
+            from lshdup.cli.suggestions import no_such_command
 
             raise no_such_command(args)
         return super().resolve_command(ctx, args)
@@ -116,7 +116,7 @@ def main(arguments: list[str] | None = None) -> NoReturn:
         _show(error.format_message())
         code = error.exit_code
     except click.ClickException as error:
-        from lshdup.cli.mistaken import as_error
+        from lshdup.cli.suggestions import as_error
 
         Console().error(as_error(error))
         code = error.exit_code
@@ -172,6 +172,6 @@ def _farewell() -> str:
 
 
 def _close_stdout() -> None:
-    from lshdup.output import close_stdout
+    from lshdup.cli.output import close_stdout
 
     close_stdout()

@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lshdup import params
+from lshdup.cli.columns import described
+from lshdup.cli.console import Console, counted
 from lshdup.cli.help import Command as Command
 from lshdup.cli.help import F
 from lshdup.cli.help import plain_option as plain_option
-from lshdup.cli.values import Lines, Size
-from lshdup.cli.values import Listed as Listed
-from lshdup.cli.values import Share as Share
-from lshdup.console import Console, counted
+from lshdup.cli.output import FORMATS, Cell, Piece, Target, format_of
+from lshdup.cli.types import Lines, Size
+from lshdup.cli.types import Listed as Listed
+from lshdup.cli.types import Share as Share
 from lshdup.errors import InputError, ParameterError
-from lshdup.output import FORMATS, Cell, Piece, Target, format_of
 from lshdup.params import BandParams, ClusterParams, CommonParams, DocumentParams, FormatLimits, PairParams, ShingleParams, SketchParams
-from lshdup.schema import described
 
 if TYPE_CHECKING:
     import numpy as np

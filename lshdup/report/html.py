@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.console import shown
+from lshdup.cli.console import shown
 from lshdup.matching.pairs import Pairs
 from lshdup.report.comparison import Comparison
 from lshdup.report.terminal import hunks, passage

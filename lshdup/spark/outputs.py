@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lshdup import output
+from lshdup.cli import output
 from lshdup.spark import paths
 from lshdup.spark.interrupts import being_written
 

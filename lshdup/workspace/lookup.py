@@ -5,7 +5,7 @@ import sys
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
-from lshdup.console import shown
+from lshdup.cli.console import shown
 from lshdup.errors import InputError
 from lshdup.params import ShingleParams
 from lshdup.utils.messages import closest

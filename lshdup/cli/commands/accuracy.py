@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lshdup.cli import options as shared
-from lshdup.cli.summary import say_collection, say_contract
-from lshdup.console import counted
+from lshdup.cli.console import counted
+from lshdup.cli.messages import say_collection, say_contract
 from lshdup.errors import InputError, ParameterError
 from lshdup.params import BandParams, SketchParams
 

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lshdup import params, schema
+from lshdup import params
+from lshdup.cli import columns
 from lshdup.cli import options as shared
-from lshdup.cli.summary import say_buckets, say_collection, say_contract, say_if_nothing
-from lshdup.console import OK, PAIRS_FOUND, Console, counted, shown
-from lshdup.output import Target, check_writable
+from lshdup.cli.console import OK, PAIRS_FOUND, Console, counted, shown
+from lshdup.cli.messages import say_buckets, say_collection, say_contract, say_if_nothing
+from lshdup.cli.output import Target, check_writable
 from lshdup.params import ClusterParams
 from lshdup.utils.messages import some_of
 
@@ -20,8 +21,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from lshdup.cli.output import Piece
     from lshdup.documents.document_list import DocumentList
-    from lshdup.output import Piece
     from lshdup.pipeline import Grouped
 
 #: Rows that are made and printed at a time.
@@ -128,10 +129,10 @@ def _write(console: Console, found: "Grouped", documents: "DocumentList", path: 
 
 def _print(console: Console, target: Target, found: "Grouped", documents: "DocumentList", what: str) -> None:
     if what == "all":
-        shared.write_pieces(console, target, schema.columns("clusters"), _rows(found, documents))
+        shared.write_pieces(console, target, columns.columns("clusters"), _rows(found, documents))
     else:
         some = found.groups.kept if what == "keep" else found.groups.dropped
-        shared.write_pieces(console, target, schema.columns("clusters-names"), _names(some, documents))
+        shared.write_pieces(console, target, columns.columns("clusters-names"), _names(some, documents))
 
 
 def _rows(found: "Grouped", documents: "DocumentList") -> "Iterator[Piece]":

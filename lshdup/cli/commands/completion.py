@@ -11,7 +11,7 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem, ShellComplete, split_arg_string
 
-from lshdup.output import Target
+from lshdup.cli.output import Target
 from lshdup.store import name_table
 
 #: Each asks `lshdup completion SHELL --complete LINE` for lines of kind, value and help.

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lshdup import schema
+from lshdup.cli import columns as listing_columns
 from lshdup.cli import options as shared
-from lshdup.cli.summary import say_contract
-from lshdup.console import Console, counted
+from lshdup.cli.console import Console, counted
+from lshdup.cli.messages import say_contract
 from lshdup.params import BandParams, SketchParams
 
 if TYPE_CHECKING:
+    from lshdup.cli.output import Cell, Target
     from lshdup.lsh.band_table import BandPlan
-    from lshdup.output import Cell, Target
 
 #: How far below the threshold `--all` shows the chance to become a candidate.
 BELOW = (0.1, 0.2, 0.3, 0.4)
@@ -78,7 +78,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         columns = ("bands", "rows", "half", "estimate", f"miss at {params.threshold:g}", *_below(params), "chosen")
         target.write(columns, _shapes(perms, params, plan))
     else:
-        target.write(schema.columns("curve"), _curve(plan))
+        target.write(listing_columns.columns("curve"), _curve(plan))
     if options["plot"] is not None:
         _plot(options["plot"], plan, params)
     return console.exit_code
@@ -108,7 +108,7 @@ def _beside_data(ctx: click.Context, console: Console, target: "Target", options
         f"{counted(len(listing), 'pair')} of similarity {run.params.threshold:g} or more were found; on average, {shape} would miss "
         f"{'fewer than 0.05 pairs' if missed < 0.05 else f'{missed:,.1f} pairs'} of that similarity"
     )
-    target.write(schema.columns("curve-data"), ((each.low, each.chance, each.pairs, each.missed) for each in bins))
+    target.write(listing_columns.columns("curve-data"), ((each.low, each.chance, each.pairs, each.missed) for each in bins))
     if options["plot"] is not None:
         _plot(options["plot"], plan, params, [(each.low, each.pairs) for each in bins if each.pairs is not None])
     return console.exit_code

@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from lshdup.cli import options as shared
-from lshdup.cli.summary import say_collection, say_contract, say_if_nothing, say_largest
+from lshdup.cli.messages import say_collection, say_contract, say_if_nothing, say_largest
 
 
 @click.command(

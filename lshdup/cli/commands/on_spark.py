@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lshdup import schema
+from lshdup.cli import columns as listing_columns
 from lshdup.cli import options as shared
-from lshdup.cli.listing import say_funnel
-from lshdup.cli.sparkprogress import SparkConsole
-from lshdup.cli.summary import say_buckets, say_contract, say_guesses, say_left_out, warn_if_nothing
-from lshdup.console import OK, PAIRS_FOUND, Console, counted, shown
+from lshdup.cli.console import OK, PAIRS_FOUND, Console, counted, shown
+from lshdup.cli.messages import say_buckets, say_contract, say_guesses, say_left_out, warn_if_nothing
+from lshdup.cli.pair_columns import say_funnel
+from lshdup.cli.spark_progress import SparkConsole
 from lshdup.errors import ParameterError
 from lshdup.params import BandParams, PairParams, ShingleParams, SketchParams
 from lshdup.spark.paths import has_scheme
 from lshdup.workspace.request import merged
 
 if TYPE_CHECKING:
-    from lshdup.output import Cell, Piece
+    from lshdup.cli.output import Cell, Piece
     from lshdup.spark.comparison import Comparison, Summary
     from lshdup.spark.tiles import Tiles
 
@@ -55,7 +55,7 @@ def pairs(ctx: click.Context, options: dict[str, Any]) -> int:
         # Tasks that ran again for a lost executor are counted again: then it is not known what are copies.
         say_funnel(console, found["candidates"], min(found["pairs"], total), total, run.threshold)
         if table is not None:
-            shared.write_pieces(console, shared.target(options), schema.columns("pairs"), _in_order(table))
+            shared.write_pieces(console, shared.target(options), listing_columns.columns("pairs"), _in_order(table))
         if options["check"] and console.exit_code == OK and total:
             return PAIRS_FOUND
         return console.exit_code
@@ -101,10 +101,10 @@ def _grouped(run: _Run, target: "_Target", options: dict[str, Any]) -> int:
         else:
             console.say(f"no groups of similarity {run.threshold:g} or more: {counted(kept, 'document')} alone{seconds}")
         if table is not None and options["emit"] == "all":
-            shared.write(console, shared.target(options), schema.columns("clusters"), _groups(table))
+            shared.write(console, shared.target(options), listing_columns.columns("clusters"), _groups(table))
         elif table is not None:
             names = ((name,) for name in sorted(table.column("id").to_pylist()))
-            shared.write(console, shared.target(options), schema.columns("clusters-names"), names)
+            shared.write(console, shared.target(options), listing_columns.columns("clusters-names"), names)
     if options["check"] and console.exit_code == OK and dropped:
         return PAIRS_FOUND
     return console.exit_code

@@ -4,11 +4,11 @@ from typing import Any
 
 import click
 
-from lshdup import schema
+from lshdup.cli import columns as listing_columns
 from lshdup.cli import options as shared
-from lshdup.cli.answer import found_pairs
-from lshdup.cli.listing import Names, columns
-from lshdup.console import OK, PAIRS_FOUND
+from lshdup.cli.console import OK, PAIRS_FOUND
+from lshdup.cli.find_pairs import found_pairs
+from lshdup.cli.pair_columns import Names, columns
 
 
 @shared.columns_of("pairs", "pairs-against", "pairs-histogram")
@@ -93,7 +93,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
             named = print_histogram(session, answer, options, target)
         else:
             names = Names(len(documents), documents.typed_names)
-            shared.write_pieces(console, target, schema.columns("pairs"), columns(pairs.pieces(), names))
+            shared.write_pieces(console, target, listing_columns.columns("pairs"), columns(pairs.pieces(), names))
             named = pairs.documents()
         shared.warn_of_changes(session, documents, named)
         if options["check"] and console.exit_code == OK and len(pairs):

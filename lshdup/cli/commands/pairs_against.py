@@ -3,15 +3,15 @@
 import math
 from typing import TYPE_CHECKING, Any
 
-from lshdup import schema
+from lshdup.cli import columns as listing_columns
 from lshdup.cli import options as shared
-from lshdup.cli.listing import Names, columns, say_found
-from lshdup.cli.summary import say_buckets, say_collection, say_contract, say_if_nothing, say_left_out
-from lshdup.console import OK, PAIRS_FOUND, counted
+from lshdup.cli.console import OK, PAIRS_FOUND, counted
+from lshdup.cli.messages import say_buckets, say_collection, say_contract, say_if_nothing, say_left_out
+from lshdup.cli.pair_columns import Names, columns, say_found
 from lshdup.params import PairParams
 
 if TYPE_CHECKING:
-    from lshdup.output import Cell, Target
+    from lshdup.cli.output import Cell, Target
     from lshdup.workspace.against import Against
     from lshdup.workspace.against_pairs import Crossing
 
@@ -44,7 +44,7 @@ def pairs_against(session: shared.Session, options: dict[str, Any], target: "Tar
     _say_estimates(session, both, pairs, across.by_estimate)
     say_found(console, before, len(pairs), both.params.threshold, after)
     names = Names(len(both.sides.sizes), both.sides.names)
-    shared.write_pieces(console, target, schema.columns("pairs-against"), columns(pairs.pieces(), names, _verified))
+    shared.write_pieces(console, target, listing_columns.columns("pairs-against"), columns(pairs.pieces(), names, _verified))
     shared.warn_of_changes(session, both.here.documents, both.sides.of(pairs.documents)[0])
     changed = both.changed(pairs)
     if changed:

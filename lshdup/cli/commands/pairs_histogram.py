@@ -3,17 +3,17 @@
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from lshdup import schema
+from lshdup.cli import columns as listing_columns
 from lshdup.cli import options as shared
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from lshdup.cli.answer import Answer
+    from lshdup.cli.find_pairs import Answer
+    from lshdup.cli.output import Cell, Target
     from lshdup.documents.document_list import DocumentList
     from lshdup.evaluation.histogram import Step
-    from lshdup.output import Cell, Target
 
 
 def print_histogram(session: shared.Session, answer: "Answer", options: dict[str, Any], target: "Target") -> "NDArray[np.int64]":
@@ -25,7 +25,7 @@ def print_histogram(session: shared.Session, answer: "Answer", options: dict[str
 
     levels = thresholds(answer.threshold, options["step"])
     steps = histogram(answer.collection, answer.found, answer.firsts, answer.pairs, levels, options["examples"])
-    columns = schema.columns("pairs-histogram", sometimes=options["examples"] > 0)
+    columns = listing_columns.columns("pairs-histogram", sometimes=options["examples"] > 0)
     shared.write(session.console, target, columns, _rows(steps, answer.collection.documents, with_examples=options["examples"] > 0))
     if options["plot"] is not None:
         from lshdup.evaluation.plots import histogram_figure

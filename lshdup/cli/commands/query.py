@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lshdup import schema
+from lshdup.cli import columns as listing_columns
 from lshdup.cli import options as shared
-from lshdup.cli.summary import say_contract, say_last_run
-from lshdup.console import Console, counted, shown
+from lshdup.cli.console import Console, counted, shown
+from lshdup.cli.messages import say_contract, say_last_run
 from lshdup.errors import ArtifactError, InputError
 from lshdup.workspace.lookup import Asked, ask
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from lshdup.output import Cell
+    from lshdup.cli.output import Cell
     from lshdup.workspace.workspace import Indexed
 
 
@@ -58,7 +58,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         say_contract(session.console, indexed.made.plan, indexed.params)
         several = len(words) > 1
         wide = several or options["format_"] in ("json", "jsonl")
-        columns = schema.columns("query")[: 3 if wide else 2]
+        columns = listing_columns.columns("query")[: 3 if wide else 2]
         asked = []
         for word in words:
             try:

@@ -10,10 +10,10 @@ import click
 
 from lshdup import __version__
 from lshdup.cli import options as shared
-from lshdup.cli.answer import Answer, found_pairs
-from lshdup.console import counted
+from lshdup.cli.console import counted
+from lshdup.cli.find_pairs import Answer, found_pairs
+from lshdup.cli.output import Target
 from lshdup.errors import InputError
-from lshdup.output import Target
 from lshdup.params import ClusterParams
 from lshdup.utils.messages import typed
 from lshdup.workspace.lookup import Asked

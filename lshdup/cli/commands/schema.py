@@ -5,8 +5,8 @@ from typing import Any
 
 import click
 
-from lshdup.output import Target
-from lshdup.schema import LISTINGS, document
+from lshdup.cli.columns import LISTINGS, document
+from lshdup.cli.output import Target
 
 
 @click.command(

@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lshdup import schema
+from lshdup.cli import columns as listing_columns
 from lshdup.cli import options as shared
-from lshdup.cli.summary import say_collection, say_if_nothing
+from lshdup.cli.messages import say_collection, say_if_nothing
 from lshdup.errors import InputError
 from lshdup.params import ShingleParams
 from lshdup.workspace.lookup import Asked, ask, shingle_params, shingle_rows, why_removed
 
 if TYPE_CHECKING:
+    from lshdup.cli.output import Cell
     from lshdup.collection.collection import Collection
-    from lshdup.output import Cell
     from lshdup.shingling.removal import Removal
 
 #: Removed shingles that -v shows, and the characters that it shows of each.
@@ -64,7 +64,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
             params = shingle_params(stored, session.request.given)
             text = asked.ids() if params.tokens == "ids" else asked.text(params.encoding)
             removal = session.workspace.removal_to_show(session.request, params, stored)
-            columns = schema.columns("shingle", sometimes=removal is not None)
+            columns = listing_columns.columns("shingle", sometimes=removal is not None)
             shared.write(session.console, target, columns, _rows(text, params, removal))
             return session.console.exit_code
         collection = session.workspace.shingled(session.request)

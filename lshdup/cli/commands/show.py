@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lshdup import schema
+from lshdup.cli import columns as listing_columns
 from lshdup.cli import options as shared
-from lshdup.console import Console, counted, decimal, shown
+from lshdup.cli.console import Console, counted, decimal, shown
 from lshdup.errors import InputError
 from lshdup.params import ShingleParams, SketchParams
 from lshdup.workspace.lookup import Asked, ask, shingle_params, shingle_rows, why_removed
 
 if TYPE_CHECKING:
+    from lshdup.cli.output import Cell, Target
     from lshdup.collection.collection import Collection
-    from lshdup.output import Cell, Target
     from lshdup.report.comparison import Comparison
     from lshdup.shingling.removal import Removal
 
@@ -69,7 +69,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
                 session.console.say(each.asked.note)
         removal = session.workspace.removal_to_show(session.request, params, stored)
         if options["shingles"]:
-            columns = schema.columns("show-shingles", sometimes=removal is not None)
+            columns = listing_columns.columns("show-shingles", sometimes=removal is not None)
             shared.write(session.console, target, columns, _shingles(a.text, b.text, params, removal))
             return session.console.exit_code
         from lshdup.report.comparison import compare
@@ -80,7 +80,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         if target.format == "json":
             target.write_object(_object(a, b, found, params))
         elif target.format in ("tsv", "csv", "jsonl") or options["nul"]:
-            shared.write(session.console, target, schema.columns("show"), _rows(found))
+            shared.write(session.console, target, listing_columns.columns("show"), _rows(found))
         else:
             target.write_lines(_picture(a, b, found, params, target, options, _sketch(stored)))
         return session.console.exit_code
@@ -196,7 +196,7 @@ def _object(a: _Document, b: _Document, found: "Comparison", params: ShinglePara
         "removed_a": found.removed_a,
         "removed_b": found.removed_b,
         "shingle": params.to_json(),
-        "differences": [dict(zip(schema.columns("show"), row, strict=True)) for row in _rows(found)],
+        "differences": [dict(zip(listing_columns.columns("show"), row, strict=True)) for row in _rows(found)],
     }
 
 

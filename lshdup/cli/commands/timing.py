@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from lshdup.cli import options as shared
-from lshdup.cli.summary import say_collection
+from lshdup.cli.messages import say_collection
 from lshdup.errors import InputError
 from lshdup.params import SketchParams
 

@@ -18,7 +18,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import BinaryIO
 
-from lshdup.console import decimal, shown, use_color
+from lshdup.cli.console import decimal, shown, use_color
 from lshdup.errors import InputError, ParameterError
 from lshdup.utils.atomic import replacing
 
@@ -173,7 +173,7 @@ class Target:
             yield file
 
     def _table(self, stream: BinaryIO, columns: Sequence[str], rows: list[Sequence[Cell]]) -> None:
-        from lshdup.tables import table
+        from lshdup.cli.tables import table
 
         if not rows:
             return

@@ -3,13 +3,13 @@
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from lshdup.console import Console, counted
+from lshdup.cli.console import Console, counted
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from lshdup.output import Cell, Piece
+    from lshdup.cli.output import Cell, Piece
 
 #: Rows that are made and printed at a time: few enough that they stay in the cache of a processor.
 _ROWS = 1 << 13

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lshdup.cli import options as shared
-from lshdup.cli.listing import say_funnel, say_joined
-from lshdup.cli.summary import say_buckets, say_collection, say_contract, say_if_nothing
+from lshdup.cli.messages import say_buckets, say_collection, say_contract, say_if_nothing
+from lshdup.cli.pair_columns import say_funnel, say_joined
 from lshdup.params import PairParams
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from lshdup.console import Console
+from lshdup.cli.console import Console
 
 if TYPE_CHECKING:
     from pyspark import StatusTracker

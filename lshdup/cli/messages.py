@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from lshdup.console import Console, chance, counted, shown
+from lshdup.cli.console import Console, chance, counted, shown
 from lshdup.skipped import Reason
 from lshdup.utils.messages import some_of
 
