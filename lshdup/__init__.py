@@ -5,7 +5,8 @@ The classes of the Python interface are imported when they are first used, so th
 
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+from lshdup.version import __version__
+
 __all__ = ["LSH", "MinHash", "NearDuplicates", "__version__"]
 
 if TYPE_CHECKING:

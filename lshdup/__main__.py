@@ -1,6 +1,6 @@
 """``python -m lshdup``."""
 
-from lshdup.cli import program
+from lshdup.cli.main import program
 
 if __name__ == "__main__":
     program()

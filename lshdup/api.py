@@ -193,7 +193,7 @@ class NearDuplicates:
     ----------
     documents, num_permutations and the other keywords : as for `MinHash`.
     threshold : smallest similarity of near-duplicates.
-    num_bands : bands of the table; None means as few as meet a pair at the threshold with chance `recall` (`lshdup.lsh.band_table.plan_bands`).
+    num_bands : bands of the table; None means as few as meet a pair at the threshold with chance `recall` (`plan_bands`).
     recall : smallest chance to find a pair of exactly the threshold.
 
     >>> texts = {"a": "one two three four five", "b": "one two three four five", "c": "one two three four six", "d": "nothing like it"}

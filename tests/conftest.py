@@ -107,7 +107,7 @@ def killing(self, part):
     if not left[0]:
         os.kill(os.getpid(), signal.SIGKILL)
 lshdup.store.journal.Journal.add = killing
-from lshdup.cli import program
+from lshdup.cli.main import program
 program()"""
     command = [sys.executable, "-c", script, *arguments]
     process = subprocess.run(command, env=clean_environment(), capture_output=True, check=False)

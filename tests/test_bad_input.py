@@ -383,7 +383,7 @@ def test_an_id_list_that_shrinks(here):
 PEAK = """
 import sys
 from lshdup import batchwork
-from lshdup.cli import main
+from lshdup.cli.main import main
 batchwork.BYTES_AT_ONCE = 0
 try: main(sys.argv[1:])
 finally: print(*[line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM")], file=sys.stderr)

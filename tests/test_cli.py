@@ -246,7 +246,7 @@ def test_nothing_depends_on_threads_and_batches(corpus, tmp_path):
 import sys, lshdup.documents.document_list, lshdup.workspace.context
 lshdup.documents.document_list.BATCH_DOCUMENTS, lshdup.documents.document_list.BATCH_BYTES = int(sys.argv.pop(1)), int(sys.argv.pop(1))
 lshdup.workspace.context.MOST_IN_MEMORY = int(sys.argv.pop(1))
-from lshdup.cli import main
+from lshdup.cli.main import main
 main()"""
     seen = set()
     for jobs, documents, size, memory in ((1, 256, 1 << 21, 1 << 28), (2, 1, 1, 0), (4, 7, 1 << 30, 0), (4, 1000, 5000, 1 << 28)):
@@ -277,7 +277,7 @@ def test_large_collections_are_verified_by_reading_again(run, corpus, tmp_path):
     script = """
 import lshdup.matching.similarity, lshdup.workspace.context, lshdup.workspace.from_documents
 lshdup.workspace.from_documents.SET_BYTES = lshdup.workspace.context.MOST_IN_MEMORY = 0
-from lshdup.cli import main
+from lshdup.cli.main import main
 main()"""
 
     def small(*arguments):
@@ -597,7 +597,7 @@ def test_named_files_that_cannot_be_documents(run, tmp_path):
 
 
 def test_defects_never_exit_with_the_code_for_pairs(tmp_path):
-    script = "import lshdup.cli.output, lshdup.cli\nlshdup.output.Target.write = lambda *a: 1 / 0\nlshdup.cli.main(['curve'])"
+    script = "import lshdup.cli.output, lshdup.cli.main\nlshdup.cli.output.Target.write = lambda *a: 1 / 0\nlshdup.cli.main.main(['curve'])"
     process = subprocess.run([sys.executable, "-c", script], capture_output=True, cwd=ROOT, check=False)
     assert process.returncode == 2
     assert b"ZeroDivisionError" in process.stderr

@@ -22,7 +22,7 @@ import lshdup.workspace.from_documents
 import lshdup.workspace.workspace
 from benchmarks.letters import letters
 from lshdup import MinHash, NearDuplicates
-from lshdup.cli import main
+from lshdup.cli.main import main
 from lshdup.errors import ArtifactError, ParameterError
 from lshdup.lsh.candidates import first_copies
 from lshdup.params import CommonParams, DocumentParams, PairParams, ShingleParams

@@ -173,7 +173,7 @@ def test_no_mix_of_old_and_new_artifacts_gives_another_answer(here):
 ZYGOTE = """
 import os, signal, sys
 import lshdup.documents.document_list, lshdup.store.journal
-from lshdup.cli import main, program
+from lshdup.cli.main import main, program
 
 lshdup.documents.document_list.BATCH_DOCUMENTS = 100
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -298,7 +298,7 @@ def test_interrupted_while_starting(run, here, delay):
     # A program that an interactive shell starts has SIGINT at its default, whatever this test's parent did.
     script = (
         "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-        "from lshdup.cli import program\nprint('ready', flush=True)\nprogram()"
+        "from lshdup.cli.main import program\nprint('ready', flush=True)\nprogram()"
     )
     command = [sys.executable, "-c", script, "index", "d", "--perms", "129", "-q"]
     with subprocess.Popen(command, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
@@ -517,7 +517,7 @@ def test_a_full_disk_in_one_line(here):
     script = """
 import resource, sys
 resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv.pop(1)),) * 2)
-from lshdup.cli import program
+from lshdup.cli.main import program
 program()"""
     for command, size in (("pairs", "0"), ("pairs", "10"), ("pairs", "20000"), ("shingle", "5000")):
         arguments = [sys.executable, "-c", script, size, command, "d", "--store", f"store-{command}-{size}", "-q"]

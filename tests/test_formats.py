@@ -446,7 +446,7 @@ def test_interrupted_while_a_document_hangs(doubled, tmp_path):
     (tmp_path / "d/a.pdf").write_bytes(b"%PDF-1.4")
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([os.environ["PYTEST_DOUBLE"], str(ROOT)])}
     # A program that an interactive shell starts has SIGINT at its default, whatever this test's parent did.
-    script = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\nfrom lshdup.cli import program\nprogram()"
+    script = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\nfrom lshdup.cli.main import program\nprogram()"
     command = [sys.executable, "-c", script, "index", "d", "--format-seconds", "30"]
     program = subprocess.Popen(command, cwd=tmp_path, env=environment, stderr=subprocess.PIPE, start_new_session=True)
     with program:
@@ -487,7 +487,7 @@ def artifacts_of(store="s"):
 
 
 def test_without_the_extra_they_are_counted_and_nothing_else_changes(folder, without_reader, capsys):
-    from lshdup.cli import main
+    from lshdup.cli.main import main
 
     plain, _ = run_here("plain")
     assert plain.reader == ""

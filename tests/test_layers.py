@@ -108,7 +108,9 @@ def test_numba_is_imported_in_the_kernels_only():
 def test_help_is_light():
     """--help and --version import neither NumPy nor numba (nor Rich, tqdm, or anything of the stages)."""
     for argument in ("--help", "--version"):
-        script = f"import sys; sys.argv = ['lshdup', '{argument}']\nfrom lshdup.cli import main\ntry: main()\nexcept SystemExit: pass\n"
+        script = (
+            f"import sys; sys.argv = ['lshdup', '{argument}']\nfrom lshdup.cli.main import main\ntry: main()\nexcept SystemExit: pass\n"
+        )
         script += "print(*sys.modules)"
         process = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=ROOT, check=True)
         loaded = {name.split(".")[0] for name in process.stdout.splitlines()[-1].split()}

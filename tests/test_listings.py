@@ -14,9 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from lshdup.cli import COMMANDS, lshdup
 from lshdup.cli.columns import LISTINGS, columns, described
+from lshdup.cli.commands import COMMANDS
 from lshdup.cli.console import chance, decimal
+from lshdup.cli.main import lshdup
 from lshdup.cli.tables import table
 from tests import office
 from tests.conftest import ROOT

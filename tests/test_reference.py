@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from lshdup.cli import COMMANDS
+from lshdup.cli.commands import COMMANDS
 from lshdup.cli.reference import MANUAL, REFERENCE, manual, reference
 
 

@@ -182,7 +182,7 @@ def test_names_are_completed_folder_by_folder(run, place):
 
 def test_names_are_had_without_numpy(place):
     asked = "main(['completion', 'bash', '--complete', 'lshdup show d/t'])"
-    script = f"import sys; from lshdup.cli import main\ntry: {asked}\nexcept SystemExit: pass\n"
+    script = f"import sys; from lshdup.cli.main import main\ntry: {asked}\nexcept SystemExit: pass\n"
     script += "print(*sys.modules)"
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     process = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=place, env=environment, check=True)

@@ -369,7 +369,7 @@ def by_spark(monkeypatch):
 
 def outcome(session, run, monkeypatch, capfdbinary, arguments, cwd, code=0):
     """What a command prints and says there, and here."""
-    from lshdup.cli import lshdup
+    from lshdup.cli.main import lshdup
 
     monkeypatch.chdir(cwd)
     expected = run(*arguments, "--no-store", cwd=cwd, code=code)
@@ -455,7 +455,7 @@ def test_uris_of_rows(session, run, mixed, monkeypatch, capfdbinary):
     monkeypatch.chdir(mixed)
     options = ["-t", "0.6", "-v", "--text-field", "body", "--id-field", "key", "--max-bytes", "2000"]
     expected = run("pairs", folder.name, *options, "--no-store", cwd=mixed, code=2)
-    from lshdup.cli import lshdup
+    from lshdup.cli.main import lshdup
 
     by_spark(monkeypatch)
     assert lshdup.main(["pairs", f"file:{folder}", *options, "--engine", "spark"], standalone_mode=False) == 2
@@ -504,7 +504,7 @@ def written(folder):
 def test_what_spark_writes(session, run, tmp_path, monkeypatch, capfdbinary):
     """JSON Lines as the local engine writes them, whatever the names; Parquet has bytes where one is not UTF-8. And --check."""
     pq = require("spark", "pyarrow.parquet")
-    from lshdup.cli import lshdup
+    from lshdup.cli.main import lshdup
 
     (tmp_path / "docs").mkdir()
     for name in (b"\xff.txt", b"a.txt", "ü\n.txt".encode()):
@@ -606,7 +606,7 @@ def test_representatives(session, monkeypatch, keep, few, block):
 def test_clusters_command(session, run, tmp_path, monkeypatch, capfdbinary):
     """The same lines as of the local engine, through the session that is there."""
     monkeypatch.chdir(ROOT)
-    from lshdup.cli import lshdup
+    from lshdup.cli.main import lshdup
 
     options = ["sample_corpus", "-t", "0.7", "--keep", "longest"]
     for emit in ("all", "keep", "drop"):
@@ -761,7 +761,7 @@ def executors():
 COMMANDS_IN_TURN = """
 import sys
 from lshdup.spark import session as sparksession
-from lshdup.cli import lshdup
+from lshdup.cli.main import lshdup
 settings = dict(each.split("=", 1) for each in sys.argv[2:])
 with sparksession.session(sys.argv[1], settings):
     for line in sys.stdin:
@@ -834,7 +834,7 @@ def test_spark_submit(run, tmp_path):
     """A script of two lines, as the README has it, and Parquet that Spark writes."""
     pyspark, pq = require("spark", "pyspark"), require("spark", "pyarrow.parquet")
     java()
-    (tmp_path / "run.py").write_text("from lshdup.cli import main\nmain()\n")
+    (tmp_path / "run.py").write_text("from lshdup.cli.main import main\nmain()\n")
     submit = Path(pyspark.__file__).parent / "bin" / "spark-submit"
     options = [part for item in QUICK.items() for part in ("--conf", "=".join(item))]
     answer = tmp_path / "pairs.parquet"

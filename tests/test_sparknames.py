@@ -10,8 +10,8 @@ from pathlib import Path
 import click
 import pytest
 
-from lshdup.cli import lshdup
 from lshdup.cli.commands import on_spark
+from lshdup.cli.main import lshdup
 from lshdup.documents import jsonlines
 from lshdup.documents.rows import Kind, RowFields
 from lshdup.errors import ParameterError

@@ -237,7 +237,7 @@ def test_without_java_or_pyspark(run, tmp_path):
     (tmp_path / "none.py").write_text(
         "import sys, importlib.util as u\nold = u.find_spec\n"
         "u.find_spec = lambda name, *rest: None if name == 'pyspark' else old(name, *rest)\n"
-        "sys.argv = ['lshdup', 'pairs', 'a.txt', '--engine', 'spark']\nfrom lshdup.cli import main\nmain()\n"
+        "sys.argv = ['lshdup', 'pairs', 'a.txt', '--engine', 'spark']\nfrom lshdup.cli.main import main\nmain()\n"
     )
     process = subprocess.run([sys.executable, "none.py"], capture_output=True, text=True, cwd=tmp_path, check=False,
                              env={**os.environ, "PYTHONPATH": str(ROOT)})  # fmt: skip

@@ -396,7 +396,10 @@ def slow(tmp_path_factory):
         "def sketch_rows(recipe, batches):\n    time.sleep(float(os.environ['SLOWLY']))\n    yield from made(recipe, batches)\n"
     )
     started = []
-    script = "import slowly\nfrom lshdup.spark import worker as sparkrows, cli\nsparkrows.sketch_rows = slowly.sketch_rows\ncli.PROGRAM()"
+    script = (
+        "import slowly\nfrom lshdup.cli import main as cli\nfrom lshdup.spark import worker as sparkrows\n"
+        "sparkrows.sketch_rows = slowly.sketch_rows\ncli.PROGRAM()"
+    )
 
     def start(seconds, *options, program="program", terminal=False):
         ours, theirs = pty.openpty() if terminal else os.pipe()

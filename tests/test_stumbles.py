@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lshdup.cli import COMMANDS
+from lshdup.cli.commands import COMMANDS
 from lshdup.cli.console import Console, chance, counted
 from lshdup.cli.help import _GROUPS
 from lshdup.documents.document_list import DocumentList

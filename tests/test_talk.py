@@ -43,7 +43,7 @@ def test_progress_says_how_long_it_will_take(capsys, monkeypatch):
 
 def test_long_stages_tell_how_far_they_are(monkeypatch, corpus, tmp_path):
     """Each stage that may last tells the console, with a total: without one there is no time that is left."""
-    import lshdup.cli
+    import lshdup.cli.main
 
     told = []
     monkeypatch.chdir(tmp_path)
@@ -59,7 +59,7 @@ def test_long_stages_tell_how_far_they_are(monkeypatch, corpus, tmp_path):
     }.items():
         told.clear()
         with pytest.raises(SystemExit) as done:
-            lshdup.cli.main([*arguments, "-o", "out"] if arguments[0] != "index" else list(arguments))
+            lshdup.cli.main.main([*arguments, "-o", "out"] if arguments[0] != "index" else list(arguments))
         assert not done.value.code
         assert list(dict.fromkeys(stage for stage, _, _ in told)) == stages, arguments
         for stage in stages:

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import click
 
-from lshdup import __version__
-from lshdup.cli import COMMANDS, lshdup
+from lshdup.cli.commands import COMMANDS
+from lshdup.cli.main import lshdup
+from lshdup.version import __version__
 
 ROOT = Path(__file__).parent.parent.parent
 MANUAL, REFERENCE = ROOT / "lshdup.1", ROOT / "docs/cli.md"

@@ -5,7 +5,7 @@ import re
 
 import click
 
-from lshdup.cli import COMMANDS
+from lshdup.cli.commands import COMMANDS
 from lshdup.errors import ParameterError
 from lshdup.utils.messages import closest, typed
 

@@ -204,7 +204,7 @@ def page(known: Mapping[str, Any]) -> bytes:
 
 
 def _parts(known: Mapping[str, Any]) -> Iterator[bytes]:
-    parts = resources.files("lshdup") / "page"
+    parts = resources.files("lshdup.report") / "page"
     text = (parts / "page.html").read_text("utf-8")
     # "<" can end the element, or begin a comment in it; JSON has another way to write it.
     values = {

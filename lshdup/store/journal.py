@@ -17,7 +17,6 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup import __version__
 from lshdup.collection.collection import Collection
 from lshdup.documents.locations import Places
 from lshdup.documents.rows import RowFields
@@ -29,6 +28,7 @@ from lshdup.store.npz import FORMAT_VERSION, Array, Artifact
 from lshdup.store.store import Store
 from lshdup.utils.atomic import resumable
 from lshdup.utils.ragged import RaggedSets, StringTable, offsets_of, trusted
+from lshdup.version import __version__
 
 #: Seconds after which a run is long: what is finished by then is written, and all that comes after.
 PATIENCE = 10.0

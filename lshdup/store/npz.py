@@ -24,11 +24,11 @@ from typing import IO, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup import __version__
 from lshdup.errors import ArtifactError
 from lshdup.store.checksums import CheckedBlocks, block_checksums, blocks_of
 from lshdup.utils.atomic import SCRATCH, replacing
 from lshdup.utils.ragged import Check, RaggedSets
+from lshdup.version import __version__
 
 #: Goes up whenever an older lshdup would misread what a newer one writes.
 FORMAT_VERSION = 3

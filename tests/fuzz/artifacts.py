@@ -19,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
-from lshdup.cli import lshdup as program
+from lshdup.cli.main import lshdup as program
 from lshdup.errors import LshdupError
 from lshdup.store import npz
 from lshdup.store.checksums import block_checksums

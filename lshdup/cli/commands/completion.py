@@ -129,7 +129,7 @@ class _Asked(ShellComplete):
 
 
 def _answers(shell: str, line: str) -> Iterable[bytes]:
-    from lshdup.cli import lshdup
+    from lshdup.cli.main import lshdup
 
     *words, last = split_arg_string(line + "\x01")  # so that the last word is there even if it is empty
     incomplete = last.replace("\x01", "")

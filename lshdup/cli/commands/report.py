@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lshdup import __version__
 from lshdup.cli import options as shared
 from lshdup.cli.console import counted
 from lshdup.cli.find_pairs import Answer, found_pairs
@@ -16,6 +15,7 @@ from lshdup.cli.output import Target
 from lshdup.errors import InputError
 from lshdup.params import ClusterParams
 from lshdup.utils.messages import typed
+from lshdup.version import __version__
 from lshdup.workspace.lookup import Asked
 
 if TYPE_CHECKING:

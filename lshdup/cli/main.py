@@ -1,0 +1,161 @@
+"""The command line: one small file per command, over the shared options of options.py. Heavy imports happen inside commands."""
+
+import contextlib
+import importlib
+import os
+import signal
+import sys
+import traceback
+from typing import Any, NoReturn
+
+import click
+
+from lshdup.cli.commands import COMMANDS
+from lshdup.cli.console import INTERRUPTED, OK, TROUBLE, Console, shown
+from lshdup.errors import LshdupError
+from lshdup.utils.atomic import abandon, what_is_kept
+from lshdup.version import __version__
+
+
+class _Group(click.Group):
+    """Commands in the order of the data flow, not of the alphabet."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a command; a reader that has gone is no error (Click would exit with 1)."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            _close_stdout()
+            return OK
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        words = list(args)
+        if args[1:] and args[0] in ("-h", "--help") and args[1] in COMMANDS:
+            args = [args[1], args[0]]  # as git does
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            if error.possibilities:  # --version and --help are the only ones here
+                raise
+            from lshdup.cli.suggestions import option_before_command
+
+            raise option_before_command(words) from None
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
+        if args[0] not in COMMANDS and not ctx.resilient_parsing:
+            from lshdup.cli.suggestions import no_such_command
+
+            raise no_such_command(args)
+        return super().resolve_command(ctx, args)
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = importlib.import_module(f"lshdup.cli.commands.{cmd_name}").command
+        return command
+
+
+@click.group(
+    cls=_Group,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+    epilog="Exit codes: 0 done; 1 pairs or groups (only with --check); 2 usage, error, or input that could not be read; 130 interrupted.",
+)
+@click.version_option(__version__, prog_name="lshdup", message="%(prog)s %(version)s")
+def lshdup() -> None:
+    """Find near-duplicate documents in folders.
+
+    documents -> shingle sets -> signatures -> band table -> candidate pairs -> verified pairs -> clusters
+
+    \b
+    lshdup pairs docs --threshold 0.9         all near-duplicate pairs below docs
+    lshdup clusters docs                      groups, and which of each to keep
+    lshdup index docs && lshdup query NAME    the near-duplicates of one document
+    lshdup show A B                           why two documents match, and where they differ
+
+    Each step is a command and leaves an artifact in the store (.lshdup); a step that is given documents runs the steps
+    before it, a step that is given none continues from the last run. Nothing ever changes a document.
+    """  # noqa: D301
+
+
+# NumPy's linear algebra, which nothing here uses, would start a thread for each processor when it is imported.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+
+def main(arguments: list[str] | None = None) -> NoReturn:
+    """Run the command line and exit: the one place where exceptions become exit codes."""
+    try:
+        code = lshdup.main(args=arguments, standalone_mode=False) or OK
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except BrokenPipeError:  # in the last flush
+        _close_stdout()
+        code = OK
+    except (KeyboardInterrupt, click.exceptions.Abort):
+        sys.stderr.write(_farewell())
+        code = INTERRUPTED
+    except click.exceptions.NoArgsIsHelpError as error:
+        _show(error.format_message())
+        code = error.exit_code
+    except click.ClickException as error:
+        from lshdup.cli.suggestions import as_error
+
+        Console().error(as_error(error))
+        code = error.exit_code
+    except LshdupError as error:
+        Console().error(error)
+        code = TROUBLE
+    except MemoryError as error:
+        Console().error(LshdupError(f"not enough memory: {error}", "use fewer --perms, or fewer documents at a time"))
+        code = TROUBLE
+    except OSError as error:
+        # What a stage did not expect of the file system: standard output on a full disk, a pipe that breaks.
+        Console().error(LshdupError(f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}"))
+        code = TROUBLE
+    except Exception:
+        _show(traceback.format_exc())
+        Console().error(LshdupError("this is a defect of lshdup", "please report the lines above"))
+        code = TROUBLE
+    sys.exit(code)
+
+
+def _show(lines: str) -> None:
+    for line in lines.splitlines():
+        sys.stderr.write(f"{shown(line.expandtabs())}\n")
+
+
+def program() -> NoReturn:
+    """The command `lshdup`: `main`, and out. To take Python apart object by object would take as long as a query does."""
+    try:
+        if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # it is ignored where a shell says so
+            signal.signal(signal.SIGINT, _interrupted)
+        main()
+    except SystemExit as done:
+        # What it printed is out: an interrupt from here on must not make it look otherwise.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        os._exit(done.code if isinstance(done.code, int) else OK)
+    except KeyboardInterrupt:  # before the handler was there
+        _interrupted(signal.SIGINT, None)
+    os._exit(OK)
+
+
+def _interrupted(number: int, frame: object) -> NoReturn:
+    """End now. An exception would be lost in a destructor, become another one on its way out, or wait for threads."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    abandon()
+    with contextlib.suppress(OSError):
+        # Behind the ^C that a terminal shows, or a progress bar, a new line. Not through sys.stderr: it may be in the middle of a line.
+        os.write(2, (b"\n" if os.isatty(2) else b"") + _farewell().encode())
+    os._exit(INTERRUPTED)
+
+
+def _farewell() -> str:
+    return f"lshdup: interrupted; {what_is_kept()}\n"
+
+
+def _close_stdout() -> None:
+    from lshdup.cli.output import close_stdout
+
+    close_stdout()
