@@ -12,13 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup import pipeline
-from lshdup.collection.collection import Collection, collect, left_of, sketched
+from lshdup.collection.collect import collect, left_of, sketched
+from lshdup.collection.collection import Collection
 from lshdup.documents.document_list import DocumentList
 from lshdup.documents.finding import find_documents
 from lshdup.documents.preference import preference
 from lshdup.errors import InputError, ParameterError
+from lshdup.lsh import band_plan, candidates
 from lshdup.lsh import band_table as banding
-from lshdup.lsh import candidates
 from lshdup.lsh.signatures import estimate
 from lshdup.matching.clusters import listing
 from lshdup.matching.similarity import jaccard
@@ -228,7 +229,7 @@ class NearDuplicates:
         jobs: int | None = None,
     ) -> None:
         params = BandParams(threshold, recall, bands=num_bands or 0)
-        self.plan = banding.plan_bands(num_permutations, params)
+        self.plan = band_plan.plan_bands(num_permutations, params)
         self.threshold = threshold
         self.minhash = MinHash(
             documents, num_permutations, tokens=tokens, k=k, bag=bag, normalize=normalize, keep_case=keep_case,
@@ -287,11 +288,11 @@ class NearDuplicates:
         return [other for other in lsh.near_duplicates_of(doc) if minhash.approximate_jaccard(doc, other) >= s]
 
 
-def _plan(perms: int, n_bands: int, buckets: int) -> banding.BandPlan:
+def _plan(perms: int, n_bands: int, buckets: int) -> band_plan.BandPlan:
     if not 1 <= n_bands <= perms:
         message = f"{n_bands} bands of {perms} rows: there must be 1 to {perms}"
         raise ParameterError(message, "use fewer bands or more permutations")
-    return banding.BandPlan(n_bands, perms // n_bands, 1.0, 0.0, buckets)
+    return band_plan.BandPlan(n_bands, perms // n_bands, 1.0, 0.0, buckets)
 
 
 def _signed(collection: Collection, sketch: SketchParams, ignore_common: float, templates: list[str], jobs: int) -> Collection:

@@ -5,40 +5,27 @@ and no store; takes a callback for progress.
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.collection.collection import Collection, Progress, no_progress
-from lshdup.kernels import banding
-from lshdup.lsh import band_table, candidates
-from lshdup.lsh.band_table import BandPlan, BandTable
-from lshdup.lsh.candidates import NO_BUCKETS, Buckets, Pair
+from lshdup.collection.collection import Collection
+from lshdup.lsh import band_plan, band_table, candidates
+from lshdup.lsh.candidates import Buckets, Pair
 from lshdup.lsh.signatures import estimate
 from lshdup.matching import similarity
 from lshdup.matching.copies import Listing, listing
-from lshdup.matching.pairs import Columns, Pairs, gathered, packed
-from lshdup.matching.similarity import SetSource
+from lshdup.matching.pairs import Columns, Pairs, gathered
+from lshdup.matching.results import _AS_USUAL, Banded, Found, Grouped, Neighbours, Verified
 from lshdup.params import BandParams, ClusterParams, CommonParams, PairParams
 from lshdup.shingling.removal import NO_SHINGLES, Removal, common_shingles, fingerprint, least_count
-from lshdup.utils.ragged import RaggedSets, distinct
+from lshdup.utils.parallel import Progress, no_progress
+from lshdup.utils.ragged import RaggedSets, SetSource, distinct
 
 if TYPE_CHECKING:
-    from lshdup.matching.clusters import Groups
-
-_AS_USUAL = PairParams()
-
-
-@dataclass(frozen=True)
-class Banded:
-    """A collection's band table over the first copies of its documents, the plan it was made by, and each document's first copy."""
-
-    plan: BandPlan
-    table: BandTable
-    firsts: NDArray[np.int64]
+    pass
 
 
 def members(collection: Collection, firsts: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -64,59 +51,9 @@ def removal_of(collection: Collection, ignore_common: float, template: NDArray[n
 def banded(collection: Collection, params: BandParams, jobs: int = 1) -> Banded:
     """Plan the bands and make the table. Raises ParameterError if no plan keeps the promise."""
     assert collection.signatures is not None
-    plan = band_table.plan_bands(collection.signatures.shape[1], params)
+    plan = band_plan.plan_bands(collection.signatures.shape[1], params)
     firsts = candidates.first_copies(collection.fingerprints)
     return Banded(plan, band_table.band_table(collection.signatures, members(collection, firsts), plan, jobs), firsts)
-
-
-@dataclass(frozen=True)
-class Found:
-    """Verified pairs of first copies, how many candidate pairs there were (-1 if all pairs were joined exactly), and in what buckets."""
-
-    pairs: Pairs
-    candidates: int
-    buckets: Buckets = NO_BUCKETS
-
-
-@dataclass(frozen=True)
-class Verified:
-    """What an earlier run over the same documents has found, and how: by candidates of so many bands of so many rows."""
-
-    found: Found
-    params: BandParams
-    asked: PairParams
-    bands: int
-    rows: int
-
-    def answers(self, plan: BandPlan, params: BandParams, asked: PairParams) -> bool:
-        """Whether the pairs of this table at this threshold are among these: it was the same table, at a threshold no higher."""
-        same_table = (self.bands, self.rows) == (plan.bands, plan.rows) and replace(self.params, threshold=params.threshold) == params
-        return same_table and self.asked == asked and self.params.threshold <= params.threshold
-
-    def at_least(self, threshold: float) -> Found:
-        """What was found of this similarity or more."""
-        return replace(self.found, pairs=self.found.pairs.at_least(threshold))
-
-    def knows_all_it_met(self, threshold: float) -> bool:
-        """Whether a pair that it met is either among these or less similar than the threshold."""
-        return self.params.threshold <= threshold and self.asked == _AS_USUAL
-
-    def unknown(self, collection: Collection, pieces: Iterator[Pair], known: list[Columns]) -> Iterator[Pair]:
-        """The candidate pairs that it has not met; of the others, those that are among these go to `known`."""
-        assert collection.signatures is not None
-        pairs = self.found.pairs
-        order = np.argsort(pairs.keys)
-        keys, similarity = pairs.keys[order], pairs.similarity[order]
-        for left, right in pieces:
-            wanted = packed(left, right)
-            at = np.minimum(np.searchsorted(keys, wanted), max(len(keys) - 1, 0))
-            is_known = keys[at] == wanted if len(keys) else np.zeros(len(wanted), bool)
-            if is_known.any():
-                known.append((left[is_known], right[is_known], similarity[at[is_known]]))
-            left, right = left[~is_known], right[~is_known]
-            met = np.empty(len(left), np.uint8)
-            banding.agree_in_a_band(collection.signatures, self.bands, self.rows, left, right, met)
-            yield left[met == 0], right[met == 0]
 
 
 def near_duplicates(
@@ -189,28 +126,6 @@ def with_copies(pairs: Pairs, firsts: NDArray[np.int64], *, collapse: bool = Fal
 # --- groups -----------------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Grouped:
-    """Groups of all documents, and each document's first copy.
-
-    compared : how many similarities of candidates were looked at; -1: groups or pairs were known. buckets : those of the table.
-    lost : int64 array, documents that are not what was indexed, or could not be read again to be compared: in no group.
-    """
-
-    groups: "Groups"
-    firsts: NDArray[np.int64]
-    compared: int = -1
-    buckets: Buckets = NO_BUCKETS
-    lost: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
-
-    @property
-    def copies(self) -> NDArray[np.bool_]:
-        """Bool array of shape (n,): whether another document represents this one, and has the same shingle set."""
-        own = self.groups.representative
-        copies: NDArray[np.bool_] = (own >= 0) & (own != np.arange(len(own))) & (self.firsts == self.firsts[own])
-        return copies
-
-
 def grouped(
     collection: Collection,
     made: Banded,
@@ -274,18 +189,6 @@ def exactly_grouped(
 
 
 # --- one document against the table -----------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Neighbours:
-    """Near-duplicates of one document, by similarity descending, then name: int64 and float64 arrays of shape (m,)."""
-
-    documents: NDArray[np.int64]
-    similarity: NDArray[np.float64]
-
-    def first(self, top: int | None) -> "Neighbours":
-        """The `top` most similar ones; all, if that is None."""
-        return Neighbours(self.documents[:top], self.similarity[:top])
 
 
 def neighbours(

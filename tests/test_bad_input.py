@@ -17,20 +17,21 @@ from importlib.util import find_spec
 import numpy as np
 import pytest
 
-from lshdup.cli.console import shown
 from lshdup.collection import batches
-from lshdup.collection.collection import collect
+from lshdup.collection.collect import collect
 from lshdup.documents import files
-from lshdup.documents.document_list import Reason, TextBatch, read_batch
+from lshdup.documents.document_list import Reason
 from lshdup.documents.finding import find_documents
+from lshdup.documents.reading import TextBatch, read_batch
 from lshdup.errors import InputError
 from lshdup.params import DocumentParams, ShingleParams
 from lshdup.shingling import normalization
 from lshdup.shingling.normalization import normal_form
 from lshdup.shingling.shingler import Shingler
-from lshdup.text import decoding
+from lshdup.text import html
 from lshdup.text.charsets import _CODECS, codec_of
 from lshdup.text.decoding import to_text
+from lshdup.utils.messages import shown
 from tests import reference
 from tests.conftest import ROOT
 from tests.test_layers import modules
@@ -511,7 +512,7 @@ def test_a_normal_form_that_outgrows_its_text_is_reported(monkeypatch):
 def test_pages_are_walked_in_linear_time():
     """Twice as deep takes about twice as long, not four times; parsed apart, because the parser has limits of its own."""
     for page in (b"<span>x ", b"<p>x <b>y</b>", b"<li>x", b"<div>x</div>"):
-        text = decoding._visible_text(b"<html>" + page * 100_000)
+        text = html._visible_text(b"<html>" + page * 100_000)
         assert len(text.split()) == 100_000 * (2 if b"y" in page else 1)
 
 

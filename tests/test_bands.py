@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from lshdup.errors import ParameterError
 from lshdup.kernels import ordering
-from lshdup.lsh import band_table, candidates
+from lshdup.lsh import band_plan, band_table, candidates
 from lshdup.lsh.signatures import Sketcher
 from lshdup.params import BandParams, SketchParams
 from lshdup.utils.ragged import RaggedSets
@@ -18,20 +18,20 @@ from tests import reference
 
 
 def test_the_s_curve_of_r3_and_r2():
-    curve = [band_table.collision_probability(s / 10, 20, 5) for s in range(2, 9)]
+    curve = [band_plan.collision_probability(s / 10, 20, 5) for s in range(2, 9)]
     assert [round(p, 3) for p in curve[:-1]] == [0.006, 0.047, 0.186, 0.470, 0.802, 0.975]
     assert round(curve[-1], 4) == 0.9996
-    assert round(band_table.collision_probability(0.75, 20, 5), 4) == 0.9956
-    assert round(band_table.collision_probability(0.2, 20, 5), 4) == 0.0064
+    assert round(band_plan.collision_probability(0.75, 20, 5), 4) == 0.9956
+    assert round(band_plan.collision_probability(0.2, 20, 5), 4) == 0.0064
 
 
 def test_known_plans():
     """What REFERENCE says about t = 0.9, K = 128."""
-    assert round(band_table.collision_probability(0.9, 5, 25), 2) == 0.31
-    assert round(band_table.collision_probability(0.95, 5, 25), 2) == 0.80
-    assert round(band_table.collision_probability(0.9, 12, 10), 3) == 0.994
-    assert round(band_table.collision_probability(0.9, 16, 8), 4) == 0.9999
-    plan = band_table.plan_bands(128, BandParams(0.9))
+    assert round(band_plan.collision_probability(0.9, 5, 25), 2) == 0.31
+    assert round(band_plan.collision_probability(0.95, 5, 25), 2) == 0.80
+    assert round(band_plan.collision_probability(0.9, 12, 10), 3) == 0.994
+    assert round(band_plan.collision_probability(0.9, 16, 8), 4) == 0.9999
+    plan = band_plan.plan_bands(128, BandParams(0.9))
     assert (plan.bands, plan.rows) == (12, 10)
 
 
@@ -43,9 +43,9 @@ def test_the_plan_is_the_largest_r_that_keeps_the_promise(perms, threshold, reca
     if not keeping:
         if not near:
             with pytest.raises(ParameterError, match=str(perms)):
-                band_table.plan_bands(perms, params)
+                band_plan.plan_bands(perms, params)
         return
-    plan = band_table.plan_bands(perms, params)
+    plan = band_plan.plan_bands(perms, params)
     assert max(keeping) <= plan.rows <= max(near)
     assert plan.bands == perms // plan.rows
     assert plan.keeps_promise
@@ -53,25 +53,25 @@ def test_the_plan_is_the_largest_r_that_keeps_the_promise(perms, threshold, reca
 
 def test_too_few_rows_name_how_many_would_do():
     with pytest.raises(ParameterError) as error:
-        band_table.plan_bands(16, BandParams(0.1))
+        band_plan.plan_bands(16, BandParams(0.1))
     enough = int(error.value.hint.split("--perms ")[1].split(";")[0])
-    assert band_table.plan_bands(enough, BandParams(0.1)).keeps_promise
+    assert band_plan.plan_bands(enough, BandParams(0.1)).keeps_promise
     with pytest.raises(ParameterError):
-        band_table.plan_bands(enough - 1, BandParams(0.1))
+        band_plan.plan_bands(enough - 1, BandParams(0.1))
 
 
 def test_overrides():
-    assert band_table.plan_bands(128, BandParams(bands=20)).rows == 6
-    assert band_table.plan_bands(128, BandParams(rows=5)).bands == 25
-    assert band_table.plan_bands(100, BandParams(bands=20, rows=5, threshold=0.75)).miss(0.75) == pytest.approx(0.0044, abs=1e-4)
+    assert band_plan.plan_bands(128, BandParams(bands=20)).rows == 6
+    assert band_plan.plan_bands(128, BandParams(rows=5)).bands == 25
+    assert band_plan.plan_bands(100, BandParams(bands=20, rows=5, threshold=0.75)).miss(0.75) == pytest.approx(0.0044, abs=1e-4)
     for wrong in (BandParams(bands=20, rows=7), BandParams(rows=129), BandParams(bands=200)):
         with pytest.raises(ParameterError, match="rows"):
-            band_table.plan_bands(128, wrong)
+            band_plan.plan_bands(128, wrong)
 
 
 def table_of(signatures, n_bands, rows, buckets=0, members=None):
     signatures = np.array(signatures, np.uint32)
-    plan = band_table.BandPlan(n_bands, rows, 0.5, 0.9, buckets)
+    plan = band_plan.BandPlan(n_bands, rows, 0.5, 0.9, buckets)
     return band_table.band_table(signatures, np.arange(len(signatures)) if members is None else members, plan), plan
 
 
@@ -169,7 +169,7 @@ def test_pairs_come_cluster_by_cluster(monkeypatch):
 def test_found_recall_follows_the_s_curve(scheme, n):
     """Share of pairs that become candidates, per similarity, within a binomial interval (99.99 %) of the curve or above it."""
     rng = np.random.default_rng(n)
-    plan = band_table.plan_bands(128, BandParams(0.8))
+    plan = band_plan.plan_bands(128, BandParams(0.8))
     trials = 600
     for different in (1, n // 15, n // 9, n // 5, n // 3):
         similarity = (n - different) / (n + different)
@@ -179,7 +179,7 @@ def test_found_recall_follows_the_s_curve(scheme, n):
             sets = RaggedSets.from_sets([pool[:n], pool[different:]])
             keys = band_table.band_keys(Sketcher(SketchParams(scheme, 128, int(rng.integers(1 << 62)))).sketch(sets), plan)
             hits += bool((keys[:, 0] == keys[:, 1]).any())
-        expected = band_table.collision_probability(similarity, plan.bands, plan.rows)
+        expected = band_plan.collision_probability(similarity, plan.bands, plan.rows)
         margin = 4 * (expected * (1 - expected) / trials) ** 0.5 + 1 / trials
         if scheme == "classic":
             assert abs(hits / trials - expected) <= margin
@@ -204,7 +204,7 @@ def test_buckets_are_in_the_order_of_a_stable_sort(keys, data):
 def test_a_table_is_the_same_on_any_number_of_threads():
     rng = np.random.default_rng(5)
     signatures = rng.integers(0, 4, (5000, 12), dtype=np.uint32)
-    plan = band_table.BandPlan(4, 3, 0.5, 0.9)
+    plan = band_plan.BandPlan(4, 3, 0.5, 0.9)
     one, four = (band_table.band_table(signatures, np.arange(0, 5000, 2), plan, jobs) for jobs in (1, 4))
     assert (one.keys == four.keys).all()
     assert (one.order == four.order).all()

@@ -10,12 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lshdup.evaluation import histogram
-from lshdup.lsh.band_table import BandPlan, collision_probability
+from lshdup.lsh.band_plan import BandPlan, collision_probability
 from lshdup.matching import copies
 from lshdup.matching.copies import listing
 from lshdup.matching.pairs import gathered
+from lshdup.matching.results import Found, Verified
 from lshdup.params import BandParams, PairParams
-from lshdup.pipeline import Found, Verified
 from tests.test_pairs import collections, columns_of, found_pairs, rows
 
 LEVELS = [0.3, 1 / 3, 0.4, 0.5, 0.6, 0.9, 0.95, 1.0]

@@ -244,7 +244,7 @@ def test_nothing_depends_on_threads_and_batches(corpus, tmp_path):
     """Artifacts and answers are the same bytes for any number of threads, any batch size, signatures in memory or in a file."""
     script = """
 import sys, lshdup.documents.document_list, lshdup.workspace.context
-lshdup.documents.document_list.BATCH_DOCUMENTS, lshdup.documents.document_list.BATCH_BYTES = int(sys.argv.pop(1)), int(sys.argv.pop(1))
+lshdup.documents.reading.BATCH_DOCUMENTS, lshdup.documents.reading.BATCH_BYTES = int(sys.argv.pop(1)), int(sys.argv.pop(1))
 lshdup.workspace.context.MOST_IN_MEMORY = int(sys.argv.pop(1))
 from lshdup.cli.main import main
 main()"""

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from lshdup.skipped import Reason
 from lshdup.text.decoding import to_text
-from lshdup.utils import compression
+from lshdup.utils import scratch
 from lshdup.utils.compression import PackedError, TooLongError, unpack_to, unpacked
 from tests.conftest import ROOT, require
 
@@ -163,7 +163,7 @@ def test_no_room_to_unpack(tmp_path, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "pwrite", full)
-    with pytest.raises(compression.NoRoomError, match="No space left on device"):
+    with pytest.raises(scratch.NoRoomError, match="No space left on device"):
         unpack_to(os.fsencode(tmp_path / "a.gz"), tmp_path, 1 << 20)
     assert [path.name for path in tmp_path.iterdir()] == ["a.gz"]
 

@@ -8,8 +8,8 @@ import pytest
 
 from lshdup.documents.files import Buffer
 from lshdup.documents.text_cache import Scratch
-from lshdup.utils.compression import NoRoomError
 from lshdup.utils.ragged import offsets_of
+from lshdup.utils.scratch import NoRoomError
 
 
 def piece(texts, before=b""):

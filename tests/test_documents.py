@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from lshdup.documents import files
-from lshdup.documents.document_list import BATCH_BYTES, BATCH_DOCUMENTS, DocumentList, Reason, TextBatch, batches, read_batch, typed_name
+from lshdup.documents.document_list import DocumentList, Reason, typed_name
 from lshdup.documents.finding import find_documents
+from lshdup.documents.reading import BATCH_BYTES, BATCH_DOCUMENTS, TextBatch, batches, read_batch
 from lshdup.errors import InputError
 from lshdup.params import DocumentParams, ShingleParams
 from lshdup.shingling.shingler import Shingler

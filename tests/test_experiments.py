@@ -11,11 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lshdup.collection.collection import Collection, sketched
+from lshdup.collection.collect import sketched
+from lshdup.collection.collection import Collection
 from lshdup.documents.document_list import DocumentList
 from lshdup.evaluation import accuracy, timing
 from lshdup.kernels import statistics
-from lshdup.lsh import band_table
+from lshdup.lsh import band_plan, band_table
 from lshdup.lsh.signatures import smallest_prime_from
 from lshdup.matching import exact_join
 from lshdup.matching.pairs import gathered
@@ -57,16 +58,16 @@ def test_binomial_tails(perms, common, more, epsilon):
 
 def test_half_points_and_the_exercises_of_r3():
     for r, b in ((3, 10), (6, 20), (5, 50)):
-        half = band_table.half_point(b, r)
-        assert band_table.collision_probability(half, b, r) == pytest.approx(0.5, abs=1e-12)
-        assert band_table.half_point_estimate(b, r) == pytest.approx((1 / b) ** (1 / r))
+        half = band_plan.half_point(b, r)
+        assert band_plan.collision_probability(half, b, r) == pytest.approx(0.5, abs=1e-12)
+        assert band_plan.half_point_estimate(b, r) == pytest.approx((1 / b) ** (1 / r))
         for s in range(1, 10):
-            assert band_table.collision_probability(s / 10, b, r) == pytest.approx(1 - (1 - (s / 10) ** r) ** b, abs=1e-12)
+            assert band_plan.collision_probability(s / 10, b, r) == pytest.approx(1 - (1 - (s / 10) ** r) ** b, abs=1e-12)
         small = 0.02
-        assert band_table.collision_probability(small, b, r) == pytest.approx(b * small**r, rel=0.01)
+        assert band_plan.collision_probability(small, b, r) == pytest.approx(b * small**r, rel=0.01)
     pinned = {(3, 10): (0.4061, 0.4642), (6, 20): (0.5694, 0.6070), (5, 50): (0.4244, 0.4573)}
     for (r, b), values in pinned.items():
-        assert (round(band_table.half_point(b, r), 4), round(band_table.half_point_estimate(b, r), 4)) == values
+        assert (round(band_plan.half_point(b, r), 4), round(band_plan.half_point_estimate(b, r), 4)) == values
 
 
 # --- accuracy ----
@@ -113,7 +114,7 @@ def test_band_accuracy_counts_what_loops_count(buckets):
     sketch = SketchParams("fast", 60, 2)
     (result,) = accuracy.band_accuracy(ragged, collection, sketch, [12], 0.6, sample=30, buckets=buckets)
     signatures = sketched(collection, sketch).signatures
-    keys = band_table.band_keys(signatures, band_table.BandPlan(12, 5, 0.6, 0.0, buckets))
+    keys = band_table.band_keys(signatures, band_plan.BandPlan(12, 5, 0.6, 0.0, buckets))
     counts = {"found": 0, "fp": 0, "fn": 0, "apart": 0}
     for i in range(30):
         for j in range(30):
@@ -162,14 +163,14 @@ def test_band_recall_counts_what_loops_count(threshold, buckets):
     sets = [*some_sets(60, 11), set(), set(range(50)), set(range(50))]  # one pair that is equal
     pairs, ragged, collection = with_true_pairs(sets, threshold)
     sketch = SketchParams("fast", 30, 4)
-    plans = [band_table.plan_bands(30, BandParams(threshold, 0.9, bands=b, buckets=buckets)) for b in (3, 10)]
+    plans = [band_plan.plan_bands(30, BandParams(threshold, 0.9, bands=b, buckets=buckets)) for b in (3, 10)]
     results = list(accuracy.band_recall(pairs, ragged, collection, sketch, plans, 2))
     signatures = sketched(collection, sketch).signatures
     edges = accuracy.similarity_bins(threshold)
     bins = list(itertools.pairwise(edges)) + ([(threshold, 1.0)] if len(edges) > 2 else [])
     assert [(r.bands, r.similarity_from, r.similarity_to) for r in results] == [(b, *each) for b in (3, 10) for each in bins]
     for r in results:
-        keys = band_table.band_keys(signatures, band_table.BandPlan(r.bands, 30 // r.bands, threshold, 0.9, buckets))
+        keys = band_table.band_keys(signatures, band_plan.BandPlan(r.bands, 30 // r.bands, threshold, 0.9, buckets))
         true, found, chances = 0, 0, []
         for i, j, s in reference.all_pairs(sets, threshold):
             if r.similarity_from <= s < r.similarity_to or s == r.similarity_to == 1:
@@ -191,7 +192,7 @@ def test_band_recall_counts_what_loops_count(threshold, buckets):
 @pytest.mark.parametrize("scheme", ["classic", "fast"])
 def test_band_recall_is_what_the_s_curve_says_on_average(scheme):
     pairs, ragged, collection = with_true_pairs(some_sets(150, 8), 0.4)
-    plan = band_table.plan_bands(48, BandParams(0.4, bands=6))
+    plan = band_plan.plan_bands(48, BandParams(0.4, bands=6))
     runs = [list(accuracy.band_recall(pairs, ragged, collection, SketchParams(scheme, 48, seed), [plan])) for seed in range(60)]
     told_apart = 0
     for results in zip(*runs, strict=True):

@@ -175,7 +175,7 @@ import os, signal, sys
 import lshdup.documents.document_list, lshdup.store.journal
 from lshdup.cli.main import main, program
 
-lshdup.documents.document_list.BATCH_DOCUMENTS = 100
+lshdup.documents.reading.BATCH_DOCUMENTS = 100
 signal.signal(signal.SIGINT, signal.default_int_handler)
 quiet = os.open(os.devnull, os.O_WRONLY)
 errors = os.open("errors", os.O_WRONLY | os.O_CREAT | os.O_APPEND)

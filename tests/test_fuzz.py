@@ -11,7 +11,7 @@ import time
 import numpy as np
 import pytest
 
-from lshdup.documents.document_list import TextBatch
+from lshdup.documents.reading import TextBatch
 from lshdup.errors import ArtifactError, ParameterError
 from lshdup.kernels import text as text_kernels
 from lshdup.params import BandParams, ShingleParams, SketchParams

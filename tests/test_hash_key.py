@@ -5,7 +5,7 @@ import random
 import numpy as np
 import pytest
 
-from lshdup.documents.document_list import TextBatch
+from lshdup.documents.reading import TextBatch
 from lshdup.errors import ParameterError
 from lshdup.params import ShingleParams, key_name
 from lshdup.shingling.shingler import Shingler, fingerprints

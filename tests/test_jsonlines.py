@@ -11,8 +11,8 @@ from lshdup.documents import jsonlines
 from lshdup.documents.files import Buffer
 from lshdup.documents.rows import RowError, RowFields
 from lshdup.kernels import json_rows as kernels
+from lshdup.kernels.helpers import PADDING
 from lshdup.skipped import Reason
-from lshdup.utils.ragged import PADDING
 
 
 def by_kernel(rows, field="text"):

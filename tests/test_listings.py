@@ -16,9 +16,9 @@ from rich.cells import cell_len
 
 from lshdup.cli.columns import LISTINGS, columns, described
 from lshdup.cli.commands import COMMANDS
-from lshdup.cli.console import chance, decimal
 from lshdup.cli.main import lshdup
 from lshdup.cli.tables import table
+from lshdup.utils.messages import chance, decimal
 from tests import office
 from tests.conftest import ROOT
 from tests.running import run_many

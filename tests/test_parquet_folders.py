@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 from lshdup.documents import parquet, row_files
-from lshdup.documents.document_list import batches, read_batch
 from lshdup.documents.finding import find_documents
+from lshdup.documents.reading import batches, read_batch
 from lshdup.documents.rows import RowError
 from lshdup.errors import InputError
 from lshdup.params import DocumentParams, PairParams
@@ -38,7 +38,7 @@ def small(monkeypatch):
     """Nothing is kept in memory, and what is verified is read again in very many blocks; texts are decoded a few at a time."""
     monkeypatch.setattr("lshdup.workspace.from_documents.SET_BYTES", 0)
     monkeypatch.setattr("lshdup.matching.similarity.BLOCK_BYTES", 1 << 13)
-    monkeypatch.setattr("lshdup.documents.document_list.BATCH_DOCUMENTS", 16)
+    monkeypatch.setattr("lshdup.documents.reading.BATCH_DOCUMENTS", 16)
     monkeypatch.setattr(parquet, "_SLAB_ROWS", 7)
 
 
@@ -223,7 +223,7 @@ def test_another_file_of_the_same_name_is_read_anew(here, small, decoded):
 @pytest.mark.parametrize("batch", [20, 37, 512])
 def test_a_damaged_row_group_costs_only_its_rows(here, small, monkeypatch, batch):
     """Not all of a file can be put aside; what was good before is good for verification, too; whatever is read together."""
-    monkeypatch.setattr("lshdup.documents.document_list.BATCH_DOCUMENTS", batch)
+    monkeypatch.setattr("lshdup.documents.reading.BATCH_DOCUMENTS", batch)
     rng = random.Random(1)
     texts = [" ".join(str(rng.randrange(10**6)) for _ in range(40)) for _ in range(111)]
     for number in range(1, 111, 2):

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lshdup.cli.console import chance, decimal
 from lshdup.matching.pairs import Pairs
 from lshdup.report import html
+from lshdup.utils.messages import chance, decimal
 from tests.browser import browser
 
 HOSTILE = [

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from lshdup.documents import parquet, rows, text_cache
-from lshdup.documents.document_list import batches, read_batch
 from lshdup.documents.finding import find_documents
+from lshdup.documents.reading import batches, read_batch
 from lshdup.params import DocumentParams, PairParams
 from lshdup.pipeline import with_copies
 from lshdup.skipped import Reason

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lshdup.lsh import band_table, candidates
+from lshdup.lsh import band_plan, band_table, candidates
 from lshdup.matching import similarity
 from lshdup.matching.exact_join import exact_pairs
 from lshdup.matching.pairs import gathered
@@ -172,7 +172,7 @@ def test_sets_of_a_cluster_are_fetched_once(monkeypatch):
     rng = np.random.default_rng(2)
     clusters = rng.permutation(np.repeat(np.arange(100), 5))  # five documents of each, all over the collection
     signatures = clusters[:, None].astype(np.uint32).repeat(4, 1)
-    table = band_table.band_table(signatures, np.arange(500), band_table.BandPlan(2, 2, 0.5, 0.9))
+    table = band_table.band_table(signatures, np.arange(500), band_plan.BandPlan(2, 2, 0.5, 0.9))
     sets = RaggedSets.from_sets([set(range(1000 * kind, 1000 * kind + 20)) for kind in clusters.tolist()])
     asked = []
 

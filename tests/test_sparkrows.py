@@ -11,6 +11,7 @@ import pytest
 
 from lshdup.documents.rows import Kind, RowFields
 from lshdup.errors import InputError
+from lshdup.kernels import tiles
 from lshdup.skipped import Reason
 from lshdup.spark import caching, comparison, worker, worker_reading
 from tests.conftest import ROOT, require
@@ -39,7 +40,6 @@ def reference_pairs(rows):
 
 @pytest.mark.parametrize("seed", range(20))
 def test_kernels_of_tiles(seed):
-    from lshdup.kernels import banding
 
     rng = np.random.default_rng(seed)
     rows = some_tiles(rng, 12)
@@ -50,16 +50,16 @@ def test_kernels_of_tiles(seed):
     splits = []
     for start, end in itertools.pairwise(starts.tolist()):
         sides = [row[1] for row in rows[start:end]]
-        splits.append(banding.ONE_BLOCK if sides[0] == worker.WITHIN else start + sides.count(worker.LEFT))
+        splits.append(tiles.ONE_BLOCK if sides[0] == worker.WITHIN else start + sides.count(worker.LEFT))
     splits = np.array(splits)
     state, found = np.array([0, -1, 0]), []
     left, right = np.empty(3, np.uint32), np.empty(3, np.uint32)
     while state[0] < len(splits):
-        n = banding.tile_pairs(keys, offsets, starts, splits, state, left, right)
+        n = tiles.tile_pairs(keys, offsets, starts, splits, state, left, right)
         found += zip(left[:n].tolist(), right[:n].tolist(), strict=True)
     assert found == list(reference_pairs(rows))
     unmet = np.zeros(len(rows), np.uint8)
-    banding.mark_unmet(keys, offsets, starts, splits, unmet)
+    tiles.mark_unmet(keys, offsets, starts, splits, unmet)
     assert set(np.flatnonzero(unmet).tolist()) == {row for pair in reference_pairs(rows) for row in pair}
 
 

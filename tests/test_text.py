@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from lshdup.documents.document_list import TextBatch
+from lshdup.documents.reading import TextBatch
 from lshdup.params import ShingleParams
 from lshdup.shingling.shingler import Shingler, fingerprints
 from tests import reference

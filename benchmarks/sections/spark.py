@@ -12,6 +12,7 @@ from benchmarks.corpora import text_of
 from benchmarks.measure import LSHDUP, Run, interleaved, ratio, run, seconds, timed
 from benchmarks.sections.bench import Bench, installed
 from benchmarks.tables import Table
+from lshdup.collection import collect
 
 #: Documents of one file.
 PART = 5000
@@ -67,7 +68,6 @@ def _map_side(bench: Bench) -> Table:
     """Documents -> sets, signatures and keys, on two cores, once everything is up and compiled; nothing is kept."""
     import numpy as np
 
-    from lshdup.collection import collection
     from lshdup.documents import finding
     from lshdup.lsh import band_table
     from lshdup.params import DocumentParams
@@ -89,7 +89,7 @@ def _map_side(bench: Bench) -> Table:
 
         def by_local() -> None:
             listed = finding.find_documents((os.fsencode(bench.home / folder),), files)
-            made = collection.collect(listed, recipe.shingle, recipe.sketch, jobs=2)
+            made = collect.collect(listed, recipe.shingle, recipe.sketch, jobs=2)
             assert made.signatures is not None
             assert band_table.band_keys(np.asarray(made.signatures), recipe.plan, 2).size
 

@@ -15,9 +15,9 @@ from benchmarks.corpora import text_of
 from benchmarks.measure import Run, interleaved, seconds, timed
 from benchmarks.sections.bench import Bench, installed
 from benchmarks.tables import Table
-from lshdup.documents.document_list import batches, read_batch
 from lshdup.documents.finding import find_documents
-from lshdup.lsh import band_table, candidates
+from lshdup.documents.reading import batches, read_batch
+from lshdup.lsh import band_plan, band_table, candidates
 from lshdup.lsh.signatures import Sketcher
 from lshdup.matching import pairs, similarity
 from lshdup.params import BandParams, DocumentParams, ShingleParams, SketchParams
@@ -81,7 +81,7 @@ def _one_pass(folder: Path) -> dict[str, Run]:
     firsts = candidates.first_copies(np.concatenate([fingerprints(each, ShingleParams()) for each in made]))
     members = np.flatnonzero((firsts == np.arange(len(firsts))) & (sets.sizes > 0))
     lap("find copies")
-    table = band_table.band_table(signatures, members, band_table.plan_bands(signatures.shape[1], BandParams()))
+    table = band_table.band_table(signatures, members, band_plan.plan_bands(signatures.shape[1], BandParams()))
     lap("band")
     pieces = list(candidates.candidate_pairs(table)[1])
     lap("candidates")

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from lshdup.cli import options as shared
+from lshdup.cli import session as sessions
 from lshdup.cli.messages import say_buckets, say_collection, say_contract, say_if_nothing
 from lshdup.cli.pair_columns import say_funnel, say_joined
 from lshdup.params import PairParams
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from lshdup.collection.collection import Collection
-    from lshdup.lsh.band_table import BandPlan
+    from lshdup.lsh.band_plan import BandPlan
     from lshdup.matching.copies import Listing
     from lshdup.matching.pairs import Pairs
 
@@ -30,12 +30,12 @@ class Answer:
     plan: "BandPlan | None" = None
 
 
-def found_pairs(session: shared.Session, options: dict[str, Any]) -> Answer:
+def found_pairs(session: sessions.Session, options: dict[str, Any]) -> Answer:
     """Find them, by what the options of `pairs` say."""
     return _joined(session, options) if options["exact"] else _banded(session, options)
 
 
-def _banded(session: shared.Session, options: dict[str, Any]) -> Answer:
+def _banded(session: sessions.Session, options: dict[str, Any]) -> Answer:
     from lshdup.pipeline import with_copies
 
     console, workspace, request = session.console, session.workspace, session.request
@@ -52,7 +52,7 @@ def _banded(session: shared.Session, options: dict[str, Any]) -> Answer:
     return Answer(indexed.collection, found.pairs, indexed.made.firsts, pairs, indexed.params.threshold, indexed.made.plan)
 
 
-def _joined(session: shared.Session, options: dict[str, Any]) -> Answer:
+def _joined(session: sessions.Session, options: dict[str, Any]) -> Answer:
     from lshdup.lsh.candidates import first_copies
     from lshdup.pipeline import exact_near_duplicates, with_copies
 

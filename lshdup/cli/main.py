@@ -11,9 +11,10 @@ from typing import Any, NoReturn
 import click
 
 from lshdup.cli.commands import COMMANDS
-from lshdup.cli.console import INTERRUPTED, OK, TROUBLE, Console, shown
+from lshdup.cli.console import INTERRUPTED, OK, TROUBLE, Console
 from lshdup.errors import LshdupError
 from lshdup.utils.atomic import abandon, what_is_kept
+from lshdup.utils.messages import shown
 from lshdup.version import __version__
 
 

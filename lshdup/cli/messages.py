@@ -4,9 +4,9 @@ from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from lshdup.cli.console import Console, chance, counted, shown
+from lshdup.cli.console import Console, counted
 from lshdup.skipped import Reason
-from lshdup.utils.messages import some_of
+from lshdup.utils.messages import chance, shown, some_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -14,9 +14,10 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from lshdup.cli.options import Session
+    from lshdup.cli.session import Session
     from lshdup.collection.collection import Collection
-    from lshdup.lsh.band_table import BandPlan, BandTable
+    from lshdup.lsh.band_plan import BandPlan
+    from lshdup.lsh.band_table import BandTable
     from lshdup.lsh.candidates import Buckets
     from lshdup.params import BandParams
 

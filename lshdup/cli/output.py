@@ -18,9 +18,10 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import BinaryIO
 
-from lshdup.cli.console import decimal, shown, use_color
+from lshdup.cli.console import use_color
 from lshdup.errors import InputError, ParameterError
-from lshdup.utils.atomic import replacing
+from lshdup.utils.atomic import check_writable, replacing
+from lshdup.utils.messages import decimal, shown
 
 FORMATS = ("table", "tsv", "csv", "json", "jsonl")
 _ENDINGS = {".tsv": "tsv", ".csv": "csv", ".json": "json", ".jsonl": "jsonl", ".ndjson": "jsonl"}
@@ -34,13 +35,6 @@ Cell = bytes | float | int | str | None
 
 #: Columns of equal length, each of one type.
 Piece = Sequence[Sequence[Cell]]
-
-
-def check_writable(path: Path) -> None:
-    """Before any work starts: that a file can be written there."""
-    if not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
-        message = f"{path} cannot be written"
-        raise InputError(message, "name a file in a folder that exists and may be written")
 
 
 def format_of(path: Path) -> str:

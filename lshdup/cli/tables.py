@@ -8,6 +8,8 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 
+from lshdup.utils.messages import fitting_start
+
 #: Blanks between columns: as many as there is room for.
 _GAPS = (3, 2)
 _LEAST_GAP = 1
@@ -46,16 +48,6 @@ def table(columns: Row, rows: Sequence[Row], numbers: Sequence[bool], width: int
                 yield from _hanging(folded, rows, numbers, sizes, long, gap, width, color=color)
                 return
     yield from _turned(columns, rows, width, color=color, header=header)
-
-
-def fitting_start(text: str, cells: int) -> str:
-    """As many characters as fit into so many cells."""
-    from rich.cells import cell_len
-
-    count = min(len(text), max(cells, 0))
-    while count and cell_len(text[:count]) > cells:
-        count -= 1
-    return text[:count]
 
 
 def folded(text: str, width: int) -> list[str]:

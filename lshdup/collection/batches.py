@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.documents.document_list import BATCH_BYTES, DocumentList, Reason, batches, read_batch
+from lshdup.documents.document_list import DocumentList, Reason
 from lshdup.documents.files import LARGE, Buffer
+from lshdup.documents.reading import BATCH_BYTES, batches, read_batch
 from lshdup.lsh.signatures import Sketcher
 from lshdup.params import ShingleParams
 from lshdup.shingling.removal import Removal, Whole

@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 
 from lshdup.collection.batches import NO_VALUES
 from lshdup.shingling.shingler import ShingleBatch
-from lshdup.store.npz import Spool
 from lshdup.utils.ragged import RaggedSets
+from lshdup.utils.scratch import Spool
 
 #: Gives the sets of a batch once more, from where they are kept.
 Kept = Callable[[], RaggedSets]

@@ -9,10 +9,9 @@ from lshdup.collection.batches import NO_VALUES, Workers, batches_done
 from lshdup.collection.collection import Collection
 from lshdup.documents.document_list import LeftOut, Reason
 from lshdup.errors import ArtifactError
-from lshdup.matching.similarity import SetSource
 from lshdup.params import LONGEST
 from lshdup.shingling.shingler import ShingleBatch, fingerprints
-from lshdup.utils.ragged import RaggedSets
+from lshdup.utils.ragged import RaggedSets, SetSource
 
 
 def set_source(collection: Collection, jobs: int, on_left_out: Callable[[LeftOut], None], kept: RaggedSets | None = None) -> SetSource:

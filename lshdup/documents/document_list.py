@@ -5,27 +5,20 @@ shingles.py).
 """
 
 import os
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.documents.files import Buffer, read_files
 from lshdup.documents.locations import Places
 from lshdup.documents.row_files import OpenRows
-from lshdup.documents.rows import Kind, RowError, RowFields
+from lshdup.documents.rows import Kind, RowFields
 from lshdup.errors import ArtifactError
 from lshdup.params import DEFAULT_FORMATS, DEFAULT_MAX_BYTES, FormatLimits
 from lshdup.skipped import LeftOut as LeftOut
 from lshdup.skipped import Reason as Reason
-from lshdup.skipped import detail_of, reason_of
-from lshdup.utils.ragged import PADDING, Check, StringTable, distinct, trusted
-
-#: Batches end at whichever comes first: few enough documents to feed all threads, few enough bytes to stay in memory.
-BATCH_DOCUMENTS = 512
-BATCH_BYTES = 4 << 20
+from lshdup.utils.ragged import Check, StringTable, distinct, trusted
 
 
 @dataclass(frozen=True)
@@ -150,33 +143,6 @@ class DocumentList:
         return self.sizes if self.places is None else self.places.lengths
 
 
-@dataclass(frozen=True)
-class TextBatch:
-    """The bytes of some documents, one after the other, in a buffer with room to load past the end.
-
-    indices : int64 array of shape (m,), which documents of the list these are. names : theirs. text : uint8 array. starts, lengths :
-    int64 arrays of shape (m,). left_out : (document, reason, detail) for those that could not be read. is_text : they are UTF-8, or meant
-    to be, because they were texts where they come from, and not files. max_bytes : what may be made of one that has to be unpacked.
-    """
-
-    indices: NDArray[np.int64]
-    names: list[bytes]
-    text: NDArray[np.uint8]
-    starts: NDArray[np.int64]
-    lengths: NDArray[np.int64]
-    left_out: list[tuple[int, Reason, str]] = field(default_factory=list)
-    is_text: bool = False
-    max_bytes: int = DEFAULT_MAX_BYTES
-
-    @classmethod
-    def of(cls, indices: Iterable[int], texts: list[bytes], names: list[bytes] | None = None) -> "TextBatch":
-        """A batch of texts that are in memory already; without names, none of them is named like HTML."""
-        buffer = bytearray().join([*texts, bytes(PADDING)])
-        lengths = np.fromiter(map(len, texts), np.int64, len(texts))
-        starts = np.cumsum(lengths) - lengths
-        return cls(np.array(list(indices), np.int64), names or [b""] * len(texts), np.frombuffer(buffer, np.uint8), starts, lengths)
-
-
 def typed_name(path: bytes) -> bytes:
     """A path as it would be typed from the current folder: no ``./`` in front unless the name begins with ``-``.
 
@@ -189,66 +155,6 @@ def typed_name(path: bytes) -> bytes:
     if path.startswith(b"/"):
         return b"/" + name
     return b"./" + name if name.startswith(b"-") else name or b"."
-
-
-def batches(documents: DocumentList, indices: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
-    """Cut `indices` into runs of at most BATCH_DOCUMENTS documents and about BATCH_BYTES bytes.
-
-    Parts of files come in the order of their places, so that a file is read from front to back, and each run is of one `Kind`.
-    """
-    places = documents.places
-    if places is not None:
-        _checked(places, indices)
-    for run in [indices] if places is None else places.reading_order(indices):
-        for some in runs(documents.spans[run], BATCH_DOCUMENTS, BATCH_BYTES):
-            yield run[some]
-
-
-def runs(sizes: NDArray[np.integer], most: int, most_bytes: int) -> Iterator[slice]:
-    """Runs of at most so many things and so many bytes; or of one thing that is larger.
-
-    >>> list(runs(np.array([1, 1, 1, 9, 5]), 2, 8))
-    [slice(0, 2, None), slice(2, 3, None), slice(3, 4, None), slice(4, 5, None)]
-    """
-    ends = np.cumsum(sizes, dtype=np.int64)
-    start = 0
-    while start < len(sizes):
-        before = int(ends[start] - sizes[start])
-        fits = int(np.searchsorted(ends, before + most_bytes, side="right"))
-        end = min(max(fits, start + 1), start + most)
-        yield slice(start, end)
-        start = end
-
-
-def read_batch(documents: DocumentList, indices: NDArray[np.int64], buffer: Buffer | None = None) -> TextBatch:
-    """The bytes of some documents of one kind; those that cannot be read are in `left_out` and not in `indices`.
-
-    buffer : memory for them, which the next batch may use again.
-    Cost: one open, read and close a file, without the GIL. A file that grew or shrank since it was listed is read as it is now.
-    Raises ArtifactError for a list that no folder can have given: it comes from an artifact that says what is not so.
-    """
-    documents.check_rows(indices)
-    spans = documents.spans[indices]
-    _refuse_if(len(indices) and (spans.min() < 0 or spans.max() >= 1 << 31), "documents of a size that none can have")
-    names = documents.names.some(indices)
-    places, sizes = documents.places, documents.sizes[indices]
-    if places is not None and len(indices):
-        files = _checked(places, indices)
-        kind = places.kinds[files[0]]
-        if kind == Kind.IDS:
-            return _read_lines(documents, indices, names)
-        if kind != Kind.FILE:
-            return _read_rows(documents, indices, Kind(int(kind)), buffer or Buffer())
-    _refuse_if(b"\0" in b"".join(names), "a path with NUL in it")
-    paths = names if not documents.home else [os.path.join(documents.home, name) for name in names]  # noqa: PTH118 (bytes path)
-    contents = read_files(paths, sizes, buffer, documents.max_bytes)
-    if not contents.failed:
-        return TextBatch(indices, names, contents.text, contents.starts, contents.lengths, max_bytes=documents.max_bytes)
-    left_out = [(int(indices[i]), reason_of(error), detail_of(error)) for i, error in contents.failed.items()]
-    good = np.delete(np.arange(len(indices)), list(contents.failed))
-    names = [names[i] for i in good.tolist()]
-    starts, lengths = contents.starts[good], contents.lengths[good]
-    return TextBatch(indices[good], names, contents.text, starts, lengths, left_out, max_bytes=documents.max_bytes)
 
 
 def _checked(places: Places, indices: Any) -> Any:
@@ -266,74 +172,3 @@ def _refuse_if(wrong: object, what: str) -> None:
     if wrong:
         message = f"the store names {what}: it is damaged"
         raise ArtifactError(message, "run the command with DOCS")
-
-
-def _read_lines(documents: DocumentList, indices: NDArray[np.int64], names: list[bytes]) -> TextBatch:
-    """Documents that are lines of id lists."""
-    assert documents.places is not None
-    places = documents.places.take(indices)
-    read: list[int] = []
-    texts: list[bytes] = []
-    left_out: list[tuple[int, Reason, str]] = []
-    for position, (index, start, length) in enumerate(zip(indices.tolist(), places.starts.tolist(), places.lengths.tolist(), strict=True)):
-        try:
-            with open(documents.path(index), "rb") as file:  # noqa: PTH123 (bytes path)
-                file.seek(start)
-                text = file.read(length)
-        except OSError as error:
-            left_out.append((index, reason_of(error), detail_of(error)))
-            continue
-        if len(text) < length:
-            left_out.append((index, Reason.CHANGED, "its list has become shorter"))
-            continue
-        texts.append(text)
-        read.append(position)
-    batch = TextBatch.of(indices[read].tolist(), texts, [names[position] for position in read])
-    return replace(batch, left_out=left_out)
-
-
-def _read_rows(documents: DocumentList, indices: NDArray[np.int64], kind: Kind, buffer: Buffer) -> TextBatch:
-    """Documents that are rows; they have no names that could tell HTML. Those of several files are put together."""
-    assert documents.places is not None
-    places = documents.places.take(indices)
-    _refuse_if(places.starts.min() < 0, "rows before the first")
-    cuts = np.flatnonzero(np.diff(places.file)) + 1
-    made, left_out = [], []
-    for run in np.split(np.arange(len(indices)), cuts):
-        path = documents.path(int(indices[run[0]]))
-        try:
-            text, starts, lengths, failed = documents.opened.texts(
-                path, kind, places.starts[run], places.lengths[run], Buffer() if len(cuts) else buffer
-            )
-        except OSError as error:
-            left_out += [(index, reason_of(error), detail_of(error)) for index in indices[run].tolist()]
-            continue
-        except RowError as error:
-            left_out += _of_rows(documents, indices[run], [error] * len(run))
-            continue
-        if failed:
-            left_out += _of_rows(documents, indices[run[list(failed)]], list(failed.values()))
-            good = np.delete(np.arange(len(run)), list(failed))
-            run, starts, lengths = run[good], starts[good], lengths[good]
-        made.append(TextBatch(indices[run], [b""] * len(run), text, starts, lengths, is_text=True))
-    if not made:
-        return replace(TextBatch.of([], []), left_out=left_out, is_text=True)
-    if len(made) == 1:
-        return replace(made[0], left_out=left_out)
-    before = np.cumsum([0, *(len(each.text) for each in made)])
-    return TextBatch(
-        np.concatenate([each.indices for each in made]),
-        [b""] * sum(len(each.indices) for each in made),
-        np.concatenate([each.text for each in made]),
-        np.concatenate([each.starts + start for each, start in zip(made, before[:-1], strict=True)]),
-        np.concatenate([each.lengths for each in made]),
-        left_out,
-        is_text=True,
-    )
-
-
-def _of_rows(documents: DocumentList, indices: NDArray[np.int64], errors: list[RowError]) -> list[tuple[int, Reason, str]]:
-    """Why rows of one file give no document: what is wrong with them, or that their file is another one now."""
-    if len(documents.changed(indices[:1])):
-        return [(index, Reason.CHANGED, "its file is not what was listed") for index in indices.tolist()]
-    return [(index, error.reason, error.detail) for index, error in zip(indices.tolist(), errors, strict=True)]

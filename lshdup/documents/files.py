@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.kernels import files as kernels
+from lshdup.kernels.helpers import PADDING
 from lshdup.utils.parallel import in_parts
-from lshdup.utils.ragged import PADDING, offsets_of
+from lshdup.utils.ragged import offsets_of
 
 #: The kernels know Linux's statx(2) and its record; elsewhere Python asks, with the same answers.
 KERNELS_KNOW_THE_SYSTEM = sys.platform == "linux" and sys.byteorder == "little" and sys.maxsize > 1 << 32

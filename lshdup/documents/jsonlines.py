@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 from lshdup.documents.files import Buffer, read_spans
 from lshdup.documents.rows import RowError, RowFields, RowList, field_names, no_field
 from lshdup.kernels import json_rows as kernels
+from lshdup.kernels.helpers import PADDING
 from lshdup.skipped import Reason
-from lshdup.utils.ragged import PADDING, StringTable
+from lshdup.utils.ragged import StringTable
 
 #: Bytes read at a time when looking for the ends of lines, and when reading rows.
 _SCAN_BYTES, _READ_BYTES = 1 << 22, 1 << 22

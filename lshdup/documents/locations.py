@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from lshdup.documents.row_files import OpenRows
 from lshdup.documents.rows import Kind, RowError, RowList, row_names
 from lshdup.skipped import LeftOut, Reason
-from lshdup.utils.compression import NoRoomError
 from lshdup.utils.ragged import StringTable, offsets_of
+from lshdup.utils.scratch import NoRoomError
 
 #: What is known of a file of rows: by its path, size in bytes and time in nanoseconds.
 Listings = MutableMapping[tuple[bytes, int, int], RowList]

@@ -19,9 +19,10 @@ from lshdup.documents.rows import RowError, RowList, field_names, no_field
 from lshdup.documents.text_cache import KeptTexts, Scratch
 from lshdup.errors import InputError
 from lshdup.kernels import copying
+from lshdup.kernels.helpers import PADDING
 from lshdup.skipped import Reason
 from lshdup.utils.arrow import Texts, texts_of
-from lshdup.utils.ragged import PADDING, StringTable, offsets_of
+from lshdup.utils.ragged import StringTable, offsets_of
 
 #: About so many bytes of text are decoded at a time, and at most so many rows.
 _SLAB_BYTES, _SLAB_ROWS = 1 << 22, 1 << 16

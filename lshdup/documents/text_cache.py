@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from lshdup.documents.files import Buffer, read_spans
 from lshdup.utils.arrow import Texts
-from lshdup.utils.compression import NoRoomError, new_scratch, write_scratch
 from lshdup.utils.ragged import offsets_of
+from lshdup.utils.scratch import NoRoomError, new_scratch, write_scratch
 
 
 @dataclass(frozen=True)

@@ -10,13 +10,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.collection.collection import Collection, Progress, no_progress, sketched
+from lshdup.collection.collect import sketched
+from lshdup.collection.collection import Collection
 from lshdup.kernels import statistics as kernels
-from lshdup.lsh.band_table import BandPlan, band_keys, collision_probabilities, half_point_estimate
+from lshdup.lsh.band_plan import BandPlan, collision_probabilities, half_point_estimate
+from lshdup.lsh.band_table import band_keys
 from lshdup.lsh.signatures import estimate
 from lshdup.matching.pairs import Pairs
 from lshdup.matching.similarity import all_pairs, jaccard
 from lshdup.params import SketchParams
+from lshdup.utils.parallel import Progress, no_progress
 from lshdup.utils.ragged import RaggedSets
 
 #: An error that equals epsilon but for rounding is not more than epsilon, in the measurement as in the expectation.

@@ -12,12 +12,13 @@ from numpy.typing import NDArray
 
 from lshdup.collection.collection import Collection
 from lshdup.documents.preference import preference
-from lshdup.lsh.band_table import BandPlan, collision_probabilities
+from lshdup.lsh.band_plan import BandPlan, collision_probabilities
 from lshdup.matching import clusters
 from lshdup.matching.copies import Listing
 from lshdup.matching.pairs import Columns, Pairs
+from lshdup.matching.results import Verified
 from lshdup.params import ClusterParams
-from lshdup.pipeline import Verified, members
+from lshdup.pipeline import members
 from lshdup.utils.ragged import distinct
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from lshdup.errors import ParameterError
 from lshdup.evaluation.accuracy import Accuracy, BandAccuracy
 from lshdup.evaluation.timing import Timing
-from lshdup.lsh.band_table import collision_probability, half_point, half_point_estimate
+from lshdup.lsh.band_plan import collision_probability, half_point, half_point_estimate
 from lshdup.utils.messages import counted
 
 if TYPE_CHECKING:

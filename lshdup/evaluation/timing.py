@@ -7,10 +7,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.collection.collection import Collection, Progress, no_progress, sketched
+from lshdup.collection.collect import sketched
+from lshdup.collection.collection import Collection
 from lshdup.lsh.signatures import estimate
 from lshdup.matching.similarity import all_pairs
 from lshdup.params import SketchParams
+from lshdup.utils.parallel import Progress, no_progress
 from lshdup.utils.ragged import RaggedSets
 
 EXACT, MATRIX, ESTIMATED = "exact, all pairs", "signature matrix", "estimated, all pairs"

@@ -12,7 +12,7 @@ from numba.core import cgutils, compiler
 from numba.core.registry import cpu_target
 from numba.extending import intrinsic
 
-from lshdup.kernels.jit import Helper
+from lshdup.kernels.helpers import Helper
 
 #: Functions of the C library that object code may call: it is linked again in processes where numba's own are not there.
 _C_LIBRARY = {

@@ -6,7 +6,8 @@ What does not go as expected gets -1: the caller looks at it again, file by file
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.kernels.jit import instruction, kernel
+from lshdup.kernels.helpers import instruction
+from lshdup.kernels.jit import kernel
 
 U8 = NDArray[np.uint8]
 I64 = NDArray[np.int64]

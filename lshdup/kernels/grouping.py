@@ -7,7 +7,8 @@ representative that a document finds is the one it belongs to.
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.kernels.jit import inlined, kernel
+from lshdup.kernels.helpers import inlined
+from lshdup.kernels.jit import kernel
 from lshdup.kernels.sets import jaccard_of, sizes_allow
 
 F64 = NDArray[np.float64]
@@ -166,14 +167,6 @@ def _root(parent: U32, at: int) -> int:
         parent[at] = parent[parent[at]]
         at = np.int64(parent[at])
     return at
-
-
-@kernel
-def unite(left: U32, right: U32, parent: U32) -> None:
-    """Join the positions left[i] and right[i]: roots are the smallest of all joined."""
-    for i in range(len(left)):
-        a, b = _root(parent, np.int64(left[i])), _root(parent, np.int64(right[i]))
-        parent[max(a, b)] = min(a, b)
 
 
 @kernel

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.kernels.jit import count_trailing_zeros, inlined, kernel, load64
+from lshdup.kernels.helpers import count_trailing_zeros, inlined, load64
+from lshdup.kernels.jit import kernel
 from lshdup.kernels.text import INVALID, decode, encode
 
 U8 = NDArray[np.uint8]

@@ -3,7 +3,8 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.kernels.jit import kernel, scatter_by
+from lshdup.kernels.helpers import scatter_by
+from lshdup.kernels.jit import kernel
 
 U32 = NDArray[np.uint32]
 I64 = NDArray[np.int64]

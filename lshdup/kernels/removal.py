@@ -3,8 +3,9 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.kernels.jit import inlined, kernel, mix64
-from lshdup.kernels.sets import _share, _slot
+from lshdup.kernels.helpers import inlined, mix64
+from lshdup.kernels.jit import kernel
+from lshdup.kernels.prefix_join import _share, _slot
 
 I64 = NDArray[np.int64]
 U16 = NDArray[np.uint16]

@@ -7,7 +7,8 @@ Called by shingles.py, which owns the scratch arrays and the definitions in word
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.kernels.jit import inlined, kernel, load64, mix64, scatter_by
+from lshdup.kernels.helpers import inlined, load64, mix64, scatter_by
+from lshdup.kernels.jit import kernel
 from lshdup.kernels.text import (
     ACTION_SHIFT,
     BLANK,

@@ -3,7 +3,8 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.kernels.jit import inlined, kernel, mix64
+from lshdup.kernels.helpers import inlined, mix64
+from lshdup.kernels.jit import kernel
 
 U32 = NDArray[np.uint32]
 I64 = NDArray[np.int64]

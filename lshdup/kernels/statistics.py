@@ -5,7 +5,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.kernels.jit import inlined, kernel
+from lshdup.kernels.helpers import inlined
+from lshdup.kernels.jit import kernel
 
 F64 = NDArray[np.float64]
 

@@ -8,8 +8,8 @@ kernels/shingles.py; `inspect` by shingles.py.
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.kernels.jit import count_ones, count_trailing_zeros, inlined, kernel, load64
-from lshdup.utils.ragged import PADDING
+from lshdup.kernels.helpers import PADDING, count_ones, count_trailing_zeros, inlined, load64
+from lshdup.kernels.jit import kernel
 
 # What a code point does to the token it meets (three bits of a character table entry, see chartable.py).
 SEPARATE = 0  # ends the token

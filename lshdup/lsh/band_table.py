@@ -4,111 +4,17 @@ K rows are cut into b bands of r. Two documents are candidates if they agree in 
 1 - (1 - s^r)^b at similarity s (R3). More rows a band: fewer candidates, more misses. More bands: the reverse, and a larger table.
 """
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.errors import ParameterError
 from lshdup.kernels import banding as kernels
 from lshdup.kernels import ordering
-from lshdup.params import MAX_PERMS, BandParams
+from lshdup.lsh.band_plan import BandPlan
 from lshdup.utils.parallel import in_parts
 from lshdup.utils.ragged import Check, trusted
-
-
-def collision_probability(similarity: float, bands: int, rows: int) -> float:
-    """Chance that two documents share a bucket: 1 - (1 - s^r)^b (R3).
-
-    >>> [round(collision_probability(s / 10, 20, 5), 4) for s in range(2, 9)]
-    [0.0064, 0.0475, 0.186, 0.4701, 0.8019, 0.9748, 0.9996]
-    """
-    if similarity >= 1.0:
-        return 1.0
-    return -math.expm1(bands * math.log1p(-math.pow(similarity, rows)))
-
-
-def collision_probabilities(similarity: NDArray[np.float64], bands: int, rows: int) -> NDArray[np.float64]:
-    """`collision_probability` of every element of a float64 array, of the same shape."""
-    with np.errstate(divide="ignore"):
-        chances: NDArray[np.float64] = -np.expm1(bands * np.log1p(-(similarity**rows)))
-    return chances
-
-
-def half_point(bands: int, rows: int) -> float:
-    """The similarity at which the S-curve is exactly 1/2: (1 - 2^(-1/b))^(1/r).
-
-    >>> [round(half_point(b, r), 4) for r, b in ((3, 10), (6, 20), (5, 50))]
-    [0.4061, 0.5694, 0.4244]
-    """
-    return math.pow(-math.expm1(-math.log(2.0) / bands), 1.0 / rows)
-
-
-def half_point_estimate(bands: int, rows: int) -> float:
-    """The threshold as R3 approximates it: (1/b)^(1/r), where the curve is about 1 - 1/e, not 1/2.
-
-    >>> [round(half_point_estimate(b, r), 4) for r, b in ((3, 10), (6, 20), (5, 50))]
-    [0.4642, 0.607, 0.4573]
-    """
-    return math.pow(1.0 / bands, 1.0 / rows)
-
-
-@dataclass(frozen=True)
-class BandPlan:
-    """How many bands of how many rows, and for which threshold they were planned."""
-
-    bands: int
-    rows: int
-    threshold: float
-    recall: float
-    buckets: int = 0
-
-    def miss(self, similarity: float) -> float:
-        """Chance to miss a pair of this similarity."""
-        return 1.0 - collision_probability(similarity, self.bands, self.rows)
-
-    @property
-    def keeps_promise(self) -> bool:
-        """Whether a pair at the threshold is met with the chance that was asked for."""
-        return collision_probability(self.threshold, self.bands, self.rows) >= self.recall
-
-
-def plan_bands(perms: int, params: BandParams) -> BandPlan:
-    """The recall contract: the largest r, with b = K // r, that meets a pair of similarity t with chance >= recall.
-
-    The largest r gives the fewest accidental candidates among those that keep the promise. `bands` or `rows` override the choice;
-    one of them alone makes the other K // it. Raises ParameterError if they need more than K rows, or if no r keeps the promise; the
-    error names the smallest K that would.
-
-    >>> plan_bands(128, BandParams(threshold=0.9))
-    BandPlan(bands=12, rows=10, threshold=0.9, recall=0.99, buckets=0)
-    """
-    bands, rows = params.bands, params.rows
-    if bands or rows:
-        bands = bands or perms // rows
-        rows = rows or perms // bands
-        if not (bands and rows) or bands * rows > perms:
-            message = f"{bands or 1} bands of {rows or 1} rows need {max(bands, 1) * max(rows, 1)} rows; signatures have {perms}"
-            raise ParameterError(message, f"use --perms {max(bands, 1) * max(rows, 1)}, or fewer bands or rows")
-    else:
-        rows = _largest_rows(perms, params)
-        if not rows:
-            # One row a band finds most: b bands of it are enough from b = log(1 - recall) / log(1 - t) on.
-            enough = math.ceil(math.log1p(-params.recall) / math.log1p(-params.threshold))
-            message = f"{perms} rows cannot meet a pair of similarity {params.threshold:g} with chance {params.recall:g}"
-            hint = f"use --perms {enough}" if enough <= MAX_PERMS else "raise --threshold or lower --recall"
-            raise ParameterError(message, f"{hint}; or choose --bands and --rows yourself")
-        bands = perms // rows
-    return BandPlan(bands, rows, params.threshold, params.recall, params.buckets)
-
-
-def _largest_rows(perms: int, params: BandParams) -> int:
-    for rows in range(perms, 0, -1):
-        if collision_probability(params.threshold, perms // rows, rows) >= params.recall:
-            return rows
-    return 0
 
 
 def _nothing_is_mapped() -> None:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from lshdup.errors import ArtifactError
 from lshdup.kernels import banding as kernels
-from lshdup.kernels import ordering
+from lshdup.kernels import ordering, union_find
 from lshdup.lsh.band_table import BandTable
 from lshdup.utils.ragged import distinct
 
@@ -110,7 +110,7 @@ def connected(table: BandTable, max_bucket: int = 0, split: int | None = None) -
             kernels.join_buckets(keys, order, max_bucket, parent, left_out, tally)
         else:
             kernels.join_sides(keys, order, split, max_bucket, parent, left_out, tally)
-    kernels.find_roots(parent)
+    union_find.find_roots(parent)
     largest, example, buckets, pairs = tally.tolist()
     return Buckets(largest, example, buckets, int(left_out.sum()), pairs), parent
 

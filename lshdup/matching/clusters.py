@@ -13,13 +13,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.kernels import banding
 from lshdup.kernels import grouping as kernels
+from lshdup.kernels import union_find
 from lshdup.lsh.candidates import Pair
 from lshdup.matching import similarity
 from lshdup.matching.pairs import Pairs, packed
-from lshdup.matching.similarity import SetSource
-from lshdup.utils.ragged import offsets_of
+from lshdup.utils.ragged import SetSource, offsets_of
 
 #: Pairs that are looked up at a time.
 _PIECE = 1 << 20
@@ -149,8 +148,8 @@ def from_pairs(pairs: Pairs, ordered: NDArray[np.int64], n: int, threshold: floa
         low, high, score = (each[high != kernels.NONE] for each in (low, high, score))
     if linkage == "single":
         parent = np.arange(len(ordered), dtype=np.uint32)
-        kernels.unite(low, high, parent)
-        banding.find_roots(parent)
+        union_find.unite(low, high, parent)
+        union_find.find_roots(parent)
         known = np.where(parent == np.arange(len(parent)), 1.0, np.nan)
         direct = parent[high] == low
         known[high[direct]] = score[direct]

@@ -18,7 +18,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.kernels import sets as kernels
+from lshdup.kernels import prefix_join
 from lshdup.matching.pairs import Columns
 from lshdup.utils.parallel import each_its_own, in_parts
 from lshdup.utils.ragged import RaggedSets, offsets_of
@@ -113,7 +113,7 @@ def _prefixes(sets: RaggedSets, order: NDArray[np.int64], threshold: float, jobs
     counters = np.zeros(max(1, min(_MOST, int(sizes.sum()))), np.uint16)
 
     def count(part: int, parts: int) -> None:
-        kernels.count_elements(sets.values, sets.offsets, order, part, parts, np.empty(largest, np.uint32), counters)
+        prefix_join.count_elements(sets.values, sets.offsets, order, part, parts, np.empty(largest, np.uint32), counters)
 
     each_its_own(jobs, count)
     # Two more than needed at least: rounding must not make the room too small.
@@ -124,7 +124,7 @@ def _prefixes(sets: RaggedSets, order: NDArray[np.int64], threshold: float, jobs
     )
 
     def choose(part: slice) -> None:
-        kernels.rarest(
+        prefix_join.rarest(
             sets.values, sets.offsets, order, threshold, counters, np.empty(largest, np.uint8), np.empty(257, np.int64),
             part.start, part.stop, made.starts, made.elements, made.single, made.kept,
         )  # fmt: skip
@@ -137,10 +137,10 @@ def _index(prefixes: _Prefixes, threshold: float, jobs: int) -> _Index:
     lists = max(1, min(_MOST, int(prefixes.kept.sum())))
     starts = np.zeros(lists + 2, np.int64)
     given = (prefixes.sizes, threshold, prefixes.starts, prefixes.elements, prefixes.single, prefixes.kept)
-    each_its_own(jobs, lambda part, parts: kernels.count_postings(*given, part, parts, starts))
+    each_its_own(jobs, lambda part, parts: prefix_join.count_postings(*given, part, parts, starts))
     np.cumsum(starts, out=starts)
     index = _Index(starts, np.empty(int(starts[-1]), np.uint64), np.empty(int(starts[-1]), np.uint64))
-    each_its_own(jobs, lambda part, parts: kernels.fill_postings(*given, part, parts, starts, index.elements, index.holders))
+    each_its_own(jobs, lambda part, parts: prefix_join.fill_postings(*given, part, parts, starts, index.elements, index.holders))
     return index
 
 
@@ -162,10 +162,10 @@ def _probed(
 
     def probe(first: int, last: int) -> tuple[int, int, Piece]:
         if not hasattr(local, "missing"):
-            local.missing, local.met = np.full(n, kernels.UNMET, np.int32), np.empty(n, np.int64)
+            local.missing, local.met = np.full(n, prefix_join.UNMET, np.int32), np.empty(n, np.int64)
             local.out = np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room)
         state = np.array([first], np.int64)
-        written = kernels.prefix_join(
+        written = prefix_join.prefix_join(
             sets.values, sets.offsets, order, prefixes.sizes, threshold, prefixes.starts, prefixes.elements, prefixes.single, prefixes.kept,
             index.starts, index.elements, index.holders, longest, state, last, local.missing, local.met, *local.out,
         )  # fmt: skip

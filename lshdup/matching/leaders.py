@@ -10,15 +10,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.kernels import banding
 from lshdup.kernels import grouping as kernels
+from lshdup.kernels import union_find
 from lshdup.lsh.band_table import BandTable
 from lshdup.lsh.candidates import Buckets, Pair, connected
 from lshdup.matching import similarity
 from lshdup.matching.clusters import Groups, from_positions
-from lshdup.matching.similarity import BLOCK_BYTES, SetSource
+from lshdup.matching.similarity import BLOCK_BYTES
 from lshdup.utils.parallel import in_parts
-from lshdup.utils.ragged import offsets_of
+from lshdup.utils.ragged import SetSource, offsets_of
 
 #: Sets of leaders for so many bytes are held, where buckets connect more than a block.
 HELD_BYTES = 128 << 20
@@ -251,8 +251,8 @@ def _unite(
 
     # What a piece connects is known before the next one is made: both are lazy.
     for left, right, _ in similarity.verified(pieces(), sizes, source, threshold, jobs):
-        kernels.unite(position[left], position[right], parent)
-    banding.find_roots(parent)
+        union_find.unite(position[left], position[right], parent)
+    union_find.find_roots(parent)
     return looked_at
 
 
@@ -266,7 +266,7 @@ def _unconnected(shelves: _Shelves, leader: NDArray[np.uint32], parent: NDArray[
     tangled = np.flatnonzero(np.repeat(several, np.diff(shelves.edges)))
     size = _FIRST_PIECE
     for band in range(shelves.bucket.shape[1]):
-        banding.find_roots(parent)
+        union_find.find_roots(parent)
         some = tangled[shelves.bucket[tangled, band] != _NONE]
         order = np.lexsort((parent[some], shelves.bucket[some, band]))
         entries = some[order].astype(np.uint32)

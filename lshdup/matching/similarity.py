@@ -3,7 +3,7 @@
 Exact means |A ∩ B| / |A ∪ B| of the 64-bit shingle sets, divided once in double precision.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from lshdup.kernels import sets as kernels
 from lshdup.matching.pairs import Columns, packed, unpacked
 from lshdup.utils.parallel import in_parts
-from lshdup.utils.ragged import RaggedSets, offsets_of
+from lshdup.utils.ragged import RaggedSets, SetSource, offsets_of
 
 #: Sets for at most this many bytes of shingles are held at a time.
 SET_BYTES = 512 << 20
@@ -24,9 +24,6 @@ PAIRS_AT_ONCE = 1 << 23
 
 #: As many as that are fetched at a time, if no cluster is larger: memory that is used again is faster than new memory.
 BLOCK_BYTES = 24 << 20
-
-#: Gives the shingle sets of some documents (ascending int64 array); a document whose set can no longer be had is an empty set.
-SetSource = Callable[[NDArray[np.int64]], RaggedSets]
 
 
 def jaccard(

@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.cli.console import shown
 from lshdup.matching.pairs import Pairs
 from lshdup.report.comparison import Comparison
 from lshdup.report.terminal import hunks, passage
 from lshdup.report.token_diff import ADDED, ALIKE, MOVED_AWAY, MOVED_HERE, REMOVED
+from lshdup.utils.messages import shown
 from lshdup.utils.ragged import distinct
 
 #: Copies of one document are named up to so many; all are counted.

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lshdup.kernels import prefix_join
 from lshdup.kernels import removal as kernels
-from lshdup.kernels import sets as set_kernels
 from lshdup.params import CommonParams
 from lshdup.utils.parallel import each_its_own
 from lshdup.utils.ragged import RaggedSets, distinct
@@ -154,7 +154,7 @@ def common_shingles(
     largest = int(sets.sizes[members].max())
 
     def count(part: int, parts: int) -> None:
-        set_kernels.count_elements(sets.values, sets.offsets, members, part, parts, np.empty(largest, np.uint32), counters)
+        prefix_join.count_elements(sets.values, sets.offsets, members, part, parts, np.empty(largest, np.uint32), counters)
 
     each_its_own(jobs, count)
     found: list[tuple[NDArray[np.uint64], NDArray[np.uint32]]] = [(NO_SHINGLES, np.zeros(0, np.uint32))] * jobs

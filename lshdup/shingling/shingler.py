@@ -8,17 +8,18 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.documents.document_list import Reason, TextBatch
+from lshdup.documents.document_list import Reason
 from lshdup.documents.files import LARGE
+from lshdup.documents.reading import TextBatch
 from lshdup.errors import InputError, ParameterError
 from lshdup.kernels import shingles as kernels
 from lshdup.kernels import text as text_kernels
-from lshdup.kernels.jit import mix64
+from lshdup.kernels.helpers import PADDING, mix64
 from lshdup.params import DEFAULT_FORMATS, LONGEST, FormatLimits, ShingleParams
 from lshdup.shingling.char_table import NO_TABLE, CharTable, char_table
 from lshdup.shingling.normalization import normal_form
 from lshdup.text.decoding import needs_patience, row_text, to_text
-from lshdup.utils.ragged import PADDING, RaggedSets, ranges
+from lshdup.utils.ragged import RaggedSets, ranges
 
 _RULES = {"word": text_kernels.RULE_PLAIN, "char": text_kernels.RULE_PLAIN, "terms": text_kernels.RULE_TERMS, "ids": text_kernels.RULE_IDS}
 

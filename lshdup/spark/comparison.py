@@ -10,7 +10,7 @@ from functools import cached_property, partial, reduce
 from typing import TYPE_CHECKING, Self
 
 from lshdup.errors import InputError, ParameterError
-from lshdup.lsh import band_table
+from lshdup.lsh import band_plan
 from lshdup.params import BandParams, PairParams, ShingleParams, SketchParams
 from lshdup.spark import tiles as spark_tiles
 from lshdup.spark import worker
@@ -41,7 +41,7 @@ def recipe(
     if asked.verify != "exact":
         message = "on Spark every pair is verified exactly"
         raise ParameterError(message, "leave --verify out")
-    plan = band_table.plan_bands(sketch.perms, band)
+    plan = band_plan.plan_bands(sketch.perms, band)
     return Recipe(shingle, sketch, plan, band.threshold)
 
 

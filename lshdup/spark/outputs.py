@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from lshdup.cli import output
 from lshdup.spark import paths
 from lshdup.spark.interrupts import being_written
+from lshdup.utils import atomic
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -29,7 +30,7 @@ def place(spark: "SparkSession", name: str) -> str:
     home_local = paths.is_home_local(spark)
     path = paths.spark_name(name, home_local=home_local)
     if home_local and not paths.has_scheme(name):
-        output.check_writable(Path(path))
+        atomic.check_writable(Path(path))
     paths.check_new(spark, path, name)
     return path
 

@@ -13,18 +13,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.documents.document_list import BATCH_BYTES, BATCH_DOCUMENTS, DocumentList, Reason, TextBatch, batches, read_batch, runs
+from lshdup.documents.document_list import DocumentList, Reason
 from lshdup.documents.files import Buffer
+from lshdup.documents.reading import BATCH_BYTES, BATCH_DOCUMENTS, TextBatch, batches, read_batch, runs
 from lshdup.errors import InputError
-from lshdup.kernels import banding as kernels
+from lshdup.kernels import tiles
+from lshdup.kernels.helpers import PADDING
 from lshdup.lsh import band_table
-from lshdup.lsh.band_table import BandPlan
+from lshdup.lsh.band_plan import BandPlan
 from lshdup.lsh.signatures import Sketcher
 from lshdup.matching import similarity
 from lshdup.params import DEFAULT_FORMATS, DEFAULT_MAX_BYTES, FormatLimits, ShingleParams, SketchParams
 from lshdup.shingling.shingler import ShingleBatch, Shingler
 from lshdup.utils.arrow import as_binary, batch_of, content, ragged
-from lshdup.utils.ragged import PADDING, RaggedSets, StringTable
+from lshdup.utils.ragged import RaggedSets, StringTable
 
 #: Arrow's record batches; pyarrow is there only where Spark is.
 Batches = Iterator[Any]
@@ -41,7 +43,7 @@ PAIRS_GIVEN = 1 << 14
 ARROW_BYTES = (1 << 31) - (1 << 16)
 
 #: In place of a band's key: that bucket is left out.
-NO_KEY = kernels.NO_KEY.tobytes()
+NO_KEY = tiles.NO_KEY.tobytes()
 
 #: What the functions here give, as Spark writes schemas.
 SKETCHES = "id binary, size bigint, digest binary, keys binary, reason string, detail string, encoding string"
@@ -235,7 +237,7 @@ def unmet_rows(recipe: Recipe, rows: Batches) -> Batches:
 
     for table, starts, splits in _whole_tiles(rows):
         unmet = np.zeros(len(table), np.uint8)
-        kernels.mark_unmet(*ragged(table.column("before")), starts, splits, unmet)
+        tiles.mark_unmet(*ragged(table.column("before")), starts, splits, unmet)
         keep = np.flatnonzero(unmet)
         if len(keep):
             yield from table.take(pa.array(keep)).to_batches()
@@ -262,7 +264,7 @@ def verified_rows(recipe: Recipe, rows: Batches) -> Batches:
         left, right = np.empty(PAIRS, np.uint32), np.empty(PAIRS, np.uint32)
         state = np.array([0, -1, 0])
         while state[0] < len(splits):
-            n = kernels.tile_pairs(before, offsets, starts, splits, state, left, right)
+            n = tiles.tile_pairs(before, offsets, starts, splits, state, left, right)
             if not n:
                 continue
             found = similarity.jaccard(sets, left[:n], right[:n], threshold=recipe.threshold)
@@ -342,7 +344,7 @@ def _splits(table: Any, starts: NDArray[np.int64]) -> NDArray[np.int64]:
     """For each tile the first of its right rows."""
     side = table.column("side").to_numpy()[: starts[-1]]
     lefts = np.add.reduceat((side == LEFT).astype(np.int64), starts[:-1])
-    return np.where(side[starts[:-1]] == WITHIN, kernels.ONE_BLOCK, starts[:-1] + lefts)
+    return np.where(side[starts[:-1]] == WITHIN, tiles.ONE_BLOCK, starts[:-1] + lefts)
 
 
 # --- Arrow and NumPy ------------------------------------------------------------------------------------------------------------

@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 
 from lshdup.documents import jsonlines
-from lshdup.documents.document_list import BATCH_BYTES, BATCH_DOCUMENTS, DocumentList, read_batch
+from lshdup.documents.document_list import DocumentList
 from lshdup.documents.parquet import ParquetFile
+from lshdup.documents.reading import BATCH_BYTES, BATCH_DOCUMENTS, read_batch
 from lshdup.documents.row_files import OpenRows
 from lshdup.documents.rows import Kind, RowError, RowFields
 from lshdup.skipped import LeftOut, Reason

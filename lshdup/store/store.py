@@ -18,12 +18,12 @@ from numpy.typing import NDArray
 from lshdup.collection.collection import Collection
 from lshdup.documents.rows import RowFields
 from lshdup.errors import ArtifactError, ParameterError
-from lshdup.lsh import band_table
+from lshdup.lsh import band_plan
 from lshdup.lsh.band_table import BandTable
 from lshdup.lsh.candidates import Buckets
 from lshdup.matching.pairs import Pairs
+from lshdup.matching.results import Banded, Found, Grouped, Verified
 from lshdup.params import BandParams, ClusterParams, PairParams, ShingleParams, SketchParams
-from lshdup.pipeline import Banded, Found, Grouped, Verified
 from lshdup.shingling.removal import Removal
 from lshdup.store import npz
 from lshdup.store.collection_io import (
@@ -227,7 +227,7 @@ class Store:
             if artifact.header["corpus"] != corpus_id(collection) or artifact.header["sketch"] != collection.sketch.to_json():
                 return None
             params = BandParams.from_json(artifact.header["bands"])
-            plan = band_table.plan_bands(collection.sketch.perms, params)
+            plan = band_plan.plan_bands(collection.sketch.perms, params)
             keys, order, firsts = artifact.arrays["keys"], artifact.arrays["order"], artifact.arrays["firsts"]
             n = len(collection.documents)
             refuse_if(

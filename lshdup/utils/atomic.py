@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
+from lshdup.errors import InputError
+
 #: Names of files that have none, on file systems where they need one for an instant, begin like this.
 SCRATCH = ".scratch."
 
@@ -111,3 +113,10 @@ def _umask() -> int:
     mask = os.umask(0)
     os.umask(mask)
     return mask
+
+
+def check_writable(path: Path) -> None:
+    """Before any work starts: that a file can be written there."""
+    if not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
+        message = f"{path} cannot be written"
+        raise InputError(message, "name a file in a folder that exists and may be written")

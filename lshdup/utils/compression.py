@@ -7,14 +7,12 @@ import contextlib
 import gzip
 import io
 import os
-import tempfile
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, BinaryIO, cast
 
-from lshdup.errors import InputError
-from lshdup.utils.atomic import SCRATCH
+from lshdup.utils.scratch import new_scratch, write_scratch
 
 GZIP, ZSTD = b"\x1f\x8b\x08", b"\x28\xb5\x2f\xfd"
 ENDINGS = (b".gz", b".zst")
@@ -46,10 +44,6 @@ class PackedError(ValueError):
 
 class TooLongError(ValueError):
     """A compressed stream is longer than may be; nothing of it is kept."""
-
-
-class NoRoomError(InputError):
-    """There is no room on the disk for what has to be unpacked."""
 
 
 def is_packed(head: bytes) -> bool:
@@ -188,30 +182,6 @@ def unpack_to(path: bytes, folder: Path | None, longest_line: int) -> IO[bytes]:
         file.truncate(size)
         stack.pop_all()
         return file
-
-
-def new_scratch(path: bytes, folder: Path | None) -> IO[bytes]:
-    """A nameless file for what `path` holds. Raises NoRoomError."""
-    with _no_room(path, folder):
-        usable = folder is not None and folder.is_dir() and os.access(folder, os.W_OK)
-        return tempfile.TemporaryFile(dir=folder if usable else None, prefix=SCRATCH, buffering=0)
-
-
-def write_scratch(file: IO[bytes], data: memoryview, at: int, path: bytes, folder: Path | None) -> None:
-    """Write to such a file, from byte `at` on. Raises NoRoomError."""
-    written = 0
-    with _no_room(path, folder):
-        while written < len(data):
-            written += os.pwrite(file.fileno(), data[written:], at + written)
-
-
-@contextlib.contextmanager
-def _no_room(path: bytes, folder: Path | None) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        message = f"{os.fsdecode(path)!r} cannot be unpacked in {folder or tempfile.gettempdir()}: {error.strerror}"
-        raise NoRoomError(message, "name a store with more room with --store DIR, or a folder with TMPDIR") from None
 
 
 @contextlib.contextmanager

@@ -33,3 +33,11 @@ def each_its_own(jobs: int, work: Callable[[int, int], None]) -> None:
             work(part, jobs)
 
     in_parts(jobs, jobs, run, least=1)
+
+
+#: Told (stage, steps done, steps in all) every now and then.
+Progress = Callable[[str, int, int], None]
+
+
+def no_progress(stage: str, done: int, total: int) -> None:
+    """For callers that do not want to know."""

@@ -21,10 +21,6 @@ def trusted(array: NDArray[Any], start: int | NDArray[np.int64] | None = None, s
     """The `Check` of arrays that were made in this process, or of which every byte has been looked at."""
 
 
-#: Buffers of text end with this many bytes that belong to no document, so that kernels may load whole words past the end.
-PADDING = 64
-
-
 @dataclass(frozen=True)
 class RaggedSets:
     """Sets of uint64, each sorted and without repeats.
@@ -213,3 +209,7 @@ def ranges(starts: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[np.in
     """
     offsets = offsets_of(sizes)
     return np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], sizes)
+
+
+#: Gives the shingle sets of some documents (ascending int64 array); a document whose set can no longer be had is an empty set.
+SetSource = Callable[[NDArray[np.int64]], RaggedSets]

@@ -11,17 +11,18 @@ from pathlib import Path
 
 import numpy as np
 
-from lshdup.collection.collection import Collection, Progress, no_progress
+from lshdup.collection.collection import Collection
 from lshdup.documents.document_list import LeftOut, Reason
 from lshdup.documents.missing import check_named
 from lshdup.errors import InputError, ParameterError
-from lshdup.lsh import band_table
-from lshdup.lsh.band_table import BandPlan
-from lshdup.matching.similarity import SetSource
+from lshdup.lsh import band_plan
+from lshdup.lsh.band_plan import BandPlan
 from lshdup.params import BandParams, DocumentParams, PairParams, SketchParams
 from lshdup.shingling.removal import same_removal
 from lshdup.store.store import Store
 from lshdup.utils.messages import counted, typed
+from lshdup.utils.parallel import Progress, no_progress
+from lshdup.utils.ragged import SetSource
 from lshdup.workspace.against_pairs import Across, Crossing, exact_near_duplicates_across, near_duplicates_across
 from lshdup.workspace.against_sides import Part, Side, Sides
 from lshdup.workspace.request import Request, check_conflict, merged
@@ -77,7 +78,7 @@ class Against:
 
 def _plan(collection: Collection, params: BandParams) -> BandPlan:
     assert collection.sketch is not None
-    return band_table.plan_bands(collection.sketch.perms, params)
+    return band_plan.plan_bands(collection.sketch.perms, params)
 
 
 def against(
@@ -127,7 +128,7 @@ def against(
     workspace = Workspace(beside, say, left_out, progress, secret, apart=store)
     if request.documents:
         threshold = BandParams().threshold
-        band_table.plan_bands(merged(SketchParams, request.given).perms, merged(BandParams, request.given))  # before the work
+        band_plan.plan_bands(merged(SketchParams, request.given).perms, merged(BandParams, request.given))  # before the work
     else:
         threshold = workspace.last_threshold()
     here, source = workspace.compared(request)

@@ -6,17 +6,17 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.collection.collection import Progress, no_progress
 from lshdup.kernels import sets as kernels
 from lshdup.lsh import band_table, candidates
-from lshdup.lsh.band_table import BandPlan
+from lshdup.lsh.band_plan import BandPlan
 from lshdup.lsh.candidates import Buckets, Pair
 from lshdup.lsh.signatures import estimate
 from lshdup.matching import exact_join, similarity
 from lshdup.matching.copies import Listing, listing_across
 from lshdup.matching.pairs import Columns, Pairs, found_in, gathered, packed, unpacked
+from lshdup.matching.results import Found
 from lshdup.params import PairParams
-from lshdup.pipeline import Found
+from lshdup.utils.parallel import Progress, no_progress
 from lshdup.utils.ragged import RaggedSets, distinct
 from lshdup.workspace.against_sides import Sides
 

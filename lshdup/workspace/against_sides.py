@@ -13,10 +13,9 @@ from numpy.typing import NDArray
 
 from lshdup.collection.collection import Collection
 from lshdup.lsh import band_table
-from lshdup.lsh.band_table import BandPlan
+from lshdup.lsh.band_plan import BandPlan
 from lshdup.lsh.candidates import first_copies
-from lshdup.matching.similarity import SetSource
-from lshdup.utils.ragged import RaggedSets, offsets_of
+from lshdup.utils.ragged import RaggedSets, SetSource, offsets_of
 
 
 @dataclass(frozen=True)

@@ -11,12 +11,14 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.collection.collection import Collection, Progress, in_memory
+from lshdup.collection.collect import in_memory
+from lshdup.collection.collection import Collection
 from lshdup.errors import ArtifactError, ParameterError
 from lshdup.params import DocumentParams, ShingleParams
 from lshdup.skipped import LeftOut
-from lshdup.store.npz import room_on_disk
 from lshdup.store.store import Store
+from lshdup.utils.parallel import Progress
+from lshdup.utils.scratch import room_on_disk
 from lshdup.workspace.removal_request import ToRemove, template_shingles, to_remove
 from lshdup.workspace.request import Request
 

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lshdup.collection.collection import Checkpoint, Collection, Previous, collect, left_of, sketched
+from lshdup.collection.collect import Checkpoint, Previous, collect, left_of, sketched
+from lshdup.collection.collection import Collection
 from lshdup.documents.document_list import DocumentList, Reason, typed_name
 from lshdup.documents.finding import find_documents
 from lshdup.documents.locations import Listings
@@ -21,10 +22,10 @@ from lshdup.matching.similarity import SET_BYTES
 from lshdup.params import ShingleParams, SketchParams
 from lshdup.shingling.removal import Removal, same_removal
 from lshdup.store.collection_io import corpus_id, whole_id
-from lshdup.store.npz import Spool
 from lshdup.store.row_lists import load_listings, save_listings
 from lshdup.utils.compression import PIP, is_lacking
 from lshdup.utils.messages import counted, some_of
+from lshdup.utils.scratch import Spool
 from lshdup.workspace.context import RunContext
 from lshdup.workspace.removal_request import ToRemove
 from lshdup.workspace.request import Request, merged

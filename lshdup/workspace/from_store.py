@@ -6,7 +6,8 @@ Called by workspace.py.
 from pathlib import Path
 from typing import NoReturn
 
-from lshdup.collection.collection import Collection, left_of, sketched
+from lshdup.collection.collect import left_of, sketched
+from lshdup.collection.collection import Collection
 from lshdup.errors import ArtifactError
 from lshdup.params import DEFAULT_STORE, CommonParams, SketchParams
 from lshdup.shingling.removal import fingerprint

@@ -5,10 +5,9 @@ import sys
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
-from lshdup.cli.console import shown
 from lshdup.errors import InputError
 from lshdup.params import ShingleParams
-from lshdup.utils.messages import closest
+from lshdup.utils.messages import closest, shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -66,7 +65,8 @@ class Asked:
             return self.raw, False
         import numpy as np
 
-        from lshdup.documents.document_list import Reason, read_batch
+        from lshdup.documents.document_list import Reason
+        from lshdup.documents.reading import read_batch
 
         assert self.collection is not None
         batch = read_batch(self.collection.documents, np.array([self.index]))

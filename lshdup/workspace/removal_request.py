@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup import pipeline
-from lshdup.collection.collection import Collection, collect
+from lshdup.collection.collect import collect
+from lshdup.collection.collection import Collection
 from lshdup.documents.document_list import LeftOut
 from lshdup.documents.finding import find_documents
 from lshdup.documents.missing import check_named

@@ -14,21 +14,22 @@ from pathlib import Path
 import numpy as np
 
 from lshdup import pipeline
-from lshdup.collection.collection import Collection, Progress, left_of, no_progress
+from lshdup.collection.collect import left_of
+from lshdup.collection.collection import Collection
 from lshdup.collection.set_source import set_source
 from lshdup.documents.document_list import DocumentList, LeftOut, Reason
 from lshdup.errors import ArtifactError, InputError
-from lshdup.lsh import band_table
+from lshdup.lsh import band_plan
 from lshdup.lsh.candidates import Buckets, first_copies
 from lshdup.matching.copies import Listing
-from lshdup.matching.similarity import SetSource
+from lshdup.matching.results import Banded, Found, Grouped, Verified
 from lshdup.params import BandParams, ClusterParams, DocumentParams, PairParams, ShingleParams, SketchParams
-from lshdup.pipeline import Banded, Found, Grouped, Verified
 from lshdup.shingling.removal import Removal, first_with
 from lshdup.store.collection_io import corpus_id, whole_id
-from lshdup.store.npz import Spool
 from lshdup.store.store import Store
-from lshdup.utils.ragged import RaggedSets
+from lshdup.utils.parallel import Progress, no_progress
+from lshdup.utils.ragged import RaggedSets, SetSource
+from lshdup.utils.scratch import Spool
 from lshdup.workspace.context import RunContext
 from lshdup.workspace.from_documents import FromDocuments
 from lshdup.workspace.from_store import FromStore
@@ -161,7 +162,7 @@ class Workspace:
 
     def _indexed_documents(self, request: Request) -> Indexed:
         params = merged(BandParams, request.given)
-        band_table.plan_bands(merged(SketchParams, request.given).perms, params)  # whether the promise can be kept, before the work
+        band_plan.plan_bands(merged(SketchParams, request.given).perms, params)  # whether the promise can be kept, before the work
         if self._store is None:
             collection = self._documents.signed(request)
             return Indexed(collection, self._banded(collection, params, request.jobs), params, None)

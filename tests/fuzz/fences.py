@@ -9,7 +9,7 @@ import mmap
 
 import numpy as np
 
-from lshdup.documents.document_list import TextBatch
+from lshdup.documents.reading import TextBatch
 from lshdup.shingling import shingler as shingler_module
 
 _PAGE = mmap.PAGESIZE

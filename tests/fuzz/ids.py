@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from lshdup.documents.document_list import read_batch
 from lshdup.documents.finding import find_documents
+from lshdup.documents.reading import read_batch
 from lshdup.params import DocumentParams, ShingleParams
 from lshdup.shingling.shingler import Shingler
 from tests.fuzz import Tally

@@ -9,7 +9,8 @@ import unicodedata
 
 import numpy as np
 
-from lshdup.documents.document_list import Reason, TextBatch
+from lshdup.documents.document_list import Reason
+from lshdup.documents.reading import TextBatch
 from lshdup.kernels import text as kernels
 from lshdup.params import ShingleParams
 from lshdup.shingling.shingler import Shingler

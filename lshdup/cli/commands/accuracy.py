@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lshdup.cli import options as shared
+from lshdup.cli import session as sessions
 from lshdup.cli.console import counted
 from lshdup.cli.messages import say_collection, say_contract
 from lshdup.errors import InputError, ParameterError
@@ -102,7 +103,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     With --found: all pairs from the threshold on, by the exact join, and the share of them that the bands of `lshdup pairs` find, with a
     95 % interval, in each bin of similarity (the last line: in all), beside what the S-curve expects. Exact copies are counted once.
     """  # fmt: skip
-    target = shared.target(options)
+    target = sessions.target(options)
     shared.check_plot(options["plot"])
     bands, found = options.pop("bands"), options.pop("found")
     perms = options.pop("perms") or ((SketchParams().perms,) if found else (1200,) if bands else (400, 600, 800))
@@ -117,7 +118,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         name: options.pop(name) for name in ("threshold", "recall", "sample", "queries", "buckets", "epsilon", "runs", "seed", "schemes")
     }
     measure = _found if found else _bands if bands else _estimates
-    with shared.session(ctx, options) as session, session.workspace.every_set(session.request) as (collection, sets):
+    with sessions.session(ctx, options) as session, session.workspace.every_set(session.request) as (collection, sets):
         say_collection(session.console, collection)
         if int((collection.sizes > 0).sum()) < 2:
             message = "fewer than two documents with tokens: there is no pair to measure"
@@ -164,14 +165,14 @@ def _check_use(ctx: click.Context, bands: tuple[int, ...] | None, perms: tuple[i
 
 def _check_plans(perms: tuple[int, ...], params: BandParams) -> None:
     """Before any work starts: whether so many rows can keep the promise."""
-    from lshdup.lsh.band_table import plan_bands
+    from lshdup.lsh.band_plan import plan_bands
 
     for k in perms:
         plan_bands(k, params)
 
 
 def _estimates(
-    session: shared.Session,
+    session: sessions.Session,
     collection: "Collection",
     sets: "RaggedSets",
     perms: tuple[int, ...],
@@ -191,7 +192,7 @@ def _estimates(
 
 
 def _bands(
-    session: shared.Session,
+    session: sessions.Session,
     collection: "Collection",
     sets: "RaggedSets",
     perms: tuple[int, ...],
@@ -231,7 +232,7 @@ def _bands(
 
 
 def _found(
-    session: shared.Session,
+    session: sessions.Session,
     collection: "Collection",
     sets: "RaggedSets",
     perms: tuple[int, ...],
@@ -239,7 +240,7 @@ def _found(
     options: dict[str, Any],
 ) -> "list[BandRecall]":
     from lshdup.evaluation.accuracy import band_recall
-    from lshdup.lsh.band_table import plan_bands
+    from lshdup.lsh.band_plan import plan_bands
     from lshdup.lsh.candidates import first_copies
     from lshdup.pipeline import exact_near_duplicates
 

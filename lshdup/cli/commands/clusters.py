@@ -11,11 +11,13 @@ import click
 from lshdup import params
 from lshdup.cli import columns
 from lshdup.cli import options as shared
-from lshdup.cli.console import OK, PAIRS_FOUND, Console, counted, shown
+from lshdup.cli import session as sessions
+from lshdup.cli.console import OK, PAIRS_FOUND, Console, counted
 from lshdup.cli.messages import say_buckets, say_collection, say_contract, say_if_nothing
-from lshdup.cli.output import Target, check_writable
+from lshdup.cli.output import Target
 from lshdup.params import ClusterParams
-from lshdup.utils.messages import some_of
+from lshdup.utils.atomic import check_writable
+from lshdup.utils.messages import shown, some_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
 
     from lshdup.cli.output import Piece
     from lshdup.documents.document_list import DocumentList
-    from lshdup.pipeline import Grouped
+    from lshdup.matching.results import Grouped
 
 #: Rows that are made and printed at a time.
 _ROWS = 1 << 13
@@ -71,19 +73,19 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     With --engine spark (see `lshdup pairs`), -o OUT.parquet or OUT.jsonl has a row for each compared document, in no order: id,
     representative (itself, if alone), similarity, copy (yes or no); with --emit keep or drop: name.
     """  # fmt: skip
-    if shared.on_spark(ctx, options):
+    if sessions.on_spark(ctx, options):
         from lshdup.cli.commands import on_spark
 
         return on_spark.clusters(ctx, options)
-    target = shared.target(options)
+    target = sessions.target(options)
     if options["write"] is not None:
         check_writable(options["write"])
     if options["exact"]:
-        shared.refuse_with_exact(ctx)
+        sessions.refuse_with_exact(ctx)
     given = _given(ctx, options)
     merged = partial(_merged, given)
     merged(None)  # an error in them is said before anything is loaded
-    with shared.session(ctx, options, partial(_check_write, options["write"])) as session:
+    with sessions.session(ctx, options, partial(_check_write, options["write"])) as session:
         console, workspace, request = session.console, session.workspace, session.request
         if options["exact"]:
             collection, found, threshold, last = workspace.grouped_exactly(request, merged)
@@ -129,10 +131,10 @@ def _write(console: Console, found: "Grouped", documents: "DocumentList", path: 
 
 def _print(console: Console, target: Target, found: "Grouped", documents: "DocumentList", what: str) -> None:
     if what == "all":
-        shared.write_pieces(console, target, columns.columns("clusters"), _rows(found, documents))
+        sessions.write_pieces(console, target, columns.columns("clusters"), _rows(found, documents))
     else:
         some = found.groups.kept if what == "keep" else found.groups.dropped
-        shared.write_pieces(console, target, columns.columns("clusters-names"), _names(some, documents))
+        sessions.write_pieces(console, target, columns.columns("clusters-names"), _names(some, documents))
 
 
 def _rows(found: "Grouped", documents: "DocumentList") -> "Iterator[Piece]":

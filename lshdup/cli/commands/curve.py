@@ -8,13 +8,15 @@ import click
 
 from lshdup.cli import columns as listing_columns
 from lshdup.cli import options as shared
+from lshdup.cli import session as sessions
 from lshdup.cli.console import Console, counted
 from lshdup.cli.messages import say_contract
+from lshdup.lsh import band_plan
 from lshdup.params import BandParams, SketchParams
 
 if TYPE_CHECKING:
     from lshdup.cli.output import Cell, Target
-    from lshdup.lsh.band_table import BandPlan
+    from lshdup.lsh.band_plan import BandPlan
 
 #: How far below the threshold `--all` shows the chance to become a candidate.
 BELOW = (0.1, 0.2, 0.3, 0.4)
@@ -54,13 +56,13 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     With --data: the chances of the bands of the last run, or of those that are given here, beside the pairs that were found from each
     similarity to the next, and how many of that similarity these bands are expected to miss.
     """
-    target = shared.target(options)
+    target = sessions.target(options)
     console = Console(quiet=options["quiet"], color=options["color"])
     if options["data"]:
-        shared.refuse(ctx, ("every",), "with --data")
+        sessions.refuse(ctx, ("every",), "with --data")
         shared.check_plot(options["plot"])
         return _beside_data(ctx, console, target, options)
-    shared.refuse(ctx, ("store",), "without --data")
+    sessions.refuse(ctx, ("store",), "without --data")
     given = {name: options[name] for name in ("bands", "rows") if options[name] is not None}
     params = BandParams(options["threshold"], options["recall"], **given)
     explicit = ctx.get_parameter_source("perms") != click.core.ParameterSource.DEFAULT
@@ -68,10 +70,8 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     SketchParams(perms=perms)
     shared.check_plot(options["plot"])
 
-    from lshdup.lsh import band_table
-
-    plan = band_table.plan_bands(perms, params)
-    half, estimate = band_table.half_point(plan.bands, plan.rows), band_table.half_point_estimate(plan.bands, plan.rows)
+    plan = band_plan.plan_bands(perms, params)
+    half, estimate = band_plan.half_point(plan.bands, plan.rows), band_plan.half_point_estimate(plan.bands, plan.rows)
     say_contract(console, plan, params)
     console.say(f"the chance is 1/2 at {half:.4f}; (1/b)^(1/r) = {estimate:.4f}")
     if options["every"]:
@@ -86,7 +86,6 @@ def command(ctx: click.Context, /, **options: Any) -> int:
 
 def _beside_data(ctx: click.Context, console: Console, target: "Target", options: dict[str, Any]) -> int:
     from lshdup.evaluation import histogram
-    from lshdup.lsh import band_table
     from lshdup.workspace.workspace import Workspace
 
     collection, run, listing = Workspace(options["store"], console.say, read_only=True).last_pairs()
@@ -98,7 +97,7 @@ def _beside_data(ctx: click.Context, console: Console, target: "Target", options
     SketchParams(perms=perms)
     fixed = {"bands": 0, "rows": 0} if given or perms != collection.sketch.perms else {"bands": run.bands, "rows": run.rows}
     params = BandParams(**{**run.params.to_json(), **fixed, **given})
-    plan = band_table.plan_bands(perms, params)
+    plan = band_plan.plan_bands(perms, params)
     say_contract(console, plan, params)
     levels = sorted({*histogram.thresholds(_STEP, _STEP), run.params.threshold})
     bins = histogram.expected_misses(run, listing, plan, levels)
@@ -115,7 +114,7 @@ def _beside_data(ctx: click.Context, console: Console, target: "Target", options
 
 
 def _curve(plan: "BandPlan") -> "Iterator[tuple[Cell, ...]]":
-    from lshdup.lsh.band_table import collision_probability
+    from lshdup.lsh.band_plan import collision_probability
 
     for tenth in range(1, 11):
         s = tenth / 10
@@ -131,7 +130,7 @@ def _below(params: BandParams) -> list[str]:
 
 
 def _shapes(perms: int, params: BandParams, plan: "BandPlan") -> "Iterator[tuple[Cell, ...]]":
-    from lshdup.lsh.band_table import collision_probability, half_point, half_point_estimate
+    from lshdup.lsh.band_plan import collision_probability, half_point, half_point_estimate
 
     for b, r in dict.fromkeys((perms // r, r) for r in range(1, perms + 1)):
         miss = 1.0 - collision_probability(params.threshold, b, r)

@@ -5,6 +5,7 @@ from typing import Any
 import click
 
 from lshdup.cli import options as shared
+from lshdup.cli import session as sessions
 from lshdup.cli.messages import say_collection, say_contract, say_if_nothing, say_largest
 
 
@@ -28,7 +29,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     Says how many bands of how many rows were chosen, and the chance to miss a pair at the threshold and above it. Without DOCS, the
     table is made from signatures.npz.
     """
-    with shared.session(ctx, options) as session:
+    with sessions.session(ctx, options) as session:
         from lshdup.lsh.candidates import Buckets, largest_buckets
 
         indexed = session.workspace.indexed(session.request)

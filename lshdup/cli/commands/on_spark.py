@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lshdup.cli import columns as listing_columns
-from lshdup.cli import options as shared
-from lshdup.cli.console import OK, PAIRS_FOUND, Console, counted, shown
+from lshdup.cli import session as sessions
+from lshdup.cli.console import OK, PAIRS_FOUND, Console, counted
 from lshdup.cli.messages import say_buckets, say_contract, say_guesses, say_left_out, warn_if_nothing
 from lshdup.cli.pair_columns import say_funnel
 from lshdup.cli.spark_progress import SparkConsole
 from lshdup.errors import ParameterError
 from lshdup.params import BandParams, PairParams, ShingleParams, SketchParams
 from lshdup.spark.paths import has_scheme
+from lshdup.utils.messages import shown
 from lshdup.workspace.request import merged
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ def pairs(ctx: click.Context, options: dict[str, Any]) -> int:
         # Tasks that ran again for a lost executor are counted again: then it is not known what are copies.
         say_funnel(console, found["candidates"], min(found["pairs"], total), total, run.threshold)
         if table is not None:
-            shared.write_pieces(console, shared.target(options), listing_columns.columns("pairs"), _in_order(table))
+            sessions.write_pieces(console, sessions.target(options), listing_columns.columns("pairs"), _in_order(table))
         if options["check"] and console.exit_code == OK and total:
             return PAIRS_FOUND
         return console.exit_code
@@ -101,10 +102,10 @@ def _grouped(run: _Run, target: "_Target", options: dict[str, Any]) -> int:
         else:
             console.say(f"no groups of similarity {run.threshold:g} or more: {counted(kept, 'document')} alone{seconds}")
         if table is not None and options["emit"] == "all":
-            shared.write(console, shared.target(options), listing_columns.columns("clusters"), _groups(table))
+            sessions.write(console, sessions.target(options), listing_columns.columns("clusters"), _groups(table))
         elif table is not None:
             names = ((name,) for name in sorted(table.column("id").to_pylist()))
-            shared.write(console, shared.target(options), listing_columns.columns("clusters-names"), names)
+            sessions.write(console, sessions.target(options), listing_columns.columns("clusters-names"), names)
     if options["check"] and console.exit_code == OK and dropped:
         return PAIRS_FOUND
     return console.exit_code
@@ -122,7 +123,7 @@ def _run(ctx: click.Context, options: dict[str, Any]) -> Iterator[tuple[_Run, "_
     """From parsed options to a comparison on Spark, with what the first stages have to say."""
     console = SparkConsole(quiet=options["quiet"], verbose=options["verbose"], progress=options["progress"], color=options["color"])
     with console:
-        given, names, files = shared.asked(ctx, options, console)
+        given, names, files = sessions.asked(ctx, options, console)
         shingle, sketch, band = merged(ShingleParams, given), merged(SketchParams, given), merged(BandParams, given)
         asked = PairParams(max_bucket=options.get("max_bucket") or 0)
         target = _Target(options)
@@ -240,7 +241,7 @@ class _Target:
             if has_scheme(self._name):
                 message = f"-o {self._name}: Spark writes .parquet and .jsonl, and all else goes through this machine"
                 raise ParameterError(message, "give it such an ending, or name a file of this machine")
-            shared.target(options)  # whether it can be written, before the work
+            sessions.target(options)  # whether it can be written, before the work
 
     def prove(self, session: Any) -> None:
         """Before the work: raise InputError if it cannot be written, or if something is there, because a folder is not replaced."""

@@ -6,6 +6,7 @@ import click
 
 from lshdup.cli import columns as listing_columns
 from lshdup.cli import options as shared
+from lshdup.cli import session as sessions
 from lshdup.cli.console import OK, PAIRS_FOUND
 from lshdup.cli.find_pairs import found_pairs
 from lshdup.cli.pair_columns import Names, columns
@@ -67,19 +68,19 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     folder that it writes (names are bytes in Parquet if one of them is not UTF-8); other answers go through this machine. Nothing is kept
     for the next run.
     """  # fmt: skip
-    if shared.on_spark(ctx, options):
+    if sessions.on_spark(ctx, options):
         from lshdup.cli.commands import on_spark
 
         return on_spark.pairs(ctx, options)
-    target = shared.target(options)
+    target = sessions.target(options)
     if options["exact"]:
-        shared.refuse_with_exact(ctx)
+        sessions.refuse_with_exact(ctx)
     if options["histogram"]:
-        shared.refuse(ctx, ("against",), "with --histogram")
+        sessions.refuse(ctx, ("against",), "with --histogram")
         shared.check_plot(options["plot"])
     else:
-        shared.refuse(ctx, ("step", "examples", "plot"), "without --histogram")
-    with shared.session(ctx, options) as session:
+        sessions.refuse(ctx, ("step", "examples", "plot"), "without --histogram")
+    with sessions.session(ctx, options) as session:
         console = session.console
         if options["against"]:
             from lshdup.cli.commands.pairs_against import pairs_against
@@ -93,9 +94,9 @@ def command(ctx: click.Context, /, **options: Any) -> int:
             named = print_histogram(session, answer, options, target)
         else:
             names = Names(len(documents), documents.typed_names)
-            shared.write_pieces(console, target, listing_columns.columns("pairs"), columns(pairs.pieces(), names))
+            sessions.write_pieces(console, target, listing_columns.columns("pairs"), columns(pairs.pieces(), names))
             named = pairs.documents()
-        shared.warn_of_changes(session, documents, named)
+        sessions.warn_of_changes(session, documents, named)
         if options["check"] and console.exit_code == OK and len(pairs):
             return PAIRS_FOUND
         return console.exit_code

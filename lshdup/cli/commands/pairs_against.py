@@ -4,7 +4,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from lshdup.cli import columns as listing_columns
-from lshdup.cli import options as shared
+from lshdup.cli import session as sessions
 from lshdup.cli.console import OK, PAIRS_FOUND, counted
 from lshdup.cli.messages import say_buckets, say_collection, say_contract, say_if_nothing, say_left_out
 from lshdup.cli.pair_columns import Names, columns, say_found
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from lshdup.workspace.against_pairs import Crossing
 
 
-def pairs_against(session: shared.Session, options: dict[str, Any], target: "Target") -> int:
+def pairs_against(session: sessions.Session, options: dict[str, Any], target: "Target") -> int:
     """Print the pairs of DOCS with OTHER; returns the exit code."""
     from lshdup.workspace.against import against
 
@@ -44,8 +44,8 @@ def pairs_against(session: shared.Session, options: dict[str, Any], target: "Tar
     _say_estimates(session, both, pairs, across.by_estimate)
     say_found(console, before, len(pairs), both.params.threshold, after)
     names = Names(len(both.sides.sizes), both.sides.names)
-    shared.write_pieces(console, target, listing_columns.columns("pairs-against"), columns(pairs.pieces(), names, _verified))
-    shared.warn_of_changes(session, both.here.documents, both.sides.of(pairs.documents)[0])
+    sessions.write_pieces(console, target, listing_columns.columns("pairs-against"), columns(pairs.pieces(), names, _verified))
+    sessions.warn_of_changes(session, both.here.documents, both.sides.of(pairs.documents)[0])
     changed = both.changed(pairs)
     if changed:
         console.warn(f"{counted(changed, 'document')} of OTHER in this answer changed or vanished since OTHER was indexed")
@@ -58,7 +58,7 @@ def _verified(estimated: Any) -> "list[Cell]":
     return ["estimate" if each else "exact" for each in estimated.tolist()]
 
 
-def _say_estimates(session: shared.Session, both: "Against", pairs: "Crossing", decided: int) -> None:
+def _say_estimates(session: sessions.Session, both: "Against", pairs: "Crossing", decided: int) -> None:
     if not decided:
         return
     assert both.here.sketch is not None

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lshdup.cli import columns as listing_columns
-from lshdup.cli import options as shared
+from lshdup.cli import session as sessions
 
 if TYPE_CHECKING:
     import numpy as np
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from lshdup.evaluation.histogram import Step
 
 
-def print_histogram(session: shared.Session, answer: "Answer", options: dict[str, Any], target: "Target") -> "NDArray[np.int64]":
+def print_histogram(session: sessions.Session, answer: "Answer", options: dict[str, Any], target: "Target") -> "NDArray[np.int64]":
     """Print it, and draw it if asked to; returns the documents that are named."""
     import numpy as np
 
@@ -26,7 +26,7 @@ def print_histogram(session: shared.Session, answer: "Answer", options: dict[str
     levels = thresholds(answer.threshold, options["step"])
     steps = histogram(answer.collection, answer.found, answer.firsts, answer.pairs, levels, options["examples"])
     columns = listing_columns.columns("pairs-histogram", sometimes=options["examples"] > 0)
-    shared.write(session.console, target, columns, _rows(steps, answer.collection.documents, with_examples=options["examples"] > 0))
+    sessions.write(session.console, target, columns, _rows(steps, answer.collection.documents, with_examples=options["examples"] > 0))
     if options["plot"] is not None:
         from lshdup.evaluation.plots import histogram_figure
 

@@ -7,9 +7,11 @@ import click
 
 from lshdup.cli import columns as listing_columns
 from lshdup.cli import options as shared
-from lshdup.cli.console import Console, counted, shown
+from lshdup.cli import session as sessions
+from lshdup.cli.console import Console, counted
 from lshdup.cli.messages import say_contract, say_last_run
 from lshdup.errors import ArtifactError, InputError
+from lshdup.utils.messages import shown
 from lshdup.workspace.lookup import Asked, ask
 
 if TYPE_CHECKING:
@@ -50,9 +52,9 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     DOC is a name in the store or its unique end, any other file, or - for standard input. The answer comes from the last `lshdup index`
     (or `pairs`); the similarity is exact.
     """
-    target = shared.target(options)
+    target = sessions.target(options)
     words = options.pop("docs")
-    with shared.session(ctx, options) as session:
+    with sessions.session(ctx, options) as session:
         indexed = session.workspace.indexed(session.request, save=False, verify=False)
         say_last_run(session.console, indexed.collection)
         say_contract(session.console, indexed.made.plan, indexed.params)
@@ -69,11 +71,13 @@ def command(ctx: click.Context, /, **options: Any) -> int:
                 if not several:
                     raise
                 session.console.error(error)
-        shared.write(session.console, target, columns, _rows(session, indexed, asked, options["top"], wide=wide))
+        sessions.write(session.console, target, columns, _rows(session, indexed, asked, options["top"], wide=wide))
         return session.console.exit_code
 
 
-def _rows(session: shared.Session, indexed: "Indexed", asked: list[Asked], top: int | None, *, wide: bool) -> "Iterator[tuple[Cell, ...]]":
+def _rows(
+    session: sessions.Session, indexed: "Indexed", asked: list[Asked], top: int | None, *, wide: bool
+) -> "Iterator[tuple[Cell, ...]]":
     from lshdup import pipeline
 
     source = session.workspace.source(indexed, session.request.jobs)
@@ -90,7 +94,7 @@ def _rows(session: shared.Session, indexed: "Indexed", asked: list[Asked], top: 
         if not len(near.documents):
             n, threshold = len(indexed.collection.documents), indexed.params.threshold
             session.console.say(f"none of {counted(n, 'document')} is {threshold:g} similar or more to {shown(each.name)}")
-        shared.warn_of_changes(session, indexed.collection.documents, near.documents)
+        sessions.warn_of_changes(session, indexed.collection.documents, near.documents)
         names = indexed.collection.documents.typed_names(near.documents)
         for name, similarity in zip(names, near.similarity.tolist(), strict=True):
             yield (similarity, name, each.name) if wide else (similarity, name)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lshdup.cli import options as shared
+from lshdup.cli import session as sessions
 from lshdup.cli.console import counted
 from lshdup.cli.find_pairs import Answer, found_pairs
 from lshdup.cli.output import Target
@@ -70,8 +71,8 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         message = "the page is not for a terminal"
         raise InputError(message, "name a file with -o, for instance -o report.html")
     if options["exact"]:
-        shared.refuse_with_exact(ctx)
-    with shared.session(ctx, options) as session:
+        sessions.refuse_with_exact(ctx)
+    with sessions.session(ctx, options) as session:
         from lshdup.documents.preference import preference
         from lshdup.report import html
 
@@ -96,7 +97,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
             console.say(selection.omitted)
         note = html.passages_note(len(selection.pairs), len(passages), without)
         console.say(f"the page has {len(page):,} bytes; {note or f'with the passages of all {len(passages):,} pairs'}")
-        shared.warn_of_changes(session, collection.documents, answer.pairs.documents())
+        sessions.warn_of_changes(session, collection.documents, answer.pairs.documents())
         return console.exit_code
 
 
@@ -110,7 +111,7 @@ def _refuse_page_as_document(names: tuple[bytes, ...], path: Path) -> None:
             raise InputError(message, f"if the page is to be written there: {typed('lshdup', 'report', *others, '-o', name)}")
 
 
-def _what(session: shared.Session, store: Path) -> str:
+def _what(session: sessions.Session, store: Path) -> str:
     names = session.request.documents
     some = ", ".join(_named(name) for name in names[:3])
     return f"{some} and {len(names) - 3} more" if len(names) > 3 else some or f"the last run in the store {store.resolve()}"
@@ -148,7 +149,7 @@ def _parameters(answer: Answer) -> Iterator[tuple[str, str]]:
 
 
 def _passages(
-    session: shared.Session, answer: Answer, selection: "Selection", order: "NDArray[np.int64]", most: int, without: dict[int | str, str]
+    session: sessions.Session, answer: Answer, selection: "Selection", order: "NDArray[np.int64]", most: int, without: dict[int | str, str]
 ) -> "Iterator[tuple[int, list[Segment]]]":
     """Where the texts of some pairs differ, by number of the pair; not of ids, which have no text, nor of what has gone since.
 

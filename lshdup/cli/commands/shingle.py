@@ -8,6 +8,7 @@ import click
 
 from lshdup.cli import columns as listing_columns
 from lshdup.cli import options as shared
+from lshdup.cli import session as sessions
 from lshdup.cli.messages import say_collection, say_if_nothing
 from lshdup.errors import InputError
 from lshdup.params import ShingleParams
@@ -52,10 +53,10 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     new and changed documents are read when it is run again. With --template or --ignore-common it says what they would remove (with -v,
     the shingles that most documents have as text too), and --show marks it.
     """  # fmt: skip
-    target = shared.target(options)
+    target = sessions.target(options)
     if options["show"] is None:
-        shared.refuse(ctx, ("format_", "header", "output"), "without --show")
-    with shared.session(ctx, options) as session:
+        sessions.refuse(ctx, ("format_", "header", "output"), "without --show")
+    with sessions.session(ctx, options) as session:
         if options["show"] is not None:
             stored = session.workspace.last_collection()
             asked = ask(options["show"], stored)
@@ -65,7 +66,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
             text = asked.ids() if params.tokens == "ids" else asked.text(params.encoding)
             removal = session.workspace.removal_to_show(session.request, params, stored)
             columns = listing_columns.columns("shingle", sometimes=removal is not None)
-            shared.write(session.console, target, columns, _rows(text, params, removal))
+            sessions.write(session.console, target, columns, _rows(text, params, removal))
             return session.console.exit_code
         collection = session.workspace.shingled(session.request)
         say_collection(session.console, collection)
@@ -85,7 +86,7 @@ def _rows(text: bytes, params: ShingleParams, removal: "Removal | None") -> "Ite
     return ((number, words, why(element)) for element, number, words in rows)
 
 
-def _say_most_common(session: shared.Session, collection: "Collection") -> None:
+def _say_most_common(session: sessions.Session, collection: "Collection") -> None:
     """For -v: the shingles that were removed because most documents have them, as text."""
     params = collection.shingle
     names = collection.documents.names

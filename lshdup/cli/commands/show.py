@@ -8,9 +8,11 @@ import click
 
 from lshdup.cli import columns as listing_columns
 from lshdup.cli import options as shared
-from lshdup.cli.console import Console, counted, decimal, shown
+from lshdup.cli import session as sessions
+from lshdup.cli.console import Console, counted
 from lshdup.errors import InputError
 from lshdup.params import ShingleParams, SketchParams
+from lshdup.utils.messages import decimal, shown
 from lshdup.workspace.lookup import Asked, ask, shingle_params, shingle_rows, why_removed
 
 if TYPE_CHECKING:
@@ -52,15 +54,15 @@ def command(ctx: click.Context, /, **options: Any) -> int:
 
     With --format tsv, csv, json or jsonl: the differences as data (json: with all that is known of the two).
     """  # fmt: skip
-    target = shared.target(options)
+    target = sessions.target(options)
     if target.format in ("", "table") and not options["shingles"] and not options["nul"]:
-        shared.refuse(ctx, ("header",), "without --shingles, -0, or --format tsv or csv")
+        sessions.refuse(ctx, ("header",), "without --shingles, -0, or --format tsv or csv")
     if options["shingles"]:
-        shared.refuse(ctx, ("layout", "context"), "with --shingles")
+        sessions.refuse(ctx, ("layout", "context"), "with --shingles")
     if options["a"] == options["b"] == b"-":
         message = "A and B are both standard input"
         raise InputError(message, "name a file for one of them")
-    with shared.session(ctx, options) as session:
+    with sessions.session(ctx, options) as session:
         stored = session.workspace.last_collection()
         params = shingle_params(stored, session.request.given)
         a, b = (_read(ask(options[name], stored), params) for name in "ab")
@@ -70,7 +72,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         removal = session.workspace.removal_to_show(session.request, params, stored)
         if options["shingles"]:
             columns = listing_columns.columns("show-shingles", sometimes=removal is not None)
-            shared.write(session.console, target, columns, _shingles(a.text, b.text, params, removal))
+            sessions.write(session.console, target, columns, _shingles(a.text, b.text, params, removal))
             return session.console.exit_code
         from lshdup.report.comparison import compare
 
@@ -80,7 +82,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         if target.format == "json":
             target.write_object(_object(a, b, found, params))
         elif target.format in ("tsv", "csv", "jsonl") or options["nul"]:
-            shared.write(session.console, target, listing_columns.columns("show"), _rows(found))
+            sessions.write(session.console, target, listing_columns.columns("show"), _rows(found))
         else:
             target.write_lines(_picture(a, b, found, params, target, options, _sketch(stored)))
         return session.console.exit_code

@@ -5,6 +5,7 @@ from typing import Any
 import click
 
 from lshdup.cli import options as shared
+from lshdup.cli import session as sessions
 from lshdup.cli.messages import say_collection, say_if_nothing
 
 
@@ -30,7 +31,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     Two signatures agree in a row with a chance equal to the Jaccard similarity of the shingle sets. Without DOCS, signatures are
     made from shingles.npz.
     """
-    with shared.session(ctx, options) as session:
+    with sessions.session(ctx, options) as session:
         collection = session.workspace.signed(session.request)
         say_collection(session.console, collection)
         say_if_nothing(session, collection, 1)

@@ -6,6 +6,7 @@ from typing import Any
 import click
 
 from lshdup.cli import options as shared
+from lshdup.cli import session as sessions
 from lshdup.cli.messages import say_collection
 from lshdup.errors import InputError
 from lshdup.params import SketchParams
@@ -38,11 +39,11 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     Prints elementary comparisons and seconds (median, smallest, largest) of each; says on stderr which of exact and estimated is
     faster on this collection. Without DOCS, the sets of shingles.npz are used.
     """
-    target = shared.target(options)
+    target = sessions.target(options)
     shared.check_plot(options["plot"])
     sketches = [SketchParams(scheme, k, options["seed"]) for scheme in options["schemes"] for k in options["perms"]]
     perms, runs = options.pop("perms"), options.pop("runs")
-    with shared.session(ctx, options) as session, session.workspace.every_set(session.request) as (collection, sets):
+    with sessions.session(ctx, options) as session, session.workspace.every_set(session.request) as (collection, sets):
         from lshdup.evaluation.timing import Timing, timing, winners
 
         say_collection(session.console, collection)

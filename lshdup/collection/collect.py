@@ -1,0 +1,309 @@
+"""Documents -> shingle sets -> signatures: one pass over the documents, on all threads, reusing what an earlier run knows."""
+
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lshdup.collection.batches import NO_VALUES, Workers, batches_done
+from lshdup.collection.collection import Collection, LeftOutFile, current_reader
+from lshdup.collection.set_keeper import Kept, SetKeeper
+from lshdup.documents.document_list import DocumentList, LeftOut, Reason
+from lshdup.errors import ParameterError
+from lshdup.lsh.signatures import Sketcher, linear_signatures
+from lshdup.params import ShingleParams, SketchParams
+from lshdup.shingling.removal import Removal, Whole
+from lshdup.shingling.shingler import fingerprints
+from lshdup.utils.parallel import Progress, no_progress
+from lshdup.utils.ragged import RaggedSets, StringTable
+from lshdup.utils.scratch import Spool
+
+#: Makes an uninitialised uint32 array of a shape.
+Room = Callable[[tuple[int, int]], NDArray[np.uint32]]
+
+
+def in_memory(shape: tuple[int, int]) -> NDArray[np.uint32]:
+    """Room in memory."""
+    return np.empty(shape, np.uint32)
+
+
+def _reader_of(extracted: NDArray[np.int64], left_out: Iterable[LeftOutFile]) -> str:
+    """The present reader, if anything depends on it."""
+    return current_reader() if len(extracted) or any(each.left_out.reason.is_of_reader for each in left_out) else ""
+
+
+@dataclass(frozen=True)
+class Previous:
+    """What an earlier run knows about these documents, by the same definition of their sets: with the same removal, if with any.
+
+    rows : int64 array over the new documents: the row of each in `collection` if it is unchanged, else -1. left_out : names of unchanged
+    files that are no documents, and what is known about them.
+    """
+
+    collection: Collection
+    rows: NDArray[np.int64]
+    left_out: dict[bytes, LeftOutFile] = field(default_factory=dict)
+
+
+class Checkpoint(Protocol):
+    """Keeps what is finished, so that a run that is interrupted can be resumed."""
+
+    def is_due(self) -> bool:
+        """Whether the run has lasted long enough to be worth that."""
+
+    def add(self, part: Collection) -> None:
+        """Some documents, with all that was made of them, and files that are none."""
+
+
+def collect(
+    documents: DocumentList,
+    shingle: ShingleParams,
+    sketch: SketchParams | None = None,
+    *,
+    removal: Removal | None = None,
+    jobs: int = 1,
+    previous: Previous | None = None,
+    keep: Spool | int = 0,
+    room: Room = in_memory,
+    progress: Progress = no_progress,
+    checkpoint: Checkpoint | None = None,
+) -> Collection:
+    """Read documents, make their shingle sets and, if `sketch` is given, their signatures.
+
+    removal : shingles to remove from every set; not for the linear scheme. keep : what becomes of the sets, which are kept as they were
+    before that: a spool keeps all of them on disk; a number keeps them in memory if they fit into so many bytes.
+    previous : unchanged documents are taken from there instead of being read. room : makes the array for the signatures. checkpoint : given
+    finished batches, when it wants them.
+
+    Determinism: the same at any number of jobs. Memory: signatures, what `keep` says, and, while they are worked on, two batches a thread
+    or one large document (see `Shingler`); a document for which the memory is not enough is left out.
+    """
+    if previous is not None and (same := _all_the_same(documents, sketch, previous, keep)) is not None:
+        return replace(same, shingle=shingle)
+    n = len(documents)
+    linear = sketch is not None and sketch.scheme == "linear"
+    if linear:  # needs all sets at once
+        keep = keep if isinstance(keep, Spool) else 1 << 62
+    sketcher = Sketcher(sketch) if sketch is not None and not linear else None
+    sizes = np.zeros(n, np.int64)
+    prints = np.zeros(n, np.uint64)
+    signatures = room((n, sketch.perms)) if sketcher and sketch else None
+    whole = Whole(np.zeros(n, np.int64), np.zeros(n, np.uint64)) if removal is not None else None
+    known = np.zeros(n, bool)
+    present = np.ones(n, bool)
+    left_out: list[LeftOutFile] = []
+    extracted = np.zeros(n, bool)
+    guesses: dict[int, bytes] = {}
+    if previous is not None:
+        known = _take_over(previous, documents, sizes, prints, signatures, sketcher, present, left_out, whole)
+        extracted[known] = np.isin(previous.rows[known], previous.collection.extracted)
+        guesses = _known_guesses(previous, known)
+    todo = np.flatnonzero(~known & present)
+    keeper = SetKeeper(keep)
+    if previous is not None and known.any():
+        keeper.reuse(previous.collection.whole_sets, np.flatnonzero(known), previous.rows[known])
+    finished: list[tuple[NDArray[np.int64], tuple[LeftOutFile, ...], Kept | None]] = []
+    done = 0
+    for batch in batches_done(documents, todo, Workers(shingle, jobs), sketcher, keeper.kept, removal):
+        sizes[batch.indices] = batch.sizes
+        prints[batch.indices] = batch.fingerprints
+        if signatures is not None and batch.signatures is not None:
+            signatures[batch.indices] = batch.signatures
+        if whole is not None and batch.whole is not None:
+            whole.sizes[batch.indices] = batch.whole.sizes
+            whole.fingerprints[batch.indices] = batch.whole.fingerprints
+        held = keeper.add(batch.indices, batch.sets)
+        out = [_left_out_file(documents, *each) for each in batch.left_out]
+        present[[index for index, _, _ in batch.left_out]] = False
+        left_out += out
+        extracted[batch.extracted] = True
+        guesses |= {index: encoding.encode() for index, encoding in batch.guessed}
+        if checkpoint is not None:
+            finished.append((batch.indices, tuple(out), held))
+            if checkpoint.is_due():
+                for rows, files, again in finished:
+                    rest = signatures[rows] if signatures is not None else None
+                    sets = again() if again is not None else None
+                    part = Collection(documents.take(rows), shingle, sizes[rows], prints[rows], files, sets, sketch, rest)
+                    office = np.flatnonzero(extracted[rows])
+                    part = _with_guesses(replace(part, extracted=office, reader=_reader_of(office, files)), guesses, rows)
+                    if whole is not None:
+                        part = replace(part, sets=None, removal=removal, whole=replace(whole.take(rows), sets=sets))
+                    checkpoint.add(part)
+                finished.clear()
+        done += len(batch.indices) + len(batch.left_out)
+        progress("documents", done, len(todo))
+    sets = keeper.finish()
+    rows = np.flatnonzero(present)
+    if len(rows) < n:
+        documents, sizes, prints, extracted = documents.take(rows), sizes[rows], prints[rows], extracted[rows]
+        signatures = _moved_up(signatures, rows) if signatures is not None else None
+        whole = whole.take(rows) if whole is not None else None
+    left_out.sort(key=lambda each: each.left_out.name)
+    collection = Collection(documents, shingle, sizes, prints, tuple(left_out), sets, sketch, signatures, len(todo))
+    office = np.flatnonzero(extracted)
+    collection = _with_guesses(replace(collection, extracted=office, reader=_reader_of(office, left_out)), guesses, rows)
+    if whole is not None:
+        return replace(collection, sets=None, removal=removal, whole=replace(whole, sets=sets))
+    return sketched(collection, sketch, jobs) if linear and sketch else collection
+
+
+def _known_guesses(previous: Previous, known: NDArray[np.bool_]) -> dict[int, bytes]:
+    """As what those of the known documents were read whose encoding was detected."""
+    old = previous.collection
+    indices = np.flatnonzero(known & np.isin(previous.rows, old.guessed))
+    found = old.guesses.some(np.searchsorted(old.guessed, previous.rows[indices]))
+    return dict(zip(indices.tolist(), found, strict=True))
+
+
+def _with_guesses(collection: Collection, guesses: dict[int, bytes], rows: NDArray[np.int64]) -> Collection:
+    """The collection of the documents at `rows`, with what was guessed of these."""
+    if not guesses:
+        return collection
+    guessed = np.flatnonzero(np.isin(rows, np.fromiter(guesses, np.int64, len(guesses))))
+    return replace(collection, guessed=guessed, guesses=StringTable.from_strings(guesses[row] for row in rows[guessed].tolist()))
+
+
+def _left_out_file(documents: DocumentList, index: int, reason: Reason, detail: str) -> LeftOutFile:
+    out = LeftOut(documents.names[index], reason, "; ".join(filter(None, (detail, documents.where(index)))))
+    return LeftOutFile(out, int(documents.sizes[index]), int(documents.mtimes[index]))
+
+
+def _moved_up(signatures: NDArray[np.uint32], rows: NDArray[np.int64]) -> NDArray[np.uint32]:
+    """The signatures of `rows` (ascending), in the same memory."""
+    for start in range(0, len(rows), 4096):
+        part = rows[start : start + 4096]
+        signatures[start : start + len(part)] = signatures[part]
+    return signatures[: len(rows)]
+
+
+def sketched(collection: Collection, sketch: SketchParams, jobs: int = 1, room: Room = in_memory) -> Collection:
+    """The collection with signatures made from the sets it holds."""
+    sets = collection.sets
+    assert sets is not None
+    if sketch.scheme == "linear":
+        try:
+            signatures = linear_signatures(sets, sketch)
+        except ValueError as error:
+            raise ParameterError(str(error), "use fewer --perms, or another --scheme") from None
+        return replace(collection, sketch=sketch, signatures=signatures)
+    sketcher = Sketcher(sketch)
+    signatures = room((len(sets), sketch.perms))
+
+    def part(start: int) -> None:
+        end = min(start + 4096, len(sets))
+        signatures[start:end] = sketcher.sketch(RaggedSets(sets.values, sets.offsets[start : end + 1]))
+
+    with ThreadPoolExecutor(jobs) as pool:
+        list(pool.map(part, range(0, len(sets), 4096)))
+    return replace(collection, sketch=sketch, signatures=signatures)
+
+
+def left_of(
+    collection: Collection,
+    removal: Removal,
+    sketch: SketchParams | None = None,
+    jobs: int = 1,
+    room: Room = in_memory,
+    *,
+    keep: bool = False,
+) -> Collection:
+    """A collection and its whole sets -> what is left of them when shingles are removed, with signatures if `sketch` is given.
+
+    keep : whether what is left is kept beside the whole sets. Memory: signatures, what is kept (the linear scheme needs it while it works),
+    and what is left of 4096 sets a thread.
+    """
+    sets = collection.sets
+    assert sets is not None
+    n = len(sets)
+    linear = sketch is not None and sketch.scheme == "linear"
+    sketcher = Sketcher(sketch) if sketch is not None and not linear else None
+    signatures = room((n, sketch.perms)) if sketcher and sketch else None
+    sizes, prints = np.empty(n, np.int64), np.empty(n, np.uint64)
+
+    def part(start: int) -> RaggedSets:
+        end = min(start + 4096, n)
+        left = removal.left(RaggedSets(sets.values, sets.offsets[start : end + 1]))
+        sizes[start:end], prints[start:end] = left.sizes, fingerprints(left, collection.shingle)
+        if signatures is not None and sketcher is not None:
+            signatures[start:end] = sketcher.sketch(left)
+        return left if keep or linear else NO_VALUES
+
+    with ThreadPoolExecutor(jobs) as pool:
+        parts = list(pool.map(part, range(0, n, 4096)))
+    whole = Whole(collection.sizes, collection.fingerprints, sets, collection.corpus)
+    kept = RaggedSets.concatenate(parts) if keep or linear else None
+    made = replace(
+        collection,
+        sizes=sizes,
+        fingerprints=prints,
+        sets=kept,
+        sketch=sketch,
+        signatures=signatures,
+        corpus="",
+        removal=removal,
+        whole=whole,
+    )
+    if linear and sketch is not None:
+        made = sketched(made, sketch, jobs)
+        return made if keep else replace(made, sets=None)
+    return made
+
+
+def _all_the_same(documents: DocumentList, sketch: SketchParams | None, previous: Previous, keep: Spool | int) -> Collection | None:
+    """The earlier collection as it is, if nothing was added, changed or removed since: none of its arrays is copied."""
+    old = previous.collection
+    made = sketch is None or (old.signatures is not None and old.sketch == sketch)
+    kept = old.whole_sets is not None or not isinstance(keep, Spool)
+    if not made or not kept:
+        return None
+    if previous.left_out:
+        present = np.flatnonzero([name not in previous.left_out for name in documents.names])
+        documents, rows = documents.take(present), previous.rows[present]
+    else:
+        rows = previous.rows
+    if len(rows) != len(old.documents) or not np.array_equal(rows, np.arange(len(rows))):
+        return None
+    left_out = tuple(previous.left_out[name] for name in sorted(previous.left_out))
+    signatures = old.signatures if sketch is not None else None
+    same = replace(old, documents=documents, left_out=left_out, sketch=sketch, signatures=signatures, read=0)
+    return replace(same, reader=_reader_of(old.extracted, left_out))
+
+
+def _take_over(
+    previous: Previous,
+    documents: DocumentList,
+    sizes: NDArray[np.int64],
+    prints: NDArray[np.uint64],
+    signatures: NDArray[np.uint32] | None,
+    sketcher: Sketcher | None,
+    present: NDArray[np.bool_],
+    left_out: list[LeftOutFile],
+    whole: Whole | None,
+) -> NDArray[np.bool_]:
+    """Fill in what the earlier run knows; returns which documents need not be read."""
+    old = previous.collection
+    known = previous.rows >= 0
+    rows = previous.rows[known]
+    if signatures is not None and sketcher is not None and len(rows):
+        if old.signatures is not None and old.sketch == sketcher.params:
+            signatures[known] = old.signatures[rows]
+        elif old.sets is not None:
+            signatures[known] = sketcher.sketch(old.sets.take(rows))
+        else:
+            known[:] = False
+            rows = rows[:0]
+    sizes[known] = old.sizes[rows]
+    prints[known] = old.fingerprints[rows]
+    if whole is not None and old.whole is not None:
+        whole.sizes[known] = old.whole.sizes[rows]
+        whole.fingerprints[known] = old.whole.fingerprints[rows]
+    if previous.left_out:
+        for index, name in enumerate(documents.names):
+            if name in previous.left_out:
+                present[index] = False
+                left_out.append(previous.left_out[name])
+    return known
