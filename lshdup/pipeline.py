@@ -83,7 +83,8 @@ def near_duplicates(
         found = _estimated(collection, passing, threshold, jobs)
     elif earlier is not None and earlier.knows_all_it_met(threshold):
         known: list[Columns] = []
-        unknown = earlier.unknown(collection, passing, known)
+        assert collection.signatures is not None
+        unknown = earlier.unknown(collection.signatures, passing, known)
         found = chain(similarity.verified(unknown, collection.sizes, source, threshold, jobs), known)
     else:
         found = similarity.verified(passing, collection.sizes, source, threshold, jobs)

@@ -208,7 +208,8 @@ def _serve(descriptor):
 
 def _become(descriptors, arguments, cwd, environment):
     """The program, to its end."""
-    from lshdup import __main__, cli
+    from lshdup import __main__
+    from lshdup.cli.main import program
 
     for number, descriptor in enumerate(descriptors):
         os.dup2(descriptor, number)
@@ -220,7 +221,7 @@ def _become(descriptors, arguments, cwd, environment):
     sys.modules["__main__"] = __main__  # from which a usage line has the name of the program
     sys.argv = [str(__main__.__file__), *map(os.fsdecode, arguments)]
     try:
-        cli.program()
+        program()
     except BaseException:  # as the interpreter would have said it
         sys.excepthook(*sys.exc_info())
     finally:

@@ -34,8 +34,8 @@ from lshdup.text.decoding import to_text
 from lshdup.utils.messages import shown
 from tests import reference
 from tests.conftest import ROOT
+from tests.shingling.test_text import SPICY
 from tests.test_layers import modules
-from tests.test_text import SPICY
 
 TEXT = "Größe und Maß, 漢字 and naïve café: ΟΔΟΣ, ที่นี่, one two three four five six seven eight nine ten."
 OTHER = TEXT + " eleven"

@@ -1,67 +1,43 @@
 """The direction of imports, and what the first milliseconds may import."""
 
 import ast
+import graphlib
 import subprocess
 import sys
+
+import pytest
 
 from tests.conftest import ROOT
 
 PACKAGE = ROOT / "lshdup"
 
-#: From the foundations up; a module imports only from lines above its own, and within the stages only from earlier stages.
-LAYERS = [
-    ["errors", "wording", "atomic", "mending", "recognition", "nametable", "__init__"],
-    ["extractor"],
-    ["kernels.jit"],
-    ["kernels.compiling"],
-    ["kernels.copying"],
-    ["params", "ragged", "parallel", "locking", "reasons", "compression"],
-    ["absent", "patterns"],
-    ["rows"],
-    ["kernels.text"],
-    ["kernels.shingles", "kernels.sketch", "kernels.banding", "kernels.sets", "kernels.statistics", "kernels.files", "kernels.ordering"],
-    ["kernels.grouping", "kernels.common", "kernels.rows", "kernels.differences"],
-    ["chartable"],
-    ["normalform"],
-    ["files"], ["arrow"], ["decoded"], ["jsonlines", "parquet"], ["openrows"], ["places"],
-    ["documents"], ["finding", "whereabouts"],
-    ["filtered"], ["extraction"], ["charsets", "guessing"], ["formats"], ["shingles"], ["common"], ["signatures"], ["bands"],
-    ["candidates"], ["pairs"], ["copies"], ["similarity"], ["exactjoin"], ["clusters"], ["leaders"], ["preference"],
-    ["differences"],
-    ["comparison"],
-    ["checksums"], ["artifacts"],
-    ["batchwork"],
-    ["keeping"],
-    ["collection"],
-    ["sources"],
-    ["pipeline"],
-    ["stored"],
-    ["store"],
-    ["journal", "removing", "listings"],
-    ["sides"],
-    ["crossing"],
-    ["asked", "unchanged"],
-    ["context"], ["fromdocuments", "fromstore"],
-    ["workspace", "accuracy", "timing", "minhash"],
-    ["sparkkept"], ["sparkrows"], ["sparkreading", "sparktiles"], ["spark"],
-    ["sparkstop", "sparkerrors"], ["sparksession", "sparknames"], ["sparkinput", "sparkleaders"], ["sparkclusters"],
-    ["against"],
-    ["histogram"],
-    ["plots"],
-    ["console"],
-    ["schema", "tables"],
-    ["rendering"],
-    ["output", "report"],
-    ["sparkwriting"],
-    ["cli"],
-]  # fmt: skip
+#: The rooms, from the foundations up: packages, and modules of the top folder. A room imports only from lines above its own;
+#: within a line nothing imports anything. Inside a package only circles are forbidden.
+LAYERS = """
+errors version kernels
+params utils
+skipped lsh
+documents text matching
+shingling
+collection report spark
+pipeline store
+api evaluation workspace
+cli
+"""
+LEVEL = {room: line for line, rooms in enumerate(LAYERS.split("\n")) for room in rooms.split()}
+
+#: Imported when they are first used, or for types only; `test_help_is_light` holds that.
+LATER = {("__init__", "api"), ("kernels.jit", "kernels.compiling")}
 
 
 def modules():
     for path in sorted(PACKAGE.rglob("*.py")):
-        name = ".".join(path.relative_to(PACKAGE).with_suffix("").parts)
-        if name not in ("__main__", "kernels.__init__"):
-            yield name, ast.parse(path.read_text())
+        name = ".".join(path.relative_to(PACKAGE).with_suffix("").parts).removesuffix(".__init__")
+        yield name, ast.parse(path.read_text())
+
+
+def room(module):
+    return module.split(".")[0]
 
 
 def imported(tree, *, type_checking=False):
@@ -76,25 +52,45 @@ def imported(tree, *, type_checking=False):
             yield from (alias.name.removeprefix("lshdup.") for alias in node.names if alias.name.startswith("lshdup."))
 
 
-def level(name):
-    if name == "cli" or name.startswith("cli."):
-        return len(LAYERS) - 1
-    return next(i for i, layer in enumerate(LAYERS) if name in layer)
-
-
-def test_every_module_has_its_place():
-    names = {name for name, _ in modules() if not name.startswith("cli")}
-    assert names == {name for layer in LAYERS for name in layer} - {"cli"}
+def test_every_room_has_its_line():
+    assert {room(name) for name, _ in modules()} - {"__init__", "__main__"} == set(LEVEL)
 
 
 def test_imports_go_down():
-    for name, tree in modules():
-        for other in imported(tree):
-            if name.startswith("cli") and other.startswith("cli"):
-                continue
-            if (name, other) in {("console", "documents"), ("__init__", "minhash"), ("kernels.jit", "kernels.compiling")}:
-                continue  # for types, or when first used: test_help_is_light holds that
-            assert level(other) < level(name), f"{name} imports {other}"
+    upwards = [
+        f"{name} imports {other}"
+        for name, tree in modules()
+        for other in imported(tree)
+        if name not in ("__init__", "__main__") and room(name) != room(other) and LEVEL[room(other)] >= LEVEL[room(name)]
+    ]
+    assert not upwards, "\n".join(upwards)
+
+
+def test_no_circles():
+    """Modules can be put in an order in which each imports only from those before it."""
+    names = {name for name, _ in modules()}
+    arrows = {
+        name: {other for other in imported(tree) if other in names and (name, other) not in LATER} - {name} for name, tree in modules()
+    }
+    try:
+        list(graphlib.TopologicalSorter(arrows).static_order())
+    except graphlib.CycleError as circle:
+        pytest.fail(" -> ".join(reversed(circle.args[1])))
+
+
+def test_packages_import_nothing():
+    """Or `--help` would load NumPy."""
+    for path in PACKAGE.rglob("__init__.py"):
+        statements = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Import | ast.ImportFrom)]
+        assert not statements or path.parent == PACKAGE, path
+
+
+def test_no_package_holds_two_things():
+    """More than 16 modules (20 kernels) are two packages; more than 400 lines are two modules."""
+    for folder in {path.parent for path in PACKAGE.rglob("*.py")}:
+        assert len(list(folder.glob("[!_]*.py"))) <= (20 if folder.name == "kernels" else 16), folder
+    for path in PACKAGE.rglob("*.py"):
+        assert len(path.read_text().splitlines()) <= 400, path
 
 
 def test_numba_is_imported_in_the_kernels_only():

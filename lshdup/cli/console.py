@@ -9,8 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from lshdup.errors import LshdupError
-from lshdup.utils.messages import counted as counted
-from lshdup.utils.messages import shown
+from lshdup.utils.messages import counted, shown
 
 if TYPE_CHECKING:
     from tqdm import tqdm

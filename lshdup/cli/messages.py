@@ -4,9 +4,9 @@ from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from lshdup.cli.console import Console, counted
+from lshdup.cli.console import Console
 from lshdup.skipped import Reason
-from lshdup.utils.messages import chance, shown, some_of
+from lshdup.utils.messages import chance, counted, shown, some_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -21,6 +21,8 @@ from typing import BinaryIO
 from lshdup.cli.console import use_color
 from lshdup.errors import InputError, ParameterError
 from lshdup.utils.atomic import check_writable, replacing
+from lshdup.utils.json_cells import Cell as Cell
+from lshdup.utils.json_cells import json_cell, json_line
 from lshdup.utils.messages import decimal, shown
 
 FORMATS = ("table", "tsv", "csv", "json", "jsonl")
@@ -30,8 +32,6 @@ _OTHER_ENDINGS = (".parquet", ".xlsx")
 
 #: More rows than this are too many for a person: a terminal gets tsv then.
 TABLE_ROWS = 1000
-
-Cell = bytes | float | int | str | None
 
 #: Columns of equal length, each of one type.
 Piece = Sequence[Sequence[Cell]]
@@ -132,7 +132,7 @@ class Target:
 
     def write_object(self, values: object) -> None:
         """Print one JSON document."""
-        self.write_lines([json.dumps(values, indent=1, default=_for_json)])
+        self.write_lines([json.dumps(values, indent=1, default=json_cell)])
 
     @property
     def columns(self) -> int | None:
@@ -209,12 +209,6 @@ def _exactly(cell: Cell) -> bytes:
     return b"" if cell is None else repr(cell).encode()
 
 
-def _for_json(cell: Cell) -> object:
-    if isinstance(cell, float) and cell != cell:  # JSON has no such number
-        return None
-    return os.fsdecode(cell) if isinstance(cell, bytes) else cell
-
-
 def _tsv_parts(columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> Iterator[bytes]:
     return (b"\t".join(map(_exactly, row)) + b"\n" for row in rows)
 
@@ -248,22 +242,13 @@ def _csv_parts(columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> Iterat
 def _json_parts(columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> Iterator[bytes]:
     between = b"["
     for row in rows:
-        yield between + b"\n " + _json_row(columns, row)
+        yield between + b"\n " + json_line(columns, row)
         between = b","
     yield b"[]\n" if between == b"[" else b"\n]\n"
 
 
 def _jsonl_parts(columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> Iterator[bytes]:
-    return (line + b"\n" for line in json_lines(columns, rows))
-
-
-def json_lines(columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> Iterator[bytes]:
-    """Rows as jsonl has them, without the ends of lines: for whoever writes them elsewhere."""
-    return (_json_row(columns, row) for row in rows)
-
-
-def _json_row(columns: Sequence[str], row: Sequence[Cell]) -> bytes:
-    return json.dumps(dict(zip(columns, map(_for_json, row), strict=True))).encode("ascii")
+    return (json_line(columns, row) + b"\n" for row in rows)
 
 
 _PARTS = {"tsv": _tsv_parts, "csv": _csv_parts, "json": _json_parts, "jsonl": _jsonl_parts}

@@ -3,7 +3,8 @@
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from lshdup.cli.console import Console, counted
+from lshdup.cli.console import Console
+from lshdup.utils.messages import counted
 
 if TYPE_CHECKING:
     import numpy as np

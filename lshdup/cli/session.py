@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lshdup import params
-from lshdup.cli.console import Console, counted
+from lshdup.cli.console import Console
 from lshdup.cli.options import _FORMATS, _NOT_ON_SPARK, _OF_DOCUMENTS
 from lshdup.cli.output import Cell, Piece, Target, format_of
 from lshdup.errors import InputError, ParameterError
 from lshdup.params import BandParams, CommonParams, DocumentParams, FormatLimits, ShingleParams, SketchParams
+from lshdup.utils.messages import counted
 
 if TYPE_CHECKING:
     import numpy as np

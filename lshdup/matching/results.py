@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.collection.collection import Collection
 from lshdup.kernels import banding
 from lshdup.lsh.band_plan import BandPlan
 from lshdup.lsh.band_table import BandTable
@@ -63,9 +62,8 @@ class Verified:
         """Whether a pair that it met is either among these or less similar than the threshold."""
         return self.params.threshold <= threshold and self.asked == _AS_USUAL
 
-    def unknown(self, collection: Collection, pieces: Iterator[Pair], known: list[Columns]) -> Iterator[Pair]:
+    def unknown(self, signatures: NDArray[np.uint32], pieces: Iterator[Pair], known: list[Columns]) -> Iterator[Pair]:
         """The candidate pairs that it has not met; of the others, those that are among these go to `known`."""
-        assert collection.signatures is not None
         pairs = self.found.pairs
         order = np.argsort(pairs.keys)
         keys, similarity = pairs.keys[order], pairs.similarity[order]
@@ -77,7 +75,7 @@ class Verified:
                 known.append((left[is_known], right[is_known], similarity[at[is_known]]))
             left, right = left[~is_known], right[~is_known]
             met = np.empty(len(left), np.uint8)
-            banding.agree_in_a_band(collection.signatures, self.bands, self.rows, left, right, met)
+            banding.agree_in_a_band(signatures, self.bands, self.rows, left, right, met)
             yield left[met == 0], right[met == 0]
 
 

@@ -8,11 +8,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain, zip_longest
 
-from lshdup.cli.console import counted
 from lshdup.report.comparison import Comparison
 from lshdup.report.token_diff import ADDED, ALIKE, MOVED_AWAY, MOVED_HERE, REMOVED, Change
 from lshdup.shingling.shingler import Located
-from lshdup.utils.messages import fitting_start, shown
+from lshdup.utils.messages import counted, fitting_start, shown
 
 #: Terminals from this width on have room for two texts side by side.
 WIDE = 120

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lshdup.cli import output
 from lshdup.spark import paths
 from lshdup.spark.interrupts import being_written
 from lshdup.utils import atomic
+from lshdup.utils.json_cells import json_line
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -62,5 +62,5 @@ def json_lines(rows: Iterator[Any]) -> Iterator[Any]:
 
     for batch in rows:
         cells = zip(*(column.to_pylist() for column in batch.columns), strict=True)
-        lines = output.json_lines(batch.schema.names, cells)
+        lines = [json_line(batch.schema.names, row) for row in cells]
         yield pa.RecordBatch.from_arrays([pa.array([line.decode("ascii") for line in lines], pa.string())], ["value"])

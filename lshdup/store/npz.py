@@ -25,6 +25,7 @@ from lshdup.errors import ArtifactError
 from lshdup.store.checksums import CheckedBlocks, block_checksums, blocks_of
 from lshdup.utils.atomic import replacing
 from lshdup.utils.ragged import Check
+from lshdup.utils.scratch import CHUNK
 from lshdup.version import __version__
 
 #: Goes up whenever an older lshdup would misread what a newer one writes.
@@ -35,7 +36,6 @@ Array = NDArray[Any]
 _ALIGNMENT = 64
 _PADDING_FIELD = 0x4C44  # the zip extra field that pads; readers skip fields they do not know
 _ALWAYS_CHECKED = 4 << 20
-_CHUNK = 64 << 20
 
 #: An artifact has a few members; thousands that lie in the same bytes would take hours to check.
 _MOST_MEMBERS = 64
@@ -96,8 +96,8 @@ def _write_member(archive: zipfile.ZipFile, name: str, array: Array) -> None:
     with archive.open(info, "w", force_zip64=True) as member:
         np.lib.format.write_array_header_1_0(member, np.lib.format.header_data_from_array_1_0(array))
         flat = array.reshape(-1).view(np.uint8).data
-        for start in range(0, len(flat), _CHUNK):
-            member.write(flat[start : start + _CHUNK])
+        for start in range(0, len(flat), CHUNK):
+            member.write(flat[start : start + CHUNK])
 
 
 def load(path: Path, kind: str, remedy: str, *, verify: bool = True, always: tuple[str, ...] = ()) -> Artifact | None:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.documents.document_list import Reason
 from lshdup.kernels import text as kernels
 from lshdup.params import DEFAULT_FORMATS, DEFAULT_MAX_BYTES, FormatLimits
+from lshdup.skipped import Reason
 from lshdup.text import encodings, file_types
 from lshdup.text.charsets import codec_of
 from lshdup.text.html import _HTML_CHARSET, _HTML_ENDINGS, _is_html, _too_much_markup, _visible_text

@@ -21,8 +21,8 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from lshdup.documents.document_list import Reason
 from lshdup.params import FormatLimits
+from lshdup.skipped import Reason
 from lshdup.text import office_worker
 
 #: Version of what mending.py and extractor.py make of documents: goes up when that changes.

@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.errors import ArtifactError, InputError
-from lshdup.store.npz import _CHUNK
 from lshdup.utils.atomic import SCRATCH
 from lshdup.utils.ragged import RaggedSets
 
@@ -31,6 +30,10 @@ def room_on_disk(folder: Path, shape: tuple[int, int]) -> NDArray[np.uint32]:
     except OSError as error:
         message = f"{folder} has no room for {size:,} bytes of signatures: {error.strerror}"
         raise ArtifactError(message, "name another store with --store DIR, or use fewer --perms") from None
+
+
+#: Bytes that are written at a time.
+CHUNK = 64 << 20
 
 
 class Spool:
@@ -81,7 +84,7 @@ class Spool:
             start = 0
             while start < len(order):
                 before = int(ends[start] - sizes[order[start]])
-                stop = max(int(np.searchsorted(ends, before + _CHUNK // 8, side="right")), start + 1)
+                stop = max(int(np.searchsorted(ends, before + CHUNK // 8, side="right")), start + 1)
                 self.append(sets.take(order[start:stop]).values)
                 start = stop
         return RaggedSets.from_sizes(self.values(), sizes[order])

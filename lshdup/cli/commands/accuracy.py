@@ -10,10 +10,10 @@ import click
 
 from lshdup.cli import options as shared
 from lshdup.cli import session as sessions
-from lshdup.cli.console import counted
 from lshdup.cli.messages import say_collection, say_contract
 from lshdup.errors import InputError, ParameterError
 from lshdup.params import BandParams, SketchParams
+from lshdup.utils.messages import counted
 
 if TYPE_CHECKING:
     from lshdup.collection.collection import Collection

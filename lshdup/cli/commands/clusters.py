@@ -12,12 +12,12 @@ from lshdup import params
 from lshdup.cli import columns
 from lshdup.cli import options as shared
 from lshdup.cli import session as sessions
-from lshdup.cli.console import OK, PAIRS_FOUND, Console, counted
+from lshdup.cli.console import OK, PAIRS_FOUND, Console
 from lshdup.cli.messages import say_buckets, say_collection, say_contract, say_if_nothing
 from lshdup.cli.output import Target
 from lshdup.params import ClusterParams
 from lshdup.utils.atomic import check_writable
-from lshdup.utils.messages import shown, some_of
+from lshdup.utils.messages import counted, shown, some_of
 
 if TYPE_CHECKING:
     import numpy as np

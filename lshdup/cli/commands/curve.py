@@ -9,10 +9,10 @@ import click
 from lshdup.cli import columns as listing_columns
 from lshdup.cli import options as shared
 from lshdup.cli import session as sessions
-from lshdup.cli.console import Console, counted
+from lshdup.cli.console import Console
 from lshdup.cli.messages import say_contract
-from lshdup.lsh import band_plan
 from lshdup.params import BandParams, SketchParams
+from lshdup.utils.messages import counted
 
 if TYPE_CHECKING:
     from lshdup.cli.output import Cell, Target
@@ -70,6 +70,8 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     SketchParams(perms=perms)
     shared.check_plot(options["plot"])
 
+    from lshdup.lsh import band_plan
+
     plan = band_plan.plan_bands(perms, params)
     half, estimate = band_plan.half_point(plan.bands, plan.rows), band_plan.half_point_estimate(plan.bands, plan.rows)
     say_contract(console, plan, params)
@@ -86,6 +88,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
 
 def _beside_data(ctx: click.Context, console: Console, target: "Target", options: dict[str, Any]) -> int:
     from lshdup.evaluation import histogram
+    from lshdup.lsh import band_plan
     from lshdup.workspace.workspace import Workspace
 
     collection, run, listing = Workspace(options["store"], console.say, read_only=True).last_pairs()

@@ -9,14 +9,14 @@ import click
 
 from lshdup.cli import columns as listing_columns
 from lshdup.cli import session as sessions
-from lshdup.cli.console import OK, PAIRS_FOUND, Console, counted
+from lshdup.cli.console import OK, PAIRS_FOUND, Console
 from lshdup.cli.messages import say_buckets, say_contract, say_guesses, say_left_out, warn_if_nothing
 from lshdup.cli.pair_columns import say_funnel
 from lshdup.cli.spark_progress import SparkConsole
 from lshdup.errors import ParameterError
 from lshdup.params import BandParams, PairParams, ShingleParams, SketchParams
 from lshdup.spark.paths import has_scheme
-from lshdup.utils.messages import shown
+from lshdup.utils.messages import counted, shown
 from lshdup.workspace.request import merged
 
 if TYPE_CHECKING:

@@ -5,10 +5,11 @@ from typing import TYPE_CHECKING, Any
 
 from lshdup.cli import columns as listing_columns
 from lshdup.cli import session as sessions
-from lshdup.cli.console import OK, PAIRS_FOUND, counted
+from lshdup.cli.console import OK, PAIRS_FOUND
 from lshdup.cli.messages import say_buckets, say_collection, say_contract, say_if_nothing, say_left_out
 from lshdup.cli.pair_columns import Names, columns, say_found
 from lshdup.params import PairParams
+from lshdup.utils.messages import counted
 
 if TYPE_CHECKING:
     from lshdup.cli.output import Cell, Target

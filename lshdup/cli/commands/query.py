@@ -8,10 +8,10 @@ import click
 from lshdup.cli import columns as listing_columns
 from lshdup.cli import options as shared
 from lshdup.cli import session as sessions
-from lshdup.cli.console import Console, counted
+from lshdup.cli.console import Console
 from lshdup.cli.messages import say_contract, say_last_run
 from lshdup.errors import ArtifactError, InputError
-from lshdup.utils.messages import shown
+from lshdup.utils.messages import counted, shown
 from lshdup.workspace.lookup import Asked, ask
 
 if TYPE_CHECKING:

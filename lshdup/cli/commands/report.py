@@ -10,12 +10,11 @@ import click
 
 from lshdup.cli import options as shared
 from lshdup.cli import session as sessions
-from lshdup.cli.console import counted
 from lshdup.cli.find_pairs import Answer, found_pairs
 from lshdup.cli.output import Target
 from lshdup.errors import InputError
 from lshdup.params import ClusterParams
-from lshdup.utils.messages import typed
+from lshdup.utils.messages import counted, typed
 from lshdup.version import __version__
 from lshdup.workspace.lookup import Asked
 

@@ -9,10 +9,10 @@ import click
 from lshdup.cli import columns as listing_columns
 from lshdup.cli import options as shared
 from lshdup.cli import session as sessions
-from lshdup.cli.console import Console, counted
+from lshdup.cli.console import Console
 from lshdup.errors import InputError
 from lshdup.params import ShingleParams, SketchParams
-from lshdup.utils.messages import decimal, shown
+from lshdup.utils.messages import counted, decimal, shown
 from lshdup.workspace.lookup import Asked, ask, shingle_params, shingle_rows, why_removed
 
 if TYPE_CHECKING:

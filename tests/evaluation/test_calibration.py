@@ -16,7 +16,7 @@ from lshdup.matching.copies import listing
 from lshdup.matching.pairs import gathered
 from lshdup.matching.results import Found, Verified
 from lshdup.params import BandParams, PairParams
-from tests.test_pairs import collections, columns_of, found_pairs, rows
+from tests.matching.test_pairs import collections, columns_of, found_pairs, rows
 
 LEVELS = [0.3, 1 / 3, 0.4, 0.5, 0.6, 0.9, 0.95, 1.0]
 

@@ -1,4 +1,4 @@
-"""What Spark's workers do with rows, and what is said where Spark is not: no Java needed. The engine itself is test_spark.py's."""
+"""What Spark's workers do with rows, and what is said where Spark is not: no Java needed. The engine itself is in test_comparison.py."""
 
 import itertools
 import os

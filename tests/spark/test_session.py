@@ -29,7 +29,7 @@ from lshdup.spark import session as spark_session
 from lshdup.utils import atomic
 from tests.conftest import ROOT, require
 from tests.running import clean_environment
-from tests.test_spark import QUICK, java
+from tests.spark.test_comparison import QUICK, java
 
 # --- without Java -----------------------------------------------------------------------------------------------------------------
 

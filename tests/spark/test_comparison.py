@@ -1,7 +1,7 @@
 """Spark gives what the local engine gives: pairs and similarities, from every kind of input, on a cluster, with an executor killed.
 
 Needs pyspark and Java; without them all is skipped, unless LSHDUP_REQUIRE names spark. One session serves most tests. They are some minutes
-of Java starting, so they run only where they are asked for: `pytest -m spark`. What needs no Java is in test_sparkrows.py.
+of Java starting, so they run only where they are asked for: `pytest -m spark`. What needs no Java is in spark/test_worker.py.
 """
 
 import gzip

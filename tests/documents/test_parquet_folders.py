@@ -22,7 +22,7 @@ from lshdup.params import DocumentParams, PairParams
 from lshdup.skipped import Reason
 from lshdup.workspace.request import Request
 from lshdup.workspace.workspace import Workspace
-from tests.test_rows import answer, pa, texts_of, write
+from tests.documents.test_rows import answer, pa, texts_of, write
 
 FILES, N = 9, 360
 

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from lshdup.cli.commands import COMMANDS
-from lshdup.cli.console import Console, counted
+from lshdup.cli.console import Console
 from lshdup.cli.help import _GROUPS
 from lshdup.documents.document_list import DocumentList
 from lshdup.documents.filtering import check_target
@@ -27,7 +27,7 @@ from lshdup.params import DocumentParams
 from lshdup.skipped import LeftOut, Reason
 from lshdup.utils import atomic
 from lshdup.utils.atomic import replacing, resumable, what_is_kept
-from lshdup.utils.messages import chance
+from lshdup.utils.messages import chance, counted
 from lshdup.utils.ragged import StringTable
 from tests.conftest import ROOT
 from tests.running import run_many

@@ -27,7 +27,7 @@ from tests.running import run_many
 
 
 def test_the_readme_has_the_columns_of_every_listing():
-    """`described` is what the schema says, and test_output.py holds the schema to what is printed."""
+    """`described` is what the schema says, and cli/test_output.py holds the schema to what is printed."""
     readme = (ROOT / "README.md").read_text("utf-8")
     rows = re.findall(r"^\| `([\w-]+)` \| [^|]+ \| ([^|]+) \|$", readme.split("| listing | of | columns |")[1].split("\n\n")[0], re.M)
     assert rows == [(listing, described(listing)) for listing in LISTINGS]
