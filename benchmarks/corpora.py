@@ -54,7 +54,10 @@ def vocabulary(script: str) -> Vocabulary:
         if script == "han":
             # A skewed choice: few characters make most of a text.
             letters = HAN_FIRST + _ranks(rng, 3 * missing, HAN_CHARACTERS)
-            made = ["".join(map(chr, letters[3 * i : 3 * i + min(n, 3)])) for i, n in enumerate(syllables.tolist())]
+            made = [
+                "".join(map(chr, letters[3 * i : 3 * i + min(n, 3)]))
+                for i, n in enumerate(syllables.tolist())
+            ]
         else:
             consonants, vowels = CONSONANTS_VOWELS[script]
             heads = rng.choice(list(consonants), 6 * missing)
@@ -64,7 +67,11 @@ def vocabulary(script: str) -> Vocabulary:
         words.update(dict.fromkeys(made[: max(500, missing // 2)]))
     ranked = list(words)[:VOCABULARY]
     blank, comma, stop = ("", "，", "。\n") if script == "han" else (" ", ", ", ".\n")
-    pieces = [form.encode() for word in ranked for form in (word + blank, word.capitalize() + blank, word + comma, word + stop)]
+    pieces = [
+        form.encode()
+        for word in ranked
+        for form in (word + blank, word.capitalize() + blank, word + comma, word + stop)
+    ]
     return Vocabulary(pieces, _ranks(rng, (PHRASES, PHRASE)))
 
 
@@ -72,11 +79,15 @@ def vocabulary(script: str) -> Vocabulary:
 def _zipf(size: int) -> NDArray[np.int32]:
     """What a 20-bit number means as a rank: k with a chance of about 1 / k, Zipf's law. Integers only: no machine rounds them otherwise."""
     weights = np.cumsum((1 << 40) // np.arange(1, size + 1))
-    ranks: NDArray[np.int32] = np.searchsorted(weights, np.arange(1 << 20) * (weights[-1] >> 20), side="right").astype(np.int32)
+    ranks: NDArray[np.int32] = np.searchsorted(
+        weights, np.arange(1 << 20) * (weights[-1] >> 20), side="right"
+    ).astype(np.int32)
     return ranks
 
 
-def _ranks(rng: np.random.Generator, shape: int | tuple[int, ...], size: int = VOCABULARY) -> NDArray[np.int32]:
+def _ranks(
+    rng: np.random.Generator, shape: int | tuple[int, ...], size: int = VOCABULARY
+) -> NDArray[np.int32]:
     """Ranks below `size`, low ones often."""
     ranks: NDArray[np.int32] = _zipf(size)[rng.integers(0, 1 << 20, shape, np.int32)]
     return ranks
@@ -96,7 +107,9 @@ def _original(rng: np.random.Generator, words: int) -> NDArray[np.int32]:
     return text.reshape(-1)[:words]
 
 
-def _natural(kind: str, script: str, words: tuple[int, int], every: int, seed: int, number: int) -> bytes:
+def _natural(
+    kind: str, script: str, words: tuple[int, int], every: int, seed: int, number: int
+) -> bytes:
     """A text of Zipf-like words in sentences; one in `every` is a near-copy of any earlier one that is none."""
     rng = _rng(kind, seed, number)
     if number % every == every - 1:
@@ -104,7 +117,9 @@ def _natural(kind: str, script: str, words: tuple[int, int], every: int, seed: i
         source -= source % every == every - 1
         first = _rng(kind, seed, source)
         text = _original(first, int(first.integers(*words)))
-        replaced = np.flatnonzero(rng.random(len(text)) < REPLACED[int(rng.integers(len(REPLACED)))])
+        replaced = np.flatnonzero(
+            rng.random(len(text)) < REPLACED[int(rng.integers(len(REPLACED)))]
+        )
         text[replaced] = _ranks(rng, len(replaced))
     else:
         text = _original(rng, int(rng.integers(*words)))

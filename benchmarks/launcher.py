@@ -13,7 +13,9 @@ def main() -> None:
     """Start, wait, report."""
     result, out, err, *command = sys.argv[1:]
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
-    redirect = [(os.POSIX_SPAWN_OPEN, number, path, flags, 0o600) for number, path in ((1, out), (2, err))]
+    redirect = [
+        (os.POSIX_SPAWN_OPEN, number, path, flags, 0o600) for number, path in ((1, out), (2, err))
+    ]
     start = time.perf_counter()
     child = os.posix_spawnp(command[0], command, os.environ, file_actions=redirect)
     _, status, usage = os.wait4(child, 0)

@@ -44,16 +44,31 @@ def letters(count: int, copies: int, seed: int = 1) -> Letters:
     fillings = []
     for _ in range(count - copies):
         who = f"{words[rng.integers(300, 800)]} {words[rng.integers(1000, 5000)]}"
-        amount, reference = f"{rng.integers(10, 9999)}.{rng.integers(0, 100):02}", str(rng.integers(10**7, 10**8))
+        amount, reference = (
+            f"{rng.integers(10, 9999)}.{rng.integers(0, 100):02}",
+            str(rng.integers(10**7, 10**8)),
+        )
         paragraph = [words[i] for i in rng.integers(0, 30_000, rng.integers(*PARAGRAPH))]
-        fillings.append([who, f"{rng.integers(1, 29)} {words[rng.integers(100, 112)]}", amount, reference, paragraph, who])
+        fillings.append(
+            [
+                who,
+                f"{rng.integers(1, 29)} {words[rng.integers(100, 112)]}",
+                amount,
+                reference,
+                paragraph,
+                who,
+            ]
+        )
     originals = np.sort(rng.choice(count - copies, copies, replace=False)).tolist()
     for original in originals:
         *others, paragraph, who = fillings[original]
         edited = list(paragraph)
         edited[rng.integers(len(edited))] = words[rng.integers(0, 30_000)]
         fillings.append([*others, edited, who])
-    texts = [_filled(form, [part if isinstance(part, str) else " ".join(part) for part in filling]) for filling in fillings]
+    texts = [
+        _filled(form, [part if isinstance(part, str) else " ".join(part) for part in filling])
+        for filling in fillings
+    ]
     pairs = frozenset((original, count - copies + at) for at, original in enumerate(originals))
     return Letters(texts, "\n\n".join(form), pairs)
 

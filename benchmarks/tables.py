@@ -14,12 +14,18 @@ def _significant(number: float) -> str:
 
 
 def _bytes(number: float) -> str:
-    unit, size = next(((name, size) for name, size in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)) if number >= size), ("B", 1.0))
+    unit, size = next(
+        ((name, size) for name, size in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)) if number >= size),
+        ("B", 1.0),
+    )
     return f"{_significant(number / size) if size > 1 else int(number)} {unit}"
 
 
 _UNITS: list[tuple[tuple[str, ...], Callable[[float], str]]] = [
-    (("seconds", "again", "query", "exact", "md5sum", "first run", "second run"), lambda x: f"{_significant(x)} s"),
+    (
+        ("seconds", "again", "query", "exact", "md5sum", "first run", "second run"),
+        lambda x: f"{_significant(x)} s",
+    ),
     (("ratio", "lshdup is faster"), lambda x: f"{_significant(x)} ×"),
     (("recall", "precision", "error"), lambda x: f"{x:.4f}"),
     (("memory", "query memory", "store", "size"), _bytes),
@@ -64,7 +70,10 @@ class Table:
 
     def cells(self) -> list[list[str]]:
         """The header and the rows, as they are read."""
-        return [self.columns, *([shown(name, row.get(name)) for name in self.columns] for row in self.rows)]
+        return [
+            self.columns,
+            *([shown(name, row.get(name)) for name in self.columns] for row in self.rows),
+        ]
 
     def _is_number(self, name: str) -> bool:
         return any(isinstance(row.get(name), int | float) for row in self.rows)
@@ -83,8 +92,16 @@ class Table:
         right = [self._is_number(name) for name in self.columns]
         lines = [
             "  ".join(
-                cell.rjust(width) if to_right else cell.ljust(width) for cell, width, to_right in zip(row, widths, right, strict=True)
+                cell.rjust(width) if to_right else cell.ljust(width)
+                for cell, width, to_right in zip(row, widths, right, strict=True)
             )
             for row in cells
         ]
-        return "\n".join([self.title, "", *(f"  {line.rstrip()}" for line in lines), *([self.note] if self.note else [])])
+        return "\n".join(
+            [
+                self.title,
+                "",
+                *(f"  {line.rstrip()}" for line in lines),
+                *([self.note] if self.note else []),
+            ]
+        )

@@ -80,7 +80,14 @@ class MinHash:
         hash_key: str = "",
         jobs: int | None = None,
     ) -> None:
-        shingle = ShingleParams(tokens=tokens, k=k or 0, bag=bag, normalize=normalize, keep_case=keep_case, secret=os.fsencode(hash_key))
+        shingle = ShingleParams(
+            tokens=tokens,
+            k=k or 0,
+            bag=bag,
+            normalize=normalize,
+            keep_case=keep_case,
+            secret=os.fsencode(hash_key),
+        )
         sketch = SketchParams(scheme, num_permutations, seed)
         threads = jobs or processors()
         collection = _read(documents, shingle, threads)
@@ -161,7 +168,14 @@ class LSH:
 
     """
 
-    def __init__(self, minhash_matrix: NDArray[np.uint32], doc_names: Iterable[str], bands: int, *, buckets: int = 0) -> None:
+    def __init__(
+        self,
+        minhash_matrix: NDArray[np.uint32],
+        doc_names: Iterable[str],
+        bands: int,
+        *,
+        buckets: int = 0,
+    ) -> None:
         self._names = list(doc_names)
         self._rows = {name: row for row, name in enumerate(self._names)}
         matrix = np.asarray(minhash_matrix, np.uint32)
@@ -244,16 +258,33 @@ class NearDuplicates:
         keys = np.ascontiguousarray(self._made.table.keys[:, row])
         if not len(sets[row]):
             return []
-        near = pipeline.neighbours(self.minhash.collection, self._made, sets.take, self.threshold, keys=keys, own=sets[row], itself=row)
+        near = pipeline.neighbours(
+            self.minhash.collection,
+            self._made,
+            sets.take,
+            self.threshold,
+            keys=keys,
+            own=sets[row],
+            itself=row,
+        )
         names = self.minhash.all_docs()
-        return [(names[other], score) for other, score in zip(near.documents.tolist(), near.similarity.tolist(), strict=True)]
+        return [
+            (names[other], score)
+            for other, score in zip(near.documents.tolist(), near.similarity.tolist(), strict=True)
+        ]
 
     def pairs(self) -> list[tuple[str, str, float]]:
         """(name, name, exact similarity) of all pairs, most similar first: what `lshdup pairs` prints."""
-        found = pipeline.near_duplicates(self.minhash.collection, self._made, self.minhash.sets.take, self.threshold)
+        found = pipeline.near_duplicates(
+            self.minhash.collection, self._made, self.minhash.sets.take, self.threshold
+        )
         pairs = pipeline.with_copies(found.pairs, self._made.firsts)
         names = self.minhash.all_docs()
-        rows = (row for piece in pairs.pieces() for row in zip(*(column.tolist() for column in piece), strict=True))
+        rows = (
+            row
+            for piece in pairs.pieces()
+            for row in zip(*(column.tolist() for column in piece), strict=True)
+        )
         return [(names[left], names[right], score) for left, right, score in rows]
 
     def clusters(self) -> list[list[tuple[str, float]]]:
@@ -262,17 +293,26 @@ class NearDuplicates:
         """
         collection, asked = self.minhash.collection, ClusterParams()
         order, _ = preference(collection.documents, collection.sizes, asked, ())
-        groups = pipeline.grouped(collection, self._made, self.minhash.sets.take, self.threshold, asked, order).groups
+        groups = pipeline.grouped(
+            collection, self._made, self.minhash.sets.take, self.threshold, asked, order
+        ).groups
         listed = listing(groups)
         names = self.minhash.all_docs()
         made: list[list[tuple[str, float]]] = [[] for _ in range(groups.count)]
-        for number, document in zip(listed.numbers.tolist(), listed.documents.tolist(), strict=True):
+        for number, document in zip(
+            listed.numbers.tolist(), listed.documents.tolist(), strict=True
+        ):
             made[number - 1].append((names[document], float(groups.similarity[document])))
         return made
 
     @staticmethod
     def near_duplicate_detector(
-        documents: Documents, num_permutations: int, num_bands: int, s: float, doc: str, **keywords: object
+        documents: Documents,
+        num_permutations: int,
+        num_bands: int,
+        s: float,
+        doc: str,
+        **keywords: object,
     ) -> list[str]:
         """R1's function: the LSH candidates of `doc`, minus those whose *estimated* similarity is below s.
 
@@ -285,7 +325,11 @@ class NearDuplicates:
         """
         minhash = MinHash(documents, num_permutations, **keywords)  # type: ignore[arg-type]
         lsh = LSH(minhash.minhash_matrix(), minhash.all_docs(), num_bands)
-        return [other for other in lsh.near_duplicates_of(doc) if minhash.approximate_jaccard(doc, other) >= s]
+        return [
+            other
+            for other in lsh.near_duplicates_of(doc)
+            if minhash.approximate_jaccard(doc, other) >= s
+        ]
 
 
 def _plan(perms: int, n_bands: int, buckets: int) -> band_plan.BandPlan:
@@ -295,11 +339,19 @@ def _plan(perms: int, n_bands: int, buckets: int) -> band_plan.BandPlan:
     return band_plan.BandPlan(n_bands, perms // n_bands, 1.0, 0.0, buckets)
 
 
-def _signed(collection: Collection, sketch: SketchParams, ignore_common: float, templates: list[str], jobs: int) -> Collection:
+def _signed(
+    collection: Collection,
+    sketch: SketchParams,
+    ignore_common: float,
+    templates: list[str],
+    jobs: int,
+) -> Collection:
     """The collection with signatures of what is left of its sets."""
     if not ignore_common and not templates:
         return sketched(collection, sketch, jobs)
-    template = Shingler(collection.shingle).shingle_texts([text.encode("utf-8") for text in templates])
+    template = Shingler(collection.shingle).shingle_texts(
+        [text.encode("utf-8") for text in templates]
+    )
     removal = pipeline.removal_of(collection, ignore_common, distinct(template.values)[0], jobs)
     return left_of(collection, removal, sketch, jobs, keep=True)
 
@@ -308,7 +360,9 @@ def _read(documents: Documents, shingle: ShingleParams, jobs: int) -> Collection
     """The collection with its sets, from a folder or from memory."""
     if isinstance(documents, str | os.PathLike):
         folder = Path(documents)
-        found = find_documents([os.fsencode(folder)], DocumentParams(), id_lists=shingle.tokens == "ids")
+        found = find_documents(
+            [os.fsencode(folder)], DocumentParams(), id_lists=shingle.tokens == "ids"
+        )
         if not len(found):
             message = f"{folder}: there are no documents in it"
             raise InputError(message, "name a folder with text files")
@@ -320,5 +374,7 @@ def _read(documents: Documents, shingle: ShingleParams, jobs: int) -> Collection
         names = [str(at) for at in range(len(texts))]
     sets = Shingler(shingle).shingle_texts([text.encode("utf-8") for text in texts])
     zeros = np.zeros(len(names), np.int64)
-    listed = DocumentList(StringTable.from_strings(os.fsencode(name) for name in names), zeros, zeros)
+    listed = DocumentList(
+        StringTable.from_strings(os.fsencode(name) for name in names), zeros, zeros
+    )
     return Collection(listed, shingle, sets.sizes, fingerprints(sets, shingle), sets=sets)

@@ -42,5 +42,7 @@ class ArtifactError(LshdupError):
     def __init__(self, message: str, hint: str = "") -> None:
         if len(message) > _LONGEST:
             message = f"{message[: _LONGEST // 2]} … {message[-_LONGEST // 2 :]}"
-        message = "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in message)
+        message = "".join(
+            c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in message
+        )
         super().__init__(message, hint)

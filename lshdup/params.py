@@ -41,7 +41,11 @@ def read_share(text: str, option: str, *, or_number: bool = False) -> float:
         value = float(text)
     except ValueError:
         meant = re.fullmatch(r"\s*([0-9]*)[.,]?([0-9]*)\s*(%?)\s*", text)
-        hint = "write it like 0.9" if not or_number else "write a share like 0.3, or a number of documents"
+        hint = (
+            "write it like 0.9"
+            if not or_number
+            else "write a share like 0.3, or a number of documents"
+        )
         if meant and (meant[1] or meant[2]):
             number = float(f"{meant[1] or 0}.{meant[2] or 0}") / (100 if meant[3] else 1)
             hint = f"write {number:.12g}" if number <= 1 else hint
@@ -53,7 +57,9 @@ def read_share(text: str, option: str, *, or_number: bool = False) -> float:
 def check_share(ok: bool, value: float, option: str, domain: str) -> None:
     """The same for a number that is outside the domain of a share: perhaps it was meant in per cent."""
     _check(
-        ok, f"{option} is {value:g}; it must be {domain}", f"if {value:g} % is meant, write {value / 100:.12g}" if 1 < value <= 100 else ""
+        ok,
+        f"{option} is {value:g}; it must be {domain}",
+        f"if {value:g} % is meant, write {value / 100:.12g}" if 1 < value <= 100 else "",
     )
 
 
@@ -67,12 +73,22 @@ class _Params:
     def from_json(cls, values: dict[str, Any]) -> Self:
         """What `to_json` gave. Raises ParameterError for anything else: artifacts come from anywhere."""
         kinds = {each.name: type(each.default) for each in fields(cls) if each.compare}  # type: ignore[arg-type]
-        _check(isinstance(values, dict) and set(values) == set(kinds), "unknown or missing parameters")
+        _check(
+            isinstance(values, dict) and set(values) == set(kinds), "unknown or missing parameters"
+        )
         for name, kind in kinds.items():
             value = values[name]
             whole = kind is float and type(value) is int and 0 <= value <= 1
-            _check(type(value) is kind or whole or (kind is tuple and type(value) is list), f"{name} is no {kind.__name__}")
-        return cls(**{key: tuple(value) if isinstance(value, list) else value for key, value in values.items()})
+            _check(
+                type(value) is kind or whole or (kind is tuple and type(value) is list),
+                f"{name} is no {kind.__name__}",
+            )
+        return cls(
+            **{
+                key: tuple(value) if isinstance(value, list) else value
+                for key, value in values.items()
+            }
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +102,10 @@ class FormatLimits(_Params):
     memory: int = 2 << 30
 
     def __post_init__(self) -> None:
-        _check(0.0 < self.seconds <= 86400.0, f"--format-seconds is {self.seconds:g}; it must be above 0 and at most 86400")
+        _check(
+            0.0 < self.seconds <= 86400.0,
+            f"--format-seconds is {self.seconds:g}; it must be above 0 and at most 86400",
+        )
         _check(
             LEAST_MEMORY <= self.memory < 1 << 62,
             f"--format-memory is {self.memory}; it must be at least {LEAST_MEMORY}",
@@ -117,7 +136,10 @@ class DocumentParams(_Params):
     formats: FormatLimits = DEFAULT_FORMATS
 
     def __post_init__(self) -> None:
-        _check(1 <= self.max_bytes <= LONGEST, f"--max-bytes is {self.max_bytes}; it must be from 1 to {LONGEST}")
+        _check(
+            1 <= self.max_bytes <= LONGEST,
+            f"--max-bytes is {self.max_bytes}; it must be from 1 to {LONGEST}",
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,10 +166,22 @@ class ShingleParams(_Params):
     def __post_init__(self) -> None:
         if self.secret:
             object.__setattr__(self, "key", key_name(self.secret))
-        _check(not self.key or re.fullmatch("[0-9a-f]{32}", self.key) is not None, "the name of the hash key is none")
-        _check(not self.key or self.hash == "mix64", "--hash poly31 takes no key", "leave --hash-key out")
-        _check(self.tokens in TOKENS, f"--tokens is {self.tokens!r}; it must be one of {', '.join(TOKENS)}")
-        _check(self.hash in HASHES, f"--hash is {self.hash!r}; it must be one of {', '.join(HASHES)}")
+        _check(
+            not self.key or re.fullmatch("[0-9a-f]{32}", self.key) is not None,
+            "the name of the hash key is none",
+        )
+        _check(
+            not self.key or self.hash == "mix64",
+            "--hash poly31 takes no key",
+            "leave --hash-key out",
+        )
+        _check(
+            self.tokens in TOKENS,
+            f"--tokens is {self.tokens!r}; it must be one of {', '.join(TOKENS)}",
+        )
+        _check(
+            self.hash in HASHES, f"--hash is {self.hash!r}; it must be one of {', '.join(HASHES)}"
+        )
         if self.k == 0:
             object.__setattr__(self, "k", DEFAULT_K[self.tokens])
         _check(1 <= self.k <= 1000, f"-k is {self.k}; it must be from 1 to 1000 tokens")
@@ -215,8 +249,14 @@ class SketchParams(_Params):
     seed: int = 1
 
     def __post_init__(self) -> None:
-        _check(self.scheme in SCHEMES, f"--scheme is {self.scheme!r}; it must be one of {', '.join(SCHEMES)}")
-        _check(1 <= self.perms <= MAX_PERMS, f"--perms is {self.perms}; it must be from 1 to {MAX_PERMS}")
+        _check(
+            self.scheme in SCHEMES,
+            f"--scheme is {self.scheme!r}; it must be one of {', '.join(SCHEMES)}",
+        )
+        _check(
+            1 <= self.perms <= MAX_PERMS,
+            f"--perms is {self.perms}; it must be from 1 to {MAX_PERMS}",
+        )
         _check(0 <= self.seed < 1 << 63, f"--seed is {self.seed}; it must be from 0 to 2^63 - 1")
 
 
@@ -236,8 +276,12 @@ class BandParams(_Params):
     buckets: int = 0
 
     def __post_init__(self) -> None:
-        check_share(0.0 < self.threshold <= 1.0, self.threshold, "--threshold", "above 0 and at most 1")
-        check_share(0.0 < self.recall < 1.0, self.recall, "--recall", "between 0 and 1, for instance 0.99")
+        check_share(
+            0.0 < self.threshold <= 1.0, self.threshold, "--threshold", "above 0 and at most 1"
+        )
+        check_share(
+            0.0 < self.recall < 1.0, self.recall, "--recall", "between 0 and 1, for instance 0.99"
+        )
         _check(self.bands >= 0, f"--bands is {self.bands}; it must be at least 1")
         _check(self.rows >= 0, f"--rows is {self.rows}; it must be at least 1")
         _check(0 <= self.buckets < 1 << 62, f"--buckets is {self.buckets}; it must be at least 1")
@@ -255,7 +299,10 @@ class PairParams(_Params):
     max_bucket: int = 0
 
     def __post_init__(self) -> None:
-        _check(self.verify in VERIFY, f"--verify is {self.verify!r}; it must be one of {', '.join(VERIFY)}")
+        _check(
+            self.verify in VERIFY,
+            f"--verify is {self.verify!r}; it must be one of {', '.join(VERIFY)}",
+        )
         _check(self.max_bucket >= 0, f"--max-bucket is {self.max_bucket}; it must be at least 1")
 
 
@@ -275,7 +322,10 @@ class ClusterParams(_Params):
     max_bucket: int = 0
 
     def __post_init__(self) -> None:
-        _check(self.linkage in LINKAGES, f"--linkage is {self.linkage!r}; it must be one of {', '.join(LINKAGES)}")
+        _check(
+            self.linkage in LINKAGES,
+            f"--linkage is {self.linkage!r}; it must be one of {', '.join(LINKAGES)}",
+        )
         _check(self.keep in KEEP, f"--keep is {self.keep!r}; it must be one of {', '.join(KEEP)}")
         _check(self.max_bucket >= 0, f"--max-bucket is {self.max_bucket}; it must be at least 1")
         _check(all(self.prefer), "--prefer is empty", "name a folder or a pattern")

@@ -33,7 +33,9 @@ def members(collection: Collection, firsts: NDArray[np.int64]) -> NDArray[np.int
     return np.flatnonzero((firsts == np.arange(len(firsts))) & (collection.sizes > 0))
 
 
-def removal_of(collection: Collection, ignore_common: float, template: NDArray[np.uint64], jobs: int = 1) -> Removal:
+def removal_of(
+    collection: Collection, ignore_common: float, template: NDArray[np.uint64], jobs: int = 1
+) -> Removal:
     """Which shingles are removed from a collection of whole sets: those of the templates, and those of too many documents.
 
     template : uint64 array, ascending, without repeats. ignore_common : see `CommonParams`; 0: none are of too many. Copies of one document
@@ -45,7 +47,11 @@ def removal_of(collection: Collection, ignore_common: float, template: NDArray[n
         return Removal(params, template, NO_SHINGLES)
     assert collection.sets is not None
     kinds = members(collection, candidates.first_copies(collection.fingerprints))
-    return Removal(params, template, *common_shingles(collection.sets, kinds, least_count(ignore_common, len(kinds)), jobs))
+    return Removal(
+        params,
+        template,
+        *common_shingles(collection.sets, kinds, least_count(ignore_common, len(kinds)), jobs),
+    )
 
 
 def banded(collection: Collection, params: BandParams, jobs: int = 1) -> Banded:
@@ -53,7 +59,11 @@ def banded(collection: Collection, params: BandParams, jobs: int = 1) -> Banded:
     assert collection.signatures is not None
     plan = band_plan.plan_bands(collection.signatures.shape[1], params)
     firsts = candidates.first_copies(collection.fingerprints)
-    return Banded(plan, band_table.band_table(collection.signatures, members(collection, firsts), plan, jobs), firsts)
+    return Banded(
+        plan,
+        band_table.band_table(collection.signatures, members(collection, firsts), plan, jobs),
+        firsts,
+    )
 
 
 def near_duplicates(
@@ -74,7 +84,9 @@ def near_duplicates(
     depend on it.
     """
     progress("candidates", 0, 0)
-    buckets, pieces = candidates.candidate_pairs(made.table, params.max_bucket, lambda done, n: progress("candidates", done, n))
+    buckets, pieces = candidates.candidate_pairs(
+        made.table, params.max_bucket, lambda done, n: progress("candidates", done, n)
+    )
     on_buckets(buckets)
     met = candidates.Met()
     passing = met.counted(pieces)
@@ -85,18 +97,24 @@ def near_duplicates(
         known: list[Columns] = []
         assert collection.signatures is not None
         unknown = earlier.unknown(collection.signatures, passing, known)
-        found = chain(similarity.verified(unknown, collection.sizes, source, threshold, jobs), known)
+        found = chain(
+            similarity.verified(unknown, collection.sizes, source, threshold, jobs), known
+        )
     else:
         found = similarity.verified(passing, collection.sizes, source, threshold, jobs)
     pairs = gathered(found).at_least(threshold)
     return Found(pairs, met.pairs, buckets)
 
 
-def _estimated(collection: Collection, pieces: Iterator[Pair], threshold: float, jobs: int) -> Iterator[Columns]:
+def _estimated(
+    collection: Collection, pieces: Iterator[Pair], threshold: float, jobs: int
+) -> Iterator[Columns]:
     """Those candidate pairs of which the share of agreeing rows is at least the threshold."""
     assert collection.signatures is not None
     for left, right in pieces:
-        found = estimate(collection.signatures, left.astype(np.int64), right.astype(np.int64), jobs).similarity
+        found = estimate(
+            collection.signatures, left.astype(np.int64), right.astype(np.int64), jobs
+        ).similarity
         keep = found >= threshold
         yield left[keep], right[keep], found[keep]
 
@@ -114,7 +132,11 @@ def exact_near_duplicates(
 
     progress("candidates", 0, 0)
     joined = exact_join.exact_pairs(
-        sets, members(collection, firsts), threshold, jobs, on_progress=lambda done, n: progress("candidates", done, n)
+        sets,
+        members(collection, firsts),
+        threshold,
+        jobs,
+        on_progress=lambda done, n: progress("candidates", done, n),
     )
     return Found(gathered(joined), -1)
 
@@ -157,7 +179,11 @@ def grouped(
         return sets
 
     if known is not None:
-        kinds, buckets, compared = clusters.from_pairs(known.pairs, ordered, len(preference), threshold, params.linkage), known.buckets, -1
+        kinds, buckets, compared = (
+            clusters.from_pairs(known.pairs, ordered, len(preference), threshold, params.linkage),
+            known.buckets,
+            -1,
+        )
     else:
         kinds, buckets, compared = leaders.from_buckets(
             made.table, ordered, collection.sizes, watched, threshold, linkage=params.linkage, max_bucket=params.max_bucket, jobs=jobs,
@@ -182,7 +208,9 @@ def exactly_grouped(
     from lshdup.matching import clusters  # here, because a query waits for every import
 
     firsts = candidates.first_copies(collection.fingerprints)
-    found = exact_near_duplicates(collection, sets, firsts, threshold, jobs, lambda _, done, n: progress("groups", done, n))
+    found = exact_near_duplicates(
+        collection, sets, firsts, threshold, jobs, lambda _, done, n: progress("groups", done, n)
+    )
     ordered = clusters.ranked(members(collection, firsts), firsts, preference)
     kinds = clusters.from_pairs(found.pairs, ordered, len(firsts), threshold, params.linkage)
     kinds = clusters.completed(kinds, collection.sizes, sets.take, jobs)
@@ -210,7 +238,9 @@ def neighbours(
     indexed = itself >= 0 and np.array_equal(keys, made.table.keys_of(itself))
     near = candidates.candidates_of(made.table, keys, int(made.firsts[itself]) if indexed else -1)
     sets = source(near)
-    pool = RaggedSets.concatenate([RaggedSets.from_sizes(own, np.array([len(own)], np.int64)), sets])
+    pool = RaggedSets.concatenate(
+        [RaggedSets.from_sizes(own, np.array([len(own)], np.int64)), sets]
+    )
     score = similarity.jaccard(pool, np.zeros(len(near), np.int64), np.arange(1, len(near) + 1))
     keep = score >= threshold
     near, score = near[keep], score[keep]

@@ -77,7 +77,16 @@ _PLURALS = {
     Reason.SPOILT: "damaged documents",
     Reason.CRASHED: "crashed their reader",
 }
-_EXPECTED = {Reason.BINARY, Reason.FORMAT, Reason.EMPTY, Reason.HIDDEN, Reason.LINK, Reason.SPECIAL, Reason.EXCLUDED, Reason.NO_READER}
+_EXPECTED = {
+    Reason.BINARY,
+    Reason.FORMAT,
+    Reason.EMPTY,
+    Reason.HIDDEN,
+    Reason.LINK,
+    Reason.SPECIAL,
+    Reason.EXCLUDED,
+    Reason.NO_READER,
+}
 _OF_ROWS = {Reason.NOT_JSON, Reason.NO_TEXT, Reason.NOT_TEXT, Reason.NO_ID}
 _OF_READER = {Reason.NO_READER, Reason.ENCRYPTED, Reason.SPOILT}
 
@@ -94,7 +103,9 @@ class LeftOut:
     @property
     def is_error(self) -> bool:
         """Whether a person asked for this file and did not get it: exit code 2."""
-        return self.reason.is_error or (self.named and self.reason in (Reason.BINARY, Reason.FORMAT, Reason.NO_READER))
+        return self.reason.is_error or (
+            self.named and self.reason in (Reason.BINARY, Reason.FORMAT, Reason.NO_READER)
+        )
 
     @classmethod
     def because(cls, name: bytes, error: OSError) -> "LeftOut":

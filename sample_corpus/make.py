@@ -34,7 +34,13 @@ TEXTS = """
 """.split()
 
 #: Originals, and the share of words changed in copy1, copy2, copy3.
-COPIED = ("licences/Apache-1.1.txt", "licences/W3C.txt", "licences/BSD-4-Clause-UC.txt", "udhr/eng.txt", "udhr/fra.txt")
+COPIED = (
+    "licences/Apache-1.1.txt",
+    "licences/W3C.txt",
+    "licences/BSD-4-Clause-UC.txt",
+    "udhr/eng.txt",
+    "udhr/fra.txt",
+)
 CHANGED = (0.004, 0.02, 0.06)
 
 
@@ -56,7 +62,9 @@ def main(spdx: Path, udhr: Path) -> None:
     _write("licences/ISC.txt.exact", (HERE / "licences/ISC.txt").read_text("utf-8"))
     _write("odd/empty.txt", "")
     _write("odd/short.txt", "Two words\n")
-    _write("odd/latin-1.txt", _plain((udhr / "declaration" / "spa.html").read_text("utf-8")), "latin-1")
+    _write(
+        "odd/latin-1.txt", _plain((udhr / "declaration" / "spa.html").read_text("utf-8")), "latin-1"
+    )
 
 
 def _write(name: str, text: str, encoding: str = "utf-8") -> None:
@@ -69,7 +77,10 @@ def _plain(page: str) -> str:
     """The page's paragraphs, one a line."""
     body = re.search(r"(?s)<body[^>]*>(.*)</body>", page)
     assert body is not None
-    lines = re.split(r"</?(?:p|h[1-6]|ol|ul|li|header|article|section|div|dl|dt|dd|br|hr|footer|main|em|note)\b[^>]*>", body.group(1))
+    lines = re.split(
+        r"</?(?:p|h[1-6]|ol|ul|li|header|article|section|div|dl|dt|dd|br|hr|footer|main|em|note)\b[^>]*>",
+        body.group(1),
+    )
     lines = [" ".join(html.unescape(re.sub(r"<[^>]+>", "", line)).split()) for line in lines]
     return "\n".join(line for line in lines if line) + "\n"
 

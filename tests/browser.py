@@ -13,8 +13,21 @@ def browser(folder, width=1200, height=900):
 
     options = ChromeOptions()
     options.binary_location = _found("chromium", "chromium-browser", "google-chrome")
-    quiet = ("--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync")
-    for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars", *quiet):
+    quiet = (
+        "--disable-quic",
+        "--no-first-run",
+        "--disable-background-networking",
+        "--disable-component-update",
+        "--disable-sync",
+    )
+    for argument in (
+        "--headless=new",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--disable-dev-shm-usage",
+        "--hide-scrollbars",
+        *quiet,
+    ):
         options.add_argument(argument)
     options.add_argument(f"--user-data-dir={folder}")
     options.add_argument(f"--window-size={width},{height}")

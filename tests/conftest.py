@@ -88,7 +88,10 @@ def small_disk(tmp_path):
     disk = tmp_path / "disk"
     disk.mkdir()
     command = ["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(disk)]
-    if not shutil.which("mount") or subprocess.run(command, capture_output=True, check=False).returncode:
+    if (
+        not shutil.which("mount")
+        or subprocess.run(command, capture_output=True, check=False).returncode
+    ):
         pytest.skip("a file system cannot be mounted here")
     yield disk
     gc.collect()  # mapped artifacts are open files

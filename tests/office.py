@@ -26,7 +26,10 @@ def zipped(members, stored=()):
 
 def _package(main, kind, parts, relations=""):
     """An Office Open XML package whose main part is `main`."""
-    overrides = "".join(f'<Override PartName="/{name}" ContentType="{kind}.{suffix}+xml"/>' for name, (suffix, _) in parts.items())
+    overrides = "".join(
+        f'<Override PartName="/{name}" ContentType="{kind}.{suffix}+xml"/>'
+        for name, (suffix, _) in parts.items()
+    )
     return zipped(
         {
             "[Content_Types].xml": f'{_XML}<Types xmlns="{_PACKAGE}/content-types"><Default Extension="rels" '
@@ -42,9 +45,14 @@ def _package(main, kind, parts, relations=""):
 
 def docx(text, header="", title=""):
     """A paragraph for each line; a page header and a title that are not part of the text."""
-    body = "".join(f'<w:p><w:r><w:t xml:space="preserve">{escape(line)}</w:t></w:r></w:p>' for line in text.splitlines())
+    body = "".join(
+        f'<w:p><w:r><w:t xml:space="preserve">{escape(line)}</w:t></w:r></w:p>'
+        for line in text.splitlines()
+    )
     kind = "application/vnd.openxmlformats-officedocument.wordprocessingml"
-    section = '<w:sectPr><w:headerReference w:type="default" r:id="rId9"/></w:sectPr>' if header else ""
+    section = (
+        '<w:sectPr><w:headerReference w:type="default" r:id="rId9"/></w:sectPr>' if header else ""
+    )
     parts = {
         "word/document.xml": (
             "document.main",
@@ -53,7 +61,10 @@ def docx(text, header="", title=""):
     }
     relations = ""
     if header:
-        parts["word/header1.xml"] = ("header", f'<w:hdr xmlns:w="{_WORD}"><w:p><w:r><w:t>{escape(header)}</w:t></w:r></w:p></w:hdr>')
+        parts["word/header1.xml"] = (
+            "header",
+            f'<w:hdr xmlns:w="{_WORD}"><w:p><w:r><w:t>{escape(header)}</w:t></w:r></w:p></w:hdr>',
+        )
         relations = (
             "word/_rels/document.xml.rels",
             f'{_XML}<Relationships xmlns="{_PACKAGE}/relationships"><Relationship Id="rId9" Type="{_RELATIONS}/header" '
@@ -76,7 +87,12 @@ def pptx(text, lines_a_slide=8):
     )
     names = f'xmlns:a="{drawing}" xmlns:r="{_RELATIONS}" xmlns:p="{presentation}"'
     ids = "".join(f'<p:sldId id="{256 + n}" r:id="rId{n}"/>' for n in range(1, len(slides) + 1))
-    parts = {"ppt/presentation.xml": ("presentation.main", f"<p:presentation {names}><p:sldIdLst>{ids}</p:sldIdLst></p:presentation>")}
+    parts = {
+        "ppt/presentation.xml": (
+            "presentation.main",
+            f"<p:presentation {names}><p:sldIdLst>{ids}</p:sldIdLst></p:presentation>",
+        )
+    }
     links = ""
     for n, slide in enumerate(slides, 1):
         paragraphs = "".join(f"<a:p><a:r><a:t>{escape(line)}</a:t></a:r></a:p>" for line in slide)
@@ -86,30 +102,49 @@ def pptx(text, lines_a_slide=8):
             f'<p:sp><p:nvSpPr><p:cNvPr id="2" name="Frame"/><p:cNvSpPr/><p:nvPr/></p:nvSpPr><p:spPr/><p:txBody><a:bodyPr/>{paragraphs}'
             f"</p:txBody></p:sp></p:spTree></p:cSld></p:sld>",
         )
-        links += f'<Relationship Id="rId{n}" Type="{_RELATIONS}/slide" Target="slides/slide{n}.xml"/>'
-    relations = ("ppt/_rels/presentation.xml.rels", f'{_XML}<Relationships xmlns="{_PACKAGE}/relationships">{links}</Relationships>')
-    return _package("ppt/presentation.xml", "application/vnd.openxmlformats-officedocument.presentationml", parts, relations)
+        links += (
+            f'<Relationship Id="rId{n}" Type="{_RELATIONS}/slide" Target="slides/slide{n}.xml"/>'
+        )
+    relations = (
+        "ppt/_rels/presentation.xml.rels",
+        f'{_XML}<Relationships xmlns="{_PACKAGE}/relationships">{links}</Relationships>',
+    )
+    return _package(
+        "ppt/presentation.xml",
+        "application/vnd.openxmlformats-officedocument.presentationml",
+        parts,
+        relations,
+    )
 
 
 def xlsx(text):
     """A row for each line, in one column."""
     sheet = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
     rows = "".join(
-        f'<row r="{n}"><c r="A{n}" t="inlineStr"><is><t>{escape(line)}</t></is></c></row>' for n, line in enumerate(text.splitlines(), 1)
+        f'<row r="{n}"><c r="A{n}" t="inlineStr"><is><t>{escape(line)}</t></is></c></row>'
+        for n, line in enumerate(text.splitlines(), 1)
     )
     parts = {
         "xl/workbook.xml": (
             "sheet.main",
             f'<workbook xmlns="{sheet}" xmlns:r="{_RELATIONS}"><sheets><sheet name="Sheet1" sheetId="1" r:id="rId1"/></sheets></workbook>',
         ),
-        "xl/worksheets/sheet1.xml": ("worksheet", f'<worksheet xmlns="{sheet}"><sheetData>{rows}</sheetData></worksheet>'),
+        "xl/worksheets/sheet1.xml": (
+            "worksheet",
+            f'<worksheet xmlns="{sheet}"><sheetData>{rows}</sheetData></worksheet>',
+        ),
     }
     relations = (
         "xl/_rels/workbook.xml.rels",
         f'{_XML}<Relationships xmlns="{_PACKAGE}/relationships"><Relationship Id="rId1" Type="{_RELATIONS}/worksheet" '
         'Target="worksheets/sheet1.xml"/></Relationships>',
     )
-    return _package("xl/workbook.xml", "application/vnd.openxmlformats-officedocument.spreadsheetml", parts, relations)
+    return _package(
+        "xl/workbook.xml",
+        "application/vnd.openxmlformats-officedocument.spreadsheetml",
+        parts,
+        relations,
+    )
 
 
 def odt(text, title=""):
@@ -138,7 +173,10 @@ def epub(text, title="A title", chapters=1):
     lines = text.splitlines()
     size = max(1, -(-len(lines) // chapters))
     parts = [lines[at : at + size] for at in range(0, len(lines), size)]
-    items = "".join(f'<item id="c{n}" href="c{n}.xhtml" media-type="application/xhtml+xml"/>' for n in range(len(parts)))
+    items = "".join(
+        f'<item id="c{n}" href="c{n}.xhtml" media-type="application/xhtml+xml"/>'
+        for n in range(len(parts))
+    )
     spine = "".join(f'<itemref idref="c{n}"/>' for n in range(len(parts)))
     pages = {
         f"OEBPS/c{n}.xhtml": '<?xml version="1.0" encoding="utf-8"?><html xmlns="http://www.w3.org/1999/xhtml"><head>'
@@ -167,11 +205,20 @@ def rtf(text):
         return (
             c
             if ord(c) < 128
-            else "".join(f"\\u{unit}?" for unit in struct.unpack(f"<{len(c.encode('utf-16-le')) // 2}h", c.encode("utf-16-le")))
+            else "".join(
+                f"\\u{unit}?"
+                for unit in struct.unpack(
+                    f"<{len(c.encode('utf-16-le')) // 2}h", c.encode("utf-16-le")
+                )
+            )
         )
 
     body = "\\par\n".join("".join(map(char, line)) for line in text.splitlines())
-    return ("{\\rtf1\\ansi\\deff0{\\fonttbl{\\f0 Times New Roman;}}{\\info{\\title Hidden title}}\n" + body + "\\par}").encode("ascii")
+    return (
+        "{\\rtf1\\ansi\\deff0{\\fonttbl{\\f0 Times New Roman;}}{\\info{\\title Hidden title}}\n"
+        + body
+        + "\\par}"
+    ).encode("ascii")
 
 
 def eml(text, subject="A subject", html=False, base=False):
@@ -179,11 +226,20 @@ def eml(text, subject="A subject", html=False, base=False):
     from email.message import EmailMessage
 
     message = EmailMessage()
-    message["From"], message["To"], message["Subject"] = "Ann <ann@example.org>", "Bob <bob@example.org>", subject
+    message["From"], message["To"], message["Subject"] = (
+        "Ann <ann@example.org>",
+        "Bob <bob@example.org>",
+        subject,
+    )
     message["Date"], message["Message-ID"] = "Mon, 01 Jan 2024 10:00:00 +0000", "<1@example.org>"
     message.set_content(text, cte="base64" if base else "quoted-printable")
     if html:
-        message.add_alternative("<html><body>" + "".join(f"<p>{escape(line)}</p>" for line in text.splitlines()) + "</body></html>", "html")
+        message.add_alternative(
+            "<html><body>"
+            + "".join(f"<p>{escape(line)}</p>" for line in text.splitlines())
+            + "</body></html>",
+            "html",
+        )
     return message.as_bytes()
 
 
@@ -194,9 +250,14 @@ def pdf(text, width=80, lines_a_page=50, header="", title="", password=None, hyp
     """Lines broken at `width`, as many pages as needed, Helvetica with WinAnsi codes. password : encrypted with RC4, 40 bits."""
     lines = []
     for paragraph in text.splitlines():
-        lines += (_hyphenated(paragraph, width) if hyphenate else textwrap.wrap(paragraph, width)) or [""]
+        lines += (
+            _hyphenated(paragraph, width) if hyphenate else textwrap.wrap(paragraph, width)
+        ) or [""]
     pages = [lines[at : at + lines_a_page] for at in range(0, len(lines), lines_a_page)] or [[]]
-    objects = {1: b"<</Type/Catalog/Pages 2 0 R>>", 3: b"<</Type/Font/Subtype/Type1/BaseFont/Helvetica/Encoding/WinAnsiEncoding>>"}
+    objects = {
+        1: b"<</Type/Catalog/Pages 2 0 R>>",
+        3: b"<</Type/Font/Subtype/Type1/BaseFont/Helvetica/Encoding/WinAnsiEncoding>>",
+    }
     objects[4] = f"<</Title({title})>>".encode()
     key = identity = entry = b""
     if password is not None:
@@ -206,11 +267,22 @@ def pdf(text, width=80, lines_a_page=50, header="", title="", password=None, hyp
     for number, page in enumerate(pages):
         at = 5 + 2 * number
         kids.append(b"%d 0 R" % at)
-        objects[at] = b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 612 792]/Contents %d 0 R/Resources<</Font<</F1 3 0 R>>>>>>" % (at + 1)
-        content = b"BT /F1 10 Tf 1 0 0 1 50 770 Tm (%s) Tj ET\n" % _pdf_string(header) if header else b""
-        content += b"BT /F1 10 Tf 12 TL 50 730 Td\n" + b"".join(b"(%s) Tj T*\n" % _pdf_string(line) for line in page) + b"ET"
+        objects[at] = (
+            b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 612 792]/Contents %d 0 R/Resources<</Font<</F1 3 0 R>>>>>>"
+            % (at + 1)
+        )
+        content = (
+            b"BT /F1 10 Tf 1 0 0 1 50 770 Tm (%s) Tj ET\n" % _pdf_string(header) if header else b""
+        )
+        content += (
+            b"BT /F1 10 Tf 12 TL 50 730 Td\n"
+            + b"".join(b"(%s) Tj T*\n" % _pdf_string(line) for line in page)
+            + b"ET"
+        )
         if key:
-            content = rc4(hashlib.md5(key + struct.pack("<I", at + 1)[:3] + b"\0\0").digest()[:10], content)
+            content = rc4(
+                hashlib.md5(key + struct.pack("<I", at + 1)[:3] + b"\0\0").digest()[:10], content
+            )
         objects[at + 1] = b"<</Length %d>>stream\n%s\nendstream" % (len(content), content)
     objects[2] = b"<</Type/Pages/Count %d/Kids[%s]>>" % (len(kids), b" ".join(kids))
     out, places = bytearray(b"%PDF-1.4\n%\xe2\xe3\xcf\xd3\n"), {}
@@ -219,8 +291,14 @@ def pdf(text, width=80, lines_a_page=50, header="", title="", password=None, hyp
         out += b"%d 0 obj%s endobj\n" % (number, objects[number])
     start = len(out)
     size = max(objects) + 1
-    out += b"xref\n0 %d\n0000000000 65535 f \n" % size + b"".join(b"%010d 00000 n \n" % places[number] for number in range(1, size))
-    out += b"trailer<</Size %d/Root 1 0 R/Info 4 0 R%s>>\nstartxref\n%d\n%%%%EOF\n" % (size, entry, start)
+    out += b"xref\n0 %d\n0000000000 65535 f \n" % size + b"".join(
+        b"%010d 00000 n \n" % places[number] for number in range(1, size)
+    )
+    out += b"trailer<</Size %d/Root 1 0 R/Info 4 0 R%s>>\nstartxref\n%d\n%%%%EOF\n" % (
+        size,
+        entry,
+        start,
+    )
     return bytes(out)
 
 
@@ -242,7 +320,9 @@ def _hyphenated(paragraph, width):
     return [*lines, line.strip()]
 
 
-_PASSWORD_PADDING = bytes.fromhex("28BF4E5E4E758A4164004E56FFFA01082E2E00B6D0683E802F0CA9FE6453697A")
+_PASSWORD_PADDING = bytes.fromhex(
+    "28BF4E5E4E758A4164004E56FFFA01082E2E00B6D0683E802F0CA9FE6453697A"
+)
 
 
 def _encryption(password, identity):
@@ -275,7 +355,10 @@ def rc4(key, data):
 def ole(streams):
     """A compound file (version 3, 512-byte sectors) of root streams; all are padded to 4,096 bytes, so that no mini stream is needed."""
     free, end, fat_mark, none = 0xFFFFFFFF, 0xFFFFFFFE, 0xFFFFFFFD, 0xFFFFFFFF
-    bodies = [content.ljust(max(4096, -(-len(content) // 512) * 512), b"\0") for content in streams.values()]
+    bodies = [
+        content.ljust(max(4096, -(-len(content) // 512) * 512), b"\0")
+        for content in streams.values()
+    ]
     directory_sectors = -(-(len(streams) + 1) // 4)
     fat, starts, at = [fat_mark], [], 1 + directory_sectors
     fat += [*range(2, 1 + directory_sectors), end]
@@ -287,15 +370,35 @@ def ole(streams):
     assert len(fat) <= 128, "one sector of the table is enough for tests"
     fat += [free] * (128 - len(fat))
     # A tree that is a list: each stream is the right sibling of the one before it, in the order of names (by length, then letters).
-    order = sorted(range(len(streams)), key=lambda i: (len(list(streams)[i]), list(streams)[i].upper()))
+    order = sorted(
+        range(len(streams)), key=lambda i: (len(list(streams)[i]), list(streams)[i].upper())
+    )
     entries = [_entry("Root Entry", 5, none, order[0] + 1 if order else none, end, 0)]
     for i, name in enumerate(streams):
         rank = order.index(i)
         right = order[rank + 1] + 1 if rank + 1 < len(order) else none
         entries.append(_entry(name, 2, right, none, starts[i], len(bodies[i])))
-    entries += [bytes(66) + struct.pack("<BBIII", 0, 0, none, none, none) + bytes(48)] * (4 * directory_sectors - len(entries))
+    entries += [bytes(66) + struct.pack("<BBIII", 0, 0, none, none, none) + bytes(48)] * (
+        4 * directory_sectors - len(entries)
+    )
     head = struct.pack(
-        "<8s16sHHHHH6xIIIIIIIII", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", bytes(16), 0x3E, 3, 0xFFFE, 9, 6, 0, 1, 1, 0, 4096, end, 0, end, 0
+        "<8s16sHHHHH6xIIIIIIIII",
+        b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1",
+        bytes(16),
+        0x3E,
+        3,
+        0xFFFE,
+        9,
+        6,
+        0,
+        1,
+        1,
+        0,
+        4096,
+        end,
+        0,
+        end,
+        0,
     )
     head += struct.pack("<109I", 0, *[free] * 108)
     return head + struct.pack("<128I", *fat) + b"".join(entries) + b"".join(bodies)
@@ -303,13 +406,20 @@ def ole(streams):
 
 def _entry(name, kind, right, child, start, size):
     encoded = name.encode("utf-16-le")
-    head = encoded.ljust(64, b"\0") + struct.pack("<HBBIII", len(encoded) + 2, kind, 1, 0xFFFFFFFF, right, child)
+    head = encoded.ljust(64, b"\0") + struct.pack(
+        "<HBBIII", len(encoded) + 2, kind, 1, 0xFFFFFFFF, right, child
+    )
     return head + bytes(36) + struct.pack("<IQ", start, size)
 
 
 def encrypted_docx():
     """What Word makes of a document with a password: a compound file with these two streams."""
-    return ole({"EncryptionInfo": b"\4\0\4\0\x40\0\0\0<encryption/>", "EncryptedPackage": struct.pack("<Q", 4000) + bytes(range(256)) * 16})
+    return ole(
+        {
+            "EncryptionInfo": b"\4\0\4\0\x40\0\0\0<encryption/>",
+            "EncryptedPackage": struct.pack("<Q", 4000) + bytes(range(256)) * 16,
+        }
+    )
 
 
 def msg(text, subject="A subject"):
@@ -340,10 +450,14 @@ def xls(text):
     name = b"Sheet1"
     head = record(0x809, begin)
     sheet_at = len(head) + 4 + 8 + len(name) + 4
-    head += record(0x85, struct.pack("<IBBBB", sheet_at, 0, 0, len(name), 0) + name) + record(0x0A, b"")
+    head += record(0x85, struct.pack("<IBBBB", sheet_at, 0, 0, len(name), 0) + name) + record(
+        0x0A, b""
+    )
     sheet = record(0x809, begin[:2] + struct.pack("<H", 0x10) + begin[4:])
     for row, line in enumerate(text.splitlines()):
-        sheet += record(0x204, struct.pack("<HHHHB", row, 0, 0, len(line), 1) + line.encode("utf-16-le"))
+        sheet += record(
+            0x204, struct.pack("<HHHHB", row, 0, 0, len(line), 1) + line.encode("utf-16-le")
+        )
     return ole({"Workbook": head + sheet + record(0x0A, b"")})
 
 
@@ -352,7 +466,9 @@ def doc(text, encrypted=False):
     body = "".join(f"{line}\r" for line in text.splitlines()).encode("utf-16-le")
     characters, start = len(body) // 2, 2048
     fib = bytearray(start)
-    struct.pack_into("<HHHHHH", fib, 0, 0xA5EC, 0xC1, 0, 0x409, 0, 0x0200 | (0x0100 if encrypted else 0))
+    struct.pack_into(
+        "<HHHHHH", fib, 0, 0xA5EC, 0xC1, 0, 0x409, 0, 0x0200 | (0x0100 if encrypted else 0)
+    )
     struct.pack_into("<II", fib, 0x18, start, start + len(body))
     struct.pack_into("<H", fib, 0x20, 14)
     struct.pack_into("<H", fib, 0x3E, 22)

@@ -123,7 +123,9 @@ def token_hash(token, seed=PUBLIC[0]):
     return h
 
 
-def shingle_list(text, tokens="word", k=3, normalize=True, keep_case=False, hash_="mix64", secret=b""):
+def shingle_list(
+    text, tokens="word", k=3, normalize=True, keep_case=False, hash_="mix64", secret=b""
+):
     tokens = TOKENS[tokens](normal_form(text, normalize, keep_case))
     if hash_ == "poly31":
         values, factor, mask = [ord(t) for t in tokens], 31, (1 << 32) - 1
@@ -180,9 +182,13 @@ def folder_sets(folder):
                 text = data.decode("utf-8")
             except UnicodeDecodeError:
                 text = data.decode("cp1252")
-            tokens = word_tokens(normal_form(visible_text(text) if name.endswith(".html") else text))
+            tokens = word_tokens(
+                normal_form(visible_text(text) if name.endswith(".html") else text)
+            )
             k = min(3, len(tokens))
-            sets[name] = {tuple(tokens[i : i + k]) for i in range(len(tokens) - k + 1)} if tokens else set()
+            sets[name] = (
+                {tuple(tokens[i : i + k]) for i in range(len(tokens) - k + 1)} if tokens else set()
+            )
     return sets
 
 
@@ -222,7 +228,13 @@ def linear_signatures(sets, prime, a, b):
     for each in sets:
         for x in sorted(each):
             numbers.setdefault(x, len(numbers))
-    return [[min((i * numbers[x] + j) % prime for x in each) if each else 0xFFFFFFFF for i, j in zip(a, b, strict=True)] for each in sets]
+    return [
+        [
+            min((i * numbers[x] + j) % prime for x in each) if each else 0xFFFFFFFF
+            for i, j in zip(a, b, strict=True)
+        ]
+        for each in sets
+    ]
 
 
 # --- bands ---

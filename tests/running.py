@@ -44,10 +44,15 @@ def run_program(arguments, *, cwd, stdin=None, columns=None, lines=40, env=None)
     source, sink = (os.open(os.devnull, os.O_RDONLY), None) if stdin is None else os.pipe()
     if stdin == b"":
         os.close(sink)  # before anybody can look whether there will be more
-    (out, their_out), (err, their_err) = _terminal(columns, lines) if columns else os.pipe(), os.pipe()
+    (out, their_out), (err, their_err) = (
+        _terminal(columns, lines) if columns else os.pipe(),
+        os.pipe(),
+    )
     theirs = (source, their_out, their_err)
     warm = _Warm.of_this_process()
-    wait = (warm.begin if warm.is_same(environment) else _begin)(arguments, theirs, cwd, environment)
+    wait = (warm.begin if warm.is_same(environment) else _begin)(
+        arguments, theirs, cwd, environment
+    )
     for descriptor in theirs:
         os.close(descriptor)
     said = [b"", b""]
@@ -74,7 +79,9 @@ def clean_environment():
 
 def run_many(cases, cwd, env=None):
     """[(arguments, columns or None for a pipe)] -> [(code, stdout, stderr)] as bytes."""
-    runs = (run_program(arguments, cwd=cwd, columns=columns, env=env) for arguments, columns in cases)
+    runs = (
+        run_program(arguments, cwd=cwd, columns=columns, env=env) for arguments, columns in cases
+    )
     return [(each.returncode, each.stdout, each.stderr) for each in runs]
 
 
@@ -103,7 +110,9 @@ def _begin(arguments, descriptors, cwd, environment):
     """In a new process. Returns what waits for its end."""
     command = [sys.executable, "-m", "lshdup", *arguments]
     stdin, stdout, stderr = descriptors
-    process = subprocess.Popen(command, stdin=stdin, stdout=stdout, stderr=stderr, cwd=cwd, env=environment)
+    process = subprocess.Popen(
+        command, stdin=stdin, stdout=stdout, stderr=stderr, cwd=cwd, env=environment
+    )
     alarm = _killed_later(process.pid)
 
     def wait():
@@ -130,7 +139,9 @@ class _Warm:
         descriptor, pipe = theirs.fileno(), subprocess.PIPE
         command = [sys.executable, "-c", f"from tests.running import _serve; _serve({descriptor})"]
         # Pipes, of which Python makes what it makes of those of a run.
-        self._process = subprocess.Popen(command, cwd=ROOT, env=environment, stdin=pipe, stdout=pipe, pass_fds=[descriptor])
+        self._process = subprocess.Popen(
+            command, cwd=ROOT, env=environment, stdin=pipe, stdout=pipe, pass_fds=[descriptor]
+        )
         theirs.close()
         self._runs = 0
         atexit.register(self._close)
@@ -149,7 +160,15 @@ class _Warm:
         self._runs += 1
         mine = self._runs
         with tempfile.TemporaryFile() as command:
-            pickle.dump((mine, [os.fsencode(each) for each in arguments], os.path.abspath(os.fsencode(cwd)), environment), command)
+            pickle.dump(
+                (
+                    mine,
+                    [os.fsencode(each) for each in arguments],
+                    os.path.abspath(os.fsencode(cwd)),
+                    environment,
+                ),
+                command,
+            )
             command.flush()
             socket.send_fds(self._connection, [b"!"], [*descriptors, command.fileno()])
 
@@ -157,7 +176,9 @@ class _Warm:
             number = -1
             while number != mine:  # else it is the answer to one that nobody has waited for
                 said = self._connection.recv(_ANSWER.size, socket.MSG_WAITALL)
-                assert len(said) == _ANSWER.size, "the process that has imported the program has ended"
+                assert len(said) == _ANSWER.size, (
+                    "the process that has imported the program has ended"
+                )
                 number, code = _ANSWER.unpack(said)
             return code
 

@@ -20,14 +20,18 @@ TEXTS = {
 
 
 def exact(a, b):
-    return reference.jaccard(set(reference.shingle_list(TEXTS[a])), set(reference.shingle_list(TEXTS[b])))
+    return reference.jaccard(
+        set(reference.shingle_list(TEXTS[a])), set(reference.shingle_list(TEXTS[b]))
+    )
 
 
 @pytest.mark.parametrize("scheme", ["fast", "classic", "linear"])
 def test_minhash(scheme):
     minhash = lshdup.MinHash(TEXTS, 20 if scheme == "linear" else 400, scheme=scheme, jobs=2)
     assert minhash.all_docs() == list(TEXTS)
-    assert minhash.num_terms == len(set().union(*(reference.shingle_list(text) for text in TEXTS.values())))
+    assert minhash.num_terms == len(
+        set().union(*(reference.shingle_list(text) for text in TEXTS.values()))
+    )
     matrix = minhash.minhash_matrix()
     assert matrix.shape == (minhash.num_permutations, 5)
     assert matrix.dtype == np.uint32
@@ -76,7 +80,11 @@ def test_near_duplicates():
     found = lshdup.NearDuplicates(TEXTS, 256, threshold=0.5, recall=0.9999)
     assert found.of("a") == [("copy", 1.0), ("b", exact("a", "b"))]
     assert found.of("empty") == found.of("other") == []
-    assert found.pairs() == [("a", "copy", 1.0), ("a", "b", exact("a", "b")), ("b", "copy", exact("b", "copy"))]
+    assert found.pairs() == [
+        ("a", "copy", 1.0),
+        ("a", "b", exact("a", "b")),
+        ("b", "copy", exact("b", "copy")),
+    ]
     assert lshdup.NearDuplicates.near_duplicate_detector(TEXTS, 200, 50, 0.5, "a") == ["b", "copy"]
     assert lshdup.NearDuplicates.near_duplicate_detector(TEXTS, 200, 50, 0.99, "a") == ["copy"]
 
@@ -84,10 +92,16 @@ def test_near_duplicates():
 def test_folders_give_what_the_command_line_gives(run, monkeypatch):
     monkeypatch.chdir(ROOT)
     found = lshdup.NearDuplicates("sample_corpus", threshold=0.8)
-    printed = [(a, b, float(s)) for a, b, s in run("pairs", "sample_corpus", "-t", "0.8", "--no-store", cwd=ROOT).rows]
+    printed = [
+        (a, b, float(s))
+        for a, b, s in run("pairs", "sample_corpus", "-t", "0.8", "--no-store", cwd=ROOT).rows
+    ]
     assert found.pairs() == printed
     for name in {a for a, _, _ in printed}:
-        expected = sorted(((b if a == name else a, s) for a, b, s in printed if name in (a, b)), key=lambda each: (-each[1], each[0]))
+        expected = sorted(
+            ((b if a == name else a, s) for a, b, s in printed if name in (a, b)),
+            key=lambda each: (-each[1], each[0]),
+        )
         assert found.of(name) == expected
 
 

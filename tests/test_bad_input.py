@@ -59,21 +59,39 @@ CONTENTS = {
     "nul far behind": (b"x y " * 5000 + b"\0", "x y " * 3),
     "gz": (gzip.compress(TEXT.encode() * 100), TEXT * 100),
     "zst": (b"\x28\xb5\x2f\xfd\x04\x00" + bytes(range(1, 99)), Reason.DAMAGED),
-    "pdf": (b"%PDF-1.7\n" + TEXT.encode(), Reason.SPOILT if find_spec("kreuzberg") else Reason.NO_READER),
+    "pdf": (
+        b"%PDF-1.7\n" + TEXT.encode(),
+        Reason.SPOILT if find_spec("kreuzberg") else Reason.NO_READER,
+    ),
     "zip": (b"PK\x03\x04" + bytes(50), Reason.FORMAT),
     "marks": ("a" + "\u0316\u0301" * 2000 + " b", "a" + "\u0316" * 2000 + "\u0301" * 2000 + " b"),
     "arabic ligatures": ("\ufdfa" * 2000, "\ufdfa" * 20),
-    "html": (b"<!doctype html><title>no</title><p>one<div hidden>no</div><p>two<!-- no -->", "one two"),
+    "html": (
+        b"<!doctype html><title>no</title><p>one<div hidden>no</div><p>two<!-- no -->",
+        "one two",
+    ),
     "hidden body": (b"<html><body hidden>no", ""),
     "hidden page": (b"<html hidden>no", ""),
     "deep html": (b"<html>" + b"<div>x " * 9000, "x x x x"),
-    "scripts": (b"<html><script>" + b"if (a<b) no();" * 200_000 + b"</script>yes indeed", "yes indeed"),
+    "scripts": (
+        b"<html><script>" + b"if (a<b) no();" * 200_000 + b"</script>yes indeed",
+        "yes indeed",
+    ),
     "comments": (b"<html>" + b"<!-- no -->" * 200_000 + b"yes", "yes"),
     "options": (b"<html><select>" + b"<option>o</option>" * 40_000, "o o o o"),
     "too deep": (b"<html>" + b"<div>x " * 50_000, Reason.MARKUP),
-    "too many attributes": (b"<html><p " + b" ".join(b"a%d" % i for i in range(50_000)) + b">x", Reason.MARKUP),
-    "surrogate in utf-16": (b"\xff\xfe" + "ab \ud800 cd".encode("utf-16-le", "surrogatepass"), Reason.UNDECODABLE),
-    "surrogate in utf-32": (b"\xff\xfe\0\0" + "ab \udfff cd".encode("utf-32-le", "surrogatepass"), Reason.UNDECODABLE),
+    "too many attributes": (
+        b"<html><p " + b" ".join(b"a%d" % i for i in range(50_000)) + b">x",
+        Reason.MARKUP,
+    ),
+    "surrogate in utf-16": (
+        b"\xff\xfe" + "ab \ud800 cd".encode("utf-16-le", "surrogatepass"),
+        Reason.UNDECODABLE,
+    ),
+    "surrogate in utf-32": (
+        b"\xff\xfe\0\0" + "ab \udfff cd".encode("utf-32-le", "surrogatepass"),
+        Reason.UNDECODABLE,
+    ),
     "odd utf-16": (b"\xff\xfea\0b", Reason.UNDECODABLE),
     "odd utf-16 be": (b"\xfe\xff\0a\0", Reason.UNDECODABLE),
     "odd utf-32": (b"\xff\xfe\0\0a\0\0\0b\0\0", Reason.UNDECODABLE),
@@ -101,7 +119,10 @@ CONTENTS = {
     "beyond unicode": (b"ab \xf4\x90\x80\x80 cd", None),
     "noise": (bytes(range(1, 256)) * 3, None),
 }
-CONTENTS = {name: (data.encode() if isinstance(data, str) else data, text) for name, (data, text) in CONTENTS.items()}
+CONTENTS = {
+    name: (data.encode() if isinstance(data, str) else data, text)
+    for name, (data, text) in CONTENTS.items()
+}
 KNOWN = [name for name, (_, text) in CONTENTS.items() if text is not None]
 
 
@@ -114,9 +135,13 @@ def test_a_document_is_what_it_is_or_is_said_to_be_left_out(name):
     data, text = CONTENTS[name]
     started = time.perf_counter()
     # Between others, which it must not change, as the batches of a run have it.
-    batch = TextBatch.of(range(3), [TEXT.encode(), data, OTHER.encode()], [b"a", name.encode(), b"b"])
+    batch = TextBatch.of(
+        range(3), [TEXT.encode(), data, OTHER.encode()], [b"a", name.encode(), b"b"]
+    )
     made = Shingler(ShingleParams()).shingle(batch)
-    assert time.perf_counter() - started < 10  # a tenth of a second, but machines may be busy; what is to be shown is no hang
+    assert (
+        time.perf_counter() - started < 10
+    )  # a tenth of a second, but machines may be busy; what is to be shown is no hang
     sets = dict(zip(made.indices.tolist(), (set(each.tolist()) for each in made.sets), strict=True))
     left_out = {index: reason for index, reason, _ in made.left_out}
     assert sets[0] == reference_set(TEXT)
@@ -161,7 +186,11 @@ def test_a_folder_of_everything(run, tmp_path):
         s.bind("socket")
     with open(folder / "sparse", "wb") as file:
         file.truncate(3 << 30)
-    texts = {b"all/" + name.encode(): text for name, (_, text) in contents.items() if not isinstance(text, Reason)}
+    texts = {
+        b"all/" + name.encode(): text
+        for name, (_, text) in contents.items()
+        if not isinstance(text, Reason)
+    }
     texts |= {b"all/sub/" + name: TEXT for name in odd}
     names = sorted(texts)
     sets = {text: reference_set(text) for text in set(texts.values())}
@@ -170,19 +199,37 @@ def test_a_folder_of_everything(run, tmp_path):
     result = run("pairs", "all", "-t", "0.7", "-0", "-v", "--recall", "0.9999", code=2)
     assert time.perf_counter() - started < 60
     cells = result.out.split(b"\0")[:-1]
-    found = {(names.index(cells[i]), names.index(cells[i + 1])): float(cells[i + 2]) for i in range(0, len(cells), 3)}
+    found = {
+        (names.index(cells[i]), names.index(cells[i + 1])): float(cells[i + 2])
+        for i in range(0, len(cells), 3)
+    }
     assert found == {(i, j): s for i, j, s in expected}
     left_out = {name: str(text) for name, (_, text) in contents.items() if isinstance(text, Reason)}
-    left_out |= {name: "no tokens" for name, (_, text) in contents.items() if not isinstance(text, Reason) and not reference_set(text)}
-    left_out |= {".hidden": "hidden", "link": "symbolic link", "sub/loop": "symbolic link", "pipe": "not a regular file"}
+    left_out |= {
+        name: "no tokens"
+        for name, (_, text) in contents.items()
+        if not isinstance(text, Reason) and not reference_set(text)
+    }
+    left_out |= {
+        ".hidden": "hidden",
+        "link": "symbolic link",
+        "sub/loop": "symbolic link",
+        "pipe": "not a regular file",
+    }
     left_out |= {"socket": "not a regular file", "sparse": "too large"}
     lines = result.err.splitlines()
     for name, reason in left_out.items():
-        assert [line for line in lines if line.startswith(f"lshdup: all/{name}: {reason}")], (name, reason, lines)
+        assert [line for line in lines if line.startswith(f"lshdup: all/{name}: {reason}")], (
+            name,
+            reason,
+            lines,
+        )
     counts = {reason: list(left_out.values()).count(reason) for reason in set(left_out.values())}
     empty = counts.pop("no tokens")
     (summary,) = [line for line in lines if line.startswith("lshdup: left out: ")]
-    assert summary == "lshdup: left out: " + ", ".join(Reason(reason).counted(n) for reason, n in sorted(counts.items()))
+    assert summary == "lshdup: left out: " + ", ".join(
+        Reason(reason).counted(n) for reason, n in sorted(counts.items())
+    )
     assert f"{empty} documents without tokens" in result.err
     assert f"lshdup: {len(texts)} documents" in result.err
     assert result.err.replace("\n", "").isprintable()
@@ -193,7 +240,10 @@ def test_a_folder_of_everything(run, tmp_path):
     assert run("pairs", "all", "-t", "0.7", "-0", "--recall", "0.9999").out == result.out
 
 
-@pytest.mark.parametrize("contents", [{}, {"a": b"", "b": b"\n"}, {"a": b"one two"}, {"a": b"...", "b": b"?!"}, {"a": b"\0"}])
+@pytest.mark.parametrize(
+    "contents",
+    [{}, {"a": b"", "b": b"\n"}, {"a": b"one two"}, {"a": b"...", "b": b"?!"}, {"a": b"\0"}],
+)
 def test_folders_of_nothing(run, tmp_path, contents):
     (tmp_path / "d").mkdir()
     for name, data in contents.items():
@@ -207,7 +257,9 @@ def test_folders_of_nothing(run, tmp_path, contents):
 
 def found(*arguments, **params):
     left_out = []
-    documents = find_documents([os.fsencode(a) for a in arguments], DocumentParams(**params), on_left_out=left_out.append)
+    documents = find_documents(
+        [os.fsencode(a) for a in arguments], DocumentParams(**params), on_left_out=left_out.append
+    )
     return documents, left_out
 
 
@@ -236,7 +288,9 @@ def dig(name, depth, text):
 def test_folders_a_thousand_deep(here):
     dig("d", 1000, "text")
     documents, left_out = found("deep")
-    assert sorted(documents.names) == sorted(b"deep" + b"/d" * level + b"/f" for level in range(1, 1001))
+    assert sorted(documents.names) == sorted(
+        b"deep" + b"/d" * level + b"/f" for level in range(1, 1001)
+    )
     assert left_out == []
     assert len(read_batch(documents, np.arange(1000)).left_out) == 0
 
@@ -267,8 +321,14 @@ def test_links_to_what_is_no_file(here):
     documents, left_out = found("d", follow=True)
     assert list(documents.names) == [b"d/file", b"d/link"]
     reasons = {each.name: each.reason for each in left_out}
-    assert reasons == {b"d/zero": Reason.SPECIAL, b"d/self": Reason.UNREADABLE, b"d/nowhere": Reason.VANISHED}
-    assert {each.reason for each in found("d/file", "d/zero")[1]} == {Reason.UNREADABLE}  # it was asked for by name
+    assert reasons == {
+        b"d/zero": Reason.SPECIAL,
+        b"d/self": Reason.UNREADABLE,
+        b"d/nowhere": Reason.VANISHED,
+    }
+    assert {each.reason for each in found("d/file", "d/zero")[1]} == {
+        Reason.UNREADABLE
+    }  # it was asked for by name
     assert {each.reason for each in found("d")[1]} == {Reason.LINK}
 
 
@@ -280,7 +340,20 @@ def test_many_files_in_one_folder(here):
     assert (len(documents), left_out) == (2000, [])
 
 
-@pytest.mark.parametrize("label", ["punycode", "idna", "unicode_escape", "utf-7", "rot13", "hex", "utf-16", "no-such-thing", "x" * 1500])
+@pytest.mark.parametrize(
+    "label",
+    [
+        "punycode",
+        "idna",
+        "unicode_escape",
+        "utf-7",
+        "rot13",
+        "hex",
+        "utf-16",
+        "no-such-thing",
+        "x" * 1500,
+    ],
+)
 def test_pages_declare_encodings_of_pages(label):
     """Python has codecs under any name, and some take time that grows with the square of the text; an unknown label is as good as none."""
     body = "Ein Märchen für große Käfer, die über die Brücke gehen und süße Äpfel mögen. " * 400
@@ -322,7 +395,12 @@ def test_charsets_are_codecs_of_text():
 def test_a_file_that_was_named_and_is_no_text(run, here):
     """Met in a folder, it is counted; named itself, somebody asked for it and did not get it."""
     os.mkdir("d")
-    for name, data in (("d/binary", b"\0"), ("d/a.zip", b"PK\x03\x04"), ("d/a.txt", TEXT.encode()), ("d/b.txt", TEXT.encode())):
+    for name, data in (
+        ("d/binary", b"\0"),
+        ("d/a.zip", b"PK\x03\x04"),
+        ("d/a.txt", TEXT.encode()),
+        ("d/b.txt", TEXT.encode()),
+    ):
         (here / name).write_bytes(data)
     assert len(run("pairs", "d").rows) == 1
     for arguments in (["d/a.txt", "./d//binary", "d/b.txt"], ["d", "d/a.zip"]):
@@ -330,18 +408,30 @@ def test_a_file_that_was_named_and_is_no_text(run, here):
             result = run("pairs", *arguments, code=2)
             assert len(result.rows) == 1
             name = arguments[1].replace("./d//", "d/")
-            assert next(line.split(": ")[1] for line in result.err.splitlines() if "binary" in line or "zip archive" in line) == name
+            assert (
+                next(
+                    line.split(": ")[1]
+                    for line in result.err.splitlines()
+                    if "binary" in line or "zip archive" in line
+                )
+                == name
+            )
 
 
 @pytest.mark.parametrize("word", ["18446744073709551616", "9" * 5000, "-1", "x"])
 def test_a_query_that_is_no_id(run, here, word):
     (here / "ids").write_text("a 1 2 3\nb 1 2 3\n")
     run("index", "ids", "--tokens", "ids")
-    assert "integers from 0 to 2^64 - 1" in run("query", "-", stdin=f"q 1 {word}\n".encode(), code=2).err
+    assert (
+        "integers from 0 to 2^64 - 1"
+        in run("query", "-", stdin=f"q 1 {word}\n".encode(), code=2).err
+    )
     assert len(run("query", "-", stdin=b"q 1 2 " + b"0" * 5000 + b"3\n").rows) == 2
 
 
-@pytest.mark.skipif(not os.path.exists("/proc/self/mem"), reason="no file here that fails to be read")
+@pytest.mark.skipif(
+    not os.path.exists("/proc/self/mem"), reason="no file here that fails to be read"
+)
 def test_what_cannot_be_read(run, here):
     (here / "a").write_text("text")
     result = run("pairs", "a", "/proc/self/mem", code=2)
@@ -352,7 +442,9 @@ def test_what_cannot_be_read(run, here):
 def test_files_that_change_between_listing_and_reading(here):
     for name in ("gone", "grown", "endless", "shrunk", "same", "pipe", "folder"):
         (here / name).write_text(TEXT)
-    documents, _ = found("gone", "grown", "endless", "shrunk", "same", "pipe", "folder", max_bytes=1000)
+    documents, _ = found(
+        "gone", "grown", "endless", "shrunk", "same", "pipe", "folder", max_bytes=1000
+    )
     for name in ("gone", "pipe", "folder"):
         os.remove(name)
     os.mkfifo("pipe")
@@ -363,11 +455,15 @@ def test_files_that_change_between_listing_and_reading(here):
     made = collect(documents, ShingleParams(), keep=1 << 30)
     texts = {b"grown": OTHER, b"pipe": "", b"same": TEXT, b"shrunk": "little"}
     assert list(made.documents.names) == list(texts)
-    assert [set(each.tolist()) for each in made.sets] == [reference_set(text) for text in texts.values()]
+    assert [set(each.tolist()) for each in made.sets] == [
+        reference_set(text) for text in texts.values()
+    ]
     assert {each.left_out.name: each.left_out.reason for each in made.left_out} == {
         b"gone": Reason.VANISHED, b"endless": Reason.TOO_LARGE, b"folder": Reason.UNREADABLE,
     }  # fmt: skip
-    assert "grew to more than 1000 bytes" in next(each.left_out.detail for each in made.left_out if each.left_out.name == b"endless")
+    assert "grew to more than 1000 bytes" in next(
+        each.left_out.detail for each in made.left_out if each.left_out.name == b"endless"
+    )
 
 
 def test_an_id_list_that_shrinks(here):
@@ -376,7 +472,9 @@ def test_an_id_list_that_shrinks(here):
     (here / "ids").write_text("a 1 2 3\nb 1")
     made = collect(documents, ShingleParams(tokens="ids"), keep=1 << 30)
     assert list(made.documents.names) == [b"a"]
-    assert [(each.left_out.name, each.left_out.reason) for each in made.left_out] == [(b"b", Reason.CHANGED)]
+    assert [(each.left_out.name, each.left_out.reason) for each in made.left_out] == [
+        (b"b", Reason.CHANGED)
+    ]
 
 
 # --- memory and time ------------------------------------------------------------------------------------------------------------
@@ -391,7 +489,10 @@ finally: print(*[line.split()[1] for line in open("/proc/self/status") if line.s
 """
 
 
-@pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="this system does not tell the memory of a process alone")
+@pytest.mark.skipif(
+    not os.path.exists("/proc/self/status"),
+    reason="this system does not tell the memory of a process alone",
+)
 def test_large_documents_take_little_memory_however_many_threads(tmp_path):
     """Four documents, each above what may be under way at once: the scratch memory of one, the sets of all."""
     text = " ".join([f"{i * 7919 % 1_000_003:06}" for i in range(3_000_000)]).encode()
@@ -402,7 +503,9 @@ def test_large_documents_take_little_memory_however_many_threads(tmp_path):
     for names in (["small"], list("abcd")):
         command = [sys.executable, "-c", PEAK, "shingle", *names, "-j", "4", "-q"]
         env = {**os.environ, "PYTHONPATH": str(ROOT)}
-        process = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, check=True)
+        process = subprocess.run(
+            command, cwd=tmp_path, env=env, capture_output=True, text=True, check=True
+        )
         peaks.append(int(process.stderr.split()[-1]) * 1024)
     sets = 4 * 8 * 1_000_003
     assert peaks[1] - peaks[0] < 12 * len(text) + sets, (peaks, len(text))
@@ -429,7 +532,9 @@ def test_a_document_for_which_the_memory_is_not_enough_is_left_out(here, monkeyp
     monkeypatch.setattr(batches, "read_batch", read)
     made = collect(documents, ShingleParams(), jobs=2)
     assert list(made.documents.names) == [b"a"]
-    assert [(each.left_out.name, each.left_out.reason) for each in made.left_out] == [(b"b", Reason.TOO_LARGE)]
+    assert [(each.left_out.name, each.left_out.reason) for each in made.left_out] == [
+        (b"b", Reason.TOO_LARGE)
+    ]
 
 
 def test_large_documents_wait_for_each_other(here, monkeypatch):
@@ -472,13 +577,21 @@ def test_floods_of_marks_are_normalised_like_any_text():
         assert normal_form(text.encode(), ShingleParams()) == reference.normal_form(text).encode()
     long = "a" + "\u0316\u0301" * 200_000
     started = time.perf_counter()
-    assert normal_form(long.encode(), ShingleParams()).decode() == "á" + "\u0316" * 200_000 + "\u0301" * 199_999
-    assert time.perf_counter() - started < 30  # a tenth of a second; with what Python does by itself, ten minutes
+    assert (
+        normal_form(long.encode(), ShingleParams()).decode()
+        == "á" + "\u0316" * 200_000 + "\u0301" * 199_999
+    )
+    assert (
+        time.perf_counter() - started < 30
+    )  # a tenth of a second; with what Python does by itself, ten minutes
 
 
 def test_every_mark_may_flood_and_no_border_joins():
     flood, border = normalization._flood(normalization._FLOOD), normalization._border()
-    letters = [unicodedata.normalize("NFKD", c)[0] for c in "aeoÅ\u0915\u1100\uac00\u30ab\u0d46\u09c7\u0061\u0301"]
+    letters = [
+        unicodedata.normalize("NFKD", c)[0]
+        for c in "aeoÅ\u0915\u1100\uac00\u30ab\u0d46\u09c7\u0061\u0301"
+    ]
     for point in range(0x110000):
         c = chr(point)
         form = unicodedata.normalize("NFKD", c) if not 0xD800 <= point < 0xE000 else "x"
@@ -486,7 +599,10 @@ def test_every_mark_may_flood_and_no_border_joins():
             assert flood.fullmatch(c * normalization._FLOOD), hex(point)
         if border.match(c):
             assert not unicodedata.combining(form[0])
-            assert point % 37 or all(unicodedata.normalize("NFKC", a + c) == a + unicodedata.normalize("NFKC", c) for a in letters)
+            assert point % 37 or all(
+                unicodedata.normalize("NFKC", a + c) == a + unicodedata.normalize("NFKC", c)
+                for a in letters
+            )
 
 
 def test_a_text_is_the_same_in_pieces(monkeypatch):
@@ -500,7 +616,9 @@ def test_a_text_is_the_same_in_pieces(monkeypatch):
 def test_a_normal_form_that_outgrows_its_text_is_reported(monkeypatch):
     monkeypatch.setattr(normalization, "_ALWAYS_FITS", 1000)
     flood = "\ufdfa" * 1000
-    made = Shingler(ShingleParams()).shingle(TextBatch.of(range(3), [b"a b", flood.encode(), b"c d"]))
+    made = Shingler(ShingleParams()).shingle(
+        TextBatch.of(range(3), [b"a b", flood.encode(), b"c d"])
+    )
     assert made.indices.tolist() == [0, 2]
     assert [(index, reason) for index, reason, _ in made.left_out] == [(1, Reason.TOO_LARGE)]
     with pytest.raises(InputError, match="too long"):
@@ -517,14 +635,20 @@ def test_pages_are_walked_in_linear_time():
 
 
 def test_crowded_ids_and_words_are_sorted_in_little_time():
-    ids = np.concatenate([np.arange(400_000, dtype=np.uint64)[::-1], np.array([2**64 - 1], np.uint64)])
+    ids = np.concatenate(
+        [np.arange(400_000, dtype=np.uint64)[::-1], np.array([2**64 - 1], np.uint64)]
+    )
     started = time.perf_counter()
-    made = Shingler(ShingleParams(tokens="ids")).shingle(TextBatch.of([0], [" ".join(map(str, ids.tolist())).encode()]))
+    made = Shingler(ShingleParams(tokens="ids")).shingle(
+        TextBatch.of([0], [" ".join(map(str, ids.tolist())).encode()])
+    )
     assert np.array_equal(made.sets[0], np.sort(ids))
     words = crowding_words()
     (found,) = Shingler(ShingleParams(k=1)).shingle_texts([" ".join(words).encode()])
     assert found.tolist() == sorted(reference.token_hash(word) for word in words)
-    assert len({value >> 52 for value in found.tolist()}) == 1  # they are what they are meant to be: one bucket of 4096
+    assert (
+        len({value >> 52 for value in found.tolist()}) == 1
+    )  # they are what they are meant to be: one bucket of 4096
     assert time.perf_counter() - started < 20
 
 
@@ -553,7 +677,9 @@ def test_words_that_collide_can_be_written():
         word = second.to_bytes(8, "little").decode()
         if other != first and word.isalnum() and word.islower():
             break
-    a, b = Shingler(ShingleParams()).shingle_texts([f"{first}aaaaaaaa".encode(), f"{other}{word}".encode()])
+    a, b = Shingler(ShingleParams()).shingle_texts(
+        [f"{first}aaaaaaaa".encode(), f"{other}{word}".encode()]
+    )
     assert a.tolist() == b.tolist()
 
 
@@ -571,7 +697,17 @@ EVIL = [
 ]
 
 
-@pytest.mark.parametrize("options", [[], ["--format", "tsv"], ["--format", "csv"], ["--format", "jsonl"], ["--format", "table"], ["-0"]])
+@pytest.mark.parametrize(
+    "options",
+    [
+        [],
+        ["--format", "tsv"],
+        ["--format", "csv"],
+        ["--format", "jsonl"],
+        ["--format", "table"],
+        ["-0"],
+    ],
+)
 def test_no_name_does_anything_to_a_terminal(tmp_path, options):
     for name in EVIL:
         with open(os.fsencode(tmp_path) + b"/" + name, "wb") as file:
@@ -579,7 +715,17 @@ def test_no_name_does_anything_to_a_terminal(tmp_path, options):
     with open(os.fsencode(tmp_path) + b"/\x1b[5mutf-16", "wb") as file:
         file.write(b"\xff\xfex")
     master, slave = pty.openpty()
-    command = [sys.executable, "-m", "lshdup", "pairs", ".", "-v", "--no-store", "--no-color", *options]
+    command = [
+        sys.executable,
+        "-m",
+        "lshdup",
+        "pairs",
+        ".",
+        "-v",
+        "--no-store",
+        "--no-color",
+        *options,
+    ]
     env = {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "200", "TERM": "xterm"}
     with subprocess.Popen(command, cwd=tmp_path, env=env, stdout=slave, stderr=slave) as process:
         os.close(slave)
@@ -652,10 +798,19 @@ def test_nothing_in_the_package_runs_code_from_outside():
                 assert modules_.isdisjoint(each.split(".")[0] for each in imported), name
             if isinstance(node, ast.Call):
                 seen += 1
-                assert not (isinstance(node.func, ast.Name) and node.func.id in calls), (name, node.lineno)
-                assert not (isinstance(node.func, ast.Attribute) and node.func.attr in methods), (name, node.lineno)
+                assert not (isinstance(node.func, ast.Name) and node.func.id in calls), (
+                    name,
+                    node.lineno,
+                )
+                assert not (isinstance(node.func, ast.Attribute) and node.func.attr in methods), (
+                    name,
+                    node.lineno,
+                )
                 for keyword in node.keywords:
-                    assert not (keyword.arg in ("shell", "allow_pickle") and getattr(keyword.value, "value", True)), (name, node.lineno)
+                    assert not (
+                        keyword.arg in ("shell", "allow_pickle")
+                        and getattr(keyword.value, "value", True)
+                    ), (name, node.lineno)
     assert seen > 1000
 
 
@@ -668,4 +823,7 @@ def test_an_encoding_must_be_one_of_text(run, tmp_path):
 def test_the_largest_document_fits_into_positions_of_32_bits(run, tmp_path):
     (tmp_path / "a").write_text("text")
     run("pairs", "a", "--max-bytes", str((1 << 31) - 1024))
-    assert "--max-bytes is 2147483648; it must be from 1 to 2147482624" in run("pairs", "a", "--max-bytes", str(1 << 31), code=2).err
+    assert (
+        "--max-bytes is 2147483648; it must be from 1 to 2147482624"
+        in run("pairs", "a", "--max-bytes", str(1 << 31), code=2).err
+    )

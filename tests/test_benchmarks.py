@@ -17,11 +17,14 @@ def test_corpora_never_change():
     for kind in sorted(KINDS.keys() - {"huge"}):
         for number in (0, 1, 9, 1019, 999_999):
             digest.update(text_of(kind, number))
-    assert digest.hexdigest() == "04212b61e4fe9268", "raise corpora.VERSION, so that kept folders are made anew"
+    assert digest.hexdigest() == "04212b61e4fe9268", (
+        "raise corpora.VERSION, so that kept folders are made anew"
+    )
 
 
 @pytest.mark.parametrize(
-    ("kind", "low", "high"), [("natural", 5000, 6000), ("tiny", 50, 250), ("cyrillic", 4000, 7000), ("han", 4000, 7000)]
+    ("kind", "low", "high"),
+    [("natural", 5000, 6000), ("tiny", 50, 250), ("cyrillic", 4000, 7000), ("han", 4000, 7000)],
 )
 def test_sizes(kind, low, high):
     sizes = [len(text_of(kind, number)) for number in range(100)]
@@ -61,7 +64,13 @@ def test_a_corpus_that_was_not_finished_is_made_anew(tmp_path):
 
 
 def test_runs_are_measured(tmp_path):
-    ran = measure.run(sys.executable, "-c", r"x = bytearray(50_000_000); print('b\ta\t1\na\tc\t1')", cwd=tmp_path, keep=True)
+    ran = measure.run(
+        sys.executable,
+        "-c",
+        r"x = bytearray(50_000_000); print('b\ta\t1\na\tc\t1')",
+        cwd=tmp_path,
+        keep=True,
+    )
     assert ran.pairs == {(b"a", b"b"), (b"a", b"c")}
     assert ran.lines == 2
     assert 50e6 < ran.peak < 100e6
@@ -72,7 +81,9 @@ def test_runs_are_measured(tmp_path):
 
 def test_ratios_are_made_within_each_turn():
     turn = iter([1.0, 2.0, 10.0, 30.0, 1.0, 5.0])
-    done = measure.interleaved(3, {"a": lambda: measure.Run(next(turn)), "b": lambda: measure.Run(next(turn))})
+    done = measure.interleaved(
+        3, {"a": lambda: measure.Run(next(turn)), "b": lambda: measure.Run(next(turn))}
+    )
     assert measure.ratio(done["b"], done["a"]) == 3
     assert measure.seconds(done["a"]) == 1
 
@@ -86,7 +97,9 @@ def test_recall_and_precision():
 
 def results():
     table = Table("**Cost.**", note="As of now.")
-    table.rows.append({"documents": 10_000, "seconds": 0.5, "aim": "1 s", "ratio": 2.345, "memory": 123_456_789})
+    table.rows.append(
+        {"documents": 10_000, "seconds": 0.5, "aim": "1 s", "ratio": 2.345, "memory": 123_456_789}
+    )
     table.rows.append({"documents": 1_000_000, "seconds": 51.2})
     versions = {"processors": "2", "system": "Linux", "Python": "3.11.1", "rensa": "not installed"}
     return {"scale": {"versions": versions, "runs": 5, "took": 3, "tables": [table.to_json()]}}
@@ -101,8 +114,14 @@ def test_readme_section_is_made_from_results(tmp_path):
         text = readme.read_text("utf-8")
         assert text.startswith("before\n<!-- performance -->\n2 processors, Linux, Python 3.11.1. ")
         assert text.endswith("\n<!-- /performance -->\nafter\n")
-        assert "| documents | seconds | ratio | memory | aim |\n| --: | --: | --: | --: | --- |\n" in text
-        assert "| 10,000 | 0.500 s | 2.35 × | 123 MB | 1 s |\n| 1,000,000 | 51.2 s |  |  |  |\n\nAs of now." in text
+        assert (
+            "| documents | seconds | ratio | memory | aim |\n| --: | --: | --: | --: | --- |\n"
+            in text
+        )
+        assert (
+            "| 10,000 | 0.500 s | 2.35 × | 123 MB | 1 s |\n| 1,000,000 | 51.2 s |  |  |  |\n\nAs of now."
+            in text
+        )
         assert "old" not in text
     readme.write_text("no comments")
     with pytest.raises(ValueError, match="not both there"):

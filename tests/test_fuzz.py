@@ -49,9 +49,23 @@ def test_id_lists():
 
 def test_artifacts_in_a_process_of_their_own(tmp_path):
     """What reads or writes outside its arrays kills the process; so it is one of its own, as for the long run."""
-    command = [sys.executable, "-m", "tests.fuzz", "--only", "artifacts", "--seconds", "0", "--least", "300", "--seed", str(SEED)]
+    command = [
+        sys.executable,
+        "-m",
+        "tests.fuzz",
+        "--only",
+        "artifacts",
+        "--seconds",
+        "0",
+        "--least",
+        "300",
+        "--seed",
+        str(SEED),
+    ]
     env = {**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(tmp_path)}
-    process = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=env, check=False)
+    process = subprocess.run(
+        command, capture_output=True, text=True, cwd=ROOT, env=env, check=False
+    )
     assert process.returncode == 0, process.stdout[-3000:] + process.stderr[-3000:]
     assert "300 tried" in process.stdout
 
@@ -59,11 +73,29 @@ def test_artifacts_in_a_process_of_their_own(tmp_path):
 @pytest.mark.parametrize("name", ["ids", "artifacts"])
 def test_guided_by_coverage(tmp_path, name):
     pytest.importorskip("atheris")
-    command = [sys.executable, "-m", "tests.fuzz", "--atheris", "--only", name, "--seconds", "60", "--runs", "300", "--seed", str(SEED)]
+    command = [
+        sys.executable,
+        "-m",
+        "tests.fuzz",
+        "--atheris",
+        "--only",
+        name,
+        "--seconds",
+        "60",
+        "--runs",
+        "300",
+        "--seed",
+        str(SEED),
+    ]
     env = {**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(tmp_path)}
-    process = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=env, check=False)
+    process = subprocess.run(
+        command, capture_output=True, text=True, cwd=ROOT, env=env, check=False
+    )
     assert process.returncode == 0, process.stdout[-3000:] + process.stderr[-3000:]
-    assert re.search(r"tried by atheris in \d+ s, 0 findings \(coverage [\d,]+ -> [1-9][\d,]+ edges", process.stdout)
+    assert re.search(
+        r"tried by atheris in \d+ s, 0 findings \(coverage [\d,]+ -> [1-9][\d,]+ edges",
+        process.stdout,
+    )
 
 
 def test_guided_without_atheris(monkeypatch):
@@ -85,7 +117,9 @@ def test_text_that_outgrows_its_room_by_a_hair():
         "_, outcomes, whole = run_fenced(Shingler(ShingleParams()), batch, np.full(1, 2, np.uint8))\n"
         "print(whole, outcomes.tolist())"
     )
-    process = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=ROOT, check=False)
+    process = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, cwd=ROOT, check=False
+    )
     assert process.stdout.split() == ["True", f"[{text_kernels.NEEDS_NORMALIZING}]"], process
 
 
@@ -99,7 +133,12 @@ def test_rows_of_comments_are_read_once():
 
 @pytest.mark.parametrize("secret", [b"", b"key"])
 @pytest.mark.parametrize(
-    "values", [[i << 40 | 1 for i in range(3)], [(1 << 63) + i for i in range(60_000)], [i % 300 << 50 for i in range(60_000)]]
+    "values",
+    [
+        [i << 40 | 1 for i in range(3)],
+        [(1 << 63) + i for i in range(60_000)],
+        [i % 300 << 50 for i in range(60_000)],
+    ],
 )
 def test_many_ids_with_equal_leading_bits(values, secret):
     """Adversarial sets cost n log n at worst, and are the same sets."""
@@ -108,7 +147,11 @@ def test_many_ids_with_equal_leading_bits(values, secret):
     shuffled = [*values, 0, (1 << 64) - 1]
     random.Random(1).shuffle(shuffled)
     started = time.perf_counter()
-    (found,) = Shingler(ShingleParams(tokens="ids", secret=secret)).shingle(TextBatch.of([0], [" ".join(map(str, shuffled)).encode()])).sets
+    (found,) = (
+        Shingler(ShingleParams(tokens="ids", secret=secret))
+        .shingle(TextBatch.of([0], [" ".join(map(str, shuffled)).encode()]))
+        .sets
+    )
     assert found.tolist() == sorted({*values, 0, (1 << 64) - 1})
     assert time.perf_counter() - started < 5
 
@@ -130,23 +173,38 @@ def refused(path, match):
     assert len(error.value.message) < 700
 
 
-@pytest.mark.parametrize("header", [b"[" * 100_000, b'{"a":' * 50_000, b"\xff", b"1" * 10_000, b"[]"])
+@pytest.mark.parametrize(
+    "header", [b"[" * 100_000, b'{"a":' * 50_000, b"\xff", b"1" * 10_000, b"[]"]
+)
 def test_headers_that_are_no_headers(saved, header):
     members = members_of(saved.read_bytes()) | {"header.npy": npy(np.frombuffer(header, np.uint8))}
     saved.write_bytes(archive_of(list(members.items())))
     refused(saved, "damaged")
 
 
-@pytest.mark.parametrize("head", ["'''", "(" * 5000, "-" * 9000 + "1", "{'descr': '|O', 'fortran_order': False, 'shape': (3,), }", "\0"])
+@pytest.mark.parametrize(
+    "head",
+    [
+        "'''",
+        "(" * 5000,
+        "-" * 9000 + "1",
+        "{'descr': '|O', 'fortran_order': False, 'shape': (3,), }",
+        "\0",
+    ],
+)
 def test_npy_headers_are_not_evaluated(saved, head):
     members = members_of(saved.read_bytes())
-    saved.write_bytes(archive_of(list((members | {"a.npy": npy_with(head, members["a.npy"])}).items())))
+    saved.write_bytes(
+        archive_of(list((members | {"a.npy": npy_with(head, members["a.npy"])}).items()))
+    )
     refused(saved, "no array of a shape and type")
 
 
 def test_messages_quote_on_one_line(saved):
     header = {"kind": "\x1b[31m\n" + "x" * 100_000, "format": 1}
-    members = members_of(saved.read_bytes()) | {"header.npy": npy(np.frombuffer(json.dumps(header).encode(), np.uint8))}
+    members = members_of(saved.read_bytes()) | {
+        "header.npy": npy(np.frombuffer(json.dumps(header).encode(), np.uint8))
+    }
     saved.write_bytes(archive_of(list(members.items())))
     refused(saved, "not things")
 
@@ -169,7 +227,9 @@ def test_offsets_that_wrap_are_out_of_range():
     offsets = np.array([0, high, -high - 5], np.int64)
     with pytest.raises(IndexError):
         RaggedSets(np.arange(9, dtype=np.uint64), offsets).take(np.array([1]))
-    assert StringTable(np.frombuffer(b"abc", np.uint8), np.array([0, 1, 0, 3], np.int64)).ending_with(b"c") in ([], [2])
+    assert StringTable(
+        np.frombuffer(b"abc", np.uint8), np.array([0, 1, 0, 3], np.int64)
+    ).ending_with(b"c") in ([], [2])
 
 
 @pytest.mark.parametrize(
@@ -203,12 +263,22 @@ def forge(folder, kind, name, change):
     ("kind", "name", "change", "says"),
     [
         # A band with a document twice: kernels wrote before the places of documents.
-        ("bands", "order", lambda order: order.__setitem__((slice(None), 1), order[:, 0]), "not in order"),
+        (
+            "bands",
+            "order",
+            lambda order: order.__setitem__((slice(None), 1), order[:, 0]),
+            "not in order",
+        ),
         ("bands", "firsts", lambda firsts: firsts.__setitem__(0, -1), "not there"),
         # A negative size: files were read to before the buffer.
         ("signatures", "file_sizes", lambda sizes: sizes.fill(-50), "size that none can have"),
         # More shingles than there is memory for.
-        ("signatures", "set_sizes", lambda sizes: sizes.fill((1 << 62) - 1), "sets of a size that none can have"),
+        (
+            "signatures",
+            "set_sizes",
+            lambda sizes: sizes.fill((1 << 62) - 1),
+            "sets of a size that none can have",
+        ),
         ("signatures", "names_blob", lambda blob: blob.fill(0), "NUL"),
     ],
 )
@@ -228,7 +298,16 @@ def test_a_home_with_nul_is_refused(corpus, run, tmp_path):
     members = members_of(path.read_bytes())
     with np.load(path, allow_pickle=False) as arrays:
         header = json.loads(arrays["header"].tobytes()) | {"base": "a\0b"}
-    path.write_bytes(archive_of(list((members | {"header.npy": npy(np.frombuffer(json.dumps(header).encode(), np.uint8))}).items())))
+    path.write_bytes(
+        archive_of(
+            list(
+                (
+                    members
+                    | {"header.npy": npy(np.frombuffer(json.dumps(header).encode(), np.uint8))}
+                ).items()
+            )
+        )
+    )
     result = run("query", "MIT.txt", code=2)
     assert "signatures.npz is damaged" in result.err
     assert "Traceback" not in result.err
@@ -237,7 +316,11 @@ def test_a_home_with_nul_is_refused(corpus, run, tmp_path):
 def test_shingles_without_sets_are_refused(corpus, run, tmp_path):
     run("shingle", "sample_corpus/licences")
     path = tmp_path / ".lshdup/shingles.npz"
-    path.write_bytes(archive_of([each for each in members_of(path.read_bytes()).items() if each[0] != "values.npy"]))
+    path.write_bytes(
+        archive_of(
+            [each for each in members_of(path.read_bytes()).items() if each[0] != "values.npy"]
+        )
+    )
     assert "is missing" in run("pairs", "--exact", code=2).err
 
 

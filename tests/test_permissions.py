@@ -40,7 +40,9 @@ def here(tmp_path):
     """A few documents."""
     (tmp_path / "d").mkdir()
     for name in "abc":
-        (tmp_path / "d" / name).write_text(f"one two three four five six seven eight nine ten eleven {name}")
+        (tmp_path / "d" / name).write_text(
+            f"one two three four five six seven eight nine ten eleven {name}"
+        )
     yield tmp_path
     for folder, _, _ in os.walk(tmp_path):  # so that it can be removed
         os.chmod(folder, 0o700)
@@ -51,7 +53,15 @@ def run(here, ordinary):
     def run(*arguments, code=0):
         command = [sys.executable, "-m", "lshdup", *arguments]
         environment = {"PYTHONPATH": str(ROOT), "PATH": os.environ["PATH"], "HOME": str(here)}
-        process = subprocess.run(command, cwd=here, env=environment, capture_output=True, timeout=300, check=False, **ordinary)
+        process = subprocess.run(
+            command,
+            cwd=here,
+            env=environment,
+            capture_output=True,
+            timeout=300,
+            check=False,
+            **ordinary,
+        )
         result = Result(process)
         assert result.code == code, result
         return result
@@ -91,7 +101,9 @@ def test_what_may_not_be_read(run, here):
     assert "d/file: Permission denied" in run("query", "d/file", code=2).err
     assert "Permission denied" in run("pairs", "--files-from", "d/file", code=2).err
     assert "Permission denied" in run("pairs", "d/closed/x", code=2).err
-    named = run("pairs", "d/a", "d/file", "d/b", "-t", "0.7", code=2)  # the others are compared all the same
+    named = run(
+        "pairs", "d/a", "d/file", "d/b", "-t", "0.7", code=2
+    )  # the others are compared all the same
     assert len(named.rows) == 1
     assert "d/file: unreadable (Permission denied)" in named.err
 
@@ -102,7 +114,13 @@ def test_a_store_that_may_only_be_read(run, read_only):
     assert run("pairs", "-t", "0.7").out == expected
     assert len(run("query", "d/a", "-t", "0.7").rows) == 2
     assert len(run("query", "d/a", "-t", "0.3").rows) == 2  # a table of its own
-    for command in (["pairs", "d"], ["index", "d"], ["shingle", "d"], ["signatures", "d"], ["index", "-t", "0.9"]):
+    for command in (
+        ["pairs", "d"],
+        ["index", "d"],
+        ["shingle", "d"],
+        ["signatures", "d"],
+        ["index", "-t", "0.9"],
+    ):
         result = run(*command, code=2)
         assert "the store .lshdup cannot be written: Permission denied" in result.err
         assert "--store DIR" in result.err
@@ -148,11 +166,16 @@ def test_a_store_that_may_not_be_entered(run, here, read_only):
 
 def test_output_that_may_not_be_written(run, here):
     (here / "closed").mkdir(mode=0o555)
-    assert "closed/out cannot be written" in run("pairs", "d", "--no-store", "-o", "closed/out", code=2).err
+    assert (
+        "closed/out cannot be written"
+        in run("pairs", "d", "--no-store", "-o", "closed/out", code=2).err
+    )
     (here / "closed").chmod(0o755)
     (here / "closed/out").write_text("old")
     (here / "closed/out").chmod(0o400)
-    run("pairs", "d", "--no-store", "-t", "0.7", "-o", "closed/out")  # as a rename: the folder's rights count
+    run(
+        "pairs", "d", "--no-store", "-t", "0.7", "-o", "closed/out"
+    )  # as a rename: the folder's rights count
     assert len((here / "closed/out").read_text().splitlines()) == 3
     assert stat.S_IMODE((here / "closed/out").stat().st_mode) == 0o400
     assert os.listdir(here / "closed") == ["out"]

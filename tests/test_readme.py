@@ -23,7 +23,13 @@ def shell(line, folder):
     program.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m lshdup "$@"\n')
     program.chmod(0o755)
     env = {**clean_environment(), "PATH": f"{folder}/bin:{os.environ['PATH']}"}
-    return subprocess.run(["bash", "-o", "pipefail", "-c", line], capture_output=True, cwd=folder, env=env, check=False)
+    return subprocess.run(
+        ["bash", "-o", "pipefail", "-c", line],
+        capture_output=True,
+        cwd=folder,
+        env=env,
+        check=False,
+    )
 
 
 def test_shell_examples_run(corpus, tmp_path):
@@ -82,7 +88,12 @@ def test_figures_and_links_are_there():
 
 
 def test_set_up_commands():
-    commands = [line for block in blocks("sh") for line in block.splitlines() if line.startswith("python3 -m venv")]
+    commands = [
+        line
+        for block in blocks("sh")
+        for line in block.splitlines()
+        if line.startswith("python3 -m venv")
+    ]
     assert len(commands) == 2
     assert "lshdup pairs sample_corpus --threshold 0.9" in commands[0]
     assert "pytest" in commands[1]

@@ -24,7 +24,10 @@ def shingled(folder: str) -> tuple[list[str], list[set[str]]]:
         if path.is_file():
             words = _WORD.findall(path.read_text(encoding="utf-8").lower())
             names.append(str(path))
-            sets.append(set(map(" ".join, zip(words, words[1:], words[2:], strict=False))) or {" ".join(words)})
+            sets.append(
+                set(map(" ".join, zip(words, words[1:], words[2:], strict=False)))
+                or {" ".join(words)}
+            )
     return names, sets
 
 
@@ -39,6 +42,8 @@ def print_pairs(names: list[str], pairs: Iterable[tuple[int, int]]) -> None:
     sys.stdout.writelines(f"{names[a]}\t{names[b]}\n" for a, b in sorted(pairs))
 
 
-def verified(candidates: Iterable[tuple[int, int]], sets: list[set[str]], threshold: float) -> list[tuple[int, int]]:
+def verified(
+    candidates: Iterable[tuple[int, int]], sets: list[set[str]], threshold: float
+) -> list[tuple[int, int]]:
     """Those candidate pairs that are near-duplicates indeed."""
     return [(a, b) for a, b in candidates if jaccard(sets[a], sets[b]) >= threshold]

@@ -21,7 +21,11 @@ def main() -> None:
     options = parser.parse_args()
     names, sets = shingled(options.folder)
     hashed = sha1_hash32 if options.hash == "sha1" else zlib.crc32
-    signatures = MinHash.bulk(([shingle.encode() for shingle in each] for each in sets), num_perm=PERMUTATIONS, hashfunc=hashed)
+    signatures = MinHash.bulk(
+        ([shingle.encode() for shingle in each] for each in sets),
+        num_perm=PERMUTATIONS,
+        hashfunc=hashed,
+    )
     index = MinHashLSH(threshold=options.threshold, num_perm=PERMUTATIONS)
     candidates: list[tuple[int, int]] = []
     for number, signature in enumerate(signatures):

@@ -2,7 +2,19 @@
 
 from collections.abc import Callable
 
-from benchmarks.sections import exact, first, hot, kinds, peers, recall, scale, spark, stages, templates, whole
+from benchmarks.sections import (
+    exact,
+    first,
+    hot,
+    kinds,
+    peers,
+    recall,
+    scale,
+    spark,
+    stages,
+    templates,
+    whole,
+)
 from benchmarks.sections.bench import Bench
 from benchmarks.tables import Table
 

@@ -50,7 +50,12 @@ class Bench:
 
     def md5sum(self, folder: str) -> Run:
         """The floor: two processes that read every byte and do little with it."""
-        return run("bash", "-c", f"find {folder} -type f -print0 | xargs -0 -P 2 -n 2000 md5sum", cwd=self.home)
+        return run(
+            "bash",
+            "-c",
+            f"find {folder} -type f -print0 | xargs -0 -P 2 -n 2000 md5sum",
+            cwd=self.home,
+        )
 
     def small(self) -> str:
         """A corpus of 100 files."""

@@ -16,8 +16,13 @@ def section(bench: Bench) -> list[Table]:
     folder = bench.corpus("natural", n)
     table = Table(f"**`--exact`**, which misses nothing, beside the bands; {n:,} files.")
     for threshold, runs in ((0.9, bench.runs), (0.7, bench.few)):
-        pairs = partial(bench.lshdup, "pairs", folder, "-q", "--no-store", "--threshold", str(threshold))
-        done = interleaved(runs, {"bands": partial(pairs, keep=True), "exact": partial(pairs, "--exact", keep=True)})
+        pairs = partial(
+            bench.lshdup, "pairs", folder, "-q", "--no-store", "--threshold", str(threshold)
+        )
+        done = interleaved(
+            runs,
+            {"bands": partial(pairs, keep=True), "exact": partial(pairs, "--exact", keep=True)},
+        )
         true = done["exact"][0].pairs
         for name, label in (("bands", "`pairs`"), ("exact", "`pairs --exact`")):
             ran = done[name]
@@ -30,7 +35,9 @@ def section(bench: Bench) -> list[Table]:
 
 def _beside_library(bench: Bench) -> Table:
     n = bench.peer_documents // 5
-    table = Table(f"The same answer by SetSimilaritySearch, which is Python and takes long: {n:,} files, threshold 0.9.")
+    table = Table(
+        f"The same answer by SetSimilaritySearch, which is Python and takes long: {n:,} files, threshold 0.9."
+    )
     if not installed("SetSimilaritySearch"):
         table.add(what="SetSimilaritySearch: not installed")
         return table
@@ -39,7 +46,9 @@ def _beside_library(bench: Bench) -> Table:
     done = interleaved(
         bench.few,
         {
-            "`pairs --exact`": lambda: bench.lshdup("pairs", folder, "-q", "--exact", "--no-store", "--threshold", "0.9", keep=True),
+            "`pairs --exact`": lambda: bench.lshdup(
+                "pairs", folder, "-q", "--exact", "--no-store", "--threshold", "0.9", keep=True
+            ),
             "SetSimilaritySearch": lambda: run(*script, cwd=bench.home, keep=True),
         },
     )

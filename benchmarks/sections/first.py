@@ -19,7 +19,9 @@ def section(bench: Bench) -> list[Table]:
     for _ in range(bench.few):
         with tempfile.TemporaryDirectory() as temporary:
             package = Path(temporary)
-            shutil.copytree(ROOT / "lshdup", package / "lshdup", ignore=shutil.ignore_patterns("__pycache__"))
+            shutil.copytree(
+                ROOT / "lshdup", package / "lshdup", ignore=shutil.ignore_patterns("__pycache__")
+            )
             bench.forget()
             for command, *options in COMMANDS:
                 arguments = (command, name if command == "query" else small, *options, "-q")

@@ -25,7 +25,9 @@ def section(bench: Bench) -> list[Table]:
                 "`clusters`": partial(bench.lshdup, "clusters", "--emit", "drop", "-q"),
             }
             if kind == "identical":
-                works["`pairs --collapse-copies`"] = partial(bench.lshdup, "pairs", "--collapse-copies", "-q")
+                works["`pairs --collapse-copies`"] = partial(
+                    bench.lshdup, "pairs", "--collapse-copies", "-q"
+                )
             for name, runs in interleaved(bench.few, works).items():
                 linear.rows.append(
                     {
@@ -47,7 +49,9 @@ def _all_pairs(bench: Bench) -> Table:
             "`pairs | head -1`": lambda: _head(bench, folder),
         },
     )
-    table = Table(f"**All pairs of {n:,} files of one template** ({n * (n - 1) // 2:,} true pairs).")
+    table = Table(
+        f"**All pairs of {n:,} files of one template** ({n * (n - 1) // 2:,} true pairs)."
+    )
     for name, runs in done.items():
         lines = runs[0].lines
         table.rows.append(

@@ -3,7 +3,17 @@
 import sys
 from functools import partial
 
-from benchmarks.measure import NamePair, Run, interleaved, peak, precision, ratio, recall, run, seconds
+from benchmarks.measure import (
+    NamePair,
+    Run,
+    interleaved,
+    peak,
+    precision,
+    ratio,
+    recall,
+    run,
+    seconds,
+)
 from benchmarks.sections.bench import Bench, installed
 from benchmarks.tables import Cell, Table
 
@@ -30,22 +40,49 @@ def section(bench: Bench) -> list[Table]:
         "lshdup promises 0.99. More documents raise the ratios, because start-up weighs less.",
     )
     for threshold in THRESHOLDS:
-        true = bench.lshdup("pairs", folder, "-q", "--exact", "--no-store", "--threshold", str(threshold), keep=True).pairs
-        works = {"lshdup": partial(bench.lshdup, "pairs", folder, "-q", "--no-store", "--threshold", str(threshold), keep=True)}
+        true = bench.lshdup(
+            "pairs", folder, "-q", "--exact", "--no-store", "--threshold", str(threshold), keep=True
+        ).pairs
+        works = {
+            "lshdup": partial(
+                bench.lshdup,
+                "pairs",
+                folder,
+                "-q",
+                "--no-store",
+                "--threshold",
+                str(threshold),
+                keep=True,
+            )
+        }
         for name, (module, (script, *options), once) in SCRIPTS.items():
             if once and threshold != 0.8:
                 continue
             if not installed(module):
                 table.rows.append({"threshold": f"{threshold}", "with": f"{name}: not installed"})
                 continue
-            command = (sys.executable, "-m", f"benchmarks.peers.{script}", folder, str(threshold), *options)
+            command = (
+                sys.executable,
+                "-m",
+                f"benchmarks.peers.{script}",
+                folder,
+                str(threshold),
+                *options,
+            )
             works[name] = partial(run, *command, cwd=bench.home, keep=True)
         done = interleaved(bench.runs if threshold == 0.8 else bench.few, works)
         table.rows += _rows(f"{threshold}", done, true)
     if bench.million:
         _all_files(bench, table)
     start = [bench.lshdup("pairs", small, "-q", "--no-store") for _ in range(bench.runs)]
-    table.rows.append({"threshold": "0.8", "with": "lshdup on 100 files: its start-up", "seconds": seconds(start), "memory": peak(start)})
+    table.rows.append(
+        {
+            "threshold": "0.8",
+            "with": "lshdup on 100 files: its start-up",
+            "seconds": seconds(start),
+            "memory": peak(start),
+        }
+    )
     return [table]
 
 
@@ -62,7 +99,9 @@ def _all_files(bench: Bench, table: Table) -> None:
     table.rows += _rows(f"0.8, {bench.documents:,} files", done, true)
 
 
-def _rows(threshold: str, done: dict[str, list[Run]], true: frozenset[NamePair]) -> list[dict[str, Cell]]:
+def _rows(
+    threshold: str, done: dict[str, list[Run]], true: frozenset[NamePair]
+) -> list[dict[str, Cell]]:
     """One for each program."""
     return [
         {

@@ -11,10 +11,14 @@ from benchmarks.tables import Table
 
 def section(bench: Bench) -> list[Table]:
     """The same at a tenth, at all, and at a million documents: a straight line is a constant time a document."""
-    table = Table("**Cost against the number of documents** (natural text; `again` is the second run over the unchanged folder).")
+    table = Table(
+        "**Cost against the number of documents** (natural text; `again` is the second run over the unchanged folder)."
+    )
     artifacts = Table("**What the store holds**, at the largest of these.")
     bench.compiled("pairs", bench.small())
-    for n in dict.fromkeys((bench.documents // 10, bench.documents, *((1_000_000,) if bench.million else ()))):
+    for n in dict.fromkeys(
+        (bench.documents // 10, bench.documents, *((1_000_000,) if bench.million else ()))
+    ):
         folder = bench.corpus("natural", n)
         stored = os.fsdecode(min(bench.fresh("pairs", folder, "-q", keep=True).pairs)[0])
         done = interleaved(
@@ -36,7 +40,10 @@ def section(bench: Bench) -> list[Table]:
                 "query memory": peak(done["query"]),
             }
         )  # fmt: skip
-        artifacts.rows = [{"file": f"`{name}`", "size": size, "bytes a document": size / n} for name, size in files.items()]
+        artifacts.rows = [
+            {"file": f"`{name}`", "size": size, "bytes a document": size / n}
+            for name, size in files.items()
+        ]
     bench.forget()
     return [table, artifacts]
 

@@ -25,7 +25,11 @@ def section(bench: Bench) -> list[Table]:
     if not installed("pyspark") or shutil.which("java") is None:
         return []
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    return [_whole(bench), _skewed(bench), _map_side(bench)]  # the last leaves a JVM behind, whose memory is not the others'
+    return [
+        _whole(bench),
+        _skewed(bench),
+        _map_side(bench),
+    ]  # the last leaves a JVM behind, whose memory is not the others'
 
 
 def parquet(bench: Bench, name: str, documents: int, kind: Callable[[int], str]) -> str:
@@ -39,7 +43,10 @@ def parquet(bench: Bench, name: str, documents: int, kind: Callable[[int], str])
         for start in range(0, documents, PART):
             numbers = range(start, min(start + PART, documents))
             texts = [text_of(kind(number), number, bench.seed).decode() for number in numbers]
-            pq.write_table(pa.table({"id": [f"{number:07}" for number in numbers], "text": texts}), folder / f"{start:07}.parquet")
+            pq.write_table(
+                pa.table({"id": [f"{number:07}" for number in numbers], "text": texts}),
+                folder / f"{start:07}.parquet",
+            )
     return folder.name
 
 
@@ -51,7 +58,9 @@ def _whole(bench: Bench) -> Table:
     )
     works = {
         "`lshdup pairs`": lambda: _watched(bench, "pairs", folder, *FIELDS, "-q", "--no-store"),
-        "`lshdup pairs --engine spark`": lambda: _watched(bench, "pairs", folder, *FIELDS, "-q", *ENGINE, "local[2]"),
+        "`lshdup pairs --engine spark`": lambda: _watched(
+            bench, "pairs", folder, *FIELDS, "-q", *ENGINE, "local[2]"
+        ),
     }
     done = interleaved(bench.few, works)
     for name, runs in done.items():
@@ -95,8 +104,12 @@ def _map_side(bench: Bench) -> Table:
 
         by_spark()  # whatever is done only once is done
         by_local()
-        done = interleaved(bench.runs, {"local": lambda: timed(by_local), "Spark": lambda: timed(by_spark)})
-    table = Table(f"**The map side** alone, two cores, everything warm: {bench.documents:,} documents to sets, signatures and keys.")
+        done = interleaved(
+            bench.runs, {"local": lambda: timed(by_local), "Spark": lambda: timed(by_spark)}
+        )
+    table = Table(
+        f"**The map side** alone, two cores, everything warm: {bench.documents:,} documents to sets, signatures and keys."
+    )
     for name, runs in done.items():
         table.rows.append(
             {
@@ -113,7 +126,9 @@ def _skewed(bench: Bench) -> Table:
 
     n = bench.documents
     folder = parquet(bench, "skewed", n, lambda number: "template" if number % 2 else "natural")
-    table = Table(f"**Half of {n:,} documents are of one template**; two executors with one core and 2 GB each, on this machine.")
+    table = Table(
+        f"**Half of {n:,} documents are of one template**; two executors with one core and 2 GB each, on this machine."
+    )
     pairs = f"{n // 2 * (n // 2 - 1) // 2:,} pairs of the template"
     for command, threshold, looked_at in (
         ("pairs", "0.99", f"{pairs}: all are candidates, none is one"),

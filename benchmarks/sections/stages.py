@@ -52,7 +52,9 @@ def _stages(bench: Bench) -> Table:
     return table
 
 
-def _stage_row(stage: str, took: float, n: int, size: int, aim: str | None) -> dict[str, str | int | float | None]:
+def _stage_row(
+    stage: str, took: float, n: int, size: int, aim: str | None
+) -> dict[str, str | int | float | None]:
     return {"stage": stage, "µs a document": took / n * 1e6, "MB/s": size / took / 1e6, "aim": aim}
 
 
@@ -69,7 +71,9 @@ def _one_pass(folder: Path) -> dict[str, Run]:
 
     documents = find_documents([os.fsencode(folder)], DocumentParams())
     lap("find")
-    texts = [read_batch(documents, indices) for indices in batches(documents, np.arange(len(documents)))]
+    texts = [
+        read_batch(documents, indices) for indices in batches(documents, np.arange(len(documents)))
+    ]
     lap("read")
     shingler = Shingler(ShingleParams())
     made = [shingler.shingle(batch).sets.copy() for batch in texts]
@@ -78,10 +82,14 @@ def _one_pass(folder: Path) -> dict[str, Run]:
     signatures = np.concatenate([sketcher.sketch(each) for each in made])
     lap("sketch")
     sets = RaggedSets.concatenate(made)
-    firsts = candidates.first_copies(np.concatenate([fingerprints(each, ShingleParams()) for each in made]))
+    firsts = candidates.first_copies(
+        np.concatenate([fingerprints(each, ShingleParams()) for each in made])
+    )
     members = np.flatnonzero((firsts == np.arange(len(firsts))) & (sets.sizes > 0))
     lap("find copies")
-    table = band_table.band_table(signatures, members, band_plan.plan_bands(signatures.shape[1], BandParams()))
+    table = band_table.band_table(
+        signatures, members, band_plan.plan_bands(signatures.shape[1], BandParams())
+    )
     lap("band")
     pieces = list(candidates.candidate_pairs(table)[1])
     lap("candidates")
@@ -93,10 +101,15 @@ def _one_pass(folder: Path) -> dict[str, Run]:
 def _texts(bench: Bench) -> Table:
     table = Table("**Text to sets of 3-word shingles**, in memory, one thread.")
     shingler = Shingler(ShingleParams())
-    texts = {kind: [text_of(kind, number) for number in range(SETS)] for kind in ("natural", "cyrillic", "han")}
+    texts = {
+        kind: [text_of(kind, number) for number in range(SETS)]
+        for kind in ("natural", "cyrillic", "han")
+    }
     for each in texts.values():
         shingler.shingle_texts(each)  # compiles
-    works = {kind: partial(timed, partial(shingler.shingle_texts, each)) for kind, each in texts.items()}
+    works = {
+        kind: partial(timed, partial(shingler.shingle_texts, each)) for kind, each in texts.items()
+    }
     for kind, runs in interleaved(3 * bench.runs, works).items():
         size = sum(map(len, texts[kind]))
         table.rows.append(
@@ -115,7 +128,7 @@ def _texts(bench: Bench) -> Table:
 def _sketches(bench: Bench) -> Table:
     table = Table(
         f"**Sketches** of sets of {SET_SIZE} shingles, one thread; `error` is the root mean square error of the estimate for {SETS // 2} "
-        f"pairs of similarity 0.5 (datasketch: {FEW_SETS // 2}). FastSketchLSH makes powers of two only.",
+        f"pairs of similarity 0.5 (datasketch: {FEW_SETS // 2}). FastSketchLSH makes powers of two only."
     )
     # Half of the sets share two thirds of their elements with the one before.
     values = np.random.default_rng(2).integers(0, 1 << 64, (SETS, SET_SIZE), dtype=np.uint64)
@@ -132,7 +145,11 @@ def _sketches(bench: Bench) -> Table:
                     "aim": aim if name == "lshdup, fast" else None,
                 }
             )  # fmt: skip
-    table.note = " ".join(f"{name}: not installed." for name in ("FastSketchLSH", "rensa", "datasketch") if not installed(name))
+    table.note = " ".join(
+        f"{name}: not installed."
+        for name in ("FastSketchLSH", "rensa", "datasketch")
+        if not installed(name)
+    )
     return table
 
 
@@ -142,7 +159,10 @@ def _makers(values: NDArray[np.uint64], perms: int) -> dict[str, tuple[Callable[
     sets = RaggedSets.from_sizes(values.reshape(-1), np.full(count, SET_SIZE))
     makers: dict[str, tuple[Callable[[], Any], int]] = {}
     for scheme in ("fast", "classic"):
-        makers[f"lshdup, {scheme}"] = partial(Sketcher(SketchParams(scheme, perms)).sketch, sets), count
+        makers[f"lshdup, {scheme}"] = (
+            partial(Sketcher(SketchParams(scheme, perms)).sketch, sets),
+            count,
+        )
     if installed("FastSketchLSH"):
         from FastSketchLSH import FastSimilaritySketch
 
@@ -157,7 +177,13 @@ def _makers(values: NDArray[np.uint64], perms: int) -> dict[str, tuple[Callable[
         os.environ.setdefault("RAYON_NUM_THREADS", "1")
         from rensa import RMinHash
 
-        matrix = partial(RMinHash.digest_matrix_from_flat_token_hashes, sets.values, sets.offsets.astype(np.uint64), perms, 1)
+        matrix = partial(
+            RMinHash.digest_matrix_from_flat_token_hashes,
+            sets.values,
+            sets.offsets.astype(np.uint64),
+            perms,
+            1,
+        )
         makers["rensa, ordinary path"] = matrix, count
     if installed("datasketch"):
         from datasketch import MinHash

@@ -14,9 +14,19 @@ def section(bench: Bench) -> list[Table]:
     folder = bench.home / "letters" / "all"
     if not folder.exists():
         made.write(folder)
-    true = frozenset((f"letters/all/{name(a)}".encode(), f"letters/all/{name(b)}".encode()) for a, b in made.pairs)
-    table = Table(f"**Letters of one form**: {COUNT:,} fillings, {COPIES} of them copies of others with a word changed; threshold 0.8.")
-    for options in ((), ("--template", "letters/form.txt"), ("--ignore-common", "0.05"), ("--ignore-common", "40")):
+    true = frozenset(
+        (f"letters/all/{name(a)}".encode(), f"letters/all/{name(b)}".encode())
+        for a, b in made.pairs
+    )
+    table = Table(
+        f"**Letters of one form**: {COUNT:,} fillings, {COPIES} of them copies of others with a word changed; threshold 0.8."
+    )
+    for options in (
+        (),
+        ("--template", "letters/form.txt"),
+        ("--ignore-common", "0.05"),
+        ("--ignore-common", "40"),
+    ):
         found = bench.fresh("pairs", "letters/all", "-q", *options, keep=True)
         table.add(
             what=f"`pairs {' '.join(options)}`" if options else "`pairs`", pairs=found.lines, recall=recall(found.pairs, true),

@@ -32,7 +32,7 @@ def section(bench: Bench) -> list[Table]:
     size = sum(file.stat().st_size for file in (bench.home / folder).rglob("*") if file.is_file())
     table = Table(
         f"**The whole run.** {n:,} files of {size / n / 1000:.1f} kB; files and compiled kernels are cached, start-up is included; ratios "
-        "are made within each turn.",
+        "are made within each turn."
     )
     table.add(what="`md5sum` of the files, 2 processes", seconds=seconds(done["md5sum"]))
     found: dict[str, float] = {}

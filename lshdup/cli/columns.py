@@ -9,7 +9,10 @@ VERSION = 1
 
 Schema = dict[str, Any]
 
-_NAME = {"type": "string", "description": "A path. A byte that is not UTF-8 is a lone surrogate, U+DC80 to U+DCFF, as of os.fsdecode."}
+_NAME = {
+    "type": "string",
+    "description": "A path. A byte that is not UTF-8 is a lone surrogate, U+DC80 to U+DCFF, as of os.fsdecode.",
+}
 _TEXT = {"type": "string"}
 _COUNT = {"type": "integer", "minimum": 0}
 _NUMBER = {"type": "number"}
@@ -22,7 +25,9 @@ def _or_null(schema: Schema) -> Schema:
 
 
 #: A bound that says nothing where it is more than 1.
-_UNION = _NUMBER | {"description": "bands * similarity^rows: at least the probability, near it where both are small; may exceed 1."}
+_UNION = _NUMBER | {
+    "description": "bands * similarity^rows: at least the probability, near it where both are small; may exceed 1."
+}
 _BAND_NUMBERS = (
     "near", "found", "found_low", "found_high", "found_expected", "false_positives", "false_positives_low", "false_positives_high",
     "false_positives_expected", "false_positive_rate", "false_negatives", "false_negatives_expected", "false_negative_rate",
@@ -86,7 +91,10 @@ _DOCUMENT = {
     "extracted": _FLAG,
     "tokens": _COUNT,
     "shingles": _COUNT,
-    "office": {"type": "string", "description": "The kind of office document: pdf, docx, … or empty."},
+    "office": {
+        "type": "string",
+        "description": "The kind of office document: pdf, docx, … or empty.",
+    },
     "packed": {"enum": ["gzip", "zstd", ""]},
 }
 
@@ -111,13 +119,20 @@ def described(listing: str) -> str:
 
 
 def _object(properties: Schema, sometimes: Schema | None = None, **more: Any) -> Schema:
-    return {"type": "object", "properties": properties | (sometimes or {}), "required": list(properties), **more}
+    return {
+        "type": "object",
+        "properties": properties | (sometimes or {}),
+        "required": list(properties),
+        **more,
+    }
 
 
 def row_schema(listing: str) -> Schema:
     """Of one row: a line of jsonl, an element of json."""
     named = _NAMED_BY_VALUE.get(listing)
-    return _object(LISTINGS[listing], SOMETIMES.get(listing), **({"patternProperties": named} if named else {}))
+    return _object(
+        LISTINGS[listing], SOMETIMES.get(listing), **({"patternProperties": named} if named else {})
+    )
 
 
 def schema(listing: str) -> Schema:

@@ -35,7 +35,14 @@ class Console:
     quiet : say only errors. verbose : name every file that is left out. progress : True, False, or None for "on a terminal".
     """
 
-    def __init__(self, *, quiet: bool = False, verbose: bool = False, progress: bool | None = None, color: bool | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        quiet: bool = False,
+        verbose: bool = False,
+        progress: bool | None = None,
+        color: bool | None = None,
+    ) -> None:
         self._quiet = quiet
         self._verbose = verbose
         self._progress = (_on_terminal() and not quiet) if progress is None else progress
@@ -47,7 +54,9 @@ class Console:
         self._stage_seconds: dict[str, float] = {}
         self._errors = 0
         self._named = 0
-        self._rows: dict[tuple[bytes, Reason, str], list[Any]] = {}  # the first row of each cause, and how many more; not yet said
+        self._rows: dict[
+            tuple[bytes, Reason, str], list[Any]
+        ] = {}  # the first row of each cause, and how many more; not yet said
         self._rows_said: set[tuple[bytes, Reason, str]] = set()
         self.left_out_counts: Counter[str] = Counter()
         self.of_other: Counter[str] = Counter()
@@ -55,7 +64,12 @@ class Console:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self._close_bar()
         self._say_rows()
 
@@ -109,7 +123,9 @@ class Console:
         self._named += 1
         if self._named > NAMED:
             if self._named == NAMED + 1:
-                self._line(f"lshdup: … more {'rows' if what.reason.is_of_row else 'files'} could not be used; -v names them all")
+                self._line(
+                    f"lshdup: … more {'rows' if what.reason.is_of_row else 'files'} could not be used; -v names them all"
+                )
         elif what.reason.is_of_row:
             self._rows[cause] = [what, 0]
         else:
@@ -133,7 +149,14 @@ class Console:
                 return
             from tqdm import tqdm
 
-            bar: tqdm[NoReturn] = tqdm(total=total or None, desc=stage, unit="", unit_scale=True, leave=False, file=sys.stderr)
+            bar: tqdm[NoReturn] = tqdm(
+                total=total or None,
+                desc=stage,
+                unit="",
+                unit_scale=True,
+                leave=False,
+                file=sys.stderr,
+            )
             self._bar = bar
         self._bar.update(done - self._bar.n)
 
@@ -161,7 +184,9 @@ class Console:
     def _end_stage(self) -> None:
         now = time.perf_counter()
         if self._bar_stage:
-            self._stage_seconds[self._bar_stage] = self._stage_seconds.get(self._bar_stage, 0.0) + now - self._stage_started
+            self._stage_seconds[self._bar_stage] = (
+                self._stage_seconds.get(self._bar_stage, 0.0) + now - self._stage_started
+            )
         self._bar_stage, self._stage_started = "", now
 
     def _close_bar(self) -> None:
@@ -173,7 +198,14 @@ class Console:
         rows, self._rows = self._rows, {}
         self._rows_said |= set(rows)
         for what, more in rows.values():
-            self._line(_fate(what) + (f"; {counted(more, 'more row', 'more rows')} of this file likewise" if more else ""))
+            self._line(
+                _fate(what)
+                + (
+                    f"; {counted(more, 'more row', 'more rows')} of this file likewise"
+                    if more
+                    else ""
+                )
+            )
 
     def _line(self, text: str, painted: str = "", color: str = "") -> None:
         """One line; on a terminal, more of them if it is too long. painted : the word that has a colour."""

@@ -46,10 +46,21 @@ def _banded(session: sessions.Session, options: dict[str, Any]) -> Answer:
     say_contract(console, indexed.made.plan, indexed.params)
     found = workspace.verified(indexed, asked, request.jobs)
     table = indexed.made.table if options["verbose"] else None
-    say_buckets(console, found.buckets, indexed.collection.documents.names.some, asked.max_bucket, table)
-    pairs = with_copies(found.pairs, indexed.made.firsts, collapse=options.get("collapse_copies", False))
+    say_buckets(
+        console, found.buckets, indexed.collection.documents.names.some, asked.max_bucket, table
+    )
+    pairs = with_copies(
+        found.pairs, indexed.made.firsts, collapse=options.get("collapse_copies", False)
+    )
     say_funnel(console, found.candidates, len(found.pairs), len(pairs), indexed.params.threshold)
-    return Answer(indexed.collection, found.pairs, indexed.made.firsts, pairs, indexed.params.threshold, indexed.made.plan)
+    return Answer(
+        indexed.collection,
+        found.pairs,
+        indexed.made.firsts,
+        pairs,
+        indexed.params.threshold,
+        indexed.made.plan,
+    )
 
 
 def _joined(session: sessions.Session, options: dict[str, Any]) -> Answer:
@@ -62,7 +73,9 @@ def _joined(session: sessions.Session, options: dict[str, Any]) -> Answer:
         say_collection(session.console, collection)
         say_if_nothing(session, collection)
         firsts = first_copies(collection.fingerprints)
-        found = exact_near_duplicates(collection, sets, firsts, threshold, request.jobs, session.console.progress)
+        found = exact_near_duplicates(
+            collection, sets, firsts, threshold, request.jobs, session.console.progress
+        )
         pairs = with_copies(found.pairs, firsts, collapse=options.get("collapse_copies", False))
     say_joined(session.console, len(found.pairs), len(pairs), threshold)
     return Answer(collection, found.pairs, firsts, pairs, threshold)

@@ -40,7 +40,11 @@ def naming_variables(ctx: click.Context, parameters: list[click.Parameter]) -> I
     except ParameterError as error:
         for each in parameters:
             name = next((name for name in each.opts if error.message.startswith(f"{name} ")), "")
-            if name and ctx.get_parameter_source(each.name or "") == click.core.ParameterSource.ENVIRONMENT:
+            if (
+                name
+                and ctx.get_parameter_source(each.name or "")
+                == click.core.ParameterSource.ENVIRONMENT
+            ):
                 message = f"{each.envvar}{error.message.removeprefix(name)}"
                 raise ParameterError(message, error.hint) from None
         raise
@@ -59,7 +63,9 @@ class Command(click.Command):
             record = parameter.get_help_record(ctx)
             if record is not None and not isinstance(parameter, click.Argument):
                 title = _GROUP_OF.get(parameter.name or "", "Options")
-                groups[title].append((record[0].ljust(_OPTION), record[1]))  # so that all groups have the same columns
+                groups[title].append(
+                    (record[0].ljust(_OPTION), record[1])
+                )  # so that all groups have the same columns
         for title, records in groups.items():
             if records:
                 with formatter.section(title):
@@ -78,17 +84,26 @@ class Option(click.Option):
 
     def get_error_hint(self, ctx: click.Context | None) -> str:
         """Its variable if that is where its value is from, else what it is called when it is typed."""
-        if ctx is not None and ctx.get_parameter_source(self.name or "") == click.core.ParameterSource.ENVIRONMENT:
+        if (
+            ctx is not None
+            and ctx.get_parameter_source(self.name or "") == click.core.ParameterSource.ENVIRONMENT
+        ):
             return str(self.envvar)
         return click.Parameter.get_error_hint(self, ctx)
 
-    def handle_parse_result(self, ctx: click.Context, opts: Any, args: list[str]) -> tuple[Any, list[str]]:
+    def handle_parse_result(
+        self, ctx: click.Context, opts: Any, args: list[str]
+    ) -> tuple[Any, list[str]]:
         with naming_variables(ctx, [self]):
             return super().handle_parse_result(ctx, opts, args)
 
     def get_help_extra(self, ctx: click.Context) -> "OptionHelpExtra":
         extra = super().get_help_extra(ctx)
-        if isinstance(self.type, click.IntRange) and self.type.max is None and self.type.min in (0, 1):
+        if (
+            isinstance(self.type, click.IntRange)
+            and self.type.max is None
+            and self.type.min in (0, 1)
+        ):
             extra.pop("range", None)
         return extra
 

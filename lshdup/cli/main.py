@@ -42,7 +42,9 @@ class _Group(click.Group):
 
             raise option_before_command(words) from None
 
-    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
         if args[0] not in COMMANDS and not ctx.resilient_parsing:
             from lshdup.cli.suggestions import no_such_command
 
@@ -109,11 +111,19 @@ def main(arguments: list[str] | None = None) -> NoReturn:
         Console().error(error)
         code = TROUBLE
     except MemoryError as error:
-        Console().error(LshdupError(f"not enough memory: {error}", "use fewer --perms, or fewer documents at a time"))
+        Console().error(
+            LshdupError(
+                f"not enough memory: {error}", "use fewer --perms, or fewer documents at a time"
+            )
+        )
         code = TROUBLE
     except OSError as error:
         # What a stage did not expect of the file system: standard output on a full disk, a pipe that breaks.
-        Console().error(LshdupError(f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}"))
+        Console().error(
+            LshdupError(
+                f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}"
+            )
+        )
         code = TROUBLE
     except Exception:
         _show(traceback.format_exc())
@@ -130,7 +140,9 @@ def _show(lines: str) -> None:
 def program() -> NoReturn:
     """The command `lshdup`: `main`, and out. To take Python apart object by object would take as long as a query does."""
     try:
-        if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # it is ignored where a shell says so
+        if (
+            signal.getsignal(signal.SIGINT) is signal.default_int_handler
+        ):  # it is ignored where a shell says so
             signal.signal(signal.SIGINT, _interrupted)
         main()
     except SystemExit as done:

@@ -39,7 +39,9 @@ def say_collection(console: Console, collection: "Collection", side: str = "") -
     whole = collection.sizes if collection.whole is None else collection.whole.sizes
     _say_alone(console, collection, whole == 0, "without tokens", "no tokens")
     _say_removed(console, collection)
-    if collection.read is not None or console.is_verbose:  # else nobody has looked at the documents, and need not hear of them each time
+    if (
+        collection.read is not None or console.is_verbose
+    ):  # else nobody has looked at the documents, and need not hear of them each time
         _say_guessed(console, collection)
     if collection.read is None and console.is_verbose:
         _say_left_out_before(console, collection)
@@ -51,7 +53,9 @@ def say_left_out(console: Console, counts: Counter[str], side: str = "") -> None
     if counts:
         console.say(f"left out{side}: {_reasons(counts)}")
     if (unread_formats := counts[str(Reason.NO_READER)]) > 0:
-        console.say(f"to read {counted(unread_formats, 'office document')}: pip install 'lshdup[formats]'")
+        console.say(
+            f"to read {counted(unread_formats, 'office document')}: pip install 'lshdup[formats]'"
+        )
 
 
 def _said_of(collection: "Collection") -> str:
@@ -83,10 +87,16 @@ def say_if_nothing(session: "Session", collection: "Collection", least: int = 2)
     """Say why, if so few documents are left that there is nothing to compare: what was met, what became of it, what to do."""
     documents = session.request.documents
     # A run that continues has met no files: what is known of them is what the store says.
-    out = session.console.left_out_counts if documents else Counter(str(each.left_out.reason) for each in collection.left_out)
+    out = (
+        session.console.left_out_counts
+        if documents
+        else Counter(str(each.left_out.reason) for each in collection.left_out)
+    )
     n, compared = len(collection.documents), int((collection.sizes > 0).sum())
     has_rows, removed = collection.documents.places is not None, collection.removal is not None
-    warn_if_nothing(session.console, documents, n, compared, out, least, has_rows=has_rows, removed=removed)
+    warn_if_nothing(
+        session.console, documents, n, compared, out, least, has_rows=has_rows, removed=removed
+    )
 
 
 def warn_if_nothing(
@@ -118,7 +128,9 @@ def warn_if_nothing(
     if out:
         line += f"; left out: {_reasons(out)}"
     if sum(out.values()) > n - compared:
-        remedy = _REMEDIES.get(Reason(max(sorted(out), key=out.__getitem__)), "-v names them, and why")
+        remedy = _REMEDIES.get(
+            Reason(max(sorted(out), key=out.__getitem__)), "-v names them, and why"
+        )
     elif n == compared:
         remedy = "name more files or folders"
     elif removed:
@@ -139,7 +151,9 @@ def _say_guessed(console: Console, collection: "Collection") -> None:
     guesses = [guess.decode() for guess in collection.guesses]
     say_guesses(console, Counter(guesses))
     if console.is_verbose:
-        for name, guess in zip(collection.documents.typed_names(collection.guessed), guesses, strict=True):
+        for name, guess in zip(
+            collection.documents.typed_names(collection.guessed), guesses, strict=True
+        ):
             console.detail(f"{shown(name)}: read as {guess}")
 
 
@@ -151,7 +165,9 @@ def say_guesses(console: Console, guesses: "Mapping[str, int]") -> None:
         kinds[f"{encoding} but for a few bytes" if misfits else encoding] += n
     if kinds:
         shares = ", ".join(f"{count:,} as {encoding}" for encoding, count in sorted(kinds.items()))
-        console.say(f"{counted(kinds.total(), 'document')} not UTF-8, read {shares} (-v names them; --encoding forces one)")
+        console.say(
+            f"{counted(kinds.total(), 'document')} not UTF-8, read {shares} (-v names them; --encoding forces one)"
+        )
 
 
 def _say_left_out_before(console: Console, collection: "Collection") -> None:
@@ -160,14 +176,20 @@ def _say_left_out_before(console: Console, collection: "Collection") -> None:
     for each in left_out:
         console.was_left_out(each)
     if left_out:
-        console.detail(f"left out when DOCS were read: {_reasons(Counter(str(each.reason) for each in left_out))}")
+        console.detail(
+            f"left out when DOCS were read: {_reasons(Counter(str(each.reason) for each in left_out))}"
+        )
 
 
-def _say_alone(console: Console, collection: "Collection", alone: "NDArray[np.bool_]", what: str, why: str) -> None:
+def _say_alone(
+    console: Console, collection: "Collection", alone: "NDArray[np.bool_]", what: str, why: str
+) -> None:
     """Documents whose set is empty, and so near nothing."""
     rows = alone.nonzero()[0]
     if len(rows):
-        console.say(f"{counted(len(rows), 'document')} {what}: near nothing, not compared (-v names them)")
+        console.say(
+            f"{counted(len(rows), 'document')} {what}: near nothing, not compared (-v names them)"
+        )
         for name in collection.documents.typed_names(rows) if console.is_verbose else ():
             console.detail(f"{shown(name)}: {why}")
 
@@ -182,12 +204,20 @@ def _say_removed(console: Console, collection: "Collection") -> None:
         parts.append(f"{len(removal.template):,} of templates")
     if removal.params.ignore_common:
         limit = removal.params.ignore_common
-        many = f"{100 * limit:g} % of the documents" if limit < 1 else counted(int(limit), "document")
+        many = (
+            f"{100 * limit:g} % of the documents" if limit < 1 else counted(int(limit), "document")
+        )
         parts.append(f"{len(removal.common):,} of more than {many}")
     before = int(whole.sizes.sum())
     share = 1 - int(collection.sizes.sum()) / before if before else 0.0
     console.say(f"removed shingles: {' and '.join(parts)}, {chance(share)} of all in the documents")
-    _say_alone(console, collection, (collection.sizes == 0) & (whole.sizes > 0), "with only common shingles", "only common shingles")
+    _say_alone(
+        console,
+        collection,
+        (collection.sizes == 0) & (whole.sizes > 0),
+        "with only common shingles",
+        "only common shingles",
+    )
 
 
 def say_contract(console: Console, plan: "BandPlan", params: "BandParams") -> None:
@@ -205,7 +235,9 @@ def say_contract(console: Console, plan: "BandPlan", params: "BandParams") -> No
         )
 
 
-def say_largest(console: Console, table: "BandTable", names: "Callable[[NDArray[np.int64]], list[bytes]]") -> None:
+def say_largest(
+    console: Console, table: "BandTable", names: "Callable[[NDArray[np.int64]], list[bytes]]"
+) -> None:
     """For -v: the largest buckets, each with an example. names : of some documents, by their numbers."""
     import numpy as np
 
@@ -215,7 +247,9 @@ def say_largest(console: Console, table: "BandTable", names: "Callable[[NDArray[
         if place and size == 1:
             break
         name = shown(names(np.array([first]))[0])
-        console.detail(f"{'then one of' if place else 'the largest bucket:'} {counted(size, 'document')}, with {name}")
+        console.detail(
+            f"{'then one of' if place else 'the largest bucket:'} {counted(size, 'document')}, with {name}"
+        )
 
 
 def say_buckets(

@@ -119,7 +119,11 @@ band_options = _stack(
 #: What makes a band table of documents.
 table_options = _stack(documents_options, shingle_options, sketch_options, band_options)
 
-exact_option = option("--exact", is_flag=True, help="Join all sets instead of looking candidates up: every pair, no misses.")
+exact_option = option(
+    "--exact",
+    is_flag=True,
+    help="Join all sets instead of looking candidates up: every pair, no misses.",
+)
 
 max_bucket_option = option("--max-bucket", type=click.IntRange(1), metavar="N", show_default="no limit",
                            help="Look nothing up in buckets of more than N documents (copies count once), and say what that left out."
@@ -210,7 +214,12 @@ def columns_of(*listings: str) -> Callable[[click.Command], click.Command]:
         width = max(map(len, listings)) + 2
         lines = ["\b", "Columns (--header prints their names too):"]
         for each in listings:
-            lines += textwrap.wrap(described(each), 76, initial_indent=f"  {each:{width}}", subsequent_indent=" " * (width + 2))
+            lines += textwrap.wrap(
+                described(each),
+                76,
+                initial_indent=f"  {each:{width}}",
+                subsequent_indent=" " * (width + 2),
+            )
         command.epilog = "\n".join(lines) + f"\n\n{command.epilog or ''}"
         return command
 

@@ -46,7 +46,10 @@ def format_of(path: Path) -> str:
     ending = path.suffix.lower()
     if ending in _OTHER_ENDINGS:
         message = f"-o {path}: {ending} is not written here"
-        raise ParameterError(message, f"name a file that ends with {', '.join(_ENDINGS)}, or say with --format what it is to hold")
+        raise ParameterError(
+            message,
+            f"name a file that ends with {', '.join(_ENDINGS)}, or say with --format what it is to hold",
+        )
     return _ENDINGS.get(ending, "")
 
 
@@ -83,7 +86,10 @@ class Target:
         On a terminal, what a name could do to it is shown as escapes, in every format. When the reader has gone the rest is not made.
         """
         if self._on_terminal():
-            rows = (tuple(shown(cell) if isinstance(cell, bytes | str) else cell for cell in row) for row in rows)
+            rows = (
+                tuple(shown(cell) if isinstance(cell, bytes | str) else cell for cell in row)
+                for row in rows
+            )
         clear = True
         with self._stream() as stream:
             kind = self._kind()
@@ -105,7 +111,9 @@ class Target:
     def write_pieces(self, columns: Sequence[str], pieces: Iterable[Piece]) -> bool:
         """The same for rows that come as columns, many at a time: faster where there are millions."""
         if self._kind() != "tsv" or self._on_terminal():
-            return self.write(columns, (row for piece in pieces for row in zip(*piece, strict=True)))
+            return self.write(
+                columns, (row for piece in pieces for row in zip(*piece, strict=True))
+            )
         separator, end = (b"\0", b"\0") if self.nul else (b"\t", b"\n")
         clear = True
         with self._stream() as stream:
@@ -115,7 +123,9 @@ class Target:
                 data = _joined(piece, separator, end)
                 stream.write(data)
                 rows = len(piece[0])
-                clear &= self.nul or (data.count(b"\t") == rows * (len(columns) - 1) and data.count(b"\n") == rows)
+                clear &= self.nul or (
+                    data.count(b"\t") == rows * (len(columns) - 1) and data.count(b"\n") == rows
+                )
         return clear
 
     def write_lines(self, lines: Iterable[str]) -> None:
@@ -171,10 +181,15 @@ class Target:
 
         if not rows:
             return
-        numbers = [isinstance(next((row[at] for row in rows if row[at] is not None), None), int | float) for at in range(len(columns))]
+        numbers = [
+            isinstance(next((row[at] for row in rows if row[at] is not None), None), int | float)
+            for at in range(len(columns))
+        ]
         texts = [[_for_people(cell) for cell in row] for row in rows]
         width = self.columns if self._on_terminal() else None
-        for line in table(columns, texts, numbers, width, color=self.colored, header=self.header is not False):
+        for line in table(
+            columns, texts, numbers, width, color=self.colored, header=self.header is not False
+        ):
             stream.write(f"{line}\n".encode("utf-8", "backslashreplace"))
 
 
@@ -219,7 +234,11 @@ def _nul_parts(rows: Iterable[Sequence[Cell]]) -> Iterator[bytes]:
 
 def _joined(piece: Piece, separator: bytes, end: bytes) -> bytes:
     """The rows of a piece as `_tsv_parts` has them, without a step of Python for each."""
-    return end.join(map(separator.join, zip(*map(_texts, piece), strict=True))) + end if piece[0] else b""
+    return (
+        end.join(map(separator.join, zip(*map(_texts, piece), strict=True))) + end
+        if piece[0]
+        else b""
+    )
 
 
 def _texts(column: Sequence[Cell]) -> Iterable[bytes]:
@@ -233,7 +252,9 @@ def _csv_parts(columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> Iterat
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\n")
     for row in rows:
-        writer.writerow([os.fsdecode(_exactly(cell)) if not isinstance(cell, str) else cell for cell in row])
+        writer.writerow(
+            [os.fsdecode(_exactly(cell)) if not isinstance(cell, str) else cell for cell in row]
+        )
         yield os.fsencode(text.getvalue())
         text.seek(0)
         text.truncate()

@@ -43,7 +43,11 @@ class Names:
         return named
 
 
-def columns(pieces: "Iterable[tuple[Any, ...]]", names: Names, shown: "Callable[[Any], list[Cell]] | None" = None) -> "Iterator[Piece]":
+def columns(
+    pieces: "Iterable[tuple[Any, ...]]",
+    names: Names,
+    shown: "Callable[[Any], list[Cell]] | None" = None,
+) -> "Iterator[Piece]":
     """Pieces of (left, right, similarity), arrays, as columns of names and numbers. shown : cells for the fourth array of each piece."""
     for left, right, similarity, *more in pieces:
         a, b = names.of(left), names.of(right)
@@ -59,9 +63,17 @@ def say_found(console: Console, before: str, pairs: int, threshold: float, after
     console.say(f"{found}{console.took('candidates')}; {console.seconds:.2f} s in all")
 
 
-def say_funnel(console: Console, candidates: int, different: int, pairs: int, threshold: float) -> None:
+def say_funnel(
+    console: Console, candidates: int, different: int, pairs: int, threshold: float
+) -> None:
     """The same after a comparison through bands. different : pairs without those that copies bring."""
-    say_found(console, _parts(f"{counted(candidates, 'candidate pair')} -> ", different, pairs), pairs, threshold, "")
+    say_found(
+        console,
+        _parts(f"{counted(candidates, 'candidate pair')} -> ", different, pairs),
+        pairs,
+        threshold,
+        "",
+    )
 
 
 def say_joined(console: Console, different: int, pairs: int, threshold: float) -> None:
@@ -73,4 +85,8 @@ def _parts(before: str, different: int, pairs: int) -> str:
     """How many pairs there were before their copies came in, if there are copies: of these one is compared, and each is in pairs of its
     own, so that there may be more pairs than candidates. before : what comes before the pairs.
     """
-    return before if pairs == different else f"copies compared once: {before}{counted(different, 'pair')}; with all copies "
+    return (
+        before
+        if pairs == different
+        else f"copies compared once: {before}{counted(different, 'pair')}; with all copies "
+    )

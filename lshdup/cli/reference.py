@@ -62,7 +62,11 @@ def write() -> None:
 
 
 def _contexts() -> Iterator[tuple[str, click.Context]]:
-    settings = {"terminal_width": _WIDTH, "max_content_width": _WIDTH, "help_option_names": ["-h", "--help"]}
+    settings = {
+        "terminal_width": _WIDTH,
+        "max_content_width": _WIDTH,
+        "help_option_names": ["-h", "--help"],
+    }
     top = click.Context(lshdup, info_name="lshdup", **settings)  # type: ignore[arg-type]
     yield "lshdup", top
     for name in COMMANDS:
@@ -98,7 +102,11 @@ def _manual() -> Iterator[str]:
                 yield f".B {_escaped(record[0])}"
                 yield _escaped(record[1])
         yield from _paragraphs(context.command.epilog or "")
-    for title, entries in (("ENVIRONMENT", _ENVIRONMENT), ("FILES", _FILES), ("EXIT STATUS", _EXIT)):
+    for title, entries in (
+        ("ENVIRONMENT", _ENVIRONMENT),
+        ("FILES", _FILES),
+        ("EXIT STATUS", _EXIT),
+    ):
         yield f".SH {title}"
         for what, means in entries.items():
             yield ".TP"
@@ -111,7 +119,10 @@ def _manual() -> Iterator[str]:
 def _paragraphs(text: str) -> Iterator[str]:
     r"""Help text as paragraphs; those that begin with \b as they are."""
     for paragraph in re.split(r"\n\s*\n", text.strip("\n")):
-        lines = [line.strip() if "\b" not in paragraph else line.removeprefix("    ") for line in paragraph.strip("\n").splitlines()]
+        lines = [
+            line.strip() if "\b" not in paragraph else line.removeprefix("    ")
+            for line in paragraph.strip("\n").splitlines()
+        ]
         yield ".PP"
         if lines and lines[0].strip() == "\b":
             yield ".nf"
@@ -123,7 +134,14 @@ def _paragraphs(text: str) -> Iterator[str]:
 
 def _escaped(text: str) -> str:
     """Text that means nothing to roff: ASCII, so that every reader of manual pages shows it."""
-    text = text.rstrip().replace("\\", "\\e").replace("-", "\\-").replace("^", "\\(ha").replace("~", "\\(ti").replace("`", "\\(ga")
+    text = (
+        text.rstrip()
+        .replace("\\", "\\e")
+        .replace("-", "\\-")
+        .replace("^", "\\(ha")
+        .replace("~", "\\(ti")
+        .replace("`", "\\(ga")
+    )
     text = "".join(c if c.isascii() else f"\\[u{ord(c):04X}]" for c in text)
     return f"\\&{text}" if text.startswith((".", "'")) else text
 

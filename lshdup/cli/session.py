@@ -15,7 +15,14 @@ from lshdup.cli.console import Console
 from lshdup.cli.options import _FORMATS, _NOT_ON_SPARK, _OF_DOCUMENTS
 from lshdup.cli.output import Cell, Piece, Target, format_of
 from lshdup.errors import InputError, ParameterError
-from lshdup.params import BandParams, CommonParams, DocumentParams, FormatLimits, ShingleParams, SketchParams
+from lshdup.params import (
+    BandParams,
+    CommonParams,
+    DocumentParams,
+    FormatLimits,
+    ShingleParams,
+    SketchParams,
+)
 from lshdup.utils.messages import counted
 
 if TYPE_CHECKING:
@@ -38,13 +45,20 @@ class Session:
 
 @contextmanager
 def session(
-    ctx: click.Context, options: dict[str, Any], accept: Callable[["DocumentList", bool], None] = lambda _documents, _read: None
+    ctx: click.Context,
+    options: dict[str, Any],
+    accept: Callable[["DocumentList", bool], None] = lambda _documents, _read: None,
 ) -> Iterator[Session]:
     """From parsed options to parameters, console and workspace. accept : as in `Request`.
 
     Only what was typed, or set in the environment, is *given*: a step that continues takes the rest from the artifacts.
     """
-    console = Console(quiet=options["quiet"], verbose=options["verbose"], progress=options["progress"], color=options["color"])
+    console = Console(
+        quiet=options["quiet"],
+        verbose=options["verbose"],
+        progress=options["progress"],
+        color=options["color"],
+    )
     with console:
         # Parameters first: an error in them is said before NumPy and Numba are loaded.
         given, documents, files = asked(ctx, options, console)
@@ -55,18 +69,38 @@ def session(
         from lshdup.workspace.workspace import Workspace
 
         on_first_compilation(
-            lambda: console.say("compiling kernels that no run on this machine has needed before; they are kept (some seconds)")
+            lambda: console.say(
+                "compiling kernels that no run on this machine has needed before; they are kept (some seconds)"
+            )
         )
         store = None if options.get("no_store") else options["store"]
-        workspace = Workspace(store, console.say, console.left_out, console.progress, given.get("secret", b""), warn=console.warn)
+        workspace = Workspace(
+            store,
+            console.say,
+            console.left_out,
+            console.progress,
+            given.get("secret", b""),
+            warn=console.warn,
+        )
         jobs = options["jobs"] or processors()
         templates = tuple(options.get("templates", ()))
         command = (ctx.info_name or "") if "docs" in options else "index"
-        request = Request(documents, files, given, jobs, options.get("check_content", False), templates, command, accept)
+        request = Request(
+            documents,
+            files,
+            given,
+            jobs,
+            options.get("check_content", False),
+            templates,
+            command,
+            accept,
+        )
         yield Session(console, workspace, request)
 
 
-def asked(ctx: click.Context, options: dict[str, Any], console: Console) -> tuple[dict[str, Any], tuple[bytes, ...], DocumentParams]:
+def asked(
+    ctx: click.Context, options: dict[str, Any], console: Console
+) -> tuple[dict[str, Any], tuple[bytes, ...], DocumentParams]:
     """Parameters that were given, and checked; the documents that were named; and which files below them are meant."""
     given = _given(ctx, options)
     for kind in (ShingleParams, CommonParams, SketchParams, BandParams):
@@ -74,12 +108,17 @@ def asked(ctx: click.Context, options: dict[str, Any], console: Console) -> tupl
         kind(**{name: value for name, value in given.items() if name in known})
     if given.get("ignore_common") == 0:
         message = "--ignore-common 0 would remove every shingle"
-        raise ParameterError(message, "give a share of the documents, above 0 and below 1, or a whole number of them; or leave it out")
+        raise ParameterError(
+            message,
+            "give a share of the documents, above 0 and below 1, or a whole number of them; or leave it out",
+        )
     documents = _documents(options)
     if not documents and "docs" in options:
         refuse(ctx, _OF_DOCUMENTS, "without DOCS")
         if _is_waiting_pipe():
-            console.say("standard input is not read; --files-from - reads names of documents from it")
+            console.say(
+                "standard input is not read; --files-from - reads names of documents from it"
+            )
     if options.get("tokens") == "ids":
         refuse(ctx, ("text_field", "id_field"), "with --tokens ids")
     files = DocumentParams(
@@ -90,7 +129,10 @@ def asked(ctx: click.Context, options: dict[str, Any], console: Console) -> tupl
         max_bytes=options.get("max_bytes", params.DEFAULT_MAX_BYTES),
         text_field=options.get("text_field", ""),
         id_field=options.get("id_field", ""),
-        formats=FormatLimits(options.get("format_seconds", _FORMATS.seconds), options.get("format_memory", _FORMATS.memory)),
+        formats=FormatLimits(
+            options.get("format_seconds", _FORMATS.seconds),
+            options.get("format_memory", _FORMATS.memory),
+        ),
     )
     return given, documents, files
 
@@ -131,11 +173,23 @@ def on_spark(ctx: click.Context, options: dict[str, Any]) -> bool:
 
 def refuse_with_exact(ctx: click.Context) -> None:
     """Raise if an option was typed that the exact join would ignore."""
-    names = ("scheme", "perms", "seed", "recall", "bands", "rows", "buckets", "verify", "max_bucket")
+    names = (
+        "scheme",
+        "perms",
+        "seed",
+        "recall",
+        "bands",
+        "rows",
+        "buckets",
+        "verify",
+        "max_bucket",
+    )
     refuse(ctx, names, "with --exact")
 
 
-def warn_of_changes(session: Session, documents: "DocumentList", answer: "NDArray[np.int64]") -> None:
+def warn_of_changes(
+    session: Session, documents: "DocumentList", answer: "NDArray[np.int64]"
+) -> None:
     """Say so if an answer that comes from the store alone names documents that are not what they were."""
     if session.request.documents:
         return
@@ -146,13 +200,17 @@ def warn_of_changes(session: Session, documents: "DocumentList", answer: "NDArra
         )
 
 
-def write(console: Console, target: Target, columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> None:
+def write(
+    console: Console, target: Target, columns: Sequence[str], rows: Iterable[Sequence[Cell]]
+) -> None:
     """Print a listing; say so if names make its lines ambiguous."""
     if not target.write(columns, rows):
         _warn_of_ambiguity(console)
 
 
-def write_pieces(console: Console, target: Target, columns: Sequence[str], pieces: Iterable[Piece]) -> None:
+def write_pieces(
+    console: Console, target: Target, columns: Sequence[str], pieces: Iterable[Piece]
+) -> None:
     """The same, many rows at a time."""
     if not target.write_pieces(columns, pieces):
         _warn_of_ambiguity(console)
@@ -183,7 +241,11 @@ def _format(options: dict[str, Any], path: Path | None) -> str:
 
 def _given(ctx: click.Context, options: dict[str, Any]) -> dict[str, Any]:
     given: dict[str, Any] = {}
-    names = {field.name for kind in (ShingleParams, CommonParams, SketchParams, BandParams) for field in fields(kind)}
+    names = {
+        field.name
+        for kind in (ShingleParams, CommonParams, SketchParams, BandParams)
+        for field in fields(kind)
+    }
     default = click.core.ParameterSource.DEFAULT
     for name, value in options.items():
         if value is None or ctx.get_parameter_source(name) == default:
@@ -193,7 +255,9 @@ def _given(ctx: click.Context, options: dict[str, Any]) -> dict[str, Any]:
         elif name == "hash_key":
             if not value:
                 message = "--hash-key is empty"
-                raise ParameterError(message, "give some random characters, sixteen or more, or leave it out")
+                raise ParameterError(
+                    message, "give some random characters, sixteen or more, or leave it out"
+                )
             given["secret"] = os.fsencode(value)
             given["key"] = params.key_name(given["secret"])
         elif name in names and not isinstance(value, tuple):
@@ -205,7 +269,9 @@ def _documents(options: dict[str, Any]) -> tuple[bytes, ...]:
     documents = tuple(options.get("docs", ()))
     if b"-" in documents:
         message = "standard input is no document here"
-        raise InputError(message, "ask with `lshdup query -`, or name the file ./- if that is meant")
+        raise InputError(
+            message, "ask with `lshdup query -`, or name the file ./- if that is meant"
+        )
     source = options.get("files_from")
     if source is None:
         return documents
@@ -213,7 +279,9 @@ def _documents(options: dict[str, Any]) -> tuple[bytes, ...]:
         data = sys.stdin.buffer.read() if source == b"-" else Path(os.fsdecode(source)).read_bytes()
     except OSError as error:
         message = f"--files-from {os.fsdecode(source)}: {error.strerror}"
-        raise InputError(message, "name a file with one document a line, or - for standard input") from None
+        raise InputError(
+            message, "name a file with one document a line, or - for standard input"
+        ) from None
     separator = b"\0" if options.get("nul") else b"\n"
     listed = tuple(name for name in data.split(separator) if name)
     if not documents and not listed:

@@ -25,11 +25,23 @@ _NO_BAR = "{desc}: {elapsed}"
 class SparkConsole(Console):
     """A console that other threads may use beside the command. `progress` begins a stage, and `took` ends it."""
 
-    def __init__(self, *, quiet: bool = False, verbose: bool = False, progress: bool | None = None, color: bool | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        quiet: bool = False,
+        verbose: bool = False,
+        progress: bool | None = None,
+        color: bool | None = None,
+    ) -> None:
         super().__init__(quiet=quiet, verbose=verbose, progress=progress, color=color)
         self._lock = threading.RLock()
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         with self._lock:
             super().__exit__(kind, error, trace)
 
@@ -55,7 +67,9 @@ class SparkConsole(Console):
             yield
             return
         over = threading.Event()
-        thread = threading.Thread(target=self._watch, args=(session.sparkContext.statusTracker(), over), daemon=True)
+        thread = threading.Thread(
+            target=self._watch, args=(session.sparkContext.statusTracker(), over), daemon=True
+        )
         thread.start()
         try:
             yield
@@ -88,7 +102,9 @@ class SparkConsole(Console):
             from tqdm import tqdm
 
             # Without a delay it would be drawn before it knows when it began.
-            bar = tqdm(total=total, desc=self._bar_stage, unit="", leave=False, file=sys.stderr, delay=1e-9)
+            bar = tqdm(
+                total=total, desc=self._bar_stage, unit="", leave=False, file=sys.stderr, delay=1e-9
+            )
             bar.start_t -= lasted
             self._bar = bar
         bar.bar_format = _BAR if total else _NO_BAR
@@ -112,5 +128,7 @@ class _Tasks:
             if info is not None:
                 self._seen[number] = min(info.numCompletedTasks, info.numTasks), info.numTasks
         self._active = active
-        done, total = (sum(part) for part in zip(*self._seen.values(), strict=True)) if self._seen else (0, 0)
+        done, total = (
+            (sum(part) for part in zip(*self._seen.values(), strict=True)) if self._seen else (0, 0)
+        )
         return done, total

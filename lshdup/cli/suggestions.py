@@ -34,12 +34,22 @@ def no_such_command(words: list[str]) -> ParameterError:
     is_there = os.path.lexists(word)
     meant = _OTHER_WORDS.get(word.casefold(), "") or closest(word, COMMANDS)
     if meant and not (is_there and "/" in word):
-        return ParameterError(f"{word!r} is no command", f"did you mean {typed('lshdup', meant, *rest)}?")
+        return ParameterError(
+            f"{word!r} is no command", f"did you mean {typed('lshdup', meant, *rest)}?"
+        )
     if is_there or "/" in word:
-        what = ("a folder" if os.path.isdir(word) else "a file") if is_there else "the name of a file or folder"
-        return ParameterError(f"{word!r} is {what}, and no command is before it", f"run {typed('lshdup', 'pairs', *words)}")
+        what = (
+            ("a folder" if os.path.isdir(word) else "a file")
+            if is_there
+            else "the name of a file or folder"
+        )
+        return ParameterError(
+            f"{word!r} is {what}, and no command is before it",
+            f"run {typed('lshdup', 'pairs', *words)}",
+        )
     return ParameterError(
-        f"{word!r} is no command", f"`lshdup --help` lists the commands; if it is a folder: {typed('lshdup', 'pairs', *words)}"
+        f"{word!r} is no command",
+        f"`lshdup --help` lists the commands; if it is a folder: {typed('lshdup', 'pairs', *words)}",
     )
 
 
@@ -50,7 +60,11 @@ def as_error(error: click.ClickException) -> ParameterError:
         message = f"there is no option {error.option_name}"
     hint = ""
     if isinstance(error, click.UsageError):
-        path = f"lshdup {error.ctx.info_name}" if error.ctx is not None and error.ctx.parent is not None else "lshdup"
+        path = (
+            f"lshdup {error.ctx.info_name}"
+            if error.ctx is not None and error.ctx.parent is not None
+            else "lshdup"
+        )
         near = getattr(error, "possibilities", None) or ()
         hint = f"did you mean {' or '.join(sorted(near))}?" if near else f"run `{path} --help`"
     message = re.sub(r"\s+", " ", message).removesuffix(".")
@@ -63,6 +77,11 @@ def option_before_command(words: list[str]) -> ParameterError:
     option = words[0].partition("=")[0]
     if at is None:
         example = "`lshdup pairs DOCS --threshold 0.9`"
-        return ParameterError(f"{option} is before a command, and no command is behind it", f"options stand behind a command: {example}")
+        return ParameterError(
+            f"{option} is before a command, and no command is behind it",
+            f"options stand behind a command: {example}",
+        )
     behind = typed("lshdup", words[at], *words[:at], *words[at + 1 :])
-    return ParameterError(f"{option} is before the command {words[at]!r}; options stand behind it", f"run {behind}")
+    return ParameterError(
+        f"{option} is before the command {words[at]!r}; options stand behind it", f"run {behind}"
+    )

@@ -25,16 +25,32 @@ _BREAKS = ("/ ", "-_")
 Row = Sequence[str]
 
 
-def table(columns: Row, rows: Sequence[Row], numbers: Sequence[bool], width: int | None, *, color: bool, header: bool) -> Iterator[str]:
+def table(
+    columns: Row,
+    rows: Sequence[Row],
+    numbers: Sequence[bool],
+    width: int | None,
+    *,
+    color: bool,
+    header: bool,
+) -> Iterator[str]:
     """Its lines. numbers : which columns hold numbers, which are right-aligned. width : cells of a line; None: as many as are wanted."""
     from rich.cells import cell_len
 
     wanted = [max(cell_len(row[at]) for row in rows) for at in range(len(columns))]
     whole = [[name] if header else [] for name in columns]
-    folded = [_folded_heading(name, size) if header else [] for name, size in zip(columns, wanted, strict=True)]
+    folded = [
+        _folded_heading(name, size) if header else []
+        for name, size in zip(columns, wanted, strict=True)
+    ]
     long = [not number and size > _LEAST for number, size in zip(numbers, wanted, strict=True)]
-    for heads, gap in (*((whole, gap) for gap in _GAPS), *((folded, gap) for gap in (_GAPS[-1], _LEAST_GAP))):
-        sizes = [max([size, *map(cell_len, head)]) for size, head in zip(wanted, heads, strict=True)]
+    for heads, gap in (
+        *((whole, gap) for gap in _GAPS),
+        *((folded, gap) for gap in (_GAPS[-1], _LEAST_GAP)),
+    ):
+        sizes = [
+            max([size, *map(cell_len, head)]) for size, head in zip(wanted, heads, strict=True)
+        ]
         fitting = _shared(sizes, long, width, gap)
         if fitting is not None and (gap != _GAPS[0] or fitting == sizes):
             yield from _grid(heads, rows, numbers, fitting, gap, color=color)
@@ -42,7 +58,9 @@ def table(columns: Row, rows: Sequence[Row], numbers: Sequence[bool], width: int
     assert width is not None
     if any(long):
         for gap in _GAPS[1:]:
-            sizes = [max([size, *map(cell_len, head)]) for size, head in zip(wanted, folded, strict=True)]
+            sizes = [
+                max([size, *map(cell_len, head)]) for size, head in zip(wanted, folded, strict=True)
+            ]
             short = [at for at, is_long in enumerate(long) if not is_long]
             if short and sum(sizes[at] for at in short) + gap * (len(short) - 1) <= width:
                 yield from _hanging(folded, rows, numbers, sizes, long, gap, width, color=color)
@@ -59,7 +77,9 @@ def folded(text: str, width: int) -> list[str]:
     from rich.cells import cell_len
 
     lines, at = [], 0
-    while len(text) - at > 2 * width or cell_len(text[at:]) > width:  # a text may be long: nothing looks at all of it more than once
+    while (
+        len(text) - at > 2 * width or cell_len(text[at:]) > width
+    ):  # a text may be long: nothing looks at all of it more than once
         start = fitting_start(text[at : at + width], width) or text[at]
         joints = (max(start.rfind(each) for each in some) + 1 for some in _BREAKS)
         cut = next((joint for joint in joints if joint > len(start) // 2), len(start))
@@ -80,11 +100,17 @@ def _folded_heading(name: str, size: int) -> list[str]:
     return [line.rstrip() for line in lines]
 
 
-def _shared(sizes: Sequence[int], long: Sequence[bool], width: int | None, gap: int) -> list[int] | None:
+def _shared(
+    sizes: Sequence[int], long: Sequence[bool], width: int | None, gap: int
+) -> list[int] | None:
     """Widths that fit: what may be folded shares what the others leave, the smallest served first. None if that is too little."""
     if width is None:
         return list(sizes)
-    room = width - gap * (len(sizes) - 1) - sum(size for size, is_long in zip(sizes, long, strict=True) if not is_long)
+    room = (
+        width
+        - gap * (len(sizes) - 1)
+        - sum(size for size, is_long in zip(sizes, long, strict=True) if not is_long)
+    )
     found = list(sizes)
     left = sorted((at for at, is_long in enumerate(long) if is_long), key=lambda at: sizes[at])
     while left:
@@ -97,13 +123,21 @@ def _shared(sizes: Sequence[int], long: Sequence[bool], width: int | None, gap: 
 
 
 def _grid(
-    heads: Sequence[Row], rows: Sequence[Row], numbers: Sequence[bool], sizes: Sequence[int], gap: int, *, color: bool
+    heads: Sequence[Row],
+    rows: Sequence[Row],
+    numbers: Sequence[bool],
+    sizes: Sequence[int],
+    gap: int,
+    *,
+    color: bool,
 ) -> Iterator[str]:
     if any(heads):
         yield from _headings(heads, numbers, sizes, gap, color=color)
         yield "─" * (sum(sizes) + gap * (len(sizes) - 1))
     for row in rows:
-        yield from _lines([folded(cell, size) for cell, size in zip(row, sizes, strict=True)], numbers, sizes, gap)
+        yield from _lines(
+            [folded(cell, size) for cell, size in zip(row, sizes, strict=True)], numbers, sizes, gap
+        )
 
 
 def _hanging(
@@ -115,15 +149,23 @@ def _hanging(
     below = [at for at, is_long in enumerate(long) if is_long]
     some_numbers, some_sizes = [numbers[at] for at in short], [sizes[at] for at in short]
     if any(heads):
-        yield from _headings([heads[at] for at in short], some_numbers, some_sizes, gap, color=color)
+        yield from _headings(
+            [heads[at] for at in short], some_numbers, some_sizes, gap, color=color
+        )
         yield from (_bold(f"  {''.join(heads[at])}", color=color) for at in below)
-        yield "─" * min(width, max(sum(some_sizes) + gap * (len(short) - 1), *(sizes[at] + 2 for at in below)))
+        yield "─" * min(
+            width, max(sum(some_sizes) + gap * (len(short) - 1), *(sizes[at] + 2 for at in below))
+        )
     for row in rows:
         yield from _lines([[row[at]] for at in short], some_numbers, some_sizes, gap)
-        yield from (f"  {line}" for at in below if row[at] for line in folded(row[at], max(1, width - 2)))
+        yield from (
+            f"  {line}" for at in below if row[at] for line in folded(row[at], max(1, width - 2))
+        )
 
 
-def _turned(columns: Row, rows: Sequence[Row], width: int, *, color: bool, header: bool) -> Iterator[str]:
+def _turned(
+    columns: Row, rows: Sequence[Row], width: int, *, color: bool, header: bool
+) -> Iterator[str]:
     """Rows as columns beside each other, as many as there is room for; then the next."""
     from rich.cells import cell_len
 
@@ -144,24 +186,33 @@ def _turned(columns: Row, rows: Sequence[Row], width: int, *, color: bool, heade
         for at, name in enumerate(columns):
             cells = [folded(row[at], size) for row, size in zip(some, sizes, strict=True)]
             for number, line in enumerate(_lines(cells, [len(some) > 1] * len(some), sizes, gap)):
-                label = _bold(name if not number else "", color=color) + " " * (first - cell_len(name if not number else "") + gap)
+                label = _bold(name if not number else "", color=color) + " " * (
+                    first - cell_len(name if not number else "") + gap
+                )
                 yield f"{label}{line}".rstrip() if header else line
 
 
-def _headings(heads: Sequence[Row], numbers: Sequence[bool], sizes: Sequence[int], gap: int, *, color: bool) -> Iterator[str]:
+def _headings(
+    heads: Sequence[Row], numbers: Sequence[bool], sizes: Sequence[int], gap: int, *, color: bool
+) -> Iterator[str]:
     """Headings stand on the line below them."""
     most = max(map(len, heads))
     padded = [[*[""] * (most - len(head)), *head] for head in heads]
     yield from (_bold(line, color=color) for line in _lines(padded, numbers, sizes, gap))
 
 
-def _lines(cells: Sequence[Row], numbers: Sequence[bool], sizes: Sequence[int], gap: int) -> Iterator[str]:
+def _lines(
+    cells: Sequence[Row], numbers: Sequence[bool], sizes: Sequence[int], gap: int
+) -> Iterator[str]:
     """The lines of one row, whose cells may have several."""
     from rich.cells import cell_len
 
     for parts in zip_longest(*cells, fillvalue=""):
         spaces = [" " * (size - cell_len(part)) for part, size in zip(parts, sizes, strict=True)]
-        aligned = (space + part if number else part + space for part, space, number in zip(parts, spaces, numbers, strict=True))
+        aligned = (
+            space + part if number else part + space
+            for part, space, number in zip(parts, spaces, numbers, strict=True)
+        )
         yield (" " * gap).join(aligned).rstrip()
 
 

@@ -16,13 +16,17 @@ class Listed(click.ParamType[tuple[Any, ...]]):
     def __init__(self, kind: type) -> None:
         self._kind = kind
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[Any, ...]:
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[Any, ...]:
         if isinstance(value, tuple):
             return value
         try:
             return tuple(self._kind(part) for part in str(value).split(","))
         except ValueError:
-            self.fail(f"{value!r} is not a list of {self._kind.__name__}s separated by commas", param, ctx)
+            self.fail(
+                f"{value!r} is not a list of {self._kind.__name__}s separated by commas", param, ctx
+            )
 
 
 class Lines(click.types.StringParamType):
@@ -48,12 +52,21 @@ class Share(click.ParamType[float]):
 
     name = "share"
 
-    def __init__(self, *, or_number: bool = False, least: float | None = None, most: float = 1.0) -> None:
+    def __init__(
+        self, *, or_number: bool = False, least: float | None = None, most: float = 1.0
+    ) -> None:
         self._or_number, self._least, self._most = or_number, least, most
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
         option = max(param.opts, key=len) if param is not None else self.name
         share = params.read_share(str(value), option, or_number=self._or_number)
         if self._least is not None:
-            params.check_share(self._least <= share <= self._most, share, option, f"from {self._least:g} to {self._most:g}")
+            params.check_share(
+                self._least <= share <= self._most,
+                share,
+                option,
+                f"from {self._least:g} to {self._most:g}",
+            )
         return share

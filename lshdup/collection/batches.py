@@ -64,7 +64,9 @@ class Workers:
         """Shingle sets of one batch, which the same thread's next batch overwrites."""
         if not hasattr(self._own, "shingler"):
             self._own.shingler, self._own.buffer = Shingler(self.shingle), Buffer()
-        made: ShingleBatch = self._own.shingler.shingle(read_batch(documents, indices, self._own.buffer), documents.formats)
+        made: ShingleBatch = self._own.shingler.shingle(
+            read_batch(documents, indices, self._own.buffer), documents.formats
+        )
         return made
 
 
@@ -94,7 +96,15 @@ def batches_done(
             prints = fingerprints(left, workers.shingle)
             sets = keep(made, left, prints)
             return Done(
-                made.indices, left.sizes, sets, prints, signatures, made.left_out, made.guessed, whole=whole, extracted=made.extracted
+                made.indices,
+                left.sizes,
+                sets,
+                prints,
+                signatures,
+                made.left_out,
+                made.guessed,
+                whole=whole,
+                extracted=made.extracted,
             )
         except MemoryError:
             if len(indices) > 1:
@@ -102,7 +112,16 @@ def batches_done(
             detail = f"{documents.spans[indices[0]]} bytes, for which the memory is not enough; a smaller --max-bytes leaves it out"
             none = np.zeros(0, np.int64)
             whole = Whole(none, none.view(np.uint64)) if removal is not None else None
-            return Done(none, none, NO_VALUES, none.view(np.uint64), None, [(int(indices[0]), Reason.TOO_LARGE, detail)], [], whole)
+            return Done(
+                none,
+                none,
+                NO_VALUES,
+                none.view(np.uint64),
+                None,
+                [(int(indices[0]), Reason.TOO_LARGE, detail)],
+                [],
+                whole,
+            )
 
     room = max(BYTES_AT_ONCE, (2 * workers.jobs + 1) * BATCH_BYTES)
     under_way: deque[tuple[Future[Done], int]] = deque()

@@ -32,7 +32,11 @@ def in_memory(shape: tuple[int, int]) -> NDArray[np.uint32]:
 
 def _reader_of(extracted: NDArray[np.int64], left_out: Iterable[LeftOutFile]) -> str:
     """The present reader, if anything depends on it."""
-    return current_reader() if len(extracted) or any(each.left_out.reason.is_of_reader for each in left_out) else ""
+    return (
+        current_reader()
+        if len(extracted) or any(each.left_out.reason.is_of_reader for each in left_out)
+        else ""
+    )
 
 
 @dataclass(frozen=True)
@@ -81,7 +85,10 @@ def collect(
     Determinism: the same at any number of jobs. Memory: signatures, what `keep` says, and, while they are worked on, two batches a thread
     or one large document (see `Shingler`); a document for which the memory is not enough is left out.
     """
-    if previous is not None and (same := _all_the_same(documents, sketch, previous, keep)) is not None:
+    if (
+        previous is not None
+        and (same := _all_the_same(documents, sketch, previous, keep)) is not None
+    ):
         return replace(same, shingle=shingle)
     n = len(documents)
     linear = sketch is not None and sketch.scheme == "linear"
@@ -98,7 +105,9 @@ def collect(
     extracted = np.zeros(n, bool)
     guesses: dict[int, bytes] = {}
     if previous is not None:
-        known = _take_over(previous, documents, sizes, prints, signatures, sketcher, present, left_out, whole)
+        known = _take_over(
+            previous, documents, sizes, prints, signatures, sketcher, present, left_out, whole
+        )
         extracted[known] = np.isin(previous.rows[known], previous.collection.extracted)
         guesses = _known_guesses(previous, known)
     todo = np.flatnonzero(~known & present)
@@ -107,7 +116,9 @@ def collect(
         keeper.reuse(previous.collection.whole_sets, np.flatnonzero(known), previous.rows[known])
     finished: list[tuple[NDArray[np.int64], tuple[LeftOutFile, ...], Kept | None]] = []
     done = 0
-    for batch in batches_done(documents, todo, Workers(shingle, jobs), sketcher, keeper.kept, removal):
+    for batch in batches_done(
+        documents, todo, Workers(shingle, jobs), sketcher, keeper.kept, removal
+    ):
         sizes[batch.indices] = batch.sizes
         prints[batch.indices] = batch.fingerprints
         if signatures is not None and batch.signatures is not None:
@@ -127,11 +138,29 @@ def collect(
                 for rows, files, again in finished:
                     rest = signatures[rows] if signatures is not None else None
                     sets = again() if again is not None else None
-                    part = Collection(documents.take(rows), shingle, sizes[rows], prints[rows], files, sets, sketch, rest)
+                    part = Collection(
+                        documents.take(rows),
+                        shingle,
+                        sizes[rows],
+                        prints[rows],
+                        files,
+                        sets,
+                        sketch,
+                        rest,
+                    )
                     office = np.flatnonzero(extracted[rows])
-                    part = _with_guesses(replace(part, extracted=office, reader=_reader_of(office, files)), guesses, rows)
+                    part = _with_guesses(
+                        replace(part, extracted=office, reader=_reader_of(office, files)),
+                        guesses,
+                        rows,
+                    )
                     if whole is not None:
-                        part = replace(part, sets=None, removal=removal, whole=replace(whole.take(rows), sets=sets))
+                        part = replace(
+                            part,
+                            sets=None,
+                            removal=removal,
+                            whole=replace(whole.take(rows), sets=sets),
+                        )
                     checkpoint.add(part)
                 finished.clear()
         done += len(batch.indices) + len(batch.left_out)
@@ -139,13 +168,22 @@ def collect(
     sets = keeper.finish()
     rows = np.flatnonzero(present)
     if len(rows) < n:
-        documents, sizes, prints, extracted = documents.take(rows), sizes[rows], prints[rows], extracted[rows]
+        documents, sizes, prints, extracted = (
+            documents.take(rows),
+            sizes[rows],
+            prints[rows],
+            extracted[rows],
+        )
         signatures = _moved_up(signatures, rows) if signatures is not None else None
         whole = whole.take(rows) if whole is not None else None
     left_out.sort(key=lambda each: each.left_out.name)
-    collection = Collection(documents, shingle, sizes, prints, tuple(left_out), sets, sketch, signatures, len(todo))
+    collection = Collection(
+        documents, shingle, sizes, prints, tuple(left_out), sets, sketch, signatures, len(todo)
+    )
     office = np.flatnonzero(extracted)
-    collection = _with_guesses(replace(collection, extracted=office, reader=_reader_of(office, left_out)), guesses, rows)
+    collection = _with_guesses(
+        replace(collection, extracted=office, reader=_reader_of(office, left_out)), guesses, rows
+    )
     if whole is not None:
         return replace(collection, sets=None, removal=removal, whole=replace(whole, sets=sets))
     return sketched(collection, sketch, jobs) if linear and sketch else collection
@@ -159,16 +197,24 @@ def _known_guesses(previous: Previous, known: NDArray[np.bool_]) -> dict[int, by
     return dict(zip(indices.tolist(), found, strict=True))
 
 
-def _with_guesses(collection: Collection, guesses: dict[int, bytes], rows: NDArray[np.int64]) -> Collection:
+def _with_guesses(
+    collection: Collection, guesses: dict[int, bytes], rows: NDArray[np.int64]
+) -> Collection:
     """The collection of the documents at `rows`, with what was guessed of these."""
     if not guesses:
         return collection
     guessed = np.flatnonzero(np.isin(rows, np.fromiter(guesses, np.int64, len(guesses))))
-    return replace(collection, guessed=guessed, guesses=StringTable.from_strings(guesses[row] for row in rows[guessed].tolist()))
+    return replace(
+        collection,
+        guessed=guessed,
+        guesses=StringTable.from_strings(guesses[row] for row in rows[guessed].tolist()),
+    )
 
 
 def _left_out_file(documents: DocumentList, index: int, reason: Reason, detail: str) -> LeftOutFile:
-    out = LeftOut(documents.names[index], reason, "; ".join(filter(None, (detail, documents.where(index)))))
+    out = LeftOut(
+        documents.names[index], reason, "; ".join(filter(None, (detail, documents.where(index))))
+    )
     return LeftOutFile(out, int(documents.sizes[index]), int(documents.mtimes[index]))
 
 
@@ -180,7 +226,9 @@ def _moved_up(signatures: NDArray[np.uint32], rows: NDArray[np.int64]) -> NDArra
     return signatures[: len(rows)]
 
 
-def sketched(collection: Collection, sketch: SketchParams, jobs: int = 1, room: Room = in_memory) -> Collection:
+def sketched(
+    collection: Collection, sketch: SketchParams, jobs: int = 1, room: Room = in_memory
+) -> Collection:
     """The collection with signatures made from the sets it holds."""
     sets = collection.sets
     assert sets is not None
@@ -195,7 +243,9 @@ def sketched(collection: Collection, sketch: SketchParams, jobs: int = 1, room: 
 
     def part(start: int) -> None:
         end = min(start + 4096, len(sets))
-        signatures[start:end] = sketcher.sketch(RaggedSets(sets.values, sets.offsets[start : end + 1]))
+        signatures[start:end] = sketcher.sketch(
+            RaggedSets(sets.values, sets.offsets[start : end + 1])
+        )
 
     with ThreadPoolExecutor(jobs) as pool:
         list(pool.map(part, range(0, len(sets), 4096)))
@@ -253,7 +303,9 @@ def left_of(
     return made
 
 
-def _all_the_same(documents: DocumentList, sketch: SketchParams | None, previous: Previous, keep: Spool | int) -> Collection | None:
+def _all_the_same(
+    documents: DocumentList, sketch: SketchParams | None, previous: Previous, keep: Spool | int
+) -> Collection | None:
     """The earlier collection as it is, if nothing was added, changed or removed since: none of its arrays is copied."""
     old = previous.collection
     made = sketch is None or (old.signatures is not None and old.sketch == sketch)
@@ -269,7 +321,9 @@ def _all_the_same(documents: DocumentList, sketch: SketchParams | None, previous
         return None
     left_out = tuple(previous.left_out[name] for name in sorted(previous.left_out))
     signatures = old.signatures if sketch is not None else None
-    same = replace(old, documents=documents, left_out=left_out, sketch=sketch, signatures=signatures, read=0)
+    same = replace(
+        old, documents=documents, left_out=left_out, sketch=sketch, signatures=signatures, read=0
+    )
     return replace(same, reader=_reader_of(old.extracted, left_out))
 
 

@@ -28,12 +28,16 @@ class SetKeeper:
         """The sets in memory of their own, unless it has given up. For any thread."""
         return made.sets.copy() if self._parts is not None else NO_VALUES
 
-    def reuse(self, sets: RaggedSets | None, indices: NDArray[np.int64], rows: NDArray[np.int64]) -> None:
+    def reuse(
+        self, sets: RaggedSets | None, indices: NDArray[np.int64], rows: NDArray[np.int64]
+    ) -> None:
         """Take the sets of unchanged documents over; without them, not all sets can be had."""
         if sets is None or 8 * int(sets.sizes[rows].sum()) > self._room:
             self._parts = None
         else:
-            self.add(indices, sets if np.array_equal(rows, np.arange(len(sets))) else sets.take(rows))
+            self.add(
+                indices, sets if np.array_equal(rows, np.arange(len(sets))) else sets.take(rows)
+            )
 
     def add(self, indices: NDArray[np.int64], sets: RaggedSets) -> Kept | None:
         """Keep the sets of some documents; returns how to have them once more, or None if it has given up."""
@@ -45,7 +49,9 @@ class SetKeeper:
             return None
         spool, start = self._spool, self._kept_values
         self._kept_values += len(sets.values)
-        self._parts.append(sets if spool is None else RaggedSets(np.zeros(0, np.uint64), sets.offsets))
+        self._parts.append(
+            sets if spool is None else RaggedSets(np.zeros(0, np.uint64), sets.offsets)
+        )
         self._indices.append(indices)
         if spool is None:
             return lambda: sets

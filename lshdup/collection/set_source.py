@@ -14,7 +14,12 @@ from lshdup.shingling.shingler import ShingleBatch, fingerprints
 from lshdup.utils.ragged import RaggedSets, SetSource
 
 
-def set_source(collection: Collection, jobs: int, on_left_out: Callable[[LeftOut], None], kept: RaggedSets | None = None) -> SetSource:
+def set_source(
+    collection: Collection,
+    jobs: int,
+    on_left_out: Callable[[LeftOut], None],
+    kept: RaggedSets | None = None,
+) -> SetSource:
     """Where verification gets shingle sets: from memory or a mapped artifact, else by reading the documents again.
 
     kept : the sets of the artifact, whole, of which nobody has looked at every byte: those that are taken are checked. Raises ArtifactError
@@ -37,7 +42,9 @@ def set_source(collection: Collection, jobs: int, on_left_out: Callable[[LeftOut
             sets = kept.take(wanted)
             if removal is not None:
                 sets = removal.left(sets)
-            if np.array_equal(fingerprints(sets, collection.shingle), collection.fingerprints[wanted]):
+            if np.array_equal(
+                fingerprints(sets, collection.shingle), collection.fingerprints[wanted]
+            ):
                 return sets
         except IndexError:  # offsets that are damaged too
             pass
@@ -79,6 +86,12 @@ def set_source(collection: Collection, jobs: int, on_left_out: Callable[[LeftOut
                 report(index, reason, detail)
             for index in batch.indices[~same[np.searchsorted(wanted, batch.indices)]].tolist():
                 report(index, Reason.CHANGED, "it is not what was indexed")
-        return sets if same.all() else RaggedSets.from_sizes(sets.take(np.flatnonzero(same)).values, np.where(same, sizes, 0))
+        return (
+            sets
+            if same.all()
+            else RaggedSets.from_sizes(
+                sets.take(np.flatnonzero(same)).values, np.where(same, sizes, 0)
+            )
+        )
 
     return read_again

@@ -46,13 +46,19 @@ class DocumentList:
 
     def check_rows(self, indices: NDArray[np.int64], *more: NDArray[Any]) -> None:
         """Tell `check` that these documents are looked at: what files they are, where in them, and `more` columns."""
-        places = () if self.places is None else (self.places.file, self.places.starts, self.places.lengths)
+        places = (
+            ()
+            if self.places is None
+            else (self.places.file, self.places.starts, self.places.lengths)
+        )
         for column in (self.sizes, self.mtimes, *places, *more):
             self.check(column, indices, indices + 1)
 
     def path(self, index: int) -> bytes:
         """Where to read a document from, as seen from the current folder."""
-        return self._path(self.names[index] if self.places is None else self.places.paths[self._files_of(index)])
+        return self._path(
+            self.names[index] if self.places is None else self.places.paths[self._files_of(index)]
+        )
 
     def _files_of(self, indices: Any) -> Any:
         """In which of the files documents are."""
@@ -81,7 +87,11 @@ class DocumentList:
         if kind == Kind.FILE or (kind != Kind.IDS and not self.opened.fields.id):
             return ""
         path = os.fsdecode(self.path(index))
-        return f"row {self.places.starts[index] + 1} of {path}" if kind == Kind.PARQUET else f"in {path}"
+        return (
+            f"row {self.places.starts[index] + 1} of {path}"
+            if kind == Kind.PARQUET
+            else f"in {path}"
+        )
 
     def changed(self, indices: NDArray[np.int64]) -> NDArray[np.int64]:
         """Which of these documents have vanished, or have another size or time than when they were listed. Opens none."""
@@ -96,7 +106,10 @@ class DocumentList:
         for at, index in enumerate(firsts.tolist()):
             try:
                 status = os.stat(self.path(index))
-                gone[at] = (status.st_size, status.st_mtime_ns) != (self.sizes[index], self.mtimes[index])
+                gone[at] = (status.st_size, status.st_mtime_ns) != (
+                    self.sizes[index],
+                    self.mtimes[index],
+                )
             except OSError:
                 gone[at] = True
         return indices[gone[file]]
@@ -122,7 +135,13 @@ class DocumentList:
         """The documents at `indices`, in that order."""
         self.check_rows(indices)
         places = None if self.places is None else self.places.take(indices)
-        return replace(self, names=self.names.take(indices), sizes=self.sizes[indices], mtimes=self.mtimes[indices], places=places)
+        return replace(
+            self,
+            names=self.names.take(indices),
+            sizes=self.sizes[indices],
+            mtimes=self.mtimes[indices],
+            places=places,
+        )
 
     def are_paths(self) -> bool:
         """Whether names begin with a path, as far as is known; lines of id lists do not."""
@@ -130,12 +149,18 @@ class DocumentList:
 
     def rows_in(self, path: bytes) -> bool:
         """Whether documents of this list are rows of that file."""
-        return self.places is not None and (path in list(self.places.paths.take(np.flatnonzero(self.places.kinds >= Kind.JSON))))
+        return self.places is not None and (
+            path in list(self.places.paths.take(np.flatnonzero(self.places.kinds >= Kind.JSON)))
+        )
 
     @property
     def row_fields(self) -> RowFields | None:
         """Where in a row text and name are, if there are rows among the documents."""
-        return self.opened.fields if self.places is not None and (self.places.kinds >= Kind.JSON).any() else None
+        return (
+            self.opened.fields
+            if self.places is not None and (self.places.kinds >= Kind.JSON).any()
+            else None
+        )
 
     @property
     def spans(self) -> NDArray[np.int64]:
@@ -161,7 +186,10 @@ def _checked(places: Places, indices: Any) -> Any:
     """The files of some documents, which an artifact may have wrong."""
     try:
         file = places.file[indices]
-        _refuse_if(np.size(file) and (np.min(file) < 0 or np.max(file) >= len(places.paths)), "files that are not there")
+        _refuse_if(
+            np.size(file) and (np.min(file) < 0 or np.max(file) >= len(places.paths)),
+            "files that are not there",
+        )
     except IndexError:
         _refuse_if(True, "documents that are not there")
     return file

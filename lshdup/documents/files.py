@@ -15,7 +15,9 @@ from lshdup.utils.parallel import in_parts
 from lshdup.utils.ragged import offsets_of
 
 #: The kernels know Linux's statx(2) and its record; elsewhere Python asks, with the same answers.
-KERNELS_KNOW_THE_SYSTEM = sys.platform == "linux" and sys.byteorder == "little" and sys.maxsize > 1 << 32
+KERNELS_KNOW_THE_SYSTEM = (
+    sys.platform == "linux" and sys.byteorder == "little" and sys.maxsize > 1 << 32
+)
 
 #: Memory for batches of more bytes than this (one large file, then) is given back at once.
 LARGE = 16 << 20
@@ -87,7 +89,12 @@ class Buffer:
         return self._bytes[:size]
 
 
-def read_files(paths: list[bytes], expected: NDArray[np.int64], buffer: Buffer | None = None, most: int = sys.maxsize) -> Contents:
+def read_files(
+    paths: list[bytes],
+    expected: NDArray[np.int64],
+    buffer: Buffer | None = None,
+    most: int = sys.maxsize,
+) -> Contents:
     """The bytes of files that had `expected` bytes (int64 array) when they were listed; one that grew or shrank is read as it is now.
 
     buffer : where to; the contents are then valid until it is used again. most : a file that has grown beyond so many bytes is not read to
@@ -119,7 +126,12 @@ def read_files(paths: list[bytes], expected: NDArray[np.int64], buffer: Buffer |
 
 
 def read_spans(
-    file: int, starts: NDArray[np.int64], lengths: NDArray[np.int64], buffer: Buffer, *, twice: bool = False
+    file: int,
+    starts: NDArray[np.int64],
+    lengths: NDArray[np.int64],
+    buffer: Buffer,
+    *,
+    twice: bool = False,
 ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
     """Parts of an open file (its descriptor), which begin and are as long as int64 arrays of shape (n,) say: a uint8 array that ends with
     PADDING, and where in it each begins. Neighbours are read together. twice : leave as much room behind them again.
@@ -133,7 +145,9 @@ def read_spans(
     offsets = offsets_of(ends[lasts] - starts[firsts])
     size = int(offsets[-1])
     text = buffer.room((2 * size if twice else size) + PADDING)
-    for first, start, end in zip(starts[firsts].tolist(), offsets[:-1].tolist(), offsets[1:].tolist(), strict=True):
+    for first, start, end in zip(
+        starts[firsts].tolist(), offsets[:-1].tolist(), offsets[1:].tolist(), strict=True
+    ):
         while start < end:
             got = os.preadv(file, [text[start:end].data], first)
             if not got:

@@ -39,7 +39,9 @@ def write_without(documents: DocumentList, dropped: NDArray[np.int64], target: P
             target.mkdir(parents=True, exist_ok=True)
     gone = places.take(dropped)
     for (number, path), goal in zip(files, targets, strict=True):
-        check = partial(_check_unchanged, documents, np.flatnonzero(places.file == number)[:1], path)
+        check = partial(
+            _check_unchanged, documents, np.flatnonzero(places.file == number)[:1], path
+        )
         check()
         mine = np.flatnonzero(gone.file == number)
         mine = mine[np.argsort(gone.starts[mine], kind="stable")]
@@ -49,7 +51,9 @@ def write_without(documents: DocumentList, dropped: NDArray[np.int64], target: P
     return targets
 
 
-def check_target(documents: DocumentList, target: Path, *, read: bool = True) -> tuple[list[tuple[int, bytes]], list[Path]]:
+def check_target(
+    documents: DocumentList, target: Path, *, read: bool = True
+) -> tuple[list[tuple[int, bytes]], list[Path]]:
     """Raise as `write_without` does where that is known before the work; returns the files of rows, by number and path, and their targets.
 
     read : whether the documents have been read; before, some may be none, and the others all rows.
@@ -62,9 +66,13 @@ def check_target(documents: DocumentList, target: Path, *, read: bool = True) ->
         why = f": {name!r} is none" if name else ""
         message = f"not all documents are rows of JSON Lines or Parquet files{why}, so no filtered file can be written"
         raise ParameterError(
-            message, "name files of rows only; --text-field takes the rows of files in folders too; --emit drop lists names"
+            message,
+            "name files of rows only; --text-field takes the rows of files in folders too; --emit drop lists names",
         )
-    files = [(number, documents.file_path(number)) for number in np.flatnonzero(places.kinds >= Kind.JSON).tolist()]
+    files = [
+        (number, documents.file_path(number))
+        for number in np.flatnonzero(places.kinds >= Kind.JSON).tolist()
+    ]
     targets = _targets([path for _, path in files], target)
     for (number, path), goal in zip(files, targets, strict=True):
         _check(path, Kind(int(places.kinds[number])), goal, [each for _, each in files])
@@ -86,13 +94,19 @@ def _targets(paths: list[bytes], target: Path) -> list[Path]:
 
 
 def _check(path: bytes, kind: Kind, target: Path, sources: list[bytes]) -> None:
-    if target.exists() and any(Path(os.fsdecode(source)).exists() and target.samefile(os.fsdecode(source)) for source in sources):
+    if target.exists() and any(
+        Path(os.fsdecode(source)).exists() and target.samefile(os.fsdecode(source))
+        for source in sources
+    ):
         message = f"{target} is one of the files that are read; lshdup changes none of them"
         raise ParameterError(message, "write to another file")
     parquet = kind == Kind.PARQUET
     if target.name.lower().endswith(".parquet") != parquet:
         message = f"{target} does not end like a file of {'Parquet' if parquet else 'JSON Lines'}, which {os.fsdecode(path)} is"
-        raise ParameterError(message, f"name one that ends in {'.parquet' if parquet else '.jsonl, .jsonl.gz or .jsonl.zst'}")
+        raise ParameterError(
+            message,
+            f"name one that ends in {'.parquet' if parquet else '.jsonl, .jsonl.gz or .jsonl.zst'}",
+        )
     if target.name.lower().endswith(".zst") and not can_unpack(ZSTD):
         message = f"{target} is to be packed by zstd, which needs zstandard"
         raise InputError(message, PIP)
@@ -117,7 +131,13 @@ def _said(target: Path) -> Iterator[None]:
         raise InputError(message) from None
 
 
-def _write_lines(path: bytes, starts: NDArray[np.int64], lengths: NDArray[np.int64], target: Path, check: Callable[[], None]) -> None:
+def _write_lines(
+    path: bytes,
+    starts: NDArray[np.int64],
+    lengths: NDArray[np.int64],
+    target: Path,
+    check: Callable[[], None],
+) -> None:
     """JSON Lines without the lines of those first bytes (ascending) and lengths, and without their ends."""
     spans = list(zip(starts.tolist(), (starts + lengths + 1).tolist(), strict=True))
     with open(path, "rb") as file, replacing(target) as out:  # noqa: PTH123 (bytes path)
@@ -137,7 +157,13 @@ def _write_lines(path: bytes, starts: NDArray[np.int64], lengths: NDArray[np.int
         check()
 
 
-def _write_parquet(path: bytes, starts: NDArray[np.int64], _: NDArray[np.int64], target: Path, check: Callable[[], None]) -> None:
+def _write_parquet(
+    path: bytes,
+    starts: NDArray[np.int64],
+    _: NDArray[np.int64],
+    target: Path,
+    check: Callable[[], None],
+) -> None:
     """A Parquet file without the rows of those numbers (from 0, ascending): one row group after the other, each in memory for a while."""
     with parquet_file(path) as (pa, pq, file), replacing(target) as out:
         with pq.ParquetWriter(out, file.schema_arrow, **_as_before(file.metadata)) as writer:
@@ -155,12 +181,29 @@ def _write_parquet(path: bytes, starts: NDArray[np.int64], _: NDArray[np.int64],
 
 def _as_before(metadata: Any) -> dict[str, Any]:
     """How a Parquet file was written, for writing another like it."""
-    columns = [metadata.row_group(0).column(at) for at in range(metadata.num_columns)] if metadata.num_row_groups else []
-    codecs = {column.path_in_schema: "none" if column.compression == "UNCOMPRESSED" else column.compression.lower() for column in columns}
-    words = [column.path_in_schema for column in columns if any("DICTIONARY" in encoding for encoding in column.encodings)]
+    columns = (
+        [metadata.row_group(0).column(at) for at in range(metadata.num_columns)]
+        if metadata.num_row_groups
+        else []
+    )
+    codecs = {
+        column.path_in_schema: "none"
+        if column.compression == "UNCOMPRESSED"
+        else column.compression.lower()
+        for column in columns
+    }
+    words = [
+        column.path_in_schema
+        for column in columns
+        if any("DICTIONARY" in encoding for encoding in column.encodings)
+    ]
     return {
-        "compression": codecs if len(set(codecs.values())) > 1 else next(iter(codecs.values()), "snappy"),
+        "compression": codecs
+        if len(set(codecs.values())) > 1
+        else next(iter(codecs.values()), "snappy"),
         "use_dictionary": words if 0 < len(words) < len(columns) else bool(words),
-        "use_deprecated_int96_timestamps": any(column.physical_type == "INT96" for column in columns),
+        "use_deprecated_int96_timestamps": any(
+            column.physical_type == "INT96" for column in columns
+        ),
         "use_compliant_nested_type": False,  # names of list elements stay what they are
     }

@@ -48,7 +48,16 @@ def find_documents(
     folders. Raises InputError if no argument exists at all, or if a package is missing that the rows take. Determinism: the order depends
     on names only; of a folder that is reached by two ways, the first in the order of arguments and names counts.
     """
-    files, kinds = find_files(arguments, params, id_lists=id_lists, store=store, jobs=jobs, on_left_out=on_left_out, say=say, warn=warn)
+    files, kinds = find_files(
+        arguments,
+        params,
+        id_lists=id_lists,
+        store=store,
+        jobs=jobs,
+        on_left_out=on_left_out,
+        say=say,
+        warn=warn,
+    )
     if id_lists:
         return _lines_of(files, on_left_out)
     if not kinds:
@@ -59,7 +68,9 @@ def find_documents(
         params.max_bytes,
     )
     known = {} if listings is None else listings
-    names, sizes, mtimes, places = with_rows(files.names, files.sizes, files.mtimes, kinds, opened, known, on_left_out)
+    names, sizes, mtimes, places = with_rows(
+        files.names, files.sizes, files.mtimes, kinds, opened, known, on_left_out
+    )
     return DocumentList(names, sizes, mtimes, places, max_bytes=params.max_bytes, opened=opened)
 
 
@@ -93,7 +104,13 @@ def find_files(
 class _Finder:
     """One walk over all arguments; keeps name -> (size, mtime), or None for a file that is asked with all others at the end."""
 
-    def __init__(self, params: DocumentParams, store: bytes | None, on_left_out: Callable[[LeftOut], None], id_lists: bool) -> None:
+    def __init__(
+        self,
+        params: DocumentParams,
+        store: bytes | None,
+        on_left_out: Callable[[LeftOut], None],
+        id_lists: bool,
+    ) -> None:
         self.rows: dict[bytes, Kind] = {}  # files that are taken for their rows
         self._id_lists = id_lists
         self.found: dict[bytes, tuple[int, int] | None] = {}
@@ -115,7 +132,9 @@ class _Finder:
         is_folder = stat.S_ISDIR(status.st_mode)
         if not is_folder and self._met_already(argument, status):
             return None
-        if self.selection and (self._excluded(name, is_folder=is_folder) or self.selection.is_below_excluded(name)):
+        if self.selection and (
+            self._excluded(name, is_folder=is_folder) or self.selection.is_below_excluded(name)
+        ):
             self._on_left_out(LeftOut(name, Reason.EXCLUDED))
         elif is_folder:
             self._walk(name)
@@ -142,12 +161,18 @@ class _Finder:
         good = np.flatnonzero((stats.sizes >= 0) & ~large)
         named = [(name, *known) for name, known in self.found.items() if known is not None]
         names = [plain[index] for index in good.tolist()] + [name for name, _, _ in named]
-        sizes = np.concatenate([stats.sizes[good], np.array([size for _, size, _ in named], np.int64)])
-        mtimes = np.concatenate([stats.mtimes[good], np.array([mtime for _, _, mtime in named], np.int64)])
+        sizes = np.concatenate(
+            [stats.sizes[good], np.array([size for _, size, _ in named], np.int64)]
+        )
+        mtimes = np.concatenate(
+            [stats.mtimes[good], np.array([mtime for _, _, mtime in named], np.int64)]
+        )
         order = np.array(sorted(range(len(names)), key=names.__getitem__), np.int64)
         names = [names[index] for index in order.tolist()]
         table, params = StringTable.from_strings(names), self._params
-        return DocumentList(table, sizes[order], mtimes[order], max_bytes=params.max_bytes, formats=params.formats)
+        return DocumentList(
+            table, sizes[order], mtimes[order], max_bytes=params.max_bytes, formats=params.formats
+        )
 
     def _met_already(self, argument: bytes, status: os.stat_result) -> bool:
         """Whether a file that is named has been found under another spelling. (Hard links are other files.)"""
@@ -163,7 +188,11 @@ class _Finder:
     def _was_named(self, entry: "os.DirEntry[bytes]", name: bytes) -> bool:
         """Whether a file that is met in a folder was named itself before, under another spelling."""
         named = self._named.get(entry.inode()) if self._named else None
-        return named is not None and typed_name(named) != name and os.path.realpath(named) == os.path.realpath(name)
+        return (
+            named is not None
+            and typed_name(named) != name
+            and os.path.realpath(named) == os.path.realpath(name)
+        )
 
     def _walk(self, top: bytes) -> None:
         folders = [top]
@@ -179,13 +208,21 @@ class _Finder:
                 prefix = b"" if folder == b"." else folder.rstrip(b"/") + b"/"
                 with os.scandir(folder) as entries:
                     # With links, which name a folder gets depends on the order in which its names are met.
-                    for entry in sorted(entries, key=lambda entry: entry.name) if self._params.follow else entries:
+                    for entry in (
+                        sorted(entries, key=lambda entry: entry.name)
+                        if self._params.follow
+                        else entries
+                    ):
                         name = entry.name
                         if simple and name[0] != dot and entry.is_file(follow_symlinks=False):
-                            self.found[prefix + name if prefix or name[0] != dash else b"./" + name] = None
+                            self.found[
+                                prefix + name if prefix or name[0] != dash else b"./" + name
+                            ] = None
                         else:
                             name = prefix + name
-                            self._meet(entry, b"./" + name if name.startswith(b"-") else name, folders)
+                            self._meet(
+                                entry, b"./" + name if name.startswith(b"-") else name, folders
+                            )
             except OSError as error:
                 self._fail(folder, error)
 
@@ -250,13 +287,26 @@ class _Finder:
                 say(f"{option} had no effect: no JSON Lines or Parquet file was met")
             return
         if any(ending in names.blob.tobytes() for ending in (b".jsonl", b".ndjson")):
-            met = [name for name in names if name not in self.rows and kind_of(name, named=True, field_given=False) == Kind.JSON]
+            met = [
+                name
+                for name in names
+                if name not in self.rows
+                and kind_of(name, named=True, field_given=False) == Kind.JSON
+            ]
             if met:
-                what = counted(len(met), "JSON Lines file in a folder is", "JSON Lines files in folders are each")
+                what = counted(
+                    len(met),
+                    "JSON Lines file in a folder is",
+                    "JSON Lines files in folders are each",
+                )
                 say(f"{what} one document; --text-field NAME takes the rows")
 
     def _too_large(self, name: bytes, size: int) -> None:
-        self._on_left_out(LeftOut(name, Reason.TOO_LARGE, f"{size} bytes, --max-bytes is {self._params.max_bytes}"))
+        self._on_left_out(
+            LeftOut(
+                name, Reason.TOO_LARGE, f"{size} bytes, --max-bytes is {self._params.max_bytes}"
+            )
+        )
 
     def _fail(self, name: bytes, error: OSError) -> None:
         self._on_left_out(LeftOut.because(name, error))
@@ -270,7 +320,9 @@ def _identity(path: bytes) -> tuple[int, int]:
 def _lines_of(files: DocumentList, on_left_out: Callable[[LeftOut], None]) -> DocumentList:
     """The lines of id lists as documents: name, then where the ids begin and end."""
     found: dict[bytes, tuple[bytes, int, int, int, int]] = {}
-    for path, size, mtime in zip(files.names, files.sizes.tolist(), files.mtimes.tolist(), strict=True):
+    for path, size, mtime in zip(
+        files.names, files.sizes.tolist(), files.mtimes.tolist(), strict=True
+    ):
         try:
             with open(path, "rb") as lines:  # noqa: PTH123 (bytes path)
                 start = 0
@@ -295,7 +347,13 @@ def _lines_of(files: DocumentList, on_left_out: Callable[[LeftOut], None]) -> Do
         np.array(columns[4], np.int64),
     )
     names = StringTable.from_strings(name for name, _ in rows)
-    return DocumentList(names, np.array(columns[1], np.int64), np.array(columns[2], np.int64), places, max_bytes=files.max_bytes)
+    return DocumentList(
+        names,
+        np.array(columns[1], np.int64),
+        np.array(columns[2], np.int64),
+        places,
+        max_bytes=files.max_bytes,
+    )
 
 
 def _split_line(line: bytes) -> tuple[bytes, int]:

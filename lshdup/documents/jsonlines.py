@@ -46,11 +46,14 @@ def list_rows(file: int, fields: RowFields, longest: int) -> RowList:
     numbers = np.arange(1, len(starts) + 1)
     keep = lengths > 0
     for row in suspects.tolist():
-        if lengths[row] <= longest and not os.pread(file, int(lengths[row]), int(starts[row])).strip(_SPACES):
+        if lengths[row] <= longest and not os.pread(
+            file, int(lengths[row]), int(starts[row])
+        ).strip(_SPACES):
             keep[row] = False
     keep &= lengths <= longest
     left_out = [
-        (row + 1, Reason.TOO_LARGE, f"{lengths[row]} bytes, --max-bytes is {longest}") for row in np.flatnonzero(lengths > longest).tolist()
+        (row + 1, Reason.TOO_LARGE, f"{lengths[row]} bytes, --max-bytes is {longest}")
+        for row in np.flatnonzero(lengths > longest).tolist()
     ]
     numbers, starts, lengths = numbers[keep], starts[keep], lengths[keep]
     if not fields.id:
@@ -68,7 +71,9 @@ def list_rows(file: int, fields: RowFields, longest: int) -> RowList:
             ids.append(name)
             good[at] = True
     left_out.sort()
-    return RowList(numbers[good], starts[good], lengths[good], StringTable.from_strings(ids), left_out)
+    return RowList(
+        numbers[good], starts[good], lengths[good], StringTable.from_strings(ids), left_out
+    )
 
 
 def read_texts(
@@ -87,7 +92,9 @@ def read_texts(
     for row in np.flatnonzero(found < 0).tolist():
         found_at[row], found[row] = 0, 0
         try:
-            data = _text_of(_parsed(text[places[row] : places[row] + lengths[row]].tobytes()), field)
+            data = _text_of(
+                _parsed(text[places[row] : places[row] + lengths[row]].tobytes()), field
+            )
         except RowError as error:
             failed[row] = error
             continue
@@ -95,7 +102,10 @@ def read_texts(
         found_at[row], found[row] = end, len(data)
         end += len(data)
     if others:
-        text = np.frombuffer(bytearray().join([text[: len(text) - PADDING].tobytes(), *others, bytes(PADDING)]), np.uint8)
+        text = np.frombuffer(
+            bytearray().join([text[: len(text) - PADDING].tobytes(), *others, bytes(PADDING)]),
+            np.uint8,
+        )
     return text, found_at, found, failed
 
 
@@ -124,7 +134,12 @@ def _lines(file: int) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.
 
 
 def _there(
-    file: int, starts: NDArray[np.int64], lengths: NDArray[np.int64], buffer: Buffer, *, twice: bool = False
+    file: int,
+    starts: NDArray[np.int64],
+    lengths: NDArray[np.int64],
+    buffer: Buffer,
+    *,
+    twice: bool = False,
 ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
     try:
         return read_spans(file, starts, lengths, buffer, twice=twice)
@@ -144,7 +159,9 @@ def _rows(file: int, starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> I
         row = stop
 
 
-def lines_between(file: int, start: int, stop: int, longest: int) -> Iterator[tuple[int, bytes, int]]:
+def lines_between(
+    file: int, start: int, stop: int, longest: int
+) -> Iterator[tuple[int, bytes, int]]:
     """Lines of an open file (its descriptor) that begin at a byte from `start` on, before `stop`, for whoever reads a file in pieces: where
     each begins, what it holds without its end, and how many bytes that is. Of one of more than `longest` bytes, some of it.
     """
@@ -196,9 +213,13 @@ def _parsed(row: bytes) -> dict[str, Any]:
     try:
         values = _DECODER.decode(row.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
-        raise RowError(Reason.UNDECODABLE, f"not UTF-8: {error.reason} at byte {error.start} of the row") from None
+        raise RowError(
+            Reason.UNDECODABLE, f"not UTF-8: {error.reason} at byte {error.start} of the row"
+        ) from None
     except json.JSONDecodeError as error:
-        raise RowError(Reason.NOT_JSON, f"{error.msg.removesuffix(' at')} at character {error.pos + 1}") from None
+        raise RowError(
+            Reason.NOT_JSON, f"{error.msg.removesuffix(' at')} at character {error.pos + 1}"
+        ) from None
     except RecursionError:
         raise RowError(Reason.NOT_JSON, "nested too deeply") from None
     if type(values) is not dict:
@@ -219,7 +240,11 @@ def _value(values: dict[str, Any], name: str) -> Any:
 
 
 def _fields(values: dict[str, Any]) -> tuple[str, ...]:
-    return field_names((name, part) for name, value in values.items() for part in ("", *(value if type(value) is dict else ())))
+    return field_names(
+        (name, part)
+        for name, value in values.items()
+        for part in ("", *(value if type(value) is dict else ()))
+    )
 
 
 def _text_of(values: dict[str, Any], field: str) -> bytes:
@@ -238,7 +263,9 @@ def _id_of(values: dict[str, Any], field: str) -> bytes:
     if value is _MISSING:
         raise RowError(Reason.NO_ID, no_field(field, _fields(values), "--id-field"))
     if not isinstance(value, str) or not value:
-        raise RowError(Reason.NO_ID, f"{field!r} is {_kind(value)}; an id is a string or an integer")
+        raise RowError(
+            Reason.NO_ID, f"{field!r} is {_kind(value)}; an id is a string or an integer"
+        )
     return _utf8(value, field)
 
 
@@ -246,9 +273,19 @@ def _utf8(value: str, field: str) -> bytes:
     try:
         return value.encode("utf-8")
     except UnicodeEncodeError as error:
-        raise RowError(Reason.UNDECODABLE, f"{field!r} has half a surrogate pair at character {error.start + 1}") from None
+        raise RowError(
+            Reason.UNDECODABLE,
+            f"{field!r} has half a surrogate pair at character {error.start + 1}",
+        ) from None
 
 
 def _kind(value: Any) -> str:
-    kinds = {dict: "an object", list: "a list", float: "a number", _Number: "a number", bool: "true or false", type(None): "null"}
+    kinds = {
+        dict: "an object",
+        list: "a list",
+        float: "a number",
+        _Number: "a number",
+        bool: "true or false",
+        type(None): "null",
+    }
     return kinds.get(type(value), "an empty string" if value == "" else "a string")

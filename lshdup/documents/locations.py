@@ -35,7 +35,9 @@ class Places:
 
     def take(self, indices: NDArray[np.int64]) -> "Places":
         """Those of the documents at `indices`, in that order."""
-        return Places(self.paths, self.kinds, self.file[indices], self.starts[indices], self.lengths[indices])
+        return Places(
+            self.paths, self.kinds, self.file[indices], self.starts[indices], self.lengths[indices]
+        )
 
     @classmethod
     def joined(cls, parts: list["Places"]) -> "Places":
@@ -43,7 +45,10 @@ class Places:
         paths: dict[tuple[bytes, int], int] = {}
         files = []
         for part in parts:
-            numbers = [paths.setdefault(each, len(paths)) for each in zip(part.paths, part.kinds.tolist(), strict=True)]
+            numbers = [
+                paths.setdefault(each, len(paths))
+                for each in zip(part.paths, part.kinds.tolist(), strict=True)
+            ]
             files.append(np.array(numbers, np.int64)[part.file])
         return cls(
             StringTable.from_strings(path for path, _ in paths),
@@ -58,12 +63,22 @@ class Places:
         rows: NDArray[np.bool_] = (self.kinds >= Kind.JSON)[self.file]
         return rows
 
-    def same(self, mine: NDArray[np.int64], other: "Places", theirs: NDArray[np.int64]) -> NDArray[np.bool_]:
+    def same(
+        self, mine: NDArray[np.int64], other: "Places", theirs: NDArray[np.int64]
+    ) -> NDArray[np.bool_]:
         """Whether documents of these places are where those of others are: bool array, one for each index in `mine` and `theirs`."""
-        numbers = {each: number for number, each in enumerate(zip(other.paths, other.kinds.tolist(), strict=True))}
-        here = np.array([numbers.get(each, -1) for each in zip(self.paths, self.kinds.tolist(), strict=True)], np.int64)
+        numbers = {
+            each: number
+            for number, each in enumerate(zip(other.paths, other.kinds.tolist(), strict=True))
+        }
+        here = np.array(
+            [numbers.get(each, -1) for each in zip(self.paths, self.kinds.tolist(), strict=True)],
+            np.int64,
+        )
         same: NDArray[np.bool_] = here[self.file[mine]] == other.file[theirs]
-        same &= (self.starts[mine] == other.starts[theirs]) & (self.lengths[mine] == other.lengths[theirs])
+        same &= (self.starts[mine] == other.starts[theirs]) & (
+            self.lengths[mine] == other.lengths[theirs]
+        )
         return same
 
     def reading_order(self, indices: NDArray[np.int64]) -> list[NDArray[np.int64]]:
@@ -71,7 +86,11 @@ class Places:
         file = self.file[indices]
         kinds = self.kinds[file]
         order = np.lexsort((self.starts[indices], file, kinds))
-        return np.split(indices[order], np.flatnonzero(np.diff(kinds[order])) + 1) if len(indices) else []
+        return (
+            np.split(indices[order], np.flatnonzero(np.diff(kinds[order])) + 1)
+            if len(indices)
+            else []
+        )
 
 
 @dataclass(frozen=True)
@@ -126,7 +145,8 @@ def with_rows(
     order = None if opened.fields.id else _order_of_blocks(names.take(whole), paths, pieces)
     tables = [names.take(whole), *(piece.names for piece in pieces)]
     every = StringTable(
-        np.concatenate([table.blob for table in tables]), offsets_of(np.concatenate([np.diff(table.offsets) for table in tables]))
+        np.concatenate([table.blob for table in tables]),
+        offsets_of(np.concatenate([np.diff(table.offsets) for table in tables])),
     )
     none = np.zeros(len(whole), np.int64)
     lists = [piece.listing for piece in pieces if piece.listing is not None]
@@ -140,7 +160,9 @@ def with_rows(
     return every.take(order), sizes[place.file], mtimes[place.file], place
 
 
-def _order_of_blocks(files: StringTable, paths: list[bytes], pieces: list[_Piece]) -> NDArray[np.int64] | None:
+def _order_of_blocks(
+    files: StringTable, paths: list[bytes], pieces: list[_Piece]
+) -> NDArray[np.int64] | None:
     """The byte order of names when the names FILE:ROW of each file stand together, as nearly always: without comparing them. None if they
     do not, because a file is called like a row.
     """
@@ -163,7 +185,11 @@ def _order_of_blocks(files: StringTable, paths: list[bytes], pieces: list[_Piece
 
 
 def _order_of_names(
-    names: StringTable, file: NDArray[np.int64], numbers: NDArray[np.int64], paths: list[bytes], on_left_out: Callable[[LeftOut], None]
+    names: StringTable,
+    file: NDArray[np.int64],
+    numbers: NDArray[np.int64],
+    paths: list[bytes],
+    on_left_out: Callable[[LeftOut], None],
 ) -> NDArray[np.int64]:
     """The byte order of names, each once."""
     every = list(names)
@@ -178,6 +204,8 @@ def _order_of_names(
     return np.delete(np.array(order, np.int64), again)
 
 
-def _place(paths: list[bytes], file: NDArray[np.int64], numbers: NDArray[np.int64], index: int) -> str:
+def _place(
+    paths: list[bytes], file: NDArray[np.int64], numbers: NDArray[np.int64], index: int
+) -> str:
     path = os.fsdecode(paths[int(file[index])])
     return f"row {numbers[index]} of {path}" if numbers[index] else path

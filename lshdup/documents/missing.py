@@ -34,7 +34,10 @@ def check_named(arguments: Iterable[bytes], what: str, hint: str, *, included: b
 
 def not_there(missed: LeftOut, what: str, hint: str, *, included: bool = True) -> InputError:
     """The error of one that is not there."""
-    return InputError(f"{what}{os.fsdecode(missed.name)!r}: {missed.detail}", perhaps_meant(missed.name, included=included) or hint)
+    return InputError(
+        f"{what}{os.fsdecode(missed.name)!r}: {missed.detail}",
+        perhaps_meant(missed.name, included=included) or hint,
+    )
 
 
 def perhaps_meant(argument: bytes, *, included: bool = True) -> str:
@@ -53,8 +56,14 @@ def perhaps_meant(argument: bytes, *, included: bool = True) -> str:
         folder = "/".join(parts[:odd]) or ("/" if odd else ".")
         if not os.path.isdir(folder):
             return perhaps_meant(os.fsencode(folder))
-        instead = f"name the folder and the pattern: {shlex.join([folder, '--include', parts[-1]])}" if included else "name the folder"
-        return f"the shell did not expand the pattern, as it is quoted or matches nothing; {instead}"
+        instead = (
+            f"name the folder and the pattern: {shlex.join([folder, '--include', parts[-1]])}"
+            if included
+            else "name the folder"
+        )
+        return (
+            f"the shell did not expand the pattern, as it is quoted or matches nothing; {instead}"
+        )
     parent, base = os.path.split(name)
     try:
         with os.scandir(parent or ".") as entries:

@@ -82,7 +82,11 @@ class ParquetFile:
             if not id_field:
                 return RowList(numbers, numbers - 1, lengths)
             column = _column(self._file.schema_arrow, id_field, text=False)
-            blobs, sizes, null = [np.zeros(0, np.uint8)], [np.zeros(0, np.int64)], [np.zeros(0, bool)]
+            blobs, sizes, null = (
+                [np.zeros(0, np.uint8)],
+                [np.zeros(0, np.int64)],
+                [np.zeros(0, bool)],
+            )
             for data, offsets, missing in _pieces(self._file, column, _SLAB_ROWS):
                 blobs.append(data[offsets[0] : offsets[-1]].copy())
                 sizes.append(np.diff(offsets))
@@ -91,7 +95,8 @@ class ParquetFile:
         none = np.concatenate(null)
         bad = none | (np.diff(ids.offsets) == 0)
         left_out = [
-            (row + 1, Reason.NO_ID, f"{id_field!r} is {'null' if none[row] else 'an empty string'}") for row in np.flatnonzero(bad).tolist()
+            (row + 1, Reason.NO_ID, f"{id_field!r} is {'null' if none[row] else 'an empty string'}")
+            for row in np.flatnonzero(bad).tolist()
         ]
         keep = np.flatnonzero(~bad)
         return RowList(numbers[keep], keep, lengths[keep], ids.take(keep), left_out)
@@ -110,17 +115,27 @@ class ParquetFile:
             failed = _refused(lengths, self._all.null[rows], longest, self._field)
             text, places = self._all.read(starts, lengths, buffer)
             return text, places, lengths, failed
-        starts, lengths, null = np.zeros(len(rows), np.int64), np.zeros(len(rows), np.int64), np.zeros(len(rows), bool)
+        starts, lengths, null = (
+            np.zeros(len(rows), np.int64),
+            np.zeros(len(rows), np.int64),
+            np.zeros(len(rows), bool),
+        )
         found, damaged = slabs
         for some, first, (_, offsets, missing) in found:
             at = rows[some] - first
-            starts[some], lengths[some], null[some] = offsets[at], offsets[at + 1] - offsets[at], missing[at]
+            starts[some], lengths[some], null[some] = (
+                offsets[at],
+                offsets[at + 1] - offsets[at],
+                missing[at],
+            )
         failed = {**_refused(lengths, null, longest, self._field), **damaged}
         places = offsets_of(lengths)
         text = buffer.room(int(places[-1]) + PADDING)
         text[places[-1] :] = 0
         for some, _, (data, _, _) in found:
-            copying.copy_runs(data, starts[some], lengths[some], text[places[some.start] : places[some.stop]])
+            copying.copy_runs(
+                data, starts[some], lengths[some], text[places[some.start] : places[some.stop]]
+            )
         return text, places[:-1], lengths, failed
 
     def groups(self, id_field: str) -> int:
@@ -130,7 +145,9 @@ class ParquetFile:
             _column(self._file.schema_arrow, id_field, text=False)
             return len(self._means)
 
-    def batches(self, id_field: str, groups: range) -> Iterator[tuple[int, Texts, Texts, RowError | None]]:
+    def batches(
+        self, id_field: str, groups: range
+    ) -> Iterator[tuple[int, Texts, Texts, RowError | None]]:
         """Rows of some row groups, some at a time, for whoever reads a file in pieces: the number of the first, their ids, their texts,
         and why all these are null, if they could not be decoded. Like `texts`, it misses the rows of a group behind damage, and goes on
         with the next.
@@ -141,11 +158,18 @@ class ParquetFile:
         for group in groups:
             first, end = self._offsets[group : group + 2].tolist()
             try:
-                for ids, texts in _columns_of(self._file, [column, self._column], _rows_of(int(self._means[group])), [group]):
+                for ids, texts in _columns_of(
+                    self._file, [column, self._column], _rows_of(int(self._means[group])), [group]
+                ):
                     yield first, ids, texts, None
                     first += len(texts[2])
             except RowError as error:
-                yield first, self._last_ids(column, group, end - first), _nothing(end - first), error
+                yield (
+                    first,
+                    self._last_ids(column, group, end - first),
+                    _nothing(end - first),
+                    error,
+                )
 
     def _last_ids(self, column: list[str], group: int, n: int) -> Texts:
         """Those of the last n rows of a group; null if they cannot be decoded either."""
@@ -156,7 +180,9 @@ class ParquetFile:
             return _nothing(n)
         return (data, offsets[-n - 1 :], null[-n:]) if len(null) == rows else _nothing(n)
 
-    def _slabs(self, rows: NDArray[np.int64]) -> tuple[list[tuple[slice, int, Texts]], dict[int, RowError]] | None:
+    def _slabs(
+        self, rows: NDArray[np.int64]
+    ) -> tuple[list[tuple[slice, int, Texts]], dict[int, RowError]] | None:
         """Which of these rows are among which decoded texts, and the row that is the first of those; and by their places, why others are
         not. None: all texts are kept now.
         """
@@ -178,7 +204,9 @@ class ParquetFile:
                 at, texts = group.slab(row)
             except RowError as error:  # the other groups may be good for all that
                 stop = int(np.searchsorted(rows, self._offsets[number + 1]))
-                failed.update(dict.fromkeys(range(done, stop), RowError(error.reason, error.detail)))
+                failed.update(
+                    dict.fromkeys(range(done, stop), RowError(error.reason, error.detail))
+                )
             else:
                 first = int(self._offsets[number]) + at
                 stop = int(np.searchsorted(rows, first + len(texts[2])))
@@ -205,7 +233,10 @@ class ParquetFile:
     def _group(self, number: int) -> "_Group":
         group = self._groups.pop(number, None)
         if group is None:
-            n, mean = int(self._offsets[number + 1] - self._offsets[number]), int(self._means[number])
+            n, mean = (
+                int(self._offsets[number + 1] - self._offsets[number]),
+                int(self._means[number]),
+            )
             group = _Group(self._file, number, n, self._column, mean)
         self._groups[number] = group  # the last in the order of use
         while len(self._groups) > _KEPT_GROUPS:
@@ -223,13 +254,17 @@ def _rows_of(mean: int) -> int:
     return max(1, min(_SLAB_ROWS, _SLAB_BYTES // max(mean, 1)))
 
 
-def _refused(lengths: NDArray[np.int64], null: NDArray[np.bool_], longest: int, field: str) -> dict[int, RowError]:
+def _refused(
+    lengths: NDArray[np.int64], null: NDArray[np.bool_], longest: int, field: str
+) -> dict[int, RowError]:
     """The rows whose texts cannot be had, by their places; their lengths become 0."""
     failed = {}
     for row in np.flatnonzero((lengths > longest) | null).tolist():
         failed[row] = RowError(Reason.NO_TEXT, f"{field!r} is null")
         if not null[row]:
-            failed[row] = RowError(Reason.TOO_LARGE, f"{lengths[row]} bytes, --max-bytes is {longest}")
+            failed[row] = RowError(
+                Reason.TOO_LARGE, f"{lengths[row]} bytes, --max-bytes is {longest}"
+            )
         lengths[row] = 0
     return failed
 
@@ -240,7 +275,9 @@ class _Group:
     def __init__(self, file: Any, number: int, n: int, column: list[str], mean: int) -> None:
         self.decoded = 0
         self._n = n
-        self._step = step = _rows_of(mean)  # a name that is not in a circle: memory has to be free at once
+        self._step = step = _rows_of(
+            mean
+        )  # a name that is not in a circle: memory has to be free at once
         self._open: Callable[[], Iterator[Texts]] = lambda: _pieces(file, column, step, [number])
         self._begin()
 
@@ -339,14 +376,26 @@ def _column(schema: Any, field: str, *, text: bool) -> list[str]:
     kind: Any = None
     for name in way:
         if name not in fields:
-            raise RowError(missing, f"it has {no_field(field, _columns(schema), '--text-field' if text else '--id-field', 'column')}")
+            raise RowError(
+                missing,
+                f"it has {no_field(field, _columns(schema), '--text-field' if text else '--id-field', 'column')}",
+            )
         kind = fields[name]
         fields = _parts(kind)
     inner = kind.value_type if types.is_dictionary(kind) else kind
-    strings = (types.is_string, types.is_large_string, types.is_string_view, types.is_binary, types.is_large_binary, types.is_binary_view)
+    strings = (
+        types.is_string,
+        types.is_large_string,
+        types.is_string_view,
+        types.is_binary,
+        types.is_large_binary,
+        types.is_binary_view,
+    )
     if any(is_kind(inner) for is_kind in strings) or (not text and types.is_integer(inner)):
         return way
-    raise RowError(Reason.NOT_TEXT if text else Reason.NO_ID, f"its column {field!r} is of type {kind}")
+    raise RowError(
+        Reason.NOT_TEXT if text else Reason.NO_ID, f"its column {field!r} is of type {kind}"
+    )
 
 
 def _columns(schema: Any) -> tuple[str, ...]:
@@ -357,7 +406,11 @@ def _parts(kind: Any) -> dict[str, Any]:
     """The fields of a column, by name, and their types."""
     import pyarrow as pa
 
-    return {kind.field(at).name: kind.field(at).type for at in range(kind.num_fields)} if pa.types.is_struct(kind) else {}
+    return (
+        {kind.field(at).name: kind.field(at).type for at in range(kind.num_fields)}
+        if pa.types.is_struct(kind)
+        else {}
+    )
 
 
 def _mean(group: Any, column: list[str]) -> int:
@@ -370,18 +423,24 @@ def _mean(group: Any, column: list[str]) -> int:
     return 1
 
 
-def _pieces(file: Any, column: list[str], rows: int, groups: Iterable[int] | None = None) -> Iterator[Texts]:
+def _pieces(
+    file: Any, column: list[str], rows: int, groups: Iterable[int] | None = None
+) -> Iterator[Texts]:
     """One column of an open file, or of some of its row groups, so many rows at a time. Raises RowError for what is damaged."""
     return (texts for (texts,) in _columns_of(file, [column], rows, groups))
 
 
-def _columns_of(file: Any, columns: list[list[str]], rows: int, groups: Iterable[int] | None) -> Iterator[list[Texts]]:
+def _columns_of(
+    file: Any, columns: list[list[str]], rows: int, groups: Iterable[int] | None
+) -> Iterator[list[Texts]]:
     """The same of some columns. A row group has exactly as many rows as it says, or what follows would be taken for other rows."""
     names = sorted({".".join(column) for column in columns})
     with _damaged():
         for number in range(file.metadata.num_row_groups) if groups is None else groups:
             left = file.metadata.row_group(number).num_rows
-            for batch in file.iter_batches(rows, row_groups=[number], columns=names, use_threads=False):
+            for batch in file.iter_batches(
+                rows, row_groups=[number], columns=names, use_threads=False
+            ):
                 left -= len(batch)
                 if left < 0:
                     break

@@ -40,7 +40,9 @@ class Pattern:
         self._of_folders = len(bare.rstrip("/")) < len(bare) and bare.rstrip("/") != ""
         bare = bare.rstrip("/") or bare
         self.is_plain = not _GLOB.search(bare)
-        self._match: Callable[[bytes], object] = re.compile(fnmatch.translate(bare).encode("utf-8", "surrogateescape")).match
+        self._match: Callable[[bytes], object] = re.compile(
+            fnmatch.translate(bare).encode("utf-8", "surrogateescape")
+        ).match
         self.is_used = False
 
     def matches(self, name: bytes, *, is_folder: bool) -> bool:
@@ -66,7 +68,11 @@ class Pattern:
             return ""
         wanted = self.text.strip("/")
         known = {os.fsdecode(name) for name in islice(names, _FEW_NAMES)}
-        near = closest(wanted, (known if "/" in wanted else {part for name in known for part in name.split("/")}) - {wanted})
+        near = closest(
+            wanted,
+            (known if "/" in wanted else {part for name in known for part in name.split("/")})
+            - {wanted},
+        )
         return f"; did you mean {near}?" if near else ""
 
 
@@ -105,7 +111,9 @@ class Selection:
         self._folders = Patterns(())
         self._folders.each = [pattern for pattern in self._include.each if pattern.means_folders]
         self._whole: dict[bytes, bool] = {}  # folders, by whether all in them is included
-        self._out: dict[bytes, bool] = {}  # folders above what was named, by whether all in them is excluded
+        self._out: dict[
+            bytes, bool
+        ] = {}  # folders above what was named, by whether all in them is excluded
 
     def __bool__(self) -> bool:
         return bool(self._include or self._exclude)
@@ -116,7 +124,9 @@ class Selection:
         if is_folder:
             self._is_whole(name)
             return out
-        included = not self._include or self._include.match(name, is_folder=False) | self._is_whole(os.path.dirname(name))  # noqa: PTH120
+        included = not self._include or self._include.match(name, is_folder=False) | self._is_whole(
+            os.path.dirname(name)  # noqa: PTH120
+        )
         return out or not included
 
     def is_below_excluded(self, name: bytes) -> bool:
@@ -127,14 +137,18 @@ class Selection:
         if not self._exclude or not folder or name.startswith((b"/", b"../")):
             return False
         if folder not in self._out:
-            self._out[folder] = any(self._exclude.match(each, is_folder=True) for each in _above(name))
+            self._out[folder] = any(
+                self._exclude.match(each, is_folder=True) for each in _above(name)
+            )
         return self._out[folder]
 
     def _is_whole(self, folder: bytes) -> bool:
         if not self._folders:
             return False
         if folder not in self._whole:
-            self._whole[folder] = any(self._folders.match(each, is_folder=True) for each in _above(folder + b"/"))
+            self._whole[folder] = any(
+                self._folders.match(each, is_folder=True) for each in _above(folder + b"/")
+            )
         return self._whole[folder]
 
     def unused(self, names: Callable[[], Iterable[bytes]]) -> list[str]:

@@ -13,7 +13,10 @@ from lshdup.params import ClusterParams
 
 
 def preference(
-    documents: DocumentList, sizes: NDArray[np.int64], params: ClusterParams, arguments: Sequence[bytes]
+    documents: DocumentList,
+    sizes: NDArray[np.int64],
+    params: ClusterParams,
+    arguments: Sequence[bytes],
 ) -> tuple[NDArray[np.int64], list[str]]:
     """All documents, the most preferred first, as an int64 array of shape (n,); and what to say of patterns of `prefer` that match none.
 
@@ -21,11 +24,19 @@ def preference(
     in which order the documents came, and `keep` may not ask for it; raises ParameterError then.
     """
     levels, unused = _levels(documents, params.prefer)
-    order: NDArray[np.int64] = np.lexsort((np.arange(len(documents)), *reversed(_keys(documents, sizes, params.keep, arguments)), levels))
+    order: NDArray[np.int64] = np.lexsort(
+        (
+            np.arange(len(documents)),
+            *reversed(_keys(documents, sizes, params.keep, arguments)),
+            levels,
+        )
+    )
     return order, unused
 
 
-def _keys(documents: DocumentList, sizes: NDArray[np.int64], keep: str, arguments: Sequence[bytes]) -> list[NDArray[np.int64]]:
+def _keys(
+    documents: DocumentList, sizes: NDArray[np.int64], keep: str, arguments: Sequence[bytes]
+) -> list[NDArray[np.int64]]:
     """Numbers by which smaller means preferred, the strongest first. Documents are in byte order of their names."""
     if keep == "longest":
         return [-sizes]
@@ -54,7 +65,11 @@ def _as_named(documents: DocumentList, arguments: Sequence[bytes]) -> list[NDArr
     # Files of one argument in byte order of their names, and then the rows of each.
     place = {path: number for number, path in enumerate(sorted(set(files)))}
     in_order = np.fromiter((place[path] for path in files), np.int64, len(files))
-    return [numbers[documents.places.file], in_order[documents.places.file], documents.places.starts]
+    return [
+        numbers[documents.places.file],
+        in_order[documents.places.file],
+        documents.places.starts,
+    ]
 
 
 def _number(name: bytes, rank: dict[bytes, int], of_folder: dict[bytes, int]) -> int:

@@ -39,12 +39,20 @@ class TextBatch:
     max_bytes: int = DEFAULT_MAX_BYTES
 
     @classmethod
-    def of(cls, indices: Iterable[int], texts: list[bytes], names: list[bytes] | None = None) -> "TextBatch":
+    def of(
+        cls, indices: Iterable[int], texts: list[bytes], names: list[bytes] | None = None
+    ) -> "TextBatch":
         """A batch of texts that are in memory already; without names, none of them is named like HTML."""
         buffer = bytearray().join([*texts, bytes(PADDING)])
         lengths = np.fromiter(map(len, texts), np.int64, len(texts))
         starts = np.cumsum(lengths) - lengths
-        return cls(np.array(list(indices), np.int64), names or [b""] * len(texts), np.frombuffer(buffer, np.uint8), starts, lengths)
+        return cls(
+            np.array(list(indices), np.int64),
+            names or [b""] * len(texts),
+            np.frombuffer(buffer, np.uint8),
+            starts,
+            lengths,
+        )
 
 
 def batches(documents: DocumentList, indices: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
@@ -76,7 +84,9 @@ def runs(sizes: NDArray[np.integer], most: int, most_bytes: int) -> Iterator[sli
         start = end
 
 
-def read_batch(documents: DocumentList, indices: NDArray[np.int64], buffer: Buffer | None = None) -> TextBatch:
+def read_batch(
+    documents: DocumentList, indices: NDArray[np.int64], buffer: Buffer | None = None
+) -> TextBatch:
     """The bytes of some documents of one kind; those that cannot be read are in `left_out` and not in `indices`.
 
     buffer : memory for them, which the next batch may use again.
@@ -85,7 +95,10 @@ def read_batch(documents: DocumentList, indices: NDArray[np.int64], buffer: Buff
     """
     documents.check_rows(indices)
     spans = documents.spans[indices]
-    _refuse_if(len(indices) and (spans.min() < 0 or spans.max() >= 1 << 31), "documents of a size that none can have")
+    _refuse_if(
+        len(indices) and (spans.min() < 0 or spans.max() >= 1 << 31),
+        "documents of a size that none can have",
+    )
     names = documents.names.some(indices)
     places, sizes = documents.places, documents.sizes[indices]
     if places is not None and len(indices):
@@ -99,22 +112,44 @@ def read_batch(documents: DocumentList, indices: NDArray[np.int64], buffer: Buff
     paths = names if not documents.home else [os.path.join(documents.home, name) for name in names]  # noqa: PTH118 (bytes path)
     contents = read_files(paths, sizes, buffer, documents.max_bytes)
     if not contents.failed:
-        return TextBatch(indices, names, contents.text, contents.starts, contents.lengths, max_bytes=documents.max_bytes)
-    left_out = [(int(indices[i]), reason_of(error), detail_of(error)) for i, error in contents.failed.items()]
+        return TextBatch(
+            indices,
+            names,
+            contents.text,
+            contents.starts,
+            contents.lengths,
+            max_bytes=documents.max_bytes,
+        )
+    left_out = [
+        (int(indices[i]), reason_of(error), detail_of(error))
+        for i, error in contents.failed.items()
+    ]
     good = np.delete(np.arange(len(indices)), list(contents.failed))
     names = [names[i] for i in good.tolist()]
     starts, lengths = contents.starts[good], contents.lengths[good]
-    return TextBatch(indices[good], names, contents.text, starts, lengths, left_out, max_bytes=documents.max_bytes)
+    return TextBatch(
+        indices[good],
+        names,
+        contents.text,
+        starts,
+        lengths,
+        left_out,
+        max_bytes=documents.max_bytes,
+    )
 
 
-def _read_lines(documents: DocumentList, indices: NDArray[np.int64], names: list[bytes]) -> TextBatch:
+def _read_lines(
+    documents: DocumentList, indices: NDArray[np.int64], names: list[bytes]
+) -> TextBatch:
     """Documents that are lines of id lists."""
     assert documents.places is not None
     places = documents.places.take(indices)
     read: list[int] = []
     texts: list[bytes] = []
     left_out: list[tuple[int, Reason, str]] = []
-    for position, (index, start, length) in enumerate(zip(indices.tolist(), places.starts.tolist(), places.lengths.tolist(), strict=True)):
+    for position, (index, start, length) in enumerate(
+        zip(indices.tolist(), places.starts.tolist(), places.lengths.tolist(), strict=True)
+    ):
         try:
             with open(documents.path(index), "rb") as file:  # noqa: PTH123 (bytes path)
                 file.seek(start)
@@ -131,7 +166,9 @@ def _read_lines(documents: DocumentList, indices: NDArray[np.int64], names: list
     return replace(batch, left_out=left_out)
 
 
-def _read_rows(documents: DocumentList, indices: NDArray[np.int64], kind: Kind, buffer: Buffer) -> TextBatch:
+def _read_rows(
+    documents: DocumentList, indices: NDArray[np.int64], kind: Kind, buffer: Buffer
+) -> TextBatch:
     """Documents that are rows; they have no names that could tell HTML. Those of several files are put together."""
     assert documents.places is not None
     places = documents.places.take(indices)
@@ -142,10 +179,16 @@ def _read_rows(documents: DocumentList, indices: NDArray[np.int64], kind: Kind, 
         path = documents.path(int(indices[run[0]]))
         try:
             text, starts, lengths, failed = documents.opened.texts(
-                path, kind, places.starts[run], places.lengths[run], Buffer() if len(cuts) else buffer
+                path,
+                kind,
+                places.starts[run],
+                places.lengths[run],
+                Buffer() if len(cuts) else buffer,
             )
         except OSError as error:
-            left_out += [(index, reason_of(error), detail_of(error)) for index in indices[run].tolist()]
+            left_out += [
+                (index, reason_of(error), detail_of(error)) for index in indices[run].tolist()
+            ]
             continue
         except RowError as error:
             left_out += _of_rows(documents, indices[run], [error] * len(run))
@@ -164,15 +207,24 @@ def _read_rows(documents: DocumentList, indices: NDArray[np.int64], kind: Kind, 
         np.concatenate([each.indices for each in made]),
         [b""] * sum(len(each.indices) for each in made),
         np.concatenate([each.text for each in made]),
-        np.concatenate([each.starts + start for each, start in zip(made, before[:-1], strict=True)]),
+        np.concatenate(
+            [each.starts + start for each, start in zip(made, before[:-1], strict=True)]
+        ),
         np.concatenate([each.lengths for each in made]),
         left_out,
         is_text=True,
     )
 
 
-def _of_rows(documents: DocumentList, indices: NDArray[np.int64], errors: list[RowError]) -> list[tuple[int, Reason, str]]:
+def _of_rows(
+    documents: DocumentList, indices: NDArray[np.int64], errors: list[RowError]
+) -> list[tuple[int, Reason, str]]:
     """Why rows of one file give no document: what is wrong with them, or that their file is another one now."""
     if len(documents.changed(indices[:1])):
-        return [(index, Reason.CHANGED, "its file is not what was listed") for index in indices.tolist()]
-    return [(index, error.reason, error.detail) for index, error in zip(indices.tolist(), errors, strict=True)]
+        return [
+            (index, Reason.CHANGED, "its file is not what was listed") for index in indices.tolist()
+        ]
+    return [
+        (index, error.reason, error.detail)
+        for index, error in zip(indices.tolist(), errors, strict=True)
+    ]

@@ -38,7 +38,9 @@ class OpenRows:
     bytes are left out.
     """
 
-    def __init__(self, folder: Path | None = None, fields: RowFields = RowFields(), longest: int = 1 << 31) -> None:  # noqa: B008 (frozen)
+    def __init__(
+        self, folder: Path | None = None, fields: RowFields = RowFields(), longest: int = 1 << 31
+    ) -> None:
         self.fields = fields
         self._folder = folder
         self._longest = longest
@@ -46,7 +48,9 @@ class OpenRows:
         self._unpacked: dict[tuple[bytes, _Stamp], IO[bytes]] = {}
         self._scratch = Scratch(folder)
         self._parquet: dict[tuple[bytes, _Stamp], ParquetFile] = {}
-        self._users: dict[tuple[bytes, _Stamp], int] = {}  # of those that may be open: threads that read them; the last in use last
+        self._users: dict[
+            tuple[bytes, _Stamp], int
+        ] = {}  # of those that may be open: threads that read them; the last in use last
 
     def __reduce__(self) -> tuple[type["OpenRows"], tuple[Path | None, RowFields, int]]:
         """Pickled without what is open, which is opened again when it is asked for."""
@@ -68,7 +72,12 @@ class OpenRows:
             return jsonlines.list_rows(file, self.fields, self._longest)
 
     def texts(
-        self, path: bytes, kind: Kind, starts: NDArray[np.int64], lengths: NDArray[np.int64], buffer: Buffer
+        self,
+        path: bytes,
+        kind: Kind,
+        starts: NDArray[np.int64],
+        lengths: NDArray[np.int64],
+        buffer: Buffer,
     ) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64], dict[int, RowError]]:
         """The texts of some rows of one file, by what `rows` said of them, ascending: uint8 array with room to load past the end, int64
         starts and lengths of shape (n,) in it, and why others have none. Raises what `rows` does.

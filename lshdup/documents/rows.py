@@ -49,7 +49,10 @@ def field_names(names: Iterable[tuple[str, str]]) -> tuple[str, ...]:
 
     names : of a field, and of a field in it or nothing.
     """
-    some = (f"{name[:_NAME]}.{part[:_NAME]}" if part else name[:_NAME] for name, part in islice(names, _MOST_FIELDS))
+    some = (
+        f"{name[:_NAME]}.{part[:_NAME]}" if part else name[:_NAME]
+        for name, part in islice(names, _MOST_FIELDS)
+    )
     return tuple(name if name.isprintable() else ascii(name)[1:-1] for name in some)
 
 
@@ -109,7 +112,11 @@ def by_number(name: bytes) -> tuple[bytes, int]:
     [b'a', b'a:9', b'a:10', b'b:1']
     """
     file, colon, number = name.rpartition(b":")
-    return (file + colon, int(number)) if colon and number.isdigit() and len(number) < 20 else (name, -1)
+    return (
+        (file + colon, int(number))
+        if colon and number.isdigit() and len(number) < 20
+        else (name, -1)
+    )
 
 
 def row_names(path: bytes, numbers: NDArray[np.int64]) -> tuple[StringTable, NDArray[np.int64]]:
@@ -130,7 +137,9 @@ def row_names(path: bytes, numbers: NDArray[np.int64]) -> tuple[StringTable, NDA
         cells[:, : len(prefix)] = prefix
         cells[:, len(prefix) :] = some[:, None] // powers[::-1] % 10 + ord("0")
         shown = np.ones(cells.shape, bool)
-        shown[:, len(prefix) :] = np.arange(width) >= width - digits[start : start + _NAMES_AT_ONCE, None]
+        shown[:, len(prefix) :] = (
+            np.arange(width) >= width - digits[start : start + _NAMES_AT_ONCE, None]
+        )
         parts.append(cells[shown])
     names = StringTable(np.concatenate(parts), offsets_of(digits + len(prefix)))
     return names, np.lexsort((digits, numbers * powers[width - digits]))

@@ -34,7 +34,9 @@ class KeptTexts:
         starts = self.offsets[rows]
         return starts, self.offsets[rows + 1] - starts
 
-    def read(self, starts: NDArray[np.int64], lengths: NDArray[np.int64], buffer: Buffer) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    def read(
+        self, starts: NDArray[np.int64], lengths: NDArray[np.int64], buffer: Buffer
+    ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
         """What is there, as `read_spans` gives it."""
         return read_spans(self.file.fileno(), starts, lengths, buffer)
 
@@ -69,7 +71,9 @@ class Scratch:
                 start = at = os.fstat(file.fileno()).st_size
                 try:
                     for data, offsets, missing in pieces:
-                        write_scratch(file, data[offsets[0] : offsets[-1]].data, at, path, self._folder)
+                        write_scratch(
+                            file, data[offsets[0] : offsets[-1]].data, at, path, self._folder
+                        )
                         at += int(offsets[-1] - offsets[0])
                         sizes.append(np.diff(offsets))
                         null.append(missing)

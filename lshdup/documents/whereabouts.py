@@ -18,11 +18,16 @@ def counted_where(documents: DocumentList, said: str) -> str:
     files = _files(documents)
     if not len(files):
         return said
-    first, last = (os.fsdecode(each) for each in _typed(documents, [files[0], files[len(files) - 1]]))
+    first, last = (
+        os.fsdecode(each) for each in _typed(documents, [files[0], files[len(files) - 1]])
+    )
     if first == last:
         return f"{said}, {first}" if documents.places is None else f"{said} of {first}"
     # Names are in order: what the first and the last have in common, all have.
-    alike = takewhile(lambda pair: pair[0] == pair[1], zip(first.split("/")[:-1], last.split("/")[:-1], strict=False))
+    alike = takewhile(
+        lambda pair: pair[0] == pair[1],
+        zip(first.split("/")[:-1], last.split("/")[:-1], strict=False),
+    )
     folder = "/".join(part for part, _ in alike)
     return f"{said} below {folder}" if folder else f"{said}, {first} … {last}"
 
@@ -33,7 +38,9 @@ def are_elsewhere(documents: DocumentList, arguments: Iterable[bytes]) -> bool:
     Cost: each argument takes log(n) looks at names, if names start from the current folder.
     """
     files = _files(documents)
-    wanted = sorted({typed_name(argument) for argument in arguments}, key=lambda name: name.split(b"/"))  # a folder, then what is in it
+    wanted = sorted(
+        {typed_name(argument) for argument in arguments}, key=lambda name: name.split(b"/")
+    )  # a folder, then what is in it
     if documents.home or len(wanted) > _MANY:
         files = sorted(_typed(documents, list(files)))
     inside, last = 0, b""
@@ -50,7 +57,9 @@ def are_elsewhere(documents: DocumentList, arguments: Iterable[bytes]) -> bool:
 
 
 def _below(files: Sequence[bytes], folder: bytes) -> int:
-    return bisect_left(files, folder + b"0") - bisect_left(files, folder + b"/")  # "0" is what comes after "/"
+    return bisect_left(files, folder + b"0") - bisect_left(
+        files, folder + b"/"
+    )  # "0" is what comes after "/"
 
 
 def _files(documents: DocumentList) -> Sequence[bytes]:

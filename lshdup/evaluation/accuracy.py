@@ -172,7 +172,9 @@ def band_accuracy(
     rng = np.random.Generator(np.random.PCG64(sketch.seed))
     eligible = np.arange(n) if queries is None else np.flatnonzero(queries[present])
     drawn = np.sort(rng.choice(eligible, min(sample, len(eligible)), replace=False))
-    exact = jaccard(compared.sets, np.repeat(drawn, n), np.tile(np.arange(n), len(drawn)), jobs).reshape(len(drawn), n)
+    exact = jaccard(
+        compared.sets, np.repeat(drawn, n), np.tile(np.arange(n), len(drawn)), jobs
+    ).reshape(len(drawn), n)
     exact[np.arange(len(drawn)), drawn] = -1.0  # a document is no neighbour of itself
     is_other = exact >= 0
     is_near = exact >= threshold
@@ -266,13 +268,30 @@ def band_recall(
         n = np.bincount(bins, minlength=len(edges) - 1)
         found = np.bincount(bins[met], minlength=len(edges) - 1)
         expected = np.bincount(bins, chance, minlength=len(edges) - 1)
-        rows = list(zip(edges[:-1], edges[1:], n.tolist(), found.tolist(), expected.tolist(), strict=True))
+        rows = list(
+            zip(edges[:-1], edges[1:], n.tolist(), found.tolist(), expected.tolist(), strict=True)
+        )
         if len(rows) > 1:
-            rows.append((edges[0], edges[-1], int(n.sum()), int(found.sum()), float(expected.sum())))
+            rows.append(
+                (edges[0], edges[-1], int(n.sum()), int(found.sum()), float(expected.sum()))
+            )
         for low, high, of, hits, hoped in rows:
             share, mean = (hits / of, hoped / of) if of else (None, None)
             least, most = share_interval(hits, of) if of else (None, None)
-            yield BandRecall(sketch.scheme, sketch.perms, plan.bands, plan.rows, low, high, of, hits, share, least, most, mean)
+            yield BandRecall(
+                sketch.scheme,
+                sketch.perms,
+                plan.bands,
+                plan.rows,
+                low,
+                high,
+                of,
+                hits,
+                share,
+                least,
+                most,
+                mean,
+            )
 
 
 def similarity_bins(threshold: float) -> list[float]:
@@ -299,7 +318,9 @@ def share_interval(hits: int, trials: int) -> tuple[float, float]:
     middle = share + z * z / (2 * trials)
     half = z * (share * (1.0 - share) / trials + z * z / (4 * trials * trials)) ** 0.5
     whole = 1.0 + z * z / trials
-    return (middle - half) / whole if hits else 0.0, (middle + half) / whole if hits < trials else 1.0
+    return (middle - half) / whole if hits else 0.0, (
+        middle + half
+    ) / whole if hits < trials else 1.0
 
 
 def _chances(similarity: NDArray[np.float64], plan: BandPlan) -> NDArray[np.float64]:
@@ -319,7 +340,9 @@ def _compared(sets: RaggedSets, collection: Collection) -> tuple[Collection, NDA
 def _interval(counts: NDArray[np.int64]) -> tuple[float, float]:
     """95 % confidence interval of a mean over queries, by its standard error; not below 0."""
     mean = float(counts.mean())
-    half = 1.96 * float(counts.std(ddof=1)) / len(counts) ** 0.5 if len(counts) > 1 else float("nan")
+    half = (
+        1.96 * float(counts.std(ddof=1)) / len(counts) ** 0.5 if len(counts) > 1 else float("nan")
+    )
     return max(0.0, mean - half), mean + half
 
 

@@ -44,11 +44,20 @@ def thresholds(lowest: float, step: float) -> list[float]:
     [0.72, 0.8, 0.9, 1.0]
     """
     multiples = [round(number * step, 9) for number in range(1, int(1 / step) + 1)]
-    return [lowest, *(each for each in multiples if lowest < each < 1.0), *([1.0] if lowest < 1.0 else [])]
+    return [
+        lowest,
+        *(each for each in multiples if lowest < each < 1.0),
+        *([1.0] if lowest < 1.0 else []),
+    ]
 
 
 def histogram(
-    collection: Collection, pairs: Pairs, firsts: NDArray[np.int64], listing: Listing, levels: Sequence[float], examples: int
+    collection: Collection,
+    pairs: Pairs,
+    firsts: NDArray[np.int64],
+    listing: Listing,
+    levels: Sequence[float],
+    examples: int,
 ) -> list[Step]:
     """One step for each of the thresholds `levels`, ascending.
 
@@ -66,7 +75,9 @@ def histogram(
         kinds = clusters.from_pairs(pairs, ranked, n, level)
         groups = clusters.of_documents(kinds, firsts, order).count
         documents = n - int(np.searchsorted(best, level))
-        steps.append(Step(level, count, documents, groups, listing.examples(level, above, examples)))
+        steps.append(
+            Step(level, count, documents, groups, listing.examples(level, above, examples))
+        )
     return steps
 
 
@@ -84,7 +95,9 @@ class Bin:
     missed: float | None
 
 
-def expected_misses(run: Verified, listing: Listing, plan: BandPlan, levels: Sequence[float]) -> list[Bin]:
+def expected_misses(
+    run: Verified, listing: Listing, plan: BandPlan, levels: Sequence[float]
+) -> list[Bin]:
     """The S-curve of `plan` beside the pairs that a run found, by bins that begin at `levels` (ascending).
 
     listing : its pairs of all documents.
@@ -103,5 +116,12 @@ def expected_misses(run: Verified, listing: Listing, plan: BandPlan, levels: Seq
         if low < run.params.threshold:
             bins.append(Bin(low, float(q[at]), None, None))
         else:
-            bins.append(Bin(low, float(q[at]), counts[at] - counts[at + 1], float(missed[(values >= low) & (values < high)].sum())))
+            bins.append(
+                Bin(
+                    low,
+                    float(q[at]),
+                    counts[at] - counts[at + 1],
+                    float(missed[(values >= low) & (values < high)].sum()),
+                )
+            )
     return bins

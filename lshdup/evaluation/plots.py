@@ -37,7 +37,12 @@ def check(path: Path) -> None:
         raise ParameterError(message, "pip install 'lshdup[plot]'")
 
 
-def curve_figure(path: Path, shapes: Sequence[tuple[int, int]], threshold: float | None, found: Sequence[tuple[float, int]] = ()) -> None:
+def curve_figure(
+    path: Path,
+    shapes: Sequence[tuple[int, int]],
+    threshold: float | None,
+    found: Sequence[tuple[float, int]] = (),
+) -> None:
     """S-curves of (bands, rows), with the point where each is 1/2 and (1/b)^(1/r) beside it (R3).
 
     found : where bins of similarity begin, and how many pairs were found there: bars, if there are any.
@@ -48,22 +53,42 @@ def curve_figure(path: Path, shapes: Sequence[tuple[int, int]], threshold: float
         beside.set_yscale("symlog", linthresh=1)
         ends = [*(low for low, _ in found[1:]), 1.02]
         widths = [end - low for (low, _), end in zip(found, ends, strict=True)]
-        beside.bar([low for low, _ in found], [count for _, count in found], widths, align="edge", color=_COLORS[5], alpha=0.5)
+        beside.bar(
+            [low for low, _ in found],
+            [count for _, count in found],
+            widths,
+            align="edge",
+            color=_COLORS[5],
+            alpha=0.5,
+        )
         beside.set(ylabel="pairs found", ylim=(0, None))
         axes.set_zorder(beside.get_zorder() + 1)
         axes.patch.set_visible(False)
     steps = [i / 400 for i in range(401)]
     for color, (bands, rows) in zip(_COLORS, shapes, strict=False):
-        axes.plot(steps, [collision_probability(s, bands, rows) for s in steps], color=color, label=f"{bands} bands of {rows} rows", lw=2)
+        axes.plot(
+            steps,
+            [collision_probability(s, bands, rows) for s in steps],
+            color=color,
+            label=f"{bands} bands of {rows} rows",
+            lw=2,
+        )
         half, estimate = half_point(bands, rows), half_point_estimate(bands, rows)
         axes.plot([half], [0.5], "o", color=color)
-        axes.plot([estimate], [collision_probability(estimate, bands, rows)], "x", color=color, mew=2)
+        axes.plot(
+            [estimate], [collision_probability(estimate, bands, rows)], "x", color=color, mew=2
+        )
     axes.plot([], [], "o", color=_EXPECTED, ls="", label="exactly 1/2")
     axes.plot([], [], "x", color=_EXPECTED, ls="", mew=2, label="$(1/b)^{1/r}$")
     if threshold is not None:
         axes.axvline(threshold, color=_EXPECTED, ls=":", lw=1)
         axes.annotate(f" t = {threshold:g}", (threshold, 0.02), color=_EXPECTED)
-    axes.set(xlabel="Jaccard similarity", ylabel="chance to become a candidate", xlim=(0, 1.02 if found else 1), ylim=(0, 1.02))
+    axes.set(
+        xlabel="Jaccard similarity",
+        ylabel="chance to become a candidate",
+        xlim=(0, 1.02 if found else 1),
+        ylim=(0, 1.02),
+    )
     axes.set_title("Chance that two documents share a bucket")
     axes.legend(frameon=False, loc="upper left")
     _save(figure, path)
@@ -78,7 +103,12 @@ def histogram_figure(path: Path, steps: Sequence["Step"]) -> None:
     for color, (label, counts) in zip(_COLORS, lines, strict=False):
         axes.plot(places, counts, "o-", color=color, lw=2, label=label)
     axes.set_yscale("symlog", linthresh=1)
-    axes.set(xlabel="threshold", ylabel="of this similarity or more", ylim=(0, None), title="What there is at each threshold")
+    axes.set(
+        xlabel="threshold",
+        ylabel="of this similarity or more",
+        ylim=(0, None),
+        title="What there is at each threshold",
+    )
     axes.legend(frameon=False)
     _save(figure, path)
 
@@ -98,19 +128,44 @@ def accuracy_figure(path: Path, results: Sequence[Accuracy]) -> None:
             centres = [place + (at - (len(schemes) - 1) / 2) * width for place in places]
             axes.bar(centres, [own[k].off for k in perms], width * 0.92, color=color, label=scheme)
             errors = [own[k].off_error if own[k].runs > 1 else 0.0 for k in perms]
-            axes.errorbar(centres, [own[k].off for k in perms], errors, fmt="none", ecolor="black", lw=1, capsize=2)
+            axes.errorbar(
+                centres,
+                [own[k].off for k in perms],
+                errors,
+                fmt="none",
+                ecolor="black",
+                lw=1,
+                capsize=2,
+            )
         expected = {result.perms: result.expected for result in chosen}
         for place, k in zip(places, perms, strict=True):
             label = "independent permutations, expected" if place == 0 else None
-            axes.plot([place - 0.45, place + 0.45], [expected[k]] * 2, color=_EXPECTED, ls="--", lw=1.5, label=label)
+            axes.plot(
+                [place - 0.45, place + 0.45],
+                [expected[k]] * 2,
+                color=_EXPECTED,
+                ls="--",
+                lw=1.5,
+                label=label,
+            )
         axes.set_xticks(list(places), [str(k) for k in perms])
         axes.set(xlabel="permutations K", title=f"$\\varepsilon$ = {epsilon:g}")
         axes.set_yscale("symlog", linthresh=1)
-        axes.set_ylim(0, 2.0 * max(1.0, *(result.off + result.off_error for result in chosen if result.runs > 1), *expected.values()))
+        axes.set_ylim(
+            0,
+            2.0
+            * max(
+                1.0,
+                *(result.off + result.off_error for result in chosen if result.runs > 1),
+                *expected.values(),
+            ),
+        )
     panels[0].set_ylabel("pairs off by more than $\\varepsilon$, mean of the runs")
     handles, labels = panels[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=4, frameon=False)
-    figure.suptitle(f"Estimates of {counted(results[0].pairs, 'pair')}, {counted(results[0].runs, 'run')}")
+    figure.suptitle(
+        f"Estimates of {counted(results[0].pairs, 'pair')}, {counted(results[0].runs, 'run')}"
+    )
     _save(figure, path)
 
 
@@ -129,10 +184,22 @@ def bands_figure(path: Path, results: Sequence[BandAccuracy]) -> None:
         values = [getattr(result, name) for result in results]
         axes.plot(bands, values, "o-", color=color, label=label, lw=2)
         if name != "false_negatives":
-            lows = [value - getattr(result, f"{name}_low") for value, result in zip(values, results, strict=True)]
-            highs = [getattr(result, f"{name}_high") - value for value, result in zip(values, results, strict=True)]
+            lows = [
+                value - getattr(result, f"{name}_low")
+                for value, result in zip(values, results, strict=True)
+            ]
+            highs = [
+                getattr(result, f"{name}_high") - value
+                for value, result in zip(values, results, strict=True)
+            ]
             axes.errorbar(bands, values, [lows, highs], fmt="none", ecolor=color, capsize=3)
-        axes.plot(bands, [getattr(result, f"{name}_expected") for result in results], "--", color=_EXPECTED, lw=1.2)
+        axes.plot(
+            bands,
+            [getattr(result, f"{name}_expected") for result in results],
+            "--",
+            color=_EXPECTED,
+            lw=1.2,
+        )
     for axes in panels:
         axes.plot([], [], "--", color=_EXPECTED, label="expected from the S-curve")
         axes.set(xlabel=f"bands, of K = {results[0].perms} rows", ylim=(0, None))
@@ -148,12 +215,28 @@ def timing_figure(path: Path, results: Sequence[Timing]) -> None:
     figure, (axes,) = _figure(1)
     lines = list(dict.fromkeys((result.scheme, result.part) for result in results))
     for color, (scheme, part) in zip(_COLORS * 3, lines, strict=False):
-        own = sorted((result for result in results if (result.scheme, result.part) == (scheme, part)), key=lambda result: result.perms)
+        own = sorted(
+            (result for result in results if (result.scheme, result.part) == (scheme, part)),
+            key=lambda result: result.perms,
+        )
         perms, medians = [result.perms for result in own], [result.median for result in own]
         spread = [[r.median - r.smallest for r in own], [r.largest - r.median for r in own]]
         style = "s--" if part.startswith("exact") else "o-"
-        axes.errorbar(perms, medians, spread, fmt=style, color=color, lw=2, capsize=3, label=f"{part} ({scheme})")
-    axes.set(xlabel="permutations K", ylabel="seconds, median and range", title="Exact and estimated similarity of all pairs")
+        axes.errorbar(
+            perms,
+            medians,
+            spread,
+            fmt=style,
+            color=color,
+            lw=2,
+            capsize=3,
+            label=f"{part} ({scheme})",
+        )
+    axes.set(
+        xlabel="permutations K",
+        ylabel="seconds, median and range",
+        title="Exact and estimated similarity of all pairs",
+    )
     axes.set_yscale("log")
     axes.legend(frameon=False)
     _save(figure, path)
@@ -175,6 +258,8 @@ def _save(figure: "Figure", path: Path) -> None:
     """Without a date or random ids, so that the same figure is the same file."""
     import matplotlib as mpl
 
-    metadata: dict[str, Any] = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}.get(path.suffix.lower(), {})
+    metadata: dict[str, Any] = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}.get(
+        path.suffix.lower(), {}
+    )
     with mpl.rc_context({"svg.hashsalt": "lshdup", "svg.fonttype": "path"}):
         figure.savefig(path, dpi=110, metadata=metadata)

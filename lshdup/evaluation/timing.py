@@ -88,7 +88,16 @@ def timing(
                 if run >= 0:
                     times.append(time.perf_counter() - start)
         for (name, comparisons, _), times in zip(parts, seconds, strict=True):
-            yield Timing(sketch.scheme, k, name, comparisons, float(np.median(times)), min(times), max(times), runs)
+            yield Timing(
+                sketch.scheme,
+                k,
+                name,
+                comparisons,
+                float(np.median(times)),
+                min(times),
+                max(times),
+                runs,
+            )
 
 
 def winners(timings: Sequence[Timing]) -> Iterator[str]:

@@ -11,7 +11,9 @@ LAST = 0xFFFFFFFF
 
 
 @kernel
-def band_keys(signatures: U32, first: int, last: int, rows: int, buckets: np.uint64, out: U64) -> None:
+def band_keys(
+    signatures: U32, first: int, last: int, rows: int, buckets: np.uint64, out: U64
+) -> None:
     """out[band, d] = 64-bit key of rows band*rows … of signature d, for d from `first` to `last`; folded into `buckets` if that is not 0.
 
     The band's number is in the key, so that equal rows in different bands make different keys.
@@ -84,7 +86,9 @@ def join_buckets(keys: U64, order: U32, limit: int, parent: U32, left_out: U8, t
 
 
 @kernel
-def join_sides(keys: U64, order: U32, split: int, limit: int, parent: U32, left_out: U8, tally: I64) -> None:
+def join_sides(
+    keys: U64, order: U32, split: int, limit: int, parent: U32, left_out: U8, tally: I64
+) -> None:
     """As `join_buckets`, of buckets with documents of both sides only, and of their pairs across: one side's numbers are below `split`."""
     start = 0
     while start < len(order):
@@ -151,7 +155,9 @@ def bucket_places(keys: U64, order: U32, limit: int, rows: U32, band: int, place
 
 
 @kernel
-def places_across(keys: U64, order: U32, split: int, limit: int, rows: U32, band: int, places: U32) -> None:
+def places_across(
+    keys: U64, order: U32, split: int, limit: int, rows: U32, band: int, places: U32
+) -> None:
     """places[rows[d], band] = where in `order` the other side begins in d's bucket, for d below `split`, if there is one, not too large."""
     start = 0
     while start < len(order):
@@ -173,7 +179,9 @@ def _met_before(keys: U64, places: U32, v: int, band: int, a: np.uint32, b: np.u
 
 
 @kernel
-def bucket_pairs(keys: U64, order: U32, visit: U32, places: U32, state: I64, left: U32, right: U32) -> int:
+def bucket_pairs(
+    keys: U64, order: U32, visit: U32, places: U32, state: I64, left: U32, right: U32
+) -> int:
     """Fill `left`, `right` with pairs of documents that share a bucket, each once; returns how many.
 
     visit : the documents in the order in which their pairs are wanted; a document's partners are those from its place in its buckets on.

@@ -31,8 +31,18 @@ def compiled(function: Callable[..., Any], kinds: tuple[str, ...]) -> tuple[str,
     flags.no_cpython_wrapper = flags.no_cfunc_wrapper = flags.release_gil = True
     flags.error_model = "numpy"
     flags.nrt = False
-    result = inside.compile_extra(cpu_target.typing_context, cpu_target.target_context, function, tuple(map(_type, kinds)), None, flags, {})
-    needs = set(re.findall(r"^declare [^@]*@\"?([\w.$]+)", result.library.get_llvm_str(), re.MULTILINE))
+    result = inside.compile_extra(
+        cpu_target.typing_context,
+        cpu_target.target_context,
+        function,
+        tuple(map(_type, kinds)),
+        None,
+        flags,
+        {},
+    )
+    needs = set(
+        re.findall(r"^declare [^@]*@\"?([\w.$]+)", result.library.get_llvm_str(), re.MULTILINE)
+    )
     strange = {name for name in needs if not name.startswith("llvm.")} - _C_LIBRARY
     if strange or result.signature.return_type not in (types.none, types.int64):
         message = f"kernel {function.__name__} calls {sorted(strange)} and returns {result.signature.return_type}"
@@ -65,7 +75,9 @@ def _made(helper: Helper) -> Any:
             made: Any = globals()[f"_{helper.function.__name__}"]
         else:
             njit: Any = numba.njit
-            made = njit(nogil=True, error_model="numpy", forceinline=True, _nrt=False)(helper.function)
+            made = njit(nogil=True, error_model="numpy", forceinline=True, _nrt=False)(
+                helper.function
+            )
         _known[id(helper)] = (made, helper)  # the helper too: its id must stay its own
     return _known[id(helper)][0]
 

@@ -28,7 +28,9 @@ def align(a: U64, b: U64, steps: U8, scores: I32, matches: I64) -> int:
     m = len(b)
     for j in range(m + 1):
         scores[j] = 0
-    for i in range(n - 1, -1, -1):  # scores[j]: of a[i + 1:] and b[j:], until this row has passed it
+    for i in range(
+        n - 1, -1, -1
+    ):  # scores[j]: of a[i + 1:] and b[j:], until this row has passed it
         diagonal = scores[m]
         scores[m] = 0
         base = i * m

@@ -47,13 +47,19 @@ def stat_files(paths: U8, starts: I64, record: U64, sizes: I64, mtimes: I64) -> 
     for i in range(len(starts)):
         sizes[i] = -1
         # In the record: mode in bytes 28-29, size in 40-47, seconds in 112-119, nanoseconds in 120-123 (linux/stat.h).
-        if c_statx(paths, starts[i], record) == 0 and (record[3] >> np.uint64(32)) & np.uint64(0xF000) == np.uint64(0x8000):
+        if c_statx(paths, starts[i], record) == 0 and (record[3] >> np.uint64(32)) & np.uint64(
+            0xF000
+        ) == np.uint64(0x8000):
             sizes[i] = np.int64(record[5])
-            mtimes[i] = np.int64(record[14]) * 1_000_000_000 + np.int64(record[15] & np.uint64(0xFFFFFFFF))
+            mtimes[i] = np.int64(record[14]) * 1_000_000_000 + np.int64(
+                record[15] & np.uint64(0xFFFFFFFF)
+            )
 
 
 @kernel
-def read_files(paths: U8, path_starts: I64, flags: int, text: U8, starts: I64, sizes: I64, outcomes: I64) -> None:
+def read_files(
+    paths: U8, path_starts: I64, flags: int, text: U8, starts: I64, sizes: I64, outcomes: I64
+) -> None:
     """Read files into `text`, each from its place in `starts` on; outcome 0 if it has as many bytes as `sizes` says, else -1.
 
     One byte more than expected is asked for, so that a file that grew is noticed; it may fall into the place of the next file, which is

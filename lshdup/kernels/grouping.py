@@ -22,7 +22,9 @@ NONE = 0xFFFFFFFF
 
 
 @kernel
-def number_buckets(keys: U64, order: U32, limit: int, position: U32, band: int, first: int, bucket: U32) -> int:
+def number_buckets(
+    keys: U64, order: U32, limit: int, position: U32, band: int, first: int, bucket: U32
+) -> int:
     """bucket[position[d], band] = number of the bucket of d in this band, from `first` on; returns the number after the last.
 
     Buckets of one document, and of more than `limit` if that is not 0, have none; nor have documents of position NONE. keys, order : one
@@ -90,9 +92,15 @@ def lead(
                     continue
                 at = np.int64(heads[bucket[v, band]])
                 while at < best:  # the end of the list is not
-                    if at >= since and sizes_allow(size, sizes[at], threshold) and not _met_before(bucket, band, at, v):
+                    if (
+                        at >= since
+                        and sizes_allow(size, sizes[at], threshold)
+                        and not _met_before(bucket, band, at, v)
+                    ):
                         compared += 1
-                        found = jaccard_of(own, values[starts[at] : starts[at] + sizes[at]], threshold)
+                        found = jaccard_of(
+                            own, values[starts[at] : starts[at] + sizes[at]], threshold
+                        )
                         if found >= threshold:
                             best = at
                             score = found
@@ -117,7 +125,9 @@ def lead(
 
 
 @kernel
-def has_leaders(some: U32, sizes: I64, threshold: float, bucket: U32, heads: U32, following: U32, out: U8) -> None:
+def has_leaders(
+    some: U32, sizes: I64, threshold: float, bucket: U32, heads: U32, following: U32, out: U8
+) -> None:
     """out[i] = whether a bucket of some[i] has a leader of a size that allows the threshold."""
     for i in range(len(some)):
         v = np.int64(some[i])
@@ -171,7 +181,16 @@ def _root(parent: U32, at: int) -> int:
 
 @kernel
 def unconnected_pairs(
-    entries: U32, run_ends: I64, bucket_ends: I64, band: int, bucket: U32, leader: U32, parent: U32, state: I64, left: U32, right: U32
+    entries: U32,
+    run_ends: I64,
+    bucket_ends: I64,
+    band: int,
+    bucket: U32,
+    leader: U32,
+    parent: U32,
+    state: I64,
+    left: U32,
+    right: U32,
 ) -> int:
     """Fill `left`, `right` with pairs of positions that share a bucket of this band, were not met in an earlier one, and are not connected
     yet; returns how many.

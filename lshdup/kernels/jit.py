@@ -22,7 +22,12 @@ from lshdup.kernels.helpers import F
 
 #: How numba's calling convention passes an argument: the C types it is spread over. Arrays: owner, parent, elements, bytes of an element,
 #: data, then the shape and the strides.
-_SCALARS = {"int64": ctypes.c_int64, "float64": ctypes.c_double, "uint64": ctypes.c_uint64, "bool": ctypes.c_uint8}
+_SCALARS = {
+    "int64": ctypes.c_int64,
+    "float64": ctypes.c_double,
+    "uint64": ctypes.c_uint64,
+    "bool": ctypes.c_uint8,
+}
 _ARRAY = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_ssize_t, ctypes.c_ssize_t, ctypes.c_void_p)
 _EXTENT = (ctypes.c_ssize_t, ctypes.c_ssize_t)
 
@@ -48,7 +53,15 @@ class Kernel:
         for arg in args:
             if isinstance(arg, np.ndarray):
                 types += (arg.dtype, arg.ndim, arg.flags.c_contiguous)
-                words += (None, None, arg.size, arg.itemsize, arg.__array_interface__["data"][0], *arg.shape, *arg.strides)
+                words += (
+                    None,
+                    None,
+                    arg.size,
+                    arg.itemsize,
+                    arg.__array_interface__["data"][0],
+                    *arg.shape,
+                    *arg.strides,
+                )
             else:
                 types.append(type(arg))
                 words.append(arg if isinstance(arg, bool | float) else int(arg))
@@ -56,7 +69,9 @@ class Kernel:
         call = self._loaded.get(key)
         if call is None:
             with _lock:
-                call = self._loaded[key] = self._loaded.get(key) or _load(self, tuple(map(_kind, args)))
+                call = self._loaded[key] = self._loaded.get(key) or _load(
+                    self, tuple(map(_kind, args))
+                )
         result, exception = ctypes.c_int64(0), ctypes.c_void_p()
         if call(ctypes.byref(result), ctypes.byref(exception), *words):
             message = f"kernel {self.__name__} failed"
@@ -130,12 +145,16 @@ def _engine() -> tuple[Any, Any, str]:
         import llvmlite.binding as llvm
 
         for start in (llvm.initialize_native_target, llvm.initialize_native_asmprinter):
-            with contextlib.suppress(RuntimeError):  # numba has done so already, or LLVM does it by itself
+            with contextlib.suppress(
+                RuntimeError
+            ):  # numba has done so already, or LLVM does it by itself
                 start()
         target = llvm.Target.from_default_triple().create_target_machine(jit=True)
         features = llvm.get_host_cpu_features().flatten()
         machine = f"{llvm.get_default_triple()} {llvm.get_host_cpu_name()} {features} llvmlite {llvmlite.__version__}"
-        _engines.append((llvm, llvm.create_mcjit_compiler(llvm.parse_assembly(""), target), machine))
+        _engines.append(
+            (llvm, llvm.create_mcjit_compiler(llvm.parse_assembly(""), target), machine)
+        )
     return _engines[0]
 
 
@@ -143,8 +162,12 @@ def _sources() -> str:
     """What all kernels are compiled from: a change of any file compiles all of them anew, because they call each other's helpers."""
     if not _stamp:
         digest = hashlib.blake2b(digest_size=16)
-        archive = getattr(globals().get("__loader__"), "archive", None)  # a package that was shipped as a zip file has no folder
-        for path in sorted(Path(__file__).parent.glob("*.py")) if archive is None else [Path(archive)]:
+        archive = getattr(
+            globals().get("__loader__"), "archive", None
+        )  # a package that was shipped as a zip file has no folder
+        for path in (
+            sorted(Path(__file__).parent.glob("*.py")) if archive is None else [Path(archive)]
+        ):
             digest.update(path.read_bytes())
         _stamp.append(digest.hexdigest())
     return _stamp[0]
@@ -183,7 +206,9 @@ def _write(name: str, version: dict[str, Any], symbol: str, code: bytes) -> None
             folder.mkdir(parents=True, exist_ok=True)
             with tempfile.NamedTemporaryFile(dir=folder, delete=False) as file:
                 file.write(head + b"\n" + code)
-            Path(file.name).chmod(0o644)  # whoever may run this installation need not compile it again
+            Path(file.name).chmod(
+                0o644
+            )  # whoever may run this installation need not compile it again
             Path(file.name).replace(folder / name)
             return
 

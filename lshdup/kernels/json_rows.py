@@ -17,9 +17,19 @@ from lshdup.kernels.text import INVALID, decode, encode
 U8 = NDArray[np.uint8]
 I64 = NDArray[np.int64]
 
-_ZERO, _ONE, _TWO, _SIX, _EIGHT = np.uint64(0), np.uint64(1), np.uint64(2), np.uint64(6), np.uint64(8)
+_ZERO, _ONE, _TWO, _SIX, _EIGHT = (
+    np.uint64(0),
+    np.uint64(1),
+    np.uint64(2),
+    np.uint64(6),
+    np.uint64(8),
+)
 _LOW_BITS, _HIGH_BITS = np.uint64(0x0101010101010101), np.uint64(0x8080808080808080)
-_SPACES, _QUOTES, _BACKSLASHES = np.uint64(0x2020202020202020), np.uint64(0x2222222222222222), np.uint64(0x5C5C5C5C5C5C5C5C)
+_SPACES, _QUOTES, _BACKSLASHES = (
+    np.uint64(0x2020202020202020),
+    np.uint64(0x2222222222222222),
+    np.uint64(0x5C5C5C5C5C5C5C5C),
+)
 
 #: What a string holds beside ordinary characters.
 _ESCAPES, _SURROGATES = 1, 2
@@ -32,7 +42,9 @@ _DEPTH = 60
 
 
 @kernel
-def find_texts(rows: U8, starts: I64, lengths: I64, field: U8, out: U8, found_at: I64, found: I64) -> None:
+def find_texts(
+    rows: U8, starts: I64, lengths: I64, field: U8, out: U8, found_at: I64, found: I64
+) -> None:
     """Where in `rows` the string of the field is, for each row; found is -1 where another has to look.
 
     Strings with escapes are written to `out`, which has room for all rows, without them: their places are beyond the end of `rows`. There
@@ -46,7 +58,9 @@ def find_texts(rows: U8, starts: I64, lengths: I64, field: U8, out: U8, found_at
         found_at[d] = starts[d] + at
         found[d] = size
         if size >= 0 and special:
-            if special >= _SURROGATES and not _whole_pairs(row, np.uint64(at), np.uint64(at + size)):
+            if special >= _SURROGATES and not _whole_pairs(
+                row, np.uint64(at), np.uint64(at + size)
+            ):
                 found[d] = -1
             else:
                 found_at[d] = len(rows) + np.int64(end)
@@ -175,7 +189,16 @@ def _string_end(row: U8, i: np.uint64, n: np.uint64) -> tuple[np.uint64, int]:
                     return n, 0
                 inside |= _SURROGATES if 0xD800 <= point < 0xE000 else 0
                 i += _SIX
-            elif e == 0x22 or e == 0x5C or e == 0x2F or e == 0x62 or e == 0x66 or e == 0x6E or e == 0x72 or e == 0x74:
+            elif (
+                e == 0x22
+                or e == 0x5C
+                or e == 0x2F
+                or e == 0x62
+                or e == 0x66
+                or e == 0x6E
+                or e == 0x72
+                or e == 0x74
+            ):
                 i += _TWO
             else:
                 return n, 0
@@ -215,10 +238,19 @@ def _scalar_end(row: U8, i: np.uint64, n: np.uint64) -> np.uint64:
     word = load64(row, i)
     if c == 0x74 or c == 0x6E:  # true, null
         low = word & np.uint64(0xFFFFFFFF)
-        return i + np.uint64(4) if (low == np.uint64(0x65757274) or low == np.uint64(0x6C6C756E)) and i + np.uint64(4) <= n else n + _ONE
+        return (
+            i + np.uint64(4)
+            if (low == np.uint64(0x65757274) or low == np.uint64(0x6C6C756E))
+            and i + np.uint64(4) <= n
+            else n + _ONE
+        )
     if c == 0x66:  # false
         low = word & np.uint64(0xFFFFFFFFFF)
-        return i + np.uint64(5) if low == np.uint64(0x65736C6166) and i + np.uint64(5) <= n else n + _ONE
+        return (
+            i + np.uint64(5)
+            if low == np.uint64(0x65736C6166) and i + np.uint64(5) <= n
+            else n + _ONE
+        )
     if c == 0x2D:  # -
         i += _ONE
     if i >= n:
@@ -284,7 +316,9 @@ def _unescaped(row: U8, i: np.uint64, end: np.uint64, out: U8, o: np.uint64) -> 
         while i < end:
             backslash: Any = load64(row, i) ^ _BACKSLASHES
             backslash = (backslash - _LOW_BITS) & ~backslash & _HIGH_BITS
-            i += np.uint64(count_trailing_zeros(backslash)) >> np.uint64(3)  # eight, if there is none
+            i += np.uint64(count_trailing_zeros(backslash)) >> np.uint64(
+                3
+            )  # eight, if there is none
             if backslash:
                 break
         i = min(i, end)

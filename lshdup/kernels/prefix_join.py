@@ -32,7 +32,9 @@ def _share(n: int, part: int, parts: int) -> tuple[np.uint64, np.uint64]:
 
 
 @kernel
-def count_elements(values: U64, offsets: I64, order: I64, part: int, parts: int, own: U32, counters: U16) -> None:
+def count_elements(
+    values: U64, offsets: I64, order: I64, part: int, parts: int, own: U32, counters: U16
+) -> None:
     """Adds one to the counter of every element of the sets `order`, in that part of the counters which is this call's.
 
     Elements may share a counter. own : scratch, as long as the largest set. The slots of a set are collected first and counted then, so
@@ -128,7 +130,15 @@ def _indexed(size: int, alone: int, kept: int, threshold: float) -> int:
 
 @kernel
 def count_postings(
-    sizes: I64, threshold: float, starts: I64, prefix: U64, single: I64, kept: I64, part: int, parts: int, list_starts: I64
+    sizes: I64,
+    threshold: float,
+    starts: I64,
+    prefix: U64,
+    single: I64,
+    kept: I64,
+    part: int,
+    parts: int,
+    list_starts: I64,
 ) -> None:
     """Adds the length of each posting list to list_starts[list + 2], for that part of the lists which is this call's."""
     lists = np.uint64(len(list_starts) - 2)
@@ -173,7 +183,9 @@ def fill_postings(
                 to = list_starts[at + np.uint64(1)]
                 list_starts[at + np.uint64(1)] = to + 1
                 elements[to] = element
-                holders[to] = np.uint64(rank) << np.uint64(32) | np.uint64(sizes[rank] - single[rank] - j - 1)
+                holders[to] = np.uint64(rank) << np.uint64(32) | np.uint64(
+                    sizes[rank] - single[rank] - j - 1
+                )
 
 
 @inlined

@@ -50,7 +50,9 @@ def fill_table(elements: U64, nothing: np.uint64, table: U64, marks: U64) -> Non
 
 
 @kernel
-def without(values: U64, offsets: I64, table: U64, marks: U64, nothing: np.uint64, out: U64, sizes: I64) -> int:
+def without(
+    values: U64, offsets: I64, table: U64, marks: U64, nothing: np.uint64, out: U64, sizes: I64
+) -> int:
     """The sets without the elements of a table of `fill_table`, one after the other into `out`; returns how many elements that is.
 
     out : as long as the sets together. sizes : what is left of each. Most elements are not marked, and nothing needs to be guessed about
@@ -78,7 +80,16 @@ def without(values: U64, offsets: I64, table: U64, marks: U64, nothing: np.uint6
 
 @kernel
 def count_frequent(
-    values: U64, offsets: I64, order: I64, part: int, parts: int, counters: U16, least: int, keys: U64, counts: U32, state: I64
+    values: U64,
+    offsets: I64,
+    order: I64,
+    part: int,
+    parts: int,
+    counters: U16,
+    least: int,
+    keys: U64,
+    counts: U32,
+    state: I64,
 ) -> None:
     """Count, each for itself, the elements of the sets `order` whose shared counter says `least` or more.
 

@@ -31,8 +31,18 @@ def _overlap(a: U64, b: U64, least: int) -> int:
     while i + _8 <= n and j + _8 <= m:
         if common + np.int64(min(n - i, m - j)) < least:
             return common
-        differ = (a[i] ^ b[j]) | (a[i + _1] ^ b[j + _1]) | (a[i + _2] ^ b[j + _2]) | (a[i + _3] ^ b[j + _3])
-        differ |= (a[i + _4] ^ b[j + _4]) | (a[i + _5] ^ b[j + _5]) | (a[i + _6] ^ b[j + _6]) | (a[i + _7] ^ b[j + _7])
+        differ = (
+            (a[i] ^ b[j])
+            | (a[i + _1] ^ b[j + _1])
+            | (a[i + _2] ^ b[j + _2])
+            | (a[i + _3] ^ b[j + _3])
+        )
+        differ |= (
+            (a[i + _4] ^ b[j + _4])
+            | (a[i + _5] ^ b[j + _5])
+            | (a[i + _6] ^ b[j + _6])
+            | (a[i + _7] ^ b[j + _7])
+        )
         if differ == _0:
             common += 8
             i += _8
@@ -68,7 +78,9 @@ def sizes_allow(a: int, b: int, threshold: float) -> bool:
 
 
 @kernel
-def pair_jaccard(values: U64, offsets: I64, left: U32, right: U32, threshold: float, out: F64) -> None:
+def pair_jaccard(
+    values: U64, offsets: I64, left: U32, right: U32, threshold: float, out: F64
+) -> None:
     """out[p] = Jaccard similarity of sets left[p] and right[p]; 0 if it is below the threshold, or if both are empty."""
     for p in range(len(left)):
         a = values[offsets[left[p]] : offsets[left[p] + 1]]
@@ -116,7 +128,16 @@ def block_end(left: U32, right: U32, start: int, sizes: I64, room: int, most: in
 
 
 @kernel
-def all_pairs_jaccard(numbers: U32, offsets: I64, posting_starts: I64, postings: U32, first: int, last: int, common: I32, out: F64) -> None:
+def all_pairs_jaccard(
+    numbers: U32,
+    offsets: I64,
+    posting_starts: I64,
+    postings: U32,
+    first: int,
+    last: int,
+    common: I32,
+    out: F64,
+) -> None:
     """Rows first … last-1 of the upper triangle of all similarities, one row after the other, into `out`.
 
     By counting: each element of set i adds one to every later set that its posting list names, so a pair costs what it has in common and

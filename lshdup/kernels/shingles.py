@@ -84,7 +84,9 @@ def _code_points(folded: U8, edges: I32, tokens: int, hashes: U64) -> None:
 
 
 @inlined
-def _roll(hashes: U64, tokens: int, k: int, factor: np.uint64, mask: np.uint64, mixed: bool, shingles: U64) -> int:
+def _roll(
+    hashes: U64, tokens: int, k: int, factor: np.uint64, mask: np.uint64, mixed: bool, shingles: U64
+) -> int:
     """shingles[t] = Horner's polynomial in `factor` over k neighbouring hashes; a shorter document is one shingle.
 
     mixed : after each step but the first, so that who does not know the factor cannot tell which sequences are equal: without, some
@@ -215,7 +217,16 @@ def _count_repeats(values: U64, n: int, step: np.uint64) -> None:
 
 @inlined
 def _shingles_of(
-    folded: U8, edges: I32, tokens: int, rule: int, hash_kind: int, seed: np.uint64, factor: np.uint64, k: int, hashes: U64, shingles: U64
+    folded: U8,
+    edges: I32,
+    tokens: int,
+    rule: int,
+    hash_kind: int,
+    seed: np.uint64,
+    factor: np.uint64,
+    k: int,
+    hashes: U64,
+    shingles: U64,
 ) -> int:
     """Shingles of a document's tokens in the order of the text; ids are their own hashes already. Returns how many."""
     if hash_kind == HASH_POLY31:
@@ -329,7 +340,9 @@ def shingles_in_order(
     if rule == RULE_TERMS:
         tokens = keep_terms(folded, edges, tokens)
     found[0] = tokens
-    found[1] = _shingles_of(folded, edges, tokens, rule, hash_kind, seed, factor, k, hashes, shingles)
+    found[1] = _shingles_of(
+        folded, edges, tokens, rule, hash_kind, seed, factor, k, hashes, shingles
+    )
     return outcome
 
 
@@ -371,7 +384,12 @@ def origins(document: U8, table: U32, expansions: U32, begins: I32, ends: I32) -
                 o += 1
                 blank = -1
             written = part & np.uint32(CODE_POINT_BITS)
-            size = 1 + np.int64(written >= 0x80) + np.int64(written >= 0x800) + np.int64(written >= 0x10000)
+            size = (
+                1
+                + np.int64(written >= 0x80)
+                + np.int64(written >= 0x800)
+                + np.int64(written >= 0x10000)
+            )
             for _ in range(size):
                 begins[o] = start
                 ends[o] = np.int64(i)

@@ -31,7 +31,14 @@ def _round_hash(mixed: np.uint64, offset: np.uint64, factor: np.uint64) -> np.ui
 
 @kernel
 def fast_sketch(
-    values: U64, offsets: I64, salt: np.uint64, round_offsets: U64, round_factors: U64, keys: U64, mixed: U64, out: U32
+    values: U64,
+    offsets: I64,
+    salt: np.uint64,
+    round_offsets: U64,
+    round_factors: U64,
+    keys: U64,
+    mixed: U64,
+    out: U32,
 ) -> None:
     """Fast Similarity Sketching (Dahlgaard, Knudsen, Thorup, FOCS 2017, section 2), rows of `out` for the sets of a batch.
 
@@ -88,7 +95,9 @@ def fast_sketch(
 
 
 @kernel
-def classic_sketch(values: U64, offsets: I64, salt: np.uint64, multipliers: U32, addends: U32, mixed: U32, out: U32) -> None:
+def classic_sketch(
+    values: U64, offsets: I64, salt: np.uint64, multipliers: U32, addends: U32, mixed: U32, out: U32
+) -> None:
     """K minima of (a x + b) mod 2^31 - 1 over the strongly mixed elements (Broder 1997; Carter and Wegman 1979).
 
     Scratch: `mixed` has room for the largest set.

@@ -47,7 +47,9 @@ BINARY_WINDOW = 8192
 _ONES = np.uint64(0xFFFFFFFFFFFFFFFF)
 _LOW_BITS = np.uint64(0x0101010101010101)
 _HIGH_BITS = np.uint64(0x8080808080808080)
-_GATHER = np.uint64(0x0102040810204080)  # moves the lowest bit of each of eight bytes into the highest byte
+_GATHER = np.uint64(
+    0x0102040810204080
+)  # moves the lowest bit of each of eight bytes into the highest byte
 _WORD_THE = np.uint64(0x656874)
 _ONE = np.uint64(1)
 _TWO = np.uint64(2)
@@ -82,7 +84,11 @@ def inspect(text: U8, starts: I64, lengths: I64, flags: U8) -> None:
                 found |= np.uint8(HAS_NUL)
         if high & _HIGH_BITS:
             found |= np.uint8(HAS_HIGH)
-        i = 3 if length >= 3 and document[0] == 0xEF and document[1] == 0xBB and document[2] == 0xBF else 0
+        i = (
+            3
+            if length >= 3 and document[0] == 0xEF and document[1] == 0xBB and document[2] == 0xBF
+            else 0
+        )
         while i < length and (document[i] == 0x20 or 0x09 <= document[i] <= 0x0D):
             i += 1
         if i < length and document[i] == 0x3C:
@@ -104,7 +110,9 @@ def ascii_words(document: U8, folded: U8, edges: I32, work: U8) -> int:
         c = document[i]
         letter = np.uint8((c | np.uint8(0x20)) - np.uint8(97)) < np.uint8(26)
         upper = np.uint8(c - np.uint8(65)) < np.uint8(26)
-        word_bytes[i] = np.uint8(letter | (np.uint8(c - np.uint8(48)) < np.uint8(10)) | (c == np.uint8(95)))
+        word_bytes[i] = np.uint8(
+            letter | (np.uint8(c - np.uint8(48)) < np.uint8(10)) | (c == np.uint8(95))
+        )
         out[i] = c + np.uint8(upper) * np.uint8(32)
     for i in range(length, length + PADDING):
         work[i] = 0
@@ -113,7 +121,9 @@ def ascii_words(document: U8, folded: U8, edges: I32, work: U8) -> int:
     for base in range(0, length + 1, 64):
         verdicts = np.uint64(0)
         for j in range(8):
-            verdicts |= ((load64(work, base + 8 * j) * _GATHER) >> np.uint64(56)) << np.uint64(8 * j)
+            verdicts |= ((load64(work, base + 8 * j) * _GATHER) >> np.uint64(56)) << np.uint64(
+                8 * j
+            )
         turns = verdicts ^ ((verdicts << _ONE) | carry)
         carry = verdicts >> np.uint64(63)
         # Eight at a time, whether they are there or not: one branch a few words instead of one an edge.
@@ -139,7 +149,11 @@ def decode(document: U8, i: np.uint64, length: np.uint64) -> tuple[np.uint32, np
             return INVALID, _ONE
         return ((c & np.uint32(0x1F)) << np.uint32(6)) | np.uint32(document[i + _ONE] & 0x3F), _TWO
     if c < 0xF0:
-        if i + _TWO >= length or document[i + _ONE] & 0xC0 != 0x80 or document[i + _TWO] & 0xC0 != 0x80:
+        if (
+            i + _TWO >= length
+            or document[i + _ONE] & 0xC0 != 0x80
+            or document[i + _TWO] & 0xC0 != 0x80
+        ):
             return INVALID, _ONE
         point = (
             ((c & np.uint32(0x0F)) << np.uint32(12))
@@ -191,14 +205,18 @@ def encode(point: np.uint32, out: U8, o: np.uint64) -> np.uint64:
 
 
 @inlined
-def tokens_by_table(document: U8, table: U32, expansions: U32, classes: U8, folded: U8, edges: I32) -> tuple[int, int]:
+def tokens_by_table(
+    document: U8, table: U32, expansions: U32, classes: U8, folded: U8, edges: I32
+) -> tuple[int, int]:
     """Fold and tokenise any UTF-8 by the character table; returns (number of tokens, what became of the document).
 
     The text is its own NFKC form, character by character, as long as every character passes the quick check of UAX #15
     (section 9) after its own mapping: no COMPLEX one, combining classes in order. Where that fails, the caller normalises.
     """
     length = np.uint64(len(document))
-    limit = np.uint64(len(folded) - 16)  # room for the last character, and to load eight bytes wherever it ends
+    limit = np.uint64(
+        len(folded) - 16
+    )  # room for the last character, and to load eight bytes wherever it ends
     o = np.uint64(0)
     n = np.uint64(0)
     opened = SEPARATE  # or JOIN: a run is open; or ALONE: such a token is open

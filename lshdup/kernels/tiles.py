@@ -44,7 +44,9 @@ def mark_unmet(keys: U64, offsets: I64, starts: I64, splits: I64, unmet: U8) -> 
 
 
 @kernel
-def tile_pairs(keys: U64, offsets: I64, starts: I64, splits: I64, state: I64, left: U32, right: U32) -> int:
+def tile_pairs(
+    keys: U64, offsets: I64, starts: I64, splits: I64, state: I64, left: U32, right: U32
+) -> int:
     """Fill `left`, `right` with the pairs of rows that the tiles have and no earlier band has met; returns how many.
 
     Arguments as of `mark_unmet`. state : (tile, p, q) where the last call stopped because the output was full, q 0

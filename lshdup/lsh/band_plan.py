@@ -21,7 +21,9 @@ def collision_probability(similarity: float, bands: int, rows: int) -> float:
     return -math.expm1(bands * math.log1p(-math.pow(similarity, rows)))
 
 
-def collision_probabilities(similarity: NDArray[np.float64], bands: int, rows: int) -> NDArray[np.float64]:
+def collision_probabilities(
+    similarity: NDArray[np.float64], bands: int, rows: int
+) -> NDArray[np.float64]:
     """`collision_probability` of every element of a float64 array, of the same shape."""
     with np.errstate(divide="ignore"):
         chances: NDArray[np.float64] = -np.expm1(bands * np.log1p(-(similarity**rows)))
@@ -82,14 +84,20 @@ def plan_bands(perms: int, params: BandParams) -> BandPlan:
         rows = rows or perms // bands
         if not (bands and rows) or bands * rows > perms:
             message = f"{bands or 1} bands of {rows or 1} rows need {max(bands, 1) * max(rows, 1)} rows; signatures have {perms}"
-            raise ParameterError(message, f"use --perms {max(bands, 1) * max(rows, 1)}, or fewer bands or rows")
+            raise ParameterError(
+                message, f"use --perms {max(bands, 1) * max(rows, 1)}, or fewer bands or rows"
+            )
     else:
         rows = _largest_rows(perms, params)
         if not rows:
             # One row a band finds most: b bands of it are enough from b = log(1 - recall) / log(1 - t) on.
             enough = math.ceil(math.log1p(-params.recall) / math.log1p(-params.threshold))
             message = f"{perms} rows cannot meet a pair of similarity {params.threshold:g} with chance {params.recall:g}"
-            hint = f"use --perms {enough}" if enough <= MAX_PERMS else "raise --threshold or lower --recall"
+            hint = (
+                f"use --perms {enough}"
+                if enough <= MAX_PERMS
+                else "raise --threshold or lower --recall"
+            )
             raise ParameterError(message, f"{hint}; or choose --bands and --rows yourself")
         bands = perms // rows
     return BandPlan(bands, rows, params.threshold, params.recall, params.buckets)

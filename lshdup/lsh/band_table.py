@@ -74,13 +74,17 @@ class BandTable:
         guess = True
         while low < high:
             size = high - low
-            middle = low + (min(size * (wanted - below) // (above - below), size - 1) if guess else size // 2)
+            middle = low + (
+                min(size * (wanted - below) // (above - below), size - 1) if guess else size // 2
+            )
             found = key_at(middle)
             if found < wanted:
                 low, below = middle + 1, found
             else:
                 high, above = middle, found
-            guess = 2 * (high - low) <= size  # one that did not do even that is followed by a halving
+            guess = (
+                2 * (high - low) <= size
+            )  # one that did not do even that is followed by a halving
         size = 1
         while low + size <= len(order) and key_at(low + size - 1) == wanted:
             size *= 2
@@ -103,11 +107,17 @@ def band_keys(signatures: NDArray[np.uint32], plan: BandPlan, jobs: int = 1) -> 
     """
     keys = np.empty((plan.bands, len(signatures)), np.uint64)
     buckets = np.uint64(plan.buckets)
-    in_parts(len(signatures), jobs, lambda part: kernels.band_keys(signatures, part.start, part.stop, plan.rows, buckets, keys))
+    in_parts(
+        len(signatures),
+        jobs,
+        lambda part: kernels.band_keys(signatures, part.start, part.stop, plan.rows, buckets, keys),
+    )
     return keys
 
 
-def band_table(signatures: NDArray[np.uint32], members: NDArray[np.int64], plan: BandPlan, jobs: int = 1) -> BandTable:
+def band_table(
+    signatures: NDArray[np.uint32], members: NDArray[np.int64], plan: BandPlan, jobs: int = 1
+) -> BandTable:
     """The band table of the documents `members` (ascending int64 array); the others have keys but are in no bucket.
 
     Cost: one pass over the signatures, and one over the keys of each band. Memory: 8 (n) + 4 (m) bytes a band, and 16 (m) a thread.

@@ -59,14 +59,18 @@ def first_copies(fingerprints: NDArray[np.uint64]) -> NDArray[np.int64]:
     n = len(fingerprints)
     order = np.empty(n, np.uint32)
     in_order = np.empty(n, np.uint64)
-    ordering.order_by_key(fingerprints, np.arange(n), np.empty(2 * n + 2, np.uint32), in_order, order)
+    ordering.order_by_key(
+        fingerprints, np.arange(n), np.empty(2 * n + 2, np.uint32), in_order, order
+    )
     firsts = np.empty(n, np.int64)
     kernels.first_of_equal(in_order, order, firsts)
     return firsts
 
 
 def candidate_pairs(
-    table: BandTable, max_bucket: int = 0, on_progress: Callable[[int, int], None] = lambda done, n: None
+    table: BandTable,
+    max_bucket: int = 0,
+    on_progress: Callable[[int, int], None] = lambda done, n: None,
 ) -> tuple[Buckets, Iterator[Pair]]:
     """Every pair that shares a bucket, once; pieces of (left, right), uint32 arrays, left < right.
 
@@ -84,7 +88,10 @@ def candidate_pairs(
 
 
 def cross_pairs(
-    table: BandTable, split: int, max_bucket: int = 0, on_progress: Callable[[int, int], None] = lambda done, n: None
+    table: BandTable,
+    split: int,
+    max_bucket: int = 0,
+    on_progress: Callable[[int, int], None] = lambda done, n: None,
 ) -> tuple[Buckets, Iterator[Pair]]:
     """The same of the pairs of two sides, left < split <= right: those within a side are not even met.
 
@@ -96,7 +103,9 @@ def cross_pairs(
     return buckets, _pieces(table, max_bucket, root, on_progress, split)
 
 
-def connected(table: BandTable, max_bucket: int = 0, split: int | None = None) -> tuple[Buckets, NDArray[np.uint32]]:
+def connected(
+    table: BandTable, max_bucket: int = 0, split: int | None = None
+) -> tuple[Buckets, NDArray[np.uint32]]:
     """The buckets, and for each document the smallest one that buckets connect it with: uint32 array of shape (n,).
 
     max_bucket : buckets of more documents are left out; 0: none is. split : only buckets with documents below and from it on count.
@@ -116,9 +125,15 @@ def connected(table: BandTable, max_bucket: int = 0, split: int | None = None) -
 
 
 def _pieces(
-    table: BandTable, max_bucket: int, root: NDArray[np.uint32], on_progress: Callable[[int, int], None], split: int | None = None
+    table: BandTable,
+    max_bucket: int,
+    root: NDArray[np.uint32],
+    on_progress: Callable[[int, int], None],
+    split: int | None = None,
 ) -> Iterator[Pair]:
-    visit = np.flatnonzero(np.bincount(root, minlength=len(root))[root[:split]] > 1).astype(np.uint32)
+    visit = np.flatnonzero(np.bincount(root, minlength=len(root))[root[:split]] > 1).astype(
+        np.uint32
+    )
     visit = visit[np.argsort(root[visit], kind="stable")]
     rows = np.zeros(len(root), np.uint32)
     rows[visit] = np.arange(len(visit), dtype=np.uint32)
@@ -148,10 +163,15 @@ def largest_buckets(table: BandTable, wanted: int) -> list[tuple[int, int]]:
         kernels.largest_buckets(keys, order, sizes, firsts)
         for size, first in zip(sizes.tolist(), firsts.tolist(), strict=True):
             found[first] = max(size, found.get(first, 0))
-    return sorted(((size, first) for first, size in found.items() if size), key=lambda each: (-each[0], each[1]))[:wanted]
+    return sorted(
+        ((size, first) for first, size in found.items() if size),
+        key=lambda each: (-each[0], each[1]),
+    )[:wanted]
 
 
-def candidates_of(table: BandTable, keys: NDArray[np.uint64], member: int = -1) -> NDArray[np.int64]:
+def candidates_of(
+    table: BandTable, keys: NDArray[np.uint64], member: int = -1
+) -> NDArray[np.int64]:
     """Documents of the table that share a bucket with keys of shape (bands,): ascending int64 array without repeats.
 
     member : a document of the table with these keys, if there is one. Of a mapped table nobody has looked at every byte; where a document

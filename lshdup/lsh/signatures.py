@@ -31,7 +31,9 @@ class Sketcher:
             self._second = rng.integers(0, (1 << 31) - 1, params.perms, dtype=np.uint32)
         else:
             self._round_offsets = rng.integers(0, 1 << 64, 2 * params.perms, dtype=np.uint64)
-            self._round_factors = rng.integers(0, 1 << 64, 2 * params.perms, dtype=np.uint64) | np.uint64(1)
+            self._round_factors = rng.integers(
+                0, 1 << 64, 2 * params.perms, dtype=np.uint64
+            ) | np.uint64(1)
 
     def sketch(self, sets: RaggedSets) -> NDArray[np.uint32]:
         """Signatures of some sets: uint32 array of shape (n_sets, K); rows of an empty set are 2^32 - 1."""
@@ -41,10 +43,21 @@ class Sketcher:
         largest = int(sets.sizes.max())
         if self.params.scheme == "classic":
             mixed = np.empty(largest, np.uint32)
-            kernels.classic_sketch(sets.values, sets.offsets, self._salt, self._first, self._second, mixed, out)
+            kernels.classic_sketch(
+                sets.values, sets.offsets, self._salt, self._first, self._second, mixed, out
+            )
         else:
             keys, room = np.empty(self.params.perms, np.uint64), np.empty(largest, np.uint64)
-            kernels.fast_sketch(sets.values, sets.offsets, self._salt, self._round_offsets, self._round_factors, keys, room, out)
+            kernels.fast_sketch(
+                sets.values,
+                sets.offsets,
+                self._salt,
+                self._round_offsets,
+                self._round_factors,
+                keys,
+                room,
+                out,
+            )
         return out
 
 
@@ -60,7 +73,9 @@ def linear_signatures(sets: RaggedSets, params: SketchParams) -> NDArray[np.uint
     numbers, n = _numbered(sets)
     p = smallest_prime_from(n)
     if params.perms > p:
-        message = f"the linear scheme needs {params.perms} different coefficients below the prime {p}"
+        message = (
+            f"the linear scheme needs {params.perms} different coefficients below the prime {p}"
+        )
         raise ValueError(message)
     rng = np.random.Generator(np.random.PCG64(params.seed))
     a = rng.choice(p, params.perms, replace=False).astype(np.int64)
@@ -77,7 +92,9 @@ def linear_signatures(sets: RaggedSets, params: SketchParams) -> NDArray[np.uint
     return out
 
 
-def permutation_signatures(sets: RaggedSets, permutations: NDArray[np.uint32]) -> NDArray[np.uint32]:
+def permutation_signatures(
+    sets: RaggedSets, permutations: NDArray[np.uint32]
+) -> NDArray[np.uint32]:
     """Signatures by permutations given as tables (R2's worked example).
 
     sets : elements are numbers from 0 to n - 1. permutations : uint32 array of shape (K, n), the new position of each.
@@ -88,7 +105,9 @@ def permutation_signatures(sets: RaggedSets, permutations: NDArray[np.uint32]) -
     [[0, 0], [1, 1]]
     """
     out = np.empty((len(sets), len(permutations)), np.uint32)
-    kernels.permuted_minima(sets.values.astype(np.int64), sets.offsets, np.ascontiguousarray(permutations), out)
+    kernels.permuted_minima(
+        sets.values.astype(np.int64), sets.offsets, np.ascontiguousarray(permutations), out
+    )
     return out
 
 
@@ -120,14 +139,20 @@ class Estimate:
     standard_error: NDArray[np.float64]
 
 
-def estimate(signatures: NDArray[np.uint32], left: NDArray[np.int64], right: NDArray[np.int64], jobs: int = 1) -> Estimate:
+def estimate(
+    signatures: NDArray[np.uint32], left: NDArray[np.int64], right: NDArray[np.int64], jobs: int = 1
+) -> Estimate:
     """Share of agreeing rows for the pairs (left[i], right[i]) of rows of a (n, K) uint32 matrix.
 
     The standard error is that of K independent rows, sqrt(s (1 - s) / K); the fast scheme does at least as well. Two empty sets
     agree in every row though their similarity is not defined: callers leave them out.
     """
     agreeing = np.empty(len(left), np.int64)
-    in_parts(len(left), jobs, lambda part: kernels.agreeing_rows(signatures, left[part], right[part], agreeing[part]))
+    in_parts(
+        len(left),
+        jobs,
+        lambda part: kernels.agreeing_rows(signatures, left[part], right[part], agreeing[part]),
+    )
     rows = signatures.shape[1]
     similarity = agreeing / rows
     return Estimate(similarity, np.sqrt(similarity * (1 - similarity) / rows))

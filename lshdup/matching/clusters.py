@@ -47,7 +47,10 @@ class Groups:
     @property
     def dropped(self) -> NDArray[np.int64]:
         """Those that another represents: ascending int64 array."""
-        return np.flatnonzero((self.representative >= 0) & (self.representative != np.arange(len(self.representative))))
+        return np.flatnonzero(
+            (self.representative >= 0)
+            & (self.representative != np.arange(len(self.representative)))
+        )
 
     @property
     def count(self) -> int:
@@ -57,7 +60,9 @@ class Groups:
     @property
     def sizes(self) -> NDArray[np.int64]:
         """int64 array of shape (n,): documents in the group that a document represents; 0 if it represents none."""
-        return np.bincount(self.representative[self.representative >= 0], minlength=len(self.representative))
+        return np.bincount(
+            self.representative[self.representative >= 0], minlength=len(self.representative)
+        )
 
     def without(self, lost: NDArray[np.int64]) -> "Groups":
         """The same without documents that cannot be had any more: in no group. Who was represented by one of them is alone: of the
@@ -111,7 +116,9 @@ def of_documents(kinds: Groups, firsts: NDArray[np.int64], preference: NDArray[n
     best = best_of_kinds(firsts, preference)
     leader = kinds.representative[firsts]
     compared = leader >= 0
-    return Groups(np.where(compared, best[leader], -1), np.where(compared, kinds.similarity[firsts], np.nan))
+    return Groups(
+        np.where(compared, best[leader], -1), np.where(compared, kinds.similarity[firsts], np.nan)
+    )
 
 
 def best_of_kinds(firsts: NDArray[np.int64], preference: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -121,7 +128,9 @@ def best_of_kinds(firsts: NDArray[np.int64], preference: NDArray[np.int64]) -> N
     return best
 
 
-def ranked(members: NDArray[np.int64], firsts: NDArray[np.int64], preference: NDArray[np.int64]) -> NDArray[np.int64]:
+def ranked(
+    members: NDArray[np.int64], firsts: NDArray[np.int64], preference: NDArray[np.int64]
+) -> NDArray[np.int64]:
     """First copies (`members`) by preference, that of a kind being that of its most preferred document: int64 array."""
     rank = np.empty(len(preference), np.int64)
     rank[preference] = np.arange(len(preference))
@@ -132,7 +141,13 @@ def ranked(members: NDArray[np.int64], firsts: NDArray[np.int64], preference: ND
 # --- from pairs that are known ----------------------------------------------------------------------------------------------------
 
 
-def from_pairs(pairs: Pairs, ordered: NDArray[np.int64], n: int, threshold: float, linkage: str = "representative") -> Groups:
+def from_pairs(
+    pairs: Pairs,
+    ordered: NDArray[np.int64],
+    n: int,
+    threshold: float,
+    linkage: str = "representative",
+) -> Groups:
     """Groups of n documents from verified pairs: those of at least `threshold`, all pairs at or above it being there.
 
     ordered : int64 array, those that are compared, the most preferred first (`ranked`). With single linkage, similarities to
@@ -161,7 +176,9 @@ def from_pairs(pairs: Pairs, ordered: NDArray[np.int64], n: int, threshold: floa
     return from_positions(ordered, leader, found, n)
 
 
-def from_positions(documents: NDArray[np.int64], leader: NDArray[np.uint32], score: NDArray[np.float64], n: int) -> Groups:
+def from_positions(
+    documents: NDArray[np.int64], leader: NDArray[np.uint32], score: NDArray[np.float64], n: int
+) -> Groups:
     """From positions to documents; those that have no position are not compared."""
     groups = Groups(np.full(n, -1, np.int64), np.full(n, np.nan))
     groups.representative[documents] = documents[leader]

@@ -44,7 +44,11 @@ class Listing:
         start = 0
         while start < len(pairs):
             end = min(start + PIECE, len(pairs))
-            counts = np.ones(end - start, np.int64) if kinds is None else kinds.products(pairs.keys[start:end])
+            counts = (
+                np.ones(end - start, np.int64)
+                if kinds is None
+                else kinds.products(pairs.keys[start:end])
+            )
             if kinds is None or (counts == 1).all():
                 yield pairs.part(start, end)
                 start = end
@@ -67,12 +71,22 @@ class Listing:
         cuts = self._pairs.offsets[np.searchsorted(-self._pairs.values, -thresholds, side="right")]
         if self._kinds is None:
             return [int(cut) for cut in cuts]
-        sums = np.zeros(len(self._pairs.values) + 1, np.int64)  # of the pairs before each similarity
+        sums = np.zeros(
+            len(self._pairs.values) + 1, np.int64
+        )  # of the pairs before each similarity
         for number, (start, end) in enumerate(pairwise(self._pairs.offsets.tolist())):
-            parts = (self._kinds.products(self._pairs.keys[at : min(at + PIECE, end)]) for at in range(start, end, PIECE))
+            parts = (
+                self._kinds.products(self._pairs.keys[at : min(at + PIECE, end)])
+                for at in range(start, end, PIECE)
+            )
             sums[number + 1] = sums[number] + sum(int(part.sum()) for part in parts)
-        within = self.total - int(sums[-1])  # of a kind beside itself not all products are pairs; all of these are in the first sum
-        return [int(sums[np.searchsorted(self._pairs.offsets, cut)]) + (within if cut else 0) for cut in cuts]
+        within = self.total - int(
+            sums[-1]
+        )  # of a kind beside itself not all products are pairs; all of these are in the first sum
+        return [
+            int(sums[np.searchsorted(self._pairs.offsets, cut)]) + (within if cut else 0)
+            for cut in cuts
+        ]
 
     def best(self, n: int) -> NDArray[np.float64]:
         """The largest similarity that each of the n documents is in a pair with: float64 array; 0 if it is in none."""
@@ -85,7 +99,9 @@ class Listing:
 
     def examples(self, low: float, high: float, most: int) -> Columns:
         """At most so many pairs with low <= similarity < high, the least similar first; of copies, each kind once."""
-        start, end = (int(cut) for cut in np.searchsorted(-self._pairs.values, (-high, -low), side="right"))
+        start, end = (
+            int(cut) for cut in np.searchsorted(-self._pairs.values, (-high, -low), side="right")
+        )
         found: list[Columns] = []
         for group in reversed(range(start, end)):
             missing = most - sum(len(part[0]) for part in found)
@@ -94,11 +110,15 @@ class Listing:
             first, last = self._pairs.offsets[group], self._pairs.offsets[group + 1]
             left, right, similarity = self._pairs.part(int(first), int(min(last, first + missing)))
             if self._kinds is not None:
-                second = self._kinds.members(np.minimum(self._kinds.starts[right] + 1, len(self._kinds.keys) - 1))
+                second = self._kinds.members(
+                    np.minimum(self._kinds.starts[right] + 1, len(self._kinds.keys) - 1)
+                )
                 right = np.where(left == right, second, right)
             found.append((left, right, similarity))
         empty = np.zeros(0, np.uint32), np.zeros(0, np.uint32), np.zeros(0)
-        left, right, similarity = (np.concatenate(column) for column in zip(empty, *found, strict=True))
+        left, right, similarity = (
+            np.concatenate(column) for column in zip(empty, *found, strict=True)
+        )
         return left, right, similarity
 
     def holds(self, left: NDArray[np.integer], right: NDArray[np.integer]) -> NDArray[np.bool_]:
@@ -113,7 +133,11 @@ class Listing:
 
     def documents(self) -> NDArray[np.int64]:
         """Which documents are in any pair: ascending int64 array."""
-        n = len(self._kinds.firsts) if self._kinds else 1 + max((int(part.max()) for part in self._columns()), default=-1)
+        n = (
+            len(self._kinds.firsts)
+            if self._kinds
+            else 1 + max((int(part.max()) for part in self._columns()), default=-1)
+        )
         named = np.zeros(n, bool)
         for part in self._columns():
             named[part] = True
@@ -137,13 +161,19 @@ def listing(pairs: Pairs, firsts: NDArray[np.int64], *, collapse: bool = False) 
         return Listing(len(pairs), pairs, None)
     kinds = _Kinds.of(firsts)
     several = np.flatnonzero(kinds.sizes > 1)
-    pairs = _with_copies(pairs, packed(several, several))  # a kind beside itself stands for the pairs within it
+    pairs = _with_copies(
+        pairs, packed(several, several)
+    )  # a kind beside itself stands for the pairs within it
     within = sum(size * (size - 1) // 2 - size * size for size in kinds.sizes[several].tolist())
-    products = (kinds.products(pairs.keys[start : start + PIECE]) for start in range(0, len(pairs), PIECE))
+    products = (
+        kinds.products(pairs.keys[start : start + PIECE]) for start in range(0, len(pairs), PIECE)
+    )
     return Listing(sum(int(part.sum()) for part in products) + within, pairs, kinds)
 
 
-def listing_across(pairs: Pairs, firsts: NDArray[np.int64], same: Pair, *, collapse: bool = False) -> Listing:
+def listing_across(
+    pairs: Pairs, firsts: NDArray[np.int64], same: Pair, *, collapse: bool = False
+) -> Listing:
     """Pairs of the documents of two sides from those of first copies, which each side has of its own.
 
     same : which of the pairs are of identical documents, (left, right). collapse : no pair of two kinds is repeated for their copies, but
@@ -158,7 +188,9 @@ def listing_across(pairs: Pairs, firsts: NDArray[np.int64], same: Pair, *, colla
         pairs = _with_copies(pairs, packed(np.minimum(copies, others), np.maximum(copies, others)))
         return Listing(len(pairs), pairs, None)
     kinds = _Kinds.of(firsts)
-    products = (kinds.products(pairs.keys[start : start + PIECE]) for start in range(0, len(pairs), PIECE))
+    products = (
+        kinds.products(pairs.keys[start : start + PIECE]) for start in range(0, len(pairs), PIECE)
+    )
     return Listing(sum(int(part.sum()) for part in products), pairs, kinds)
 
 
@@ -166,7 +198,9 @@ def _with_copies(pairs: Pairs, keys: NDArray[np.uint64]) -> Pairs:
     """The pairs and those of `keys`, which have similarity 1."""
     if not len(keys):
         return pairs
-    ones = int(pairs.offsets[1]) if len(pairs) and pairs.values[0] == 1.0 else 0  # estimates may be 1 of different sets
+    ones = (
+        int(pairs.offsets[1]) if len(pairs) and pairs.values[0] == 1.0 else 0
+    )  # estimates may be 1 of different sets
     merged = np.concatenate([keys, pairs.keys])
     merged[: len(keys) + ones].sort()
     values = pairs.values if ones else np.concatenate([[1.0], pairs.values])
@@ -190,7 +224,9 @@ class _Kinds:
     @classmethod
     def of(cls, firsts: NDArray[np.int64]) -> "_Kinds":
         sizes = np.bincount(firsts, minlength=len(firsts))
-        return cls(firsts, np.sort(packed(firsts, np.arange(len(firsts)))), sizes, offsets_of(sizes)[:-1])
+        return cls(
+            firsts, np.sort(packed(firsts, np.arange(len(firsts)))), sizes, offsets_of(sizes)[:-1]
+        )
 
     def products(self, keys: NDArray[np.uint64]) -> NDArray[np.int64]:
         """How many pairs of documents the members of two kinds make; of a kind beside itself, each twice and with itself."""
@@ -200,7 +236,9 @@ class _Kinds:
     def members(self, places: NDArray[np.int64]) -> NDArray[np.uint32]:
         return self.keys[places].astype(np.uint32)
 
-    def expanded(self, left: NDArray[np.uint32], right: NDArray[np.uint32], similarity: NDArray[np.float64]) -> Columns:
+    def expanded(
+        self, left: NDArray[np.uint32], right: NDArray[np.uint32], similarity: NDArray[np.float64]
+    ) -> Columns:
         """All pairs of the members of these kinds, in order."""
         counts = self.sizes[left] * self.sizes[right]
         of_pair = np.repeat(np.arange(len(left)), counts)
@@ -214,7 +252,9 @@ class _Kinds:
         order = np.lexsort((keys, -values))
         return *unpacked(keys[order]), values[order]
 
-    def by_left(self, keys: NDArray[np.uint64]) -> Iterator[tuple[NDArray[np.uint32], NDArray[np.uint32]]]:
+    def by_left(
+        self, keys: NDArray[np.uint64]
+    ) -> Iterator[tuple[NDArray[np.uint32], NDArray[np.uint32]]]:
         """All pairs of the members of these kinds (ascending), in order, some left documents at a time."""
         n = len(self.firsts)
         edges = np.arange(n + 1, dtype=np.uint64) << np.uint64(32)
@@ -239,7 +279,9 @@ class _Kinds:
             yield unpacked(found)
             start = end
 
-    def _after(self, documents: NDArray[np.int64], keys: NDArray[np.uint64], edges: NDArray[np.int64]) -> NDArray[np.uint64]:
+    def _after(
+        self, documents: NDArray[np.int64], keys: NDArray[np.uint64], edges: NDArray[np.int64]
+    ) -> NDArray[np.uint64]:
         """Pairs of each document with the later members of the kinds that `keys` has beside its own."""
         first = self.firsts[documents]
         counts = edges[first + 1] - edges[first]

@@ -70,7 +70,9 @@ def exact_pairs(
             on_progress(before * n + done, len(turns) * n)
 
         index = _index(prefixes.of(indexed), threshold, jobs)
-        for x, y, similarity in _probed(sets, order, prefixes.of(probing), index, threshold, jobs, told):
+        for x, y, similarity in _probed(
+            sets, order, prefixes.of(probing), index, threshold, jobs, told
+        ):
             a, b = order[x], order[y]
             yield np.minimum(a, b).astype(np.uint32), np.maximum(a, b).astype(np.uint32), similarity
 
@@ -113,14 +115,20 @@ def _prefixes(sets: RaggedSets, order: NDArray[np.int64], threshold: float, jobs
     counters = np.zeros(max(1, min(_MOST, int(sizes.sum()))), np.uint16)
 
     def count(part: int, parts: int) -> None:
-        prefix_join.count_elements(sets.values, sets.offsets, order, part, parts, np.empty(largest, np.uint32), counters)
+        prefix_join.count_elements(
+            sets.values, sets.offsets, order, part, parts, np.empty(largest, np.uint32), counters
+        )
 
     each_its_own(jobs, count)
     # Two more than needed at least: rounding must not make the room too small.
     room = np.minimum(sizes, sizes - np.floor(threshold * sizes).astype(np.int64) + 2)
     starts = offsets_of(room)
     made = _Prefixes(
-        sizes, starts[:-1], np.empty(int(starts[-1]), np.uint64), np.zeros(len(order), np.int64), np.zeros(len(order), np.int64)
+        sizes,
+        starts[:-1],
+        np.empty(int(starts[-1]), np.uint64),
+        np.zeros(len(order), np.int64),
+        np.zeros(len(order), np.int64),
     )
 
     def choose(part: slice) -> None:
@@ -136,11 +144,25 @@ def _prefixes(sets: RaggedSets, order: NDArray[np.int64], threshold: float, jobs
 def _index(prefixes: _Prefixes, threshold: float, jobs: int) -> _Index:
     lists = max(1, min(_MOST, int(prefixes.kept.sum())))
     starts = np.zeros(lists + 2, np.int64)
-    given = (prefixes.sizes, threshold, prefixes.starts, prefixes.elements, prefixes.single, prefixes.kept)
+    given = (
+        prefixes.sizes,
+        threshold,
+        prefixes.starts,
+        prefixes.elements,
+        prefixes.single,
+        prefixes.kept,
+    )
     each_its_own(jobs, lambda part, parts: prefix_join.count_postings(*given, part, parts, starts))
     np.cumsum(starts, out=starts)
-    index = _Index(starts, np.empty(int(starts[-1]), np.uint64), np.empty(int(starts[-1]), np.uint64))
-    each_its_own(jobs, lambda part, parts: prefix_join.fill_postings(*given, part, parts, starts, index.elements, index.holders))
+    index = _Index(
+        starts, np.empty(int(starts[-1]), np.uint64), np.empty(int(starts[-1]), np.uint64)
+    )
+    each_its_own(
+        jobs,
+        lambda part, parts: prefix_join.fill_postings(
+            *given, part, parts, starts, index.elements, index.holders
+        ),
+    )
     return index
 
 
@@ -162,7 +184,10 @@ def _probed(
 
     def probe(first: int, last: int) -> tuple[int, int, Piece]:
         if not hasattr(local, "missing"):
-            local.missing, local.met = np.full(n, prefix_join.UNMET, np.int32), np.empty(n, np.int64)
+            local.missing, local.met = (
+                np.full(n, prefix_join.UNMET, np.int32),
+                np.empty(n, np.int64),
+            )
             local.out = np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room)
         state = np.array([first], np.int64)
         written = prefix_join.prefix_join(
@@ -170,7 +195,11 @@ def _probed(
             index.starts, index.elements, index.holders, longest, state, last, local.missing, local.met, *local.out,
         )  # fmt: skip
         x, y, similarity = local.out
-        return int(state[0]), last, (x[:written].copy(), y[:written].copy(), similarity[:written].copy())
+        return (
+            int(state[0]),
+            last,
+            (x[:written].copy(), y[:written].copy(), similarity[:written].copy()),
+        )
 
     cuts = [*range(0, n, _PROBES), n]
     waiting = deque(pairwise(cuts))

@@ -60,12 +60,16 @@ def from_buckets(
     search = _Search(shelves, sizes[shelves.documents], source, threshold, jobs, progress)
     search.run()
     looked_at = search.compared
-    groups = from_positions(ordered, np.arange(len(ordered), dtype=np.uint32), np.ones(len(ordered)), n)  # each alone
+    groups = from_positions(
+        ordered, np.arange(len(ordered), dtype=np.uint32), np.ones(len(ordered)), n
+    )  # each alone
     leader, score = search.leader, search.similarity
     if linkage == "single":
         parent = leader.copy()
         looked_at += _unite(shelves, parent, leader, sizes, source, threshold, jobs)
-        score = np.where(parent == leader, score, np.nan)  # roots are leaders: those before whom nobody was
+        score = np.where(
+            parent == leader, score, np.nan
+        )  # roots are leaders: those before whom nobody was
         leader = parent
     groups.representative[shelves.documents] = shelves.documents[leader]
     groups.similarity[shelves.documents] = score
@@ -86,20 +90,28 @@ class _Shelves:
     count: int
 
     @classmethod
-    def of(cls, table: BandTable, ordered: NDArray[np.int64], root: NDArray[np.uint32], max_bucket: int) -> "_Shelves":
+    def of(
+        cls, table: BandTable, ordered: NDArray[np.int64], root: NDArray[np.uint32], max_bucket: int
+    ) -> "_Shelves":
         bands, n = table.keys.shape
         roots = root[ordered]
         shares = np.bincount(roots, minlength=n)[roots] > 1
         documents, roots = ordered[shares], roots[shares]
         order = np.argsort(roots, kind="stable")
         documents, roots = documents[order], roots[order]
-        edges = np.flatnonzero(np.concatenate([[True], roots[1:] != roots[:-1], [True]])) if len(roots) else np.zeros(1, np.int64)
+        edges = (
+            np.flatnonzero(np.concatenate([[True], roots[1:] != roots[:-1], [True]]))
+            if len(roots)
+            else np.zeros(1, np.int64)
+        )
         position = np.full(n, _NONE, np.uint32)
         position[documents] = np.arange(len(documents), dtype=np.uint32)
         bucket = np.full((len(documents), bands), _NONE, np.uint32)
         count = 0
         for band in range(bands):
-            count = kernels.number_buckets(table.keys[band], table.order[band], max_bucket, position, band, count, bucket)
+            count = kernels.number_buckets(
+                table.keys[band], table.order[band], max_bucket, position, band, count, bucket
+            )
         return cls(documents, edges, bucket, count)
 
 
@@ -119,7 +131,13 @@ class _Search:
         self.leader = np.full(m, _NONE, np.uint32)
         self.similarity = np.ones(m)
         self.compared = 0
-        self._shelves, self._source, self._threshold, self._jobs, self._progress = shelves, source, threshold, jobs, progress
+        self._shelves, self._source, self._threshold, self._jobs, self._progress = (
+            shelves,
+            source,
+            threshold,
+            jobs,
+            progress,
+        )
         self._expected = sizes
         self._heads = np.full(shelves.count, _NONE, np.uint32)
         self._tails = np.empty(shelves.count, np.uint32)
@@ -135,7 +153,9 @@ class _Search:
         ends = offsets_of(self._expected)[edges]
         at = 0
         while at < len(edges) - 1:
-            to = max(at + 1, int(np.searchsorted(ends, ends[at] + BLOCK_BYTES // 8, side="right")) - 1)
+            to = max(
+                at + 1, int(np.searchsorted(ends, ends[at] + BLOCK_BYTES // 8, side="right")) - 1
+            )
             if ends[to] - ends[at] <= BLOCK_BYTES // 8:
                 self._clusters(edges[at : to + 1])
             else:
@@ -167,7 +187,15 @@ class _Search:
             led, rest = rest[:done], rest[done:]
             if len(rest):
                 near = np.empty(len(rest), np.uint8)
-                kernels.has_leaders(rest, self._expected, self._threshold, self._shelves.bucket, self._heads, self._following, near)
+                kernels.has_leaders(
+                    rest,
+                    self._expected,
+                    self._threshold,
+                    self._shelves.bucket,
+                    self._heads,
+                    self._following,
+                    near,
+                )
                 near_ones, done = rest[near != 0], 0
                 while done < len(near_ones):
                     block = self._block(near_ones, done)
@@ -180,7 +208,10 @@ class _Search:
     def _block(self, some: NDArray[np.uint32], start: int) -> NDArray[np.uint32]:
         """Positions from `start` on whose sets make a block; one at least."""
         sizes = self._expected[some[start : start + BLOCK_BYTES // 8]]
-        return some[start : start + max(1, int(np.searchsorted(np.cumsum(sizes), BLOCK_BYTES // 8, side="right")))]
+        return some[
+            start : start
+            + max(1, int(np.searchsorted(np.cumsum(sizes), BLOCK_BYTES // 8, side="right")))
+        ]
 
     def _fetch(self, some: NDArray[np.uint32], used: int) -> None:
         """Have the sets of these positions at hand, behind the first `used` values."""
@@ -210,12 +241,16 @@ class _Search:
             used += size
         return used
 
-    def _lead_in_parts(self, some: NDArray[np.uint32], cuts: NDArray[np.int64], least: int, *, grow: bool) -> None:
+    def _lead_in_parts(
+        self, some: NDArray[np.uint32], cuts: NDArray[np.int64], least: int, *, grow: bool
+    ) -> None:
         """`_lead` on all threads. cuts : int64 array, where `some` may be cut; with `grow`, between clusters."""
         compared: list[int] = []
 
         def work(part: slice) -> None:
-            compared.append(self._lead(some[cuts[part.start] : cuts[part.stop]], since=0, grow=grow))
+            compared.append(
+                self._lead(some[cuts[part.start] : cuts[part.stop]], since=0, grow=grow)
+            )
 
         in_parts(len(cuts) - 1, self._jobs, work, least=least)
         self.compared += sum(compared)
@@ -247,7 +282,10 @@ def _unite(
         nonlocal looked_at
         for left, right in _unconnected(shelves, leader, parent):
             looked_at += len(left)
-            yield shelves.documents[left].astype(np.uint32), shelves.documents[right].astype(np.uint32)
+            yield (
+                shelves.documents[left].astype(np.uint32),
+                shelves.documents[right].astype(np.uint32),
+            )
 
     # What a piece connects is known before the next one is made: both are lazy.
     for left, right, _ in similarity.verified(pieces(), sizes, source, threshold, jobs):
@@ -256,13 +294,19 @@ def _unite(
     return looked_at
 
 
-def _unconnected(shelves: _Shelves, leader: NDArray[np.uint32], parent: NDArray[np.uint32]) -> Iterator[Pair]:
+def _unconnected(
+    shelves: _Shelves, leader: NDArray[np.uint32], parent: NDArray[np.uint32]
+) -> Iterator[Pair]:
     """Pairs of positions that share a bucket and are not connected when it is their turn, but for those of two leaders, which are known not
     to be similar; pieces of (left, right), uint32 arrays. parent : changes meanwhile.
     """
     # Only where buckets connect several groups.
     is_leader = leader == np.arange(len(leader))
-    several = np.add.reduceat(is_leader, shelves.edges[:-1], dtype=np.int64) > 1 if len(leader) else np.zeros(0, bool)
+    several = (
+        np.add.reduceat(is_leader, shelves.edges[:-1], dtype=np.int64) > 1
+        if len(leader)
+        else np.zeros(0, bool)
+    )
     tangled = np.flatnonzero(np.repeat(several, np.diff(shelves.edges)))
     size = _FIRST_PIECE
     for band in range(shelves.bucket.shape[1]):
@@ -271,11 +315,25 @@ def _unconnected(shelves: _Shelves, leader: NDArray[np.uint32], parent: NDArray[
         order = np.lexsort((parent[some], shelves.bucket[some, band]))
         entries = some[order].astype(np.uint32)
         ends_bucket = _differs_from_next(shelves.bucket[entries, band])
-        bucket_ends, run_ends = _next_end(ends_bucket), _next_end(ends_bucket | _differs_from_next(parent[entries]))
+        bucket_ends, run_ends = (
+            _next_end(ends_bucket),
+            _next_end(ends_bucket | _differs_from_next(parent[entries])),
+        )
         state = np.zeros(2, np.int64)
         while state[0] < len(entries):
             left, right = np.empty(size, np.uint32), np.empty(size, np.uint32)
-            n = kernels.unconnected_pairs(entries, run_ends, bucket_ends, band, shelves.bucket, leader, parent, state, left, right)
+            n = kernels.unconnected_pairs(
+                entries,
+                run_ends,
+                bucket_ends,
+                band,
+                shelves.bucket,
+                leader,
+                parent,
+                state,
+                left,
+                right,
+            )
             if n:
                 yield left[:n], right[:n]
                 size = min(2 * size, _PIECE)

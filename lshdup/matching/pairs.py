@@ -38,14 +38,18 @@ class Pairs:
         return len(self.keys)
 
     @classmethod
-    def of(cls, left: NDArray[np.integer], right: NDArray[np.integer], similarity: NDArray[np.float64]) -> "Pairs":
+    def of(
+        cls, left: NDArray[np.integer], right: NDArray[np.integer], similarity: NDArray[np.float64]
+    ) -> "Pairs":
         """Pairs in any order: integer arrays of numbers of documents below 2^32, float64 array."""
         return gathered([(left.astype(np.uint32), right.astype(np.uint32), similarity)])
 
     def at_least(self, threshold: float) -> "Pairs":
         """Those of this similarity or more: the first ones, so none is copied."""
         several = int(np.searchsorted(-self.values, -threshold, side="right"))
-        return Pairs(self.values[:several], self.offsets[: several + 1], self.keys[: self.offsets[several]])
+        return Pairs(
+            self.values[:several], self.offsets[: several + 1], self.keys[: self.offsets[several]]
+        )
 
     def part(self, start: int, end: int) -> Columns:
         """Pairs start … end - 1."""
@@ -86,7 +90,9 @@ def found_in(keys: NDArray[np.uint64], wanted: NDArray[np.uint64]) -> NDArray[np
     """Which of `wanted` are in the ascending array `keys`: bool array."""
     if not len(keys):
         return np.zeros(len(wanted), bool)
-    found: NDArray[np.bool_] = keys[np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)] == wanted
+    found: NDArray[np.bool_] = (
+        keys[np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)] == wanted
+    )
     return found
 
 
@@ -116,14 +122,20 @@ def gathered(parts: Iterable[Columns]) -> Pairs:
     return Pairs(values, offsets, keys)
 
 
-def _by_similarity(left: NDArray[np.uint32], right: NDArray[np.uint32], similarity: NDArray[np.float64]) -> Pairs:
+def _by_similarity(
+    left: NDArray[np.uint32], right: NDArray[np.uint32], similarity: NDArray[np.float64]
+) -> Pairs:
     """One part, in order of similarity only."""
     values, counts = distinct(similarity)
     keys = packed(left, right)
     if len(values) > 1:
         places = len(values) - 1 - np.searchsorted(values, similarity)
         # NumPy sorts numbers of 16 bits by radix, an order of magnitude faster than larger ones.
-        keys = keys[np.argsort(places.astype(np.uint16 if len(values) <= 1 << 16 else np.uint32), kind="stable")]
+        keys = keys[
+            np.argsort(
+                places.astype(np.uint16 if len(values) <= 1 << 16 else np.uint32), kind="stable"
+            )
+        ]
     return Pairs(values[::-1], offsets_of(counts[::-1]), keys)
 
 

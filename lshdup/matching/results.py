@@ -51,7 +51,9 @@ class Verified:
 
     def answers(self, plan: BandPlan, params: BandParams, asked: PairParams) -> bool:
         """Whether the pairs of this table at this threshold are among these: it was the same table, at a threshold no higher."""
-        same_table = (self.bands, self.rows) == (plan.bands, plan.rows) and replace(self.params, threshold=params.threshold) == params
+        same_table = (self.bands, self.rows) == (plan.bands, plan.rows) and replace(
+            self.params, threshold=params.threshold
+        ) == params
         return same_table and self.asked == asked and self.params.threshold <= params.threshold
 
     def at_least(self, threshold: float) -> Found:
@@ -62,7 +64,9 @@ class Verified:
         """Whether a pair that it met is either among these or less similar than the threshold."""
         return self.params.threshold <= threshold and self.asked == _AS_USUAL
 
-    def unknown(self, signatures: NDArray[np.uint32], pieces: Iterator[Pair], known: list[Columns]) -> Iterator[Pair]:
+    def unknown(
+        self, signatures: NDArray[np.uint32], pieces: Iterator[Pair], known: list[Columns]
+    ) -> Iterator[Pair]:
         """The candidate pairs that it has not met; of the others, those that are among these go to `known`."""
         pairs = self.found.pairs
         order = np.argsort(pairs.keys)
@@ -97,7 +101,9 @@ class Grouped:
     def copies(self) -> NDArray[np.bool_]:
         """Bool array of shape (n,): whether another document represents this one, and has the same shingle set."""
         own = self.groups.representative
-        copies: NDArray[np.bool_] = (own >= 0) & (own != np.arange(len(own))) & (self.firsts == self.firsts[own])
+        copies: NDArray[np.bool_] = (
+            (own >= 0) & (own != np.arange(len(own))) & (self.firsts == self.firsts[own])
+        )
         return copies
 
 

@@ -27,7 +27,11 @@ BLOCK_BYTES = 24 << 20
 
 
 def jaccard(
-    sets: RaggedSets, left: NDArray[np.integer], right: NDArray[np.integer], jobs: int = 1, threshold: float = 0.0
+    sets: RaggedSets,
+    left: NDArray[np.integer],
+    right: NDArray[np.integer],
+    jobs: int = 1,
+    threshold: float = 0.0,
 ) -> NDArray[np.float64]:
     """float64 array: similarity of sets left[i] and right[i]; 0 where it is below the threshold, or where both are empty.
 
@@ -71,7 +75,9 @@ def verified(
             seen = np.zeros(len(sizes), np.uint8)
             # Half the room at most: the sets of two blocks are there while one follows the other.
             most = SET_BYTES // 16
-            end = kernels.block_end(left, right, start, sizes, min(BLOCK_BYTES // 8, most), most, seen)
+            end = kernels.block_end(
+                left, right, start, sizes, min(BLOCK_BYTES // 8, most), most, seen
+            )
             sets, place = held.sets_of(np.flatnonzero(seen))
             a, b = _tiled(place[left[start:end]], place[right[start:end]], sets)
             found = jaccard(sets, a, b, jobs, threshold)
@@ -95,7 +101,9 @@ class _Held:
         missing = wanted[~self._here[wanted]]
         if len(missing):
             known = wanted[self._here[wanted]]
-            self._sets = self._sets.take(self._place[known].astype(np.int64))  # the others are free before new ones come
+            self._sets = self._sets.take(
+                self._place[known].astype(np.int64)
+            )  # the others are free before new ones come
             self._sets = RaggedSets.concatenate([self._sets, self._source(missing)])
             self._here[self.documents] = False
             self.documents = np.concatenate([known, missing]).astype(np.uint32)
@@ -104,7 +112,9 @@ class _Held:
         return self._sets, self._place
 
 
-def _tiled(left: NDArray[np.uint32], right: NDArray[np.uint32], sets: RaggedSets) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
+def _tiled(
+    left: NDArray[np.uint32], right: NDArray[np.uint32], sets: RaggedSets
+) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
     """The pairs in an order in which a set that was just compared is compared again soon, sixteen sets by all their partners.
 
     Otherwise, where many sets are each compared with many, all of them come from memory once for each.
@@ -138,12 +148,21 @@ def all_pairs(sets: RaggedSets, jobs: int = 1) -> Iterator[tuple[int, NDArray[np
         last = max(first + 1, int(np.searchsorted(row_ends, before + PAIRS_AT_ONCE, side="right")))
         out = np.empty(int(row_ends[last - 1]) - before, np.float64)
 
-        def rows(part: slice, out: NDArray[np.float64] = out, first: int = first, before: int = before) -> None:
+        def rows(
+            part: slice, out: NDArray[np.float64] = out, first: int = first, before: int = before
+        ) -> None:
             start, end = first + part.start, first + part.stop
             at = (int(row_ends[start - 1]) if start else 0) - before
             common = np.empty(n, np.int32)
             kernels.all_pairs_jaccard(
-                numbers, sets.offsets, posting_starts, postings, start, end, common, out[at : int(row_ends[end - 1]) - before]
+                numbers,
+                sets.offsets,
+                posting_starts,
+                postings,
+                start,
+                end,
+                common,
+                out[at : int(row_ends[end - 1]) - before],
             )
 
         in_parts(last - first, jobs, rows, least=16)

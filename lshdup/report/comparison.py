@@ -49,7 +49,11 @@ class Comparison:
 
 
 def compare(
-    text_a: bytes, text_b: bytes, params: ShingleParams, sketch: SketchParams | None = None, removal: Removal | None = None
+    text_a: bytes,
+    text_b: bytes,
+    params: ShingleParams,
+    sketch: SketchParams | None = None,
+    removal: Removal | None = None,
 ) -> Comparison:
     """Compare two texts (valid UTF-8; ids: blank-separated numbers).
 
@@ -57,7 +61,9 @@ def compare(
     removed from both sets before they are compared. Cost: n log n in the length of the texts. Memory: about 100 bytes a token.
     """
     shingler = Shingler(params)
-    sets = RaggedSets.concatenate([shingler.shingle_texts([text]).copy() for text in (text_a, text_b)])
+    sets = RaggedSets.concatenate(
+        [shingler.shingle_texts([text]).copy() for text in (text_a, text_b)]
+    )
     whole = sets.sizes
     if removal is not None:
         sets = removal.left(sets)
@@ -67,8 +73,25 @@ def compare(
     estimated = standard_error = None
     if sketch is not None and all(sets.sizes):
         estimated = float(estimate(Sketcher(sketch).sketch(sets), one, other).similarity[0])
-        standard_error = math.sqrt(similarity * (1 - similarity) / sketch.perms)  # of the true similarity: it is known here
+        standard_error = math.sqrt(
+            similarity * (1 - similarity) / sketch.perms
+        )  # of the true similarity: it is known here
     a, b = shingler.located(text_a), shingler.located(text_b)
     changes = differences(a.tokens, b.tokens, _PASSAGE[params.tokens], _MOVED[params.tokens])
-    (only_a, only_b), (removed_a, removed_b) = (sets.sizes - shared).tolist(), (whole - sets.sizes).tolist()
-    return Comparison(similarity, estimated, standard_error, shared, only_a, only_b, removed_a, removed_b, a, b, changes)
+    (only_a, only_b), (removed_a, removed_b) = (
+        (sets.sizes - shared).tolist(),
+        (whole - sets.sizes).tolist(),
+    )
+    return Comparison(
+        similarity,
+        estimated,
+        standard_error,
+        shared,
+        only_a,
+        only_b,
+        removed_a,
+        removed_b,
+        a,
+        b,
+        changes,
+    )

@@ -86,7 +86,9 @@ def select(pairs: Pairs, firsts: NDArray[np.int64], promise: Promise, most: int)
     omitted = ""
     if len(pairs) > most:
         groups = max(1, int(np.searchsorted(pairs.offsets, most, side="right")) - 1)
-        kept = Pairs(pairs.values[:groups], pairs.offsets[: groups + 1], pairs.keys[: pairs.offsets[groups]])
+        kept = Pairs(
+            pairs.values[:groups], pairs.offsets[: groups + 1], pairs.keys[: pairs.offsets[groups]]
+        )
         lowest = float(kept.values[-1])
         omitted = (
             f"The {len(kept):,} most similar of {len(pairs):,} pairs of different documents are here: those of similarity {lowest:.4f} "
@@ -94,7 +96,11 @@ def select(pairs: Pairs, firsts: NDArray[np.int64], promise: Promise, most: int)
         )
         pairs, promise = kept, Promise(lowest, promise.bands, promise.rows, promise.exact)
     sizes = np.bincount(firsts, minlength=len(firsts))
-    kinds = distinct(np.concatenate([np.flatnonzero(sizes > 1), pairs.left.astype(np.int64), pairs.right.astype(np.int64)]))[0]
+    kinds = distinct(
+        np.concatenate(
+            [np.flatnonzero(sizes > 1), pairs.left.astype(np.int64), pairs.right.astype(np.int64)]
+        )
+    )[0]
     return Selection(pairs, kinds, promise, omitted)
 
 
@@ -130,11 +136,15 @@ def data(
     rank = np.zeros(len(firsts), np.int64)
     rank[in_order] = np.arange(len(in_order))
     members: list[list[int]] = [[] for _ in kinds]
-    for kind, document in zip(kind_of[chosen].tolist(), np.searchsorted(named, in_order[chosen]).tolist(), strict=True):
+    for kind, document in zip(
+        kind_of[chosen].tolist(), np.searchsorted(named, in_order[chosen]).tolist(), strict=True
+    ):
         members[kind].append(document)
     omitted = [selection.omitted] if selection.omitted else []
     if len(named) < len(in_order):
-        omitted.append(f"Of more than {NAMED_COPIES:,} copies of one document, {NAMED_COPIES:,} are named; all are counted.")
+        omitted.append(
+            f"Of more than {NAMED_COPIES:,} copies of one document, {NAMED_COPIES:,} are named; all are counted."
+        )
     if note := passages_note(len(pairs), len(passages), facts.without):
         omitted.append(f"{note[0].upper()}{note[1:]}.")
     return {
@@ -169,13 +179,20 @@ def passages_note(pairs: int, have: int, without: Mapping[int | str, str]) -> st
     others = pairs - have - sum(known.values())
     if others:
         known[without.get("", "left out")] += others
-    reasons = "; ".join(f"{count:,} {'is' if count == 1 else 'are'} without: {why}" for why, count in sorted(known.items()))
+    reasons = "; ".join(
+        f"{count:,} {'is' if count == 1 else 'are'} without: {why}"
+        for why, count in sorted(known.items())
+    )
     return f"the passages of {have:,} of {pairs:,} pairs are in the page; {reasons}"
 
 
 def _harmless(text: str | int) -> str | int:
     """A passage with its lines, but without what could turn its direction or hide in it."""
-    return "\n".join(map(shown, text.replace("\t", " ").splitlines())) if isinstance(text, str) else text
+    return (
+        "\n".join(map(shown, text.replace("\t", " ").splitlines()))
+        if isinstance(text, str)
+        else text
+    )
 
 
 def segments(comparison: Comparison, context: int) -> list[Segment]:
@@ -188,7 +205,11 @@ def segments(comparison: Comparison, context: int) -> list[Segment]:
             continue
         for kind, a_start, a_end, b_start, b_end in hunk:
             of_b = kind in (ADDED, MOVED_HERE)
-            text = passage(comparison.b, b_start, b_end) if of_b else passage(comparison.a, a_start, a_end)
+            text = (
+                passage(comparison.b, b_start, b_end)
+                if of_b
+                else passage(comparison.a, a_start, a_end)
+            )
             if len(text) > _LONGEST_STRETCH:
                 text = f"{text[: _LONGEST_STRETCH // 2]} … {text[-_LONGEST_STRETCH // 2 :]}"
             found.append((_SEGMENTS[kind], text))
@@ -209,7 +230,9 @@ def _parts(known: Mapping[str, Any]) -> Iterator[bytes]:
     # "<" can end the element, or begin a comment in it; JSON has another way to write it.
     values = {
         "css": (parts / "page.css").read_text("utf-8"),
-        "data": json.dumps(known, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c"),
+        "data": json.dumps(known, ensure_ascii=False, separators=(",", ":")).replace(
+            "<", "\\u003c"
+        ),
         "js": (parts / "page.js").read_text("utf-8"),
     }
     for name, value in values.items():

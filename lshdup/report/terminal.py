@@ -17,7 +17,12 @@ from lshdup.utils.messages import counted, fitting_start, shown
 WIDE = 120
 
 #: How each kind of change is marked, as wdiff does, and its colour.
-_MARKS = {REMOVED: ("[-", "-]"), ADDED: ("{+", "+}"), MOVED_AWAY: ("[~", "~]"), MOVED_HERE: ("{~", "~}")}
+_MARKS = {
+    REMOVED: ("[-", "-]"),
+    ADDED: ("{+", "+}"),
+    MOVED_AWAY: ("[~", "~]"),
+    MOVED_HERE: ("{~", "~}"),
+}
 _COLORS = {REMOVED: "31", ADDED: "32", MOVED_AWAY: "35", MOVED_HERE: "36"}
 _FAINT = "2"
 
@@ -83,11 +88,23 @@ def hunks(changes: list[Change], context: int) -> Iterator[list[Change] | int]:
             hunk.append(change)
             continue
         if before:
-            hunk.append(Change(ALIKE, change.a_start, change.a_start + before, change.b_start, change.b_start + before))
+            hunk.append(
+                Change(
+                    ALIKE,
+                    change.a_start,
+                    change.a_start + before,
+                    change.b_start,
+                    change.b_start + before,
+                )
+            )
         if hunk:
             yield hunk
         yield size - before - after
-        hunk = [Change(ALIKE, change.a_end - after, change.a_end, change.b_end - after, change.b_end)] if after else []
+        hunk = (
+            [Change(ALIKE, change.a_end - after, change.a_end, change.b_end - after, change.b_end)]
+            if after
+            else []
+        )
     if hunk:
         yield hunk
 
@@ -115,14 +132,20 @@ def _columns(comparison: Comparison, hunk: list[Change], layout: Layout) -> Iter
     bar = _painted(_FAINT, "│", layout)
     for left, right in rows:
         nothing: list[Fragment] = []
-        for one, other in zip_longest(_wrapped(iter(left), pane), _wrapped(iter(right), pane), fillvalue=nothing):
+        for one, other in zip_longest(
+            _wrapped(iter(left), pane), _wrapped(iter(right), pane), fillvalue=nothing
+        ):
             space = " " * (pane - sum(cell_len(text) for _, text in one))
             yield f"{_line(one, layout)}{space} {bar} {_line(other, layout)}".rstrip()
 
 
 def passage(located: Located, start: int, end: int) -> str:
     """The text of tokens start … end - 1, with what stands around them: opening marks before, closing marks and white space behind."""
-    return located.text[_border(located, start) : _border(located, end)].decode("utf-8") if start < end else ""
+    return (
+        located.text[_border(located, start) : _border(located, end)].decode("utf-8")
+        if start < end
+        else ""
+    )
 
 
 def _border(located: Located, token: int) -> int:
@@ -136,7 +159,9 @@ def _border(located: Located, token: int) -> int:
     return space.end() if space else max(end, start)
 
 
-def _flow(comparison: Comparison, change: Change, layout: Layout, *, of_b: bool = False) -> Iterator[Fragment]:
+def _flow(
+    comparison: Comparison, change: Change, layout: Layout, *, of_b: bool = False
+) -> Iterator[Fragment]:
     """The text of a change as fragments without white space, _BLANK and _BREAK (a blank line of the text)."""
     if of_b or change.kind in (ADDED, MOVED_HERE):
         located, start, end = comparison.b, change.b_start, change.b_end
@@ -214,10 +239,13 @@ def _line(fragments: list[Fragment], layout: Layout) -> str:
         kind = fragments[i][0]
         j = i + 1
         while j < len(fragments) and (
-            fragments[j][0] == kind or (fragments[j] == _BLANK and fragments[j + 1 : j + 2] and fragments[j + 1][0] == kind)
+            fragments[j][0] == kind
+            or (fragments[j] == _BLANK and fragments[j + 1 : j + 2] and fragments[j + 1][0] == kind)
         ):
             j += 1
-        out.append(_painted(_COLORS.get(kind, ""), "".join(text for _, text in fragments[i:j]), layout))
+        out.append(
+            _painted(_COLORS.get(kind, ""), "".join(text for _, text in fragments[i:j]), layout)
+        )
         i = j
     return "".join(out)
 

@@ -14,7 +14,13 @@ from numpy.typing import NDArray
 
 from lshdup.kernels import differences as kernels
 
-ALIKE, REMOVED, ADDED, MOVED_AWAY, MOVED_HERE = "alike", "removed", "added", "moved away", "moved here"
+ALIKE, REMOVED, ADDED, MOVED_AWAY, MOVED_HERE = (
+    "alike",
+    "removed",
+    "added",
+    "moved away",
+    "moved here",
+)
 
 U64 = NDArray[np.uint64]
 I64 = NDArray[np.int64]
@@ -100,7 +106,13 @@ def _blocks(a: U64, b: U64, passage: int) -> Iterator[_Block]:
             yield _Block(gap.a, gap.b, before)
         if after:
             ready.append(_Block(gap.a_end - after, gap.b_end - after, after))
-        gap = replace(gap, a=gap.a + before, a_end=gap.a_end - after, b=gap.b + before, b_end=gap.b_end - after)
+        gap = replace(
+            gap,
+            a=gap.a + before,
+            a_end=gap.a_end - after,
+            b=gap.b + before,
+            b_end=gap.b_end - after,
+        )
         if gap.a < gap.a_end and gap.b < gap.b_end:
             ready += reversed(_inside(a, b, gap, passage))
 
@@ -119,7 +131,9 @@ def _inside(a: U64, b: U64, gap: _Gap, passage: int) -> list[_Block | _Gap]:
         return []
     matches = np.empty(2 * min(len(left), len(right)), np.int64)
     left, right = np.ascontiguousarray(left), np.ascontiguousarray(right)
-    found = kernels.align(left, right, np.empty(steps, np.uint8), np.empty(len(right) + 1, np.int32), matches)
+    found = kernels.align(
+        left, right, np.empty(steps, np.uint8), np.empty(len(right) + 1, np.int32), matches
+    )
     pairs = matches[: 2 * found].reshape(-1, 2).tolist()
     return list(_joined(_Block(gap.a + i, gap.b + j, 1) for i, j in pairs))
 
@@ -158,7 +172,12 @@ def _anchors(a: U64, b: U64, size: int) -> list[_Block]:
     best, last, before = (np.empty(n + 1, np.int64) for _ in range(3))
     found = kernels.heaviest_chain(rank, sizes, best, last, before, chain)
     chain = chain[n - found :]
-    return [_Block(*each) for each in zip(at_a[chain].tolist(), at_b[chain].tolist(), sizes[chain].tolist(), strict=True)]
+    return [
+        _Block(*each)
+        for each in zip(
+            at_a[chain].tolist(), at_b[chain].tolist(), sizes[chain].tolist(), strict=True
+        )
+    ]
 
 
 def windows(tokens: U64, size: int) -> U64:
@@ -219,7 +238,9 @@ def _without_crumbs(blocks: Iterator[_Block], n: int, m: int, most: int) -> list
     return kept
 
 
-def _moved(a: U64, b: U64, blocks: list[_Block], size: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+def _moved(
+    a: U64, b: U64, blocks: list[_Block], size: int
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Which tokens of a, and which of b, are in passages of `size` tokens that are removed from one place and added at another."""
     changed_a, changed_b = np.ones(len(a), bool), np.ones(len(b), bool)
     for block in blocks:
@@ -227,14 +248,20 @@ def _moved(a: U64, b: U64, blocks: list[_Block], size: int) -> tuple[NDArray[np.
         changed_b[block.b : block.b + block.size] = False
     values_a, at_a = _changed_windows(a, changed_a, size)
     values_b, at_b = _changed_windows(b, changed_b, size)
-    return _covered(at_a[np.isin(values_a, values_b)], size, len(a)), _covered(at_b[np.isin(values_b, values_a)], size, len(b))
+    return _covered(at_a[np.isin(values_a, values_b)], size, len(a)), _covered(
+        at_b[np.isin(values_b, values_a)], size, len(b)
+    )
 
 
 def _changed_windows(tokens: U64, changed: NDArray[np.bool_], size: int) -> tuple[U64, I64]:
     """Passages of tokens that are all changed, and where they begin."""
     values = windows(tokens, size)
     before = np.concatenate([[0], np.cumsum(changed)])
-    at = np.flatnonzero(before[size:] - before[:-size] == size) if len(values) else np.zeros(0, np.int64)
+    at = (
+        np.flatnonzero(before[size:] - before[:-size] == size)
+        if len(values)
+        else np.zeros(0, np.int64)
+    )
     return values[at], at
 
 

@@ -60,7 +60,9 @@ def characters_of(points: NDArray[np.int64]) -> str:
 
 
 def _word_actions(characters: str, points: NDArray[np.int64]) -> NDArray[np.uint32]:
-    categories = np.frombuffer("".join(map(unicodedata.category, characters)).encode(), np.uint8)[::2]  # of "Lu" the "L"
+    categories = np.frombuffer("".join(map(unicodedata.category, characters)).encode(), np.uint8)[
+        ::2
+    ]  # of "Lu" the "L"
     actions = np.full(len(points), k.SEPARATE, np.uint32)
     actions[categories == ord("M")] = k.MARK
     joining = (categories == ord("L")) | (categories == ord("N"))
@@ -71,13 +73,17 @@ def _word_actions(characters: str, points: NDArray[np.int64]) -> NDArray[np.uint
 
 
 def _term_actions(characters: str, points: NDArray[np.int64]) -> NDArray[np.uint32]:
-    actions = np.where(_where(map(str.isspace, characters), len(points)), np.uint32(k.SEPARATE), np.uint32(k.JOIN))
+    actions = np.where(
+        _where(map(str.isspace, characters), len(points)), np.uint32(k.SEPARATE), np.uint32(k.JOIN)
+    )
     actions[np.isin(points, [ord(character) for character in TERM_DELETIONS])] = k.DROP
     return actions
 
 
 def _char_actions(characters: str, points: NDArray[np.int64]) -> NDArray[np.uint32]:
-    return np.where(_where(map(str.isspace, characters), len(points)), np.uint32(k.BLANK), np.uint32(k.ALONE))
+    return np.where(
+        _where(map(str.isspace, characters), len(points)), np.uint32(k.BLANK), np.uint32(k.ALONE)
+    )
 
 
 #: What characters do to tokens: uint32 array of these characters, which are given as points too.
@@ -91,7 +97,9 @@ def _where(answers: Iterable[int], count: int) -> NDArray[np.bool_]:
 @functools.cache
 def composing() -> frozenset[str]:
     """Characters that may compose with the one before them (NFC_Quick_Check = Maybe)."""
-    seconds = {chr(c) for c in (*range(0x1161, 0x1176), *range(0x11A8, 0x11C3))}  # Hangul vowels and trailing consonants
+    seconds = {
+        chr(c) for c in (*range(0x1161, 0x1176), *range(0x11A8, 0x11C3))
+    }  # Hangul vowels and trailing consonants
     whole = characters_of(np.r_[0x00C0:0x3400, 0xF900:0x20000])
     for place in _changed(whole, functools.partial(unicodedata.normalize, "NFD")):
         parts = unicodedata.decomposition(whole[place]).split()
@@ -118,7 +126,9 @@ def char_table(tokens: str, normalize: bool, keep_case: bool) -> CharTable:
     characters = characters_of(points)
     entries[points] |= _ACTIONS[tokens](characters, points) << np.uint32(k.ACTION_SHIFT)
     for low, high in _UNIFORM:
-        entries[low + 1 : high + 1] |= entries[low] >> np.uint32(k.ACTION_SHIFT) << np.uint32(k.ACTION_SHIFT)
+        entries[low + 1 : high + 1] |= (
+            entries[low] >> np.uint32(k.ACTION_SHIFT) << np.uint32(k.ACTION_SHIFT)
+        )
     changed: dict[int, int] = {}
     for point in points[peculiar(characters, normalize=normalize, keep_case=keep_case)].tolist():
         character = chr(point)
@@ -149,7 +159,9 @@ def peculiar(characters: str, *, normalize: bool, keep_case: bool) -> list[int]:
     found = set() if keep_case else set(_changed(characters, str.casefold))
     if normalize:
         found.update(_changed(characters, functools.partial(unicodedata.normalize, "NFKD")))
-        found.update(np.flatnonzero(_where(map(unicodedata.combining, characters), len(characters))).tolist())
+        found.update(
+            np.flatnonzero(_where(map(unicodedata.combining, characters), len(characters))).tolist()
+        )
         found.update(place for place in map(characters.find, composing()) if place >= 0)
     return sorted(found)
 
@@ -159,4 +171,8 @@ def _changed(characters: str, change: Callable[[str], str]) -> Iterator[int]:
     for start in range(0, len(characters), _AT_ONCE):
         part = characters[start : start + _AT_ONCE]
         if change(part) != part:
-            yield from (place for place, character in enumerate(part, start) if change(character) != character)
+            yield from (
+                place
+                for place, character in enumerate(part, start)
+                if change(character) != character
+            )

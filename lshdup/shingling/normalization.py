@@ -37,7 +37,9 @@ def normal_form(text: bytes, params: ShingleParams) -> bytes | None:
         piece = decoded[start : end.start() if end else len(decoded)]
         start += len(piece)
         if params.normalize:
-            if _flood(_FLOOD // _STEP).search(piece[::_STEP]):  # cheaper than all of it, and a flood cannot be missed
+            if _flood(_FLOOD // _STEP).search(
+                piece[::_STEP]
+            ):  # cheaper than all of it, and a flood cannot be missed
                 piece = _flood(_FLOOD).sub(_in_order, piece)
             piece = unicodedata.normalize("NFKC", piece)
         out += (piece if params.keep_case else piece.casefold()).encode("utf-8")

@@ -86,7 +86,13 @@ class Removal:
 
 def fingerprint(shingles: NDArray[np.uint64]) -> str:
     """32 hexadecimal digits that say which shingles; empty for none."""
-    return hashlib.blake2b(np.ascontiguousarray(shingles).view(np.uint8).data, digest_size=16).hexdigest() if len(shingles) else ""
+    return (
+        hashlib.blake2b(
+            np.ascontiguousarray(shingles).view(np.uint8).data, digest_size=16
+        ).hexdigest()
+        if len(shingles)
+        else ""
+    )
 
 
 @dataclass(frozen=True)
@@ -121,7 +127,9 @@ def least_count(limit: float, documents: int) -> int:
     """
     from fractions import Fraction  # as written: 0.29 times 100 is 29, though not in doubles
 
-    return max(2, math.floor(Fraction(repr(limit)) * documents if limit < 1 else Fraction(limit)) + 1)
+    return max(
+        2, math.floor(Fraction(repr(limit)) * documents if limit < 1 else Fraction(limit)) + 1
+    )
 
 
 def first_with(sets: RaggedSets, shingles: NDArray[np.uint64]) -> NDArray[np.int64]:
@@ -154,19 +162,37 @@ def common_shingles(
     largest = int(sets.sizes[members].max())
 
     def count(part: int, parts: int) -> None:
-        prefix_join.count_elements(sets.values, sets.offsets, members, part, parts, np.empty(largest, np.uint32), counters)
+        prefix_join.count_elements(
+            sets.values, sets.offsets, members, part, parts, np.empty(largest, np.uint32), counters
+        )
 
     each_its_own(jobs, count)
-    found: list[tuple[NDArray[np.uint64], NDArray[np.uint32]]] = [(NO_SHINGLES, np.zeros(0, np.uint32))] * jobs
+    found: list[tuple[NDArray[np.uint64], NDArray[np.uint32]]] = [
+        (NO_SHINGLES, np.zeros(0, np.uint32))
+    ] * jobs
 
     def gather(part: int, parts: int) -> None:
         keys, counts = np.zeros(1 << 12, np.uint64), np.zeros(1 << 12, np.uint32)
         state = np.zeros(3, np.int64)
         while True:
-            kernels.count_frequent(sets.values, sets.offsets, members, part, parts, counters, bound, keys, counts, state)
+            kernels.count_frequent(
+                sets.values,
+                sets.offsets,
+                members,
+                part,
+                parts,
+                counters,
+                bound,
+                keys,
+                counts,
+                state,
+            )
             if state[0] == len(members):
                 break
-            more_keys, more_counts = np.zeros(2 * len(keys), np.uint64), np.zeros(2 * len(keys), np.uint32)
+            more_keys, more_counts = (
+                np.zeros(2 * len(keys), np.uint64),
+                np.zeros(2 * len(keys), np.uint32),
+            )
             kernels.move_counts(keys, counts, more_keys, more_counts)
             keys, counts = more_keys, more_counts
         enough = counts >= least

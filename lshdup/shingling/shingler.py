@@ -21,7 +21,12 @@ from lshdup.shingling.normalization import normal_form
 from lshdup.text.decoding import needs_patience, row_text, to_text
 from lshdup.utils.ragged import RaggedSets, ranges
 
-_RULES = {"word": text_kernels.RULE_PLAIN, "char": text_kernels.RULE_PLAIN, "terms": text_kernels.RULE_TERMS, "ids": text_kernels.RULE_IDS}
+_RULES = {
+    "word": text_kernels.RULE_PLAIN,
+    "char": text_kernels.RULE_PLAIN,
+    "terms": text_kernels.RULE_TERMS,
+    "ids": text_kernels.RULE_IDS,
+}
 
 
 @dataclass(frozen=True)
@@ -133,14 +138,19 @@ class Shingler:
         if params.tokens == "ids":
             sets, outcomes = self._run(batch, np.zeros(count, np.uint8))
             bad = np.flatnonzero(outcomes != text_kernels.DONE)
-            left_out += [(int(batch.indices[i]), Reason.NOT_IDS, "ids are integers from 0 to 2^64 - 1") for i in bad]
+            left_out += [
+                (int(batch.indices[i]), Reason.NOT_IDS, "ids are integers from 0 to 2^64 - 1")
+                for i in bad
+            ]
             return _without(batch.indices, sets, bad, left_out, [])
         flags = np.zeros(count, np.uint8)
         text_kernels.inspect(batch.text, batch.starts, batch.lengths, flags)
         patient = np.ones(count, bool)
         if not params.encoding or batch.is_text:
             patient = needs_patience(names, batch.text, batch.starts, batch.lengths, flags)
-        lengths = np.where(patient, 0, batch.lengths)  # an empty text costs nothing and gives an empty set
+        lengths = np.where(
+            patient, 0, batch.lengths
+        )  # an empty text costs nothing and gives an empty set
         sets, outcomes = self._run(replace(batch, lengths=lengths), flags)
         again = np.flatnonzero(patient | (outcomes != text_kernels.DONE))
         if not len(again):
@@ -155,7 +165,11 @@ class Shingler:
         bad_ones: list[int] = []
         for i in again.tolist():
             raw = batch.text[batch.starts[i] : batch.starts[i] + batch.lengths[i]].tobytes()
-            text = row_text(raw) if batch.is_text else to_text(raw, names[i], params.encoding, batch.max_bytes, limits)
+            text = (
+                row_text(raw)
+                if batch.is_text
+                else to_text(raw, names[i], params.encoding, batch.max_bytes, limits)
+            )
             if text.reason is not None:
                 left_out.append((int(batch.indices[i]), text.reason, text.detail))
                 bad_ones.append(i)
@@ -190,7 +204,10 @@ class Shingler:
     def _of_texts(self, texts: list[bytes]) -> tuple[RaggedSets, list[int]]:
         """Shingle sets of texts that are valid UTF-8, in memory of their own; and which are too long, whose sets are empty."""
         too_long = [i for i, text in enumerate(texts) if len(text) > LONGEST]
-        batch = TextBatch.of(range(len(texts)), [b"" if i in too_long else text for i, text in enumerate(texts)] if too_long else texts)
+        batch = TextBatch.of(
+            range(len(texts)),
+            [b"" if i in too_long else text for i, text in enumerate(texts)] if too_long else texts,
+        )
         flags = np.zeros(len(texts), np.uint8)
         text_kernels.inspect(batch.text, batch.starts, batch.lengths, flags)
         sets, outcomes = self._run(batch, flags)
@@ -206,8 +223,12 @@ class Shingler:
                 text = b""
             normal.append(text)
         batch = TextBatch.of(range(len(normal)), normal)
-        normal_flags = np.full(len(normal), text_kernels.HAS_HIGH, np.uint8)  # by the table that changes nothing
-        normal_sets, _ = self._run(batch, normal_flags, char_table(self.params.tokens, normalize=False, keep_case=True))
+        normal_flags = np.full(
+            len(normal), text_kernels.HAS_HIGH, np.uint8
+        )  # by the table that changes nothing
+        normal_sets, _ = self._run(
+            batch, normal_flags, char_table(self.params.tokens, normalize=False, keep_case=True)
+        )
         return _replaced(sets, again, normal_sets.copy()), too_long
 
     def in_order(self, text: bytes) -> tuple[list[bytes], NDArray[np.uint64]]:
@@ -247,12 +268,21 @@ class Shingler:
             return Located(b" ".join(words), starts, starts + sizes, ids, ids)
         spelling, table, tokens, shingles = self._walked(text)
         scratch = self._scratch
-        begins, ends = np.empty(len(scratch.folded), np.int32), np.empty(len(scratch.folded), np.int32)
+        begins, ends = (
+            np.empty(len(scratch.folded), np.int32),
+            np.empty(len(scratch.folded), np.int32),
+        )
         document = TextBatch.of([0], [spelling]).text[: len(spelling)]
         kernels.origins(document, table.entries, table.expansions, begins, ends)
         edges = scratch.edges[: 2 * tokens].reshape(-1, 2)
         hashes = scratch.hashes[:tokens].copy()
-        return Located(spelling, begins[edges[:, 0]].astype(np.int64), ends[edges[:, 1] - 1].astype(np.int64), hashes, shingles)
+        return Located(
+            spelling,
+            begins[edges[:, 0]].astype(np.int64),
+            ends[edges[:, 1] - 1].astype(np.int64),
+            hashes,
+            shingles,
+        )
 
     def _ids(self, text: bytes) -> NDArray[np.uint64]:
         return self._run(TextBatch.of([0], [text]), np.zeros(1, np.uint8))[0].values.copy()
@@ -272,7 +302,9 @@ class Shingler:
                 raise _too_long(text)
             spelling = made
             if form is not None:
-                table = char_table(params.tokens, normalize=False, keep_case=params.keep_case or form is params)
+                table = char_table(
+                    params.tokens, normalize=False, keep_case=params.keep_case or form is params
+                )
             document = TextBatch.of([0], [spelling]).text[: len(spelling)]
             self._reserve(len(spelling))
             scratch = self._scratch
@@ -287,12 +319,20 @@ class Shingler:
         tokens, count = counts.tolist()
         return spelling, table, tokens, shingles[:count]
 
-    def _run(self, batch: TextBatch, flags: NDArray[np.uint8], table: CharTable | None = None) -> tuple[RaggedSets, NDArray[np.uint8]]:
+    def _run(
+        self, batch: TextBatch, flags: NDArray[np.uint8], table: CharTable | None = None
+    ) -> tuple[RaggedSets, NDArray[np.uint8]]:
         """The sets, which the next run overwrites, and what became of each document."""
         params = self.params
         if table is None:
-            needed = params.tokens != "ids" and (not self._ascii_words or bool((flags & text_kernels.HAS_HIGH).any()))
-            table = char_table(params.tokens, params.normalize, params.keep_case) if needed else NO_TABLE
+            needed = params.tokens != "ids" and (
+                not self._ascii_words or bool((flags & text_kernels.HAS_HIGH).any())
+            )
+            table = (
+                char_table(params.tokens, params.normalize, params.keep_case)
+                if needed
+                else NO_TABLE
+            )
         room = int(batch.lengths.sum()) + 1
         self._reserve(int(batch.lengths.max(initial=0)))
         scratch = self._scratch
@@ -368,4 +408,6 @@ def _without(
 ) -> ShingleBatch:
     """A batch without the documents at positions `bad`, whose sets are empty."""
     keep = np.delete(np.arange(len(indices)), bad)
-    return ShingleBatch(indices[keep], RaggedSets.from_sizes(sets.values, sets.sizes[keep]), left_out, guessed)
+    return ShingleBatch(
+        indices[keep], RaggedSets.from_sizes(sets.values, sets.sizes[keep]), left_out, guessed
+    )

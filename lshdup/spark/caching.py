@@ -32,11 +32,17 @@ def sifted(rows: "DataFrame", wanted: "DataFrame", n: int, column: str) -> "Data
     bits = f.xxhash64(column, f.lit(1))
     places = [f.shiftright(bits, 15 * i).bitwiseAND(f.lit(BLOCK_BITS - 1)) for i in range(4)]
     # A block is made by one task: parts of blocks would be 4 KB each, and most tasks have a bit of each block.
-    filters = wanted.select(block, f.explode(f.array(*places)).alias("place")).repartition("block").groupBy("block")
+    filters = (
+        wanted.select(block, f.explode(f.array(*places)).alias("place"))
+        .repartition("block")
+        .groupBy("block")
+    )
     made = filters.agg(f.bitmap_construct_agg("place").alias("filter"))
     passed = rows.withColumn("block", block).join(f.broadcast(made), "block")
     for place in places:
-        byte = f.conv(f.hex(cut("filter", f.shiftright(place, 3).cast("int"), 1)), 16, 10).cast("int")
+        byte = f.conv(f.hex(cut("filter", f.shiftright(place, 3).cast("int"), 1)), 16, 10).cast(
+            "int"
+        )
         passed = passed.where(f.getbit(byte, place.bitwiseAND(f.lit(7)).cast("int")) == 1)
     return passed.select(*rows.columns)
 
@@ -45,7 +51,9 @@ def cut(column: str, start: "Column", length: "Column | int") -> "Column":
     """Bytes of a binary column, from `start`, counted from 0."""
     from pyspark.sql import functions as f
 
-    return f.substring(f.col(column), start + 1, f.lit(length) if isinstance(length, int) else length)
+    return f.substring(
+        f.col(column), start + 1, f.lit(length) if isinstance(length, int) else length
+    )
 
 
 class Checkpoints:
@@ -76,7 +84,9 @@ class Checkpoints:
 def _has_folder(session: Any) -> bool:
     try:
         context = session.sparkContext
-    except Exception:  # with Spark Connect the server alone has one, and knows what it was started with
+    except (
+        Exception
+    ):  # with Spark Connect the server alone has one, and knows what it was started with
         return bool(session.conf.get("spark.checkpoint.dir", ""))
     return context.getCheckpointDir() is not None
 
@@ -86,7 +96,9 @@ def _forget(rows: Any) -> None:
     frame = getattr(rows, "_jdf", None)
     if frame is None:
         return
-    with suppress(Exception):  # of a context that has ended, or an executor that was lost, nothing is left
+    with suppress(
+        Exception
+    ):  # of a context that has ended, or an executor that was lost, nothing is left
         made = frame.queryExecution().logical().rdd()
         made.unpersist(False)
         file = made.getCheckpointFile()

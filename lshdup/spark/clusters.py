@@ -80,23 +80,34 @@ class Clusters:
     @cached_property
     def covered_early(self) -> "DataFrame | None":
         """id: kinds of which it is known before the pairs that they do not represent; None if no bucket is so large that it is cut."""
-        return spark_leaders.covered_in_crowds(self._comparison, self._buckets, self._rank("size"), self._checkpoints)
+        return spark_leaders.covered_in_crowds(
+            self._comparison, self._buckets, self._rank("size"), self._checkpoints
+        )
 
     @cached_property
     def tiles(self) -> Tiles:
         """What meets in the buckets: all pairs but those of two kinds that do not represent."""
-        return spark_tiles.of_buckets(self._buckets, self._comparison.documents, self._comparison.recipe, self.covered_early)
+        return spark_tiles.of_buckets(
+            self._buckets, self._comparison.documents, self._comparison.recipe, self.covered_early
+        )
 
     @cached_property
     def edges(self) -> "DataFrame":
         """rank, better, worse, similarity: pairs of kinds, the preferred one first, by (rank, id); it may represent."""
         from pyspark.sql import functions as f
 
-        a, b = (f.struct(self._rank(f"size_{each}").alias("rank"), f.col(each).alias("id")) for each in "ab")
-        pairs = self.tiles.pairs.select(f.least(a, b).alias("x"), f.greatest(a, b).alias("y"), "similarity")
+        a, b = (
+            f.struct(self._rank(f"size_{each}").alias("rank"), f.col(each).alias("id"))
+            for each in "ab"
+        )
+        pairs = self.tiles.pairs.select(
+            f.least(a, b).alias("x"), f.greatest(a, b).alias("y"), "similarity"
+        )
         edges = pairs.selectExpr("x.rank as rank", "x.id as better", "y.id as worse", "similarity")
         if self.covered_early is not None:
-            edges = edges.join(self.covered_early.withColumnRenamed("id", "better"), "better", "left_anti").select(*edges.columns)
+            edges = edges.join(
+                self.covered_early.withColumnRenamed("id", "better"), "better", "left_anti"
+            ).select(*edges.columns)
         return self._checkpoints.keep(edges)
 
     @cached_property
@@ -108,10 +119,16 @@ class Clusters:
         while left > FEW_PAIRS and self.rounds < MOST_ROUNDS:
             waiting = undecided.selectExpr("worse as better").distinct()
             chosen = undecided.select("better").distinct().join(waiting, "better", "left_anti")
-            gone = keep(undecided.join(chosen, "better", "left_semi").selectExpr("worse as id").distinct())
+            gone = keep(
+                undecided.join(chosen, "better", "left_semi").selectExpr("worse as id").distinct()
+            )
             before = undecided
-            undecided = undecided.join(gone.withColumnRenamed("id", "better"), "better", "left_anti")
-            undecided = keep(undecided.join(gone.withColumnRenamed("id", "worse"), "worse", "left_anti"))
+            undecided = undecided.join(
+                gone.withColumnRenamed("id", "better"), "better", "left_anti"
+            )
+            undecided = keep(
+                undecided.join(gone.withColumnRenamed("id", "worse"), "worse", "left_anti")
+            )
             if before is not first:
                 drop(before)
             parts.append(gone)
@@ -137,7 +154,9 @@ class Clusters:
 
         table = undecided.select("rank", "better", "worse").toArrow()
         covered: set[bytes] = set()
-        for _, better, worse in sorted(zip(*(column.to_pylist() for column in table.columns), strict=True)):
+        for _, better, worse in sorted(
+            zip(*(column.to_pylist() for column in table.columns), strict=True)
+        ):
             if better not in covered:
                 covered.add(worse)
         ids = pa.table({"id": pa.array(sorted(covered), pa.binary())})
@@ -152,13 +171,21 @@ class Clusters:
         from pyspark.sql import functions as f
 
         comparison = self._comparison
-        leading = self.edges.join(self.covered.withColumnRenamed("id", "better"), "better", "left_anti")
+        leading = self.edges.join(
+            self.covered.withColumnRenamed("id", "better"), "better", "left_anti"
+        )
         first = f.min(f.struct("rank", "better", "similarity")).alias("first")
         members = (
-            leading.groupBy("worse").agg(first).selectExpr("worse as kind", "first.better as leader", "first.similarity as similarity")
+            leading.groupBy("worse")
+            .agg(first)
+            .selectExpr("worse as kind", "first.better as leader", "first.similarity as similarity")
         )
-        kinds = comparison.kinds.selectExpr("digest", "first.id as kind").join(members, "kind", "left")
-        rows = comparison.sketches.select("id", "digest").join(kinds, "digest")  # without tokens there is no digest
+        kinds = comparison.kinds.selectExpr("digest", "first.id as kind").join(
+            members, "kind", "left"
+        )
+        rows = comparison.sketches.select("id", "digest").join(
+            kinds, "digest"
+        )  # without tokens there is no digest
         # Of one kind the first by name represents, because all else that is preferred is the same.
         alone = f.col("leader").isNull()
         documents = rows.select(
@@ -184,8 +211,14 @@ class Clusters:
         """The documents of groups of two or more."""
         from pyspark.sql import functions as f
 
-        groups = self.documents.groupBy(f.col("representative").alias("leader")).agg(f.count("*").alias("n")).where("n > 1")
-        return self.documents.join(groups, self.documents["representative"] == groups["leader"]).select(*self.documents.columns)
+        groups = (
+            self.documents.groupBy(f.col("representative").alias("leader"))
+            .agg(f.count("*").alias("n"))
+            .where("n > 1")
+        )
+        return self.documents.join(
+            groups, self.documents["representative"] == groups["leader"]
+        ).select(*self.documents.columns)
 
     @property
     def counts(self) -> tuple[int, int, int, int]:
@@ -195,6 +228,9 @@ class Clusters:
         apart = f.col("id") != f.col("representative")
         leaders = f.count_distinct(f.when(apart, f.col("representative")))
         row = self.documents.agg(
-            leaders.alias("a"), f.count_if(~apart).alias("b"), f.count_if(apart).alias("c"), f.count_if("copy").alias("d")
+            leaders.alias("a"),
+            f.count_if(~apart).alias("b"),
+            f.count_if(apart).alias("c"),
+            f.count_if("copy").alias("d"),
         )
         return tuple(row.collect()[0])

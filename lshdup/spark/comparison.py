@@ -32,7 +32,10 @@ SALTS = 64
 
 
 def recipe(
-    shingle: ShingleParams = _SHINGLE, sketch: SketchParams = _SKETCH, band: BandParams = _BANDS, asked: PairParams = _PAIRS
+    shingle: ShingleParams = _SHINGLE,
+    sketch: SketchParams = _SKETCH,
+    band: BandParams = _BANDS,
+    asked: PairParams = _PAIRS,
 ) -> Recipe:
     """The parameters of a run on Spark. Raises ParameterError for what only the local engine has, or if no bands keep the promise."""
     if sketch.scheme == "linear":
@@ -82,7 +85,9 @@ def id_and_text(rows: "DataFrame", name: str, text: str) -> "DataFrame":
     from pyspark.sql import types
 
     there = rows.columns
-    numbered = rows.toDF(*(f"c{number}" for number in range(len(there))))  # names that differ only by case would be taken for each other
+    numbered = rows.toDF(
+        *(f"c{number}" for number in range(len(there)))
+    )  # names that differ only by case would be taken for each other
     columns = []
     for option, field, kinds in (
         ("--id-field", name, (types.StringType, types.BinaryType, types.IntegralType)),
@@ -91,7 +96,13 @@ def id_and_text(rows: "DataFrame", name: str, text: str) -> "DataFrame":
         way = [field] if field in there else field.split(".")
         found: list[types.DataType] = [rows.schema]
         for step in way:
-            found = [part.dataType for whole in found if isinstance(whole, types.StructType) for part in whole if part.name == step]
+            found = [
+                part.dataType
+                for whole in found
+                if isinstance(whole, types.StructType)
+                for part in whole
+                if part.name == step
+            ]
         if len(found) != 1:
             message = f"there is no column {field!r}, but {some_of(rows.columns)}"
             if found:
@@ -103,7 +114,9 @@ def id_and_text(rows: "DataFrame", name: str, text: str) -> "DataFrame":
             message = f"the column {field!r} is of type {kind.simpleString()}"
             raise InputError(message, f"{option} names another")
         if option == "--id-field" and not isinstance(kind, types.BinaryType):
-            column = column.cast("string").cast("binary")  # a text stays what it is: each cast would copy it
+            column = column.cast("string").cast(
+                "binary"
+            )  # a text stays what it is: each cast would copy it
         columns.append(column.alias(option[2:-6]))
     return numbered.select(*columns)
 
@@ -172,7 +185,9 @@ class Comparison:
 
         size, reason = f.col("size"), f.col("reason")
         counts = self.sketches.groupBy("reason", "encoding").agg(
-            f.count("*").alias("n"), f.sum(size).alias("shingles"), f.count_if((size == 0) & reason.isNull()).alias("empty")
+            f.count("*").alias("n"),
+            f.sum(size).alias("shingles"),
+            f.count_if((size == 0) & reason.isNull()).alias("empty"),
         )
         rows = counts.collect()
         self.refuse_repeated()
@@ -184,14 +199,22 @@ class Comparison:
             elif row.encoding is not None:
                 guessed[row.encoding] = row.n
         there = [row for row in rows if row.reason is None]
-        return Summary(sum(row.n for row in there), sum(row.shingles for row in there), sum(row.empty for row in there), left_out, guessed)
+        return Summary(
+            sum(row.n for row in there),
+            sum(row.shingles for row in there),
+            sum(row.empty for row in there),
+            left_out,
+            guessed,
+        )
 
     def refuse_repeated(self) -> None:
         """Raise InputError if two documents have the same id: the pairs of one could not be told from those of the other."""
         if self._repeated:
             name, n = self._repeated[0]
             message = f"the id {bytes(name).decode('utf-8', 'backslashreplace')!r} is that of {n:,} documents"
-            raise InputError(message, "each document needs an id of its own; name another column with --id-field")
+            raise InputError(
+                message, "each document needs an id of its own; name another column with --id-field"
+            )
 
     @cached_property
     def _repeated(self) -> list[tuple[bytes, int]]:
@@ -199,7 +222,10 @@ class Comparison:
         from pyspark.sql import functions as f
 
         counts = self.sketches.where("reason is null").groupBy("id").agg(f.count("*").alias("n"))
-        return [tuple(row) for row in counts.where("n > 1").orderBy(f.desc("n"), "id").limit(1).collect()]
+        return [
+            tuple(row)
+            for row in counts.where("n > 1").orderBy(f.desc("n"), "id").limit(1).collect()
+        ]
 
     @cached_property
     def kinds(self) -> "DataFrame":
@@ -211,7 +237,11 @@ class Comparison:
 
         self.refuse_repeated()
         first = f.min(f.struct("id", "size", "keys")).alias("first")
-        return kept(self.sketches.where("size > 0").groupBy("digest").agg(first, f.count("*").alias("documents")))
+        return kept(
+            self.sketches.where("size > 0")
+            .groupBy("digest")
+            .agg(first, f.count("*").alias("documents"))
+        )
 
     # --- kinds -> buckets ----------------------------------------------------------------------------------------------
 
@@ -232,13 +262,17 @@ class Comparison:
         """Buckets of two kinds or more: bucket, n, and the shingles of these. Tasks count before they shuffle: no bucket is too large."""
         from pyspark.sql import functions as f
 
-        counts = self._rows.groupBy("bucket").agg(f.count("*").alias("n"), f.sum("size").alias("shingles"))
+        counts = self._rows.groupBy("bucket").agg(
+            f.count("*").alias("n"), f.sum("size").alias("shingles")
+        )
         return kept(counts.where("n > 1"))
 
     @cached_property
     def buckets(self) -> "DataFrame":
         """A row for each kind and band in a shared bucket: bucket, id, size, keys of the bands before, and the bucket's n and shingles."""
-        return spark_tiles.with_counts(sifted(self._rows, self.shared, self.shared.count(), "bucket"), self.shared)
+        return spark_tiles.with_counts(
+            sifted(self._rows, self.shared, self.shared.count(), "bucket"), self.shared
+        )
 
     @cached_property
     def compared(self) -> "DataFrame":
@@ -250,9 +284,16 @@ class Comparison:
         of_large = f.collect_set((f.length("before") / 8).cast("int")).alias("large")
         large = self.buckets.where(f.col("n") > self.max_bucket).groupBy("id").agg(of_large)
         rows = self.buckets.where(f.col("n") <= self.max_bucket).join(large, "id", "left")
-        earlier = f.filter(f.coalesce("large", f.array().cast("array<int>")), lambda band: band * 8 < f.length("before"))
+        earlier = f.filter(
+            f.coalesce("large", f.array().cast("array<int>")),
+            lambda band: band * 8 < f.length("before"),
+        )
         none = f.lit(worker.NO_KEY)
-        before = f.aggregate(earlier, f.col("before"), lambda keys, band: f.overlay(keys, none, band * 8 + 1, f.lit(8)))
+        before = f.aggregate(
+            earlier,
+            f.col("before"),
+            lambda keys, band: f.overlay(keys, none, band * 8 + 1, f.lit(8)),
+        )
         return rows.withColumn("before", before).drop("large")
 
     def bucket_counts(self) -> tuple[int, bytes, int, int, int]:
@@ -261,12 +302,16 @@ class Comparison:
 
         n, over = f.col("n"), f.col("n") > (self.max_bucket or 1 << 62)
         pairs = f.sum(f.when(over, n * (n - 1) / 2)).cast("bigint")
-        row = self.shared.agg(f.max("n").alias("n"), f.count_if(over).alias("buckets"), pairs.alias("pairs")).collect()[0]
+        row = self.shared.agg(
+            f.max("n").alias("n"), f.count_if(over).alias("buckets"), pairs.alias("pairs")
+        ).collect()[0]
         if not row.n:
             return 0, b"", 0, 0, 0
         most = f.min(f.when(n == row.n, f.col("id"))).alias("id")
         wanted = self.buckets.where(over | (n == row.n))
-        found = wanted.agg(most, f.count_distinct(f.when(over, f.col("id"))).alias("kinds")).collect()[0]
+        found = wanted.agg(
+            most, f.count_distinct(f.when(over, f.col("id"))).alias("kinds")
+        ).collect()[0]
         return row.n, bytes(found.id), row.buckets, found.kinds, row.pairs or 0
 
     # --- buckets -> tiles -> pairs ------------------------------------------------------------------------------------------------
@@ -281,10 +326,18 @@ class Comparison:
         """first, id, blocks, block: the documents of each kind that has several, cut into blocks."""
         from pyspark.sql import functions as f
 
-        several = self.kinds.where("documents > 1").select("digest", "documents", f.col("first.id").alias("first"))
+        several = self.kinds.where("documents > 1").select(
+            "digest", "documents", f.col("first.id").alias("first")
+        )
         blocks = f.ceil(f.col("documents") / BLOCK_COPIES).cast("bigint")
-        rows = self.sketches.select("id", "digest").join(several, "digest").withColumn("blocks", blocks)
-        return rows.select("first", "id", "blocks", f.pmod(f.xxhash64("id"), f.col("blocks")).alias("block"))
+        rows = (
+            self.sketches.select("id", "digest")
+            .join(several, "digest")
+            .withColumn("blocks", blocks)
+        )
+        return rows.select(
+            "first", "id", "blocks", f.pmod(f.xxhash64("id"), f.col("blocks")).alias("block")
+        )
 
     def pairs(self, *, collapse: bool = False) -> "DataFrame":
         """a, b (binary), similarity: all pairs of documents, a before b by their bytes, in no order.
@@ -302,9 +355,13 @@ class Comparison:
             )
             return pairs.unionByName(copies)
         itself = f.col("first.id")
-        within = self.kinds.where("documents > 1").select(itself.alias("a"), itself.alias("b"), f.lit(1.0).alias("similarity"))
+        within = self.kinds.where("documents > 1").select(
+            itself.alias("a"), itself.alias("b"), f.lit(1.0).alias("similarity")
+        )
         # A kind beside itself gives each pair twice, and each document with itself.
-        both = pairs.withColumn("same", f.lit(False)).unionByName(within.withColumn("same", f.lit(True)))
+        both = pairs.withColumn("same", f.lit(False)).unionByName(
+            within.withColumn("same", f.lit(True))
+        )
         both = self._expanded(self._expanded(both, "a"), "b")
         a, b = f.col("a"), f.col("b")
         once = both.where((a < b) | ((a > b) & ~f.col("same")))
@@ -315,13 +372,18 @@ class Comparison:
         from pyspark.sql import functions as f
 
         kinds = self.kinds.where("documents > 1").select(
-            f.col("first.id").alias("first"), f.ceil(f.col("documents") / BLOCK_COPIES).cast("bigint").alias("blocks")
+            f.col("first.id").alias("first"),
+            f.ceil(f.col("documents") / BLOCK_COPIES).cast("bigint").alias("blocks"),
         )
         # Of a document that has no copies no member is found; so that one with many pairs is not all one task's, its pairs are strewn.
         other = "b" if column == "a" else "a"
         strewn = f.array(-1 - f.pmod(f.xxhash64(other), f.lit(SALTS)))
         pairs = pairs.withColumnRenamed(column, "first").join(kinds, "first", "left")
-        block = f.explode(f.when(f.col("blocks").isNull(), strewn).otherwise(f.sequence(f.lit(0), f.col("blocks") - 1))).alias("block")
+        block = f.explode(
+            f.when(f.col("blocks").isNull(), strewn).otherwise(
+                f.sequence(f.lit(0), f.col("blocks") - 1)
+            )
+        ).alias("block")
         pairs = pairs.select(*(each for each in pairs.columns if each != "blocks"), block)
         members = self.members.select("first", "block", "id")
         pairs = pairs.join(members, ["first", "block"], "left")
@@ -333,5 +395,8 @@ class Comparison:
         """What workers make of the documents; nothing is kept."""
         work = partial(function, self.recipe)
         sources = self.sources or (Source(self.documents),)
-        made = (each.rows.mapInArrow(partial(worker.read_and_made, each.read, work), schema) for each in sources)
+        made = (
+            each.rows.mapInArrow(partial(worker.read_and_made, each.read, work), schema)
+            for each in sources
+        )
         return reduce(lambda rows, more: rows.unionByName(more), made)

@@ -77,7 +77,12 @@ class _Part:
         if read:
             return rows.mapInArrow(read, worker_reading.DOCUMENTS)
         columns = [field.split() for field in worker_reading.DOCUMENTS.split(", ")]
-        return rows.select(*((f.col(name) if name in rows.columns else f.lit(None)).cast(kind).alias(name) for name, kind in columns))
+        return rows.select(
+            *(
+                (f.col(name) if name in rows.columns else f.lit(None)).cast(kind).alias(name)
+                for name, kind in columns
+            )
+        )
 
 
 def read(
@@ -103,11 +108,15 @@ def read(
     others = [os.fsdecode(name) for name, path in found if path is None]
     if others and (params.hidden or params.follow or params.include or params.exclude):
         message = "--hidden, --follow, --include and --exclude are for names on this machine"
-        raise ParameterError(message, "leave them out, or name a pattern such as hdfs://host/docs/*.txt")
+        raise ParameterError(
+            message, "leave them out, or name a pattern such as hdfs://host/docs/*.txt"
+        )
     away = [_Away(spark, name) for name in others]
     _refuse_overlaps(away)
     if here:
-        files, kinds = find_files(here, params, id_lists=ids, jobs=jobs, on_left_out=left_out, say=say, warn=warn)
+        files, kinds = find_files(
+            here, params, id_lists=ids, jobs=jobs, on_left_out=left_out, say=say, warn=warn
+        )
         if not (away or kinds or ids):
             return _files(spark, files)
     reader = _Reader(spark, params, ids=ids)
@@ -119,7 +128,13 @@ def read(
         raise InputError(message, "Spark passes over those whose names begin with _ or a dot")
     rows = reduce(lambda rows, more: rows.unionByName(more), (part.documents for part in parts))
     sources = tuple(part.source for part in parts)
-    return Documents(rows, "texts", sum(part.size for part in parts), has_rows=ids or reader.has_rows, sources=sources)
+    return Documents(
+        rows,
+        "texts",
+        sum(part.size for part in parts),
+        has_rows=ids or reader.has_rows,
+        sources=sources,
+    )
 
 
 def check_named(names: tuple[bytes, ...]) -> None:
@@ -138,7 +153,9 @@ def _here(name: bytes, *, at_home: bool) -> bytes | None:
     if os.path.lexists(path):
         return path if uri or at_home else None
     text = os.fsdecode(path)
-    nowhere_else = not _PATTERN.search(text) and (uri or (at_home and not spark_paths.has_scheme(text)))
+    nowhere_else = not _PATTERN.search(text) and (
+        uri or (at_home and not spark_paths.has_scheme(text))
+    )
     return path if nowhere_else else None
 
 
@@ -157,12 +174,16 @@ class _Away:
             matches = list(system.globStatus(path) or ())
             if not matches and system.exists(path):  # its name looks like a pattern, and is none
                 matches = [system.getFileStatus(path)]
-            self.size = sum(system.getContentSummary(match.getPath()).getLength() for match in matches)
+            self.size = sum(
+                system.getContentSummary(match.getPath()).getLength() for match in matches
+            )
         except Exception as error:
             raise spark_paths.not_looked_up(name, error) from None
         if not matches:
             if _PATTERN.search(name) and not spark_paths.has_scheme(name):
-                raise not_there(LeftOut(os.fsencode(name), Reason.MISSING, "no such file or directory"), "", "")
+                raise not_there(
+                    LeftOut(os.fsencode(name), Reason.MISSING, "no such file or directory"), "", ""
+                )
             message = f"{name!r} does not exist"
             raise InputError(message, "name folders or files that exist")
         self.files = [each.getPath().toString() for each in matches if not each.isDirectory()]
@@ -176,13 +197,17 @@ class _Away:
         if self.is_pattern:
             return column
         below = len(self.root.rstrip("/"))  # a root alone ends with a slash
-        return f.concat(f.lit(self.name.rstrip("/")), f.substring(column, f.lit(below + 1), f.length(column)))
+        return f.concat(
+            f.lit(self.name.rstrip("/")), f.substring(column, f.lit(below + 1), f.length(column))
+        )
 
 
 def _refuse_overlaps(away: list[_Away]) -> None:
     """Raise InputError if something is named twice: its documents would be near-duplicates of themselves."""
     above = ""
-    for path, name in sorted((path.rstrip("/") + "/", each.name) for each in away for path in each.files + each.folders):
+    for path, name in sorted(
+        (path.rstrip("/") + "/", each.name) for each in away for path in each.files + each.folders
+    ):
         if above and path.startswith(above):
             message = f"{name!r} names what is in another name, too: {path.rstrip('/')}"
             raise InputError(message, "name each document once")
@@ -200,7 +225,12 @@ def _files(spark: "SparkSession", files: DocumentList) -> Documents:
 
     table = pa.table({"id": pa.array(list(files.names), pa.binary()), "size": files.sizes})
     size = int(files.sizes.sum())
-    return Documents(_spread(spark, table, "id binary, size bigint", size), "files", size, os.getcwdb())  # noqa: PTH109 (bytes path)
+    return Documents(
+        _spread(spark, table, "id binary, size bigint", size),
+        "files",
+        size,
+        os.getcwdb(),  # noqa: PTH109
+    )
 
 
 class _Reader:
@@ -233,7 +263,12 @@ class _Reader:
         types = (pa.binary(), pa.int32(), pa.int64(), pa.int64(), pa.int64())
         columns = [pa.array([piece[at] for piece in pieces], kind) for at, kind in enumerate(types)]
         size = sum(piece[-1] for piece in pieces)
-        rows = _spread(self._spark, pa.table(dict(zip(names, columns, strict=True))), worker_reading.PIECES, size)
+        rows = _spread(
+            self._spark,
+            pa.table(dict(zip(names, columns, strict=True))),
+            worker_reading.PIECES,
+            size,
+        )
         home = os.getcwdb()  # noqa: PTH109 (bytes path)
         read = partial(worker_reading.piece_rows, fields, home, self._params.max_bytes)
         return _Part(stages.Source(rows, read), size)
@@ -247,11 +282,15 @@ class _Reader:
             return
         named: dict[Kind, list[str]] = {}
         for path in each.files:
-            named.setdefault(kind_of(os.fsencode(path), named=True, field_given=field_given), []).append(path)
+            named.setdefault(
+                kind_of(os.fsencode(path), named=True, field_given=field_given), []
+            ).append(path)
         plain = list(each.folders)
         for folder in each.folders:
             kind = kind_of(os.fsencode(folder), named=True, field_given=field_given)
-            if kind != Kind.FILE:  # as Spark itself writes a file: all that is in it is of that kind
+            if (
+                kind != Kind.FILE
+            ):  # as Spark itself writes a file: all that is in it is of that kind
                 named.setdefault(kind, []).append(folder)
                 plain.remove(folder)
         for kind, paths in named.items():
@@ -271,7 +310,10 @@ class _Reader:
         kind = f.lit(int(Kind.FILE))
         for each, ending in _ENDINGS.items():
             kind = f.when(path.rlike(ending), f.lit(int(each))).otherwise(kind)
-        return {Kind(row.kind) for row in self._binary(folders).select(kind.alias("kind")).distinct().collect()}
+        return {
+            Kind(row.kind)
+            for row in self._binary(folders).select(kind.alias("kind")).distinct().collect()
+        }
 
     def _of_kind(self, each: _Away, kind: Kind, paths: list[str], glob: str, size: int) -> _Part:
         """Files of one kind at some paths, with about how many bytes; glob : only those whose names match."""
@@ -282,21 +324,46 @@ class _Reader:
             if self._params.text_field and paths[0] in each.folders:
                 for other in _ENDINGS.values():
                     files = files.where(~f.col("path").rlike(other))
-            name, content = each.typed(f.col("path")).cast("binary").alias("id"), f.col("content").alias("text")
-            return _Part(stages.Source(files.select(name, content, f.lit(True).alias("plain"))), size)
+            name, content = (
+                each.typed(f.col("path")).cast("binary").alias("id"),
+                f.col("content").alias("text"),
+            )
+            return _Part(
+                stages.Source(files.select(name, content, f.lit(True).alias("plain"))), size
+            )
         fields = self._fields()
         if kind == Kind.PARQUET:
             rows = self._reader(glob).parquet(*map(_escaped, paths))
             return _Part(stages.Source(stages.id_and_text(rows, fields.id, fields.text)), size)
-        return self._of_lines(each, paths, glob, size, partial(worker_reading.json_rows, fields, self._params.max_bytes))
+        return self._of_lines(
+            each,
+            paths,
+            glob,
+            size,
+            partial(worker_reading.json_rows, fields, self._params.max_bytes),
+        )
 
-    def _of_lines(self, each: _Away, paths: list[str], glob: str, size: int, read: Callable[[bytes, bytes, Batches], Batches]) -> _Part:
+    def _of_lines(
+        self,
+        each: _Away,
+        paths: list[str],
+        glob: str,
+        size: int,
+        read: Callable[[bytes, bytes, Batches], Batches],
+    ) -> _Part:
         from pyspark.sql import functions as f
 
         root, typed = (
-            (b"", b"") if each.is_pattern else (each.root.rstrip("/").encode(), each.name.rstrip("/").encode("utf-8", "surrogateescape"))
+            (b"", b"")
+            if each.is_pattern
+            else (
+                each.root.rstrip("/").encode(),
+                each.name.rstrip("/").encode("utf-8", "surrogateescape"),
+            )
         )
-        lines = self._lines(paths, glob).select(f.col("value").cast("binary"), f.col("_metadata.file_path").cast("binary").alias("file"))
+        lines = self._lines(paths, glob).select(
+            f.col("value").cast("binary"), f.col("_metadata.file_path").cast("binary").alias("file")
+        )
         return _Part(stages.Source(lines, partial(read, root, typed)), size)
 
     def _binary(self, paths: list[str]) -> "DataFrame":
@@ -310,7 +377,9 @@ class _Reader:
         return reader.option("pathGlobFilter", glob) if glob else reader
 
 
-def _pieces(path: bytes, kind: Kind, size: int, fields: RowFields) -> Iterator[tuple[int, int, int]]:
+def _pieces(
+    path: bytes, kind: Kind, size: int, fields: RowFields
+) -> Iterator[tuple[int, int, int]]:
     """Where the pieces of a file begin and end, and about how many bytes they have. What cannot be looked into is one piece."""
     if size <= TASK_BYTES or kind == Kind.FILE:
         yield 0, -1, size

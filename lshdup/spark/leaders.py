@@ -21,7 +21,9 @@ LEAST_SHARE = 0.1
 MOST_ROUNDS = 8
 
 
-def covered_in_crowds(comparison: Comparison, buckets: "DataFrame", rank: "Column", checkpoints: Checkpoints) -> "DataFrame | None":
+def covered_in_crowds(
+    comparison: Comparison, buckets: "DataFrame", rank: "Column", checkpoints: Checkpoints
+) -> "DataFrame | None":
     """id: kinds in cut buckets of which it is known that they do not represent; None if no bucket is cut.
 
     buckets : `Comparison.compared`, kept. rank : of `id` and `size`, the lowest is preferred, and of equal ones the first by id.
@@ -36,19 +38,42 @@ def covered_in_crowds(comparison: Comparison, buckets: "DataFrame", rank: "Colum
         drop(crowd)
         return None
     near = buckets.join(crowd, "id", "left_semi").select("bucket").distinct()
-    rows = buckets.join(near, "bucket", "left_semi").join(crowd.withColumn("crowd", f.lit(True)), "id", "left")
-    alive = keep(rows.select("bucket", "id", f.struct(rank.alias("rank"), "id").alias("order"), f.col("crowd").isNotNull().alias("crowd")))
+    rows = buckets.join(near, "bucket", "left_semi").join(
+        crowd.withColumn("crowd", f.lit(True)), "id", "left"
+    )
+    alive = keep(
+        rows.select(
+            "bucket",
+            "id",
+            f.struct(rank.alias("rank"), "id").alias("order"),
+            f.col("crowd").isNotNull().alias("crowd"),
+        )
+    )
     sets = keep(tiles.sets_of(comparison.documents, crowd, looked_at, comparison.recipe))
     found: list[DataFrame] = []
     while len(found) < MOST_ROUNDS:
         first = alive.groupBy("bucket").agg(f.min("order").alias("first"))
-        leaders = alive.where("crowd").join(first, "bucket").groupBy("id").agg(f.every(f.col("order") == f.col("first")).alias("leads"))
+        leaders = (
+            alive.where("crowd")
+            .join(first, "bucket")
+            .groupBy("id")
+            .agg(f.every(f.col("order") == f.col("first")).alias("leads"))
+        )
         leaders = keep(leaders.where("leads").select("id"))
-        centres = alive.join(leaders, "id", "left_semi").select("bucket", f.col("id").alias("centre"))
-        points = alive.where("crowd").join(centres, "bucket").where("id != centre").select(f.col("centre").alias("bucket"), "id")
+        centres = alive.join(leaders, "id", "left_semi").select(
+            "bucket", f.col("id").alias("centre")
+        )
+        points = (
+            alive.where("crowd")
+            .join(centres, "bucket")
+            .where("id != centre")
+            .select(f.col("centre").alias("bucket"), "id")
+        )
         points = keep(points.distinct())
         counts = keep(points.groupBy("bucket").agg(f.count("*").alias("n")))
-        met = tiles.verified(tiles.stars(points, counts), sets, comparison.recipe).where("a is not null")
+        met = tiles.verified(tiles.stars(points, counts), sets, comparison.recipe).where(
+            "a is not null"
+        )
         ends = met.select(f.explode(f.array("a", "b")).alias("id")).distinct()
         gone = keep(ends.join(leaders, "id", "left_anti"))
         drop(points, counts)

@@ -22,7 +22,9 @@ def kind_of(name: str) -> str:
     >>> kind_of("hdfs:///x.parquet"), kind_of("x.JSONL"), kind_of("x.tsv"), kind_of("a.parquet/")
     ('parquet', 'json', '', 'parquet')
     """
-    return next((kind for ending, kind in _KINDS.items() if name.rstrip("/").lower().endswith(ending)), "")
+    return next(
+        (kind for ending, kind in _KINDS.items() if name.rstrip("/").lower().endswith(ending)), ""
+    )
 
 
 def place(spark: "SparkSession", name: str) -> str:
@@ -35,7 +37,9 @@ def place(spark: "SparkSession", name: str) -> str:
     return path
 
 
-def write(answer: "DataFrame", path: str, kind: str, ids: "DataFrame", *, again: bool = False) -> None:
+def write(
+    answer: "DataFrame", path: str, kind: str, ids: "DataFrame", *, again: bool = False
+) -> None:
     """Have Spark write an answer, whose names are columns of bytes.
 
     ids : all names, in a column `id`: where one is not UTF-8, Parquet has the bytes, because a string of it must be UTF-8; JSON Lines are
@@ -63,4 +67,6 @@ def json_lines(rows: Iterator[Any]) -> Iterator[Any]:
     for batch in rows:
         cells = zip(*(column.to_pylist() for column in batch.columns), strict=True)
         lines = [json_line(batch.schema.names, row) for row in cells]
-        yield pa.RecordBatch.from_arrays([pa.array([line.decode("ascii") for line in lines], pa.string())], ["value"])
+        yield pa.RecordBatch.from_arrays(
+            [pa.array([line.decode("ascii") for line in lines], pa.string())], ["value"]
+        )

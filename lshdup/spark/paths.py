@@ -25,7 +25,9 @@ def has_scheme(name: str) -> bool:
 def is_home_local(spark: "SparkSession") -> bool:
     """Whether names without a scheme are on this machine, as far as Spark is concerned too."""
     context: Any = spark.sparkContext
-    return bool(str(context._jsc.hadoopConfiguration().get("fs.defaultFS", "file:///")).startswith("file:"))
+    return bool(
+        str(context._jsc.hadoopConfiguration().get("fs.defaultFS", "file:///")).startswith("file:")
+    )
 
 
 def spark_name(name: str, *, home_local: bool) -> str:
@@ -70,7 +72,9 @@ def check_new(spark: "SparkSession", place: str, name: str) -> None:
     try:
         if system.exists(path):
             message = f"-o {name} exists already"
-            raise InputError(message, "Spark writes a folder and replaces none: name another, or remove it")
+            raise InputError(
+                message, "Spark writes a folder and replaces none: name another, or remove it"
+            )
         folder = path.getParent()
         while folder.getParent() is not None and not system.exists(folder):
             folder = folder.getParent()
@@ -87,4 +91,6 @@ def check_new(spark: "SparkSession", place: str, name: str) -> None:
 
 def cause(error: BaseException) -> str:
     """What Java says, in one line."""
-    return (str(getattr(error, "java_exception", error)).splitlines() or [type(error).__name__])[0][:300]
+    return (str(getattr(error, "java_exception", error)).splitlines() or [type(error).__name__])[0][
+        :300
+    ]

@@ -58,7 +58,11 @@ _NO_EXECUTORS = b"Initial job has not accepted any resources"
 
 @contextmanager
 def session(
-    master: str | None, settings: Mapping[str, str], *, loud: bool = False, warn: Callable[[str], None] | None = None
+    master: str | None,
+    settings: Mapping[str, str],
+    *,
+    loud: bool = False,
+    warn: Callable[[str], None] | None = None,
 ) -> Iterator["SparkSession"]:
     """A session with these settings over the defaults here, stopped at the end, or by SIGINT, if it was started here.
 
@@ -84,9 +88,13 @@ def session(
         builder = builder.master(master)
     in_file = _in_file()
     set_before = {**in_file, **settings}
-    local = (master or set_before.get("spark.master", "local" if not submitted else "")).startswith("local")
+    local = (master or set_before.get("spark.master", "local" if not submitted else "")).startswith(
+        "local"
+    )
     if local:
-        os.environ.setdefault("PYSPARK_PYTHON", set_before.get("spark.pyspark.python", sys.executable))
+        os.environ.setdefault(
+            "PYSPARK_PYTHON", set_before.get("spark.pyspark.python", sys.executable)
+        )
     defaults = {**_SETTINGS, **(_LOCAL_SETTINGS if local else {})}
     if "GC" in set_before.get("spark.driver.extraJavaOptions", ""):  # two collectors are an error
         defaults.pop("spark.driver.defaultJavaOptions", None)
@@ -109,7 +117,9 @@ def session(
             raise not_started(str(error), "" if said is None else said.text(), master) from None
         if submitted:
             for name, value in defaults.items():
-                if name.startswith("spark.sql.") and not started.sparkContext.getConf().contains(name):
+                if name.startswith("spark.sql.") and not started.sparkContext.getConf().contains(
+                    name
+                ):
                     started.conf.set(name, value)
         if said is not None and warn is not None:
             said.await_text(_NO_EXECUTORS, partial(warn, _waiting(started)))
@@ -144,7 +154,9 @@ def _started(builder: Any, interrupts: Interrupts, *, loud: bool) -> "SparkSessi
     context: Any = SparkContext.getOrCreate(conf)
     interrupts.again()
     if not loud:
-        context._accumulatorServer.handle_error = _nothing  # else it prints a traceback when Java ends
+        context._accumulatorServer.handle_error = (
+            _nothing  # else it prints a traceback when Java ends
+        )
     interrupts.started = started = builder.getOrCreate()
     return cast("SparkSession", started)
 
@@ -186,7 +198,11 @@ def _check_java() -> None:
     home = os.environ.get("JAVA_HOME")
     java = os.path.join(home, "bin", "java") if home else "java"  # noqa: PTH118
     if shutil.which(java) is None:
-        message = f"--engine spark needs Java, and JAVA_HOME is {home!r}, where it is not" if home else "--engine spark needs Java"
+        message = (
+            f"--engine spark needs Java, and JAVA_HOME is {home!r}, where it is not"
+            if home
+            else "--engine spark needs Java"
+        )
         raise InputError(message, INSTALL_JAVA)
 
 
@@ -227,7 +243,11 @@ def _streams_to(said: _Said | None, interrupts: Interrupts) -> Iterator[None]:
 
     said : None: to stderr. interrupts : is told where stderr of this process is.
     """
-    own = {number: os.dup(number) for number, stream in ((1, sys.stdout), (2, sys.stderr)) if stream is not None}
+    own = {
+        number: os.dup(number)
+        for number, stream in ((1, sys.stdout), (2, sys.stderr))
+        if stream is not None
+    }
     interrupts.stderr = own.get(2)
     try:
         for number in own:
@@ -251,7 +271,9 @@ def default_partitions(spark: "SparkSession", settings: Mapping[str, str], size:
     name = "spark.sql.shuffle.partitions"
     if name not in settings and not spark.sparkContext.getConf().contains(name):
         at_least = 2 * spark.sparkContext.defaultParallelism
-        spark.conf.set(name, str(max(at_least, min(_MOST_PARTITIONS, -(-size // _PARTITION_BYTES)))))
+        spark.conf.set(
+            name, str(max(at_least, min(_MOST_PARTITIONS, -(-size // _PARTITION_BYTES))))
+        )
     return int(str(spark.conf.get(name)))
 
 

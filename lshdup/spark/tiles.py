@@ -23,7 +23,9 @@ BLOCK_BYTES = 32 << 20
 MANY_ROWS = 1 << 17
 
 
-def of_buckets(buckets: "DataFrame", documents: "DataFrame", recipe: Recipe, covered: "DataFrame | None" = None) -> "Tiles":
+def of_buckets(
+    buckets: "DataFrame", documents: "DataFrame", recipe: Recipe, covered: "DataFrame | None" = None
+) -> "Tiles":
     """Tiles of buckets, as `spark.Comparison.compared` has them. covered : ids that need no pairs with each other; None: all are wanted.
 
     A bucket of B blocks has B (B + 1) / 2 tiles, and each of its documents is in B of them. Those that are covered have blocks of their
@@ -31,22 +33,38 @@ def of_buckets(buckets: "DataFrame", documents: "DataFrame", recipe: Recipe, cov
     """
     from pyspark.sql import functions as f
 
-    rows = buckets.withColumns({"free": f.lit(True), "free_n": f.col("n"), "free_shingles": f.col("shingles")})
+    rows = buckets.withColumns(
+        {"free": f.lit(True), "free_n": f.col("n"), "free_shingles": f.col("shingles")}
+    )
     counts = None
     if covered is not None:
         known = covered.select("id", f.lit(True).alias("covered"))
-        rows = buckets.join(known, "id", "left").withColumn("free", f.col("covered").isNull()).drop("covered")
+        rows = (
+            buckets.join(known, "id", "left")
+            .withColumn("free", f.col("covered").isNull())
+            .drop("covered")
+        )
         size = f.when(f.col("free"), f.col("size")).otherwise(0)
-        of_bucket = (f.max("n").alias("n"), f.count_if("free").alias("free_n"), f.sum(size).alias("free_shingles"))
+        of_bucket = (
+            f.max("n").alias("n"),
+            f.count_if("free").alias("free_n"),
+            f.sum(size).alias("free_shingles"),
+        )
         counts = kept(rows.groupBy("bucket").agg(*of_bucket))
         rows = with_counts(rows.drop("n"), counts).where("free_n > 0")
     of_free = _blocks(f.col("free_n"), f.col("free_shingles"))
     of_covered = _blocks(f.col("n") - f.col("free_n"), f.col("shingles") - f.col("free_shingles"))
     number, block, other = f.xxhash64("id"), f.col("block"), f.col("other")
-    at = f.when(f.col("free"), f.pmod(number, of_free)).otherwise(of_free + f.pmod(number, of_covered))
+    at = f.when(f.col("free"), f.pmod(number, of_free)).otherwise(
+        of_free + f.pmod(number, of_covered)
+    )
     last = of_free - 1 + f.when(f.col("free"), of_covered).otherwise(0)
     rows = rows.withColumns({"block": at, "other": f.explode(f.sequence(f.lit(0), last))})
-    side = f.when(block == other, worker.WITHIN).when(block < other, worker.LEFT).otherwise(worker.RIGHT)
+    side = (
+        f.when(block == other, worker.WITHIN)
+        .when(block < other, worker.LEFT)
+        .otherwise(worker.RIGHT)
+    )
     tile = f.least(block, other) * (1 << 31) + f.greatest(block, other)
     rows = rows.select("bucket", tile.alias("tile"), side.alias("side"), "id", "before")
     rows = _by_tile(rows).mapInArrow(partial(worker.unmet_rows, recipe), worker.TILES)
@@ -60,7 +78,9 @@ def with_counts(rows: "DataFrame", counts: "DataFrame") -> "DataFrame":
     large = counts.where(f.col("n") > MANY_ROWS)
     if large.isEmpty():
         return rows.join(counts, "bucket")
-    others = rows.join(f.broadcast(large.select("bucket")), "bucket", "left_anti").join(counts.where(f.col("n") <= MANY_ROWS), "bucket")
+    others = rows.join(f.broadcast(large.select("bucket")), "bucket", "left_anti").join(
+        counts.where(f.col("n") <= MANY_ROWS), "bucket"
+    )
     return rows.join(f.broadcast(large), "bucket").unionByName(others)
 
 
@@ -88,7 +108,9 @@ class Tiles:
         """Rows, and how many documents they are of."""
         from pyspark.sql import functions as f
 
-        row = self.rows.agg(f.count("*").alias("rows"), f.count_distinct("id").alias("documents")).collect()[0]
+        row = self.rows.agg(
+            f.count("*").alias("rows"), f.count_distinct("id").alias("documents")
+        ).collect()[0]
         return row.rows, row.documents
 
     @cached_property
@@ -98,7 +120,9 @@ class Tiles:
 
         sets = sets_of(self.documents, self.rows, self.counts[1], self.recipe)
         found = verified(self.rows, sets, self.recipe)
-        return found.observe(self._observed, f.sum("candidates").alias("candidates"), f.count("a").alias("pairs"))
+        return found.observe(
+            self._observed, f.sum("candidates").alias("candidates"), f.count("a").alias("pairs")
+        )
 
     @cached_property
     def _observed(self) -> "Observation":
@@ -146,16 +170,22 @@ def stars(points: "DataFrame", counts: "DataFrame") -> "DataFrame":
     blocks = f.ceil(f.col("n") / BLOCK_DOCUMENTS).cast("bigint")
     none = f.lit(b"").alias("before")
     tile = f.pmod(f.xxhash64("id"), blocks).alias("tile")
-    right = with_counts(points, counts).select("bucket", tile, f.lit(worker.RIGHT).alias("side"), "id", none)
+    right = with_counts(points, counts).select(
+        "bucket", tile, f.lit(worker.RIGHT).alias("side"), "id", none
+    )
     every = f.explode(f.sequence(f.lit(0).cast("bigint"), blocks - 1)).alias("tile")
-    left = counts.select("bucket", every, f.lit(worker.LEFT).alias("side"), f.col("bucket").alias("id"), none)
+    left = counts.select(
+        "bucket", every, f.lit(worker.LEFT).alias("side"), f.col("bucket").alias("id"), none
+    )
     return left.unionByName(right)
 
 
 def _blocks(n: "Column", shingles: "Column") -> "Column":
     from pyspark.sql import functions as f
 
-    return f.greatest(f.ceil(n / BLOCK_DOCUMENTS), f.ceil(shingles * 8 / BLOCK_BYTES)).cast("bigint")
+    return f.greatest(f.ceil(n / BLOCK_DOCUMENTS), f.ceil(shingles * 8 / BLOCK_BYTES)).cast(
+        "bigint"
+    )
 
 
 def _by_tile(rows: "DataFrame") -> "DataFrame":

@@ -15,7 +15,14 @@ from numpy.typing import NDArray
 
 from lshdup.documents.document_list import DocumentList, Reason
 from lshdup.documents.files import Buffer
-from lshdup.documents.reading import BATCH_BYTES, BATCH_DOCUMENTS, TextBatch, batches, read_batch, runs
+from lshdup.documents.reading import (
+    BATCH_BYTES,
+    BATCH_DOCUMENTS,
+    TextBatch,
+    batches,
+    read_batch,
+    runs,
+)
 from lshdup.errors import InputError
 from lshdup.kernels import tiles
 from lshdup.kernels.helpers import PADDING
@@ -23,7 +30,13 @@ from lshdup.lsh import band_table
 from lshdup.lsh.band_plan import BandPlan
 from lshdup.lsh.signatures import Sketcher
 from lshdup.matching import similarity
-from lshdup.params import DEFAULT_FORMATS, DEFAULT_MAX_BYTES, FormatLimits, ShingleParams, SketchParams
+from lshdup.params import (
+    DEFAULT_FORMATS,
+    DEFAULT_MAX_BYTES,
+    FormatLimits,
+    ShingleParams,
+    SketchParams,
+)
 from lshdup.shingling.shingler import ShingleBatch, Shingler
 from lshdup.utils.arrow import as_binary, batch_of, content, ragged
 from lshdup.utils.ragged import RaggedSets, StringTable
@@ -49,7 +62,9 @@ NO_KEY = tiles.NO_KEY.tobytes()
 SKETCHES = "id binary, size bigint, digest binary, keys binary, reason string, detail string, encoding string"
 SETS = "id binary, set binary"
 TILES = "bucket binary, tile bigint, side int, id binary, before binary"
-PAIRS_FOUND = "a binary, b binary, similarity double, size_a bigint, size_b bigint, candidates bigint"
+PAIRS_FOUND = (
+    "a binary, b binary, similarity double, size_a bigint, size_b bigint, candidates bigint"
+)
 
 #: Where a row stands in its tile: all pairs of the tile are wanted, or those of its left and its right rows.
 WITHIN, LEFT, RIGHT = 0, 1, 2
@@ -78,7 +93,9 @@ class Recipe:
 # --- map side: documents -> sketches, documents -> sets -----------------------------------------------------------------------
 
 
-def read_and_made(read: Callable[[Batches], Batches] | None, made: Callable[[Batches], Batches], rows: Batches) -> Batches:
+def read_and_made(
+    read: Callable[[Batches], Batches] | None, made: Callable[[Batches], Batches], rows: Batches
+) -> Batches:
     """What is made of the documents that are read from `rows`, or are these; in one worker."""
     return made(read(rows) if read else rows)
 
@@ -99,7 +116,9 @@ def sketch_rows(recipe: Recipe, rows: Batches) -> Batches:
         there = sizes > 0
         data = sets.values.view(np.uint8).data
         ends = (sets.offsets * 8).tolist()
-        digests = [sha256(data[a:b]).digest() if b > a else None for a, b in itertools.pairwise(ends)]
+        digests = [
+            sha256(data[a:b]).digest() if b > a else None for a, b in itertools.pairwise(ends)
+        ]
         encodings = dict(made.guessed)
         columns = [
             ids.take(pa.array(made.indices)), pa.array(sizes), pa.array(digests, pa.binary()),
@@ -110,12 +129,23 @@ def sketch_rows(recipe: Recipe, rows: Batches) -> Batches:
         yield batch_of(SKETCHES, columns)
         if made.left_out:
             m = len(made.left_out)
-            reasons, details = [str(each[1]) for each in made.left_out], [each[2] for each in made.left_out]
+            reasons, details = (
+                [str(each[1]) for each in made.left_out],
+                [each[2] for each in made.left_out],
+            )
             left_out = ids.take(pa.array([each[0] for each in made.left_out], pa.int64()))
             none, text = pa.nulls(m, pa.binary()), pa.string()
             yield batch_of(
                 SKETCHES,
-                [left_out, pa.array([0] * m, pa.int64()), none, none, pa.array(reasons, text), pa.array(details, text), pa.nulls(m, text)],
+                [
+                    left_out,
+                    pa.array([0] * m, pa.int64()),
+                    none,
+                    none,
+                    pa.array(reasons, text),
+                    pa.array(details, text),
+                    pa.nulls(m, text),
+                ],
             )
 
 
@@ -138,7 +168,9 @@ def set_rows(recipe: Recipe, rows: Batches) -> Batches:
             yield batch_of(SETS, [named, _binary(sets.values.view(np.uint8), sets.sizes * 8)])
         none = [*(each[0] for each in made.left_out), *made.indices[made.sets.sizes == 0].tolist()]
         if none:
-            yield batch_of(SETS, [ids.take(pa.array(none, pa.int64())), pa.nulls(len(none), pa.binary())])
+            yield batch_of(
+                SETS, [ids.take(pa.array(none, pa.int64())), pa.nulls(len(none), pa.binary())]
+            )
 
 
 def _shingled(recipe: Recipe, rows: Batches) -> Iterator[tuple[Any, ShingleBatch]]:
@@ -151,14 +183,23 @@ def _shingled(recipe: Recipe, rows: Batches) -> Iterator[tuple[Any, ShingleBatch
         if recipe.kind == "files":
             sizes = batch.column(1).to_numpy()
             names = StringTable(*content(ids))
-            documents = DocumentList(names, sizes, np.zeros(len(sizes), np.int64), home=recipe.home, max_bytes=recipe.max_bytes)
+            documents = DocumentList(
+                names,
+                sizes,
+                np.zeros(len(sizes), np.int64),
+                home=recipe.home,
+                max_bytes=recipe.max_bytes,
+            )
             for indices in batches(documents, np.arange(len(documents))):
                 yield ids, shingler.shingle(read_batch(documents, indices, buffer), recipe.formats)
             continue
         texts = as_binary(batch.column(1))
         bad = _left_out(recipe, batch, ids, texts)
         if bad:
-            yield ids.fill_null(b""), ShingleBatch(np.zeros(0, np.int64), RaggedSets.concatenate([]), bad)
+            yield (
+                ids.fill_null(b""),
+                ShingleBatch(np.zeros(0, np.int64), RaggedSets.concatenate([]), bad),
+            )
         good = np.delete(np.arange(len(batch)), [index for index, _, _ in bad])
         data, offsets = content(texts)
         starts, lengths = offsets[good], offsets[good + 1] - offsets[good]
@@ -166,8 +207,12 @@ def _shingled(recipe: Recipe, rows: Batches) -> Iterator[tuple[Any, ShingleBatch
         for is_text in (True, False):
             mine = np.flatnonzero(plain != is_text)
             for some in (mine[cut] for cut in runs(lengths[mine], BATCH_DOCUMENTS, BATCH_BYTES)):
-                called = [b""] * len(some) if is_text else ids.take(pa.array(good[some])).to_pylist()
-                made = _text_batch(recipe, good[some], called, data, starts[some], lengths[some], is_text=is_text)
+                called = (
+                    [b""] * len(some) if is_text else ids.take(pa.array(good[some])).to_pylist()
+                )
+                made = _text_batch(
+                    recipe, good[some], called, data, starts[some], lengths[some], is_text=is_text
+                )
                 done = shingler.shingle(made, recipe.formats)
                 yield ids, replace(done, left_out=_located(batch, done.left_out))
 
@@ -177,7 +222,10 @@ def _located(batch: Any, left_out: list[tuple[int, Reason, str]]) -> list[tuple[
     if not left_out or "detail" not in batch.schema.names:
         return left_out
     where = batch.column("detail")
-    return [(row, reason, "; ".join(filter(None, (detail, where[row].as_py())))) for row, reason, detail in left_out]
+    return [
+        (row, reason, "; ".join(filter(None, (detail, where[row].as_py()))))
+        for row, reason, detail in left_out
+    ]
 
 
 def _plain(recipe: Recipe, batch: Any) -> NDArray[np.bool_]:
@@ -193,14 +241,25 @@ def _left_out(recipe: Recipe, batch: Any, ids: Any, texts: Any) -> list[tuple[in
     if "reason" in batch.schema.names:
         reasons = batch.column("reason")
         there = np.flatnonzero(reasons.is_valid().to_numpy(zero_copy_only=False)).tolist()
-        bad = [(row, Reason(reasons[row].as_py()), batch.column("detail")[row].as_py()) for row in there]
+        bad = [
+            (row, Reason(reasons[row].as_py()), batch.column("detail")[row].as_py())
+            for row in there
+        ]
     known = {row for row, _, _ in bad}
     named = np.diff(content(ids)[1])  # null is of no length too
     lengths = np.diff(content(texts)[1])
     for rows, reason, detail in (
         (np.flatnonzero(named == 0), Reason.NO_ID, "its id is null, or an empty string"),
-        (np.flatnonzero(texts.is_null().to_numpy(zero_copy_only=False)), Reason.NO_TEXT, "its text is null"),
-        (np.flatnonzero(lengths > recipe.max_bytes), Reason.TOO_LARGE, f"more than {recipe.max_bytes} bytes"),
+        (
+            np.flatnonzero(texts.is_null().to_numpy(zero_copy_only=False)),
+            Reason.NO_TEXT,
+            "its text is null",
+        ),
+        (
+            np.flatnonzero(lengths > recipe.max_bytes),
+            Reason.TOO_LARGE,
+            f"more than {recipe.max_bytes} bytes",
+        ),
     ):
         new = [row for row in map(int, rows) if row not in known]
         bad += _located(batch, [(row, reason, detail) for row in new])
@@ -222,7 +281,9 @@ def _text_batch(
     first, last = (int(starts[0]), int(starts[-1] + lengths[-1])) if len(rows) else (0, 0)
     text = np.zeros(last - first + PADDING, np.uint8)
     text[:-PADDING] = data[first:last]
-    return TextBatch(rows, names, text, starts - first, lengths, is_text=is_text, max_bytes=recipe.max_bytes)
+    return TextBatch(
+        rows, names, text, starts - first, lengths, is_text=is_text, max_bytes=recipe.max_bytes
+    )
 
 
 # --- tiles: rows of a bucket, or of two blocks of it, that are compared with each other --------------------------------------------
@@ -276,12 +337,16 @@ def verified_rows(recipe: Recipe, rows: Batches) -> Batches:
             counts[0] = n
             if not len(keep):
                 kinds = (pa.binary(), pa.binary(), pa.float64(), pa.int64(), pa.int64())
-                yield batch_of(PAIRS_FOUND, [*(pa.nulls(1, kind) for kind in kinds), pa.array(counts)])
+                yield batch_of(
+                    PAIRS_FOUND, [*(pa.nulls(1, kind) for kind in kinds), pa.array(counts)]
+                )
             columns = (found[keep], sizes[a], sizes[b], counts)
             for start in range(0, len(keep), PAIRS_GIVEN):
                 some = slice(start, start + PAIRS_GIVEN)
                 named = [ids.take(pa.array(each[some])) for each in (a, b)]
-                yield batch_of(PAIRS_FOUND, [*named, *(pa.array(column[some]) for column in columns)])
+                yield batch_of(
+                    PAIRS_FOUND, [*named, *(pa.array(column[some]) for column in columns)]
+                )
 
 
 def _with_sets(table: Any) -> Any:
@@ -294,9 +359,7 @@ def _with_sets(table: Any) -> Any:
     found, missing = table.filter(there), table.filter(pc.invert(there)).column("id")
     unread = missing.filter(pc.invert(pc.is_in(missing, found.column("id"))))
     if len(unread):
-        what = (
-            f"{_name(unread[0])} was read once, and could not be read the second time: it has changed or gone, or its format took too long"
-        )
+        what = f"{_name(unread[0])} was read once, and could not be read the second time: it has changed or gone, or its format took too long"  # noqa: E501
         message = f"{what}; let nothing change the documents meanwhile, leave it out, or raise --format-seconds"
         raise InputError(message)  # of an error that comes from a worker, the hint is lost
     return found
@@ -336,7 +399,9 @@ def _starts(table: Any) -> NDArray[np.int64]:
     import pyarrow.compute as pc
 
     bucket, tile = _one(table.column("bucket")), table.column("tile").to_numpy()
-    differ = pc.not_equal(bucket.slice(1), bucket.slice(0, len(bucket) - 1)).to_numpy(zero_copy_only=False)
+    differ = pc.not_equal(bucket.slice(1), bucket.slice(0, len(bucket) - 1)).to_numpy(
+        zero_copy_only=False
+    )
     return np.concatenate([[0], 1 + np.flatnonzero(differ | (tile[1:] != tile[:-1]))])
 
 
@@ -360,17 +425,25 @@ def _one(column: Any) -> Any:
     return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks)
 
 
-def _binary(data: NDArray[np.uint8], sizes: NDArray[np.integer], there: NDArray[np.bool_] | None = None) -> Any:
+def _binary(
+    data: NDArray[np.uint8], sizes: NDArray[np.integer], there: NDArray[np.bool_] | None = None
+) -> Any:
     """An array of binary from bytes one after the other, ARROW_BYTES at most; null where it is not `there`."""
     import pyarrow as pa
 
     if data.nbytes > ARROW_BYTES:
         message = f"{len(sizes):,} documents have {data.nbytes:,} bytes of keys, more than Arrow can hold together"
-        raise InputError(message, "use fewer bands, or a smaller spark.sql.execution.arrow.maxRecordsPerBatch")
+        raise InputError(
+            message, "use fewer bands, or a smaller spark.sql.execution.arrow.maxRecordsPerBatch"
+        )
     offsets = np.zeros(len(sizes) + 1, np.int32)
     np.cumsum(sizes, out=offsets[1:])
     mask = None if there is None else pa.py_buffer(np.packbits(there, bitorder="little"))
-    return pa.Array.from_buffers(pa.binary(), len(sizes), [mask, pa.py_buffer(offsets), pa.py_buffer(np.ascontiguousarray(data))])
+    return pa.Array.from_buffers(
+        pa.binary(),
+        len(sizes),
+        [mask, pa.py_buffer(offsets), pa.py_buffer(np.ascontiguousarray(data))],
+    )
 
 
 def _ranks(ids: Any) -> NDArray[np.int64]:

@@ -48,23 +48,37 @@ def piece_rows(fields: RowFields, home: bytes, max_bytes: int, pieces: Batches) 
     """PIECES -> DOCUMENTS. home : the folder that paths start from."""
     opened = OpenRows(None, fields, max_bytes)
     for batch in pieces:
-        for path, kind, start, stop, size in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+        for path, kind, start, stop, size in zip(
+            *(column.to_pylist() for column in batch.columns), strict=True
+        ):
             place = os.path.join(home, path)  # noqa: PTH118 (bytes path)
             stop = sys.maxsize if stop < 0 else stop
             if kind == Kind.FILE:
                 yield from _batches(_file(path, size, home, max_bytes), plain=True)
             elif kind == Kind.PARQUET:
-                yield from _guarded(path, partial(_parquet, path, place, fields, start, stop, max_bytes))
+                yield from _guarded(
+                    path, partial(_parquet, path, place, fields, start, stop, max_bytes)
+                )
             else:
-                read = partial(_ids, path) if kind == Kind.IDS else partial(_json, path, fields, max_bytes)
-                yield from _guarded(path, partial(_lines, opened, place, kind, start, stop, max_bytes, read))
+                read = (
+                    partial(_ids, path)
+                    if kind == Kind.IDS
+                    else partial(_json, path, fields, max_bytes)
+                )
+                yield from _guarded(
+                    path, partial(_lines, opened, place, kind, start, stop, max_bytes, read)
+                )
 
 
-def json_rows(fields: RowFields, max_bytes: int, root: bytes, typed: bytes, rows: Batches) -> Batches:
+def json_rows(
+    fields: RowFields, max_bytes: int, root: bytes, typed: bytes, rows: Batches
+) -> Batches:
     """Lines (value, URI of their file) -> DOCUMENTS, for each that holds anything. root, typed : what the URIs begin with, and what was
     typed for that; or nothing.
     """
-    yield from _line_rows(root, typed, rows, lambda line, file: _json_row(line, len(line), file, fields, max_bytes))
+    yield from _line_rows(
+        root, typed, rows, lambda line, file: _json_row(line, len(line), file, fields, max_bytes)
+    )
 
 
 def id_rows(root: bytes, typed: bytes, rows: Batches) -> Batches:
@@ -72,7 +86,9 @@ def id_rows(root: bytes, typed: bytes, rows: Batches) -> Batches:
     yield from _line_rows(root, typed, rows, _id_row)
 
 
-def _line_rows(root: bytes, typed: bytes, rows: Batches, row_of: Callable[[bytes, bytes], _Row | None]) -> Batches:
+def _line_rows(
+    root: bytes, typed: bytes, rows: Batches, row_of: Callable[[bytes, bytes], _Row | None]
+) -> Batches:
     for batch in rows:
         lines, uris = (as_binary(batch.column(at)).to_pylist() for at in range(2))
         files = {uri: _typed(uri, root, typed) for uri in set(uris)}
@@ -96,7 +112,9 @@ def _guarded(path: bytes, read: Callable[[], Batches]) -> Batches:
 
 def _file(path: bytes, size: int, home: bytes, max_bytes: int) -> Iterator[_Row]:
     one = np.zeros(1, np.int64)
-    documents = DocumentList(StringTable.from_strings([path]), one + size, one, home=home, max_bytes=max_bytes)
+    documents = DocumentList(
+        StringTable.from_strings([path]), one + size, one, home=home, max_bytes=max_bytes
+    )
     read = read_batch(documents, one)
     for _, reason, detail in read.left_out:
         yield path, None, str(reason), detail
@@ -104,22 +122,37 @@ def _file(path: bytes, size: int, home: bytes, max_bytes: int) -> Iterator[_Row]
         yield path, read.text[start : start + length].tobytes(), None, None
 
 
-def _lines(opened: OpenRows, place: bytes, kind: Kind, start: int, stop: int, max_bytes: int, read: _Read) -> Batches:
+def _lines(
+    opened: OpenRows, place: bytes, kind: Kind, start: int, stop: int, max_bytes: int, read: _Read
+) -> Batches:
     """What is made of the lines of a piece."""
     if kind == Kind.IDS:  # never packed, and of any length
         with open(place, "rb", buffering=0) as file:  # noqa: PTH123 (bytes path)
             number = file.fileno()
-            yield from _batches(read(number, start, jsonlines.lines_between(number, start, stop, sys.maxsize - 1)))
+            yield from _batches(
+                read(number, start, jsonlines.lines_between(number, start, stop, sys.maxsize - 1))
+            )
     else:
         with opened.lines(place) as number:
-            yield from _batches(read(number, start, jsonlines.lines_between(number, start, stop, max_bytes)))
+            yield from _batches(
+                read(number, start, jsonlines.lines_between(number, start, stop, max_bytes))
+            )
 
 
-def _ids(path: bytes, _file: int, _start: int, lines: Iterator[tuple[int, bytes, int]]) -> Iterator[_Row]:
+def _ids(
+    path: bytes, _file: int, _start: int, lines: Iterator[tuple[int, bytes, int]]
+) -> Iterator[_Row]:
     return (row for _, line, _ in lines if (row := _id_row(line, path)) is not None)
 
 
-def _json(path: bytes, fields: RowFields, max_bytes: int, file: int, start: int, lines: Iterator[tuple[int, bytes, int]]) -> Iterator[_Row]:
+def _json(
+    path: bytes,
+    fields: RowFields,
+    max_bytes: int,
+    file: int,
+    start: int,
+    lines: Iterator[tuple[int, bytes, int]],
+) -> Iterator[_Row]:
     before = -1
     for number, (at, line, size) in enumerate(lines, 1):
         row = _json_row(line, size, path, fields, max_bytes)
@@ -128,12 +161,18 @@ def _json(path: bytes, fields: RowFields, max_bytes: int, file: int, start: int,
         if row[2] is not None:
             if start and start <= _COUNTED and before < 0:
                 before = jsonlines.lines_before(file, at) - number + 1
-            name, where = (path, f"; the row at byte {at}") if start > _COUNTED else (b"%s:%d" % (path, max(before, 0) + number), "")
+            name, where = (
+                (path, f"; the row at byte {at}")
+                if start > _COUNTED
+                else (b"%s:%d" % (path, max(before, 0) + number), "")
+            )
             row = (name, None, row[2], (row[3] or "") + where)
         yield row
 
 
-def _parquet(path: bytes, place: bytes, fields: RowFields, start: int, stop: int, max_bytes: int) -> Batches:
+def _parquet(
+    path: bytes, place: bytes, fields: RowFields, start: int, stop: int, max_bytes: int
+) -> Batches:
     import pyarrow as pa
 
     file = ParquetFile(place, fields.text)
@@ -143,7 +182,9 @@ def _parquet(path: bytes, place: bytes, fields: RowFields, start: int, stop: int
         names, bodies = array_of(*ids), array_of(*texts)
         n = len(names)
         reasons: list[str | None] = [None] * n
-        details: list[str | None] = [f"row {row} of {shown_path}" for row in range(first + 1, first + n + 1)]
+        details: list[str | None] = [
+            f"row {row} of {shown_path}" for row in range(first + 1, first + n + 1)
+        ]
         sizes = np.diff(texts[1])
         unnamed = (np.diff(ids[1]) == 0) | ids[2]
         wrong = np.flatnonzero(unnamed | texts[2] | (sizes > max_bytes)).tolist()
@@ -155,23 +196,45 @@ def _parquet(path: bytes, place: bytes, fields: RowFields, start: int, stop: int
             if error is not None:
                 reasons[row], details[row] = str(error.reason), f"{error.detail}{where}"
             elif unnamed[row]:
-                reasons[row], details[row] = str(Reason.NO_ID), f"{fields.id!r} is {'null' if ids[2][row] else 'an empty string'}"
+                reasons[row], details[row] = (
+                    str(Reason.NO_ID),
+                    f"{fields.id!r} is {'null' if ids[2][row] else 'an empty string'}",
+                )
             elif texts[2][row]:
                 reasons[row], details[row] = str(Reason.NO_TEXT), f"{fields.text!r} is null{where}"
             else:
-                reasons[row], details[row] = str(Reason.TOO_LARGE), f"{sizes[row]} bytes, --max-bytes is {max_bytes}{where}"
+                reasons[row], details[row] = (
+                    str(Reason.TOO_LARGE),
+                    f"{sizes[row]} bytes, --max-bytes is {max_bytes}{where}",
+                )
         if called:
-            names = pa.array([called.get(row, name) for row, name in enumerate(names.to_pylist())], pa.binary())
+            names = pa.array(
+                [called.get(row, name) for row, name in enumerate(names.to_pylist())], pa.binary()
+            )
         if wrong:
-            bodies = pa.array([None if reason else body for reason, body in zip(reasons, bodies.to_pylist(), strict=True)], pa.binary())
-        columns = [names, bodies, pa.array(reasons, pa.string()), pa.array(details, pa.string()), pa.array(np.zeros(n, bool))]
+            bodies = pa.array(
+                [
+                    None if reason else body
+                    for reason, body in zip(reasons, bodies.to_pylist(), strict=True)
+                ],
+                pa.binary(),
+            )
+        columns = [
+            names,
+            bodies,
+            pa.array(reasons, pa.string()),
+            pa.array(details, pa.string()),
+            pa.array(np.zeros(n, bool)),
+        ]
         yield from _cut(batch_of(DOCUMENTS, columns))
 
 
 # --- rows -------------------------------------------------------------------------------------------------------------------
 
 
-def _json_row(line: bytes, size: int, file: bytes, fields: RowFields, max_bytes: int) -> _Row | None:
+def _json_row(
+    line: bytes, size: int, file: bytes, fields: RowFields, max_bytes: int
+) -> _Row | None:
     if size > max_bytes:
         return file, None, str(Reason.TOO_LARGE), f"{size} bytes, --max-bytes is {max_bytes}"
     try:
@@ -225,7 +288,9 @@ def _batch(rows: list[_Row], *, plain: bool) -> Any:
     import pyarrow as pa
 
     kinds = (pa.binary(), pa.binary(), pa.string(), pa.string())
-    columns = [pa.array(column, kind) for column, kind in zip(zip(*rows, strict=True), kinds, strict=True)]
+    columns = [
+        pa.array(column, kind) for column, kind in zip(zip(*rows, strict=True), kinds, strict=True)
+    ]
     return batch_of(DOCUMENTS, [*columns, pa.array([plain] * len(rows))])
 
 

@@ -41,11 +41,18 @@ class CheckedBlocks:
         view = array.reshape(-1).view(np.uint8).data
         self._members.append((_address(array), view, checksums.tolist(), set()))
 
-    def __call__(self, array: Array, start: int | NDArray[np.int64] | None = None, stop: int | NDArray[np.int64] | None = None) -> None:
+    def __call__(
+        self,
+        array: Array,
+        start: int | NDArray[np.int64] | None = None,
+        stop: int | NDArray[np.int64] | None = None,
+    ) -> None:
         if not self._members or not array.size:
             return
         address = _address(array)
-        member = next((each for each in self._members if each[0] <= address < each[0] + len(each[1])), None)
+        member = next(
+            (each for each in self._members if each[0] <= address < each[0] + len(each[1])), None
+        )
         if member is None:
             return
         begin, view, checksums, good = member
@@ -57,7 +64,9 @@ class CheckedBlocks:
             ends = np.clip(offset + stop * width, 0, len(view))
             starts = np.clip(offset + start * width, 0, ends)
             first = starts // BLOCK
-            blocks = distinct(ranges(first, np.where(starts < ends, -(-ends // BLOCK) - first, 0)))[0].tolist()
+            blocks = distinct(ranges(first, np.where(starts < ends, -(-ends // BLOCK) - first, 0)))[
+                0
+            ].tolist()
         else:
             end = min(max(offset + int(stop) * width, 0), len(view))
             blocks = range(max(offset + int(start) * width, 0) // BLOCK, blocks_of(end))

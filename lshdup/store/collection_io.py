@@ -31,7 +31,11 @@ def corpus_id(collection: Collection) -> str:
     if collection.removal is not None:
         definitions.append(collection.removal.to_json())
     digest.update(json.dumps(definitions, sort_keys=True).encode())
-    for array in (collection.documents.names.offsets, collection.documents.names.blob, collection.fingerprints):
+    for array in (
+        collection.documents.names.offsets,
+        collection.documents.names.blob,
+        collection.fingerprints,
+    ):
         digest.update(np.ascontiguousarray(array).view(np.uint8).data)
     return digest.hexdigest()
 
@@ -60,7 +64,9 @@ def document_arrays(collection: Collection) -> dict[str, Array]:
         "fingerprints": collection.fingerprints,
     }
     names = StringTable.from_strings(each.left_out.name for each in left)
-    details = StringTable.from_strings(each.left_out.detail.encode("utf-8", "surrogateescape") for each in left)
+    details = StringTable.from_strings(
+        each.left_out.detail.encode("utf-8", "surrogateescape") for each in left
+    )
     arrays |= {
         "left_names_blob": names.blob,
         "left_names_offsets": names.offsets,
@@ -71,10 +77,17 @@ def document_arrays(collection: Collection) -> dict[str, Array]:
         "left_mtimes": np.array([each.mtime for each in left], np.int64),
     }
     if collection.reader:
-        arrays |= {"extracted": collection.extracted, "reader": np.frombuffer(collection.reader.encode(), np.uint8)}
+        arrays |= {
+            "extracted": collection.extracted,
+            "reader": np.frombuffer(collection.reader.encode(), np.uint8),
+        }
     if len(collection.guessed):
         guesses = collection.guesses
-        arrays |= {"guessed": collection.guessed, "guesses_blob": guesses.blob, "guesses_offsets": guesses.offsets}
+        arrays |= {
+            "guessed": collection.guessed,
+            "guesses_blob": guesses.blob,
+            "guesses_offsets": guesses.offsets,
+        }
     if documents.places is not None:
         places = documents.places
         arrays |= {
@@ -106,7 +119,10 @@ def signature_arrays(collection: Collection) -> dict[str, Array]:
 def _whole_arrays(collection: Collection) -> dict[str, Array]:
     if collection.whole is None:
         return {}
-    return {"whole_sizes": collection.whole.sizes, "whole_fingerprints": collection.whole.fingerprints}
+    return {
+        "whole_sizes": collection.whole.sizes,
+        "whole_fingerprints": collection.whole.fingerprints,
+    }
 
 
 def all_arrays(collection: Collection) -> dict[str, Array]:
@@ -119,7 +135,9 @@ def all_arrays(collection: Collection) -> dict[str, Array]:
     return arrays
 
 
-def read_collection(artifact: Artifact, home: bytes, *, verify: bool, folder: Path | None = None) -> Collection:
+def read_collection(
+    artifact: Artifact, home: bytes, *, verify: bool, folder: Path | None = None
+) -> Collection:
     """The collection of such arrays; raises one of several errors if they do not fit each other.
 
     verify : look at every offset and size; without it, a query touches a few pages of them only. folder : where to unpack what has to be.
@@ -130,16 +148,35 @@ def read_collection(artifact: Artifact, home: bytes, *, verify: bool, folder: Pa
     opened = OpenRows(folder, _row_fields(header)) if "rows" in header else OpenRows(folder)
     places = _places(artifact, n) if "starts" in arrays else None
     documents = DocumentList(
-        names, ints_of(arrays, "file_sizes", n), ints_of(arrays, "file_mtimes", n), places, home, opened=opened, check=artifact.check
+        names,
+        ints_of(arrays, "file_sizes", n),
+        ints_of(arrays, "file_mtimes", n),
+        places,
+        home,
+        opened=opened,
+        check=artifact.check,
     )
-    refuse_if(("rows" in header) != (documents.row_fields is not None), "it has rows without fields, or fields without rows")
+    refuse_if(
+        ("rows" in header) != (documents.row_fields is not None),
+        "it has rows without fields, or fields without rows",
+    )
     reasons = list(Reason)
-    for name in ("left_reasons", "left_sizes", "left_mtimes", "template", "common", "extracted", "guessed"):
+    for name in (
+        "left_reasons",
+        "left_sizes",
+        "left_mtimes",
+        "template",
+        "common",
+        "extracted",
+        "guessed",
+    ):
         if name in arrays:
             artifact.check(arrays[name], None, None)
     left_names, details = strings_of(artifact, "left_names"), strings_of(artifact, "left_details")
     left_out = tuple(
-        LeftOutFile(LeftOut(name, reasons[reason], detail.decode("utf-8", "surrogateescape")), size, mtime)
+        LeftOutFile(
+            LeftOut(name, reasons[reason], detail.decode("utf-8", "surrogateescape")), size, mtime
+        )
         for name, reason, detail, size, mtime in zip(
             left_names,
             arrays["left_reasons"].tolist(),
@@ -154,31 +191,68 @@ def read_collection(artifact: Artifact, home: bytes, *, verify: bool, folder: Pa
     if "common" in header:
         refuse_if(header["kind"] == "shingles", "its sets are not whole")
         removal = _removal(header, arrays, verify=verify)
-        whole = Whole(ints_of(arrays, "whole_sizes", n), _prints(arrays, "whole_fingerprints", n), corpus=header.get("whole", ""))
+        whole = Whole(
+            ints_of(arrays, "whole_sizes", n),
+            _prints(arrays, "whole_fingerprints", n),
+            corpus=header.get("whole", ""),
+        )
         refuse_if(verify and (whole.sizes < sizes).any(), "its sets have grown")
     missing = {"shingles": "values" not in arrays, "signatures": "sketch" not in header}
     refuse_if(missing.get(header["kind"]), "what it is for is missing")
     if "values" in arrays:
         sets = RaggedSets(arrays["values"], arrays["offsets"])
         refuse_if(
-            not _are(sets.values, np.uint64) or len(sets) != n or not _are_offsets(sets.offsets, len(sets.values), verify=verify),
+            not _are(sets.values, np.uint64)
+            or len(sets) != n
+            or not _are_offsets(sets.offsets, len(sets.values), verify=verify),
             "its sets do not fit",
         )
         wanted = sizes if whole is None else whole.sizes
-        refuse_if(verify and not np.array_equal(sets.sizes, wanted), "its sets have other sizes than it says")
+        refuse_if(
+            verify and not np.array_equal(sets.sizes, wanted),
+            "its sets have other sizes than it says",
+        )
     if "sketch" in header:
         sketch = SketchParams.from_json(header["sketch"])
         signatures = arrays["signatures"]
-        refuse_if(signatures.dtype != np.uint32 or signatures.shape != (n, sketch.perms), "its signatures have another shape")
+        refuse_if(
+            signatures.dtype != np.uint32 or signatures.shape != (n, sketch.perms),
+            "its signatures have another shape",
+        )
     fingerprints = _prints(arrays, "fingerprints", n)
     shingle = ShingleParams.from_json(header["shingle"])
-    made = Collection(documents, shingle, sizes, fingerprints, left_out, sets, sketch, signatures, corpus=header["corpus"])
+    made = Collection(
+        documents,
+        shingle,
+        sizes,
+        fingerprints,
+        left_out,
+        sets,
+        sketch,
+        signatures,
+        corpus=header["corpus"],
+    )
     if "reader" in arrays:
-        made = replace(made, extracted=_some_of(arrays, "extracted", n), reader=arrays["reader"].tobytes().decode())
+        made = replace(
+            made,
+            extracted=_some_of(arrays, "extracted", n),
+            reader=arrays["reader"].tobytes().decode(),
+        )
     if "guessed" in arrays:
-        made = replace(made, guessed=_some_of(arrays, "guessed", n), guesses=strings_of(artifact, "guesses", verify=verify))
-        refuse_if(len(made.guesses) != len(made.guessed), "it does not say how it read some of the documents")
-    return made if whole is None else replace(made, sets=None, removal=removal, whole=replace(whole, sets=sets))
+        made = replace(
+            made,
+            guessed=_some_of(arrays, "guessed", n),
+            guesses=strings_of(artifact, "guesses", verify=verify),
+        )
+        refuse_if(
+            len(made.guesses) != len(made.guessed),
+            "it does not say how it read some of the documents",
+        )
+    return (
+        made
+        if whole is None
+        else replace(made, sets=None, removal=removal, whole=replace(whole, sets=sets))
+    )
 
 
 def _removal(header: Mapping[str, Any], arrays: Mapping[str, Array], *, verify: bool) -> Removal:
@@ -188,20 +262,31 @@ def _removal(header: Mapping[str, Any], arrays: Mapping[str, Array], *, verify: 
     removal = Removal(CommonParams.from_json(asked), arrays["template"], arrays["common"])
     for shingles, said in ((removal.template, removal.params.template), (removal.common, common)):
         refuse_if(not _are(shingles, np.uint64), "the shingles that were removed do not fit")
-        refuse_if(verify and fingerprint(shingles) != said, "the shingles that were removed are others than it says")
-        refuse_if(verify and not (shingles[1:] > shingles[:-1]).all(), "the shingles that were removed are not in order")
+        refuse_if(
+            verify and fingerprint(shingles) != said,
+            "the shingles that were removed are others than it says",
+        )
+        refuse_if(
+            verify and not (shingles[1:] > shingles[:-1]).all(),
+            "the shingles that were removed are not in order",
+        )
     return removal
 
 
 def _prints(arrays: Mapping[str, Array], name: str, n: int) -> NDArray[np.uint64]:
     array = arrays[name]
-    refuse_if(array.dtype != np.uint64 or array.shape != (n,), "its fingerprints have another shape")
+    refuse_if(
+        array.dtype != np.uint64 or array.shape != (n,), "its fingerprints have another shape"
+    )
     return array
 
 
 def _row_fields(header: Mapping[str, Any]) -> RowFields:
     fields = header["rows"]
-    refuse_if(type(fields) is not dict or any(type(each) is not str for each in fields.values()), "its fields of rows are none")
+    refuse_if(
+        type(fields) is not dict or any(type(each) is not str for each in fields.values()),
+        "its fields of rows are none",
+    )
     return RowFields(**fields)
 
 
@@ -211,15 +296,26 @@ def _places(artifact: Artifact, n: int) -> Places:
     refuse_if("path_kinds" not in arrays, "where its documents are is missing")
     paths, kinds = strings_of(artifact, "paths"), arrays["path_kinds"]
     artifact.check(kinds, None, None)
-    refuse_if(kinds.dtype != np.uint8 or kinds.shape != (len(paths),) or kinds.max(initial=0) > max(Kind), "kinds of files do not fit")
-    return Places(paths, kinds, ints_of(arrays, "path_of", n), ints_of(arrays, "starts", n), ints_of(arrays, "lengths", n))
+    refuse_if(
+        kinds.dtype != np.uint8 or kinds.shape != (len(paths),) or kinds.max(initial=0) > max(Kind),
+        "kinds of files do not fit",
+    )
+    return Places(
+        paths,
+        kinds,
+        ints_of(arrays, "path_of", n),
+        ints_of(arrays, "starts", n),
+        ints_of(arrays, "lengths", n),
+    )
 
 
 def _some_of(arrays: Mapping[str, Array], name: str, n: int) -> NDArray[np.int64]:
     """Numbers of some of the n documents, ascending."""
     some = arrays[name]
     refuse_if(not _are(some, np.int64), f"{name} does not fit")
-    ascending = len(some) == 0 or (some[0] >= 0 and some[-1] < n and bool((np.diff(some) > 0).all()))
+    ascending = len(some) == 0 or (
+        some[0] >= 0 and some[-1] < n and bool((np.diff(some) > 0).all())
+    )
     refuse_if(not ascending, f"{name} has documents that are not there")
     return some
 
@@ -237,7 +333,11 @@ def strings_of(artifact: Artifact, name: str, *, verify: bool = True) -> StringT
     if _are(table.offsets, np.int64):
         for start, stop in ((None, None),) if verify else ((0, 1), (len(table), len(table) + 1)):
             artifact.check(table.offsets, start, stop)
-    refuse_if(not _are(table.blob, np.uint8) or not _are_offsets(table.offsets, len(table.blob), verify=verify), f"{name} do not fit")
+    refuse_if(
+        not _are(table.blob, np.uint8)
+        or not _are_offsets(table.offsets, len(table.blob), verify=verify),
+        f"{name} do not fit",
+    )
     return table
 
 
@@ -285,5 +385,12 @@ def _place(documents: DocumentList) -> list[object]:
     if documents.places is None:
         return []
     places = documents.places
-    columns = (places.paths.offsets, places.paths.blob, places.kinds, places.file, places.starts, places.lengths)
+    columns = (
+        places.paths.offsets,
+        places.paths.blob,
+        places.kinds,
+        places.file,
+        places.starts,
+        places.lengths,
+    )
     return [documents.row_fields, *(column.tobytes() for column in columns)]

@@ -81,7 +81,9 @@ class Journal:
                     if json.loads(arrays["header"].tobytes()) != self._header:
                         return
                 else:
-                    artifact = Artifact(self._header | {"corpus": ""}, arrays | self._removed, lambda: None, trusted)
+                    artifact = Artifact(
+                        self._header | {"corpus": ""}, arrays | self._removed, lambda: None, trusted
+                    )
                     yield read_collection(artifact, b"", verify=True).without_other_readers()
             except (KeyError, TypeError, ValueError, IndexError, ParameterError):
                 return
@@ -106,7 +108,9 @@ class Journal:
             resumable(self._path, there=True)
         except OSError as error:
             self._failed = True
-            self._say(f"{self._path} cannot be written: {error.strerror}; should this run be interrupted, it cannot be resumed")
+            self._say(
+                f"{self._path} cannot be written: {error.strerror}; should this run be interrupted, it cannot be resumed"
+            )
             self.remove()  # what room there is, the artifacts need
 
     def close(self) -> None:
@@ -128,8 +132,14 @@ class Journal:
 
 
 def _record(arrays: Mapping[str, Array]) -> bytes:
-    contents = json.dumps({name: [array.dtype.str, array.shape] for name, array in arrays.items()}).encode("ascii")
-    parts = [_CONTENTS.pack(len(contents)), contents, *(array.tobytes() for array in arrays.values())]
+    contents = json.dumps(
+        {name: [array.dtype.str, array.shape] for name, array in arrays.items()}
+    ).encode("ascii")
+    parts = [
+        _CONTENTS.pack(len(contents)),
+        contents,
+        *(array.tobytes() for array in arrays.values()),
+    ]
     checksum = 0
     for part in parts:
         checksum = zlib.crc32(part, checksum)
@@ -161,7 +171,11 @@ def _arrays(view: memoryview) -> dict[str, Array]:
             message = f"{name} holds no integers"
             raise ValueError(message)
         count = int(np.prod(shape, dtype=np.int64))
-        arrays[name] = np.frombuffer(view, dtype, count, at).reshape(shape) if count else np.zeros(shape, dtype)
+        arrays[name] = (
+            np.frombuffer(view, dtype, count, at).reshape(shape)
+            if count
+            else np.zeros(shape, dtype)
+        )
         at += count * dtype.itemsize
     return arrays
 
@@ -183,7 +197,9 @@ def joined(parts: list[Collection]) -> Collection:
         names=_strings([each.names for each in lists]),
         sizes=column(lambda part: part.documents.sizes),
         mtimes=column(lambda part: part.documents.mtimes),
-        places=Places.joined([_there(each.places) for each in lists]) if all(each.places is not None for each in lists) else None,
+        places=Places.joined([_there(each.places) for each in lists])
+        if all(each.places is not None for each in lists)
+        else None,
     )
     sets = signatures = None
     if all(part.whole_sets is not None for part in parts):
@@ -194,7 +210,9 @@ def joined(parts: list[Collection]) -> Collection:
     starts_at = np.cumsum([0, *(len(part.documents) for part in parts)])
 
     def numbers(of: Callable[[Collection], NDArray[np.int64]]) -> NDArray[np.int64]:
-        return np.concatenate([of(part) + at for part, at in zip(parts, starts_at.tolist(), strict=False)])
+        return np.concatenate(
+            [of(part) + at for part, at in zip(parts, starts_at.tolist(), strict=False)]
+        )
 
     made = Collection(
         documents,
@@ -215,7 +233,11 @@ def joined(parts: list[Collection]) -> Collection:
     )
     if first.removal is None:
         return made
-    whole = Whole(column(lambda part: _there(part.whole).sizes), column(lambda part: _there(part.whole).fingerprints), sets)
+    whole = Whole(
+        column(lambda part: _there(part.whole).sizes),
+        column(lambda part: _there(part.whole).fingerprints),
+        sets,
+    )
     return replace(made, sets=None, removal=first.removal, whole=whole)
 
 
@@ -226,5 +248,6 @@ def _there(what: Any) -> Any:
 
 def _strings(tables: list[StringTable]) -> StringTable:
     return StringTable(
-        np.concatenate([table.blob for table in tables]), offsets_of(np.concatenate([np.diff(table.offsets) for table in tables]))
+        np.concatenate([table.blob for table in tables]),
+        offsets_of(np.concatenate([np.diff(table.offsets) for table in tables])),
     )

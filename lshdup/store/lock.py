@@ -20,7 +20,9 @@ def locked(path: Path, store: Path) -> Iterator[bool]:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
     except OSError as error:
         message = f"{path} cannot be written: {error.strerror}"
-        raise ArtifactError(message, "name another store with --store DIR, or use --no-store") from None
+        raise ArtifactError(
+            message, "name another store with --store DIR, or use --no-store"
+        ) from None
     try:
         held = _hold(descriptor, store)
         with contextlib.suppress(OSError):  # on a full disk the number is missing from a message
@@ -43,7 +45,9 @@ def _hold(descriptor: int, store: Path) -> bool:
         number = os.pread(descriptor, 20, 0).partition(b"\n")[0].decode("ascii", "replace")
         holder = f" (process {number})" if number.isdecimal() else ""
         message = f"another lshdup run{holder} is writing to {store}"
-        raise ArtifactError(message, "wait until it is done, or use --store DIR or --no-store") from None
+        raise ArtifactError(
+            message, "wait until it is done, or use --store DIR or --no-store"
+        ) from None
     except OSError:  # this file system has no locks
         return False
     return True

@@ -42,7 +42,9 @@ class NameTable:
                 at += 1
             else:
                 found.append(name[: slash + 1])
-                at = bisect_left(self, name[:slash] + b"0", at)  # what follows all that begins with this and a slash
+                at = bisect_left(
+                    self, name[:slash] + b"0", at
+                )  # what follows all that begins with this and a slash
         return found
 
     def within(self, start: bytes) -> list[bytes]:
@@ -85,7 +87,9 @@ class NameTable:
 
 def load(store: Path) -> tuple[NameTable, bytes] | None:
     """The names of the last run, and the way from here to where they start from (empty: here); None without a store that can be read."""
-    files = [path for kind in ("signatures", "shingles") if (path := store / f"{kind}.npz").is_file()]
+    files = [
+        path for kind in ("signatures", "shingles") if (path := store / f"{kind}.npz").is_file()
+    ]
     try:
         newest = max(files, key=lambda path: path.stat().st_mtime_ns)
         with zipfile.ZipFile(newest) as members:
@@ -105,5 +109,9 @@ def _array(members: zipfile.ZipFile, name: str) -> bytes:
     data = members.read(f"{name}.npy")
     if data[:6] != b"\x93NUMPY":
         raise ValueError(name)
-    size = int.from_bytes(data[8:10], "little") + 10 if data[6] == 1 else int.from_bytes(data[8:12], "little") + 12
+    size = (
+        int.from_bytes(data[8:10], "little") + 10
+        if data[6] == 1
+        else int.from_bytes(data[8:12], "little") + 12
+    )
     return data[size:]

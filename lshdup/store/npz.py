@@ -83,7 +83,9 @@ def save(path: Path, kind: str, header: Mapping[str, Any], arrays: Mapping[str, 
                 _write_member(archive, name, array)
     except OSError as error:
         message = f"{path} cannot be written: {error.strerror}"
-        raise ArtifactError(message, "name another store with --store DIR, or use --no-store") from None
+        raise ArtifactError(
+            message, "name another store with --store DIR, or use --no-store"
+        ) from None
 
 
 def _write_member(archive: zipfile.ZipFile, name: str, array: Array) -> None:
@@ -94,13 +96,17 @@ def _write_member(archive: zipfile.ZipFile, name: str, array: Array) -> None:
     padding = -fixed % _ALIGNMENT
     info.extra = struct.pack("<HH", _PADDING_FIELD, padding) + bytes(padding)
     with archive.open(info, "w", force_zip64=True) as member:
-        np.lib.format.write_array_header_1_0(member, np.lib.format.header_data_from_array_1_0(array))
+        np.lib.format.write_array_header_1_0(
+            member, np.lib.format.header_data_from_array_1_0(array)
+        )
         flat = array.reshape(-1).view(np.uint8).data
         for start in range(0, len(flat), CHUNK):
             member.write(flat[start : start + CHUNK])
 
 
-def load(path: Path, kind: str, remedy: str, *, verify: bool = True, always: tuple[str, ...] = ()) -> Artifact | None:
+def load(
+    path: Path, kind: str, remedy: str, *, verify: bool = True, always: tuple[str, ...] = ()
+) -> Artifact | None:
     """Map an artifact, or None if there is no such file.
 
     kind : what the header must say. remedy : the command that makes it anew, for the error. verify : check every byte; without
@@ -125,7 +131,9 @@ def load(path: Path, kind: str, remedy: str, *, verify: bool = True, always: tup
         raise ArtifactError(message, remedy) from None
 
 
-def _load(file: IO[bytes], path: Path, kind: str, remedy: str, verify: bool, always: tuple[str, ...]) -> Artifact:
+def _load(
+    file: IO[bytes], path: Path, kind: str, remedy: str, verify: bool, always: tuple[str, ...]
+) -> Artifact:
     with zipfile.ZipFile(file) as archive:
         infos = _listed(archive)
     # Copy-on-write instead of read-only: kernels are compiled for writable arrays, once.
@@ -156,7 +164,9 @@ def _load(file: IO[bytes], path: Path, kind: str, remedy: str, verify: bool, alw
         message = "its checksums do not fit"
         raise ValueError(message)
     check = CheckedBlocks(path, remedy)
-    for (name, array), end, count in zip(arrays.items(), np.cumsum(blocks).tolist(), blocks.tolist(), strict=True):
+    for (name, array), end, count in zip(
+        arrays.items(), np.cumsum(blocks).tolist(), blocks.tolist(), strict=True
+    ):
         if name in unchecked:
             check.add(array, checks[end - count : end])
     return Artifact(header, arrays, lambda: whole.madvise(mmap.MADV_DONTNEED), check)
@@ -166,7 +176,9 @@ def _listed(archive: zipfile.ZipFile) -> list[zipfile.ZipInfo]:
     """The members, of which there must be as many as names and as bytes: none twice, none inside another."""
     infos = archive.infolist()
     size = os.fstat(archive.fp.fileno()).st_size if archive.fp is not None else 0
-    if len(infos) > _MOST_MEMBERS or len({info.filename.removesuffix(".npy") for info in infos}) < len(infos):
+    if len(infos) > _MOST_MEMBERS or len(
+        {info.filename.removesuffix(".npy") for info in infos}
+    ) < len(infos):
         message = "it has too many members, or two of one name"
         raise ValueError(message)
     if sum(info.file_size for info in infos) > size:
@@ -187,7 +199,12 @@ def _extent(whole: mmap.mmap, info: zipfile.ZipInfo) -> tuple[int, int]:
     name = whole[info.header_offset + 30 : info.header_offset + 30 + name_size]
     start = info.header_offset + 30 + name_size + extra_size
     end = start + info.file_size
-    if signature != b"PK\x03\x04" or end > len(whole) or info.file_size != info.compress_size or name != info.orig_filename.encode():
+    if (
+        signature != b"PK\x03\x04"
+        or end > len(whole)
+        or info.file_size != info.compress_size
+        or name != info.orig_filename.encode()
+    ):
         message = f"member {info.filename} lies outside the file, or where another one is"
         raise ValueError(message)
     return start, end
@@ -210,7 +227,11 @@ def _map_member(whole: mmap.mmap, info: zipfile.ZipInfo) -> Array:
     dtype = np.dtype(head[1].decode("ascii"))
     shape = tuple(int(size) for size in head.groups()[1:] if size is not None)
     count = math.prod(shape)
-    if head.end() % _ALIGNMENT or start % _ALIGNMENT or count * dtype.itemsize != len(view) - head.end():
+    if (
+        head.end() % _ALIGNMENT
+        or start % _ALIGNMENT
+        or count * dtype.itemsize != len(view) - head.end()
+    ):
         message = f"member {info.filename} has a shape that does not fit its size, or lies between the places for members"
         raise ValueError(message)
     if not count:

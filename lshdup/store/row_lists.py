@@ -25,7 +25,9 @@ def save_listings(store: Store, params: DocumentParams, listings: Listings) -> N
     left = [each for listing in lists for each in listing.left_out]
     reasons = list(Reason)
     paths = StringTable.from_strings(path for path, _, _ in keys)
-    details = StringTable.from_strings(detail.encode("utf-8", "surrogateescape") for _, _, detail in left)
+    details = StringTable.from_strings(
+        detail.encode("utf-8", "surrogateescape") for _, _, detail in left
+    )
     arrays: dict[str, Array] = {
         "paths_blob": paths.blob,
         "paths_offsets": paths.offsets,
@@ -50,7 +52,9 @@ def load_listings(store: Store, params: DocumentParams) -> Listings:
     """What rows.npz knows, if it was made with the same parameters and from the same folder; damaged, it is as good as not there."""
     try:
         artifact = npz.load(store.path("rows"), "rows", "run the command again")
-        if artifact is None or any(artifact.header.get(name) != value for name, value in _header(store, params).items()):
+        if artifact is None or any(
+            artifact.header.get(name) != value for name, value in _header(store, params).items()
+        ):
             return {}
         return _listings(artifact, with_ids=bool(params.id_field))
     except (ArtifactError, KeyError, TypeError, ValueError, IndexError):
@@ -58,14 +62,20 @@ def load_listings(store: Store, params: DocumentParams) -> Listings:
 
 
 def _header(store: Store, params: DocumentParams) -> dict[str, object]:
-    return {"rows": {name: asdict(params)[name] for name in ("text_field", "id_field", "max_bytes")}, "base": store.base()}
+    return {
+        "rows": {name: asdict(params)[name] for name in ("text_field", "id_field", "max_bytes")},
+        "base": store.base(),
+    }
 
 
 def _listings(artifact: Artifact, *, with_ids: bool) -> Listings:
     arrays = artifact.arrays
     paths, details = strings_of(artifact, "paths"), strings_of(artifact, "left_details")
     n = len(paths)
-    sizes, mtimes = ints_of(arrays, "file_sizes", n).tolist(), ints_of(arrays, "file_mtimes", n).tolist()
+    sizes, mtimes = (
+        ints_of(arrays, "file_sizes", n).tolist(),
+        ints_of(arrays, "file_mtimes", n).tolist(),
+    )
     ends, left_ends = (offsets_of(ints_of(arrays, name, n)) for name in ("counts", "left_counts"))
     if (np.diff(ends) < 0).any() or (np.diff(left_ends) < 0).any():
         message = "counts are none"
@@ -82,12 +92,16 @@ def _listings(artifact: Artifact, *, with_ids: bool) -> Listings:
     left_numbers = ints_of(arrays, "left_numbers", int(left_ends[-1])).tolist()
     left = [
         (number, reasons[reason], detail.decode("utf-8", "surrogateescape"))
-        for number, reason, detail in zip(left_numbers, arrays["left_reasons"].tolist(), details, strict=True)
+        for number, reason, detail in zip(
+            left_numbers, arrays["left_reasons"].tolist(), details, strict=True
+        )
     ]
     made: Listings = {}
     for at, path in enumerate(paths):
         part = slice(int(ends[at]), int(ends[at + 1]))
         own = None if ids is None else ids.take(np.arange(part.start, part.stop))
         others = left[left_ends[at] : left_ends[at + 1]]
-        made[path, sizes[at], mtimes[at]] = RowList(numbers[part], starts[part], lengths[part], own, others)
+        made[path, sizes[at], mtimes[at]] = RowList(
+            numbers[part], starts[part], lengths[part], own, others
+        )
     return made

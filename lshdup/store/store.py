@@ -44,7 +44,9 @@ _MARK = "# Made by lshdup."
 _MARK_FILE = f"{_MARK}\n*\n".encode()
 
 #: What a run that was killed leaves behind: files that were to be renamed to an artifact, or had not lost their name yet.
-_REMAINS = re.compile(r"\.(?:(?:shingles|signatures|bands|pairs|clusters|rows)\.npz|scratch)\.[a-z0-9_]{8}")
+_REMAINS = re.compile(
+    r"\.(?:(?:shingles|signatures|bands|pairs|clusters|rows)\.npz|scratch)\.[a-z0-9_]{8}"
+)
 
 #: More verified pairs than this (64 MB) are not kept for the next run.
 _MOST_PAIRS = 1 << 22
@@ -69,7 +71,9 @@ class Store:
             self.folder.mkdir(parents=True, exist_ok=True)
             if not self.is_ours():
                 if any(not self._is_begun(entry) for entry in self.folder.iterdir()):
-                    message = f"the folder {self.folder} holds other files and is no store of lshdup"
+                    message = (
+                        f"the folder {self.folder} holds other files and is no store of lshdup"
+                    )
                     raise ArtifactError(message, "name a new folder with --store DIR")
                 # Not emptied before: another run may be doing the same, and a third must not find it empty.
                 descriptor = os.open(self.folder / ".gitignore", os.O_WRONLY | os.O_CREAT, 0o666)
@@ -78,11 +82,15 @@ class Store:
                 finally:
                     os.close(descriptor)
             if not os.access(self.folder, os.W_OK | os.X_OK):
-                cause = errno.EROFS if os.statvfs(self.folder).f_flag & os.ST_RDONLY else errno.EACCES
+                cause = (
+                    errno.EROFS if os.statvfs(self.folder).f_flag & os.ST_RDONLY else errno.EACCES
+                )
                 raise OSError(cause, os.strerror(cause))
         except OSError as error:
             message = f"the store {self.folder} cannot be written: {error.strerror}"
-            raise ArtifactError(message, "name another with --store DIR, or use --no-store") from None
+            raise ArtifactError(
+                message, "name another with --store DIR, or use --no-store"
+            ) from None
 
     def is_ours(self) -> bool:
         """Whether lshdup made this folder: only there it overwrites files."""
@@ -92,7 +100,11 @@ class Store:
     @staticmethod
     def _is_begun(entry: Path) -> bool:
         """Whether a file is the mark of a store as far as it got: the disk was full, or the run was killed."""
-        return entry.name == ".gitignore" and entry.is_file() and _MARK_FILE.startswith(entry.read_bytes())
+        return (
+            entry.name == ".gitignore"
+            and entry.is_file()
+            and _MARK_FILE.startswith(entry.read_bytes())
+        )
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[None]:
@@ -105,7 +117,11 @@ class Store:
         with locked(self.folder / ".lock", self.folder) as held:
             if held:  # else what looks left behind may be in use
                 for entry in self.folder.iterdir():
-                    if _REMAINS.fullmatch(entry.name) and entry.is_file() and not entry.is_symlink():
+                    if (
+                        _REMAINS.fullmatch(entry.name)
+                        and entry.is_file()
+                        and not entry.is_symlink()
+                    ):
                         with contextlib.suppress(OSError):
                             entry.unlink()
             self.is_held = True
@@ -126,13 +142,19 @@ class Store:
         self.path(kind).unlink(missing_ok=True)
 
     def save_collection(self, kind: str, collection: Collection) -> None:
-        if kind == "shingles" and collection.whole is not None:  # keeps whole sets: what is removed may be another part of them next time
+        if (
+            kind == "shingles" and collection.whole is not None
+        ):  # keeps whole sets: what is removed may be another part of them next time
             collection = collection.before
         old = self._load_quietly(kind)
         if old is not None and same(old, collection):
-            self.path(kind).touch()  # the times of artifacts tell which collection the last run was of
+            self.path(
+                kind
+            ).touch()  # the times of artifacts tell which collection the last run was of
             return
-        arrays = document_arrays(collection) | (set_arrays(collection) if kind == "shingles" else signature_arrays(collection))
+        arrays = document_arrays(collection) | (
+            set_arrays(collection) if kind == "shingles" else signature_arrays(collection)
+        )
         header = self._header(collection, with_sketch=kind == "signatures")
         if collection.whole is not None:
             header["whole"] = whole_id(collection)
@@ -147,7 +169,9 @@ class Store:
     def _header(self, collection: Collection, *, with_sketch: bool) -> dict[str, Any]:
         documents = collection.documents
         sketch = collection.sketch if with_sketch else None
-        header = self.parameters(collection.shingle, sketch, documents.row_fields, documents.home, collection.removal)
+        header = self.parameters(
+            collection.shingle, sketch, documents.row_fields, documents.home, collection.removal
+        )
         return header | {"corpus": corpus_id(collection)}
 
     def parameters(
@@ -174,7 +198,9 @@ class Store:
         """From where names start, as seen from the store."""
         return os.path.relpath(os.fsdecode(home) or Path.cwd(), self.folder.resolve())
 
-    def load_collection(self, kind: str, *, here: bool = False, verify: bool = True) -> Collection | None:
+    def load_collection(
+        self, kind: str, *, here: bool = False, verify: bool = True
+    ) -> Collection | None:
         """shingles.npz or signatures.npz. here : only if its names are meant from the current folder."""
         remedy = f"run `lshdup {'shingle' if kind == 'shingles' else kind} DOCS`"
         path = self.path(kind)
@@ -187,12 +213,16 @@ class Store:
                 made, here_now = artifact.header["unicode"], unicodedata.unidata_version
                 message = f"{path} was made with Unicode {made}; this Python has {here_now}"
                 raise ArtifactError(message, remedy)
-            refuse_if("\0" in artifact.header["base"], "its names start from a folder that cannot be")
+            refuse_if(
+                "\0" in artifact.header["base"], "its names start from a folder that cannot be"
+            )
             home = Path(os.path.normpath(self.folder.resolve() / artifact.header["base"]))
             at_home = home == Path.cwd()
             if here and not at_home:
                 return None
-            collection = read_collection(artifact, b"" if at_home else os.fsencode(home), verify=verify, folder=self.folder)
+            collection = read_collection(
+                artifact, b"" if at_home else os.fsencode(home), verify=verify, folder=self.folder
+            )
             return replace(collection, shingle=collection.shingle.with_secret(self._secret))
         except (KeyError, TypeError, ValueError, IndexError, ParameterError) as error:
             message = f"{path} is damaged ({error})"
@@ -210,32 +240,57 @@ class Store:
         """The threshold of the stored band table, of whatever documents."""
         artifact = npz.load(self.path("bands"), "bands", "run `lshdup index`", verify=False)
         try:
-            return None if artifact is None else BandParams.from_json(artifact.header["bands"]).threshold
+            return (
+                None
+                if artifact is None
+                else BandParams.from_json(artifact.header["bands"]).threshold
+            )
         except (KeyError, ParameterError) as error:
             message = f"{self.path('bands')} is damaged ({error})"
             raise ArtifactError(message, "run `lshdup index`") from None
 
-    def load_bands(self, collection: Collection, verify: bool = True) -> tuple[Banded, BandParams] | None:
+    def load_bands(
+        self, collection: Collection, verify: bool = True
+    ) -> tuple[Banded, BandParams] | None:
         """bands.npz, if it was made from this collection."""
         path = self.path("bands")
         remedy = "run `lshdup index`"
         try:
-            artifact = npz.load(path, "bands", remedy, verify=verify, always=("firsts",))  # a query looks at all of them
+            artifact = npz.load(
+                path, "bands", remedy, verify=verify, always=("firsts",)
+            )  # a query looks at all of them
             if artifact is None:
                 return None
             assert collection.sketch is not None
-            if artifact.header["corpus"] != corpus_id(collection) or artifact.header["sketch"] != collection.sketch.to_json():
+            if (
+                artifact.header["corpus"] != corpus_id(collection)
+                or artifact.header["sketch"] != collection.sketch.to_json()
+            ):
                 return None
             params = BandParams.from_json(artifact.header["bands"])
             plan = band_plan.plan_bands(collection.sketch.perms, params)
-            keys, order, firsts = artifact.arrays["keys"], artifact.arrays["order"], artifact.arrays["firsts"]
+            keys, order, firsts = (
+                artifact.arrays["keys"],
+                artifact.arrays["order"],
+                artifact.arrays["firsts"],
+            )
             n = len(collection.documents)
             refuse_if(
-                keys.shape != (plan.bands, n) or firsts.shape != (n,) or len(order) != plan.bands or order.shape[1] > n, "shapes do not fit"
+                keys.shape != (plan.bands, n)
+                or firsts.shape != (n,)
+                or len(order) != plan.bands
+                or order.shape[1] > n,
+                "shapes do not fit",
             )
-            refuse_if(keys.dtype != np.uint64 or order.dtype != np.uint32 or firsts.dtype != np.int64, "types do not fit")
             refuse_if(
-                n and (firsts.min() < 0 or firsts.max() >= n or (verify and order.max(initial=0) >= n)),
+                keys.dtype != np.uint64 or order.dtype != np.uint32 or firsts.dtype != np.int64,
+                "types do not fit",
+            )
+            refuse_if(
+                n
+                and (
+                    firsts.min() < 0 or firsts.max() >= n or (verify and order.max(initial=0) >= n)
+                ),
                 "it names documents that are not there",
             )
             table = BandTable(keys, order, artifact.unmap, artifact.check)
@@ -245,11 +300,22 @@ class Store:
             message = f"{path} is damaged ({error})"
             raise ArtifactError(message, remedy) from None
 
-    def save_pairs(self, collection: Collection, made: Banded, params: BandParams, asked: PairParams, found: Found) -> None:
+    def save_pairs(
+        self,
+        collection: Collection,
+        made: Banded,
+        params: BandParams,
+        asked: PairParams,
+        found: Found,
+    ) -> None:
         """The verified pairs of first copies, so that the next run over the same documents need read none of them."""
         pairs = found.pairs
         if len(pairs) <= _MOST_PAIRS:
-            arrays: dict[str, Array] = {"left": pairs.left, "right": pairs.right, "similarity": pairs.similarity}
+            arrays: dict[str, Array] = {
+                "left": pairs.left,
+                "right": pairs.right,
+                "similarity": pairs.similarity,
+            }
             header = self._pairs_header(collection, made, params, asked)
             header = header | {"candidates": found.candidates, "buckets": asdict(found.buckets)}
             npz.save(self.path("pairs"), "pairs", header, arrays)
@@ -261,36 +327,83 @@ class Store:
             if artifact is None:
                 return None
             header = artifact.header
-            if any(header.get(key) != value for key, value in self._header(collection, with_sketch=True).items()):
+            if any(
+                header.get(key) != value
+                for key, value in self._header(collection, with_sketch=True).items()
+            ):
                 return None
-            left, right, similarity = (artifact.arrays[name] for name in ("left", "right", "similarity"))
-            refuse_if(left.dtype != np.uint32 or right.dtype != np.uint32 or similarity.dtype != np.float64, "types do not fit")
-            refuse_if(left.ndim != 1 or not left.shape == right.shape == similarity.shape, "columns of different length")
+            left, right, similarity = (
+                artifact.arrays[name] for name in ("left", "right", "similarity")
+            )
+            refuse_if(
+                left.dtype != np.uint32
+                or right.dtype != np.uint32
+                or similarity.dtype != np.float64,
+                "types do not fit",
+            )
+            refuse_if(
+                left.ndim != 1 or not left.shape == right.shape == similarity.shape,
+                "columns of different length",
+            )
             n = len(collection.documents)
             refuse_if(len(left) and right.max() >= n, "it names documents that are not there")
-            params, asked = BandParams.from_json(header["bands"]), PairParams.from_json(header["pairs"])
-            refuse_if(not (left < right).all() or not ((similarity >= params.threshold) & (similarity <= 1)).all(), "they are no pairs")
+            params, asked = (
+                BandParams.from_json(header["bands"]),
+                PairParams.from_json(header["pairs"]),
+            )
+            refuse_if(
+                not (left < right).all()
+                or not ((similarity >= params.threshold) & (similarity <= 1)).all(),
+                "they are no pairs",
+            )
             candidates, buckets = header["candidates"], Buckets(**header["buckets"])
             planned = header["planned_bands"], header["planned_rows"]
             counts = (candidates, *planned)
-            refuse_if(any(type(count) is not int or count < 0 for count in counts) or not _are_counts(buckets, n), "counts are none")
+            refuse_if(
+                any(type(count) is not int or count < 0 for count in counts)
+                or not _are_counts(buckets, n),
+                "counts are none",
+            )
             assert collection.sketch is not None
-            refuse_if(not 0 < planned[0] * planned[1] <= collection.sketch.perms, "bands that do not fit")
-            return Verified(Found(Pairs.of(left, right, similarity), candidates, buckets), params, asked, *planned)
+            refuse_if(
+                not 0 < planned[0] * planned[1] <= collection.sketch.perms, "bands that do not fit"
+            )
+            return Verified(
+                Found(Pairs.of(left, right, similarity), candidates, buckets),
+                params,
+                asked,
+                *planned,
+            )
         except (ArtifactError, KeyError, TypeError, ValueError, ParameterError):
             return None
 
     def save_groups(
-        self, collection: Collection, made: Banded, params: BandParams, asked: ClusterParams, preference: NDArray[np.int64], found: Grouped
+        self,
+        collection: Collection,
+        made: Banded,
+        params: BandParams,
+        asked: ClusterParams,
+        preference: NDArray[np.int64],
+        found: Grouped,
     ) -> None:
         """The groups of a run, so that the next one over the same documents need read none of them: 12 bytes a document."""
         representative = found.groups.representative.astype(np.uint32)  # -1 becomes 2^32 - 1
         header = self._groups_header(collection, made, params, asked, preference)
         header = header | {"buckets": asdict(found.buckets)}
-        npz.save(self.path("clusters"), "clusters", header, {"representative": representative, "similarity": found.groups.similarity})
+        npz.save(
+            self.path("clusters"),
+            "clusters",
+            header,
+            {"representative": representative, "similarity": found.groups.similarity},
+        )
 
     def load_groups(
-        self, collection: Collection, made: Banded, params: BandParams, asked: ClusterParams, preference: NDArray[np.int64] | None
+        self,
+        collection: Collection,
+        made: Banded,
+        params: BandParams,
+        asked: ClusterParams,
+        preference: NDArray[np.int64] | None,
     ) -> Grouped | None:
         """clusters.npz, if it was made from this collection and table with these parameters and preferences; damaged, it is as good as
         not there. preference : None: whichever it was.
@@ -304,17 +417,30 @@ class Store:
                 return None
             stored, similarity = artifact.arrays["representative"], artifact.arrays["similarity"]
             n = len(collection.documents)
-            refuse_if(stored.dtype != np.uint32 or similarity.dtype != np.float64, "types do not fit")
+            refuse_if(
+                stored.dtype != np.uint32 or similarity.dtype != np.float64, "types do not fit"
+            )
             refuse_if(not stored.shape == similarity.shape == (n,), "columns of different length")
             representative = np.where(stored == 0xFFFFFFFF, -1, stored.astype(np.int64))
             compared = collection.sizes > 0
             own = representative[compared]
-            refuse_if(not np.array_equal(representative >= 0, compared) or own.max(initial=-1) >= n, "not those documents")
-            refuse_if(not np.array_equal(representative[own], own), "what represents others does not represent itself")
-            refuse_if(not ((similarity[compared] >= 0) & (similarity[compared] <= 1)).all(), "similarities are none")
+            refuse_if(
+                not np.array_equal(representative >= 0, compared) or own.max(initial=-1) >= n,
+                "not those documents",
+            )
+            refuse_if(
+                not np.array_equal(representative[own], own),
+                "what represents others does not represent itself",
+            )
+            refuse_if(
+                not ((similarity[compared] >= 0) & (similarity[compared] <= 1)).all(),
+                "similarities are none",
+            )
             buckets = Buckets(**artifact.header["buckets"])
             refuse_if(not _are_counts(buckets, n), "counts are none")
-            from lshdup.matching.clusters import Groups  # here, because a query waits for every import
+            from lshdup.matching.clusters import (
+                Groups,
+            )  # here, because a query waits for every import
 
             return Grouped(Groups(representative, similarity), made.firsts, buckets=buckets)
         except (ArtifactError, KeyError, TypeError, ValueError, IndexError):
@@ -325,38 +451,59 @@ class Store:
         if self.modified("clusters") < self.modified("bands"):
             return None
         try:
-            artifact = npz.load(self.path("clusters"), "clusters", "run `lshdup clusters` again", verify=False)
+            artifact = npz.load(
+                self.path("clusters"), "clusters", "run `lshdup clusters` again", verify=False
+            )
             if artifact is None or artifact.header["corpus"] != corpus_id(collection):
                 return None
-            return BandParams.from_json(artifact.header["bands"]), ClusterParams.from_json(artifact.header["clusters"])
+            return BandParams.from_json(artifact.header["bands"]), ClusterParams.from_json(
+                artifact.header["clusters"]
+            )
         except (ArtifactError, KeyError, TypeError, ValueError):
             return None
 
     def touch(self, kind: str, when: int | None = None) -> None:
         """An artifact is what the last run would have saved: the times of artifacts tell which was that. when : 0: it is not any more."""
-        with contextlib.suppress(OSError):  # of a store that may only be read nothing is newer either
+        with contextlib.suppress(
+            OSError
+        ):  # of a store that may only be read nothing is newer either
             if when is None:
                 os.utime(self.path(kind))
             else:
                 os.utime(self.path(kind), ns=(when, when))
 
     def _groups_header(
-        self, collection: Collection, made: Banded, params: BandParams, asked: ClusterParams, preference: NDArray[np.int64] | None
+        self,
+        collection: Collection,
+        made: Banded,
+        params: BandParams,
+        asked: ClusterParams,
+        preference: NDArray[np.int64] | None,
     ) -> dict[str, Any]:
-        header = self._made_header(collection, made, params) | {"clusters": json.loads(json.dumps(asked.to_json()))}
+        header = self._made_header(collection, made, params) | {
+            "clusters": json.loads(json.dumps(asked.to_json()))
+        }
         if preference is None:
             return header
         # The order itself, because it may depend on what is no part of a collection's id: times of files, and how they were named.
-        digest = hashlib.blake2b(np.ascontiguousarray(preference).view(np.uint8).data, digest_size=16).hexdigest()
+        digest = hashlib.blake2b(
+            np.ascontiguousarray(preference).view(np.uint8).data, digest_size=16
+        ).hexdigest()
         return header | {"preference": digest}
 
-    def _made_header(self, collection: Collection, made: Banded, params: BandParams) -> dict[str, Any]:
+    def _made_header(
+        self, collection: Collection, made: Banded, params: BandParams
+    ) -> dict[str, Any]:
         plan = {"planned_bands": made.plan.bands, "planned_rows": made.plan.rows}
         return self._header(collection, with_sketch=True) | {"bands": params.to_json()} | plan
 
-    def _pairs_header(self, collection: Collection, made: Banded, params: BandParams, asked: PairParams) -> dict[str, Any]:
+    def _pairs_header(
+        self, collection: Collection, made: Banded, params: BandParams, asked: PairParams
+    ) -> dict[str, Any]:
         return self._made_header(collection, made, params) | {"pairs": asked.to_json()}
 
 
 def _are_counts(buckets: Buckets, documents: int) -> bool:
-    return all(type(count) is int and count >= 0 for count in asdict(buckets).values()) and buckets.example < max(documents, 1)
+    return all(
+        type(count) is int and count >= 0 for count in asdict(buckets).values()
+    ) and buckets.example < max(documents, 1)

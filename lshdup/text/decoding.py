@@ -56,7 +56,11 @@ def heads(text: NDArray[np.uint8], starts: NDArray[np.int64]) -> NDArray[np.uint
 
 
 def needs_patience(
-    names: list[bytes], text: NDArray[np.uint8], starts: NDArray[np.int64], lengths: NDArray[np.int64], flags: NDArray[np.uint8]
+    names: list[bytes],
+    text: NDArray[np.uint8],
+    starts: NDArray[np.int64],
+    lengths: NDArray[np.int64],
+    flags: NDArray[np.uint8],
 ) -> NDArray[np.bool_]:
     """Which documents may be something other than plain UTF-8: bool array of shape (n,). Those go through `to_text`."""
     patient: NDArray[np.bool_] = (flags & (kernels.HAS_NUL | kernels.STARTS_MARKUP)) != 0
@@ -65,15 +69,23 @@ def needs_patience(
         first = heads(text, starts[perhaps])
         for magic in _MAGICS:
             mask = np.uint64((1 << 8 * len(magic)) - 1)
-            patient[perhaps] |= (first & mask == np.uint64(int.from_bytes(magic, "little"))) & (lengths[perhaps] >= len(magic))
+            patient[perhaps] |= (first & mask == np.uint64(int.from_bytes(magic, "little"))) & (
+                lengths[perhaps] >= len(magic)
+            )
     all_names = b"\0".join(names).lower()  # one look at all of them instead of one at each
     if b"htm" in all_names or file_types.MAIL_ENDING in all_names:
-        patient |= [name.lower().endswith((*_HTML_ENDINGS, file_types.MAIL_ENDING)) for name in names]
+        patient |= [
+            name.lower().endswith((*_HTML_ENDINGS, file_types.MAIL_ENDING)) for name in names
+        ]
     return patient
 
 
 def to_text(
-    data: bytes, name: bytes, encoding: str = "", max_bytes: int = DEFAULT_MAX_BYTES, limits: FormatLimits = DEFAULT_FORMATS
+    data: bytes,
+    name: bytes,
+    encoding: str = "",
+    max_bytes: int = DEFAULT_MAX_BYTES,
+    limits: FormatLimits = DEFAULT_FORMATS,
 ) -> Text:
     """One document's bytes as UTF-8 text: DESIGN 4, *Text*.
 
@@ -85,7 +97,10 @@ def to_text(
         inner = _unpacked(data, max_bytes)
         if isinstance(inner, Text):
             return inner
-        return replace(to_text(inner, compression.bare_name(name), encoding, max_bytes, limits), packed=compression.name_of(data))
+        return replace(
+            to_text(inner, compression.bare_name(name), encoding, max_bytes, limits),
+            packed=compression.name_of(data),
+        )
     if kind := file_types.kind_of(data, name):
         return _office(data, kind, limits)
     if encoding:
@@ -93,11 +108,18 @@ def to_text(
     for bom, codec in _BOMS:
         if data.startswith(bom):
             text = _decoded(data, name, codec)
-            mendable = bom == codecs.BOM_UTF8 and text.reason == Reason.UNDECODABLE and encodings.not_utf8(data)
+            mendable = (
+                bom == codecs.BOM_UTF8
+                and text.reason == Reason.UNDECODABLE
+                and encodings.not_utf8(data)
+            )
             return _mended(data, name, mendable) if mendable else text
     for magic in _FORMATS:
         if data.startswith(magic):
-            return Text(reason=Reason.FORMAT, detail=file_types.UNKNOWN.get(magic, magic.decode("ascii", "backslashreplace")))
+            return Text(
+                reason=Reason.FORMAT,
+                detail=file_types.UNKNOWN.get(magic, magic.decode("ascii", "backslashreplace")),
+            )
     if b"\0" in data[: kernels.BINARY_WINDOW]:
         return Text(reason=Reason.BINARY)
     try:
@@ -113,7 +135,9 @@ def row_text(data: bytes) -> Text:
     try:
         data.decode("utf-8")
     except UnicodeDecodeError as error:
-        return Text(reason=Reason.UNDECODABLE, detail=f"not utf-8: {error.reason} at byte {error.start}")
+        return Text(
+            reason=Reason.UNDECODABLE, detail=f"not utf-8: {error.reason} at byte {error.start}"
+        )
     return _page(data) if _is_html(data, b"") else Text(data)
 
 
@@ -123,10 +147,15 @@ def _unpacked(data: bytes, max_bytes: int) -> bytes | Text:
     try:
         inner = compression.unpacked(data, max_bytes)
     except compression.TooLongError:
-        return Text(reason=Reason.TOO_LARGE, detail=f"more than {max_bytes} bytes when unpacked, --max-bytes is {max_bytes}")
+        return Text(
+            reason=Reason.TOO_LARGE,
+            detail=f"more than {max_bytes} bytes when unpacked, --max-bytes is {max_bytes}",
+        )
     except compression.PackedError as error:
         return Text(reason=Reason.DAMAGED, detail=str(error))
-    return Text(reason=Reason.FORMAT, detail="packed twice") if compression.is_packed(inner) else inner
+    return (
+        Text(reason=Reason.FORMAT, detail="packed twice") if compression.is_packed(inner) else inner
+    )
 
 
 def _office(data: bytes, kind: str, limits: FormatLimits) -> Text:
@@ -145,10 +174,16 @@ def _decoded(data: bytes, name: bytes, codec: str, guessed: str = "") -> Text:
         # Lone surrogates in UTF-16 and UTF-32 fail here too: they are no text.
         utf8 = data.decode(codec).removeprefix("\ufeff").encode("utf-8")
     except UnicodeDecodeError as error:
-        return Text(reason=Reason.UNDECODABLE, detail=f"not {codec}: {error.reason} at byte {error.start}")
+        return Text(
+            reason=Reason.UNDECODABLE, detail=f"not {codec}: {error.reason} at byte {error.start}"
+        )
     except (UnicodeError, LookupError):
         return Text(reason=Reason.UNDECODABLE, detail=f"not {codec}")
-    return _page(utf8, guessed, codec) if _is_html(utf8, name) else Text(utf8, encoding=guessed, codec=codec)
+    return (
+        _page(utf8, guessed, codec)
+        if _is_html(utf8, name)
+        else Text(utf8, encoding=guessed, codec=codec)
+    )
 
 
 def _guessed(data: bytes, name: bytes) -> Text:
@@ -177,4 +212,8 @@ def _mended(data: bytes, name: bytes, bad: int) -> Text:
 
 def _page(page: bytes, encoding: str = "", codec: str = "utf-8") -> Text:
     trouble = _too_much_markup(page)
-    return Text(reason=Reason.MARKUP, detail=trouble) if trouble else Text(_visible_text(page), encoding=encoding, codec=codec, page=True)
+    return (
+        Text(reason=Reason.MARKUP, detail=trouble)
+        if trouble
+        else Text(_visible_text(page), encoding=encoding, codec=codec, page=True)
+    )

@@ -71,12 +71,18 @@ def codec_for(data: bytes) -> str:
     Cost: one pass if nearly all is ASCII; else some ms, for a look at 2.5 kB with every codec there is, and a pass for each that fits.
     """
     high = _high(data)
-    few = high * _FEW <= len(data) and not _IN_A_ROW.search(data) and not _DECLARED.search(data[:_DECLARED_WITHIN])
+    few = (
+        high * _FEW <= len(data)
+        and not _IN_A_ROW.search(data)
+        and not _DECLARED.search(data[:_DECLARED_WITHIN])
+    )
     if few and _fits(data, WESTERN):
         return WESTERN
     # In an encoding of two bytes a character, at least one in two of those that are not ASCII has another one beside it.
     alone = 2 * _alone(data) > high
-    return _detected(data, [*_NEVER, *_SEVERAL_BYTES] if alone else _NEVER) or ("latin-1" if few else "")
+    return _detected(data, [*_NEVER, *_SEVERAL_BYTES] if alone else _NEVER) or (
+        "latin-1" if few else ""
+    )
 
 
 def _detected(data: bytes, excluded: list[str]) -> str:
@@ -86,10 +92,16 @@ def _detected(data: bytes, excluded: list[str]) -> str:
     if not matches:
         return ""
     encoding = matches[0].encoding
-    if encoding in _SHIFT_JIS and _SHIFT_JIS[0] not in excluded and _is_cyrillic(data.decode(encoding)):
+    if (
+        encoding in _SHIFT_JIS
+        and _SHIFT_JIS[0] not in excluded
+        and _is_cyrillic(data.decode(encoding))
+    ):
         return _detected(data, [*excluded, *_SHIFT_JIS]) or encoding
     # Its relatives for other Latin alphabets often look a little tidier to the detector, and another one for each near-copy of a text.
-    western = [match for match in matches if WESTERN in (match.encoding, *match.could_be_from_charset)]
+    western = [
+        match for match in matches if WESTERN in (match.encoding, *match.could_be_from_charset)
+    ]
     return WESTERN if western and western[0].chaos <= matches[0].chaos + _MESSIER else encoding
 
 

@@ -17,7 +17,15 @@ _DECLARED = {
     b"application/vnd.oasis.opendocument.spreadsheet": "ods",
 }
 _MAIN_PARTS = ((b"word/document", "docx"), (b"xl/workbook", "xlsx"), (b"ppt/presentation", "pptx"))
-_OOXML_BEGINS = (b"[Content_Types].xml", b"_rels/", b"docProps/", b"word/", b"xl/", b"ppt/", b"customXml/")
+_OOXML_BEGINS = (
+    b"[Content_Types].xml",
+    b"_rels/",
+    b"docProps/",
+    b"word/",
+    b"xl/",
+    b"ppt/",
+    b"customXml/",
+)
 _CONTAINER = b"META-INF/container.xml"  # of EPUB, whose first member should be the declaration, and often is not
 _END_OF_ZIP, _ENTRY_OF_ZIP = b"PK\x05\x06", b"PK\x01\x02"
 #: Bytes of a declaration, packed or not, that are looked at.
@@ -64,11 +72,15 @@ def _kind_of_zip(data: bytes) -> str:
     if 0 <= end <= len(data) - 22:
         size, start = struct.unpack_from("<12xII", data, end)
         begin = max(0, end - size)
-        if start + size <= end and not data.startswith(_ENTRY_OF_ZIP, begin):  # there is something between the directory and its end
+        if start + size <= end and not data.startswith(
+            _ENTRY_OF_ZIP, begin
+        ):  # there is something between the directory and its end
             begin = start
         names = data[begin : begin + size]
         if b"[Content_Types].xml" not in names:
-            return _by_directory(data, names, begin - start) or ("epub" if _CONTAINER in names else "")
+            return _by_directory(data, names, begin - start) or (
+                "epub" if _CONTAINER in names else ""
+            )
     elif first.startswith(_OOXML_BEGINS):  # it has lost its end: the reader will say so
         names = data
     else:
@@ -81,7 +93,11 @@ def _by_directory(data: bytes, directory: bytes, shift: int) -> str:
     at = directory.find(b"mimetype")
     while at >= 0:
         entry = at - 46
-        if entry >= 0 and directory.startswith(_ENTRY_OF_ZIP, entry) and directory[entry + 28 : entry + 30] == b"\x08\0":
+        if (
+            entry >= 0
+            and directory.startswith(_ENTRY_OF_ZIP, entry)
+            and directory[entry + 28 : entry + 30] == b"\x08\0"
+        ):
             (size,) = struct.unpack_from("<I", directory, entry + 20)
             (start,) = struct.unpack_from("<I", directory, entry + 42)
             return _declared(data, start + shift, size)
@@ -93,7 +109,9 @@ def _declared(data: bytes, member: int, size: int) -> str:
     """The kind that the member at this place declares. size : of what is packed; 0 if that is not known there."""
     if not data.startswith(ZIP, member):
         return ""
-    method, name_size, extra_size = struct.unpack_from("<8xH16xHH", data[member : member + 30].ljust(30, b"\0"))
+    method, name_size, extra_size = struct.unpack_from(
+        "<8xH16xHH", data[member : member + 30].ljust(30, b"\0")
+    )
     start = member + 30 + name_size + extra_size
     declared = data[start : start + min(size or 64, _LONGEST_DECLARED)]
     if method == zlib.DEFLATED:
@@ -103,7 +121,9 @@ def _declared(data: bytes, member: int, size: int) -> str:
             return ""
     declared = declared.strip()
     known = _DECLARED.get(declared) or _DECLARED.get(declared.removesuffix(b"-template"))
-    return known or next((kind for text, kind in _DECLARED.items() if not size and declared.startswith(text)), "")
+    return known or next(
+        (kind for text, kind in _DECLARED.items() if not size and declared.startswith(text)), ""
+    )
 
 
 def _kind_of_compound(data: bytes) -> str:
@@ -112,7 +132,11 @@ def _kind_of_compound(data: bytes) -> str:
     if not found:
         return ""
     at, name, kind = min(found)
-    return ENCRYPTED if any(each[2] == ENCRYPTED for each in found) or _needs_password(data, at, name) else kind
+    return (
+        ENCRYPTED
+        if any(each[2] == ENCRYPTED for each in found) or _needs_password(data, at, name)
+        else kind
+    )
 
 
 def _entry(data: bytes, name: str) -> int:

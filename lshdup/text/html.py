@@ -9,7 +9,9 @@ if TYPE_CHECKING:
 
 _HTML_ENDINGS = (b".html", b".htm", b".xhtml")
 # Nothing is tried twice (`+` after a quantifier, `?>`): a row of comments could end in as many ways as there are subsets of it.
-_HTML_START = re.compile(rb"(?is)(?:\xef\xbb\xbf)?\s*+(?:<\?xml[^>]*+>\s*+|(?><!--.*?-->)\s*+)*+<(?:!doctype\s+html|html[\s>])")
+_HTML_START = re.compile(
+    rb"(?is)(?:\xef\xbb\xbf)?\s*+(?:<\?xml[^>]*+>\s*+|(?><!--.*?-->)\s*+)*+<(?:!doctype\s+html|html[\s>])"
+)
 _HTML_CHARSET = re.compile(rb"(?i)<meta[^>]+charset\s*=\s*[\"']?\s*([-\w.:]+)")
 #: Elements whose text a reader does not see, and those at whose beginning and end a line ends.
 _SKIPPED = frozenset(("head", "script", "style", "template", "noscript"))
@@ -27,7 +29,9 @@ _UNCLOSED = frozenset(
     b"area base br col dd dt embed hr img input li link meta optgroup option p param rp rt source tbody td tfoot th thead tr track "
     b"wbr".split()
 )
-_TAG = re.compile(rb"(?is)<!--.*?(?:-->|\Z)|<(script|style)\b.*?(?:</\1|\Z)|<(/?)([a-z][^\s/>]*)([^>]*)")
+_TAG = re.compile(
+    rb"(?is)<!--.*?(?:-->|\Z)|<(script|style)\b.*?(?:</\1|\Z)|<(/?)([a-z][^\s/>]*)([^>]*)"
+)
 _LONG_TAG = 2 * _MOST_ATTRIBUTES
 
 
@@ -72,10 +76,14 @@ def _visible_text(page: bytes) -> bytes:
     if body is None:
         return b""
     may_hide = _MAY_HIDE.search(page) is not None
-    if may_hide and any(each is not None and "hidden" in each.attributes for each in (body, body.parent)):
+    if may_hide and any(
+        each is not None and "hidden" in each.attributes for each in (body, body.parent)
+    ):
         return b""
     parts: list[str] = []
-    inside: list[LexborNode] = []  # the elements that are open, for the way back: a recursion would end at a depth of some hundreds
+    inside: list[
+        LexborNode
+    ] = []  # the elements that are open, for the way back: a recursion would end at a depth of some hundreds
     node = body.first_child
     while node is not None or inside:
         if node is None:
@@ -87,7 +95,12 @@ def _visible_text(page: bytes) -> bytes:
         tag = node.tag
         if tag == "-text":
             parts.append(node.text_content or "")
-        elif tag and tag[0] != "-" and tag not in _SKIPPED and not (may_hide and "hidden" in node.attributes):
+        elif (
+            tag
+            and tag[0] != "-"
+            and tag not in _SKIPPED
+            and not (may_hide and "hidden" in node.attributes)
+        ):
             if tag in _BLOCKS:
                 parts.append("\n")
             inside.append(node)

@@ -68,7 +68,9 @@ def extract(data: bytes, kind: str, limits: FormatLimits) -> Extracted:
         if done.reason in (Reason.CRASHED, Reason.MEMORY) and served > 1:
             done, _ = _extracted(_Process(limits), data, kind)
     except OSError as error:
-        return Extracted(reason=Reason.CRASHED, detail=f"no process can be started for it: {error.strerror}")
+        return Extracted(
+            reason=Reason.CRASHED, detail=f"no process can be started for it: {error.strerror}"
+        )
     return done
 
 
@@ -109,9 +111,22 @@ class _Process:
         self.served = 0
         self.is_well = False
         self._complaints = tempfile.TemporaryFile()  # noqa: SIM115 (closed by `end`)
-        command = [sys.executable, "-I", "-c", _PROGRAM, str(limits.seconds), str(limits.memory), json.dumps(_folders())]
+        command = [
+            sys.executable,
+            "-I",
+            "-c",
+            _PROGRAM,
+            str(limits.seconds),
+            str(limits.memory),
+            json.dumps(_folders()),
+        ]
         self._process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._complaints, bufsize=0, close_fds=True
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._complaints,
+            bufsize=0,
+            close_fds=True,
         )
         assert self._process.stdin is not None
         assert self._process.stdout is not None
@@ -130,14 +145,21 @@ class _Process:
             request = office_worker.REQUEST.pack(len(name), len(data)) + name
             status, payload = self._exchange(request, data, time.monotonic() + self.limits.seconds)
         except TimeoutError:
-            return Extracted(reason=Reason.SLOW, detail=f"more than {self.limits.seconds:g} s; --format-seconds allows more")
+            return Extracted(
+                reason=Reason.SLOW,
+                detail=f"more than {self.limits.seconds:g} s; --format-seconds allows more",
+            )
         except (EOFError, BrokenPipeError):
             return self._cause_of_death()
         self.is_well = status != office_worker.MEMORY
         if status == office_worker.NO_READER:
             return Extracted(reason=Reason.NO_READER, detail=payload.decode("utf-8", "replace"))
         if status in _STATUS:
-            detail = self._memory_detail() if status == office_worker.MEMORY else payload.decode("utf-8", "replace")
+            detail = (
+                self._memory_detail()
+                if status == office_worker.MEMORY
+                else payload.decode("utf-8", "replace")
+            )
             return Extracted(reason=_STATUS[status], detail=detail)
         return Extracted(payload, status == office_worker.PAGE)
 
@@ -176,7 +198,11 @@ class _Process:
         self._complaints.seek(max(0, self._complaints.seek(0, os.SEEK_END) - _CHUNK))
         last = self._complaints.read().decode("utf-8", "replace")
         # A library that gets no more memory ends in many ways; it asks for the double of what it has. What this process had counts too.
-        if "memory allocation of" in last or "MemoryError" in last or (code != 0 and peak > max(self.limits.memory // 3, self._own_peak)):
+        if (
+            "memory allocation of" in last
+            or "MemoryError" in last
+            or (code != 0 and peak > max(self.limits.memory // 3, self._own_peak))
+        ):
             return Extracted(reason=Reason.MEMORY, detail=self._memory_detail())
         how = f"code {code}" if code >= 0 else signal.strsignal(-code) or f"signal {-code}"
         return Extracted(reason=Reason.CRASHED, detail=f"the process that read it ended: {how}")
@@ -231,7 +257,9 @@ class _Idle:
 
     def take(self, limits: FormatLimits) -> _Process:
         with self._lock:
-            if self._owner != os.getpid():  # this is a fork of the program: those are not its processes
+            if (
+                self._owner != os.getpid()
+            ):  # this is a fork of the program: those are not its processes
                 self._waiting, self._owner = [], os.getpid()
             for at in reversed(range(len(self._waiting))):
                 if self._waiting[at].limits == limits:

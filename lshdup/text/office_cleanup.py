@@ -21,7 +21,9 @@ _RULES: dict[str, tuple[re.Pattern[str], tuple[tuple[bytes, re.Pattern[bytes], b
             # Hidden text, which otherwise would be read.
             (
                 b"<w:vanish",
-                re.compile(rb"(?s)<w:r(?:\s[^>]*)?>\s*<w:rPr>(?:(?!</w:rPr>).)*?<w:vanish\s*/>(?:(?!</w:r>).)*</w:r>"),
+                re.compile(
+                    rb"(?s)<w:r(?:\s[^>]*)?>\s*<w:rPr>(?:(?!</w:rPr>).)*?<w:vanish\s*/>(?:(?!</w:r>).)*</w:r>"
+                ),
                 b"",
             ),
             # Otherwise the words on both sides would be one.
@@ -46,7 +48,10 @@ _RULES: dict[str, tuple[re.Pattern[str], tuple[tuple[bytes, re.Pattern[bytes], b
             ),
         ),
     ),
-    "odt": (re.compile(r"content\.xml"), ((b"<text:s", re.compile(rb"<text:s(?:\s[^>]*)?/>"), b" "),)),
+    "odt": (
+        re.compile(r"content\.xml"),
+        ((b"<text:s", re.compile(rb"<text:s(?:\s[^>]*)?/>"), b" "),),
+    ),
 }
 
 #: What stands for a footnote's number, which is no part of a word; and the soft hyphen, which nobody sees.
@@ -64,7 +69,11 @@ def before(data: bytes, kind: str) -> bytes:
 def after(text: str, kind: str, pages: list[str]) -> str:
     """The text as a person sees it. pages : of a PDF, each page's."""
     if kind == "pdf":
-        text = "\n".join(_without_running_lines([page.replace("\r\n", "\n").replace("\r", "\n") for page in pages] or [text]))
+        text = "\n".join(
+            _without_running_lines(
+                [page.replace("\r\n", "\n").replace("\r", "\n") for page in pages] or [text]
+            )
+        )
         text = _unhyphenated(text)
     elif kind in ("docx", "odt", "rtf"):
         text = _NOTE_MARK.sub("", text)
@@ -73,14 +82,20 @@ def after(text: str, kind: str, pages: list[str]) -> str:
     elif kind == "msg":
         # What is before the first empty line are sender, receivers and subject: the text is the rest, as of any mail.
         head, _, body = text.partition("\n\n")
-        text = body if head.startswith(("Subject:", "From:", "To:", "CC:", "Cc:", "BCC:", "Date:")) else text
+        text = (
+            body
+            if head.startswith(("Subject:", "From:", "To:", "CC:", "Cc:", "BCC:", "Date:"))
+            else text
+        )
     return text.replace(_SOFT_HYPHEN, "")
 
 
 # --- zips of XML ----------------------------------------------------------------------------------------------------------
 
 
-def _package(data: bytes, parts: re.Pattern[str], rules: tuple[tuple[bytes, re.Pattern[bytes], bytes], ...]) -> bytes:
+def _package(
+    data: bytes, parts: re.Pattern[str], rules: tuple[tuple[bytes, re.Pattern[bytes], bytes], ...]
+) -> bytes:
     """The same package with some of its XML changed; itself, if there is nothing to change, or it is none."""
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
@@ -100,8 +115,14 @@ def _package(data: bytes, parts: re.Pattern[str], rules: tuple[tuple[bytes, re.P
             out = io.BytesIO()
             with zipfile.ZipFile(out, "w") as copy:
                 for info in archive.infolist():
-                    if info.filename in changed or info.filename.endswith((".xml", ".rels", "/mimetype")) or info.filename == "mimetype":
-                        copy.writestr(info.filename, changed.get(info.filename) or archive.read(info))
+                    if (
+                        info.filename in changed
+                        or info.filename.endswith((".xml", ".rels", "/mimetype"))
+                        or info.filename == "mimetype"
+                    ):
+                        copy.writestr(
+                            info.filename, changed.get(info.filename) or archive.read(info)
+                        )
             return out.getvalue()
     except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, OSError, LookupError):
         return data  # the reader will say what is wrong with it
@@ -109,9 +130,13 @@ def _package(data: bytes, parts: re.Pattern[str], rules: tuple[tuple[bytes, re.P
 
 # --- RTF ------------------------------------------------------------------------------------------------------------------
 
-_RTF_TOKEN = re.compile(rb"\\'[0-9a-fA-F]{2}|\\([a-zA-Z]+)(-?[0-9]+)? ?|\\.|[{}]|[^\\{}]+", re.DOTALL)
+_RTF_TOKEN = re.compile(
+    rb"\\'[0-9a-fA-F]{2}|\\([a-zA-Z]+)(-?[0-9]+)? ?|\\.|[{}]|[^\\{}]+", re.DOTALL
+)
 #: Groups that are not in the text: what is on every page, pictures, what was deleted.
-_RTF_LEFT_OUT = frozenset(b"header headerl headerr headerf footer footerl footerr footerf pict deleted v".split())
+_RTF_LEFT_OUT = frozenset(
+    b"header headerl headerr headerf footer footerl footerr footerf pict deleted v".split()
+)
 _RTF_INSTEAD = {b"page": b"\\par ", b"sect": b"\\par ", b"column": b"\\par "}
 _RTF_SYMBOLS = {b"\\~": b" ", b"\\_": b"-", b"\\-": b""}
 
@@ -137,7 +162,11 @@ def _rtf_kept(data: bytes) -> Iterator[bytes]:
             left_out = depth
             yield b"}"  # the brace that opened it is out already
         if not left_out:
-            yield _RTF_SYMBOLS.get(text, _RTF_INSTEAD.get(word, text)) if word or text in _RTF_SYMBOLS else text
+            yield (
+                _RTF_SYMBOLS.get(text, _RTF_INSTEAD.get(word, text))
+                if word or text in _RTF_SYMBOLS
+                else text
+            )
         if text == b"}":
             if depth == left_out:
                 left_out = 0
@@ -165,11 +194,18 @@ def _without_running_lines(pages: list[str]) -> list[str]:
     lines = [page.strip("\n").split("\n") for page in pages]
     for first in (True, False):
         for _ in range(_EDGE):
-            edges = [_DIGITS.sub("0", page[0 if first else -1].strip()) if page else "" for page in lines]
-            line, count = Counter(edge for edge in edges if edge).most_common(1)[0] if any(edges) else ("", 0)
+            edges = [
+                _DIGITS.sub("0", page[0 if first else -1].strip()) if page else "" for page in lines
+            ]
+            line, count = (
+                Counter(edge for edge in edges if edge).most_common(1)[0] if any(edges) else ("", 0)
+            )
             if 2 * count <= len(pages):
                 break
-            lines = [(page[1:] if first else page[:-1]) if edge == line else page for page, edge in zip(lines, edges, strict=True)]
+            lines = [
+                (page[1:] if first else page[:-1]) if edge == line else page
+                for page, edge in zip(lines, edges, strict=True)
+            ]
     kept = ["\n".join(page) for page in lines]
     return kept if "".join(kept).strip() else pages  # the same page again and again
 

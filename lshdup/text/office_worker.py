@@ -26,7 +26,10 @@ TEXT, PAGE, ENCRYPTED, DAMAGED, LARGE, MEMORY, NO_READER = b"T", b"P", b"E", b"D
 READY = REPLY.pack(TEXT, 0)
 
 #: What documents are called, for kreuzberg.
-_OOXML, _ODF = "application/vnd.openxmlformats-officedocument.", "application/vnd.oasis.opendocument."
+_OOXML, _ODF = (
+    "application/vnd.openxmlformats-officedocument.",
+    "application/vnd.oasis.opendocument.",
+)
 TYPES = {
     "pdf": "application/pdf",
     "docx": _OOXML + "wordprocessingml.document",
@@ -78,7 +81,11 @@ def main(seconds: float, memory: int) -> None:
 def _bound(memory: int) -> None:
     import resource
 
-    for what, limit in ((resource.RLIMIT_DATA, memory), (resource.RLIMIT_CORE, 0), (resource.RLIMIT_FSIZE, 64 << 20)):
+    for what, limit in (
+        (resource.RLIMIT_DATA, memory),
+        (resource.RLIMIT_CORE, 0),
+        (resource.RLIMIT_FSIZE, 64 << 20),
+    ):
         _, most = resource.getrlimit(what)
         allowed = limit if most == resource.RLIM_INFINITY else min(limit, most)
         resource.setrlimit(what, (allowed, most))
@@ -113,13 +120,19 @@ def _outcome(data: bytes, kind: str) -> tuple[bytes, bytes]:
 
 def _detail(error: BaseException) -> bytes:
     lines = str(error).split("\n")
-    return lines[0].removeprefix(f"{type(error).__name__}: ")[:_LONGEST_DETAIL].encode("utf-8", "replace")
+    return (
+        lines[0]
+        .removeprefix(f"{type(error).__name__}: ")[:_LONGEST_DETAIL]
+        .encode("utf-8", "replace")
+    )
 
 
 def _office(data: bytes, kind: str) -> str:
     import kreuzberg
 
-    result: Any = kreuzberg.extract_bytes_sync(office_cleanup.before(data, kind), TYPES[kind], _config())
+    result: Any = kreuzberg.extract_bytes_sync(
+        office_cleanup.before(data, kind), TYPES[kind], _config()
+    )
     pages = [str(page["content"]) for page in result.pages or ()] if kind == "pdf" else []
     return office_cleanup.after(result.content, kind, pages)
 
@@ -135,7 +148,9 @@ def _config() -> Any:
         output_format="plain",
         result_format="unified",
         pages=kreuzberg.PageConfig(extract_pages=True, insert_page_markers=False),
-        pdf_options=kreuzberg.PdfConfig(extract_images=False, extract_metadata=False, extract_annotations=False),
+        pdf_options=kreuzberg.PdfConfig(
+            extract_images=False, extract_metadata=False, extract_annotations=False
+        ),
         concurrency=kreuzberg.ConcurrencyConfig(max_threads=1),
     )
 
@@ -147,7 +162,9 @@ def _mail(data: bytes) -> tuple[bytes, bytes]:
     """The body of a mail: its text parts or, where there is none for a part, its HTML. No headers, no attachments."""
     parts = list(_bodies(email.message_from_bytes(data, policy=email.policy.compat32)))
     if any(is_page for _, is_page in parts):
-        page = "".join(text if is_page else f"<pre>{html.escape(text)}</pre>" for text, is_page in parts)
+        page = "".join(
+            text if is_page else f"<pre>{html.escape(text)}</pre>" for text, is_page in parts
+        )
         return PAGE, page.encode("utf-8", "replace")
     return TEXT, "\n".join(text for text, _ in parts).encode("utf-8", "replace")
 

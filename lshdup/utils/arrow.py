@@ -38,7 +38,13 @@ def array_of(data: NDArray[np.uint8], offsets: NDArray[np.int64], null: NDArray[
     import pyarrow as pa
 
     large = pa.Array.from_buffers(
-        pa.large_binary(), len(null), [pa.py_buffer(np.packbits(~null, bitorder="little")), pa.py_buffer(offsets), pa.py_buffer(data)]
+        pa.large_binary(),
+        len(null),
+        [
+            pa.py_buffer(np.packbits(~null, bitorder="little")),
+            pa.py_buffer(offsets),
+            pa.py_buffer(data),
+        ],
     )
     return large.cast(pa.binary())
 
@@ -58,13 +64,19 @@ def content(array: Any) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
     if offsets is None or not len(array):
         return np.zeros(0, np.uint8), np.zeros(len(array) + 1, np.int64)
     kind: type[np.signedinteger[Any]] = np.int64 if array.type == pa.large_binary() else np.int32
-    ends = np.frombuffer(offsets, kind)[array.offset : array.offset + len(array) + 1].astype(np.int64, copy=False)
-    return np.frombuffer(data, np.uint8) if data is not None and data.size else np.zeros(0, np.uint8), ends
+    ends = np.frombuffer(offsets, kind)[array.offset : array.offset + len(array) + 1].astype(
+        np.int64, copy=False
+    )
+    return np.frombuffer(data, np.uint8) if data is not None and data.size else np.zeros(
+        0, np.uint8
+    ), ends
 
 
 def ragged(column: Any) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
     """A column of numbers of eight bytes: all of them, and int64 offsets."""
-    parts = [content(chunk) for chunk in column.chunks]  # together they may be more than Arrow can have in one array
+    parts = [
+        content(chunk) for chunk in column.chunks
+    ]  # together they may be more than Arrow can have in one array
     data = b"".join([values[offsets[0] : offsets[-1]].data for values, offsets in parts])
     sizes = np.concatenate([np.diff(offsets) for _, offsets in parts])
     return np.frombuffer(data, "<u8").astype(np.uint64, copy=False), offsets_of(sizes // 8)

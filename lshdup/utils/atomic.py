@@ -37,7 +37,11 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
     _under_way.add(temporary)  # before it is there, so that it is never there unknown
     try:
         nameless = _nameless(path.parent)
-        descriptor = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600) if nameless is None else nameless
+        descriptor = (
+            os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+            if nameless is None
+            else nameless
+        )
         with os.fdopen(descriptor, "w+b") as file:
             yield file
             file.flush()

@@ -119,7 +119,9 @@ def _zstd_chunks(file: BinaryIO) -> Iterator[bytes]:
     import zstandard
 
     try:
-        with zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True, closefd=False) as stream:
+        with zstandard.ZstdDecompressor().stream_reader(
+            file, read_across_frames=True, closefd=False
+        ) as stream:
             while chunk := stream.read(CHUNK):
                 yield chunk
     except zstandard.ZstdError as error:
@@ -189,12 +191,16 @@ def packing(file: BinaryIO, name: bytes) -> Iterator[IO[bytes]]:
     """What is written goes to `file`, compressed as the ending of `name` says; equal content, equal bytes."""
     low = name.lower()
     if low.endswith(b".gz"):
-        with gzip.GzipFile(filename="", mode="wb", compresslevel=6, fileobj=file, mtime=0) as stream:
+        with gzip.GzipFile(
+            filename="", mode="wb", compresslevel=6, fileobj=file, mtime=0
+        ) as stream:
             yield cast("IO[bytes]", stream)
     elif low.endswith(b".zst"):
         import zstandard
 
-        with zstandard.ZstdCompressor(level=3, write_checksum=True).stream_writer(file, closefd=False) as stream:
+        with zstandard.ZstdCompressor(level=3, write_checksum=True).stream_writer(
+            file, closefd=False
+        ) as stream:
             yield stream
     else:
         yield file

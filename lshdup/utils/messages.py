@@ -61,12 +61,18 @@ def shown(text: bytes | str) -> str:
     """
     if isinstance(text, bytes):
         text = text.decode("utf-8", "backslashreplace")
-    return text if text.isprintable() else "".join(c if c.isprintable() else _escaped(c) for c in text)
+    return (
+        text if text.isprintable() else "".join(c if c.isprintable() else _escaped(c) for c in text)
+    )
 
 
 def _escaped(c: str) -> str:
     """Bytes that are no UTF-8, as `os.fsdecode` has them, as bytes."""
-    return f"\\x{ord(c) - 0xDC00:x}" if "\udc80" <= c <= "\udcff" else c.encode("unicode_escape").decode("ascii")
+    return (
+        f"\\x{ord(c) - 0xDC00:x}"
+        if "\udc80" <= c <= "\udcff"
+        else c.encode("unicode_escape").decode("ascii")
+    )
 
 
 def decimal(x: float) -> str:
@@ -100,7 +106,9 @@ def chance(p: float, below: float = 1.0) -> str:
     if p < 1e-4:
         return f"1 in {int(float(f'{1 / p:.2g}')):,}"
     places = 2
-    while p < below and float(f"{100 * p:.{places}g}") >= 100 * below and places < 17:  # nearly certain is not certain
+    while (
+        p < below and float(f"{100 * p:.{places}g}") >= 100 * below and places < 17
+    ):  # nearly certain is not certain
         places += 1
     return f"{100 * p:.{places}g} %" if p < 1 else "100 %"
 

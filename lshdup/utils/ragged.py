@@ -14,10 +14,16 @@ T = TypeVar("T", bound="np.generic[Any]")
 
 #: Told an array and which of its rows are about to be used: from `start` to before `stop`, numbers or equally long arrays of them; None:
 #: all. Raises ArtifactError if they are not what was saved.
-Check = Callable[[NDArray[Any], "int | NDArray[np.int64] | None", "int | NDArray[np.int64] | None"], None]
+Check = Callable[
+    [NDArray[Any], "int | NDArray[np.int64] | None", "int | NDArray[np.int64] | None"], None
+]
 
 
-def trusted(array: NDArray[Any], start: int | NDArray[np.int64] | None = None, stop: int | NDArray[np.int64] | None = None) -> None:
+def trusted(
+    array: NDArray[Any],
+    start: int | NDArray[np.int64] | None = None,
+    stop: int | NDArray[np.int64] | None = None,
+) -> None:
     """The `Check` of arrays that were made in this process, or of which every byte has been looked at."""
 
 
@@ -126,8 +132,13 @@ class StringTable:
         self.check(self.offsets, indices, indices + 2)
         self.check(self.blob, self.offsets[indices], self.offsets[indices + 1])
         first = int(self.offsets[indices].min())
-        blob = self.blob[first : int(self.offsets[indices + 1].max())].tobytes()  # neighbours, as nearly always: little more than they are
-        starts, ends = (self.offsets[indices] - first).tolist(), (self.offsets[indices + 1] - first).tolist()
+        blob = self.blob[
+            first : int(self.offsets[indices + 1].max())
+        ].tobytes()  # neighbours, as nearly always: little more than they are
+        starts, ends = (
+            (self.offsets[indices] - first).tolist(),
+            (self.offsets[indices + 1] - first).tolist(),
+        )
         return [blob[start:end] for start, end in zip(starts, ends, strict=True)]
 
     def take(self, indices: NDArray[np.int64]) -> "StringTable":
@@ -178,7 +189,9 @@ def _runs(values: NDArray[T], starts: NDArray[np.int64], sizes: NDArray[np.int64
     """values[starts[i]:starts[i] + sizes[i]] for all i, one after the other. Raises IndexError for runs that are not there."""
     n = len(values)
     # Not starts + sizes: offsets of an artifact that nobody has looked at may be so large that the sum would wrap.
-    if len(starts) and (starts.min() < 0 or starts.max() > n or sizes.min() < 0 or (sizes > n - starts).any()):
+    if len(starts) and (
+        starts.min() < 0 or starts.max() > n or sizes.min() < 0 or (sizes > n - starts).any()
+    ):
         message = "a run lies outside the values"
         raise IndexError(message)
     out = np.empty(int(sizes.sum()), values.dtype)

@@ -29,7 +29,9 @@ def room_on_disk(folder: Path, shape: tuple[int, int]) -> NDArray[np.uint32]:
             return np.memmap(file, np.uint32, "r+", shape=shape)
     except OSError as error:
         message = f"{folder} has no room for {size:,} bytes of signatures: {error.strerror}"
-        raise ArtifactError(message, "name another store with --store DIR, or use fewer --perms") from None
+        raise ArtifactError(
+            message, "name another store with --store DIR, or use fewer --perms"
+        ) from None
 
 
 #: Bytes that are written at a time.
@@ -50,8 +52,15 @@ class Spool:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        with contextlib.suppress(OSError):  # what could not be written has been said, and nobody needs it any more
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        with contextlib.suppress(
+            OSError
+        ):  # what could not be written has been said, and nobody needs it any more
             self._file.close()
 
     def append(self, values: NDArray[np.uint64]) -> None:
@@ -67,7 +76,9 @@ class Spool:
         except OSError as error:
             raise self._full(error) from None
         size = self._file.tell() // 8
-        return np.memmap(self._file, np.uint64, "r", shape=(size,)) if size else np.zeros(0, np.uint64)
+        return (
+            np.memmap(self._file, np.uint64, "r", shape=(size,)) if size else np.zeros(0, np.uint64)
+        )
 
     def in_order(self, sizes: NDArray[np.int64], order: NDArray[np.int64]) -> RaggedSets:
         """Sets of these sizes (int64 array of shape (n,)) that were appended one after the other, in another order (int64 array of shape
@@ -105,7 +116,9 @@ def new_scratch(path: bytes, folder: Path | None) -> IO[bytes]:
         return tempfile.TemporaryFile(dir=folder if usable else None, prefix=SCRATCH, buffering=0)
 
 
-def write_scratch(file: IO[bytes], data: memoryview, at: int, path: bytes, folder: Path | None) -> None:
+def write_scratch(
+    file: IO[bytes], data: memoryview, at: int, path: bytes, folder: Path | None
+) -> None:
     """Write to such a file, from byte `at` on. Raises NoRoomError."""
     written = 0
     with _no_room(path, folder):
@@ -119,4 +132,6 @@ def _no_room(path: bytes, folder: Path | None) -> Iterator[None]:
         yield
     except OSError as error:
         message = f"{os.fsdecode(path)!r} cannot be unpacked in {folder or tempfile.gettempdir()}: {error.strerror}"
-        raise NoRoomError(message, "name a store with more room with --store DIR, or a folder with TMPDIR") from None
+        raise NoRoomError(
+            message, "name a store with more room with --store DIR, or a folder with TMPDIR"
+        ) from None

@@ -23,7 +23,12 @@ from lshdup.store.store import Store
 from lshdup.utils.messages import counted, typed
 from lshdup.utils.parallel import Progress, no_progress
 from lshdup.utils.ragged import SetSource
-from lshdup.workspace.against_pairs import Across, Crossing, exact_near_duplicates_across, near_duplicates_across
+from lshdup.workspace.against_pairs import (
+    Across,
+    Crossing,
+    exact_near_duplicates_across,
+    near_duplicates_across,
+)
 from lshdup.workspace.against_sides import Part, Side, Sides
 from lshdup.workspace.request import Request, check_conflict, merged
 from lshdup.workspace.workspace import Workspace
@@ -52,7 +57,9 @@ class Against:
 
     def near_duplicates(self, asked: PairParams, jobs: int, progress: Progress) -> Across:
         """Verified pairs of first copies across the sides."""
-        return near_duplicates_across(self.sides, self.plan(), self.params.threshold, asked, jobs=jobs, progress=progress)
+        return near_duplicates_across(
+            self.sides, self.plan(), self.params.threshold, asked, jobs=jobs, progress=progress
+        )
 
     def joined(self, jobs: int, progress: Progress = no_progress) -> Across:
         """The same, none missed. Raises InputError if not all sets can be had."""
@@ -62,7 +69,9 @@ class Against:
             name = os.fsdecode(self.sides.names(lost[:1])[0])
             gone = counted(len(lost), "document is", "documents are")
             message = f"--exact needs the shingle sets of all documents, and {gone} not to be had any more, as {name}"
-            raise InputError(message, "leave --exact out: signatures decide where documents are gone")
+            raise InputError(
+                message, "leave --exact out: signatures decide where documents are gone"
+            )
         return exact_near_duplicates_across(self.sides, sets, self.params.threshold, jobs, progress)
 
     def pairs(self, across: Across, *, collapse: bool) -> Crossing:
@@ -102,15 +111,21 @@ def against(
     def lost(each: LeftOut) -> None:
         fates[_FATES.get(each.reason, str(each.reason))] += 1
 
-    stores = [Path(os.fsdecode(other)) for other in others if Store(Path(os.fsdecode(other))).is_ours()]
+    stores = [
+        Path(os.fsdecode(other)) for other in others if Store(Path(os.fsdecode(other))).is_ours()
+    ]
     named = tuple(other for other in others if Path(os.fsdecode(other)) not in stores)
     if named:
-        check_named(named, "--against ", "name a folder or a file, or the store of an earlier run")  # before the work
+        check_named(
+            named, "--against ", "name a folder or a file, or the store of an earlier run"
+        )  # before the work
     stored = [(each, *_stored(each, request, say, lost)) for each in stores]
     if stored:
         first = stored[0][1]
         assert first.sketch is not None
-        request = replace(request, given={**first.shingle.to_json(), **first.sketch.to_json(), **request.given})
+        request = replace(
+            request, given={**first.shingle.to_json(), **first.sketch.to_json(), **request.given}
+        )
     for folder, collection, _ in stored:
         _refuse_differences(folder, collection, request.given)
     if merged(SketchParams, request.given).scheme == "linear":
@@ -128,7 +143,9 @@ def against(
     workspace = Workspace(beside, say, left_out, progress, secret, apart=store)
     if request.documents:
         threshold = BandParams().threshold
-        band_plan.plan_bands(merged(SketchParams, request.given).perms, merged(BandParams, request.given))  # before the work
+        band_plan.plan_bands(
+            merged(SketchParams, request.given).perms, merged(BandParams, request.given)
+        )  # before the work
     else:
         threshold = workspace.last_threshold()
     here, source = workspace.compared(request)
@@ -137,11 +154,22 @@ def against(
         message = f"the last run in {store} made signatures of the linear scheme, by which two collections cannot be compared"
         raise ParameterError(message, "name DOCS, and --scheme fast or classic")
     parts = [Part(collection, sets) for _, collection, sets in stored]
-    there: list[tuple[Path | None, Collection]] = [(folder, collection) for folder, collection, _ in stored]
+    there: list[tuple[Path | None, Collection]] = [
+        (folder, collection) for folder, collection, _ in stored
+    ]
     if named:
         given = {**request.given, **here.shingle.to_json(), **here.sketch.to_json()}
-        spare = typed("lshdup", "index", *map(os.fsdecode, named[:3]), *(["..."] if len(named) > 3 else []), "--store", "DIR")
-        say(f"{_listed(named)}: read anew each time it is compared with; {spare} once, then --against DIR, spares that")
+        spare = typed(
+            "lshdup",
+            "index",
+            *map(os.fsdecode, named[:3]),
+            *(["..."] if len(named) > 3 else []),
+            "--store",
+            "DIR",
+        )
+        say(
+            f"{_listed(named)}: read anew each time it is compared with; {spare} once, then --against DIR, spares that"
+        )
         reader = Workspace(None, say, left_out_there, progress, secret, apart=store)
         collection, sets = reader.compared(replace(request, documents=named, given=given))
         parts.append(Part(collection, sets))
@@ -149,15 +177,24 @@ def against(
     for origin, collection in there:
         if not same_removal(here.removal, collection.removal):
             message = f"from the sets of DOCS and of {origin or _listed(named)} not the same shingles were removed: they cannot be compared"
-            raise ParameterError(message, "use the same --template for both, and no --ignore-common, which counts one side only")
+            raise ParameterError(
+                message,
+                "use the same --template for both, and no --ignore-common, which counts one side only",
+            )
     sides = Sides(Side([Part(here, source)]), Side(parts))
-    return Against(here, there, sides, merged(BandParams, {"threshold": threshold, **request.given}), fates)
+    return Against(
+        here, there, sides, merged(BandParams, {"threshold": threshold, **request.given}), fates
+    )
 
 
-def _stored(folder: Path, request: Request, say: Callable[[str], None], lost: Callable[[LeftOut], None]) -> tuple[Collection, SetSource]:
+def _stored(
+    folder: Path, request: Request, say: Callable[[str], None], lost: Callable[[LeftOut], None]
+) -> tuple[Collection, SetSource]:
     """What a store holds; nothing of it is written."""
     secret = request.given.get("secret", b"")
-    workspace = Workspace(folder, lambda text: say(f"{folder}: {text}"), lost, secret=secret, read_only=True)
+    workspace = Workspace(
+        folder, lambda text: say(f"{folder}: {text}"), lost, secret=secret, read_only=True
+    )
     return workspace.compared(Request((), DocumentParams(), {}, request.jobs, command=""))
 
 

@@ -42,7 +42,13 @@ class Across:
 
 
 def near_duplicates_across(
-    sides: Sides, plan: BandPlan, threshold: float, asked: PairParams, *, jobs: int = 1, progress: Progress = no_progress
+    sides: Sides,
+    plan: BandPlan,
+    threshold: float,
+    asked: PairParams,
+    *,
+    jobs: int = 1,
+    progress: Progress = no_progress,
 ) -> Across:
     """All pairs of first copies across the sides at or above the threshold, among the candidates of one band table over both.
 
@@ -52,9 +58,13 @@ def near_duplicates_across(
     progress("candidates", 0, 0)
     firsts = sides.firsts()
     members = sides.members(firsts)
-    keys = np.concatenate([sides.here.band_keys(plan, jobs), sides.there.band_keys(plan, jobs)], axis=1)
+    keys = np.concatenate(
+        [sides.here.band_keys(plan, jobs), sides.there.band_keys(plan, jobs)], axis=1
+    )
     table = band_table.ordered(keys, members, jobs)
-    buckets, pieces = candidates.cross_pairs(table, sides.split, asked.max_bucket, lambda done, n: progress("candidates", done, n))
+    buckets, pieces = candidates.cross_pairs(
+        table, sides.split, asked.max_bucket, lambda done, n: progress("candidates", done, n)
+    )
     decision = _Decision(sides, firsts, threshold, asked.verify == "estimate", jobs)
     met = candidates.Met()
     pairs = gathered(decision.pairs(met.counted(pieces)))
@@ -63,27 +73,42 @@ def near_duplicates_across(
 
 
 def exact_near_duplicates_across(
-    sides: Sides, sets: RaggedSets, threshold: float, jobs: int = 1, progress: Progress = no_progress
+    sides: Sides,
+    sets: RaggedSets,
+    threshold: float,
+    jobs: int = 1,
+    progress: Progress = no_progress,
 ) -> Across:
     """The same, no misses, by the prefix-filter join of the sets of both sides."""
     firsts = sides.firsts()
     members = sides.members(firsts)
     progress("candidates", 0, 0)
-    joined = exact_join.exact_pairs(sets, members, threshold, jobs, sides.split, lambda done, n: progress("candidates", done, n))
+    joined = exact_join.exact_pairs(
+        sets, members, threshold, jobs, sides.split, lambda done, n: progress("candidates", done, n)
+    )
     return Across(Found(gathered(joined), -1, Buckets()), firsts, np.zeros(0, np.uint64))
 
 
 class _Decision:
     """Which candidates are pairs, and by what."""
 
-    def __init__(self, sides: Sides, firsts: NDArray[np.int64], threshold: float, only_estimate: bool, jobs: int) -> None:
+    def __init__(
+        self,
+        sides: Sides,
+        firsts: NDArray[np.int64],
+        threshold: float,
+        only_estimate: bool,
+        jobs: int,
+    ) -> None:
         self._sides = sides
         self._firsts = firsts
         self._threshold = threshold
         self._only_estimate = only_estimate
         self._jobs = jobs
         self._sizes, self._prints = sides.sizes, sides.fingerprints
-        self._gone = np.zeros(len(self._sizes), bool)  # documents of the other side whose sets were wanted and are not to be had
+        self._gone = np.zeros(
+            len(self._sizes), bool
+        )  # documents of the other side whose sets were wanted and are not to be had
         self._order: NDArray[np.int64] | None = None
         self.estimated: list[NDArray[np.uint64]] = []
         self.by_estimate = 0
@@ -101,9 +126,16 @@ class _Decision:
             left, right = left[:possible], right[:possible]
             hopeful = ~self._gone[right]
             left, right, rest = left[hopeful], right[hopeful], (left[~hopeful], right[~hopeful])
-            yield from similarity.verified([(left.copy(), right.copy())], self._sizes, self._sets, self._threshold, self._jobs)
+            yield from similarity.verified(
+                [(left.copy(), right.copy())], self._sizes, self._sets, self._threshold, self._jobs
+            )
             disappointed = self._gone[right]
-            yield self._estimated(*(np.concatenate(each) for each in zip(rest, (left[disappointed], right[disappointed]), strict=True)))
+            yield self._estimated(
+                *(
+                    np.concatenate(each)
+                    for each in zip(rest, (left[disappointed], right[disappointed]), strict=True)
+                )
+            )
 
     def _sets(self, documents: NDArray[np.int64]) -> RaggedSets:
         sets = self._sides.sets(documents)
@@ -113,15 +145,22 @@ class _Decision:
             self._gone[documents[lost[sets.sizes[lost] == 0]]] = True
         return sets
 
-    def _with_stand_ins(self, sets: RaggedSets, documents: NDArray[np.int64], lost: NDArray[np.int64]) -> RaggedSets:
+    def _with_stand_ins(
+        self, sets: RaggedSets, documents: NDArray[np.int64], lost: NDArray[np.int64]
+    ) -> RaggedSets:
         """The same with the sets of copies that are still there, for those at the places `lost`."""
         split = self._sides.split
         if self._order is None:
             self._order = np.argsort(self._firsts, kind="stable")
-        starts, ends = (np.searchsorted(self._firsts, documents[lost], side=side, sorter=self._order) for side in ("left", "right"))
+        starts, ends = (
+            np.searchsorted(self._firsts, documents[lost], side=side, sorter=self._order)
+            for side in ("left", "right")
+        )
         found = np.full(len(lost), -1)
         for number in np.flatnonzero(ends - starts > 1).tolist():
-            found[number] = self._sides.there.first_there(self._order[starts[number] + 1 : ends[number]] - split)
+            found[number] = self._sides.there.first_there(
+                self._order[starts[number] + 1 : ends[number]] - split
+            )
         stand_ins = distinct(found[found >= 0])[0]
         index = np.arange(len(sets))
         index[lost[found >= 0]] = len(sets) + np.searchsorted(stand_ins, found[found >= 0])
@@ -134,7 +173,9 @@ class _Decision:
             a = self._sides.here.signatures(left[part].astype(np.int64))
             b = self._sides.there.signatures(right[part].astype(np.int64) - self._sides.split)
             places = np.arange(len(a))
-            share[part] = estimate(np.concatenate([a, b]), places, places + len(a), self._jobs).similarity
+            share[part] = estimate(
+                np.concatenate([a, b]), places, places + len(a), self._jobs
+            ).similarity
         keep = share >= self._threshold
         self.by_estimate += len(left)
         self.estimated.append(packed(left[keep], right[keep]))
@@ -150,11 +191,22 @@ class Crossing:
     def __init__(self, sides: Sides, across: Across, *, collapse: bool = False) -> None:
         pairs, prints = across.found.pairs, sides.fingerprints
         self._across = across
-        self._listing: Listing = listing_across(pairs, across.firsts, _identical(pairs, prints), collapse=collapse)
+        self._listing: Listing = listing_across(
+            pairs, across.firsts, _identical(pairs, prints), collapse=collapse
+        )
         self.documents = self._listing.documents()
         here, there = sides.of(self.documents)
-        at = {path: document for document, path in zip((there + sides.split).tolist(), sides.there.identities(there), strict=True)}
-        both = [(a, at[path]) for a, path in zip(here.tolist(), sides.here.identities(here), strict=True) if path in at]
+        at = {
+            path: document
+            for document, path in zip(
+                (there + sides.split).tolist(), sides.there.identities(there), strict=True
+            )
+        }
+        both = [
+            (a, at[path])
+            for a, path in zip(here.tolist(), sides.here.identities(here), strict=True)
+            if path in at
+        ]
         left, right = np.array(both, np.int64).reshape(-1, 2).T
         self._itself = np.sort(packed(left, right)[self._listing.holds(left, right)])
 
@@ -166,7 +218,9 @@ class Crossing:
         """How many of the similarities are estimates."""
         firsts = self._across.firsts
         itself = packed(*(firsts[each] for each in unpacked(self._itself)))
-        return self._listing.count(self._across.estimated) - int(found_in(self._across.estimated, itself).sum())
+        return self._listing.count(self._across.estimated) - int(
+            found_in(self._across.estimated, itself).sum()
+        )
 
     def pieces(self) -> Iterator[Decided]:
         """All pairs in order."""
@@ -175,7 +229,12 @@ class Crossing:
             if len(self._itself):
                 other = ~found_in(self._itself, packed(left, right))
                 left, right, score = left[other], right[other], score[other]
-            yield left, right, score, found_in(self._across.estimated, packed(firsts[left], firsts[right]))
+            yield (
+                left,
+                right,
+                score,
+                found_in(self._across.estimated, packed(firsts[left], firsts[right])),
+            )
 
 
 def _identical(pairs: Pairs, prints: NDArray[np.uint64]) -> Pair:

@@ -35,23 +35,32 @@ class Side:
 
     def __init__(self, parts: Sequence[Part]) -> None:
         self._parts = parts
-        self._starts = offsets_of(np.array([len(part.collection.documents) for part in parts], np.int64))
+        self._starts = offsets_of(
+            np.array([len(part.collection.documents) for part in parts], np.int64)
+        )
         self._places: NDArray[np.int64] | None = None  # among all documents of all parts
         self.sizes = np.concatenate([part.collection.sizes for part in parts])
         self.fingerprints = np.concatenate([part.collection.fingerprints for part in parts])
         if len(parts) > 1:
             everything = np.arange(len(self.sizes))
-            once = {name: place for place, name in reversed([*enumerate(self.identities(everything))])}
+            once = {
+                name: place for place, name in reversed([*enumerate(self.identities(everything))])
+            }
             names = self.names(everything)
             self._places = np.array(sorted(once.values(), key=names.__getitem__), np.int64)
-            self.sizes, self.fingerprints = self.sizes[self._places], self.fingerprints[self._places]
+            self.sizes, self.fingerprints = (
+                self.sizes[self._places],
+                self.fingerprints[self._places],
+            )
 
     def __len__(self) -> int:
         return len(self.sizes)
 
     def names(self, documents: NDArray[np.int64]) -> list[bytes]:
         """As they would be typed from the current folder."""
-        return self._strings(documents, lambda collection, rows: collection.documents.typed_names(rows))
+        return self._strings(
+            documents, lambda collection, rows: collection.documents.typed_names(rows)
+        )
 
     def identities(self, documents: NDArray[np.int64]) -> list[bytes]:
         """The real path of each document; of a line of an id list, with its name."""
@@ -67,16 +76,24 @@ class Side:
 
     def changed(self, documents: NDArray[np.int64]) -> int:
         """How many have vanished or changed since they were listed."""
-        return sum(len(part.collection.documents.changed(rows)) for part, rows, _ in self._by_part(documents))
+        return sum(
+            len(part.collection.documents.changed(rows))
+            for part, rows, _ in self._by_part(documents)
+        )
 
     def band_keys(self, plan: BandPlan, jobs: int) -> NDArray[np.uint64]:
         """uint64 array of shape (bands, n)."""
-        keys = [band_table.band_keys(_there(part.collection.signatures), plan, jobs) for part in self._parts]
+        keys = [
+            band_table.band_keys(_there(part.collection.signatures), plan, jobs)
+            for part in self._parts
+        ]
         return keys[0] if self._places is None else np.concatenate(keys, axis=1)[:, self._places]
 
     def signatures(self, documents: NDArray[np.int64]) -> NDArray[np.uint32]:
         """uint32 array of shape (len(documents), K)."""
-        out = np.empty((len(documents), _there(self._parts[0].collection.signatures).shape[1]), np.uint32)
+        out = np.empty(
+            (len(documents), _there(self._parts[0].collection.signatures).shape[1]), np.uint32
+        )
         for part, rows, at in self._by_part(documents):
             out[at] = _there(part.collection.signatures)[rows]
         return out
@@ -90,9 +107,13 @@ class Side:
             ascending = np.argsort(rows)
             found.append(part.source(rows[ascending]))
             order.append(at[ascending])
-        return RaggedSets.concatenate(found).take(np.argsort(np.concatenate([np.zeros(0, np.int64), *order])))
+        return RaggedSets.concatenate(found).take(
+            np.argsort(np.concatenate([np.zeros(0, np.int64), *order]))
+        )
 
-    def _by_part(self, documents: NDArray[np.int64]) -> Iterator[tuple[Part, NDArray[np.int64], NDArray[np.int64]]]:
+    def _by_part(
+        self, documents: NDArray[np.int64]
+    ) -> Iterator[tuple[Part, NDArray[np.int64], NDArray[np.int64]]]:
         """Each part with its rows among these documents, and where in `documents` they stand."""
         places = documents if self._places is None else self._places[documents]
         for part, start, end in zip(self._parts, self._starts[:-1], self._starts[1:], strict=True):
@@ -100,7 +121,11 @@ class Side:
             if len(at):
                 yield part, places[at] - start, at
 
-    def _strings(self, documents: NDArray[np.int64], of: Callable[[Collection, NDArray[np.int64]], list[bytes]]) -> list[bytes]:
+    def _strings(
+        self,
+        documents: NDArray[np.int64],
+        of: Callable[[Collection, NDArray[np.int64]], list[bytes]],
+    ) -> list[bytes]:
         out = [b""] * len(documents)
         for part, rows, at in self._by_part(documents):
             for place, string in zip(at.tolist(), of(part.collection, rows), strict=True):

@@ -80,7 +80,9 @@ class RunContext:
         assert self.store is not None
         return self.store.modified("shingles") > self.store.modified("signatures")
 
-    def to_remove(self, request: Request, params: ShingleParams, last: Collection | None = None) -> ToRemove | None:
+    def to_remove(
+        self, request: Request, params: ShingleParams, last: Collection | None = None
+    ) -> ToRemove | None:
         """What was asked to be removed, or was in the last run where nothing is said of it; None: nothing."""
         template = self.template(request, params) if request.templates else None
         return to_remove(template, request.given.get("ignore_common"), params, last)

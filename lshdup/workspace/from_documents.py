@@ -63,11 +63,15 @@ class FromDocuments:
             from lshdup.store.journal import Journal  # here, because a query waits for every import
 
             journal = Journal(self._store, params, sketch, documents.row_fields, self._say, removal)
-        previous = self._previous(request, documents, params, sketch, need_sets=linear, journal=journal, removal=removal)
+        previous = self._previous(
+            request, documents, params, sketch, need_sets=linear, journal=journal, removal=removal
+        )
         # A token is seven bytes or so and makes a shingle of eight: of more text than this, the sets would not be kept in the end.
         keep = SET_BYTES // 2 if documents.spans.sum() <= SET_BYTES else 0
         try:
-            collection = self._collect(request, documents, params, sketch, previous, keep, journal, removal)
+            collection = self._collect(
+                request, documents, params, sketch, previous, keep, journal, removal
+            )
         finally:
             if journal is not None:
                 journal.close()
@@ -78,27 +82,46 @@ class FromDocuments:
             journal.remove()
         return collection
 
-    def _signed_in_two_passes(self, request: Request, params: ShingleParams, sketch: SketchParams, remove: ToRemove) -> Collection:
+    def _signed_in_two_passes(
+        self, request: Request, params: ShingleParams, sketch: SketchParams, remove: ToRemove
+    ) -> Collection:
         """First all sets, whole; then what is left of them when it is known what too many have."""
         with Spool(self._store.folder) if self._store is not None else nullcontext() as spool:
             documents = self._find(request, params)
             from lshdup.store.journal import Journal
 
-            journal = Journal(self._store, params, None, documents.row_fields, self._say) if self._store is not None else None
-            previous = self._previous(request, documents, params, None, need_sets=True, journal=journal)
+            journal = (
+                Journal(self._store, params, None, documents.row_fields, self._say)
+                if self._store is not None
+                else None
+            )
+            previous = self._previous(
+                request, documents, params, None, need_sets=True, journal=journal
+            )
             try:
-                collection = self._collect(request, documents, params, None, previous, spool or 1 << 62, journal)
+                collection = self._collect(
+                    request, documents, params, None, previous, spool or 1 << 62, journal
+                )
             finally:
                 if journal is not None:
                     journal.close()
             if self._store is None:
-                return left_of(collection, remove.from_whole(collection, request.jobs), sketch, request.jobs)
+                return left_of(
+                    collection, remove.from_whole(collection, request.jobs), sketch, request.jobs
+                )
             collection = replace(collection, corpus=corpus_id(collection))
             self._save(collection, ("shingles",), journal)
             stored = self._load_for_reuse("signatures")
             if stored is not None and remove.has_made(stored, collection, sketch):
-                stored = replace(stored, documents=collection.documents, left_out=collection.left_out)
-                collection = replace(stored, guessed=collection.guessed, guesses=collection.guesses, read=collection.read)
+                stored = replace(
+                    stored, documents=collection.documents, left_out=collection.left_out
+                )
+                collection = replace(
+                    stored,
+                    guessed=collection.guessed,
+                    guesses=collection.guesses,
+                    read=collection.read,
+                )
             else:
                 removal = remove.from_whole(collection, request.jobs)
                 collection = left_of(collection, removal, sketch, request.jobs, self._context.room)
@@ -109,12 +132,16 @@ class FromDocuments:
             # The spool goes, and what was in it is in shingles.npz now; of an unchanged folder, the sets are those of shingles.npz already.
             return collection.with_whole_sets(None) if collection.read else collection
 
-    def _save(self, collection: Collection, kinds: tuple[str, ...], journal: "Journal | None") -> None:
+    def _save(
+        self, collection: Collection, kinds: tuple[str, ...], journal: "Journal | None"
+    ) -> None:
         """What of these there is; without the journal, if there is no room beside it, which has nearly the size of what it is for."""
         assert self._store is not None
         try:
             for kind in kinds:
-                if kind != "shingles" or collection.whole_sets is not None:  # if so small: the next run need not read it to verify
+                if (
+                    kind != "shingles" or collection.whole_sets is not None
+                ):  # if so small: the next run need not read it to verify
                     self._store.save_collection(kind, collection)
         except ArtifactError:
             if journal is None or not journal.remove():
@@ -149,11 +176,15 @@ class FromDocuments:
         if self._store is None or not self._store.is_held:
             return
         try:
-            old = self._store.load_collection("shingles" if self._context.shingles_are_newer() else "signatures", verify=False)
+            old = self._store.load_collection(
+                "shingles" if self._context.shingles_are_newer() else "signatures", verify=False
+            )
             if old is not None and are_elsewhere(old.documents, request.documents):
                 held = counted_where(old.documents, counted(len(old.documents), "document"))
                 now = some_of(map(os.fsdecode, request.documents), 3)
-                self._say(f"the store {self._store.folder} held {held}; from now on it holds what is in {now} (--store DIR keeps both)")
+                self._say(
+                    f"the store {self._store.folder} held {held}; from now on it holds what is in {now} (--store DIR keeps both)"
+                )
         except (ArtifactError, IndexError):  # it will be made anew, and that is said then
             return
 
@@ -172,10 +203,17 @@ class FromDocuments:
             documents, params, sketch, removal=removal, jobs=request.jobs, previous=previous, keep=keep, room=self._context.room,
             progress=self._context.progress, checkpoint=checkpoint,
         )  # fmt: skip
-        named = {typed_name(argument) for argument in request.documents} if collection.left_out else set()
+        named = (
+            {typed_name(argument) for argument in request.documents}
+            if collection.left_out
+            else set()
+        )
         for each in sorted(collection.left_out, key=lambda each: by_number(each.left_out.name)):
             self._context.left_out(replace(each.left_out, named=each.left_out.name in named))
-        if any(each.left_out.reason == Reason.FORMAT and is_lacking(each.left_out.detail) for each in collection.left_out):
+        if any(
+            each.left_out.reason == Reason.FORMAT and is_lacking(each.left_out.detail)
+            for each in collection.left_out
+        ):
             self._say(f"files that zstd made are not read; {PIP} reads them")
         return collection
 
@@ -209,26 +247,40 @@ class FromDocuments:
         if finished is not None:
             resumed = np.count_nonzero(rows >= len(old.documents) - len(finished.documents))
             if resumed:
-                what = counted(int(resumed), "document of an interrupted run is", "documents of an interrupted run are")
+                what = counted(
+                    int(resumed),
+                    "document of an interrupted run is",
+                    "documents of an interrupted run are",
+                )
                 self._say(f"resumed: {what} not read again")
         # What was no document with other fields may be one with these.
         same_fields = old.documents.row_fields in (None, documents.row_fields)
         return Previous(old, rows, still_left_out(old, documents) if same_fields else {})
 
     def _stored(
-        self, documents: DocumentList, params: ShingleParams, sketch: SketchParams | None, *, need_sets: bool, removal: Removal | None
+        self,
+        documents: DocumentList,
+        params: ShingleParams,
+        sketch: SketchParams | None,
+        *,
+        need_sets: bool,
+        removal: Removal | None,
     ) -> Collection | None:
         """The stored collection with these parameters, with its sets if they are there too; or else the whole sets."""
         shingles = self._load_for_reuse("shingles")
         old = None if need_sets else self._load_for_reuse("signatures")
-        if old is not None and (old.shingle != params or old.sketch != sketch or not same_removal(old.removal, removal)):
+        if old is not None and (
+            old.shingle != params or old.sketch != sketch or not same_removal(old.removal, removal)
+        ):
             old = None
         if shingles is not None and shingles.shingle == params:
             if old is None:
                 old = shingles
             elif whole_id(old) == corpus_id(shingles):
                 old = old.with_whole_sets(shingles.sets)
-            elif known(shingles, documents) >= known(old, documents):  # the last run ended between the two
+            elif known(shingles, documents) >= known(
+                old, documents
+            ):  # the last run ended between the two
                 old = shingles
         return old
 
@@ -240,7 +292,9 @@ class FromDocuments:
             known = stored.without_other_readers() if stored is not None else None
             if known is not stored and not self._said_reader:
                 self._said_reader = True
-                self._say("the reader of office documents is another one than in the last run: they are read again")
+                self._say(
+                    "the reader of office documents is another one than in the last run: they are read again"
+                )
             return known
         except ArtifactError as error:
             self._say(f"{error.message}; it is made anew")

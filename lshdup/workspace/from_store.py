@@ -30,7 +30,12 @@ class FromStore:
         shingles = self._store.load_collection("shingles") if self._store is not None else None
         if shingles is None:
             self._nothing_there("shingles", request)
-        check_conflict("shingles.npz", shingles.shingle, request.given, "run `lshdup shingle DOCS` with these options")
+        check_conflict(
+            "shingles.npz",
+            shingles.shingle,
+            request.given,
+            "run `lshdup shingle DOCS` with these options",
+        )
         return shingles
 
     def signatures(self, request: Request, *, verify: bool, save: bool) -> Collection:
@@ -40,10 +45,16 @@ class FromStore:
         signatures = self._store.load_collection("signatures", verify=verify)
         shingles = self._store.load_collection("shingles", verify=False)
         if signatures is not None and signatures.sketch is not None:
-            stale = shingles is not None and corpus_id(shingles) != whole_id(signatures) and self._context.shingles_are_newer()
+            stale = (
+                shingles is not None
+                and corpus_id(shingles) != whole_id(signatures)
+                and self._context.shingles_are_newer()
+            )
             if not stale:
                 self._check_removal(signatures, request)
-                check_conflict("signatures.npz", signatures.shingle, request.given, "name the documents again")
+                check_conflict(
+                    "signatures.npz", signatures.shingle, request.given, "name the documents again"
+                )
                 remedy = "run `lshdup signatures` with these options, or name the documents again"
                 check_conflict("signatures.npz", signatures.sketch, request.given, remedy)
                 return signatures
@@ -53,7 +64,9 @@ class FromStore:
         base = signatures.sketch if signatures is not None else None
         self._say(f"signatures.npz is made from shingles.npz{', which is newer' if base else ''}")
         remove = self._context.to_remove(request, shingles.shingle, signatures)
-        return self.sketched(shingles, merged(SketchParams, request.given, base), remove, request.jobs, save=save)
+        return self.sketched(
+            shingles, merged(SketchParams, request.given, base), remove, request.jobs, save=save
+        )
 
     def _check_removal(self, signatures: Collection, request: Request) -> None:
         """Raise if signatures.npz is of sets from which other shingles were removed than those that are given."""
@@ -61,10 +74,17 @@ class FromStore:
         remedy = "run `lshdup signatures` with these options, or name the documents again"
         limit = request.given.get("ignore_common", made.ignore_common)
         if limit != made.ignore_common:
-            was = f"with --ignore-common {made.ignore_common:g}" if made.ignore_common else "without --ignore-common"
+            was = (
+                f"with --ignore-common {made.ignore_common:g}"
+                if made.ignore_common
+                else "without --ignore-common"
+            )
             message = f"signatures.npz was made {was}, not with {limit:g}"
             raise ArtifactError(message, remedy)
-        if request.templates and fingerprint(self._context.template(request, signatures.shingle)) != made.template:
+        if (
+            request.templates
+            and fingerprint(self._context.template(request, signatures.shingle)) != made.template
+        ):
             message = f"signatures.npz was made {'with another --template' if made.template else 'without --template'}"
             raise ArtifactError(message, remedy)
 
@@ -75,22 +95,38 @@ class FromStore:
         """
         assert self._store is not None
         signatures = self._store.load_collection("signatures", verify=False)
-        if signatures is not None and whole_id(signatures) != corpus_id(shingles) and not self._context.shingles_are_newer():
+        if (
+            signatures is not None
+            and whole_id(signatures) != corpus_id(shingles)
+            and not self._context.shingles_are_newer()
+        ):
             message = f"shingles.npz in {self._store.folder} is not of the last run"
             raise ArtifactError(message, "name DOCS, or run `lshdup shingle DOCS` first")
         return signatures
 
-    def sketched(self, shingles: Collection, sketch: SketchParams, remove: ToRemove | None, jobs: int, *, save: bool) -> Collection:
+    def sketched(
+        self,
+        shingles: Collection,
+        sketch: SketchParams,
+        remove: ToRemove | None,
+        jobs: int,
+        *,
+        save: bool,
+    ) -> Collection:
         """The stored sets with signatures. save : they are what was asked for, so that it is an error if they cannot be saved."""
         assert self._store is not None
         if remove is None:
             collection = sketched(shingles, sketch, jobs, self._context.room)
         else:
-            collection = left_of(shingles, remove.from_whole(shingles, jobs), sketch, jobs, self._context.room)
+            collection = left_of(
+                shingles, remove.from_whole(shingles, jobs), sketch, jobs, self._context.room
+            )
 
         def keep(store: Store) -> None:
             stored = store.load_collection("shingles", verify=False)
-            if stored is not None and corpus_id(stored) == corpus_id(shingles):  # else another run has come in between
+            if stored is not None and corpus_id(stored) == corpus_id(
+                shingles
+            ):  # else another run has come in between
                 store.save_collection("signatures", collection)
 
         if save:
@@ -107,7 +143,11 @@ class FromStore:
             shingles = self._store.load_collection("shingles", verify=False)
         except ArtifactError:
             return None
-        return shingles.sets if shingles is not None and corpus_id(shingles) == whole_id(collection) else None
+        return (
+            shingles.sets
+            if shingles is not None and corpus_id(shingles) == whole_id(collection)
+            else None
+        )
 
     def _nothing_there(self, kind: str, request: Request) -> NoReturn:
         if self._store is None:
@@ -119,5 +159,10 @@ class FromStore:
             raise ArtifactError(message, f"run `lshdup index DOCS --store {store}`")
         named = "a store elsewhere"
         if store == Path(DEFAULT_STORE):
-            named = f"a store is looked for in the current folder, {Path.cwd()}: that of an earlier run"
-        raise ArtifactError(message, f"run `lshdup {request.command} DOCS` (files or folders); {named} is named by --store DIR")
+            named = (
+                f"a store is looked for in the current folder, {Path.cwd()}: that of an earlier run"
+            )
+        raise ArtifactError(
+            message,
+            f"run `lshdup {request.command} DOCS` (files or folders); {named} is named by --store DIR",
+        )

@@ -53,10 +53,18 @@ class Asked:
         lines = [line for line in raw.splitlines() if line.strip()]
         _, *ids = lines[0].split() if len(lines) == 1 else [b""]
         # The largest id has twenty digits; Python makes no number of thousands.
-        good = all(each.isdigit() and len(each.lstrip(b"0")) <= 20 and int(each.lstrip(b"0") or b"0") < 1 << 64 for each in ids)
+        good = all(
+            each.isdigit()
+            and len(each.lstrip(b"0")) <= 20
+            and int(each.lstrip(b"0") or b"0") < 1 << 64
+            for each in ids
+        )
         if len(lines) != 1 or not good:
             message = f"{shown(self.name)} is not one line of an id list: a name, then integers from 0 to 2^64 - 1"
-            raise InputError(message, "give one document at a time, for instance: echo 'name 1 2 3' | lshdup query -")
+            raise InputError(
+                message,
+                "give one document at a time, for instance: echo 'name 1 2 3' | lshdup query -",
+            )
         return b" ".join(ids)
 
     def content(self) -> tuple[bytes, bool]:
@@ -73,7 +81,11 @@ class Asked:
         if batch.left_out:
             _, reason, detail = batch.left_out[0]
             message = f"{shown(self.name)} cannot be read: {detail if reason == Reason.UNREADABLE else f'{reason}, {detail}'}"
-            remedy = "see that it may be read, or name another" if reason == Reason.UNREADABLE else "run `lshdup index DOCS` again"
+            remedy = (
+                "see that it may be read, or name another"
+                if reason == Reason.UNREADABLE
+                else "run `lshdup index DOCS` again"
+            )
             raise InputError(message, remedy)
         start = batch.starts[0]
         return batch.text[start : start + batch.lengths[0]].tobytes(), batch.is_text
@@ -97,18 +109,27 @@ def ask(word: bytes, collection: "Collection | None") -> Asked:
         home = documents.home
         spellings = [typed_name(word), word] if not home else []
         if documents.are_paths():
-            spellings.append(typed_name(os.path.relpath(os.path.realpath(word), os.path.realpath(home or b"."))))
+            spellings.append(
+                typed_name(os.path.relpath(os.path.realpath(word), os.path.realpath(home or b".")))
+            )
         for name in dict.fromkeys([*spellings, word]):
             index = documents.names.find(name)
             if index is not None:
-                return Asked(documents.typed_names(np.array([index]))[0], index, collection=collection)
+                return Asked(
+                    documents.typed_names(np.array([index]))[0], index, collection=collection
+                )
         if documents.rows_in(typed_name(word)) and not home:
             message = f"{shown(word)} was indexed row by row"
-            raise InputError(message, f"name one of its rows, {'by its id' if documents.opened.fields.id else f'as {shown(word)}:1'}")
+            raise InputError(
+                message,
+                f"name one of its rows, {'by its id' if documents.opened.fields.id else f'as {shown(word)}:1'}",
+            )
     if os.path.isfile(word):  # noqa: PTH113 (bytes path)
         try:
             with open(word, "rb") as file:  # noqa: PTH123 (bytes path)
-                return Asked(typed_name(word), raw=file.read(), note=_also_in_store(word, collection))
+                return Asked(
+                    typed_name(word), raw=file.read(), note=_also_in_store(word, collection)
+                )
         except OSError as error:
             message = f"{shown(word)}: {error.strerror}"
             raise InputError(message) from None
@@ -121,14 +142,32 @@ def ask(word: bytes, collection: "Collection | None") -> Asked:
             found = names.ending_with(tail)
             if len(found) == 1:
                 name = collection.documents.typed_names(np.array(found))[0]
-                return Asked(name, found[0], collection=collection, note=f"{shown(word)}: {shown(name)}, of the store")
+                return Asked(
+                    name,
+                    found[0],
+                    collection=collection,
+                    note=f"{shown(word)}: {shown(name)}, of the store",
+                )
             if found:
                 some = [shown(names[index]) for index in found[:3]]
                 message = f"{shown(word)} is the end of {len(found)} names:"
-                raise InputError(message, "give more of the name", (*some, "…") if len(found) > 3 else tuple(some))
+                raise InputError(
+                    message,
+                    "give more of the name",
+                    (*some, "…") if len(found) > 3 else tuple(some),
+                )
     message = f"{shown(word)} is {'a folder' if os.path.isdir(word) else 'no document of the store and no file'}"
-    near = _perhaps_meant(word, collection) if collection is not None and not os.path.isdir(word) else ""
-    raise InputError(message, f"did you mean {near}?" if near else "name a file, or a document that `lshdup index DOCS` has seen")
+    near = (
+        _perhaps_meant(word, collection)
+        if collection is not None and not os.path.isdir(word)
+        else ""
+    )
+    raise InputError(
+        message,
+        f"did you mean {near}?"
+        if near
+        else "name a file, or a document that `lshdup index DOCS` has seen",
+    )
 
 
 #: Names are looked through for what is only said beside an answer if they have no more bytes in all; and for what was meant by one that is
@@ -190,13 +229,21 @@ def shingle_rows(text: bytes, params: ShingleParams) -> "Iterator[tuple[int, str
     between = b"" if params.tokens == "char" else b" "
     decimal, width = params.tokens == "ids" or params.hash == "poly31", 16
     seen: set[int] = set()
-    for at, (shingle, element) in enumerate(zip(shingles.tolist(), shingler.elements(shingles).tolist(), strict=True)):
+    for at, (shingle, element) in enumerate(
+        zip(shingles.tolist(), shingler.elements(shingles).tolist(), strict=True)
+    ):
         if element not in seen:
             seen.add(element)
-            yield element, str(shingle) if decimal else f"{shingle:0{width}x}", between.join(tokens[at : at + params.k])
+            yield (
+                element,
+                str(shingle) if decimal else f"{shingle:0{width}x}",
+                between.join(tokens[at : at + params.k]),
+            )
 
 
 def why_removed(removal: "Removal") -> "Callable[[int], str]":
     """For a listing of shingles: by what an element is removed from every set, or nothing if it is not."""
     template, common = set(removal.template.tolist()), set(removal.common.tolist())
-    return lambda element: "template" if element in template else "common" if element in common else ""
+    return lambda element: (
+        "template" if element in template else "common" if element in common else ""
+    )

@@ -53,7 +53,10 @@ class ToRemove:
 
 
 def to_remove(
-    template: NDArray[np.uint64] | None, ignore_common: float | None, params: ShingleParams, last: Collection | None = None
+    template: NDArray[np.uint64] | None,
+    ignore_common: float | None,
+    params: ShingleParams,
+    last: Collection | None = None,
 ) -> ToRemove | None:
     """What is given, over what was removed in the last run; None: nothing.
 
@@ -74,7 +77,11 @@ def to_remove(
 
 
 def template_shingles(
-    names: tuple[bytes, ...], files: DocumentParams, params: ShingleParams, jobs: int, on_left_out: Callable[[LeftOut], None]
+    names: tuple[bytes, ...],
+    files: DocumentParams,
+    params: ShingleParams,
+    jobs: int,
+    on_left_out: Callable[[LeftOut], None],
 ) -> NDArray[np.uint64]:
     """The shingles of the texts in these files and folders: uint64 array, ascending, without repeats.
 
@@ -83,7 +90,9 @@ def template_shingles(
     hint = "name files with the texts to remove, or folders of them"
     check_named(names, "--template ", hint, included=False)
     try:
-        texts = find_documents(names, files, id_lists=params.tokens == "ids", jobs=jobs, on_left_out=on_left_out)
+        texts = find_documents(
+            names, files, id_lists=params.tokens == "ids", jobs=jobs, on_left_out=on_left_out
+        )
     except InputError as error:
         message = f"--template {error.message}"
         raise InputError(message, hint) from None
@@ -93,6 +102,8 @@ def template_shingles(
     assert made.sets is not None
     shingles = distinct(made.sets.values)[0]
     if not len(shingles):
-        message = f"--template {', '.join(os.fsdecode(name) for name in names)}: there is no text in it"
+        message = (
+            f"--template {', '.join(os.fsdecode(name) for name in names)}: there is no text in it"
+        )
         raise InputError(message, hint)
     return shingles

@@ -49,7 +49,9 @@ def band_options(given: Mapping[str, Any]) -> Mapping[str, Any]:
     return {"bands": 0, "rows": 0, **given} if "bands" in given or "rows" in given else given
 
 
-def check_conflict(name: str, stored: ShingleParams | SketchParams, given: Mapping[str, Any], remedy: str) -> None:
+def check_conflict(
+    name: str, stored: ShingleParams | SketchParams, given: Mapping[str, Any], remedy: str
+) -> None:
     """Raise if an artifact was made with another value than the one given."""
     for field in fields(stored):
         actual = getattr(stored, field.name)

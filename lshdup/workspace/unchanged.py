@@ -17,12 +17,16 @@ _LASTING = {
 
 def unchanged(old: DocumentList, new: DocumentList) -> NDArray[np.int64]:
     """For each new document the row of the old one with the same name, size, time and place, or -1: int64 array."""
-    if np.array_equal(old.names.offsets, new.names.offsets) and np.array_equal(old.names.blob, new.names.blob):
+    if np.array_equal(old.names.offsets, new.names.offsets) and np.array_equal(
+        old.names.blob, new.names.blob
+    ):
         rows = np.arange(len(new))
     else:
         places = {name: row for row, name in enumerate(old.names)}
         rows = np.fromiter((places.get(name, -1) for name in new.names), np.int64, len(new))
-    if not len(old) or (old.places is None and new.places is not None and (new.places.kinds == Kind.IDS).any()):
+    if not len(old) or (
+        old.places is None and new.places is not None and (new.places.kinds == Kind.IDS).any()
+    ):
         return np.full(len(new), -1, np.int64)
     same = (rows >= 0) & (old.sizes[rows] == new.sizes) & (old.mtimes[rows] == new.mtimes)
     if old.places is not None or new.places is not None:
@@ -30,7 +34,9 @@ def unchanged(old: DocumentList, new: DocumentList) -> NDArray[np.int64]:
     return np.where(same, rows, -1)
 
 
-def _same_places(old: DocumentList, rows: NDArray[np.int64], new: DocumentList) -> NDArray[np.bool_]:
+def _same_places(
+    old: DocumentList, rows: NDArray[np.int64], new: DocumentList
+) -> NDArray[np.bool_]:
     """Whether new documents are where the old ones of those rows are: the whole of a file, or the same part of it, read the same way."""
     whole = np.full(len(new), Kind.FILE, np.uint8)
     before = whole if old.places is None else old.places.kinds[old.places.file[rows]]
@@ -52,7 +58,9 @@ def still_left_out(collection: Collection, documents: DocumentList) -> dict[byte
     """Unchanged files that are no documents because of what is in them, by name: they need not be read again."""
     still = {}
     for each in collection.left_out:
-        lacked_a_package = each.left_out.reason == Reason.FORMAT and is_lacking(each.left_out.detail)  # which may be there now
+        lacked_a_package = each.left_out.reason == Reason.FORMAT and is_lacking(
+            each.left_out.detail
+        )  # which may be there now
         index = documents.names.find(each.left_out.name)
         if each.left_out.reason not in _LASTING or lacked_a_package or index is None:
             continue

@@ -23,7 +23,14 @@ from lshdup.lsh import band_plan
 from lshdup.lsh.candidates import Buckets, first_copies
 from lshdup.matching.copies import Listing
 from lshdup.matching.results import Banded, Found, Grouped, Verified
-from lshdup.params import BandParams, ClusterParams, DocumentParams, PairParams, ShingleParams, SketchParams
+from lshdup.params import (
+    BandParams,
+    ClusterParams,
+    DocumentParams,
+    PairParams,
+    ShingleParams,
+    SketchParams,
+)
 from lshdup.shingling.removal import Removal, first_with
 from lshdup.store.collection_io import corpus_id, whole_id
 from lshdup.store.store import Store
@@ -77,7 +84,9 @@ class Workspace:
         warn: Callable[[str], None] | None = None,
     ) -> None:
         store = Store(folder, secret) if folder is not None else None
-        self._context = RunContext(store, folder or apart, read_only, say, warn or say, left_out, progress)
+        self._context = RunContext(
+            store, folder or apart, read_only, say, warn or say, left_out, progress
+        )
         self._store, self._say = store, say
         self._documents, self._stored = FromDocuments(self._context), FromStore(self._context)
 
@@ -94,7 +103,9 @@ class Workspace:
             collection = self._documents.shingled(request, params, spool)
             store.save_collection("shingles", collection)
             if remove is not None:
-                collection = left_of(collection, remove.from_whole(collection, request.jobs), jobs=request.jobs)
+                collection = left_of(
+                    collection, remove.from_whole(collection, request.jobs), jobs=request.jobs
+                )
             return collection.with_whole_sets(None)  # they go with the spool
 
     def signed(self, request: Request) -> Collection:
@@ -105,7 +116,9 @@ class Workspace:
         with self._context.continuing():
             shingles = self._stored.shingles(request)
             remove = self._context.to_remove(request, shingles.shingle)
-            return self._stored.sketched(shingles, merged(SketchParams, request.given), remove, request.jobs, save=True)
+            return self._stored.sketched(
+                shingles, merged(SketchParams, request.given), remove, request.jobs, save=True
+            )
 
     def compared(self, request: Request) -> tuple[Collection, SetSource]:
         """What `pairs --against` holds against others: the collection with signatures, and where its shingle sets come from."""
@@ -118,7 +131,9 @@ class Workspace:
             kept = self._stored.sets_of(collection)
         return collection, set_source(collection, request.jobs, self._context.left_out, kept)
 
-    def indexed(self, request: Request, *, save: bool = True, verify: bool = True, grouping: bool = False) -> Indexed:
+    def indexed(
+        self, request: Request, *, save: bool = True, verify: bool = True, grouping: bool = False
+    ) -> Indexed:
         """`lshdup index`, and what `pairs` and `query` begin with: the collection and its band table.
 
         save : whether a table that was made anew from stored signatures is saved (`index`) or only used (`pairs`, `query`). verify :
@@ -133,7 +148,9 @@ class Workspace:
         request.accept(indexed.collection.documents, True)
         return indexed
 
-    def _indexed_again(self, request: Request, *, save: bool, verify: bool, grouping: bool) -> Indexed:
+    def _indexed_again(
+        self, request: Request, *, save: bool, verify: bool, grouping: bool
+    ) -> Indexed:
         collection = self._stored.signatures(request, verify=verify, save=save)
         assert self._store is not None
         kept = self._stored.sets_of(collection)
@@ -141,11 +158,17 @@ class Workspace:
         last = self._store.last_grouping(collection) if grouping else None
         grouped_as = last[1] if last is not None else None
         base = last[0] if last is not None else stored[1] if stored is not None else None
-        wanted = merged(BandParams, request.given if base is None else band_options(request.given), base)
+        wanted = merged(
+            BandParams, request.given if base is None else band_options(request.given), base
+        )
         if stored is not None:
             made, params = stored
             # Bands planned for t serve every threshold above it too.
-            serves = not save and wanted.threshold >= params.threshold and replace(wanted, threshold=params.threshold) == params
+            serves = (
+                not save
+                and wanted.threshold >= params.threshold
+                and replace(wanted, threshold=params.threshold) == params
+            )
             if serves or wanted == params:
                 return Indexed(collection, made, wanted, kept, named=False, last=grouped_as)
         collection.check_signatures()
@@ -153,7 +176,9 @@ class Workspace:
         if save:
             self._store.save_bands(collection, made, wanted)
         elif stored is not None:
-            self._say(f"bands made anew from signatures.npz; the stored ones were planned for {stored[1].threshold:g}")
+            self._say(
+                f"bands made anew from signatures.npz; the stored ones were planned for {stored[1].threshold:g}"
+            )
         return Indexed(collection, made, wanted, kept, named=False, last=grouped_as)
 
     def _banded(self, collection: Collection, params: BandParams, jobs: int) -> Banded:
@@ -162,7 +187,9 @@ class Workspace:
 
     def _indexed_documents(self, request: Request) -> Indexed:
         params = merged(BandParams, request.given)
-        band_plan.plan_bands(merged(SketchParams, request.given).perms, params)  # whether the promise can be kept, before the work
+        band_plan.plan_bands(
+            merged(SketchParams, request.given).perms, params
+        )  # whether the promise can be kept, before the work
         if self._store is None:
             collection = self._documents.signed(request)
             return Indexed(collection, self._banded(collection, params, request.jobs), params, None)
@@ -188,9 +215,14 @@ class Workspace:
             found = earlier.at_least(params.threshold)
             self.say_if_hot(indexed, found.buckets)
             if earlier.params.threshold < params.threshold:
-                self._say(f"the pairs that were found at {earlier.params.threshold:g} answer this: no document is read")
+                self._say(
+                    f"the pairs that were found at {earlier.params.threshold:g} answer this: no document is read"
+                )
                 if indexed.named:
-                    self._context.keep("pairs.npz", lambda store: store.save_pairs(collection, made, params, asked, found))
+                    self._context.keep(
+                        "pairs.npz",
+                        lambda store: store.save_pairs(collection, made, params, asked, found),
+                    )
             return found
         missing: list[LeftOut] = []
         source = set_source(collection, jobs, missing.append, indexed.kept)
@@ -201,7 +233,9 @@ class Workspace:
         for each in missing:
             self._context.left_out(each)
         if self._store is not None and not missing:
-            self._context.keep("pairs.npz", lambda store: store.save_pairs(collection, made, params, asked, found))
+            self._context.keep(
+                "pairs.npz", lambda store: store.save_pairs(collection, made, params, asked, found)
+            )
         return found
 
     def grouped(self, indexed: Indexed, asked: ClusterParams, request: Request) -> Grouped:
@@ -210,22 +244,38 @@ class Workspace:
         Documents that could not be read again are in no group, and neither are those of a group that are not what was indexed. Who is
         represented by one of them is alone, and so is not dropped.
         """
-        collection, made, params, store = indexed.collection, indexed.made, indexed.params, self._store
-        from lshdup.documents.preference import preference  # here, because a query waits for every import
+        collection, made, params, store = (
+            indexed.collection,
+            indexed.made,
+            indexed.params,
+            self._store,
+        )
+        from lshdup.documents.preference import (
+            preference,
+        )  # here, because a query waits for every import
 
         if asked.keep == "first" and not request.documents and store is not None:
             # In which order they were named nobody knows any more, but what became of it is known.
             found = store.load_groups(collection, made, params, asked, None)
             if found is not None:
                 return self._without_changed(found, collection.documents)
-        order, unused = preference(_as_stored(collection.documents, indexed.last, asked), collection.sizes, asked, request.documents)
+        order, unused = preference(
+            _as_stored(collection.documents, indexed.last, asked),
+            collection.sizes,
+            asked,
+            request.documents,
+        )
         self._say_unused(unused)
-        found = store.load_groups(collection, made, params, asked, order) if store is not None else None
+        found = (
+            store.load_groups(collection, made, params, asked, order) if store is not None else None
+        )
         if found is not None and store is not None and not self._context.read_only:
             store.touch("clusters")
         if found is None:
             earlier = store.load_pairs(collection) if store is not None else None
-            usable = earlier is not None and earlier.answers(made.plan, params, PairParams(max_bucket=asked.max_bucket))
+            usable = earlier is not None and earlier.answers(
+                made.plan, params, PairParams(max_bucket=asked.max_bucket)
+            )
             known = earlier.at_least(params.threshold) if earlier is not None and usable else None
             found = pipeline.grouped(
                 collection, made, self.source(indexed, request.jobs), params.threshold, asked, order, known=known, jobs=request.jobs,
@@ -233,7 +283,10 @@ class Workspace:
             )  # fmt: skip
             whole = found
             if store is not None and not len(found.lost):
-                self._context.keep("clusters.npz", lambda store: store.save_groups(collection, made, params, asked, order, whole))
+                self._context.keep(
+                    "clusters.npz",
+                    lambda store: store.save_groups(collection, made, params, asked, order, whole),
+                )
         return self._without_changed(found, collection.documents)
 
     def grouped_exactly(
@@ -250,13 +303,30 @@ class Workspace:
             known = self._store.last_grouping(collection) if self._store is not None else None
             last = known[1] if known is not None and not request.documents else None
             asked = how(last)
-            default = known[0].threshold if known is not None and last is not None else self.threshold(request)
+            default = (
+                known[0].threshold
+                if known is not None and last is not None
+                else self.threshold(request)
+            )
             threshold: float = request.given.get("threshold", default)
-            if known is not None and self._store is not None and (known[0].threshold, known[1]) != (threshold, asked):
-                self._store.touch("clusters", 0)  # how this run groups is not kept; but what is, is not of the last one any more
-            order, unused = preference(_as_stored(collection.documents, last, asked), collection.sizes, asked, request.documents)
+            if (
+                known is not None
+                and self._store is not None
+                and (known[0].threshold, known[1]) != (threshold, asked)
+            ):
+                self._store.touch(
+                    "clusters", 0
+                )  # how this run groups is not kept; but what is, is not of the last one any more
+            order, unused = preference(
+                _as_stored(collection.documents, last, asked),
+                collection.sizes,
+                asked,
+                request.documents,
+            )
             self._say_unused(unused)
-            found = pipeline.exactly_grouped(collection, sets, threshold, asked, order, request.jobs, self._context.progress)
+            found = pipeline.exactly_grouped(
+                collection, sets, threshold, asked, order, request.jobs, self._context.progress
+            )
         return collection, self._without_changed(found, collection.documents), threshold, last
 
     def _without_changed(self, found: Grouped, documents: DocumentList) -> Grouped:
@@ -268,9 +338,15 @@ class Workspace:
         gone = documents.changed(np.flatnonzero((own >= 0) & is_leader[own]))
         for index in gone.tolist():
             self._context.left_out(
-                LeftOut(documents.names[index], Reason.CHANGED, "or gone since it was looked at; run it again with DOCS")
+                LeftOut(
+                    documents.names[index],
+                    Reason.CHANGED,
+                    "or gone since it was looked at; run it again with DOCS",
+                )
             )
-        return replace(found, groups=found.groups.without(gone), lost=np.concatenate([found.lost, gone]))
+        return replace(
+            found, groups=found.groups.without(gone), lost=np.concatenate([found.lost, gone])
+        )
 
     def _say_unused(self, lines: list[str]) -> None:
         for line in lines:
@@ -305,10 +381,17 @@ class Workspace:
             collection = self._stored.shingles(request)
             signatures = self._stored.refuse_older(collection)
             last = signatures is not None and whole_id(signatures) == corpus_id(collection)
-            remove = self._context.to_remove(request, collection.shingle, signatures if last else None)
+            remove = self._context.to_remove(
+                request, collection.shingle, signatures if last else None
+            )
         request.accept(collection.documents, True)
         if remove is not None:
-            collection = left_of(collection, remove.from_whole(collection, request.jobs), jobs=request.jobs, keep=True)
+            collection = left_of(
+                collection,
+                remove.from_whole(collection, request.jobs),
+                jobs=request.jobs,
+                keep=True,
+            )
         assert collection.sets is not None
         yield collection, collection.sets
 
@@ -317,20 +400,30 @@ class Workspace:
         if self._store is None:
             return None
         try:
-            return self._store.load_collection("signatures", verify=False) or self._store.load_collection("shingles", verify=False)
+            return self._store.load_collection(
+                "signatures", verify=False
+            ) or self._store.load_collection("shingles", verify=False)
         except ArtifactError as error:
             self._say(error.message)
             return None
 
     def last_pairs(self) -> tuple[Collection, Verified, Listing]:
         """The collection of the last run, what `pairs` has found there, and the pairs of all its documents."""
-        collection = self._stored.signatures(Request((), DocumentParams(), {}, 1, command="pairs"), verify=False, save=False)
+        collection = self._stored.signatures(
+            Request((), DocumentParams(), {}, 1, command="pairs"), verify=False, save=False
+        )
         assert self._store is not None
         found = self._store.load_pairs(collection)
         if found is None:
             message = f"there are no pairs of the last run in {self._store.folder}"
-            raise ArtifactError(message, "run `lshdup pairs DOCS`, at the lowest threshold of interest")
-        return collection, found, pipeline.with_copies(found.found.pairs, first_copies(collection.fingerprints))
+            raise ArtifactError(
+                message, "run `lshdup pairs DOCS`, at the lowest threshold of interest"
+            )
+        return (
+            collection,
+            found,
+            pipeline.with_copies(found.found.pairs, first_copies(collection.fingerprints)),
+        )
 
     def threshold(self, request: Request) -> float:
         """What was asked for; of documents that are named the default else, without them what the last band table was planned for."""
@@ -345,7 +438,9 @@ class Workspace:
 
     # --- what is removed from the sets ------------------------------------------------------------------------------------
 
-    def removal_to_show(self, request: Request, params: ShingleParams, stored: Collection | None) -> Removal | None:
+    def removal_to_show(
+        self, request: Request, params: ShingleParams, stored: Collection | None
+    ) -> Removal | None:
         """What is removed from the sets of these parameters, by what was asked or else in the last run; None: nothing.
 
         stored : `last_collection`.
@@ -374,9 +469,22 @@ class Workspace:
             return []
         most = np.argsort(-removal.counts.astype(np.int64), kind="stable")[:wanted]
         shingles = removal.common[most]
-        return list(zip(shingles.tolist(), removal.counts[most].tolist(), first_with(sets, shingles).tolist(), strict=True))
+        return list(
+            zip(
+                shingles.tolist(),
+                removal.counts[most].tolist(),
+                first_with(sets, shingles).tolist(),
+                strict=True,
+            )
+        )
 
 
-def _as_stored(documents: DocumentList, last: ClusterParams | None, asked: ClusterParams) -> DocumentList:
+def _as_stored(
+    documents: DocumentList, last: ClusterParams | None, asked: ClusterParams
+) -> DocumentList:
     """Documents with the names that --prefer is meant for: if it is that of the last run, as they were typed then."""
-    return replace(documents, home=b"") if last is not None and asked.prefer == last.prefer else documents
+    return (
+        replace(documents, home=b"")
+        if last is not None and asked.prefer == last.prefer
+        else documents
+    )

@@ -29,7 +29,11 @@ from tests.running import run_many
 def test_the_readme_has_the_columns_of_every_listing():
     """`described` is what the schema says, and cli/test_output.py holds the schema to what is printed."""
     readme = (ROOT / "README.md").read_text("utf-8")
-    rows = re.findall(r"^\| `([\w-]+)` \| [^|]+ \| ([^|]+) \|$", readme.split("| listing | of | columns |")[1].split("\n\n")[0], re.M)
+    rows = re.findall(
+        r"^\| `([\w-]+)` \| [^|]+ \| ([^|]+) \|$",
+        readme.split("| listing | of | columns |")[1].split("\n\n")[0],
+        re.M,
+    )
     assert rows == [(listing, described(listing)) for listing in LISTINGS]
 
 
@@ -48,33 +52,70 @@ def test_every_listing_is_in_the_help_of_its_command():
 def test_header(run, corpus, tmp_path):
     run("index", "sample_corpus", "-t", "0.9")
     more = [[], ["--header"], ["--no-header"], ["-0"], ["-0", "--header"]]
-    more += [["--format", kind, *header] for kind in ("csv", "table") for header in ([], ["--header"], ["--no-header"])]
+    more += [
+        ["--format", kind, *header]
+        for kind in ("csv", "table")
+        for header in ([], ["--header"], ["--no-header"])
+    ]
     cases = [["pairs", "-t", "0.9", *options] for options in more] + [
         ["query", "MIT.txt", "--header"],
         ["query", "MIT.txt", "eng.txt", "--header"],
     ]
     results = run_many([([*case, "-q"], None) for case in cases], tmp_path)
     assert {code for code, _, _ in results} == {0}
-    plain, named, bare, nul, nul_named, csv, csv_named, csv_bare, shown, shown_named, shown_bare, one, two = (out for _, out, _ in results)
+    (
+        plain,
+        named,
+        bare,
+        nul,
+        nul_named,
+        csv,
+        csv_named,
+        csv_bare,
+        shown,
+        shown_named,
+        shown_bare,
+        one,
+        two,
+    ) = (out for _, out, _ in results)
     assert (named, bare) == (b"a\tb\tsimilarity\n" + plain, plain)
     assert nul_named == b"a\0b\0similarity\0" + nul
     assert (csv_named, b"a,b,similarity\n" + csv_bare) == (csv, csv)
     assert shown_named == shown
-    assert [line.split() for line in shown_bare.splitlines()] == [line.split() for line in shown.splitlines()[2:]]
+    assert [line.split() for line in shown_bare.splitlines()] == [
+        line.split() for line in shown.splitlines()[2:]
+    ]
     assert one.splitlines()[0] == b"similarity\tname"
     assert two.splitlines()[0].decode().split("\t") == list(columns("query"))
 
 
 def test_a_header_of_nothing_is_refused(run, corpus, tmp_path):
     run("index", "sample_corpus")
-    cases = [["pairs", "--format", "json"], ["pairs", "--format", "jsonl"], ["show", "MIT.txt", "ISC.txt"], ["shingle"]]
+    cases = [
+        ["pairs", "--format", "json"],
+        ["pairs", "--format", "jsonl"],
+        ["show", "MIT.txt", "ISC.txt"],
+        ["shingle"],
+    ]
     for code, out, err in run_many([([*case, "--header"], None) for case in cases], tmp_path):
         assert (code, out) == (2, b"")
         assert b"header has no meaning" in err
 
 
 def test_a_number_that_is_none_is_null_in_json(run, corpus):
-    (row, *_) = json.loads(run("accuracy", "sample_corpus", "--perms", "50", "--runs", "1", "--no-store", "--format", "json").out)
+    (row, *_) = json.loads(
+        run(
+            "accuracy",
+            "sample_corpus",
+            "--perms",
+            "50",
+            "--runs",
+            "1",
+            "--no-store",
+            "--format",
+            "json",
+        ).out
+    )
     assert row["off_error"] is None
 
 
@@ -89,7 +130,9 @@ def test_a_table_fits_and_shows_all(data, n_columns, n_rows, width):
     """No line is wider than the terminal, and every number stands whole in a line; texts may be folded, but nothing of them is lost."""
     numbers = [data.draw(st.booleans()) for _ in range(n_columns)]
     number = st.floats(-9999, 9999).map(decimal) | st.integers(0, 10**9).map("{:,}".format)
-    rows = [[data.draw(number if is_number else CELLS) for is_number in numbers] for _ in range(n_rows)]
+    rows = [
+        [data.draw(number if is_number else CELLS) for is_number in numbers] for _ in range(n_rows)
+    ]
     names = [f"column_{at}_of" for at in range(n_columns)]
     lines = list(table(names, rows, numbers, width, color=False, header=True))
     assert all(cell_len(line) <= width for line in lines), lines
@@ -98,11 +141,22 @@ def test_a_table_fits_and_shows_all(data, n_columns, n_rows, width):
         for cell, is_number in zip(row, numbers, strict=True):
             assert not is_number or cell in shown
     for letter in "漢é":
-        assert "".join(lines).count(letter) == sum(cell.count(letter) for row in rows for cell in row)
+        assert "".join(lines).count(letter) == sum(
+            cell.count(letter) for row in rows for cell in row
+        )
 
 
 def test_a_long_cell_takes_time_in_proportion():
-    lines = list(table(["shingle", "text"], [["1", "x" * 3_000_000]], [True, False], 80, color=False, header=True))
+    lines = list(
+        table(
+            ["shingle", "text"],
+            [["1", "x" * 3_000_000]],
+            [True, False],
+            80,
+            color=False,
+            header=True,
+        )
+    )
     assert "".join(lines).count("x") == 3_000_001  # one is in the heading
 
 
@@ -115,7 +169,10 @@ def test_no_number_is_cut_on_a_narrow_terminal(run, corpus, tmp_path):
         ["pairs", "--histogram", "-t", "0.5"],
         ["clusters", "-t", "0.5"],
     ]
-    results = run_many([([*case, "-q", "--format", "table"], columns) for case in cases for columns in (None, 80)], tmp_path)
+    results = run_many(
+        [([*case, "-q", "--format", "table"], columns) for case in cases for columns in (None, 80)],
+        tmp_path,
+    )
     for (code, whole, err), (_, shown, _) in zip(results[::2], results[1::2], strict=True):
         assert code == 0, err
         lines = re.sub(r"\x1b\[[\d;]*m", "", shown.decode()).splitlines()
@@ -191,8 +248,16 @@ def test_a_reader_that_goes_changes_nothing_but_the_listing(command, run, corpus
     assert process.returncode == code, process.stderr
 
     def steady(said):
-        said = re.sub(r"(exact|estimated) is ([\d.]+ x faster)", r"one is \2", re.sub(r"[\d.]+ s\b", "#", said))
-        return [re.sub(r"[\d.]+ x\b", "#", line) for line in said.splitlines() if "compiling" not in line]
+        said = re.sub(
+            r"(exact|estimated) is ([\d.]+ x faster)",
+            r"one is \2",
+            re.sub(r"[\d.]+ s\b", "#", said),
+        )
+        return [
+            re.sub(r"[\d.]+ x\b", "#", line)
+            for line in said.splitlines()
+            if "compiling" not in line
+        ]
 
     assert steady(process.stderr) == steady(whole)
     assert command not in ("pairs", "query") or "changed or vanished" in whole
@@ -202,9 +267,22 @@ def test_a_reader_that_goes_changes_nothing_but_the_listing(command, run, corpus
 def test_the_summary_comes_before_the_listing(corpus, run, tmp_path):
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     run("index", "sample_corpus")
-    for arguments in (["pairs"], ["clusters"], ["curve"], ["timing", "--runs", "1", "--perms", "50"]):
+    for arguments in (
+        ["pairs"],
+        ["clusters"],
+        ["curve"],
+        ["timing", "--runs", "1", "--perms", "50"],
+    ):
         command = [sys.executable, "-m", "lshdup", *arguments, "--header"]
-        process = subprocess.run(command, stdout=-1, stderr=subprocess.STDOUT, text=True, cwd=tmp_path, env=environment, check=True)
+        process = subprocess.run(
+            command,
+            stdout=-1,
+            stderr=subprocess.STDOUT,
+            text=True,
+            cwd=tmp_path,
+            env=environment,
+            check=True,
+        )
         said = [line.startswith("lshdup: ") for line in process.stdout.splitlines()]
         assert True in said
         assert said == sorted(said, reverse=True), process.stdout
@@ -214,7 +292,10 @@ def test_the_summary_comes_before_the_listing(corpus, run, tmp_path):
 
 
 def test_show_names_what_a_document_was_packed_in(run, tmp_path):
-    text = "Größe ist nicht alles, aber ohne sie ist manches nichts, sagte der alte Mann am Meer zu seiner Frau." * 3
+    text = (
+        "Größe ist nicht alles, aber ohne sie ist manches nichts, sagte der alte Mann am Meer zu seiner Frau."
+        * 3
+    )
     (tmp_path / "a.gz").write_bytes(gzip.compress(text.encode("latin-1"), mtime=0))
     (tmp_path / "b.eml").write_bytes(office.eml("Some text of a mail."))
     (tmp_path / "c.html.gz").write_bytes(gzip.compress(f"<html><p>{text}".encode(), mtime=0))
@@ -224,7 +305,10 @@ def test_show_names_what_a_document_was_packed_in(run, tmp_path):
     assert ", gzip, HTML UTF-8, " in shown.lines[0]
     assert ", mail, " in shown.lines[1]
     data = json.loads(run("show", "c.html.gz", "b.eml", "--format", "json").out)
-    assert [(data[side]["packed"], data[side]["office"]) for side in "ab"] == [("gzip", ""), ("", "eml")]
+    assert [(data[side]["packed"], data[side]["office"]) for side in "ab"] == [
+        ("gzip", ""),
+        ("", "eml"),
+    ]
 
 
 def test_show_names_zstd(run, tmp_path):

@@ -26,7 +26,10 @@ def brute_force(folder, threshold):
     sets = reference.folder_sets(folder)
     names = sorted(sets, key=os.fsencode)
     found = reference.all_pairs([sets[name] for name in names], threshold)
-    return sorted(((names[i], names[j], s) for i, j, s in found), key=lambda each: (-each[2], os.fsencode(each[0]), os.fsencode(each[1])))
+    return sorted(
+        ((names[i], names[j], s) for i, j, s in found),
+        key=lambda each: (-each[2], os.fsencode(each[0]), os.fsencode(each[1])),
+    )
 
 
 @pytest.fixture(scope="module")
@@ -45,8 +48,17 @@ def sample_pairs():
 @pytest.mark.parametrize("threshold", [0.5, 0.7, 0.9])
 def test_pairs_are_those_of_brute_force(run, sample_pairs, threshold):
     expected = sample_pairs[threshold]
-    for options, allowed in ((["--recall", "0.9999", "--perms", "256"], 0), (["--exact"], 0), ([], len(expected) // 100)):
-        found = [(a, b, float(s)) for a, b, s in run("pairs", "sample_corpus", "-t", str(threshold), *options, "--no-store", cwd=ROOT).rows]
+    for options, allowed in (
+        (["--recall", "0.9999", "--perms", "256"], 0),
+        (["--exact"], 0),
+        ([], len(expected) // 100),
+    ):
+        found = [
+            (a, b, float(s))
+            for a, b, s in run(
+                "pairs", "sample_corpus", "-t", str(threshold), *options, "--no-store", cwd=ROOT
+            ).rows
+        ]
         assert set(found) <= set(expected)
         assert found == [each for each in expected if each in set(found)], "order"
         assert len(expected) - len(found) <= allowed
@@ -65,14 +77,28 @@ def test_sample_corpus_covers_the_range(sample_pairs):
     similarities = [s for _, _, s in sample_pairs[0.5]]
     for low in (0.5, 0.6, 0.7, 0.8, 0.9):
         assert sum(low <= s < low + 0.1 for s in similarities) >= 5, low
-    readme = [pair for pair in sample_pairs[0.5] if any(name.endswith(("README.md", "make.py")) for name in pair[:2])]
+    readme = [
+        pair
+        for pair in sample_pairs[0.5]
+        if any(name.endswith(("README.md", "make.py")) for name in pair[:2])
+    ]
     assert readme == []
 
 
-@pytest.mark.parametrize("options", [["--tokens", "char"], ["--tokens", "terms"], ["--bag"], ["-k", "1", "--keep-case", "--no-normalize"]])
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--tokens", "char"],
+        ["--tokens", "terms"],
+        ["--bag"],
+        ["-k", "1", "--keep-case", "--no-normalize"],
+    ],
+)
 def test_every_kind_of_shingle_through_every_route(run, corpus, options):
     exact = run("pairs", "sample_corpus", "-t", "0.8", *options, "--exact", "--no-store").rows
-    found = run("pairs", "sample_corpus", "-t", "0.8", *options, "--recall", "0.99999", "--perms", "512").rows
+    found = run(
+        "pairs", "sample_corpus", "-t", "0.8", *options, "--recall", "0.99999", "--perms", "512"
+    ).rows
     assert found == exact
     assert run("pairs").rows == exact  # from the store
     assert len(exact) > 5
@@ -84,15 +110,33 @@ def test_every_scheme(run, corpus, scheme):
     exact = run("pairs", "sample_corpus", "-t", "0.9", "--exact").rows
     assert set(map(tuple, one)) <= set(map(tuple, exact))
     assert len(one) >= 0.85 * len(exact)
-    assert run("pairs", "sample_corpus", "-t", "0.9", "--scheme", scheme).rows == one  # again, from the store
+    assert (
+        run("pairs", "sample_corpus", "-t", "0.9", "--scheme", scheme).rows == one
+    )  # again, from the store
     for jobs in ("1", "4"):
         other_order = {"PYTHONHASHSEED": jobs}  # of sets
-        assert run("pairs", "sample_corpus", "-t", "0.9", "--scheme", scheme, "--no-store", "--jobs", jobs, env=other_order).rows == one
+        assert (
+            run(
+                "pairs",
+                "sample_corpus",
+                "-t",
+                "0.9",
+                "--scheme",
+                scheme,
+                "--no-store",
+                "--jobs",
+                jobs,
+                env=other_order,
+            ).rows
+            == one
+        )
 
 
 def test_estimates_instead_of_exact_similarities(run, corpus):
     rows = run("pairs", "sample_corpus", "-t", "0.8", "--verify", "estimate", "--perms", "400").rows
-    exact = {(a, b): float(s) for a, b, s in run("pairs", "sample_corpus", "-t", "0.1", "--exact").rows}
+    exact = {
+        (a, b): float(s) for a, b, s in run("pairs", "sample_corpus", "-t", "0.1", "--exact").rows
+    }
     assert len(rows) > 20
     for a, b, s in rows:
         assert float(s) * 400 == pytest.approx(round(float(s) * 400))
@@ -107,8 +151,12 @@ def test_collapse_copies(run, tmp_path):
     everything = run("pairs", "d", "-t", "0.5").rows
     assert len(everything) == 6 * 5 // 2 + 6
     collapsed = run("pairs", "d", "-t", "0.5", "--collapse-copies").rows
-    assert collapsed == [["d/0", f"d/{i}", "1.0"] for i in range(1, 6)] + [["d/0", "d/near", everything[-1][2]]]
-    assert run("query", "d/3").rows == [["1.0", f"d/{i}"] for i in (0, 1, 2, 4, 5)] + [[everything[-1][2], "d/near"]]
+    assert collapsed == [["d/0", f"d/{i}", "1.0"] for i in range(1, 6)] + [
+        ["d/0", "d/near", everything[-1][2]]
+    ]
+    assert run("query", "d/3").rows == [["1.0", f"d/{i}"] for i in (0, 1, 2, 4, 5)] + [
+        [everything[-1][2], "d/near"]
+    ]
 
 
 def test_thousands_of_identical_files_are_linear(run, tmp_path):
@@ -147,14 +195,25 @@ def test_template_files_and_a_limit_on_buckets(run, tmp_path):
     assert re.search(r"the largest bucket: \d\d documents, with d/t00", verbose.err)
     for _ in range(2):  # the second from pairs.npz
         limited = run("pairs", "--max-bucket", "20")
-        assert [row[:2] for row in limited.rows] == [["d/t00", "d/t60"], ["d/u0", "d/u1"], ["d/u0", "d/u2"], ["d/u1", "d/u2"]]
+        assert [row[:2] for row in limited.rows] == [
+            ["d/t00", "d/t60"],
+            ["d/u0", "d/u1"],
+            ["d/u0", "d/u2"],
+            ["d/u1", "d/u2"],
+        ]
         assert "warning: --max-bucket 20 left out" in limited.err
         assert "60 documents: up to" in limited.err
         assert "not looked at" in limited.err
     assert run("pairs", "--max-bucket", "60").out == everything.out
     assert run("pairs").out == everything.out
-    assert run("pairs", "d", "-t", "0.9", "--max-bucket", "20", "--no-store", "--jobs", "1").out == limited.out
-    assert "has no meaning with --exact" in run("pairs", "d", "--exact", "--max-bucket", "5", code=2).err
+    assert (
+        run("pairs", "d", "-t", "0.9", "--max-bucket", "20", "--no-store", "--jobs", "1").out
+        == limited.out
+    )
+    assert (
+        "has no meaning with --exact"
+        in run("pairs", "d", "--exact", "--max-bucket", "5", code=2).err
+    )
     assert b"no limit" in run("pairs", "-h").out
 
 
@@ -183,7 +242,10 @@ def test_step_by_step_gives_the_same_answers(run, corpus, tmp_path):
         with np.load(tmp_path / f".lshdup/{kind}.npz", allow_pickle=False) as plain:
             assert json.loads(plain["header"].tobytes())["kind"] == kind
             assert all(plain[member] is not None for member in plain.files)
-    stepwise = {kind: (tmp_path / f".lshdup/{kind}.npz").read_bytes() for kind in ("shingles", "signatures", "bands")}
+    stepwise = {
+        kind: (tmp_path / f".lshdup/{kind}.npz").read_bytes()
+        for kind in ("shingles", "signatures", "bands")
+    }
     assert run("pairs", "sample_corpus", "-t", "0.7", "--store", "other").out == at_once
     assert run("query", "sample_corpus/udhr/eng.txt", "--store", "other").out == query
     assert {kind: (tmp_path / f"other/{kind}.npz").read_bytes() for kind in stepwise} == stepwise
@@ -205,7 +267,9 @@ def test_only_what_changed_is_read_again(run, corpus, tmp_path):
     fresh = run("pairs", "sample_corpus", "-t", "0.9", "--store", "fresh")
     assert changed.out == fresh.out
     for kind in ("shingles", "signatures", "bands"):
-        assert (tmp_path / f".lshdup/{kind}.npz").read_bytes() == (tmp_path / f"fresh/{kind}.npz").read_bytes(), kind
+        assert (tmp_path / f".lshdup/{kind}.npz").read_bytes() == (
+            tmp_path / f"fresh/{kind}.npz"
+        ).read_bytes(), kind
     (corpus / "udhr/eng.txt").touch()
     assert "1 document read" in run("shingle", "sample_corpus").err
 
@@ -237,7 +301,9 @@ def test_a_stale_signature_file_is_made_anew(run, corpus):
     result = run("pairs", "-t", "0.9")
     assert "signatures.npz is made from shingles.npz" in result.err
     assert "K = 64" in result.err
-    assert result.out == run("pairs", "sample_corpus", "-t", "0.9", "--perms", "64", "--no-store").out
+    assert (
+        result.out == run("pairs", "sample_corpus", "-t", "0.9", "--perms", "64", "--no-store").out
+    )
 
 
 def test_nothing_depends_on_threads_and_batches(corpus, tmp_path):
@@ -249,7 +315,12 @@ lshdup.workspace.context.MOST_IN_MEMORY = int(sys.argv.pop(1))
 from lshdup.cli.main import main
 main()"""
     seen = set()
-    for jobs, documents, size, memory in ((1, 256, 1 << 21, 1 << 28), (2, 1, 1, 0), (4, 7, 1 << 30, 0), (4, 1000, 5000, 1 << 28)):
+    for jobs, documents, size, memory in (
+        (1, 256, 1 << 21, 1 << 28),
+        (2, 1, 1, 0),
+        (4, 7, 1 << 30, 0),
+        (4, 1000, 5000, 1 << 28),
+    ):
         store = tmp_path / f"store-{jobs}-{documents}"
         parameters = [str(documents), str(size), str(memory)]
         command = [
@@ -268,7 +339,15 @@ main()"""
         ]
         env = {**os.environ, "PYTHONPATH": str(ROOT)}
         process = subprocess.run(command, capture_output=True, cwd=tmp_path, env=env, check=True)
-        seen.add((process.stdout, *((store / f"{kind}.npz").read_bytes() for kind in ("shingles", "signatures", "bands", "pairs"))))
+        seen.add(
+            (
+                process.stdout,
+                *(
+                    (store / f"{kind}.npz").read_bytes()
+                    for kind in ("shingles", "signatures", "bands", "pairs")
+                ),
+            )
+        )
     assert len(seen) == 1
 
 
@@ -288,12 +367,16 @@ main()"""
     first = small("pairs", "sample_corpus", "-t", "0.9")
     assert not (tmp_path / ".lshdup/shingles.npz").exists()
     assert first.stdout == run("pairs", "sample_corpus", "-t", "0.9", "--no-store").out
-    path = corpus / "udhr/eng.txt.copy1"  # a candidate of others: were it read again, it would be missed
+    path = (
+        corpus / "udhr/eng.txt.copy1"
+    )  # a candidate of others: were it read again, it would be missed
     content, status = path.read_bytes(), path.stat()
     path.write_bytes(b"x" * status.st_size)
     os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
     assert small("pairs", "sample_corpus", "-t", "0.9").stdout == first.stdout
-    assert small("pairs", "sample_corpus", "-t", "0.85").returncode == 2  # another table: other candidates must be read
+    assert (
+        small("pairs", "sample_corpus", "-t", "0.85").returncode == 2
+    )  # another table: other candidates must be read
     path.write_bytes(content)
     os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
     assert small("pairs", "sample_corpus", "-t", "0.9").stdout == first.stdout
@@ -329,21 +412,30 @@ def test_the_store_works_from_another_folder(run, corpus, tmp_path):
 
 
 def test_the_last_run_is_continued_whichever_it_was(run, corpus):
-    a, b = run("pairs", "sample_corpus/licences", "-t", "0.9").rows, run("pairs", "sample_corpus/udhr", "-t", "0.9", "--no-store").rows
+    a, b = (
+        run("pairs", "sample_corpus/licences", "-t", "0.9").rows,
+        run("pairs", "sample_corpus/udhr", "-t", "0.9", "--no-store").rows,
+    )
     assert a != b
     run("shingle", "sample_corpus/udhr")
     assert run("pairs", "-t", "0.9").rows == b
     run("index", "sample_corpus/licences", "-t", "0.9")
     assert run("pairs").rows == a
     run("shingle", "sample_corpus/udhr")
-    run("index", "sample_corpus/licences", "-t", "0.9")  # nothing changed there, and yet it is the last run now
+    run(
+        "index", "sample_corpus/licences", "-t", "0.9"
+    )  # nothing changed there, and yet it is the last run now
     assert run("pairs").rows == a
-    assert "is not of the last run" in run("pairs", "--exact", code=2).err  # shingles.npz still is of the others
+    assert (
+        "is not of the last run" in run("pairs", "--exact", code=2).err
+    )  # shingles.npz still is of the others
 
 
 def test_the_exact_join_continues_with_the_threshold_and_refuses_older_sets(run, corpus, tmp_path):
     run("index", "sample_corpus", "-t", "0.6")
-    assert run("pairs", "--exact").rows == run("pairs", "sample_corpus", "--exact", "-t", "0.6").rows
+    assert (
+        run("pairs", "--exact").rows == run("pairs", "sample_corpus", "--exact", "-t", "0.6").rows
+    )
     (tmp_path / ".lshdup/shingles.npz").unlink()
     run("shingle", "sample_corpus/udhr")
     shingles = tmp_path / ".lshdup/shingles.npz"
@@ -362,7 +454,11 @@ def test_steps_from_another_folder_leave_the_store_right(run, corpus, tmp_path):
     ]
     (tmp_path / ".lshdup/shingles.npz").unlink()
     assert run("query", "sample_corpus/udhr/eng.html").rows == expected
-    names = {name for a, b, _ in run("pairs", "--store", "../../.lshdup", cwd=inner).rows for name in (a, b)}
+    names = {
+        name
+        for a, b, _ in run("pairs", "--store", "../../.lshdup", cwd=inner).rows
+        for name in (a, b)
+    }
     assert names
     assert all((inner / name).exists() for name in names)
 
@@ -389,7 +485,9 @@ def test_query_by_name_tail_file_and_standard_input(run, corpus, tmp_path):
     itself = [["1.0", "sample_corpus/licences/Apache-1.1.txt"]]
     assert sorted(run("query", "outside.txt").rows) == sorted(itself + by_name)
     assert sorted(run("query", "-", stdin=text).rows) == sorted(itself + by_name)
-    assert sorted(run("query", "-", stdin=text.decode().encode("utf-16")).rows) == sorted(itself + by_name)
+    assert sorted(run("query", "-", stdin=text.decode().encode("utf-16")).rows) == sorted(
+        itself + by_name
+    )
     several = run("query", "Apache-1.1.txt", "-", stdin=text).rows
     assert len(several) == 2 * len(by_name) + 1
     assert {row[2] for row in several} == {"sample_corpus/licences/Apache-1.1.txt", "-"}
@@ -412,7 +510,10 @@ def test_query_of_a_changed_document_looks_up_its_present_text(run, corpus):
     (corpus / "udhr/eng.html").write_bytes((corpus / "licences/ISC.txt").read_bytes())
     result = run("query", "udhr/eng.html")
     assert "has changed since it was indexed" in result.err
-    assert [name for _, name in result.rows] == ["sample_corpus/licences/ISC.txt", "sample_corpus/licences/ISC.txt.exact"]
+    assert [name for _, name in result.rows] == [
+        "sample_corpus/licences/ISC.txt",
+        "sample_corpus/licences/ISC.txt.exact",
+    ]
 
 
 def test_query_of_neighbours_that_vanished(run, corpus):
@@ -433,14 +534,18 @@ def test_r5_hand_out(run, pages):
     shingles, duplicates = pages
     expected = {tuple(line.split(",")) for line in duplicates.read_text().split()}
     for options in ([], ["--perms", "10000", "--bands", "500"], ["--exact"]):
-        rows = run("pairs", str(shingles), "--tokens", "ids", "-t", "0.85", "--no-store", *options).rows
+        rows = run(
+            "pairs", str(shingles), "--tokens", "ids", "-t", "0.85", "--no-store", *options
+        ).rows
         assert {(str(int(a[5:])), str(int(b[5:]))) for a, b, _ in rows} == expected
     assert len(expected) == 50
 
 
 def test_id_lists_through_the_store(run, tmp_path):
     (tmp_path / "ids").write_text("x 1 2 3 4\ny 1 2 3 5\nz 7 8 9\nempty\n")
-    assert run("pairs", "ids", "--tokens", "ids", "-t", "0.5", "--recall", "0.99999").rows == [["x", "y", "0.6"]]
+    assert run("pairs", "ids", "--tokens", "ids", "-t", "0.5", "--recall", "0.99999").rows == [
+        ["x", "y", "0.6"]
+    ]
     assert run("query", "y").rows == [["0.6", "x"]]
     assert run("query", "-", stdin=b"new 7 8 9 10").rows == [["0.75", "z"]]
     bad = run("pairs", "ids", "README", "--tokens", "ids", code=2)
@@ -456,7 +561,16 @@ def test_id_lists_through_the_store(run, tmp_path):
 
 @pytest.fixture
 def odd_names(tmp_path):
-    names = [b"new\nline", b"tab\there", b"[bold]red[bold]", b"-rf", b"bytes-\xff\xfe", "ünï".encode(), b'quo"te,comma', b"\x1b[31mred"]
+    names = [
+        b"new\nline",
+        b"tab\there",
+        b"[bold]red[bold]",
+        b"-rf",
+        b"bytes-\xff\xfe",
+        "ünï".encode(),
+        b'quo"te,comma',
+        b"\x1b[31mred",
+    ]
     os.mkdir(tmp_path / "odd")
     for name in names:
         with open(os.path.join(os.fsencode(tmp_path), b"odd", name), "wb") as file:
@@ -469,9 +583,13 @@ def test_odd_names_byte_for_byte(run, odd_names, tmp_path):
     assert "some names hold tabs or newlines" in run("pairs", "odd").err
     assert "some names" not in run("pairs", "odd", "-0").err
     assert run("pairs", "odd").out == b"".join(a + b"\t" + b + b"\t1.0\n" for a, b in pairs)
-    assert run("pairs", "odd", "-0").out == b"".join(a + b"\0" + b + b"\0" + b"1.0\0" for a, b in pairs)
+    assert run("pairs", "odd", "-0").out == b"".join(
+        a + b"\0" + b + b"\0" + b"1.0\0" for a, b in pairs
+    )
     parsed = json.loads(run("pairs", "odd", "--format", "json").out)
-    assert [(os.fsencode(row["a"]), os.fsencode(row["b"]), row["similarity"]) for row in parsed] == [(a, b, 1.0) for a, b in pairs]
+    assert [
+        (os.fsencode(row["a"]), os.fsencode(row["b"]), row["similarity"]) for row in parsed
+    ] == [(a, b, 1.0) for a, b in pairs]
     assert run("query", b"odd/bytes-\xff\xfe").out.count(b"\n") == 8  # 7 names, one with a newline
     table = run("pairs", "odd", "--format", "table").out
     assert b"\x1b" not in table
@@ -491,9 +609,15 @@ def test_dash_names_in_the_current_folder_are_safe(run, tmp_path):
 def test_formats(run, tmp_path):
     for name in ("a", "b"):
         (tmp_path / name).write_text("one and the same text")
-    assert json.loads(run("pairs", "a", "b", "--format", "json").out) == [{"a": "a", "b": "b", "similarity": 1.0}]
+    assert json.loads(run("pairs", "a", "b", "--format", "json").out) == [
+        {"a": "a", "b": "b", "similarity": 1.0}
+    ]
     assert run("pairs", "a", "--format", "json").out == b"[]\n"
-    assert json.loads(run("pairs", "a", "b", "--format", "jsonl").out) == {"a": "a", "b": "b", "similarity": 1.0}
+    assert json.loads(run("pairs", "a", "b", "--format", "jsonl").out) == {
+        "a": "a",
+        "b": "b",
+        "similarity": 1.0,
+    }
     assert run("pairs", "a", "--format", "jsonl").out == b""
     assert run("pairs", "a", "b", "--format", "csv").out == b"a,b,similarity\na,b,1.0\n"
     assert run("pairs", "a", "b", "-o", "out.tsv").out == b""
@@ -544,8 +668,14 @@ def test_options_that_would_be_ignored_are_refused(run, tmp_path):
         (tmp_path / name).write_text("one and the same text")
     run("index", "a", "b.md")
     assert "--exclude has no meaning without DOCS" in run("pairs", "--exclude", "*", code=2).err
-    assert "--recall has no meaning with --exact" in run("pairs", "a", "b.md", "--exact", "--recall", "0.5", code=2).err
-    assert "--format has no meaning without --show" in run("shingle", "a", "--format", "json", code=2).err
+    assert (
+        "--recall has no meaning with --exact"
+        in run("pairs", "a", "b.md", "--exact", "--recall", "0.5", code=2).err
+    )
+    assert (
+        "--format has no meaning without --show"
+        in run("shingle", "a", "--format", "json", code=2).err
+    )
     assert run("pairs", "a", "b.md", "--include", "*.md").rows == []
 
 
@@ -557,9 +687,15 @@ def test_one_file_under_several_spellings_is_one_document(run, corpus, tmp_path)
         ["sample_corpus/licences", tmp_path / name],
     ):
         rows = run("pairs", *map(str, arguments), "-t", "0.99", "--no-store").rows
-        assert not [row for row in rows if os.path.samefile(tmp_path / row[0], tmp_path / row[1])], rows
+        assert not [
+            row for row in rows if os.path.samefile(tmp_path / row[0], tmp_path / row[1])
+        ], rows
     run("index", name, "sample_corpus/licences/ISC.txt.exact")
-    assert run("query", str(tmp_path / name)).rows == run("query", name).rows == [["1.0", "sample_corpus/licences/ISC.txt.exact"]]
+    assert (
+        run("query", str(tmp_path / name)).rows
+        == run("query", name).rows
+        == [["1.0", "sample_corpus/licences/ISC.txt.exact"]]
+    )
 
 
 def test_answers_from_the_store_tell_what_has_changed(run, corpus):
@@ -598,7 +734,9 @@ def test_named_files_that_cannot_be_documents(run, tmp_path):
 
 def test_defects_never_exit_with_the_code_for_pairs(tmp_path):
     script = "import lshdup.cli.output, lshdup.cli.main\nlshdup.cli.output.Target.write = lambda *a: 1 / 0\nlshdup.cli.main.main(['curve'])"
-    process = subprocess.run([sys.executable, "-c", script], capture_output=True, cwd=ROOT, check=False)
+    process = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, cwd=ROOT, check=False
+    )
     assert process.returncode == 2
     assert b"ZeroDivisionError" in process.stderr
     assert b"defect of lshdup" in process.stderr
@@ -607,11 +745,20 @@ def test_defects_never_exit_with_the_code_for_pairs(tmp_path):
 def shell(command, cwd):
     env = {**os.environ, "PYTHONPATH": str(ROOT)}
     function = f'lshdup() {{ {shlex.quote(sys.executable)} -m lshdup "$@"; }}'
-    return subprocess.run(["bash", "-o", "pipefail", "-c", f"{function}\n{command}"], capture_output=True, cwd=cwd, env=env, check=False)
+    return subprocess.run(
+        ["bash", "-o", "pipefail", "-c", f"{function}\n{command}"],
+        capture_output=True,
+        cwd=cwd,
+        env=env,
+        check=False,
+    )
 
 
 def test_pipes(run, corpus, tmp_path):
-    head = shell("lshdup pairs sample_corpus -t 0.02 --perms 512 --recall 0.5 | (exec <&-; sleep 4); exit ${PIPESTATUS[0]}", tmp_path)
+    head = shell(
+        "lshdup pairs sample_corpus -t 0.02 --perms 512 --recall 0.5 | (exec <&-; sleep 4); exit ${PIPESTATUS[0]}",
+        tmp_path,
+    )
     assert head.returncode == 0, head.stderr
     head = shell("lshdup pairs sample_corpus -t 0.3 | head -1", tmp_path)
     assert head.returncode == 0, head.stderr
@@ -619,8 +766,13 @@ def test_pipes(run, corpus, tmp_path):
     assert b"Traceback" not in head.stderr
     assert b"BrokenPipe" not in head.stderr
     echoed = shell("lshdup pairs sample_corpus -t 0.9 -0 | xargs -0 -n3 echo", tmp_path)
-    assert echoed.stdout.decode().splitlines() == [" ".join(row) for row in run("pairs", "sample_corpus", "-t", "0.9").rows]
-    lines = shell("lshdup pairs sample_corpus -t 0.9 --format jsonl | python3 -m json.tool --json-lines", tmp_path)
+    assert echoed.stdout.decode().splitlines() == [
+        " ".join(row) for row in run("pairs", "sample_corpus", "-t", "0.9").rows
+    ]
+    lines = shell(
+        "lshdup pairs sample_corpus -t 0.9 --format jsonl | python3 -m json.tool --json-lines",
+        tmp_path,
+    )
     assert lines.returncode == 0
     assert lines.stdout.count(b'"similarity"') == len(echoed.stdout.splitlines())
     closed = shell("lshdup pairs sample_corpus -t 0.9 >&-", tmp_path)
@@ -663,7 +815,10 @@ def test_usage_errors(run, tmp_path):
         (["shingle", "a", "--no-store"], ["--no-store forbids"]),
         (["pairs", "--files-from", "/dev/null"], ["names no documents"]),
         (["pairs", "--nonsense"], ["--nonsense"]),
-        (["pairs", "a", "--no-store", "--scheme", "linear"], ["different coefficients", "fewer --perms"]),
+        (
+            ["pairs", "a", "--no-store", "--scheme", "linear"],
+            ["different coefficients", "fewer --perms"],
+        ),
     ]:
         result = run(*arguments, code=2)
         assert result.out == b""
@@ -745,7 +900,11 @@ def test_empty_folders_and_single_documents(run, tmp_path):
 
 
 def examples(text):
-    return [line.strip() for line in text.split("Examples:")[1].splitlines() if line.strip().startswith("lshdup")]
+    return [
+        line.strip()
+        for line in text.split("Examples:")[1].splitlines()
+        if line.strip().startswith("lshdup")
+    ]
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -760,7 +919,9 @@ def test_help_ends_with_examples_that_run(run, corpus, tmp_path, command):
         assert process.stdout or command in ("shingle", "signatures", "index"), line
 
 
-@pytest.mark.parametrize("command", [command for command in COMMANDS if command not in ("schema", "completion")])  # no options to set
+@pytest.mark.parametrize(
+    "command", [command for command in COMMANDS if command not in ("schema", "completion")]
+)  # no options to set
 def test_every_option_shows_its_default_or_variable(run, command):
     text = run(command, "--help").out.decode()
     variable = "LSHDUP_PERMS" if command == "curve" else "LSHDUP_STORE"
@@ -768,7 +929,9 @@ def test_every_option_shows_its_default_or_variable(run, command):
     assert "default: " in text
     module = importlib.import_module(f"lshdup.cli.{command}").command
     context = click.Context(module, info_name=command)
-    for option in [each for each in module.params if isinstance(each, click.Option) and each.show_envvar]:
+    for option in [
+        each for each in module.params if isinstance(each, click.Option) and each.show_envvar
+    ]:
         long = next(name for name in option.opts if name.startswith("--"))
         assert option.envvar == "LSHDUP_" + long[2:].replace("-", "_").upper()
         assert f"env var: {option.envvar}" in option.get_help_record(context)[1]
@@ -778,7 +941,9 @@ def test_environment_variables(run, tmp_path):
     for name, text in (("a", "one two three four five"), ("b", "one two three four six")):
         (tmp_path / name).write_text(text)
     assert run("pairs", "a", "b").out == b""
-    assert run("pairs", "a", "b", env={"LSHDUP_THRESHOLD": "0.5", "LSHDUP_RECALL": "0.9999"}).rows == [["a", "b", "0.5"]]
+    assert run(
+        "pairs", "a", "b", env={"LSHDUP_THRESHOLD": "0.5", "LSHDUP_RECALL": "0.9999"}
+    ).rows == [["a", "b", "0.5"]]
     run("pairs", "a", "b", env={"LSHDUP_STORE": "elsewhere"})
     assert (tmp_path / "elsewhere/bands.npz").exists()
 
@@ -789,7 +954,9 @@ def test_version_and_bare_call(run):
 
 
 def test_show_shingles(run, corpus):
-    rows = run("shingle", "--show", "-", "--tokens", "char", "-k", "3", "--hash", "poly31", stdin=b"abeabe").rows
+    rows = run(
+        "shingle", "--show", "-", "--tokens", "char", "-k", "3", "--hash", "poly31", stdin=b"abeabe"
+    ).rows
     assert rows == [["96356", "abe"], ["97406", "bea"], ["100166", "eab"]]
     run("shingle", "sample_corpus")
     rows = run("shingle", "--show", "odd/short.txt").rows

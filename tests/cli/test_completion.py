@@ -17,7 +17,14 @@ import pytest
 from lshdup.store.name_table import NameTable, load
 from tests.conftest import ROOT
 
-NAMES = [b"d/two words.txt", b"d/it's $HOME.txt", b"d/b\xffd.txt", b"d/sub/c:d=e.txt", "d/größe.txt".encode(), b"d/x\ty.txt"]
+NAMES = [
+    b"d/two words.txt",
+    b"d/it's $HOME.txt",
+    b"d/b\xffd.txt",
+    b"d/sub/c:d=e.txt",
+    "d/größe.txt".encode(),
+    b"d/x\ty.txt",
+]
 
 #: Makes the terminal on standard input the one that the shell is run from: fish will have nothing less.
 WITH_TERMINAL = "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execv(sys.argv[1], sys.argv[1:])"
@@ -43,7 +50,9 @@ def place(tmp_path, run):
     run("index", "d")
     (tmp_path / "bin").mkdir()
     shim = tmp_path / "bin/lshdup"
-    shim.write_text(f'#!/bin/sh\n[ "$1" = completion ] && exec {sys.executable} -m lshdup "$@"\nprintf \'<%s>\' "$@"; echo \'<end>\'\n')
+    shim.write_text(
+        f'#!/bin/sh\n[ "$1" = completion ] && exec {sys.executable} -m lshdup "$@"\nprintf \'<%s>\' "$@"; echo \'<end>\'\n'
+    )
     shim.chmod(0o755)
     return tmp_path
 
@@ -59,7 +68,13 @@ class Typed:
             "TERM": "xterm",
             "LANG": "C.UTF-8",
         }
-        environment |= {"PS1": "> ", "HISTFILE": "", "ZDOTDIR": str(place), "XDG_CONFIG_HOME": str(place), "INPUTRC": "/dev/null"}
+        environment |= {
+            "PS1": "> ",
+            "HISTFILE": "",
+            "ZDOTDIR": str(place),
+            "XDG_CONFIG_HOME": str(place),
+            "INPUTRC": "/dev/null",
+        }
         self.ours, theirs = pty.openpty()
         self.process = subprocess.Popen(
             [sys.executable, "-c", WITH_TERMINAL, *command],
@@ -117,10 +132,14 @@ def shell(request, place):
         setup = b'eval "$(lshdup completion bash)"; echo rea""dy\n'
     elif request.param == "fish":
         typed = Typed([path, "--no-config", "-i"], place)
-        setup = b'set -g fish_autosuggestion_enabled 0; lshdup completion fish | source; echo rea""dy\n'
+        setup = (
+            b'set -g fish_autosuggestion_enabled 0; lshdup completion fish | source; echo rea""dy\n'
+        )
     else:
         typed = Typed([path, "-f", "-i"], place)
-        setup = b'autoload -U compinit; compinit -u -D; eval "$(lshdup completion zsh)"; echo rea""dy\n'
+        setup = (
+            b'autoload -U compinit; compinit -u -D; eval "$(lshdup completion zsh)"; echo rea""dy\n'
+        )
     os.write(typed.ours, setup)
     assert b"ready" in typed.read(until=b"ready")
     yield typed
@@ -129,22 +148,42 @@ def shell(request, place):
 
 def test_in_a_shell(shell):
     assert shell.run(b"lshdup query d/two\t") == [b"query", b"d/two words.txt"]
-    assert shell.run(b"lshdup sho\tit\t two\\ w\t") == [b"show", b"d/it's $HOME.txt", b"d/two words.txt"]
+    assert shell.run(b"lshdup sho\tit\t two\\ w\t") == [
+        b"show",
+        b"d/it's $HOME.txt",
+        b"d/two words.txt",
+    ]
     assert shell.run(b"lshdup query d/b\t") == [b"query", b"d/b\xffd.txt"]
     assert shell.run(b"lshdup query d/su\tc\t") == [b"query", b"d/sub/c:d=e.txt"]
     assert shell.run(b"lshdup query sub/c\t") == [b"query", b"d/sub/c:d=e.txt"]
     assert shell.run(b"lshdup query words.txt\t") == [b"query", b"d/two words.txt"]
     assert shell.run(b"lshdup shingle --show tw\t") == [b"shingle", b"--show", b"d/two words.txt"]
-    assert shell.run(b"lshdup pairs --format ta\t --colla\t") == [b"pairs", b"--format", b"table", b"--collapse-copies"]
+    assert shell.run(b"lshdup pairs --format ta\t --colla\t") == [
+        b"pairs",
+        b"--format",
+        b"table",
+        b"--collapse-copies",
+    ]
 
 
 def test_fish(place):
     fish = needed("fish")
 
     def complete(line):
-        environment = {"PATH": f"{place}/bin:{os.environ['PATH']}", "PYTHONPATH": str(ROOT), "HOME": str(place), "LANG": "C.UTF-8"}
+        environment = {
+            "PATH": f"{place}/bin:{os.environ['PATH']}",
+            "PYTHONPATH": str(ROOT),
+            "HOME": str(place),
+            "LANG": "C.UTF-8",
+        }
         script = 'lshdup completion fish | source; complete -C "$argv"'
-        process = subprocess.run([fish, "--no-config", "-c", script, line], capture_output=True, cwd=place, env=environment, check=True)
+        process = subprocess.run(
+            [fish, "--no-config", "-c", script, line],
+            capture_output=True,
+            cwd=place,
+            env=environment,
+            check=True,
+        )
         assert not process.stderr, process.stderr
         return [each.split(b"\t")[0] for each in process.stdout.splitlines()]
 
@@ -162,7 +201,10 @@ def test_fish(place):
 
 
 def told(run, line, **more):
-    return [tuple(each.split("\t")[:2]) for each in run("completion", "bash", "--complete", line, **more).lines]
+    return [
+        tuple(each.split("\t")[:2])
+        for each in run("completion", "bash", "--complete", line, **more).lines
+    ]
 
 
 def test_names_are_completed_folder_by_folder(run, place):
@@ -174,21 +216,36 @@ def test_names_are_completed_folder_by_folder(run, place):
     assert told(run, "lshdup query größe") == [("name", "d/größe.txt")]
     assert told(run, "lshdup query nothing") == [("file", "nothing")]
     assert told(run, "lshdup query --store elsewhere d/") == [("file", "d/")]
-    assert told(run, "lshdup query ../d/tw", cwd=place / "bin", env={"LSHDUP_STORE": "../.lshdup"}) == [("name", "../d/two words.txt")]
-    assert told(run, "lshdup query tw", cwd=place / "bin", env={"LSHDUP_STORE": "../.lshdup"}) == [("name", "../d/two words.txt")]
+    assert told(
+        run, "lshdup query ../d/tw", cwd=place / "bin", env={"LSHDUP_STORE": "../.lshdup"}
+    ) == [("name", "../d/two words.txt")]
+    assert told(run, "lshdup query tw", cwd=place / "bin", env={"LSHDUP_STORE": "../.lshdup"}) == [
+        ("name", "../d/two words.txt")
+    ]
     (place / ".lshdup/signatures.npz").write_bytes(b"junk")
     assert told(run, "lshdup query tw") == [("file", "tw")]
 
 
 def test_names_are_had_without_numpy(place):
     asked = "main(['completion', 'bash', '--complete', 'lshdup show d/t'])"
-    script = f"import sys; from lshdup.cli.main import main\ntry: {asked}\nexcept SystemExit: pass\n"
+    script = (
+        f"import sys; from lshdup.cli.main import main\ntry: {asked}\nexcept SystemExit: pass\n"
+    )
     script += "print(*sys.modules)"
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    process = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=place, env=environment, check=True)
+    process = subprocess.run(
+        [sys.executable, "-c", script],
+        capture_output=True,
+        text=True,
+        cwd=place,
+        env=environment,
+        check=True,
+    )
     *found, modules = process.stdout.splitlines()
     assert found == ["name\td/two words.txt\t"]
-    assert {name.split(".")[0] for name in modules.split()}.isdisjoint({"numpy", "numba", "rich", "tqdm"})
+    assert {name.split(".")[0] for name in modules.split()}.isdisjoint(
+        {"numpy", "numba", "rich", "tqdm"}
+    )
 
 
 def test_the_table_of_names(place, monkeypatch):

@@ -43,7 +43,10 @@ def here(tmp_path, monkeypatch):
         Path(folder).mkdir()
     for number in range(3):
         Path(f"docs/{number}.txt").write_text(f"{TEXT} {number}")
-    rows = [{"content": f"{TEXT} {number}", "id": number, "meta": {"language": "en"}} for number in range(3)]
+    rows = [
+        {"content": f"{TEXT} {number}", "id": number, "meta": {"language": "en"}}
+        for number in range(3)
+    ]
     Path("rows.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
     return tmp_path
 
@@ -68,10 +71,20 @@ def error(*lines):
 
 
 def test_without_documents_and_without_a_store(here):
-    kinds = {"pairs": "signatures", "clusters": "signatures", "report": "signatures", "index": "signatures", "accuracy": "shingles"}
-    commands = [[command, *(["-o", "out.html"] if command == "report" else [])] for command in kinds]
+    kinds = {
+        "pairs": "signatures",
+        "clusters": "signatures",
+        "report": "signatures",
+        "index": "signatures",
+        "accuracy": "shingles",
+    }
+    commands = [
+        [command, *(["-o", "out.html"] if command == "report" else [])] for command in kinds
+    ]
     errs = said(here, *commands, *([*command, "--store", f"{here}/gone"] for command in commands))
-    for (command, kind), err, elsewhere in zip(kinds.items(), errs, errs[len(kinds) :], strict=False):
+    for (command, kind), err, elsewhere in zip(
+        kinds.items(), errs, errs[len(kinds) :], strict=False
+    ):
         assert err == error(
             f"there is no {kind}.npz in .lshdup",
             f"run `lshdup {command} DOCS` (files or folders); a store is looked for in the current folder, {os.path.realpath(here)}: "
@@ -88,13 +101,20 @@ def test_what_cannot_take_documents_says_what_can(here):
     Path("begun").mkdir()
     Path("begun/.gitignore").write_text("# Made by lshdup.\n*\n")
     query, curve, other, none = said(
-        here, ["query", "x"], ["curve", "--data"], ["pairs", "docs", "--against", "begun"], ["pairs", "--no-store"]
+        here,
+        ["query", "x"],
+        ["curve", "--data"],
+        ["pairs", "docs", "--against", "begun"],
+        ["pairs", "--no-store"],
     )
     assert "run `lshdup index DOCS`" in query
     assert "run `lshdup pairs DOCS`" in curve
-    assert other == error("there is no signatures.npz in begun", "run `lshdup index DOCS --store begun`")
+    assert other == error(
+        "there is no signatures.npz in begun", "run `lshdup index DOCS --store begun`"
+    )
     assert none == error(
-        "no documents were named, and --no-store leaves nothing to continue from", "name files or folders: `lshdup pairs DOCS`"
+        "no documents were named, and --no-store leaves nothing to continue from",
+        "name files or folders: `lshdup pairs DOCS`",
     )
 
 
@@ -102,12 +122,20 @@ def test_what_cannot_take_documents_says_what_can(here):
 
 
 def test_a_misspelt_other_is_said_first_and_alone(here):
-    near, far, good = said(here, ["pairs", "docs", "--against", "dcs"], ["pairs", "docs", "--against", "nothing-like-it"], code=2) + said(
-        here, ["pairs", "docs/0.txt", "--against", "docs/1.txt"], code=0
-    )
+    near, far, good = said(
+        here,
+        ["pairs", "docs", "--against", "dcs"],
+        ["pairs", "docs", "--against", "nothing-like-it"],
+        code=2,
+    ) + said(here, ["pairs", "docs/0.txt", "--against", "docs/1.txt"], code=0)
     assert near == error("--against 'dcs': No such file or directory", "did you mean docs?")
-    assert far == error("--against 'nothing-like-it': No such file or directory", "name a folder or a file, or the store of an earlier run")
-    assert good.startswith("lshdup: docs/1.txt: read anew each time it is compared with; `lshdup index docs/1.txt --store DIR` once, ")
+    assert far == error(
+        "--against 'nothing-like-it': No such file or directory",
+        "name a folder or a file, or the store of an earlier run",
+    )
+    assert good.startswith(
+        "lshdup: docs/1.txt: read anew each time it is compared with; `lshdup index docs/1.txt --store DIR` once, "
+    )
 
 
 def test_what_a_shell_was_to_expand(here):
@@ -121,18 +149,33 @@ def test_what_a_shell_was_to_expand(here):
     glob, deep, nowhere, home, template = said(here, *commands, env={"HOME": "/home/me"})
     ((code, out, some),) = run_many([(["pairs", "docs", "docs/[ab].md"], None)], here)
     assert (code, out.count(b"\n")) == (2, 3)  # the others are compared
-    pattern = "the shell did not expand the pattern, as it is quoted or matches nothing; name the folder"
-    assert glob == error("'docs/*.txt': No such file or directory", f"{pattern} and the pattern: docs --include '*.txt'")
+    pattern = (
+        "the shell did not expand the pattern, as it is quoted or matches nothing; name the folder"
+    )
+    assert glob == error(
+        "'docs/*.txt': No such file or directory",
+        f"{pattern} and the pattern: docs --include '*.txt'",
+    )
     assert f"{pattern} and the pattern: docs --include 'a b?.txt'" in deep
     assert nowhere == error("'dosc/*.txt': No such file or directory", "did you mean docs?")
-    assert home == error("'~/docs': No such file or directory", "a shell puts the home folder for ~ only outside quotes: /home/me/docs")
+    assert home == error(
+        "'~/docs': No such file or directory",
+        "a shell puts the home folder for ~ only outside quotes: /home/me/docs",
+    )
     assert template == error("--template 'docs/*.txt': No such file or directory", pattern)
-    assert f"docs/[ab].md: missing (No such file or directory; {pattern} and the pattern: docs --include '[ab].md')" in some.decode()
+    assert (
+        f"docs/[ab].md: missing (No such file or directory; {pattern} and the pattern: docs --include '[ab].md')"
+        in some.decode()
+    )
 
 
 def test_many_names_that_are_not_there_take_no_time_to_guess_at(here):
     left_out = []
-    find_documents([b"docs", *(f"docs/{n}.tx".encode() for n in range(50))], DocumentParams(), on_left_out=left_out.append)
+    find_documents(
+        [b"docs", *(f"docs/{n}.tx".encode() for n in range(50))],
+        DocumentParams(),
+        on_left_out=left_out.append,
+    )
     assert len(left_out) == 50
     assert sum("did you mean" in each.detail for each in left_out) == 10
 
@@ -144,15 +187,30 @@ def test_words_that_are_no_command(here):
     Path("pair").mkdir()
     expected = {
         ("pair",): ("'pair' is no command", "did you mean `lshdup pairs`?"),
-        ("clutsers", "my docs", "-t", "0.9"): ("'clutsers' is no command", "did you mean `lshdup clusters 'my docs' -t 0.9`?"),
+        ("clutsers", "my docs", "-t", "0.9"): (
+            "'clutsers' is no command",
+            "did you mean `lshdup clusters 'my docs' -t 0.9`?",
+        ),
         ("diff", "a", "b"): ("'diff' is no command", "did you mean `lshdup show a b`?"),
-        ("data",): ("'data' is no command", "`lshdup --help` lists the commands; if it is a folder: `lshdup pairs data`"),
+        ("data",): (
+            "'data' is no command",
+            "`lshdup --help` lists the commands; if it is a folder: `lshdup pairs data`",
+        ),
         ("help",): ("'help' is no command", "run `lshdup --help`"),
         ("help", "pairs"): ("'help' is no command", "run `lshdup pairs --help`"),
         ("docs",): ("'docs' is a folder, and no command is before it", "run `lshdup pairs docs`"),
-        ("./docs", "-t", "0.9"): ("'./docs' is a folder, and no command is before it", "run `lshdup pairs ./docs -t 0.9`"),
-        ("rows.jsonl",): ("'rows.jsonl' is a file, and no command is before it", "run `lshdup pairs rows.jsonl`"),
-        ("-t", "0.9", "pairs", "docs"): ("-t is before the command 'pairs'; options stand behind it", "run `lshdup pairs -t 0.9 docs`"),
+        ("./docs", "-t", "0.9"): (
+            "'./docs' is a folder, and no command is before it",
+            "run `lshdup pairs ./docs -t 0.9`",
+        ),
+        ("rows.jsonl",): (
+            "'rows.jsonl' is a file, and no command is before it",
+            "run `lshdup pairs rows.jsonl`",
+        ),
+        ("-t", "0.9", "pairs", "docs"): (
+            "-t is before the command 'pairs'; options stand behind it",
+            "run `lshdup pairs -t 0.9 docs`",
+        ),
         ("--threshold=0.9", "docs"): (
             "--threshold is before a command, and no command is behind it",
             "options stand behind a command: `lshdup pairs DOCS --threshold 0.9`",
@@ -169,20 +227,38 @@ def test_misspelt_options(here):
 
 def test_shares(here):
     cases = [
-        (["-t", "90"], ("--threshold is 90; it must be above 0 and at most 1", "if 90 % is meant, write 0.9")),
+        (
+            ["-t", "90"],
+            ("--threshold is 90; it must be above 0 and at most 1", "if 90 % is meant, write 0.9"),
+        ),
         (["-t", "90%"], ("--threshold is '90%', which is no number", "write 0.9")),
         (["-t", "0,9"], ("--threshold is '0,9', which is no number", "write 0.9")),
         (["-t", "87,5 %"], ("--threshold is '87,5 %', which is no number", "write 0.875")),
         (["-t", "much"], ("--threshold is 'much', which is no number", "write it like 0.9")),
         (["-t", "-1"], ("--threshold is -1; it must be above 0 and at most 1",)),
         (["-t", "nan"], ("--threshold is nan; it must be above 0 and at most 1",)),
-        (["--recall", "99"], ("--recall is 99; it must be between 0 and 1, for instance 0.99", "if 99 % is meant, write 0.99")),
+        (
+            ["--recall", "99"],
+            (
+                "--recall is 99; it must be between 0 and 1, for instance 0.99",
+                "if 99 % is meant, write 0.99",
+            ),
+        ),
         (["--ignore-common", "30%"], ("--ignore-common is '30%', which is no number", "write 0.3")),
         (["-t", "900%"], ("--threshold is '900%', which is no number", "write it like 0.9")),
         (["--ignore-common", "0,3"], ("--ignore-common is '0,3', which is no number", "write 0.3")),
-        (["--ignore-common", "."], ("--ignore-common is '.', which is no number", "write a share like 0.3, or a number of documents")),
+        (
+            ["--ignore-common", "."],
+            (
+                "--ignore-common is '.', which is no number",
+                "write a share like 0.3, or a number of documents",
+            ),
+        ),
         (["--histogram", "--step", "5%"], ("--step is '5%', which is no number", "write 0.05")),
-        (["--histogram", "--step", "5"], ("--step is 5; it must be from 0.001 to 1", "if 5 % is meant, write 0.05")),
+        (
+            ["--histogram", "--step", "5"],
+            ("--step is 5; it must be from 0.001 to 1", "if 5 % is meant, write 0.05"),
+        ),
     ]
     errors = said(here, *(["pairs", "docs", *options] for options, _ in cases))
     assert errors == [error(*lines) for _, lines in cases]
@@ -224,12 +300,19 @@ def test_why_nothing_is_compared(here):
         "pairs docs --against empty": "nothing to compare with: OTHER has no document with shingles; name another, or see with -v "
         "what was left out",
     }
-    *few, enough, _, continued = said(here, *(words.split() for words in [*expected, "pairs docs", "index docs/1.txt", "pairs"]), code=0)
+    *few, enough, _, continued = said(
+        here,
+        *(words.split() for words in [*expected, "pairs docs", "index docs/1.txt", "pairs"]),
+        code=0,
+    )
     for err, why in zip(few, expected.values(), strict=True):
         assert err.count("lshdup: warning: ") == 1, err
         assert f"lshdup: warning: {why}\n" in err
     assert "warning" not in enough
-    assert "nothing to compare: 1 document with shingles, of 1 file in the last run; name more files or folders" in continued
+    assert (
+        "nothing to compare: 1 document with shingles, of 1 file in the last run; name more files or folders"
+        in continued
+    )
 
 
 # --- fields of rows ----------------------------------------------------------------------------------------------------------------
@@ -243,10 +326,19 @@ def test_a_wrong_field_names_those_there_are(here):
         ["pairs", "rows.jsonl", "--text-field", "langauge"],
         ["pairs", "rows.jsonl", "--text-field", "content", "--id-field", "ID"],
     )
-    assert "rows.jsonl:1: row without text (no field 'text', but content, id, meta, meta.language; --text-field names another)" in text
-    assert "(no field 'contents', but content, id, meta, meta.language; did you mean --text-field content?)" in near
+    assert (
+        "rows.jsonl:1: row without text (no field 'text', but content, id, meta, meta.language; --text-field names another)"
+        in text
+    )
+    assert (
+        "(no field 'contents', but content, id, meta, meta.language; did you mean --text-field content?)"
+        in near
+    )
     assert "did you mean --text-field meta.language?" in inner
-    assert "rows.jsonl:1: row without id (no field 'ID', but content, id, meta, meta.language; did you mean --id-field id?)" in name
+    assert (
+        "rows.jsonl:1: row without id (no field 'ID', but content, id, meta, meta.language; did you mean --id-field id?)"
+        in name
+    )
     assert (
         "nothing to compare: 0 documents with shingles, of 3 files and rows in rows.jsonl; left out: 3 rows without text; --text-field"
         in text
@@ -256,25 +348,43 @@ def test_a_wrong_field_names_those_there_are(here):
 
 def test_a_wrong_column_names_those_there_are(here):
     pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
-    pq.write_table(pa.Table.from_pylist([json.loads(line) for line in Path("rows.jsonl").read_text().splitlines()]), "rows.parquet")
+    pq.write_table(
+        pa.Table.from_pylist(
+            [json.loads(line) for line in Path("rows.jsonl").read_text().splitlines()]
+        ),
+        "rows.parquet",
+    )
     text, name = said(
         here,
         ["pairs", "rows.parquet", "--text-field", "langauge"],
         ["pairs", "rows.parquet", "--text-field", "content", "--id-field", "nothing"],
     )
-    assert "it has no column 'langauge', but content, id, meta, meta.language; did you mean --text-field meta.language?" in text
-    assert "it has no column 'nothing', but content, id, meta, meta.language; --id-field names another" in name
+    assert (
+        "it has no column 'langauge', but content, id, meta, meta.language; did you mean --text-field meta.language?"
+        in text
+    )
+    assert (
+        "it has no column 'nothing', but content, id, meta, meta.language; --id-field names another"
+        in name
+    )
 
 
 def test_names_of_fields_are_bounded_and_can_be_printed(run, tmp_path):
-    names = field_names((name, "") for name in ["\ud800", "\x1b[31m", "x" * 10**6, *map(str, range(1000))])
+    names = field_names(
+        (name, "") for name in ["\ud800", "\x1b[31m", "x" * 10**6, *map(str, range(1000))]
+    )
     assert names[:2] == ("\\ud800", "\\x1b[31m")
     assert len(names) == 100
     message = no_field("text", names, "--text-field")
     assert len(message) < 250
     assert message.isprintable()
-    assert no_field("text", (), "--text-field") == "no field 'text', but none; --text-field names another"
-    (tmp_path / "a.jsonl").write_text('{"\\ud800": 1, "\\u001b[31m": 2}\n{"text": "a b c"}\n{"text": "a b c"}\n')
+    assert (
+        no_field("text", (), "--text-field")
+        == "no field 'text', but none; --text-field names another"
+    )
+    (tmp_path / "a.jsonl").write_text(
+        '{"\\ud800": 1, "\\u001b[31m": 2}\n{"text": "a b c"}\n{"text": "a b c"}\n'
+    )
     result = run("pairs", "a.jsonl", code=2)  # what was left out, and why, is kept in the store
     assert result.rows == [["a.jsonl:2", "a.jsonl:3", "1.0"]]
     assert "no field 'text', but \\ud800, \\x1b[31m" in result.err
@@ -291,7 +401,11 @@ def test_every_reason_can_be_counted():
     assert Reason.LINK.counted(2) == "2 symbolic links"
     assert Reason.NOT_JSON.counted(2) == "2 rows that are no JSON objects"
     assert Reason.BINARY.counted(2) == "2 binary"
-    singular = [str(reason) for reason in Reason if re.match(r"(row|symbolic link|damaged document|repeated name)\b", reason)]
+    singular = [
+        str(reason)
+        for reason in Reason
+        if re.match(r"(row|symbolic link|damaged document|repeated name)\b", reason)
+    ]
     assert all(Reason(each).counted(2) != f"2 {each}" for each in singular)
     assert counted(2, "document is", "documents are") == "2 documents are"
 
@@ -309,15 +423,20 @@ def test_write_is_refused_before_the_work(here):
     )
     hint = "name files of rows only; --text-field takes the rows of files in folders too; --emit drop lists names"
     assert plain == error(
-        "not all documents are rows of JSON Lines or Parquet files: 'docs/0.txt' is none, so no filtered file can be written", hint
+        "not all documents are rows of JSON Lines or Parquet files: 'docs/0.txt' is none, so no filtered file can be written",
+        hint,
     )
     assert "rows.jsonl is one of the files that are read" in clash
     assert "out.parquet does not end like a file of JSON Lines" in ending
     assert not any("shingles" in err for err in (plain, clash, ending))  # nothing was read
     for exact in ([], ["--exact"]):
-        (mixed,) = said(here, ["clusters", "docs", "--text-field", "content", "--write", "out.jsonl", *exact])
+        (mixed,) = said(
+            here, ["clusters", "docs", "--text-field", "content", "--write", "out.jsonl", *exact]
+        )
         assert "'docs/0.txt' is none" in mixed
-        assert "groups" not in mixed  # that it is text was known only when it had been read; nothing was grouped
+        assert (
+            "groups" not in mixed
+        )  # that it is text was known only when it had been read; nothing was grouped
     assert not os.path.exists("out.jsonl")
 
 
@@ -334,7 +453,9 @@ def test_what_turns_out_to_be_no_document_does_not_hinder_writing(here):
 def test_a_file_of_no_rows_can_still_be_written(here):
     Path("none.jsonl").write_text("")
     documents = find_documents([b"none.jsonl"], DocumentParams())
-    assert [str(target) for target in check_target(documents, Path("out.jsonl"), read=False)[1]] == ["out.jsonl"]
+    assert [
+        str(target) for target in check_target(documents, Path("out.jsonl"), read=False)[1]
+    ] == ["out.jsonl"]
 
 
 # --- help --------------------------------------------------------------------------------------------------------------------------
@@ -343,14 +464,21 @@ def test_a_file_of_no_rows_can_still_be_written(here):
 def test_help_is_grouped_and_fits(here):
     commands = [command for command in COMMANDS if command not in ("schema", "completion")]
     pages = {
-        command: out.decode() for command, (_, out, _) in zip(commands, run_many([([c, "-h"], 80) for c in commands], here), strict=True)
+        command: out.decode()
+        for command, (_, out, _) in zip(
+            commands, run_many([([c, "-h"], 80) for c in commands], here), strict=True
+        )
     }
     for command, page in pages.items():
         text = page.partition("Examples:")[0]
         assert max(map(len, text.splitlines())) <= 80, command
         titles = re.findall(r"^([A-Z][a-z ]+):$", text, re.M)
         assert titles == [title for title in ("Options", *_GROUPS) if title in titles], command
-        assert {"Options", "Output", "Running"} <= {*titles} or command in ("index", "signatures", "shingle"), command
+        assert {"Options", "Output", "Running"} <= {*titles} or command in (
+            "index",
+            "signatures",
+            "shingle",
+        ), command
         assert len(page.splitlines()) <= 190, command
         assert not re.search(r"\(tables? \d|\bR[1-5]\b|lecture|class experiment", text), command
     assert re.search(r"^Options:\n  -t, --threshold T ", pages["pairs"], re.M)
@@ -360,11 +488,16 @@ def test_help_is_grouped_and_fits(here):
 
 def test_curve_says_what_is_missed_in_plain_words(here):
     said(here, ["pairs", "docs", "-t", "0.5"], code=0)
-    ours, fewer = said(here, ["curve", "--data"], ["curve", "--data", "--bands", "1", "--rows", "20"], code=0)
-    assert re.search(
-        r"3 pairs of similarity 0\.5 or more were found; on average, \d+ bands of \d rows would miss .* pairs of that similarity\n", ours
+    ours, fewer = said(
+        here, ["curve", "--data"], ["curve", "--data", "--bands", "1", "--rows", "20"], code=0
     )
-    assert re.search(r"on average, 1 band of 20 rows would miss \d+\.\d pairs of that similarity\n", fewer)
+    assert re.search(
+        r"3 pairs of similarity 0\.5 or more were found; on average, \d+ bands of \d rows would miss .* pairs of that similarity\n",
+        ours,
+    )
+    assert re.search(
+        r"on average, 1 band of 20 rows would miss \d+\.\d pairs of that similarity\n", fewer
+    )
 
 
 # --- what is continued, and what is replaced ---------------------------------------------------------------------------------------
@@ -389,14 +522,22 @@ def test_clusters_continues_as_it_was_asked_last(here):
         [*drop, "--exact"], [*drop, "-t", "0.5", "--keep", "oldest"], drop, ["index", "docs", "-q"], drop, asked, drop,
         ["clusters", "docs", "-t", "0.6", "--keep", "first", "--emit", "drop"], drop,
     )  # fmt: skip
-    oldest, newest, middle = "docs/0.txt\ndocs/1.txt\n", "docs/1.txt\ndocs/2.txt\n", "docs/0.txt\ndocs/2.txt\n"
+    oldest, newest, middle = (
+        "docs/0.txt\ndocs/1.txt\n",
+        "docs/1.txt\ndocs/2.txt\n",
+        "docs/0.txt\ndocs/2.txt\n",
+    )
     assert listed[:7] == [oldest, oldest, newest, newest, middle, middle, middle]
     assert listed[7:10] == [middle, middle, ""]  # what is preferred, too
     assert listed[10] == "docs/2.txt\n"  # another index: nothing is known but the defaults
     assert listed[12] == oldest
     assert listed[14] == listed[13]
     rules = [re.search(r"kept: (.*)\n", each)[1] if "kept" in each else "" for each in err]
-    assert rules[:3] == ["the oldest", "the oldest, as in the last run", "the newest, else as in the last run"]
+    assert rules[:3] == [
+        "the oldest",
+        "the oldest, as in the last run",
+        "the newest, else as in the last run",
+    ]
     assert rules[5:7] == ["the newest, preferring *1.txt, as in the last run"] * 2
     assert rules[10] == "the longest"
     assert rules[14] == "the first as DOCS were named, as in the last run"
@@ -420,7 +561,12 @@ def test_an_exact_run_is_not_taken_for_the_one_before(here):
 
 
 def test_groups_that_were_found_before_are_those_of_the_last_run(here):
-    commands = ["clusters docs -t 0.6 --keep newest", "index docs -t 0.5", "clusters docs -t 0.6 --keep newest", "clusters"]
+    commands = [
+        "clusters docs -t 0.6 --keep newest",
+        "index docs -t 0.5",
+        "clusters docs -t 0.6 --keep newest",
+        "clusters",
+    ]
     _, err = outputs(here, *map(str.split, commands))
     assert "kept: the newest, as in the last run" in err[-1]
 
@@ -434,16 +580,37 @@ def test_what_is_continued_and_replaced_is_said(here):
         "pairs docs new", "pairs new -q", "pairs docs", "pairs docs --exclude 1.txt", "pairs rows.jsonl --text-field content", "pairs",
     ]  # fmt: skip
     _, err = outputs(here, *map(str.split, commands))
-    (first, again, query, verbose, quiet, more, all_here, fewer, without, _, other, excluded, rows, of_rows) = err
+    (
+        first,
+        again,
+        query,
+        verbose,
+        quiet,
+        more,
+        all_here,
+        fewer,
+        without,
+        _,
+        other,
+        excluded,
+        rows,
+        of_rows,
+    ) = err
     assert again.startswith("lshdup: the last run: 3 documents below docs -> ")
     assert "the last run: 3 documents below docs\n" in verbose
     assert "the last run" not in first + query + quiet
     for nothing_lost in (first, more, all_here, fewer, excluded):
         assert "the store" not in nothing_lost
-    assert "the store .lshdup held 7 documents, docs/0.txt … rows.jsonl; from now on it holds what is in docs, new (" in without
+    assert (
+        "the store .lshdup held 7 documents, docs/0.txt … rows.jsonl; from now on it holds what is in docs, new ("
+        in without
+    )
     held = "the store .lshdup held 1 document, new/a.txt; from now on it holds what is in docs (--store DIR keeps both)\n"
     assert held in other
-    assert "the store .lshdup held 2 documents below docs; from now on it holds what is in rows.jsonl" in rows
+    assert (
+        "the store .lshdup held 2 documents below docs; from now on it holds what is in rows.jsonl"
+        in rows
+    )
     assert of_rows.startswith("lshdup: the last run: 3 documents of rows.jsonl -> ")
 
 
@@ -464,7 +631,10 @@ def test_where_documents_are():
         (b"a/b", b"/", b"..", b"a-b"): True,
     }.items():
         assert are_elsewhere(documents, arguments) == elsewhere, arguments
-        assert are_elsewhere(documents, [*arguments, *(b"none/%d" % n for n in range(200))]) == elsewhere, arguments
+        assert (
+            are_elsewhere(documents, [*arguments, *(b"none/%d" % n for n in range(200))])
+            == elsewhere
+        ), arguments
 
 
 def test_a_pipe_that_is_not_read(here):
@@ -477,16 +647,27 @@ def test_a_pipe_that_is_not_read(here):
         (["-q"], b"x", False),
         (["--files-from", "-"], b"docs", False),
     ):
-        process = subprocess.run([*command, *options], input=data, capture_output=True, env=environment, check=True)
-        assert (b"standard input is not read; --files-from - reads names of documents from it" in process.stderr) == expected, options
+        process = subprocess.run(
+            [*command, *options], input=data, capture_output=True, env=environment, check=True
+        )
+        assert (
+            b"standard input is not read; --files-from - reads names of documents from it"
+            in process.stderr
+        ) == expected, options
 
 
 def test_a_page_that_is_named_as_a_document(here):
     Path("there.html").write_text(TEXT)
-    alone, beside, there = said(here, ["report", "page.html"], ["report", "docs", "my page.html"], ["report", "there.html"])
+    alone, beside, there = said(
+        here, ["report", "page.html"], ["report", "docs", "my page.html"], ["report", "there.html"]
+    )
     hint = "if the page is to be written there: `lshdup report"
-    assert alone == error("'page.html' is named as a document, and is not there", f"{hint} -o page.html`")
-    assert beside == error("'my page.html' is named as a document, and is not there", f"{hint} docs -o 'my page.html'`")
+    assert alone == error(
+        "'page.html' is named as a document, and is not there", f"{hint} -o page.html`"
+    )
+    assert beside == error(
+        "'my page.html' is named as a document, and is not there", f"{hint} docs -o 'my page.html'`"
+    )
     assert there == error("'there.html' is named as a document", f"{hint} -o there.html`")
     assert not os.path.lexists(".lshdup")
     outputs(here, ["report", "docs", "there.html", "-o", "page.html"])
@@ -502,7 +683,9 @@ def test_patterns_of_folders(here):
 
     def found(*arguments, **patterns):
         warnings = []
-        documents = find_documents(arguments or [b"t"], DocumentParams(**patterns), warn=warnings.append)
+        documents = find_documents(
+            arguments or [b"t"], DocumentParams(**patterns), warn=warnings.append
+        )
         return [name.decode().removeprefix("t/") for name in documents.names], warnings
 
     everything = ["a/old/deep/y", "a/old/x", "a/older", "b/old", "c.txt"]
@@ -511,7 +694,9 @@ def test_patterns_of_folders(here):
     assert found(exclude=("old",)) == (["a/older", "c.txt"], [])
     assert found(exclude=("t",)) == ([], [])
     assert found(b"t/a", b"t/b/old", b"t/c.txt", exclude=("b", "a/")) == (["c.txt"], [])
-    assert found(os.path.abspath("t").encode(), exclude=(here.name,))[1] == [f"--exclude {here.name} matches nothing that was met"]
+    assert found(os.path.abspath("t").encode(), exclude=(here.name,))[1] == [
+        f"--exclude {here.name} matches nothing that was met"
+    ]
     assert found(include=("old",)) == (["a/old/deep/y", "a/old/x", "b/old"], [])
     assert found(include=("./t/a/",), exclude=("deep",)) == (["a/old/x", "a/older"], [])
     assert found(include=("*l?/",)) == (["a/old/deep/y", "a/old/x"], [])
@@ -526,12 +711,22 @@ def test_patterns_of_folders(here):
     )
     Path("t/.git").mkdir()
     assert found(include=("*",), exclude=(".git", "*ld", "old")) == (["a/older", "c.txt"], [])
-    assert found(include=("t/a/odl", "c.txt"))[1] == ["--include t/a/odl matches nothing that was met; did you mean t/a/old?"]
+    assert found(include=("t/a/odl", "c.txt"))[1] == [
+        "--include t/a/odl matches nothing that was met; did you mean t/a/old?"
+    ]
 
 
 def test_patterns_that_match_nothing_are_warned_of(here):
-    pairs, clusters = said(here, ["pairs", "docs", "-q", "--exclude", "dosc/0.txt"], ["clusters", "docs", "-q", "--prefer", "dosc"], code=0)
-    assert "lshdup: warning: --exclude dosc/0.txt matches nothing that was met; did you mean docs/0.txt?" in pairs
+    pairs, clusters = said(
+        here,
+        ["pairs", "docs", "-q", "--exclude", "dosc/0.txt"],
+        ["clusters", "docs", "-q", "--prefer", "dosc"],
+        code=0,
+    )
+    assert (
+        "lshdup: warning: --exclude dosc/0.txt matches nothing that was met; did you mean docs/0.txt?"
+        in pairs
+    )
     assert "lshdup: warning: --prefer dosc matches no document; did you mean docs?" in clusters
 
 
@@ -567,11 +762,19 @@ def test_which_document_is_meant(here):
 
 
 def test_what_click_says_is_said_as_all_else(here):
-    commands = [["show", "a"], ["pairs", "--format", "xml"], ["schema", "a", "b"], ["pairs", "-k", "0"], ["pairs", "--store"]]
+    commands = [
+        ["show", "a"],
+        ["pairs", "--format", "xml"],
+        ["schema", "a", "b"],
+        ["pairs", "-k", "0"],
+        ["pairs", "--store"],
+    ]
     missing, choice, extra, small, value = said(here, *commands)
     formats = "'table', 'tsv', 'csv', 'json', 'jsonl'"
     assert missing == error("missing argument 'B'", "run `lshdup show --help`")
-    assert choice == error(f"invalid value for '--format': 'xml' is not one of {formats}", "run `lshdup pairs --help`")
+    assert choice == error(
+        f"invalid value for '--format': 'xml' is not one of {formats}", "run `lshdup pairs --help`"
+    )
     assert value.startswith("lshdup: error: option '--store' requires an argument\n  run `lshdup ")
     for err in (extra, small):
         assert re.fullmatch(r"lshdup: error: [^\n]+[^.\n]\n  run `lshdup \w+ --help`\n", err), err
@@ -612,7 +815,8 @@ def test_hints_that_help(here):
         said(here, ["index", "docs"], ["pairs", "--store", "."], code=None),
     )
     assert elsewhere == error(
-        "there is no signatures.npz in nostore", "run `lshdup pairs DOCS` (files or folders); a store elsewhere is named by --store DIR"
+        "there is no signatures.npz in nostore",
+        "run `lshdup pairs DOCS` (files or folders); a store elsewhere is named by --store DIR",
     )
     assert begun
     assert "looked for in the current folder" not in of_json
@@ -636,14 +840,25 @@ def test_the_ending_of_a_file_names_its_format(here):
     for ending, begins in endings.items():
         assert Path(f"p{ending}").read_bytes().startswith(begins), ending
     assert json.loads(Path("typed.csv").read_text())
-    said(here, [*pairs, "-o", "more.csv"], [*pairs, "-o", "more"], env={"LSHDUP_FORMAT": "json"}, code=0)
+    said(
+        here,
+        [*pairs, "-o", "more.csv"],
+        [*pairs, "-o", "more"],
+        env={"LSHDUP_FORMAT": "json"},
+        code=0,
+    )
     assert Path("more.csv").read_bytes() == Path("p.csv").read_bytes()
     assert Path("more").read_bytes() == Path("p.json").read_bytes()
-    parquet, excel, nul = said(here, [*pairs, "-o", "p.parquet"], [*pairs, "-o", "p.XLSX"], [*pairs, "-0", "-o", "q.csv"])
+    parquet, excel, nul = said(
+        here, [*pairs, "-o", "p.parquet"], [*pairs, "-o", "p.XLSX"], [*pairs, "-0", "-o", "q.csv"]
+    )
     names = "name a file that ends with .tsv, .csv, .json, .jsonl, .ndjson, or say with --format what it is to hold"
     assert parquet == error("-o p.parquet: .parquet is not written here", names)
     assert excel == error("-o p.XLSX: .xlsx is not written here", names)
-    assert nul == error("-0 and -o q.csv exclude each other, as the file is to be csv", "leave -0 out, or say --format tsv")
+    assert nul == error(
+        "-0 and -o q.csv exclude each other, as the file is to be csv",
+        "leave -0 out, or say --format tsv",
+    )
     assert not any(Path(name).exists() for name in ("p.parquet", "p.XLSX", "q.csv"))
 
 
@@ -651,10 +866,19 @@ def test_the_ending_of_a_file_names_its_format(here):
 
 
 def test_rows_of_one_cause_are_one_line(here):
-    bad = ['{"text": "one', *(json.dumps({"body": f"{TEXT} {number}"}) for number in range(12)), "[]"]
+    bad = [
+        '{"text": "one',
+        *(json.dumps({"body": f"{TEXT} {number}"}) for number in range(12)),
+        "[]",
+    ]
     good = [json.dumps({"text": f"{TEXT} {number}"}) for number in range(2)]
     Path("mixed.jsonl").write_text("\n".join([*good, *bad]))
-    one, each = said(here, ["pairs", "mixed.jsonl", "-t", "0.5"], ["pairs", "mixed.jsonl", "-t", "0.5", "-v", "--no-store"], code=None)
+    one, each = said(
+        here,
+        ["pairs", "mixed.jsonl", "-t", "0.5"],
+        ["pairs", "mixed.jsonl", "-t", "0.5", "-v", "--no-store"],
+        code=None,
+    )
     no_field = "row without text (no field 'text', but body; --text-field names another)"
     named = [line for line in one.splitlines() if "mixed.jsonl:" in line]
     assert named == [
@@ -670,7 +894,9 @@ def test_rows_of_one_cause_are_one_line(here):
 def test_more_rows_than_are_named_are_rows(capsys):
     with Console() as console:
         for number in range(12):
-            console.left_out(LeftOut(b"r.jsonl:%d" % number, Reason.NOT_JSON, f"at character {number}"))
+            console.left_out(
+                LeftOut(b"r.jsonl:%d" % number, Reason.NOT_JSON, f"at character {number}")
+            )
     assert capsys.readouterr().err.count("more rows could not be used; -v names them all") == 1
 
 
@@ -680,13 +906,16 @@ def test_more_rows_than_are_named_are_rows(capsys):
 def test_copies_are_said_to_be_compared_once(here):
     Path("docs/again.txt").write_text(f"{TEXT} 1")
     apart, joined = said(
-        here,
-        ["pairs", "docs", "-t", "0.99"],
-        ["pairs", "docs", "-t", "0.99", "--exact"],
-        code=None,
+        here, ["pairs", "docs", "-t", "0.99"], ["pairs", "docs", "-t", "0.99", "--exact"], code=None
     )
-    assert re.search(r"copies compared once: \d+ candidate pairs? -> 0 pairs; with all copies 1 pair of similarity 0\.99 or more", apart)
-    assert "copies compared once: 0 pairs; with all copies 1 pair of similarity 0.99 or more, none missed" in joined
+    assert re.search(
+        r"copies compared once: \d+ candidate pairs? -> 0 pairs; with all copies 1 pair of similarity 0\.99 or more",
+        apart,
+    )
+    assert (
+        "copies compared once: 0 pairs; with all copies 1 pair of similarity 0.99 or more, none missed"
+        in joined
+    )
 
 
 def test_each_side_says_what_it_left_out(here):
@@ -694,7 +923,11 @@ def test_each_side_says_what_it_left_out(here):
         Path(name).write_bytes(b"\0")
     Path("empty/text").write_text(f"{TEXT} 5")
     (err,) = said(here, ["pairs", "docs", "--against", "empty"], code=0)
-    assert re.search(r"left out of DOCS: 1 binary\n.*against 1 document of OTHER\nlshdup: left out of OTHER: 2 binary\n", err, re.S)
+    assert re.search(
+        r"left out of DOCS: 1 binary\n.*against 1 document of OTHER\nlshdup: left out of OTHER: 2 binary\n",
+        err,
+        re.S,
+    )
 
 
 def test_a_chance_below_a_bound_looks_so():
@@ -725,12 +958,18 @@ def test_lines_are_folded_between_words_on_a_terminal(monkeypatch):
         monkeypatch.setattr("sys.stderr", terminal)
         with Console(progress=False) as console:
             console.error(
-                LshdupError("a message of many words that has no room in one line", f"see {'a' * 60} there", ("one/name.txt", "another"))
+                LshdupError(
+                    "a message of many words that has no room in one line",
+                    f"see {'a' * 60} there",
+                    ("one/name.txt", "another"),
+                )
             )
             console.say("漢字 " * 20)
             console.say("end")
         read = b""
-        while not read.endswith(b"end\r\n"):  # a terminal gives what it has, not all that was written
+        while not read.endswith(
+            b"end\r\n"
+        ):  # a terminal gives what it has, not all that was written
             read += os.read(ours, 1 << 16)
         written = read.decode().replace("\r\n", "\n")
     os.close(ours)
@@ -749,4 +988,6 @@ def test_an_ambiguous_name_has_its_meanings_below_one_another(here):
     Path("docs/deep/0.txt").write_text(TEXT)
     said(here, ["index", "docs"], code=0)
     (err,) = said(here, ["query", "0.txt", "-q"])
-    assert err == error("0.txt is the end of 2 names:", "docs/0.txt", "docs/deep/0.txt", "give more of the name")
+    assert err == error(
+        "0.txt is the end of 2 names:", "docs/0.txt", "docs/deep/0.txt", "give more of the name"
+    )

@@ -15,8 +15,28 @@ from tests.running import run_many
 COMMANDS = {
     "pairs": ["pairs", "d", "-t", "0.5"],
     "pairs-against": ["pairs", "d/one.txt", "d/x", "--against", "d", "-t", "0.5", "--no-store"],
-    "pairs-histogram": ["pairs", "d", "-t", "0.5", "--histogram", "--step", "0.2", "--examples", "2"],
-    "pairs-histogram-counts": ["pairs", "d", "-t", "0.5", "--histogram", "--step", "0.2", "--examples", "0"],
+    "pairs-histogram": [
+        "pairs",
+        "d",
+        "-t",
+        "0.5",
+        "--histogram",
+        "--step",
+        "0.2",
+        "--examples",
+        "2",
+    ],
+    "pairs-histogram-counts": [
+        "pairs",
+        "d",
+        "-t",
+        "0.5",
+        "--histogram",
+        "--step",
+        "0.2",
+        "--examples",
+        "0",
+    ],
     "clusters": ["clusters", "d", "-t", "0.5"],
     "clusters-names": ["clusters", "d", "-t", "0.5", "--emit", "drop"],
     "query": ["query", "one.txt", "two words.txt", "-t", "0.5"],
@@ -25,7 +45,16 @@ COMMANDS = {
     "shingle-removed": ["shingle", "--show", "d/two words.txt", "--template", "d/one.txt"],
     "show": ["show", "one.txt", "two words.txt"],
     "show-shingles": ["show", "one.txt", "two words.txt", "--shingles"],
-    "show-shingles-removed": ["show", "one.txt", "two words.txt", "--shingles", "--template", "d/x", "--ignore-common", "2"],
+    "show-shingles-removed": [
+        "show",
+        "one.txt",
+        "two words.txt",
+        "--shingles",
+        "--template",
+        "d/x",
+        "--ignore-common",
+        "2",
+    ],
     "accuracy": ["accuracy", "d", "--perms", "50", "--runs", "2"],
     "accuracy-bands": ["accuracy", "d", "--perms", "60", "--bands", "10,20", "-t", "0.5"],
     "accuracy-found": ["accuracy", "d", "--found", "-t", "0.5", "--perms", "64"],
@@ -54,7 +83,12 @@ def folder(tmp_path_factory):
     """A store of few documents, some with odd names."""
     here = tmp_path_factory.mktemp("listings")
     (here / "d").mkdir()
-    names = {b"one.txt": TEXT, b"two words.txt": TEXT.replace("lazy", "sleepy"), b'=\xff\x1b[31m,".txt': f"{TEXT} again", b"x": "else"}
+    names = {
+        b"one.txt": TEXT,
+        b"two words.txt": TEXT.replace("lazy", "sleepy"),
+        b'=\xff\x1b[31m,".txt': f"{TEXT} again",
+        b"x": "else",
+    }
     for name, text in names.items():
         with open(os.path.join(os.fsencode(here), b"d", name), "w") as file:
             file.write(text)
@@ -71,19 +105,31 @@ def steady(listing, printed):
 @pytest.mark.parametrize("listing", COMMANDS)
 def test_every_format_in_a_pipe_and_on_a_terminal(listing, folder):
     """What is printed, byte for byte; a reader of the file sees control characters as ^[ with `cat -v`."""
-    ways = [(["--format", kind] if kind else [], columns) for columns in (None, 80) for kind in ("", *FORMATS) for more in ([],)]
+    ways = [
+        (["--format", kind] if kind else [], columns)
+        for columns in (None, 80)
+        for kind in ("", *FORMATS)
+        for more in ([],)
+    ]
     ways += [(["-0"], None), (["-0"], 80)]
-    results = run_many([([*COMMANDS[listing], "-q", *options], columns) for options, columns in ways], folder)
+    results = run_many(
+        [([*COMMANDS[listing], "-q", *options], columns) for options, columns in ways], folder
+    )
     parts = []
     for (options, columns), (code, out, err) in zip(ways, results, strict=True):
         assert code == 0, err
         where = "pipe" if columns is None else "terminal"
         printed = steady(listing, out)
         if listing in MEASURED and "table" in (options[-1:] or ["table" if columns else ""]):
-            printed = re.sub(rb"[ \xe2\x94\x80]+", b" ", printed)  # the width of a column depends on what is in it
+            printed = re.sub(
+                rb"[ \xe2\x94\x80]+", b" ", printed
+            )  # the width of a column depends on what is in it
         parts.append(f"=== {' '.join(options) or 'no options'}, {where}\n".encode() + printed)
         if columns is not None and "--format" not in options and "-0" not in options:
-            assert all(each.decode().isprintable() for each in re.sub(rb"\x1b\[[\d;]*m", b"", out).splitlines())
+            assert all(
+                each.decode().isprintable()
+                for each in re.sub(rb"\x1b\[[\d;]*m", b"", out).splitlines()
+            )
     golden.check(f"output/{listing}.txt", b"".join(parts))
 
 
@@ -92,7 +138,8 @@ def test_json_is_as_the_schema_says(listing, folder):
     jsonschema = pytest.importorskip("jsonschema")
     validator = jsonschema.Draft202012Validator
     (_, whole, _), (_, lines, _), (_, csv, _) = run_many(
-        [([*COMMANDS[listing], "-q", "--format", f], None) for f in ("json", "jsonl", "csv")], folder
+        [([*COMMANDS[listing], "-q", "--format", f], None) for f in ("json", "jsonl", "csv")],
+        folder,
     )
     for row, texts in ((False, [whole]), (True, lines.splitlines())):
         schema = document(OF.get(listing, listing), row=row)
@@ -130,7 +177,11 @@ def test_the_schema_is_printed(run):
     printed = json.loads(run("schema", "pairs").out)
     assert printed == document("pairs")
     assert printed["$id"] == "urn:lshdup:pairs:1"
-    assert list(json.loads(run("schema", "query", "--row").out)["properties"]) == ["similarity", "name", "query"]
+    assert list(json.loads(run("schema", "query", "--row").out)["properties"]) == [
+        "similarity",
+        "name",
+        "query",
+    ]
     assert "not one of" in run("schema", "nothing", code=2).err
 
 
@@ -139,4 +190,6 @@ def test_output_file(run, folder):
     run("query", "one.txt", "--format", "csv", "-o", "o.csv", cwd=folder)
     assert (folder / "o.csv").read_bytes() == out
     run("show", "one.txt", "two words.txt", "-o", "o.txt", cwd=folder)
-    assert (folder / "o.txt").read_bytes() == run("show", "one.txt", "two words.txt", cwd=folder).out
+    assert (folder / "o.txt").read_bytes() == run(
+        "show", "one.txt", "two words.txt", cwd=folder
+    ).out

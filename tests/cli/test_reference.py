@@ -28,7 +28,11 @@ def test_every_command_and_option_is_in_them():
 
 @pytest.mark.parametrize(
     "command",
-    [["groff", "-man", "-ww", "-Tutf8"], ["man", "--warnings", "-E", "UTF-8", "-l"], ["mandoc", "-T", "lint", "-W", "error"]],
+    [
+        ["groff", "-man", "-ww", "-Tutf8"],
+        ["man", "--warnings", "-E", "UTF-8", "-l"],
+        ["mandoc", "-T", "lint", "-W", "error"],
+    ],
     ids=lambda command: command[0],
 )
 def test_the_page_is_rendered_without_warnings(command):

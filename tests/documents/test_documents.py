@@ -21,7 +21,12 @@ from tests import reference
 def found(*arguments, **params):
     left_out = []
     store = params.pop("store", None)
-    documents = find_documents([os.fsencode(a) for a in arguments], DocumentParams(**params), store=store, on_left_out=left_out.append)
+    documents = find_documents(
+        [os.fsencode(a) for a in arguments],
+        DocumentParams(**params),
+        store=store,
+        on_left_out=left_out.append,
+    )
     return list(documents.names), {each.name: each.reason for each in left_out}
 
 
@@ -29,7 +34,15 @@ def found(*arguments, **params):
 def tree(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "docs/sub").mkdir(parents=True)
-    for name in ("docs/b.txt", "docs/a.txt.copy3", "docs/sub/c", "docs/.hidden", "-dash", "docs/line\nbreak", "docs/tab\t[x]"):
+    for name in (
+        "docs/b.txt",
+        "docs/a.txt.copy3",
+        "docs/sub/c",
+        "docs/.hidden",
+        "-dash",
+        "docs/line\nbreak",
+        "docs/tab\t[x]",
+    ):
         (tmp_path / name).write_text(f"text of {name}")
     (tmp_path / "docs/.git").mkdir()
     (tmp_path / "docs/.git/x").write_text("x")
@@ -40,7 +53,14 @@ def tree(tmp_path, monkeypatch):
 
 def test_every_regular_file_in_byte_order(tree):
     names, left_out = found("docs")
-    assert names == [b"docs/a.txt.copy3", b"docs/b.txt", b"docs/line\nbreak", b"docs/not-utf8-\xff", b"docs/sub/c", b"docs/tab\t[x]"]
+    assert names == [
+        b"docs/a.txt.copy3",
+        b"docs/b.txt",
+        b"docs/line\nbreak",
+        b"docs/not-utf8-\xff",
+        b"docs/sub/c",
+        b"docs/tab\t[x]",
+    ]
     assert left_out == {b"docs/.hidden": Reason.HIDDEN, b"docs/.git": Reason.HIDDEN}
 
 
@@ -109,12 +129,19 @@ def test_a_missing_argument_is_an_error(tree):
 def test_id_lists(tree):
     (tree / "ids.txt").write_bytes(b"b 1 2 3\n\n  a 4  5\nb 9\nc\n")
     left_out = []
-    documents = find_documents([b"ids.txt"], DocumentParams(), id_lists=True, on_left_out=left_out.append)
+    documents = find_documents(
+        [b"ids.txt"], DocumentParams(), id_lists=True, on_left_out=left_out.append
+    )
     assert list(documents.names) == [b"a", b"b", b"c"]
     batch = read_batch(documents, np.arange(3))
-    texts = [batch.text[s : s + n].tobytes().split() for s, n in zip(batch.starts, batch.lengths, strict=True)]
+    texts = [
+        batch.text[s : s + n].tobytes().split()
+        for s, n in zip(batch.starts, batch.lengths, strict=True)
+    ]
     assert texts == [[b"4", b"5"], [b"1", b"2", b"3"], []]
-    assert [(each.name, each.reason, each.detail) for each in left_out] == [(b"b", Reason.REPEATED, "line 4 of ids.txt")]
+    assert [(each.name, each.reason, each.detail) for each in left_out] == [
+        (b"b", Reason.REPEATED, "line 4 of ids.txt")
+    ]
 
 
 @pytest.fixture(params=[True, False])
@@ -128,7 +155,15 @@ def system(request, monkeypatch):
 def test_sizes_and_times_are_those_of_stat(tree, system):
     os.utime("docs/a.txt.copy3", ns=(1, -5_000_000_001))
     os.symlink("a.txt", "docs/link")
-    paths = [b"docs/b.txt", b"docs/a.txt.copy3", b"docs", b"docs/link", b"docs/none", b"docs/not-utf8-\xff", b""]
+    paths = [
+        b"docs/b.txt",
+        b"docs/a.txt.copy3",
+        b"docs",
+        b"docs/link",
+        b"docs/none",
+        b"docs/not-utf8-\xff",
+        b"",
+    ]
     stats = files.stat_files(paths)
     for i in (0, 1, 5):
         status = os.lstat(paths[i])
@@ -147,7 +182,8 @@ def test_reading_survives_what_happens_to_files(tree, system):
     os.mkfifo("docs/tab\t[x]")
     batch = read_batch(documents, np.arange(len(documents)))
     texts = {
-        documents.names[i]: batch.text[s : s + n].tobytes() for i, s, n in zip(batch.indices, batch.starts, batch.lengths, strict=True)
+        documents.names[i]: batch.text[s : s + n].tobytes()
+        for i, s, n in zip(batch.indices, batch.starts, batch.lengths, strict=True)
     }
     assert texts[b"docs/sub/c"] == b"grown " * 100
     assert texts[b"docs/a.txt.copy3"] == b"s"
@@ -155,7 +191,9 @@ def test_reading_survives_what_happens_to_files(tree, system):
 
 
 def test_batches_cover_everything_once():
-    sizes = np.array([1, BATCH_BYTES + 1, 3, 4, BATCH_BYTES - 5, BATCH_BYTES - 5] + [10] * 3 * BATCH_DOCUMENTS)
+    sizes = np.array(
+        [1, BATCH_BYTES + 1, 3, 4, BATCH_BYTES - 5, BATCH_BYTES - 5] + [10] * 3 * BATCH_DOCUMENTS
+    )
     documents = DocumentList(StringTable.from_strings([b"x"] * len(sizes)), sizes, sizes)
     todo = np.arange(1, len(sizes))
     parts = list(batches(documents, todo))
@@ -168,24 +206,42 @@ def test_batches_cover_everything_once():
 
 
 def shingled(*texts, names=None, **params):
-    return Shingler(ShingleParams(**params)).shingle(TextBatch.of(range(len(texts)), list(texts), names))
+    return Shingler(ShingleParams(**params)).shingle(
+        TextBatch.of(range(len(texts)), list(texts), names)
+    )
 
 
 TEXT = "Größe, 漢字 – naïve café ΟΔΟΣ"
 
 
-@pytest.mark.parametrize("codec", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-be"])
+@pytest.mark.parametrize(
+    "codec", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-be"]
+)
 def test_byte_order_marks(codec):
     bom = {"utf-16-le": "\ufeff", "utf-16-be": "\ufeff", "utf-32-be": "\ufeff"}.get(codec, "")
     made = shingled((bom + TEXT).encode(codec), TEXT.encode())
     assert made.left_out == []
-    assert made.sets[0].tolist() == made.sets[1].tolist() == sorted(set(reference.shingle_list(TEXT)))
+    assert (
+        made.sets[0].tolist() == made.sets[1].tolist() == sorted(set(reference.shingle_list(TEXT)))
+    )
 
 
 def test_binary_and_foreign_formats_are_left_out():
-    made = shingled(b"abc\0def", b"PK\x03\x04 text", b"PK\x03\x04...", b"fine text", b"x" * 9000 + b"\0", b"PK\x03\x04")
+    made = shingled(
+        b"abc\0def",
+        b"PK\x03\x04 text",
+        b"PK\x03\x04...",
+        b"fine text",
+        b"x" * 9000 + b"\0",
+        b"PK\x03\x04",
+    )
     assert made.indices.tolist() == [3, 4]
-    assert [reason for _, reason, _ in made.left_out] == [Reason.BINARY, Reason.FORMAT, Reason.FORMAT, Reason.FORMAT]
+    assert [reason for _, reason, _ in made.left_out] == [
+        Reason.BINARY,
+        Reason.FORMAT,
+        Reason.FORMAT,
+        Reason.FORMAT,
+    ]
     assert not any(reason.is_error for _, reason, _ in made.left_out)
 
 
@@ -199,18 +255,32 @@ def test_detected_and_forced_encodings():
     assert forced.guessed == []
     assert forced.sets[0].tolist() == sorted(set(reference.shingle_list(latin.decode("cp1253"))))
     wrong = shingled(latin, encoding="utf-8")
-    assert [(reason, reason.is_error) for _, reason, _ in wrong.left_out] == [(Reason.UNDECODABLE, True)]
+    assert [(reason, reason.is_error) for _, reason, _ in wrong.left_out] == [
+        (Reason.UNDECODABLE, True)
+    ]
 
 
 @pytest.mark.parametrize(
     ("codec", "text"),
     [
-        ("cp1252", "L'été dernier, nous avons visité la forêt près de Besançon où les élèves étaient très heureux. Après le dîner"),
+        (
+            "cp1252",
+            "L'été dernier, nous avons visité la forêt près de Besançon où les élèves étaient très heureux. Après le dîner",
+        ),
         ("cp1252", "Meet me at the café for a naïve résumé by Zoë"),
-        ("cp1252", "A decisão não foi fácil, porém a comissão concluiu a votação às três horas da manhã com ação."),
-        ("cp1250", "Všichni lidé rodí se svobodní a sobě rovní co do důstojnosti a práv. Příliš žluťoučký kůň úpěl ďábelské ódy"),
+        (
+            "cp1252",
+            "A decisão não foi fácil, porém a comissão concluiu a votação às três horas da manhã com ação.",
+        ),
+        (
+            "cp1250",
+            "Všichni lidé rodí se svobodní a sobě rovní co do důstojnosti a práv. Příliš žluťoučký kůň úpěl ďábelské ódy",
+        ),
         ("cp1251", "Все люди рождаются свободными и равными в своем достоинстве и правах"),
-        ("shift_jis", "すべての人間は、生まれながらにして自由であり、かつ、尊厳と権利とについて平等である。"),
+        (
+            "shift_jis",
+            "すべての人間は、生まれながらにして自由であり、かつ、尊厳と権利とについて平等である。",
+        ),
     ],
 )
 def test_common_encodings_are_recognised(codec, text):

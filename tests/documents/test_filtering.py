@@ -36,7 +36,11 @@ def index_of(documents, name):
 
 
 ODD = [
-    *(b'{"text":"plain","n":1}', b'{"n":1.0,"text":"a","m":1e5}', b'  {"text" : "spaced" , "big":12345678901234567890123456789}\t'),
+    *(
+        b'{"text":"plain","n":1}',
+        b'{"n":1.0,"text":"a","m":1e5}',
+        b'  {"text" : "spaced" , "big":12345678901234567890123456789}\t',
+    ),
     *(
         b'{"text":"\\u00e9\\ud83d\\ude00","escaped":"\\u0041"}',
         b'{"text":"twice","k":1,"k":2}',
@@ -67,16 +71,24 @@ def split(whole):
 
 @quick
 @given(
-    st.lists(st.sampled_from(ODD), max_size=12), st.booleans(), st.data(), st.sampled_from(sorted(PACKED)), st.sampled_from(sorted(PACKED))
+    st.lists(st.sampled_from(ODD), max_size=12),
+    st.booleans(),
+    st.data(),
+    st.sampled_from(sorted(PACKED)),
+    st.sampled_from(sorted(PACKED)),
 )
-def test_lines_that_are_kept_are_what_they_were(tmp_path, lines, ended, data, ending, target_ending):
+def test_lines_that_are_kept_are_what_they_were(
+    tmp_path, lines, ended, data, ending, target_ending
+):
     source, target = tmp_path / f"a{ending}", tmp_path / f"out{target_ending}"
     whole = b"\n".join(lines) + (b"\n" if ended and lines else b"")
     packed = PACKED[ending](whole)
     source.write_bytes(packed)
     target.unlink(missing_ok=True)
     documents = listed(source)
-    numbers = [int(name.rpartition(b":")[2]) for name in documents.names]  # of the rows that can be dropped
+    numbers = [
+        int(name.rpartition(b":")[2]) for name in documents.names
+    ]  # of the rows that can be dropped
     dropped = data.draw(st.sets(st.sampled_from(numbers)) if numbers else st.just(set()))
     indices = np.array([numbers.index(number) for number in dropped], np.int64)
     assert write_without(documents, indices, target) == [target]
@@ -92,10 +104,15 @@ def test_dropped_lines_over_the_ends_of_chunks(tmp_path, monkeypatch):
     source.write_bytes(b"".join(rows))
     documents = listed(source)
     dropped = np.flatnonzero(
-        [int(name.rpartition(b":")[2]) % 3 == 1 or 20 < int(name.rpartition(b":")[2]) < 30 for name in documents.names]
+        [
+            int(name.rpartition(b":")[2]) % 3 == 1 or 20 < int(name.rpartition(b":")[2]) < 30
+            for name in documents.names
+        ]
     )
     write_without(documents, dropped, target)
-    assert target.read_bytes() == b"".join(row for n, row in enumerate(rows, 1) if not (n % 3 == 1 or 20 < n < 30))
+    assert target.read_bytes() == b"".join(
+        row for n, row in enumerate(rows, 1) if not (n % 3 == 1 or 20 < n < 30)
+    )
 
 
 def table_of(n):
@@ -106,10 +123,14 @@ def table_of(n):
             "i8": pa.array(range(n), pa.int16()),
             "u64": pa.array([2**64 - 1 - i for i in range(n)], pa.uint64()),
             "f": pa.array([float("nan") if i % 5 == 0 else i / 3 for i in range(n)], pa.float32()),
-            "when": pa.array([i * 1_000_000_007 for i in range(n)], pa.timestamp("ns", "Europe/Berlin")),
+            "when": pa.array(
+                [i * 1_000_000_007 for i in range(n)], pa.timestamp("ns", "Europe/Berlin")
+            ),
             "day": pa.array(range(n), pa.date32()),
             "money": pa.array([None if i % 4 == 0 else i for i in range(n)], pa.decimal128(20, 3)),
-            "words": pa.array([["a", None, "b" * i] if i % 3 else None for i in range(n)], pa.list_(pa.string())),
+            "words": pa.array(
+                [["a", None, "b" * i] if i % 3 else None for i in range(n)], pa.list_(pa.string())
+            ),
             "deep": pa.array([{"x": [{"y": i}], "z": None} for i in range(n)]),
             "kinds": pa.array([f"kind {i % 4}" for i in range(n)]).dictionary_encode(),
             "map": pa.array([[("k", i)] for i in range(n)], pa.map_(pa.string(), pa.int64())),
@@ -117,12 +138,14 @@ def table_of(n):
             "large": pa.array([f"large {i}" for i in range(n)], pa.large_string()),
             "yes": pa.array([i % 2 == 0 for i in range(n)]),
             "nothing": pa.nulls(n),
-        },
+        }
     ).replace_schema_metadata({"made by": "a test", "k\xff": "ü"})
 
 
 @settings(quick, max_examples=25)
-@given(st.integers(0, 40), st.integers(1, 12), st.data(), st.sampled_from(["snappy", "zstd", "none"]))
+@given(
+    st.integers(0, 40), st.integers(1, 12), st.data(), st.sampled_from(["snappy", "zstd", "none"])
+)
 def test_parquet_keeps_every_value(tmp_path, n, group, data, codec):
     source, target = tmp_path / "a.parquet", tmp_path / "b.parquet"
     table = table_of(n)
@@ -131,10 +154,16 @@ def test_parquet_keeps_every_value(tmp_path, n, group, data, codec):
     documents = listed(source)
     assert len(documents) == n
     dropped = data.draw(st.sets(st.integers(1, n)) if n else st.just(set()))
-    write_without(documents, np.array([index_of(documents, f"{source}:{number}") for number in dropped], np.int64), target)
+    write_without(
+        documents,
+        np.array([index_of(documents, f"{source}:{number}") for number in dropped], np.int64),
+        target,
+    )
     made = pq.read_table(target)
     assert made.schema.equals(pq.read_table(source).schema, check_metadata=True)
-    wanted = pq.read_table(source).filter(pa.array([number not in dropped for number in range(1, n + 1)], pa.bool_()))
+    wanted = pq.read_table(source).filter(
+        pa.array([number not in dropped for number in range(1, n + 1)], pa.bool_())
+    )
     for name in wanted.schema.names:
         if name == "f":  # NaN is not equal to itself
             assert str(made[name].to_pylist()) == str(wanted[name].to_pylist())
@@ -148,13 +177,19 @@ def test_parquet_keeps_every_value(tmp_path, n, group, data, codec):
 
 def test_old_times_and_names_of_elements(tmp_path):
     source, target = tmp_path / "a.parquet", tmp_path / "b.parquet"
-    table = pa.table({"text": ["a", "b"], "when": pa.array([1, 2], pa.timestamp("ns")), "l": [["x"], ["y"]]})
+    table = pa.table(
+        {"text": ["a", "b"], "when": pa.array([1, 2], pa.timestamp("ns")), "l": [["x"], ["y"]]}
+    )
     pq.write_table(table, source, use_deprecated_int96_timestamps=True, use_compliant_nested_type=False, store_schema=False,
                    compression={"text": "gzip", "when": "snappy", "l.list.item": "zstd"})  # fmt: skip
     write_without(listed(source), np.array([0]), target)
     old, new = pq.ParquetFile(source), pq.ParquetFile(target)
     assert new.schema.equals(old.schema)
-    assert [new.metadata.row_group(0).column(at).compression for at in range(3)] == ["GZIP", "SNAPPY", "ZSTD"]
+    assert [new.metadata.row_group(0).column(at).compression for at in range(3)] == [
+        "GZIP",
+        "SNAPPY",
+        "ZSTD",
+    ]
     assert new.read().equals(table.slice(1))
 
 
@@ -164,7 +199,10 @@ def test_several_files_go_to_a_folder(tmp_path):
         (tmp_path / folder / f"{folder}.jsonl").write_text('{"text":"a"}\n{"text":"b"}\n')
     documents = listed(tmp_path / "x/x.jsonl", tmp_path / "y/y.jsonl")
     one = np.array([index_of(documents, f"{tmp_path}/y/y.jsonl:1")])
-    assert write_without(documents, one, tmp_path / "out") == [tmp_path / "out/x.jsonl", tmp_path / "out/y.jsonl"]
+    assert write_without(documents, one, tmp_path / "out") == [
+        tmp_path / "out/x.jsonl",
+        tmp_path / "out/y.jsonl",
+    ]
     assert (tmp_path / "out/x.jsonl").read_text() == '{"text":"a"}\n{"text":"b"}\n'
     assert (tmp_path / "out/y.jsonl").read_text() == '{"text":"b"}\n'
     (tmp_path / "file").write_text("")
@@ -196,7 +234,12 @@ def test_what_is_refused(tmp_path):
     source.write_text('{"text":"another"}\n{"text":"b"}\n')
     with pytest.raises(InputError, match="has changed"):
         write_without(documents, one, tmp_path / "b.jsonl")
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.jsonl", "hard.jsonl", "link.jsonl", "note"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "a.jsonl",
+        "hard.jsonl",
+        "link.jsonl",
+        "note",
+    ]
 
 
 def test_a_file_that_changes_while_it_is_read_replaces_nothing(tmp_path, monkeypatch):
@@ -220,17 +263,29 @@ def test_a_file_that_changes_while_it_is_read_replaces_nothing(tmp_path, monkeyp
 def test_ids_of_several_runs(tmp_path):
     """By id, from a store, seen from another folder: the right rows go."""
     source = tmp_path / "a.jsonl"
-    source.write_bytes(b"".join(json.dumps({"id": i * 7 % 10, "text": f"t{i}"}).encode() + b"\n" for i in range(10)))
+    source.write_bytes(
+        b"".join(
+            json.dumps({"id": i * 7 % 10, "text": f"t{i}"}).encode() + b"\n" for i in range(10)
+        )
+    )
     documents = listed(source, id_field="id")
-    write_without(documents, np.array([index_of(documents, str(i)) for i in (1, 4)]), tmp_path / "b.jsonl")
-    assert [json.loads(line)["id"] for line in (tmp_path / "b.jsonl").read_bytes().splitlines()] == [0, 7, 8, 5, 2, 9, 6, 3]
+    write_without(
+        documents, np.array([index_of(documents, str(i)) for i in (1, 4)]), tmp_path / "b.jsonl"
+    )
+    assert [
+        json.loads(line)["id"] for line in (tmp_path / "b.jsonl").read_bytes().splitlines()
+    ] == [0, 7, 8, 5, 2, 9, 6, 3]
 
 
 @pytest.mark.parametrize("ending", [*PACKED, ".parquet"])
 def test_clusters_write_keeps_what_clusters_keeps(run, tmp_path, ending):
     """The command: of the rows of a file, those that `--emit keep` names stay, in order and as they were."""
     rows = [
-        {"id": f"r{i:02}", "text": " ".join(f"w{j}" for j in range(60 + (i % 4))) + f" {i % 3}", "n": [{"x": None}, {"x": i}]}
+        {
+            "id": f"r{i:02}",
+            "text": " ".join(f"w{j}" for j in range(60 + (i % 4))) + f" {i % 3}",
+            "n": [{"x": None}, {"x": i}],
+        }
         for i in range(12)
     ]
     if ending == ".parquet":
@@ -246,9 +301,20 @@ def test_clusters_write_keeps_what_clusters_keeps(run, tmp_path, ending):
     assert result.out == b""
     assert f"out{ending} is written" in result.err
     if ending == ".parquet":
-        assert pq.read_table(tmp_path / "out.parquet").to_pylist() == [row for row in rows if row["id"] in kept]
+        assert pq.read_table(tmp_path / "out.parquet").to_pylist() == [
+            row for row in rows if row["id"] in kept
+        ]
     else:
-        expected = [json.dumps(row).encode() for row in rows if row["id"] in kept] + [b"broken", b""]
+        expected = [json.dumps(row).encode() for row in rows if row["id"] in kept] + [
+            b"broken",
+            b"",
+        ]
         assert UNPACK[ending]((tmp_path / f"out{ending}").read_bytes()).split(b"\n") == expected
-    assert run(*arguments, "--write", f"in{ending}", code=2).err.count("lshdup changes none of them") == 1
-    assert "no filtered file" in run("clusters", str(Path(__file__).parent), "--write", f"x{ending}", code=2).err
+    assert (
+        run(*arguments, "--write", f"in{ending}", code=2).err.count("lshdup changes none of them")
+        == 1
+    )
+    assert (
+        "no filtered file"
+        in run("clusters", str(Path(__file__).parent), "--write", f"x{ending}", code=2).err
+    )

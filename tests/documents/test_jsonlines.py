@@ -23,8 +23,19 @@ def by_kernel(rows, field="text"):
     lengths = np.array([len(row) for row in rows], np.int64)
     starts = np.cumsum(lengths + 1) - lengths - 1
     found_at, found = np.zeros(len(rows), np.int64), np.zeros(len(rows), np.int64)
-    kernels.find_texts(text[: len(data)], starts, lengths, np.frombuffer(field.encode(), np.uint8), text[len(data) :], found_at, found)
-    return [None if size < 0 else text[at : at + size].tobytes() for at, size in zip(found_at.tolist(), found.tolist(), strict=True)]
+    kernels.find_texts(
+        text[: len(data)],
+        starts,
+        lengths,
+        np.frombuffer(field.encode(), np.uint8),
+        text[len(data) :],
+        found_at,
+        found,
+    )
+    return [
+        None if size < 0 else text[at : at + size].tobytes()
+        for at, size in zip(found_at.tolist(), found.tolist(), strict=True)
+    ]
 
 
 def by_python(row, field="text"):
@@ -43,16 +54,32 @@ def by_file(tmp_path, data, field="text", **fields):
         listed = jsonlines.list_rows(file.fileno(), RowFields(field, **fields), 1 << 20)
         if not len(listed.numbers):
             return listed, []
-        text, starts, lengths, failed = jsonlines.read_texts(file.fileno(), listed.starts, listed.lengths, field, Buffer())
-    texts = [text[start : start + length].tobytes() for start, length in zip(starts.tolist(), lengths.tolist(), strict=True)]
+        text, starts, lengths, failed = jsonlines.read_texts(
+            file.fileno(), listed.starts, listed.lengths, field, Buffer()
+        )
+    texts = [
+        text[start : start + length].tobytes()
+        for start, length in zip(starts.tolist(), lengths.tolist(), strict=True)
+    ]
     return listed, [failed[at].reason if at in failed else each for at, each in enumerate(texts)]
 
 
 scalars = st.one_of(
-    st.none(), st.booleans(), st.integers(-(10**30), 10**30), st.floats(allow_nan=False, allow_infinity=False), st.text(max_size=20)
+    st.none(),
+    st.booleans(),
+    st.integers(-(10**30), 10**30),
+    st.floats(allow_nan=False, allow_infinity=False),
+    st.text(max_size=20),
 )
-values = st.recursive(scalars, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3))
-texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=60) | st.text('a"\\/\n\t\b\f\r\x00é漢😀', max_size=60)
+values = st.recursive(
+    scalars,
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3)
+    ),
+)
+texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=60) | st.text(
+    'a"\\/\n\t\b\f\r\x00é漢😀', max_size=60
+)
 fields = st.dictionaries(st.sampled_from(["a", "text ", "tex", "id", "t"]), values, max_size=3)
 
 
@@ -60,7 +87,11 @@ fields = st.dictionaries(st.sampled_from(["a", "text ", "tex", "id", "t"]), valu
 def rows(draw):
     """(row, text) of a plain row."""
     before, text, after = draw(fields), draw(texts), draw(fields)
-    everything = {**before, "text": text, **{name: value for name, value in after.items() if name not in before}}
+    everything = {
+        **before,
+        "text": text,
+        **{name: value for name, value in after.items() if name not in before},
+    }
     separators = draw(st.sampled_from([(",", ":"), (" , ", " : "), (", ", ": ")]))
     row = json.dumps(everything, ensure_ascii=draw(st.booleans()), separators=separators)
     return row.encode("utf-8", "replace"), text.encode()
@@ -73,10 +104,41 @@ def test_plain_rows_need_no_other_parser(made):
 
 
 pieces = [
-    *(b"", b'"', b"\\", b"u", b"\\ud800", b"\\udc00", b"{", b"}", b"[", b"]", b",", b":", b"0", b"-", b"e", b".", b"\xff", b"\xc3"),
-    *(b"\xed\xa0\x80", b"\t", b" ", b"\x01", b'"text":', b"NaN", b'"text":"again",', b"true", b"nul"),
+    *(
+        b"",
+        b'"',
+        b"\\",
+        b"u",
+        b"\\ud800",
+        b"\\udc00",
+        b"{",
+        b"}",
+        b"[",
+        b"]",
+        b",",
+        b":",
+        b"0",
+        b"-",
+        b"e",
+        b".",
+        b"\xff",
+        b"\xc3",
+    ),
+    *(
+        b"\xed\xa0\x80",
+        b"\t",
+        b" ",
+        b"\x01",
+        b'"text":',
+        b"NaN",
+        b'"text":"again",',
+        b"true",
+        b"nul",
+    ),
 ]
-mutations = st.lists(st.tuples(st.integers(0, 400), st.sampled_from(pieces), st.integers(0, 3)), max_size=3)
+mutations = st.lists(
+    st.tuples(st.integers(0, 400), st.sampled_from(pieces), st.integers(0, 3)), max_size=3
+)
 
 
 @settings(deadline=None)  # the first call may compile
@@ -140,12 +202,23 @@ def test_any_bytes(row):
 def test_rows_good_and_bad(tmp_path, row, expected):
     assert by_file(tmp_path, row)[1] == [expected]
     # The same beside others, at other places.
-    assert by_file(tmp_path, b'{"text":"x"}\n' * 3 + row + b'\n{"text":"y\\n"}')[1] == [b"x", b"x", b"x", expected, b"y\n"]
+    assert by_file(tmp_path, b'{"text":"x"}\n' * 3 + row + b'\n{"text":"y\\n"}')[1] == [
+        b"x",
+        b"x",
+        b"x",
+        expected,
+        b"y\n",
+    ]
 
 
 def test_names_with_dots_lead_inwards(tmp_path):
     data = b'{"a":{"b":"inner"}}\n{"a.b":"itself","a":{"b":"inner"}}\n{"a":[1]}\n{"a":{"b":{}}}\n'
-    assert by_file(tmp_path, data, "a.b")[1] == [b"inner", b"itself", Reason.NO_TEXT, Reason.NOT_TEXT]
+    assert by_file(tmp_path, data, "a.b")[1] == [
+        b"inner",
+        b"itself",
+        Reason.NO_TEXT,
+        Reason.NOT_TEXT,
+    ]
 
 
 def test_blank_lines_are_counted_and_nothing_else(tmp_path):
@@ -171,7 +244,9 @@ def test_lines_longer_than_what_is_read_at_a_time(tmp_path, monkeypatch):
 
 
 def test_rows_that_are_too_long_are_said(tmp_path):
-    listed, made = by_file(tmp_path, b'{"text":"a"}\n{"text":"' + b"x" * (1 << 20) + b'"}\n{"text":"b"}\n')
+    listed, made = by_file(
+        tmp_path, b'{"text":"a"}\n{"text":"' + b"x" * (1 << 20) + b'"}\n{"text":"b"}\n'
+    )
     assert made == [b"a", b"b"]
     assert [(number, reason) for number, reason, _ in listed.left_out] == [(2, Reason.TOO_LARGE)]
 
@@ -191,7 +266,11 @@ def test_ids_are_what_is_written(tmp_path):
         b"{}",
         b'"\\ud800"',
     ]
-    listed, made = by_file(tmp_path, b"\n".join(b'{"text":"t","id":' + each + b"}" for each in ids) + b'\n{"text":"t"}', id="id")
+    listed, made = by_file(
+        tmp_path,
+        b"\n".join(b'{"text":"t","id":' + each + b"}" for each in ids) + b'\n{"text":"t"}',
+        id="id",
+    )
     assert list(listed.ids) == [b"a", "aé".encode(), b"12", b"-0", b"9" * 30, b" \n"]
     assert [(number, reason) for number, reason, _ in listed.left_out] == [*((n, Reason.NO_ID) for n in range(7, 12)),
                                                                           (12, Reason.UNDECODABLE), (13, Reason.NO_ID)]  # fmt: skip

@@ -56,9 +56,19 @@ def decoded(monkeypatch):
 
         return wrapper
 
-    monkeypatch.setattr(parquet, "texts_of", counted(lambda args, _: args[1][0], parquet.texts_of, lambda made: len(made[2])))
-    monkeypatch.setattr(parquet.Scratch, "keep", counted(lambda *_: "kept", parquet.Scratch.keep, lambda _: 1))
-    monkeypatch.setattr(parquet, "_column", counted(lambda _, named: f"opened {named['text']}", parquet._column, lambda _: 1))
+    monkeypatch.setattr(
+        parquet,
+        "texts_of",
+        counted(lambda args, _: args[1][0], parquet.texts_of, lambda made: len(made[2])),
+    )
+    monkeypatch.setattr(
+        parquet.Scratch, "keep", counted(lambda *_: "kept", parquet.Scratch.keep, lambda _: 1)
+    )
+    monkeypatch.setattr(
+        parquet,
+        "_column",
+        counted(lambda _, named: f"opened {named['text']}", parquet._column, lambda _: 1),
+    )
     return counts
 
 
@@ -117,8 +127,16 @@ def test_any_rows_by_any_thread(here, small, decoded):
             for indices in batches(documents, rng.choice(N, rng.integers(1, 90), replace=False)):
                 batch = read_batch(documents, indices)
                 assert len(batch.indices) == len(indices)
-                for index, start, length in zip(batch.indices.tolist(), batch.starts.tolist(), batch.lengths.tolist(), strict=True):
-                    if batch.text[start : start + length].tobytes().decode() != texts[int(documents.names[index])]:
+                for index, start, length in zip(
+                    batch.indices.tolist(),
+                    batch.starts.tolist(),
+                    batch.lengths.tolist(),
+                    strict=True,
+                ):
+                    if (
+                        batch.text[start : start + length].tobytes().decode()
+                        != texts[int(documents.names[index])]
+                    ):
                         wrong.append(index)
 
     threads = [threading.Thread(target=read, args=(seed,)) for seed in range(6)]
@@ -172,19 +190,25 @@ def test_no_room(here, small, decoded, monkeypatch, room):
 
 
 def test_a_file_changes_between_the_passes(here, small):
-    fill(here, [f"{text} {number}" for number, text in enumerate(texts_of(N))])  # no copies, of which only the first is read again
+    fill(
+        here, [f"{text} {number}" for number, text in enumerate(texts_of(N))]
+    )  # no copies, of which only the first is read again
     ids = [f"{number:03}" for number in range(N)]
     every = answer("one.parquet", store=None, **FIELDS)[0]
     left_out = []
     workspace = Workspace(None, lambda _: None, left_out.append)
-    indexed = workspace.indexed(Request((b"many",), DocumentParams(**FIELDS), {"threshold": 0.5}, 2), save=False)
+    indexed = workspace.indexed(
+        Request((b"many",), DocumentParams(**FIELDS), {"threshold": 0.5}, 2), save=False
+    )
     others = texts_of(N, seed=5)
     write(here / "many" / "4.parquet", [*others[4::FILES], "more"], id=[*ids[4::FILES], "x"])
     write(here / "many" / "5.parquet", others[5 : N // 2 : FILES], id=ids[5 : N // 2 : FILES])
     (here / "many" / "6.parquet").unlink()
     found = workspace.verified(indexed, PairParams(), 2).pairs
     name = indexed.collection.documents.names.__getitem__
-    pairs = {(name(a), name(b)) for a, b in zip(found.left.tolist(), found.right.tolist(), strict=True)}
+    pairs = {
+        (name(a), name(b)) for a, b in zip(found.left.tolist(), found.right.tolist(), strict=True)
+    }
     lost = {os.fsencode(each) for file in (4, 5, 6) for each in ids[file::FILES]}
     assert pairs == {(a, b) for a, b, _ in every if not {a, b} & lost}
     assert len(pairs) > N // 8
@@ -204,15 +228,25 @@ def test_another_file_of_the_same_name_is_read_anew(here, small, decoded):
         made = {}
         for indices in batches(documents, every):
             batch = read_batch(documents, indices)
-            for index, start, length in zip(batch.indices.tolist(), batch.starts.tolist(), batch.lengths.tolist(), strict=True):
-                made[int(documents.names[index])] = batch.text[start : start + length].tobytes().decode()
+            for index, start, length in zip(
+                batch.indices.tolist(), batch.starts.tolist(), batch.lengths.tolist(), strict=True
+            ):
+                made[int(documents.names[index])] = (
+                    batch.text[start : start + length].tobytes().decode()
+                )
         return [made[number] for number in range(N)]
 
     for _ in range(3):
         assert read() == texts
     assert decoded["kept"] == FILES
-    now = [text if number % FILES != 3 else f"another {number}" for number, text in enumerate(texts)]
-    write(here / "many" / "3.parquet", now[3::FILES], id=[f"{number:03}" for number in range(3, N, FILES)])
+    now = [
+        text if number % FILES != 3 else f"another {number}" for number, text in enumerate(texts)
+    ]
+    write(
+        here / "many" / "3.parquet",
+        now[3::FILES],
+        id=[f"{number:03}" for number in range(3, N, FILES)],
+    )
     decoded.clear()
     for _ in range(3):
         assert read() == now
@@ -248,22 +282,32 @@ def test_a_row_group_with_other_rows_than_it_says(here, said):
     """What follows is never taken for its rows."""
     write(here / "a.parquet", [str(number) for number in range(300)])
     true = parquet._pyarrow()[1].ParquetFile("a.parquet")
-    sizes = [true.metadata.row_group(number).num_rows for number in range(true.metadata.num_row_groups)]
+    sizes = [
+        true.metadata.row_group(number).num_rows for number in range(true.metadata.num_row_groups)
+    ]
     sizes[1] = said * sizes[1] // 100
-    metadata = SimpleNamespace(num_row_groups=len(sizes), row_group=lambda number: SimpleNamespace(num_rows=sizes[number]))
+    metadata = SimpleNamespace(
+        num_row_groups=len(sizes), row_group=lambda number: SimpleNamespace(num_rows=sizes[number])
+    )
     file = SimpleNamespace(metadata=metadata, iter_batches=true.iter_batches)
     read = []
     with pytest.raises(RowError, match="has not as many rows as it says"):
         read.extend(len(offsets) - 1 for _, offsets, _ in parquet._pieces(file, ["text"], 10))
     assert sizes[0] <= sum(read) <= sum(sizes[:2])
-    assert sum(len(offsets) - 1 for _, offsets, _ in parquet._pieces(file, ["text"], 10, range(2, len(sizes)))) == sum(sizes[2:])
+    assert sum(
+        len(offsets) - 1
+        for _, offsets, _ in parquet._pieces(file, ["text"], 10, range(2, len(sizes)))
+    ) == sum(sizes[2:])
 
 
 def test_memory_and_descriptors_are_given_back(here, decoded):
     """At once, not when Python looks for circles; with any number of files only those of a few are held."""
     (here / "d").mkdir()
     for file in range(20):
-        write(here / "d" / f"{file:02}.parquet", [f"{file} {row} " + "x" * 10_000 for row in range(30)])
+        write(
+            here / "d" / f"{file:02}.parquet",
+            [f"{file} {row} " + "x" * 10_000 for row in range(30)],
+        )
     folder = "/proc/self/fd"
     descriptors = (lambda: len(os.listdir(folder))) if Path(folder).is_dir() else (lambda: 0)
     gc.collect()

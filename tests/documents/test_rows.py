@@ -31,13 +31,29 @@ N = 300
 def texts_of(n, seed=0):
     """Texts of which some are near-copies, in several scripts, with all that JSON escapes."""
     rng = random.Random(seed)
-    words = ["rose", "Größe", "日本語", "e\u0301t\u00e9", 'a "quoted" word', "back\\slash", "new\nline", "tab\t", "\u0001", "😀", "x" * 70]
+    words = [
+        "rose",
+        "Größe",
+        "日本語",
+        "e\u0301t\u00e9",
+        'a "quoted" word',
+        "back\\slash",
+        "new\nline",
+        "tab\t",
+        "\u0001",
+        "😀",
+        "x" * 70,
+    ]
     made = []
     for number in range(n):
         if number % 3 == 2:
             made.append(made[-1] + " and more")
         else:
-            made.append(" ".join(rng.choice(words) + str(rng.randrange(50)) for _ in range(rng.randrange(1, 60))))
+            made.append(
+                " ".join(
+                    rng.choice(words) + str(rng.randrange(50)) for _ in range(rng.randrange(1, 60))
+                )
+            )
     made[n // 2] = "<html><body><p>a page <script>no</script> in a row</body></html>"
     made[n // 2 + 1] = "a page in a row"
     made[n // 3] = ""
@@ -52,7 +68,10 @@ def write(path, texts, **columns):
         pq.write_table(pa.table(columns), path, row_group_size=37)
         return
     lines = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
-    data = b"".join(json.dumps(line, ensure_ascii=number % 2 == 0).encode() + b"\n" for number, line in enumerate(lines))
+    data = b"".join(
+        json.dumps(line, ensure_ascii=number % 2 == 0).encode() + b"\n"
+        for number, line in enumerate(lines)
+    )
     packers = {".gz": gzip.compress, ".zst": zstandard.compress}
     path.write_bytes(packers.get(path.suffix, lambda data: data)(data))
 
@@ -67,9 +86,17 @@ def answer(*documents, store="s", check_content=False, given=None, **params):
     """Pairs, and what was left out, and how many documents were read."""
     left_out, said = [], []
     workspace = Workspace(Path(store) if store else None, said.append, left_out.append)
-    request = Request(tuple(map(os.fsencode, documents)), DocumentParams(**params), {"threshold": 0.5, **(given or {})}, 2, check_content)
+    request = Request(
+        tuple(map(os.fsencode, documents)),
+        DocumentParams(**params),
+        {"threshold": 0.5, **(given or {})},
+        2,
+        check_content,
+    )
     indexed = workspace.indexed(request, save=False)
-    found = with_copies(workspace.verified(indexed, PairParams(), 2).pairs, indexed.made.firsts, collapse=False)
+    found = with_copies(
+        workspace.verified(indexed, PairParams(), 2).pairs, indexed.made.firsts, collapse=False
+    )
     name = indexed.collection.documents.names.__getitem__
     pairs = [
         (name(left), name(right), similarity)
@@ -86,17 +113,29 @@ FORMS = ["a.jsonl", "a.ndjson", "a.jsonl.gz", "a.jsonl.zst", "a.parquet"]
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("store", ["s", None])
 def test_rows_are_what_files_would_be(here, form, store, monkeypatch):
-    monkeypatch.setattr("lshdup.workspace.from_documents.SET_BYTES", 0)  # nothing is kept: what is verified is read again
+    monkeypatch.setattr(
+        "lshdup.workspace.from_documents.SET_BYTES", 0
+    )  # nothing is kept: what is verified is read again
     texts = texts_of(N)
-    plain = [text for number, text in enumerate(texts) if number != N // 3 + 1]  # a file of that one would be a PDF
+    plain = [
+        text for number, text in enumerate(texts) if number != N // 3 + 1
+    ]  # a file of that one would be a PDF
     (here / "files").mkdir()
     for number, text in enumerate(texts, 1):
-        (here / "files" / str(number)).write_bytes(text.encode() if text in plain else b"a text with in it")
+        (here / "files" / str(number)).write_bytes(
+            text.encode() if text in plain else b"a text with in it"
+        )
     write(here / form, texts)
     pairs, left_out, read, _ = answer(form, store=store)
     expected = answer("files", store=None)[0]
-    in_files = {(frozenset((a.rpartition(b"/")[2], b.rpartition(b"/")[2])), similarity) for a, b, similarity in expected}
-    in_rows = {(frozenset((a.rpartition(b":")[2], b.rpartition(b":")[2])), similarity) for a, b, similarity in pairs}
+    in_files = {
+        (frozenset((a.rpartition(b"/")[2], b.rpartition(b"/")[2])), similarity)
+        for a, b, similarity in expected
+    }
+    in_rows = {
+        (frozenset((a.rpartition(b":")[2], b.rpartition(b":")[2])), similarity)
+        for a, b, similarity in pairs
+    }
     assert in_rows == in_files
     assert len(pairs) > N // 4
     assert left_out == {}
@@ -116,8 +155,12 @@ def test_ids_name_rows(here, form):
     got = {}
     for indices in batches(documents, np.arange(len(documents))):
         batch = read_batch(documents, indices)
-        for index, start, length in zip(batch.indices.tolist(), batch.starts.tolist(), batch.lengths.tolist(), strict=True):
-            got[documents.names[index].decode()] = batch.text[start : start + length].tobytes().decode()
+        for index, start, length in zip(
+            batch.indices.tolist(), batch.starts.tolist(), batch.lengths.tolist(), strict=True
+        ):
+            got[documents.names[index].decode()] = (
+                batch.text[start : start + length].tobytes().decode()
+            )
     assert got == dict(zip(ids, texts, strict=True))
 
 
@@ -125,9 +168,14 @@ def test_ids_name_rows(here, form):
 def test_numbers_are_ids_too_and_others_are_named(here, form):
     write(here / form, ["a", "b", "c", "d"], id=[1, None, -2, 1])
     left_out = []
-    documents = find_documents([os.fsencode(form)], DocumentParams(id_field="id"), on_left_out=left_out.append)
+    documents = find_documents(
+        [os.fsencode(form)], DocumentParams(id_field="id"), on_left_out=left_out.append
+    )
     assert list(documents.names) == [b"-2", b"1"]
-    assert [(each.name, each.reason) for each in left_out] == [(f"{form}:2".encode(), Reason.NO_ID), (b"1", Reason.REPEATED)]
+    assert [(each.name, each.reason) for each in left_out] == [
+        (f"{form}:2".encode(), Reason.NO_ID),
+        (b"1", Reason.REPEATED),
+    ]
     assert left_out[1].detail == f"row 4 of {form}; the first is row 1 of {form}"
 
 
@@ -136,7 +184,9 @@ def test_ids_are_looked_at_across_files(here):
     write(here / "b.parquet", ["c", "d"], id=["y", "z"])
     (here / "z").write_text("a file called like a row")
     left_out = []
-    documents = find_documents([b"a.jsonl", b"b.parquet", b"z"], DocumentParams(id_field="id"), on_left_out=left_out.append)
+    documents = find_documents(
+        [b"a.jsonl", b"b.parquet", b"z"], DocumentParams(id_field="id"), on_left_out=left_out.append
+    )
     assert list(documents.names) == [b"x", b"y", b"z"]
     assert [(each.name, each.detail) for each in left_out] == [
         (b"y", "row 1 of b.parquet; the first is row 2 of a.jsonl"), (b"z", "row 2 of b.parquet; the first is z"),
@@ -151,7 +201,9 @@ def test_names_are_in_byte_order_whatever_files_are_called(here):
         for name in extra:
             (here / name).write_text("a file")
         left_out = []
-        documents = find_documents(map(os.fsencode, (*names, *extra)), DocumentParams(), on_left_out=left_out.append)
+        documents = find_documents(
+            map(os.fsencode, (*names, *extra)), DocumentParams(), on_left_out=left_out.append
+        )
         made = list(documents.names)
         assert made == sorted(set(made))
         assert len(made) == 12 * 4 + 1 + len(extra) - bool(extra)
@@ -168,12 +220,16 @@ def test_which_files_have_rows(here):
 
     def found(*names, **params):
         said = []
-        documents = find_documents(map(os.fsencode, names), DocumentParams(**params), say=said.append)
+        documents = find_documents(
+            map(os.fsencode, names), DocumentParams(**params), say=said.append
+        )
         return [name.decode() for name in documents.names], said
 
     whole, said = found("d")
     assert whole == ["d/a.jsonl", "d/b.NDJSON", "d/c.json", "d/e.jsonl.gz", "d/f.parquet"]
-    assert said == ["3 JSON Lines files in folders are each one document; --text-field NAME takes the rows"]
+    assert said == [
+        "3 JSON Lines files in folders are each one document; --text-field NAME takes the rows"
+    ]
     assert found("d/a.jsonl") == (["d/a.jsonl:1", "d/a.jsonl:2"], [])
     made, said = found("d", text_field="body")
     assert made == [f"d/{name}:{n}" if n else f"d/{name}" for name, ns in [("a.jsonl", (1, 2)), ("b.NDJSON", (1, 2)), ("c.json", (0,)),
@@ -181,16 +237,25 @@ def test_which_files_have_rows(here):
     assert said == []
     assert found("d/c.json")[0] == ["d/c.json"]
     assert found("d/c.json", text_field="body")[0] == ["d/c.json:1", "d/c.json:2"]
-    assert found("d/c.json", id_field="id")[1] == ["--id-field had no effect: no JSON Lines or Parquet file was met"]
+    assert found("d/c.json", id_field="id")[1] == [
+        "--id-field had no effect: no JSON Lines or Parquet file was met"
+    ]
 
 
 @pytest.mark.parametrize("form", ["a.jsonl", "a.jsonl.gz", "a.parquet"])
 def test_another_field_is_another_document(here, form):
     """What is known of the rows by one field is never taken for what another field says."""
-    write(here / form, ["one and the same text"] * 3, body=["something else entirely here", "something else entirely here", None])
+    write(
+        here / form,
+        ["one and the same text"] * 3,
+        body=["something else entirely here", "something else entirely here", None],
+    )
     assert len(answer(form)[0]) == 3
     pairs, left_out, read, _ = answer(form, text_field="body")
-    assert ([pair[:2] for pair in pairs], read) == ([(f"{form}:1".encode(), f"{form}:2".encode())], 3)
+    assert ([pair[:2] for pair in pairs], read) == (
+        [(f"{form}:1".encode(), f"{form}:2".encode())],
+        3,
+    )
     assert left_out == {f"{form}:3".encode(): Reason.NO_TEXT}
     assert answer(form, text_field="body")[2] == 0
     pairs, left_out, read, _ = answer(form)
@@ -260,11 +325,21 @@ def test_parquet_rows_in_any_order_and_by_any_thread(here, monkeypatch, kept):
         def read(seed, documents=documents, wrong=wrong):
             rng = np.random.default_rng(seed)
             for _ in range(30):
-                for indices in batches(documents, rng.choice(500, rng.integers(1, 60), replace=False)):
+                for indices in batches(
+                    documents, rng.choice(500, rng.integers(1, 60), replace=False)
+                ):
                     batch = read_batch(documents, indices)
-                    for index, start, length in zip(batch.indices.tolist(), batch.starts.tolist(), batch.lengths.tolist(), strict=True):
+                    for index, start, length in zip(
+                        batch.indices.tolist(),
+                        batch.starts.tolist(),
+                        batch.lengths.tolist(),
+                        strict=True,
+                    ):
                         number = int(documents.names[index].rpartition(b":")[2])
-                        if batch.text[start : start + length].tobytes().decode() != texts[number - 1]:
+                        if (
+                            batch.text[start : start + length].tobytes().decode()
+                            != texts[number - 1]
+                        ):
                             wrong.append(number)
 
         threads = [threading.Thread(target=read, args=(seed,)) for seed in range(4)]
@@ -292,15 +367,28 @@ def test_parquet_columns_of_all_kinds_of_text(here, array):
     pq.write_table(pa.table({"text": array}), "a.parquet")
     documents = find_documents([b"a.parquet"], DocumentParams())
     batch = read_batch(documents, np.arange(3))
-    made = [batch.text[start : start + length].tobytes() for start, length in zip(batch.starts, batch.lengths, strict=True)]
+    made = [
+        batch.text[start : start + length].tobytes()
+        for start, length in zip(batch.starts, batch.lengths, strict=True)
+    ]
     assert made == [b"a b c d", "é".encode()]
     assert [(index, reason) for index, reason, _ in batch.left_out] == [(1, Reason.NO_TEXT)]
 
 
 def test_parquet_inside_of_others(here):
-    pq.write_table(pa.table({"a": [{"b": "inner", "id": 1}, None, {"b": None, "id": 2}], "c.d": ["x", "y", "z"]}), "a.parquet")
-    assert answer("a.parquet", text_field="a.b")[1] == {b"a.parquet:2": Reason.NO_TEXT, b"a.parquet:3": Reason.NO_TEXT}
-    assert answer("a.parquet", text_field="c.d", id_field="a.id")[1] == {b"a.parquet:2": Reason.NO_ID}
+    pq.write_table(
+        pa.table(
+            {"a": [{"b": "inner", "id": 1}, None, {"b": None, "id": 2}], "c.d": ["x", "y", "z"]}
+        ),
+        "a.parquet",
+    )
+    assert answer("a.parquet", text_field="a.b")[1] == {
+        b"a.parquet:2": Reason.NO_TEXT,
+        b"a.parquet:3": Reason.NO_TEXT,
+    }
+    assert answer("a.parquet", text_field="c.d", id_field="a.id")[1] == {
+        b"a.parquet:2": Reason.NO_ID
+    }
 
 
 def test_bad_parquet_files_and_the_rest(here, run):
@@ -313,46 +401,91 @@ def test_bad_parquet_files_and_the_rest(here, run):
     pq.write_table(pa.table({"text": [1, 2]}), "numbers.parquet")
     pq.write_table(pa.table({"body": ["a"]}), "other.parquet")
     (here / "cut.jsonl.gz").write_bytes(gzip.compress(b'{"text":"a"}\n' * 1000)[:-9])
-    names = ["cut.parquet", "none.parquet", "page.parquet", "numbers.parquet", "other.parquet", "cut.jsonl.gz"]
+    names = [
+        "cut.parquet",
+        "none.parquet",
+        "page.parquet",
+        "numbers.parquet",
+        "other.parquet",
+        "cut.jsonl.gz",
+    ]
     made = run("pairs", "good.jsonl", *names, "-v", code=2)
     assert made.rows[0] == ["good.jsonl:1", "good.jsonl:2", "1.0"]
-    rest = [name.partition(":") for row in made.rows[1:] for name in row[:2]]  # of its first row group, of 37, nothing can be read
+    rest = [
+        name.partition(":") for row in made.rows[1:] for name in row[:2]
+    ]  # of its first row group, of 37, nothing can be read
     assert rest
     assert all(name == "page.parquet" and int(row) > 37 for name, _, row in rest)
     for name, reason in zip(
-        names, ["damaged", "damaged", "damaged", "row whose text is no string", "row without text", "damaged"], strict=True
+        names,
+        [
+            "damaged",
+            "damaged",
+            "damaged",
+            "row whose text is no string",
+            "row without text",
+            "damaged",
+        ],
+        strict=True,
     ):
-        assert any(line.startswith(f"lshdup: {name}") and reason in line for line in made.err.splitlines()), (name, made)
+        assert any(
+            line.startswith(f"lshdup: {name}") and reason in line for line in made.err.splitlines()
+        ), (name, made)
     assert "it has no column 'text', but body; --text-field names another" in made.err
 
 
 def test_broken_rows_are_said_and_the_rest_goes_on(here, run):
-    lines = ['{"text":"one and the same text"}', "{", "[]", '{"text":null}', '{"text":7}', '{"text":"\\ud800"}', "", '{"other":1}']
+    lines = [
+        '{"text":"one and the same text"}',
+        "{",
+        "[]",
+        '{"text":null}',
+        '{"text":7}',
+        '{"text":"\\ud800"}',
+        "",
+        '{"other":1}',
+    ]
     (here / "a.jsonl").write_text("\n".join([*lines, lines[0]]))
     for _ in range(2):  # the second time from the store
         made = run("pairs", "a.jsonl", "-v", code=2)
         assert made.rows == [["a.jsonl:1", "a.jsonl:9", "1.0"]]
-        assert "left out: 2 rows that are no JSON objects, 1 row whose text is no string, 2 rows without text, 1 undecodable" in made.err
+        assert (
+            "left out: 2 rows that are no JSON objects, 1 row whose text is no string, 2 rows without text, 1 undecodable"
+            in made.err
+        )
         for row in (2, 3, 4, 5, 6, 8):
             assert f"lshdup: a.jsonl:{row}: " in made.err
         assert "a.jsonl:7" not in made.err
 
 
 def test_query_of_rows(here, run):
-    write(here / "a.jsonl", ["one text of several words", "another", "one text of several words"], id=["x", "y", "x/z"])
+    write(
+        here / "a.jsonl",
+        ["one text of several words", "another", "one text of several words"],
+        id=["x", "y", "x/z"],
+    )
     run("index", "a.jsonl")
     assert run("query", "a.jsonl:3").rows == [["1.0", "a.jsonl:1"]]
     assert run("query", "jsonl:3").rows == [["1.0", "a.jsonl:1"]]
     assert "was indexed row by row" in run("query", "a.jsonl", code=2).err
     (here / "sub").mkdir()
-    assert run("query", "../a.jsonl:3", "--store", "../.lshdup", cwd=here / "sub").rows == [["1.0", "../a.jsonl:1"]]
+    assert run("query", "../a.jsonl:3", "--store", "../.lshdup", cwd=here / "sub").rows == [
+        ["1.0", "../a.jsonl:1"]
+    ]
     run("index", "a.jsonl", "--id-field", "id")
     assert run("query", "x/z").rows == [["1.0", "x"]]
     assert run("query", "x", "--store", "../.lshdup", cwd=here / "sub").rows == [["1.0", "x/z"]]
     assert "has no meaning without DOCS" in run("pairs", "--id-field", "id", code=2).err
-    assert "has no meaning with --tokens ids" in run("pairs", "a.jsonl", "--tokens", "ids", "--id-field", "id", code=2).err
+    assert (
+        "has no meaning with --tokens ids"
+        in run("pairs", "a.jsonl", "--tokens", "ids", "--id-field", "id", code=2).err
+    )
     # Changed since, in its place, and as a whole.
-    write(here / "a.jsonl", ["ane text of several wards", "another", "one text of several words"], id=["x", "y", "x/z"])
+    write(
+        here / "a.jsonl",
+        ["ane text of several wards", "another", "one text of several words"],
+        id=["x", "y", "x/z"],
+    )
     changed = run("query", "x")
     assert "has changed since it was indexed" in changed.err
     write(here / "a.jsonl", ["new"])

@@ -22,7 +22,10 @@ def piece(texts, before=b""):
 def read(kept, rows):
     starts, lengths = kept.spans(np.array(rows, np.int64))
     text, places = kept.read(starts, lengths, Buffer())
-    return [text[place : place + length].tobytes() for place, length in zip(places, lengths, strict=True)]
+    return [
+        text[place : place + length].tobytes()
+        for place, length in zip(places, lengths, strict=True)
+    ]
 
 
 @pytest.fixture

@@ -34,7 +34,9 @@ def test_counts_are_those_of_all_pairs_made(collection, piece, collapse):
     finally:
         copies.PIECE = before
     assert totals == [sum(s >= t for _, _, s in every) for t in LEVELS]
-    assert best.tolist() == [max([s for a, b, s in every if d in (a, b)], default=0.0) for d in range(len(kinds))]
+    assert best.tolist() == [
+        max([s for a, b, s in every if d in (a, b)], default=0.0) for d in range(len(kinds))
+    ]
     for low, high in zip(LEVELS, [*LEVELS[1:], np.inf], strict=True):
         there = sorted(((s, a, b) for a, b, s in every if low <= s < high))
         for most in (0, 1, 2, 100):
@@ -63,7 +65,19 @@ def test_thresholds(lowest, step, expected):
 
 def test_the_histogram_is_what_runs_of_their_own_say(run, corpus):
     result = run(
-        "pairs", "sample_corpus", "-t", "0.5", "--recall", "0.9999", "--perms", "256", "--histogram", "--step", "0.1", "--examples", "2"
+        "pairs",
+        "sample_corpus",
+        "-t",
+        "0.5",
+        "--recall",
+        "0.9999",
+        "--perms",
+        "256",
+        "--histogram",
+        "--step",
+        "0.1",
+        "--examples",
+        "2",
     )
     by_threshold = {}
     for t, *row in result.rows:
@@ -84,18 +98,34 @@ def test_the_histogram_is_what_runs_of_their_own_say(run, corpus):
         assert len(by_threshold[t]) == 2
     short = run("pairs", "--histogram", "--examples", "0", "--step", "0.1").rows
     assert short == [[str(t), *lines[0][:3]] for t, lines in by_threshold.items()]
-    parsed = json.loads(run("pairs", "--histogram", "--step", "0.1", "--format", "json", "--exact").out)
-    assert [[row["pairs"], row["documents"], row["groups"]] for row in parsed] == [[int(x) for x in row[1:]] for row in short]
+    parsed = json.loads(
+        run("pairs", "--histogram", "--step", "0.1", "--format", "json", "--exact").out
+    )
+    assert [[row["pairs"], row["documents"], row["groups"]] for row in parsed] == [
+        [int(x) for x in row[1:]] for row in short
+    ]
     assert parsed[0].keys() == {"threshold", "pairs", "documents", "groups", "similarity", "a", "b"}
     run("pairs", "--histogram", "--check", code=1)
 
 
 def test_histogram_options(run, corpus, tmp_path):
-    assert "no meaning without --histogram" in run("pairs", "sample_corpus", "--step", "0.1", code=2).err
-    assert "no meaning without --histogram" in run("pairs", "sample_corpus", "--plot", "x.svg", code=2).err
-    assert "no meaning with --histogram" in run("pairs", "sample_corpus", "--histogram", "--against", "sample_corpus", code=2).err
+    assert (
+        "no meaning without --histogram"
+        in run("pairs", "sample_corpus", "--step", "0.1", code=2).err
+    )
+    assert (
+        "no meaning without --histogram"
+        in run("pairs", "sample_corpus", "--plot", "x.svg", code=2).err
+    )
+    assert (
+        "no meaning with --histogram"
+        in run("pairs", "sample_corpus", "--histogram", "--against", "sample_corpus", code=2).err
+    )
     assert "--step" in run("pairs", "sample_corpus", "--histogram", "--step", "0", code=2).err
-    assert "ends in one of" in run("pairs", "sample_corpus", "--histogram", "--plot", "x.txt", code=2).err
+    assert (
+        "ends in one of"
+        in run("pairs", "sample_corpus", "--histogram", "--plot", "x.txt", code=2).err
+    )
     pytest.importorskip("matplotlib")
     for _ in range(2):
         run("pairs", "sample_corpus", "--histogram", "--plot", "x.svg")
@@ -114,11 +144,15 @@ def test_the_curve_beside_the_data(run, corpus, tmp_path):
     before = {path: path.read_bytes() for path in tmp_path.glob(".lshdup/*")}
     result = run("curve", "--data")
     assert "42 bands of 3 rows" in result.err
-    bins = [(float(low), float(chance), count, missed) for low, chance, count, missed in result.rows]
+    bins = [
+        (float(low), float(chance), count, missed) for low, chance, count, missed in result.rows
+    ]
     assert [low for low, *_ in bins] == [round(0.05 * i, 9) for i in range(1, 21)]
     assert all((count == "") == (missed == "") == (low < 0.5) for low, _, count, missed in bins)
     assert sum(int(count or 0) for *_, count, _ in bins) == len(everything)
-    for (low, chance, count, _), high in zip(bins, [*(low for low, *_ in bins[1:]), 2.0], strict=True):
+    for (low, chance, count, _), high in zip(
+        bins, [*(low for low, *_ in bins[1:]), 2.0], strict=True
+    ):
         assert chance == pytest.approx(collision_probability(low, 42, 3))
         assert low < 0.5 or int(count) == sum(low <= s < high for s in everything)
     other = run("curve", "--data", "--bands", "8", "--rows", "16").rows
@@ -140,14 +174,22 @@ def test_expected_misses_are_those_of_a_simulation():
     chance = np.array([collision_probability(s, 10, 4) for s in true])
     found = true[rng.random(len(true)) < chance]
     left = np.arange(len(found)) * 2
-    pairs = gathered([columns_of(list(zip(left.tolist(), (left + 1).tolist(), found.tolist(), strict=True)))])
+    pairs = gathered(
+        [columns_of(list(zip(left.tolist(), (left + 1).tolist(), found.tolist(), strict=True)))]
+    )
     run = Verified(Found(pairs, len(found)), BandParams(0.5, 0.9), PairParams(), 10, 4)
     made = listing(pairs, np.arange(2 * len(found)))
     bins = histogram.expected_misses(run, made, plan, [0.4, 0.5, 0.6, 0.7, 1.0])
-    assert [each.pairs for each in bins] == [None, *((found == s).sum() for s in (0.5, 0.6, 0.75)), 0]
+    assert [each.pairs for each in bins] == [
+        None,
+        *((found == s).sum() for s in (0.5, 0.6, 0.75)),
+        0,
+    ]
     for each, s in zip(bins[1:4], (0.5, 0.6, 0.75), strict=True):
         lost, p = int((true == s).sum()) - int((found == s).sum()), collision_probability(s, 10, 4)
-        assert each.missed == pytest.approx(lost, abs=4 * np.sqrt((true == s).sum() * (1 - p) / p) + 1)
+        assert each.missed == pytest.approx(
+            lost, abs=4 * np.sqrt((true == s).sum() * (1 - p) / p) + 1
+        )
     assert bins[4].missed == 0.0
 
 
@@ -158,7 +200,9 @@ def test_query_top(run, corpus, tmp_path):
     for top in (1, 3, len(everything), 1000):
         assert run("query", "BSD-3-Clause.txt", "--top", str(top)).rows == everything[:top]
     several = run("query", "BSD-3-Clause.txt", "MIT.txt", "--top", "2").rows
-    assert several[:2] == [[*row, "sample_corpus/licences/BSD-3-Clause.txt"] for row in everything[:2]]
+    assert several[:2] == [
+        [*row, "sample_corpus/licences/BSD-3-Clause.txt"] for row in everything[:2]
+    ]
     assert [row[2] for row in several[2:]] == ["sample_corpus/licences/MIT.txt"] * 2
     lower = run("query", "MIT.txt", "--top", "30", "-t", "0.3")
     assert "bands made anew" in lower.err
@@ -167,8 +211,13 @@ def test_query_top(run, corpus, tmp_path):
     for i in "cab":
         (tmp_path / f"same{i}").write_text("a few words that are the same in each")
     run("index", *(f"same{i}" for i in "cab"), "--store", "ties")
-    assert run("query", "-", "--store", "ties", "--top", "2", stdin=b"a few words that are the same in each").rows == [
-        ["1.0", "samea"],
-        ["1.0", "sameb"],
-    ]
+    assert run(
+        "query",
+        "-",
+        "--store",
+        "ties",
+        "--top",
+        "2",
+        stdin=b"a few words that are the same in each",
+    ).rows == [["1.0", "samea"], ["1.0", "sameb"]]
     assert os.path.exists(tmp_path / "ties/bands.npz")

@@ -28,8 +28,12 @@ from tests import reference
 def collection_of(sets):
     ragged = RaggedSets.from_sets(sets)
     zeros = np.zeros(len(sets), np.int64)
-    documents = DocumentList(StringTable.from_strings(str(i).encode() for i in range(len(sets))), zeros, zeros)
-    return ragged, Collection(documents, ShingleParams(), ragged.sizes, np.zeros(len(sets), np.uint64), sets=ragged)
+    documents = DocumentList(
+        StringTable.from_strings(str(i).encode() for i in range(len(sets))), zeros, zeros
+    )
+    return ragged, Collection(
+        documents, ShingleParams(), ragged.sizes, np.zeros(len(sets), np.uint64), sets=ragged
+    )
 
 
 def some_sets(n, seed=0):
@@ -50,7 +54,11 @@ def test_binomial_tails(perms, common, more, epsilon):
     """P(|X / K - s| > eps), summed term by term in exact arithmetic."""
     s = Fraction(common, common + more)
     limit = Fraction(epsilon) + Fraction(1, 10**9)
-    exact = sum(math.comb(perms, x) * s**x * (1 - s) ** (perms - x) for x in range(perms + 1) if abs(Fraction(x, perms) - s) > limit)
+    exact = sum(
+        math.comb(perms, x) * s**x * (1 - s) ** (perms - x)
+        for x in range(perms + 1)
+        if abs(Fraction(x, perms) - s) > limit
+    )
     out = np.empty(1)
     statistics.chances_off(np.array([float(s)]), perms, epsilon + accuracy.TIE, out)
     assert out[0] == pytest.approx(float(exact), rel=1e-9, abs=1e-15)
@@ -62,12 +70,17 @@ def test_half_points_and_the_exercises_of_r3():
         assert band_plan.collision_probability(half, b, r) == pytest.approx(0.5, abs=1e-12)
         assert band_plan.half_point_estimate(b, r) == pytest.approx((1 / b) ** (1 / r))
         for s in range(1, 10):
-            assert band_plan.collision_probability(s / 10, b, r) == pytest.approx(1 - (1 - (s / 10) ** r) ** b, abs=1e-12)
+            assert band_plan.collision_probability(s / 10, b, r) == pytest.approx(
+                1 - (1 - (s / 10) ** r) ** b, abs=1e-12
+            )
         small = 0.02
         assert band_plan.collision_probability(small, b, r) == pytest.approx(b * small**r, rel=0.01)
     pinned = {(3, 10): (0.4061, 0.4642), (6, 20): (0.5694, 0.6070), (5, 50): (0.4244, 0.4573)}
     for (r, b), values in pinned.items():
-        assert (round(band_plan.half_point(b, r), 4), round(band_plan.half_point_estimate(b, r), 4)) == values
+        assert (
+            round(band_plan.half_point(b, r), 4),
+            round(band_plan.half_point_estimate(b, r), 4),
+        ) == values
 
 
 # --- accuracy ----
@@ -78,14 +91,22 @@ def test_accuracy_counts_what_a_loop_counts(scheme):
     sets = [*some_sets(24), set(), set()]
     ragged, collection = collection_of(sets)
     present = [i for i, each in enumerate(sets) if each]
-    (one, two) = accuracy.accuracy(ragged, collection, SketchParams(scheme, 1, 5), [60], [0.02, 0.06], 3, jobs=2)
+    (one, two) = accuracy.accuracy(
+        ragged, collection, SketchParams(scheme, 1, 5), [60], [0.02, 0.06], 3, jobs=2
+    )
     compared = collection_of([sets[i] for i in present])[1]
     errors = []
     for run in range(3):
         signatures = sketched(compared, SketchParams(scheme, 60, 5 + run)).signatures
         for i in range(len(present)):
-            exact = [reference.jaccard(sets[present[i]], sets[present[j]]) for j in range(i + 1, len(present))]
-            errors += [float((signatures[i] == signatures[i + 1 + at]).mean()) - s for at, s in enumerate(exact)]
+            exact = [
+                reference.jaccard(sets[present[i]], sets[present[j]])
+                for j in range(i + 1, len(present))
+            ]
+            errors += [
+                float((signatures[i] == signatures[i + 1 + at]).mean()) - s
+                for at, s in enumerate(exact)
+            ]
     errors = np.array(errors)
     assert one.pairs == len(present) * (len(present) - 1) // 2
     for result, epsilon in ((one, 0.02), (two, 0.06)):
@@ -100,10 +121,15 @@ def test_pieces_of_all_pairs_change_nothing(monkeypatch):
     whole = list(accuracy.accuracy(ragged, collection, SketchParams("fast", 1, 1), [50], [0.05], 2))
     monkeypatch.setattr("lshdup.matching.similarity.PAIRS_AT_ONCE", 100)
     monkeypatch.setattr("lshdup.evaluation.timing._PIECE", 100)
-    assert [(r.off, r.largest) for r in accuracy.accuracy(ragged, collection, SketchParams("fast", 1, 1), [50], [0.05], 2)] == [
-        (r.off, r.largest) for r in whole
+    assert [
+        (r.off, r.largest)
+        for r in accuracy.accuracy(ragged, collection, SketchParams("fast", 1, 1), [50], [0.05], 2)
+    ] == [(r.off, r.largest) for r in whole]
+    pairs = [
+        (int(a), int(b))
+        for left, right in timing._all_pairs_of(40)
+        for a, b in zip(left, right, strict=True)
     ]
-    pairs = [(int(a), int(b)) for left, right in timing._all_pairs_of(40) for a, b in zip(left, right, strict=True)]
     assert pairs == [(i, j) for i in range(40) for j in range(i + 1, 40)]
 
 
@@ -112,14 +138,19 @@ def test_band_accuracy_counts_what_loops_count(buckets):
     sets = some_sets(30, 3)
     ragged, collection = collection_of(sets)
     sketch = SketchParams("fast", 60, 2)
-    (result,) = accuracy.band_accuracy(ragged, collection, sketch, [12], 0.6, sample=30, buckets=buckets)
+    (result,) = accuracy.band_accuracy(
+        ragged, collection, sketch, [12], 0.6, sample=30, buckets=buckets
+    )
     signatures = sketched(collection, sketch).signatures
     keys = band_table.band_keys(signatures, band_plan.BandPlan(12, 5, 0.6, 0.0, buckets))
     counts = {"found": 0, "fp": 0, "fn": 0, "apart": 0}
     for i in range(30):
         for j in range(30):
             if i != j:
-                shares, near = bool((keys[:, i] == keys[:, j]).any()), reference.jaccard(sets[i], sets[j]) >= 0.6
+                shares, near = (
+                    bool((keys[:, i] == keys[:, j]).any()),
+                    reference.jaccard(sets[i], sets[j]) >= 0.6,
+                )
                 counts["found"] += shares and near
                 counts["fp"] += shares and not near
                 counts["fn"] += near and not shares
@@ -129,7 +160,9 @@ def test_band_accuracy_counts_what_loops_count(buckets):
     assert result.found == pytest.approx(counts["found"] / 30)
     assert result.false_positives == pytest.approx(counts["fp"] / 30)
     assert result.false_negatives == pytest.approx(counts["fn"] / 30)
-    assert result.false_positive_rate == pytest.approx(counts["fp"] / max(1, counts["fp"] + counts["found"]))
+    assert result.false_positive_rate == pytest.approx(
+        counts["fp"] / max(1, counts["fp"] + counts["found"])
+    )
     assert result.false_negative_rate == pytest.approx(counts["fn"] / counts["apart"])
     assert result.near == pytest.approx(result.found + result.false_negatives)
     assert result.found_low <= result.found <= result.found_high
@@ -139,7 +172,13 @@ def test_band_expectations_are_met_on_average():
     """Over many seeds, found and false positives come out as the S-curve says (classic: independent rows)."""
     ragged, collection = collection_of(some_sets(40, 8))
     results = [
-        next(iter(accuracy.band_accuracy(ragged, collection, SketchParams("classic", 60, seed), [15], 0.6, sample=40)))
+        next(
+            iter(
+                accuracy.band_accuracy(
+                    ragged, collection, SketchParams("classic", 60, seed), [15], 0.6, sample=40
+                )
+            )
+        )
         for seed in range(40)
     ]
     for name in ("found", "false_positives", "false_negatives"):
@@ -163,20 +202,29 @@ def test_band_recall_counts_what_loops_count(threshold, buckets):
     sets = [*some_sets(60, 11), set(), set(range(50)), set(range(50))]  # one pair that is equal
     pairs, ragged, collection = with_true_pairs(sets, threshold)
     sketch = SketchParams("fast", 30, 4)
-    plans = [band_plan.plan_bands(30, BandParams(threshold, 0.9, bands=b, buckets=buckets)) for b in (3, 10)]
+    plans = [
+        band_plan.plan_bands(30, BandParams(threshold, 0.9, bands=b, buckets=buckets))
+        for b in (3, 10)
+    ]
     results = list(accuracy.band_recall(pairs, ragged, collection, sketch, plans, 2))
     signatures = sketched(collection, sketch).signatures
     edges = accuracy.similarity_bins(threshold)
     bins = list(itertools.pairwise(edges)) + ([(threshold, 1.0)] if len(edges) > 2 else [])
-    assert [(r.bands, r.similarity_from, r.similarity_to) for r in results] == [(b, *each) for b in (3, 10) for each in bins]
+    assert [(r.bands, r.similarity_from, r.similarity_to) for r in results] == [
+        (b, *each) for b in (3, 10) for each in bins
+    ]
     for r in results:
-        keys = band_table.band_keys(signatures, band_plan.BandPlan(r.bands, 30 // r.bands, threshold, 0.9, buckets))
+        keys = band_table.band_keys(
+            signatures, band_plan.BandPlan(r.bands, 30 // r.bands, threshold, 0.9, buckets)
+        )
         true, found, chances = 0, 0, []
         for i, j, s in reference.all_pairs(sets, threshold):
             if r.similarity_from <= s < r.similarity_to or s == r.similarity_to == 1:
                 true += 1
                 found += bool((keys[:, i] == keys[:, j]).any())
-                apart = (1 - s**r.rows) ** r.bands * ((1 - 1 / buckets) ** r.bands if buckets else 1)
+                apart = (1 - s**r.rows) ** r.bands * (
+                    (1 - 1 / buckets) ** r.bands if buckets else 1
+                )
                 chances.append(1 - apart)
         assert (r.pairs, r.found, r.rows) == (true, found, 30 // r.bands)
         if true:
@@ -193,7 +241,12 @@ def test_band_recall_counts_what_loops_count(threshold, buckets):
 def test_band_recall_is_what_the_s_curve_says_on_average(scheme):
     pairs, ragged, collection = with_true_pairs(some_sets(150, 8), 0.4)
     plan = band_plan.plan_bands(48, BandParams(0.4, bands=6))
-    runs = [list(accuracy.band_recall(pairs, ragged, collection, SketchParams(scheme, 48, seed), [plan])) for seed in range(60)]
+    runs = [
+        list(
+            accuracy.band_recall(pairs, ragged, collection, SketchParams(scheme, 48, seed), [plan])
+        )
+        for seed in range(60)
+    ]
     told_apart = 0
     for results in zip(*runs, strict=True):
         if not results[0].pairs:
@@ -204,7 +257,12 @@ def test_band_recall_is_what_the_s_curve_says_on_average(scheme):
         assert abs(shares.mean() - expected) <= 4 * shares.std(ddof=1) / len(shares) ** 0.5 + 0.01
     assert told_apart >= 3
     # Intervals hold the expectation about as often as they say; pairs that share documents vary a little more.
-    held = [r.share_low <= r.expected <= r.share_high for results in runs for r in results[:-1] if r.pairs]
+    held = [
+        r.share_low <= r.expected <= r.share_high
+        for results in runs
+        for r in results[:-1]
+        if r.pairs
+    ]
     assert np.mean(held) > 0.85
 
 
@@ -215,10 +273,15 @@ def test_share_intervals_are_where_the_score_test_turns(trials, part):
     assert 0 <= low <= hits / trials <= high <= 1
     for edge in (low, high):
         if 0 < edge < 1:
-            assert abs(hits / trials - edge) == pytest.approx(1.959964 * (edge * (1 - edge) / trials) ** 0.5, rel=1e-6, abs=1e-9)
+            assert abs(hits / trials - edge) == pytest.approx(
+                1.959964 * (edge * (1 - edge) / trials) ** 0.5, rel=1e-6, abs=1e-9
+            )
 
 
-@given(st.floats(1e-300, 1, exclude_min=True) | st.sampled_from([k / m for m in range(1, 60) for k in range(1, m + 1)]))
+@given(
+    st.floats(1e-300, 1, exclude_min=True)
+    | st.sampled_from([k / m for m in range(1, 60) for k in range(1, m + 1)])
+)
 def test_similarity_bins_ascend_from_the_threshold_to_1(threshold):
     edges = accuracy.similarity_bins(threshold)
     assert edges[0] == threshold
@@ -239,7 +302,14 @@ def rows_of(result):
 def test_curve(run):
     shown = run("curve", "--bands", "20", "--rows", "5", "--format", "jsonl")
     table = {row["similarity"]: row["probability"] for row in rows_of(shown)}
-    assert [round(table[s / 10], 3) for s in range(2, 8)] == [0.006, 0.047, 0.186, 0.470, 0.802, 0.975]
+    assert [round(table[s / 10], 3) for s in range(2, 8)] == [
+        0.006,
+        0.047,
+        0.186,
+        0.470,
+        0.802,
+        0.975,
+    ]
     assert round(table[0.8], 4) == 0.9996
     assert "the chance is 1/2 at 0.5087; (1/b)^(1/r) = 0.5493" in shown.err
     shapes = rows_of(run("curve", "--perms", "128", "-t", "0.9", "--all", "--format", "jsonl"))
@@ -252,7 +322,18 @@ def test_curve(run):
 
 
 def test_accuracy_of_bands(run, corpus):
-    options = ["--perms", "120", "--bands", "10,40", "-t", "0.7", "--sample", "121", "--format", "jsonl"]
+    options = [
+        "--perms",
+        "120",
+        "--bands",
+        "10,40",
+        "-t",
+        "0.7",
+        "--sample",
+        "121",
+        "--format",
+        "jsonl",
+    ]
     few, many = rows_of(run("accuracy", "sample_corpus", *options))
     assert (few["rows"], many["rows"]) == (12, 3)
     assert few["near"] == many["near"] > 0
@@ -261,7 +342,10 @@ def test_accuracy_of_bands(run, corpus):
     originals = rows_of(run("accuracy", "sample_corpus", *options, "--queries", "*/udhr/eng.txt"))
     assert originals[0]["queries"] == 1
     assert originals[1]["near"] == 4  # the page and three copies
-    assert "matches no document" in run("accuracy", "sample_corpus", *options, "--queries", "x*", code=2).err
+    assert (
+        "matches no document"
+        in run("accuracy", "sample_corpus", *options, "--queries", "x*", code=2).err
+    )
     prime = rows_of(run("accuracy", "sample_corpus", *options, "--buckets", "prime"))
     assert prime[1]["false_positives"] > many["false_positives"]
     assert smallest_prime_from(120) == 127
@@ -271,41 +355,87 @@ def test_accuracy_found_is_what_pairs_finds(run, corpus):
     options = ["-t", "0.5", "--perms", "64", "--seed", "3", "--no-store"]
     shape = ["--bands", "5"]
     planned = rows_of(run("accuracy", "sample_corpus", *options, "--found", "--format", "jsonl"))
-    given = rows_of(run("accuracy", "sample_corpus", *options, "--found", *shape, "--format", "jsonl"))
-    assert rows_of(run("accuracy", "sample_corpus", *options, "--found", *shape, "--format", "jsonl", "--jobs", "1")) == given
+    given = rows_of(
+        run("accuracy", "sample_corpus", *options, "--found", *shape, "--format", "jsonl")
+    )
+    assert (
+        rows_of(
+            run(
+                "accuracy",
+                "sample_corpus",
+                *options,
+                "--found",
+                *shape,
+                "--format",
+                "jsonl",
+                "--jobs",
+                "1",
+            )
+        )
+        == given
+    )
     assert planned[-1]["pairs"] == given[-1]["pairs"] == sum(row["pairs"] for row in given[:-1])
     assert len(given) == 6
     for rows, more in ((planned, []), (given, shape)):
         # Of equal documents only the first counts.
-        different = [row for row in run("pairs", "sample_corpus", *options, *more, "--collapse-copies").rows if row[2] != "1.0"]
+        different = [
+            row
+            for row in run("pairs", "sample_corpus", *options, *more, "--collapse-copies").rows
+            if row[2] != "1.0"
+        ]
         assert len(different) == rows[-1]["found"]
         for row in rows:
             low, high = row["similarity_from"], row["similarity_to"]
-            assert sum(low <= float(s) < high for _, _, s in different) == row["found"] <= row["pairs"]
+            assert (
+                sum(low <= float(s) < high for _, _, s in different) == row["found"] <= row["pairs"]
+            )
     assert (given[0]["bands"], given[0]["rows"]) == (5, 12)
     assert given[-1]["found"] < planned[-1]["found"]
     text = run("accuracy", "sample_corpus", *options, "--found", *shape)
     assert text.rows[-1][:7] == ["fast", "64", "5", "12", "0.5", "1.0", str(given[-1]["pairs"])]
     assert "by the exact join" in text.err
     assert "less than --recall 0.99" in text.err
-    none = rows_of(run("accuracy", "sample_corpus", "--found", "-t", "1", "--no-store", "--format", "jsonl"))
+    none = rows_of(
+        run("accuracy", "sample_corpus", "--found", "-t", "1", "--no-store", "--format", "jsonl")
+    )
     assert [(row["pairs"], row["share"]) for row in none] == [(0, None)]
 
 
 def test_experiments_refuse_what_has_no_meaning(run, corpus):
     for arguments, words in [
-        (["accuracy", "sample_corpus", "--bands", "10", "--epsilon", "0.1"], "--epsilon has no meaning with --bands"),
-        (["accuracy", "sample_corpus", "--sample", "10"], "--sample has no meaning without --bands"),
+        (
+            ["accuracy", "sample_corpus", "--bands", "10", "--epsilon", "0.1"],
+            "--epsilon has no meaning with --bands",
+        ),
+        (
+            ["accuracy", "sample_corpus", "--sample", "10"],
+            "--sample has no meaning without --bands",
+        ),
         (["accuracy", "sample_corpus", "--perms", "100", "--bands", "200"], "--bands 200"),
         (["accuracy", "sample_corpus", "--buckets", "many"], "neither a number"),
         (["accuracy", "sample_corpus", "--epsilon", "nan"], "--epsilon is nan"),
         (["accuracy", "sample_corpus", "--perms", "x"], "not a list"),
-        (["accuracy", "sample_corpus", "--found", "--runs", "3"], "--runs has no meaning with --found"),
-        (["accuracy", "sample_corpus", "--found", "--bands", "9", "--queries", "*"], "--queries has no meaning with --found"),
-        (["accuracy", "sample_corpus", "--recall", "0.5", "--bands", "9"], "--recall has no meaning with --bands"),
-        (["accuracy", "sample_corpus", "--threshold", "0.5"], "--threshold has no meaning without --bands or --found"),
+        (
+            ["accuracy", "sample_corpus", "--found", "--runs", "3"],
+            "--runs has no meaning with --found",
+        ),
+        (
+            ["accuracy", "sample_corpus", "--found", "--bands", "9", "--queries", "*"],
+            "--queries has no meaning with --found",
+        ),
+        (
+            ["accuracy", "sample_corpus", "--recall", "0.5", "--bands", "9"],
+            "--recall has no meaning with --bands",
+        ),
+        (
+            ["accuracy", "sample_corpus", "--threshold", "0.5"],
+            "--threshold has no meaning without --bands or --found",
+        ),
         (["accuracy", "no-such-folder", "--found", "--plot", "x.png"], "--plot draws no figure"),
-        (["accuracy", "no-such-folder", "--found", "--perms", "8", "-t", "0.1"], "8 rows cannot meet"),
+        (
+            ["accuracy", "no-such-folder", "--found", "--perms", "8", "-t", "0.1"],
+            "8 rows cannot meet",
+        ),
         (["accuracy", "sample_corpus", "--plot", "x.gif"], "ends in one of"),
         (["curve", "--plot", "no/such/x.png"], "there is no folder"),
     ]:
@@ -314,8 +444,30 @@ def test_experiments_refuse_what_has_no_meaning(run, corpus):
 
 def test_plots(run, corpus, tmp_path):
     run("curve", "--plot", "curve.svg")
-    run("accuracy", "sample_corpus", "--perms", "50,100", "--epsilon", "0.05,0.1", "--runs", "2", "--plot", "accuracy.png")
-    run("accuracy", "sample_corpus", "--perms", "120", "--bands", "10,40", "-t", "0.7", "--plot", "bands.pdf")
+    run(
+        "accuracy",
+        "sample_corpus",
+        "--perms",
+        "50,100",
+        "--epsilon",
+        "0.05,0.1",
+        "--runs",
+        "2",
+        "--plot",
+        "accuracy.png",
+    )
+    run(
+        "accuracy",
+        "sample_corpus",
+        "--perms",
+        "120",
+        "--bands",
+        "10,40",
+        "-t",
+        "0.7",
+        "--plot",
+        "bands.pdf",
+    )
     run("timing", "sample_corpus", "--perms", "50,100", "--runs", "2", "--plot", "timing.png")
     assert (tmp_path / "curve.svg").read_text().startswith("<?xml")
     assert (tmp_path / "accuracy.png").read_bytes().startswith(b"\x89PNG")
@@ -335,13 +487,31 @@ def test_plots_without_matplotlib_are_refused_before_any_work(run, corpus, tmp_p
     )
     from tests.conftest import ROOT
 
-    result = run("accuracy", "no-such-folder", "--plot", "x.png", code=2, env={"PYTHONPATH": f"{hidden}:{ROOT}"})
+    result = run(
+        "accuracy",
+        "no-such-folder",
+        "--plot",
+        "x.png",
+        code=2,
+        env={"PYTHONPATH": f"{hidden}:{ROOT}"},
+    )
     assert "pip install 'lshdup[plot]'" in result.err
     assert "no-such-folder" not in result.err
 
 
 def test_timing_says_who_wins(run, corpus):
-    result = run("timing", "sample_corpus", "--perms", "64,128", "--runs", "2", "--scheme", "fast,classic", "--format", "jsonl")
+    result = run(
+        "timing",
+        "sample_corpus",
+        "--perms",
+        "64,128",
+        "--runs",
+        "2",
+        "--scheme",
+        "fast,classic",
+        "--format",
+        "jsonl",
+    )
     rows = rows_of(result)
     assert [row["part"] for row in rows] == [timing.EXACT, timing.MATRIX, timing.ESTIMATED] * 4
     assert {row["scheme"] for row in rows} == {"fast", "classic"}
@@ -356,8 +526,37 @@ def test_timing_says_who_wins(run, corpus):
 def test_r4_and_r5_settings(run, pages):
     shingles, duplicates = pages
     expected = {tuple(line.split(",")) for line in duplicates.read_text().split()}
-    exact = {(a, b) for a, b, _ in run("pairs", str(shingles), "--tokens", "ids", "-t", "0.9", "--exact", "--no-store").rows}
-    found = run("pairs", str(shingles), "--tokens", "ids", "-t", "0.9", "--perms", "960", "--bands", "60", "--no-store").rows
+    exact = {
+        (a, b)
+        for a, b, _ in run(
+            "pairs", str(shingles), "--tokens", "ids", "-t", "0.9", "--exact", "--no-store"
+        ).rows
+    }
+    found = run(
+        "pairs",
+        str(shingles),
+        "--tokens",
+        "ids",
+        "-t",
+        "0.9",
+        "--perms",
+        "960",
+        "--bands",
+        "60",
+        "--no-store",
+    ).rows
     assert {(a, b) for a, b, _ in found} == exact
-    found = run("pairs", str(shingles), "--tokens", "ids", "-t", "0.85", "--perms", "10000", "--bands", "500", "--no-store").rows
+    found = run(
+        "pairs",
+        str(shingles),
+        "--tokens",
+        "ids",
+        "-t",
+        "0.85",
+        "--perms",
+        "10000",
+        "--bands",
+        "500",
+        "--no-store",
+    ).rows
     assert {(str(int(a[5:])), str(int(b[5:]))) for a, b, _ in found} == expected

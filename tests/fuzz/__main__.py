@@ -60,14 +60,30 @@ def work(name, seconds, least, seed, results, at):
 
 def main():
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
-    parser.add_argument("--seconds", type=float, default=60, help="for each target, at least (default 60)")
-    parser.add_argument("--least", type=int, default=0, help="inputs for each target, at least")
-    parser.add_argument("--only", choices=TARGETS, action="append", help="this target; may be repeated (default: all)")
-    parser.add_argument("--seed", type=int, default=int(time.time()), help="the same seed, the same inputs (default: the time)")
     parser.add_argument(
-        "--atheris", action="store_true", help="by coverage of lshdup's Python (kernels have none): pip install 'lshdup[fuzz]'"
+        "--seconds", type=float, default=60, help="for each target, at least (default 60)"
     )
-    parser.add_argument("--runs", type=int, default=0, help="with --atheris: inputs for each target, at most")
+    parser.add_argument("--least", type=int, default=0, help="inputs for each target, at least")
+    parser.add_argument(
+        "--only",
+        choices=TARGETS,
+        action="append",
+        help="this target; may be repeated (default: all)",
+    )
+    parser.add_argument(
+        "--seed",
+        type=int,
+        default=int(time.time()),
+        help="the same seed, the same inputs (default: the time)",
+    )
+    parser.add_argument(
+        "--atheris",
+        action="store_true",
+        help="by coverage of lshdup's Python (kernels have none): pip install 'lshdup[fuzz]'",
+    )
+    parser.add_argument(
+        "--runs", type=int, default=0, help="with --atheris: inputs for each target, at most"
+    )
     options = parser.parse_args()
     failed = False
     for name in options.only or TARGETS:
@@ -92,13 +108,18 @@ def main():
             _, status = os.waitpid(child, 0)
             took = time.perf_counter() - started
             if status:
-                print(f"{name}, seed {options.seed}, batch {int.from_bytes(at[:8], 'little')}: ended with status {status}")
+                print(
+                    f"{name}, seed {options.seed}, batch {int.from_bytes(at[:8], 'little')}: ended with status {status}"
+                )
                 failed = True
                 continue
             results.seek(0)
             tried, outcomes, findings = json.load(results)
         counts = ", ".join(f"{count:,} {what}" for what, count in sorted(outcomes.items()))
-        print(f"{name}, seed {options.seed}: {tried:,} tried in {took:.0f} s, {findings} findings ({counts})", flush=True)
+        print(
+            f"{name}, seed {options.seed}: {tried:,} tried in {took:.0f} s, {findings} findings ({counts})",
+            flush=True,
+        )
         failed = failed or findings > 0
     sys.exit(failed)
 

@@ -49,7 +49,20 @@ INTEGERS = (
 )
 VALUES = (None, True, False, 0, 1, -1, 2.5, 1e308, float("nan"), float("inf"), "", "x", "\x1b[31m\n\r\u2028red", "x" * 100_000, [], [1], {},
           {"a": 1}, [[[]]], "\0", "../../..", "/", "\udcff", "\ud800", "word", "fast", "linear", 1 << 31, 1 << 63, 1 << 64, -(1 << 63), 65536, 10**4000)  # fmt: skip
-HEADERS = (b"", b"{", b"[]", b"null", b"1", b'"x"', b"\xff\xfe", b"[" * 100_000, b'{"a":' * 50_000, b"1" * 10_000, b"{}" * 3, b"NaN")
+HEADERS = (
+    b"",
+    b"{",
+    b"[]",
+    b"null",
+    b"1",
+    b'"x"',
+    b"\xff\xfe",
+    b"[" * 100_000,
+    b'{"a":' * 50_000,
+    b"1" * 10_000,
+    b"{}" * 3,
+    b"NaN",
+)
 NPY = (
     "{'descr': '|O', 'fortran_order': False, 'shape': (3,), }", "{'descr': '<u8', 'fortran_order': True, 'shape': (2, 3), }",
     "{'descr': '>u8', 'fortran_order': False, 'shape': (3,), }", "{'descr': '<u8', 'fortran_order': False, 'shape': (-3,), }",
@@ -83,7 +96,9 @@ def make_folder(folder):
     Path("docs").mkdir()
     for i in range(24):
         changed = words[: 40 + i % 5] + [f"x{i // 6}"] * (i % 3)
-        text = " ".join(words if i in (3, 4, 5, 20) else changed if i < 18 else [f"y{i * j}" for j in range(30)])
+        text = " ".join(
+            words if i in (3, 4, 5, 20) else changed if i < 18 else [f"y{i * j}" for j in range(30)]
+        )
         Path(f"docs/{'abcd'[i % 4]}{i}.txt").write_text(text)
     Path("docs/d3").write_text(" ".join(words[1:]))
     Path("docs/empty").write_text("")
@@ -93,7 +108,9 @@ def make_folder(folder):
     Path("ids.txt").write_text("\n".join([*lines, "bad x", ""]))
     files = {}
     for tokens, documents in (("word", "docs"), ("ids", "ids.txt")):
-        outcome = run(["pairs", documents, "--tokens", tokens, "--store", tokens], patience=300)  # kernels may have to be compiled
+        outcome = run(
+            ["pairs", documents, "--tokens", tokens, "--store", tokens], patience=300
+        )  # kernels may have to be compiled
         assert outcome.startswith("answer"), outcome
         assert run(["clusters", "--store", tokens], patience=300).startswith("answer")
         files[tokens] = {kind: Path(tokens, f"{kind}.npz").read_bytes() for kind in KINDS}
@@ -119,10 +136,20 @@ def archive_of(members, *, padding=True, method=0):
         if method == 8:
             packer = zlib.compressobj(wbits=-15)
             stored = packer.compress(data) + packer.flush()
-        fields = struct.pack("<HHHHHIIIH", 45, 0, method, 0, 33, zlib.crc32(data), len(stored), len(data), len(raw))
-        central += b"PK\x01\x02" + struct.pack("<H", 45) + fields + struct.pack("<HHHHII", 0, 0, 0, 0, 0, len(out)) + raw
+        fields = struct.pack(
+            "<HHHHHIIIH", 45, 0, method, 0, 33, zlib.crc32(data), len(stored), len(data), len(raw)
+        )
+        central += (
+            b"PK\x01\x02"
+            + struct.pack("<H", 45)
+            + fields
+            + struct.pack("<HHHHII", 0, 0, 0, 0, 0, len(out))
+            + raw
+        )
         out += b"PK\x03\x04" + fields + struct.pack("<H", len(extra)) + raw + extra + stored
-    end = b"PK\x05\x06" + struct.pack("<HHHHIIH", 0, 0, len(members), len(members), len(central), len(out), 0)
+    end = b"PK\x05\x06" + struct.pack(
+        "<HHHHIIH", 0, 0, len(members), len(members), len(central), len(out), 0
+    )
     return bytes(out + central + end)
 
 
@@ -130,7 +157,10 @@ def rechecked(members):
     """The members with a `checks` that fits them, if they have one."""
     values = {at: np.frombuffer(data[10 + int.from_bytes(data[8:10], "little") :], np.uint8) for at, (name, data) in enumerate(members)
               if name not in ("header.npy", "checks.npy")}  # fmt: skip
-    return [(name, npy(block_checksums(values)) if name == "checks.npy" else data) for name, data in members]
+    return [
+        (name, npy(block_checksums(values)) if name == "checks.npy" else data)
+        for name, data in members
+    ]
 
 
 def npy(array):
@@ -167,11 +197,16 @@ def spliced(rng, data, other):
 def directory_changed(rng, data):
     """A field of the central directory, of a local header, or of the end record, set to something."""
     data = bytearray(data)
-    places = [m.start() for m in re.finditer(rb"PK(?:\x01\x02|\x03\x04|\x05\x06|\x06\x06|\x06\x07)", bytes(data))]
+    places = [
+        m.start()
+        for m in re.finditer(rb"PK(?:\x01\x02|\x03\x04|\x05\x06|\x06\x06|\x06\x07)", bytes(data))
+    ]
     for _ in range(rng.choice((1, 1, 2))):
         at = rng.choice(places) + rng.randrange(0, 46)
         size = rng.choice((1, 2, 4, 8))
-        value = rng.choice((*FIELDS, *INTEGERS, len(data), rng.randrange(len(data)))) & ((1 << 8 * size) - 1)
+        value = rng.choice((*FIELDS, *INTEGERS, len(data), rng.randrange(len(data)))) & (
+            (1 << 8 * size) - 1
+        )
         if at + size <= len(data):
             data[at : at + size] = value.to_bytes(size, "little")
     return bytes(data)
@@ -181,10 +216,14 @@ def zip64_end(rng, data):
     """A zip64 end record before the end record, with numbers of somebody's choice."""
     at = data.rindex(b"PK\x05\x06")
     numbers = [
-        rng.choice((*INTEGERS[:2], len(data), at, 1 << 40, (1 << 63) - 1, 1 << 63, (1 << 64) - 1)) & ((1 << 64) - 1) for _ in range(4)
+        rng.choice((*INTEGERS[:2], len(data), at, 1 << 40, (1 << 63) - 1, 1 << 63, (1 << 64) - 1))
+        & ((1 << 64) - 1)
+        for _ in range(4)
     ]
     record = b"PK\x06\x06" + struct.pack("<QHHIIQQQQ", 44, 45, 45, 0, 0, *numbers)
-    locator = b"PK\x06\x07" + struct.pack("<IQI", 0, rng.choice((at, 0, (1 << 63) - 1, (1 << 64) - 1)), 1)
+    locator = b"PK\x06\x07" + struct.pack(
+        "<IQI", 0, rng.choice((at, 0, (1 << 63) - 1, (1 << 64) - 1)), 1
+    )
     end = b"PK\x05\x06" + struct.pack("<HHHHIIH", 0, 0, 0xFFFF, 0xFFFF, 0xFFFFFFFF, 0xFFFFFFFF, 0)
     return data[:at] + record + locator + end
 
@@ -210,7 +249,9 @@ def values_changed(rng, members):
                 flat[at] = rng.choice((0.0, -1.0, 2.0, math.nan, math.inf, 1e-300, 0.5))
             else:
                 bits = 8 * array.itemsize
-                value = rng.choice((*INTEGERS, int(flat[rng.randrange(len(flat))]), int(flat[at]) + 1)) & ((1 << bits) - 1)
+                value = rng.choice(
+                    (*INTEGERS, int(flat[rng.randrange(len(flat))]), int(flat[at]) + 1)
+                ) & ((1 << bits) - 1)
                 flat.view(f"<u{array.itemsize}")[at] = value
     return members | {name: npy(array)}
 
@@ -230,7 +271,24 @@ def shape_changed(rng, members):
     elif kind == 4:
         array = np.array(rng.choice(INTEGERS[:7]))
     elif kind == 5:
-        array = array.astype(rng.choice(("<i8", "<u8", "<u4", "|u1", "<f8", "|b1", "<i4", "<f4", ">i8", "<c16", "|S8", "<U4")))
+        array = array.astype(
+            rng.choice(
+                (
+                    "<i8",
+                    "<u8",
+                    "<u4",
+                    "|u1",
+                    "<f8",
+                    "|b1",
+                    "<i4",
+                    "<f4",
+                    ">i8",
+                    "<c16",
+                    "|S8",
+                    "<U4",
+                )
+            )
+        )
     elif kind == 6:
         array = array[:0]
     elif kind == 7:
@@ -278,7 +336,18 @@ def members_changed(rng, members, other):
         pairs.append((pairs[to][0], pairs[at][1]))
     elif kind == 2:
         pairs[at] = (
-            rng.choice(("x.npy", "", "header", "../x.npy", "\x1b[31m\n.npy", "a" * 60_000, "é.npy", "header.npy.npy")),
+            rng.choice(
+                (
+                    "x.npy",
+                    "",
+                    "header",
+                    "../x.npy",
+                    "\x1b[31m\n.npy",
+                    "a" * 60_000,
+                    "é.npy",
+                    "header.npy.npy",
+                )
+            ),
             pairs[at][1],
         )
     elif kind == 3:
@@ -305,14 +374,18 @@ def mutated(rng, files, tokens, kind):
     if way == 3:
         return spliced(rng, data, other), False
     if way <= 5:
-        return directory_changed(rng, data), True  # a name, or which bytes a member is: checksums may be those of another member
+        return directory_changed(
+            rng, data
+        ), True  # a name, or which bytes a member is: checksums may be those of another member
     if way == 6:
         return zip64_end(rng, data), True
     if way == 7:
         return directory_changed(rng, archive_of(list(members_of(data).items()))), True
     members = members_of(data)
     for _ in range(rng.choice((1, 1, 1, 2, 3))):
-        change = rng.choice((values_changed, values_changed, values_changed, shape_changed, header_changed))
+        change = rng.choice(
+            (values_changed, values_changed, values_changed, shape_changed, header_changed)
+        )
         try:
             members = change(rng, members)
         except Exception:  # it does not go together with the one before
@@ -323,7 +396,9 @@ def mutated(rng, files, tokens, kind):
     if way == 9:
         return archive_of(pairs, padding=False), True
     if way == 10:
-        return archive_of(pairs, method=rng.choice((0, 8, 12))) + rng.choice((b"", b"x" * 70_000)), True
+        return archive_of(pairs, method=rng.choice((0, 8, 12))) + rng.choice(
+            (b"", b"x" * 70_000)
+        ), True
     if way == 11:
         return rng.choice((b"x" * 63, b"PK\x03\x04")) + archive_of(pairs), True
     return archive_of(pairs), True
@@ -367,7 +442,9 @@ class Artifacts:
         self._known = {}
         for tokens in TOKENS:
             for command in COMMANDS[tokens]:
-                known = self._known[tokens, tuple(command)] = self._answer(tokens, command, {}, patience=300)
+                known = self._known[tokens, tuple(command)] = self._answer(
+                    tokens, command, {}, patience=300
+                )
                 assert known.startswith(("answer", "error")), known
 
     def batch(self, rng, size=50):
@@ -375,7 +452,11 @@ class Artifacts:
         for _ in range(size):
             tokens, kind = rng.choice(("word", "word", "ids")), rng.choice(KINDS)
             data, forged = mutated(rng, self.files, tokens, kind)
-            first = ["clusters"] if kind == "clusters" else COMMANDS[tokens][rng.randrange(2) if kind != "pairs" else 0]
+            first = (
+                ["clusters"]
+                if kind == "clusters"
+                else COMMANDS[tokens][rng.randrange(2) if kind != "pairs" else 0]
+            )
             commands = [rng.choice((first, rng.choice(COMMANDS[tokens])))]
             self.tried(tally, tokens, kind, data, forged, commands, checked=rng.randrange(2) == 0)
         return tally
@@ -390,10 +471,26 @@ class Artifacts:
             right = self._known[tokens, tuple(command)]
             word = outcome.split()[0]
             known = outcome == right
-            tally.outcomes["as before" if known else "refused" if word == "error" else "another answer" if word == "answer" else word] += 1
+            tally.outcomes[
+                "as before"
+                if known
+                else "refused"
+                if word == "error"
+                else "another answer"
+                if word == "answer"
+                else word
+            ] += 1
             wrong = word == "answer" and not known and not forged
             if word not in ("answer", "error") or wrong:
-                tally.found("wrong answer" if wrong else word, tokens, kind, command, checked, outcome[:300], kept(data))
+                tally.found(
+                    "wrong answer" if wrong else word,
+                    tokens,
+                    kind,
+                    command,
+                    checked,
+                    outcome[:300],
+                    kept(data),
+                )
         npz._ALWAYS_CHECKED = most
 
     def _answer(self, tokens, command, changed, patience=PATIENCE):

@@ -30,14 +30,29 @@ def run(name, seconds, runs, seed):
     started = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder, "log")
-        command = [sys.executable, "-m", "tests.fuzz.guided", name, folder, str(seconds), str(runs), str(seed)]
+        command = [
+            sys.executable,
+            "-m",
+            "tests.fuzz.guided",
+            name,
+            folder,
+            str(seconds),
+            str(runs),
+            str(seed),
+        ]
         with log.open("wb") as stderr:
-            code = subprocess.run(command, stdout=subprocess.PIPE, stderr=stderr, check=False).returncode
+            code = subprocess.run(
+                command, stdout=subprocess.PIPE, stderr=stderr, check=False
+            ).returncode
         said = log.read_text("utf-8", "replace")
         findings = [line for line in said.splitlines() if line.startswith("FINDING ")]
         for line in findings:
             print(f"{name}, seed {seed}: {line}")
-        tried = {what: tuple(map(int, numbers)) for count, what, *rest in _DONE.findall(said) for numbers in [(count, *rest)]}
+        tried = {
+            what: tuple(map(int, numbers))
+            for count, what, *rest in _DONE.findall(said)
+            for numbers in [(count, *rest)]
+        }
         if code or "DONE" not in tried:
             print(said[-5000:])
             return False, f"{name}, seed {seed}: ended with status {code}"
@@ -63,7 +78,13 @@ def texts():
         chance = random.Random(data[:2])
         return target.compared(chance, [data[2:]], some_params(chance))
 
-    return attempt, [rng.randbytes(2) + each for each in [*(text.encode() for text in seeds()), *(some_bytes(rng, []) for _ in range(300))]]
+    return attempt, [
+        rng.randbytes(2) + each
+        for each in [
+            *(text.encode() for text in seeds()),
+            *(some_bytes(rng, []) for _ in range(300)),
+        ]
+    ]
 
 
 def html():
@@ -79,7 +100,12 @@ def html():
         target.survived(tally, data[1:], b"a.html" if data[:1] < b"\x80" else b"a.txt")
         return tally
 
-    some = [*pages(), b"".join(PIECES), *(well_formed(rng).encode() for _ in range(50)), *(mutated(rng, pages()[0]) for _ in range(50))]
+    some = [
+        *pages(),
+        b"".join(PIECES),
+        *(well_formed(rng).encode() for _ in range(50)),
+        *(mutated(rng, pages()[0]) for _ in range(50)),
+    ]
     return attempt, [bytes([rng.randrange(256)]) + page for page in some]
 
 
@@ -92,7 +118,9 @@ def ids():
     def attempt(data):
         return target.compared(data.split(b"\n"), b"")
 
-    return attempt, [b"\n".join(some_line(rng) for _ in range(rng.randrange(6))) for _ in range(200)]
+    return attempt, [
+        b"\n".join(some_line(rng) for _ in range(rng.randrange(6))) for _ in range(200)
+    ]
 
 
 def artifacts():
@@ -107,7 +135,15 @@ def artifacts():
         chosen = data[0] if data else 0
         tokens, kind = TOKENS[chosen % 2], KINDS[chosen // 2 % 4]
         commands = COMMANDS[tokens]
-        target.tried(tally, tokens, kind, data[1:], True, [commands[chosen // 8 % len(commands)]], checked=chosen < 128)
+        target.tried(
+            tally,
+            tokens,
+            kind,
+            data[1:],
+            True,
+            [commands[chosen // 8 % len(commands)]],
+            checked=chosen < 128,
+        )
         return tally
 
     some = [(at, TOKENS[at % 2], KINDS[at // 2 % 4]) for at in range(256)]
@@ -118,7 +154,14 @@ def forged(data, longest, seed):
     """A mutation of an artifact by the means of tests/fuzz/artifacts.py, or one of libFuzzer's own within a member."""
     import atheris
 
-    from tests.fuzz.artifacts import archive_of, header_changed, members_changed, members_of, shape_changed, values_changed
+    from tests.fuzz.artifacts import (
+        archive_of,
+        header_changed,
+        members_changed,
+        members_of,
+        shape_changed,
+        values_changed,
+    )
 
     rng = random.Random(seed)
     try:
@@ -129,7 +172,9 @@ def forged(data, longest, seed):
         elif way < 6:
             name = rng.choice(list(members))
             start = 10 + int.from_bytes(members[name][8:10], "little") if way < 5 else 0
-            members[name] = members[name][:start] + atheris.Mutate(members[name][start:], len(members[name]))
+            members[name] = members[name][:start] + atheris.Mutate(
+                members[name][start:], len(members[name])
+            )
         pairs = members_changed(rng, members, members) if way == 6 else list(members.items())
         made = data[:1] + archive_of(pairs)
         if way == 7:

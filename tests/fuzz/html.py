@@ -41,12 +41,25 @@ def well_formed(rng, depth=0):
             tag = rng.choice(INLINE[1:])  # no links: they do not nest
             parts.append(f"<{tag} title='x>y'>{' '.join(rng.choices(['in', 'line'], k=2))}</{tag}>")
         elif kind == 3:
-            parts.append(rng.choice(("<!-- no > text -->", "<script>if (a<b) c('<p>')</script>", "<style>p {}</style>", "<br>")))
+            parts.append(
+                rng.choice(
+                    (
+                        "<!-- no > text -->",
+                        "<script>if (a<b) c('<p>')</script>",
+                        "<style>p {}</style>",
+                        "<br>",
+                    )
+                )
+            )
         else:
             tag = rng.choice(BLOCKS)
             parts.append(f"<{tag}>{well_formed(rng, depth + 1)}</{tag}>")
     body = "".join(parts)
-    return f"<!DOCTYPE html><html><head><title>no text</title></head><body>{body}</body></html>" if not depth else body
+    return (
+        f"<!DOCTYPE html><html><head><title>no text</title></head><body>{body}</body></html>"
+        if not depth
+        else body
+    )
 
 
 def mutated(rng, page):
@@ -97,13 +110,17 @@ class Html:
             if rng.randrange(4) == 0:
                 self.compared(tally, well_formed(rng))
             else:
-                self.survived(tally, mutated(rng, rng.choice(self._seeds)), rng.choice((b"a.html", b"a.txt")))
+                self.survived(
+                    tally, mutated(rng, rng.choice(self._seeds)), rng.choice((b"a.html", b"a.txt"))
+                )
         return tally
 
     def compared(self, tally, page):
         tally.tried += 1
         tally.outcomes["compared"] += 1
-        found = reference.word_tokens(reference.normal_form(to_text(page.encode(), b"a.html").utf8.decode()))
+        found = reference.word_tokens(
+            reference.normal_form(to_text(page.encode(), b"a.html").utf8.decode())
+        )
         expected = reference.word_tokens(reference.normal_form(reference.visible_text(page)))
         if found != expected:
             tally.found("other text", page, found, expected)
@@ -112,7 +129,9 @@ class Html:
         tally.tried += 1
         try:
             with impatient():
-                if b"\xff" in page and page[-1] % 8:  # guessing takes milliseconds, and is not what is looked for here
+                if (
+                    b"\xff" in page and page[-1] % 8
+                ):  # guessing takes milliseconds, and is not what is looked for here
                     page = page.replace(b"\xff", b"")
                 text, again = to_text(page, name), to_text(page, name)
         except TimeoutError:
@@ -124,7 +143,14 @@ class Html:
         tally.outcomes["text" if text.reason is None else str(text.reason)] += 1
         if text != again:
             tally.found("another text each time", page)
-        if text.reason not in (None, Reason.BINARY, Reason.FORMAT, Reason.UNDECODABLE, Reason.NO_READER, Reason.SPOILT):
+        if text.reason not in (
+            None,
+            Reason.BINARY,
+            Reason.FORMAT,
+            Reason.UNDECODABLE,
+            Reason.NO_READER,
+            Reason.SPOILT,
+        ):
             tally.found("a reason that is not documented", page, text)
         try:
             text.utf8.decode("utf-8")

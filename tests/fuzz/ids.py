@@ -19,13 +19,31 @@ TOKENS = [b"0", b"1", b"007", b"18446744073709551615", b"18446744073709551616", 
 
 
 def some_line(rng):
-    name = rng.choice((*[b"n%d" % rng.randrange(5000)] * 4, b"name", b"\xff\xfe", b"1", b"", b"n\0m", "größe".encode()))
+    name = rng.choice(
+        (
+            *[b"n%d" % rng.randrange(5000)] * 4,
+            b"name",
+            b"\xff\xfe",
+            b"1",
+            b"",
+            b"n\0m",
+            "größe".encode(),
+        )
+    )
     blanks = bytes(rng.choices(BLANKS[:5], k=rng.randrange(1, 3)))
     ids = [
-        rng.choice(TOKENS) if rng.randrange(6) == 0 else b"%d" % rng.randrange(1 << rng.choice((4, 16, 40, 64)))
+        rng.choice(TOKENS)
+        if rng.randrange(6) == 0
+        else b"%d" % rng.randrange(1 << rng.choice((4, 16, 40, 64)))
         for _ in range(rng.randrange(12))
     ]
-    line = rng.choice((b"", b" ", b"\t")) + name + blanks + blanks.join(ids) + rng.choice((b"", b" ", b"\r"))
+    line = (
+        rng.choice((b"", b" ", b"\t"))
+        + name
+        + blanks
+        + blanks.join(ids)
+        + rng.choice((b"", b" ", b"\r"))
+    )
     if rng.randrange(4) == 0 and line:
         at = rng.randrange(len(line))
         line = line[:at] + bytes([rng.randrange(256)]) + line[at + rng.randrange(2) :]

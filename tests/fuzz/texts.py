@@ -37,7 +37,13 @@ BLOCKS = [(0x80, 0x250), (0x300, 0x370), (0x370, 0x530), (0x590, 0x800), (0x900,
           (0xF900, 0x10000), (0x10000, 0x11000), (0x11000, 0x12000), (0x1D000, 0x1F000), (0x2F800, 0x2FA20), (0xE0000, 0xE0200)]  # fmt: skip
 JUNK = [b"\xff", b"\xc3", b"\xed\xa0\x80", b"\xed\xbf\xbf", b"\xc0\xaf", b"\xc1\x81", b"\xe0\x80\xaf", b"\xe0\x9f\xbf", b"\xf4\x90\x80\x80",
         b"\xf0\x8f\xbf\xbf", b"\xf5\x80\x80\x80", b"\xe2\x82", b"\xf0\x9f\x98", b"\x80", b"\xbf\xbf", b"\xf8\x88\x80\x80\x80"]  # fmt: skip
-BOMS = [codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE]
+BOMS = [
+    codecs.BOM_UTF8,
+    codecs.BOM_UTF16_LE,
+    codecs.BOM_UTF16_BE,
+    codecs.BOM_UTF32_LE,
+    codecs.BOM_UTF32_BE,
+]
 
 
 @functools.cache
@@ -78,7 +84,12 @@ def tight(rng):
     """What case folding makes about twice as long, which is what there is room for."""
     grows = rng.choice(("\u0390", "\u1fb7", "\ufb03", "\ufdfa"))
     n = rng.randrange(40, 150)
-    return "\u0149" * rng.randrange(4) + grows * n + "a" * rng.randrange(2 * n) + rng.choice(("\u0905", "\U00020000", "b", "\u00e9"))
+    return (
+        "\u0149" * rng.randrange(4)
+        + grows * n
+        + "a" * rng.randrange(2 * n)
+        + rng.choice(("\u0905", "\U00020000", "b", "\u00e9"))
+    )
 
 
 def mutated(rng, data, others):
@@ -112,7 +123,14 @@ def some_bytes(rng, corpus):
     if kind == 3:
         return rng.choice(BOMS) + data
     if kind == 4:
-        bom, codec = rng.choice(((BOMS[1], "utf-16-le"), (BOMS[2], "utf-16-be"), (BOMS[3], "utf-32-le"), (BOMS[4], "utf-32-be")))
+        bom, codec = rng.choice(
+            (
+                (BOMS[1], "utf-16-le"),
+                (BOMS[2], "utf-16-be"),
+                (BOMS[3], "utf-32-le"),
+                (BOMS[4], "utf-32-be"),
+            )
+        )
         made = bom + data.decode().encode(codec)
         return mutated(rng, made, [made]) if rng.randrange(2) else made
     return data
@@ -133,19 +151,42 @@ def some_params(rng):
 
 
 def expected_set(text, params):
-    shingles = reference.shingle_list(text, params.tokens, params.k, params.normalize, params.keep_case, params.hash, params.secret)
+    shingles = reference.shingle_list(
+        text,
+        params.tokens,
+        params.k,
+        params.normalize,
+        params.keep_case,
+        params.hash,
+        params.secret,
+    )
     return sorted(reference.as_bag(shingles, params.secret) if params.bag else set(shingles))
 
 
 def expected_text(data):
     """What DESIGN 4 says of bytes that are no page: their text, or why there is none; None where the encoding has to be guessed."""
-    for bom, codec in zip(BOMS[3:] + BOMS[1:3] + BOMS[:1], ("utf-32", "utf-32", "utf-16", "utf-16", "utf-8-sig"), strict=True):
+    for bom, codec in zip(
+        BOMS[3:] + BOMS[1:3] + BOMS[:1],
+        ("utf-32", "utf-32", "utf-16", "utf-16", "utf-8-sig"),
+        strict=True,
+    ):
         if data.startswith(bom):
             try:
                 return data.decode(codec).removeprefix("\ufeff").encode("utf-8").decode()
             except UnicodeError:
-                return None if codec == "utf-8-sig" else Reason.UNDECODABLE  # a few bytes that are not UTF-8 may be mended
-    if data.startswith((b"%PDF-", b"PK\x03\x04", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", b"{\\rtf", b"\x1f\x8b\x08", b"\x28\xb5\x2f\xfd")):
+                return (
+                    None if codec == "utf-8-sig" else Reason.UNDECODABLE
+                )  # a few bytes that are not UTF-8 may be mended
+    if data.startswith(
+        (
+            b"%PDF-",
+            b"PK\x03\x04",
+            b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1",
+            b"{\\rtf",
+            b"\x1f\x8b\x08",
+            b"\x28\xb5\x2f\xfd",
+        )
+    ):
         return Reason.FORMAT
     if b"\0" in data[:8192]:
         return Reason.BINARY
@@ -188,20 +229,29 @@ class Texts:
         texts = [decoded(data) for data in datas]
         valid = [i for i, text in enumerate(texts) if text is not None]
         expected = {i: expected_set(texts[i], params) for i in valid}
-        for i, (data, text, outcome) in enumerate(zip(datas, texts, outcomes.tolist(), strict=True)):
+        for i, (data, text, outcome) in enumerate(
+            zip(datas, texts, outcomes.tolist(), strict=True)
+        ):
             tally.tried += 1
             nul, high = b"\0" in data[:8192], not data.isascii()
             markup = data.removeprefix(codecs.BOM_UTF8).lstrip(b" \t\n\r\x0b\x0c").startswith(b"<")
-            if flags[i] != nul * kernels.HAS_NUL + high * kernels.HAS_HIGH + markup * kernels.STARTS_MARKUP:
+            if (
+                flags[i]
+                != nul * kernels.HAS_NUL + high * kernels.HAS_HIGH + markup * kernels.STARTS_MARKUP
+            ):
                 tally.found("other flags", data, int(flags[i]))
-            if (text is None and outcome == kernels.DONE) or (text is not None and outcome == kernels.NOT_UTF8):
+            if (text is None and outcome == kernels.DONE) or (
+                text is not None and outcome == kernels.NOT_UTF8
+            ):
                 tally.found("UTF-8 or not", params, data, outcome)
             elif outcome == kernels.DONE and sets[i].tolist() != expected[i]:
                 tally.found("other set", params, data, sets[i].tolist(), expected[i])
             tally.outcomes[("set", "not UTF-8", "to normalise")[outcome]] += 1
             if text is not None and i % 16 == 0:
                 self._keep(data, text, outcome)
-        self._all_ways(rng, tally, shingler, [datas[i] for i in valid], [expected[i] for i in valid])
+        self._all_ways(
+            rng, tally, shingler, [datas[i] for i in valid], [expected[i] for i in valid]
+        )
         self._from_bytes(rng, tally, shingler, datas)
         return tally
 
@@ -218,18 +268,34 @@ class Texts:
             found = shingler.shingle_texts([texts[i] for i in order])
             for i, each in zip(order, found, strict=True):
                 if each.tolist() != expected[i]:
-                    tally.found("other set in a batch", shingler.params, texts[i], each.tolist(), expected[i])
+                    tally.found(
+                        "other set in a batch",
+                        shingler.params,
+                        texts[i],
+                        each.tolist(),
+                        expected[i],
+                    )
             rng.shuffle(order)
             order = order[: rng.randrange(len(order) + 1)]
 
     def _from_bytes(self, rng, tally, shingler, datas):
         """The whole way, with refusals; of what has to be guessed, which takes milliseconds, a few only. Nothing that needs a reader."""
         datas = [data for data in datas if not kind_of(data, b"")]
-        known = [(data, text) for data in datas if (text := expected_text(data)) is not None and not _is_markup(data)]
+        known = [
+            (data, text)
+            for data in datas
+            if (text := expected_text(data)) is not None and not _is_markup(data)
+        ]
         rng.shuffle(known)
         known = known[: -(-len(known) // 4)]
-        guesses = [data for data in rng.sample(datas, min(2, len(datas))) if expected_text(data) is None and not _is_markup(data)]
-        batch = TextBatch.of(range(len(known) + len(guesses)), [data for data, _ in known] + guesses)
+        guesses = [
+            data
+            for data in rng.sample(datas, min(2, len(datas)))
+            if expected_text(data) is None and not _is_markup(data)
+        ]
+        batch = TextBatch.of(
+            range(len(known) + len(guesses)), [data for data, _ in known] + guesses
+        )
         made = shingler.shingle(batch)
         refused = {index: reason for index, reason, _ in made.left_out}
         guessed = dict(made.guessed)

@@ -27,12 +27,23 @@ print(out[0], "numba" in sys.modules)
 @pytest.fixture
 def package(tmp_path):
     """A copy of the package with a cache of its own, and a way to run a script in it."""
-    shutil.copytree(ROOT / "lshdup", tmp_path / "lshdup", ignore=shutil.ignore_patterns("__pycache__"))
-    environment = {**os.environ, "PYTHONPATH": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    shutil.copytree(
+        ROOT / "lshdup", tmp_path / "lshdup", ignore=shutil.ignore_patterns("__pycache__")
+    )
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(tmp_path),
+        "XDG_CACHE_HOME": str(tmp_path / "cache"),
+    }
 
     def run():
         return subprocess.run(
-            [sys.executable, "-c", SKETCH], cwd=tmp_path, env=environment, capture_output=True, text=True, check=True
+            [sys.executable, "-c", SKETCH],
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=True,
         ).stdout
 
     return tmp_path, run
@@ -49,7 +60,13 @@ def test_a_damaged_or_outdated_cache_is_compiled_anew(package):
     run()
     (cached,) = (folder / "lshdup/kernels/__pycache__").glob("*.kernel")
     whole = cached.read_bytes()
-    for damaged in (whole[:-1], whole[:100], b"", whole[:-1] + bytes([whole[-1] ^ 1]), b"{}\n" + whole):
+    for damaged in (
+        whole[:-1],
+        whole[:100],
+        b"",
+        whole[:-1] + bytes([whole[-1] ^ 1]),
+        b"{}\n" + whole,
+    ):
         cached.write_bytes(damaged)
         assert run() == "compiling\n2 True\n"
         assert cached.read_bytes() == whole

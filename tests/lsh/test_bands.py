@@ -38,8 +38,12 @@ def test_known_plans():
 @given(st.integers(1, 2000), st.floats(0.05, 1.0), st.floats(0.5, 0.9999))
 def test_the_plan_is_the_largest_r_that_keeps_the_promise(perms, threshold, recall):
     params = BandParams(threshold, recall)
-    keeping = [r for r in range(1, perms + 1) if 1 - (1 - threshold**r) ** (perms // r) >= recall + 1e-9]
-    near = [r for r in range(1, perms + 1) if 1 - (1 - threshold**r) ** (perms // r) >= recall - 1e-9]
+    keeping = [
+        r for r in range(1, perms + 1) if 1 - (1 - threshold**r) ** (perms // r) >= recall + 1e-9
+    ]
+    near = [
+        r for r in range(1, perms + 1) if 1 - (1 - threshold**r) ** (perms // r) >= recall - 1e-9
+    ]
     if not keeping:
         if not near:
             with pytest.raises(ParameterError, match=str(perms)):
@@ -63,7 +67,9 @@ def test_too_few_rows_name_how_many_would_do():
 def test_overrides():
     assert band_plan.plan_bands(128, BandParams(bands=20)).rows == 6
     assert band_plan.plan_bands(128, BandParams(rows=5)).bands == 25
-    assert band_plan.plan_bands(100, BandParams(bands=20, rows=5, threshold=0.75)).miss(0.75) == pytest.approx(0.0044, abs=1e-4)
+    assert band_plan.plan_bands(100, BandParams(bands=20, rows=5, threshold=0.75)).miss(
+        0.75
+    ) == pytest.approx(0.0044, abs=1e-4)
     for wrong in (BandParams(bands=20, rows=7), BandParams(rows=129), BandParams(bands=200)):
         with pytest.raises(ParameterError, match="rows"):
             band_plan.plan_bands(128, wrong)
@@ -72,11 +78,17 @@ def test_overrides():
 def table_of(signatures, n_bands, rows, buckets=0, members=None):
     signatures = np.array(signatures, np.uint32)
     plan = band_plan.BandPlan(n_bands, rows, 0.5, 0.9, buckets)
-    return band_table.band_table(signatures, np.arange(len(signatures)) if members is None else members, plan), plan
+    return band_table.band_table(
+        signatures, np.arange(len(signatures)) if members is None else members, plan
+    ), plan
 
 
 def met(table):
-    found = [(int(a), int(b)) for left, right in candidates.candidate_pairs(table)[1] for a, b in zip(left, right, strict=True)]
+    found = [
+        (int(a), int(b))
+        for left, right in candidates.candidate_pairs(table)[1]
+        for a, b in zip(left, right, strict=True)
+    ]
     assert len(found) == len(set(found)), "a pair was met twice"
     assert all(a < b for a, b in found)
     return set(found)
@@ -128,7 +140,11 @@ def test_bands_do_not_share_buckets():
 
 
 @settings(deadline=None)
-@given(signature_lists.filter(bool), st.sampled_from([(1, 6), (2, 3), (3, 2), (6, 1)]), st.integers(1, 8))
+@given(
+    signature_lists.filter(bool),
+    st.sampled_from([(1, 6), (2, 3), (3, 2), (6, 1)]),
+    st.integers(1, 8),
+)
 def test_large_buckets_are_left_out_and_counted(signatures, shape, limit):
     table, _ = table_of(signatures, *shape)
     n_bands, rows = shape
@@ -143,7 +159,9 @@ def test_large_buckets_are_left_out_and_counted(signatures, shape, limit):
             else:
                 expected.update(combinations(bucket, 2))
     counts, pieces = candidates.candidate_pairs(table, limit)
-    found = [pair for left, right in pieces for pair in zip(left.tolist(), right.tolist(), strict=True)]
+    found = [
+        pair for left, right in pieces for pair in zip(left.tolist(), right.tolist(), strict=True)
+    ]
     assert len(found) == len(set(found))
     assert set(found) == expected
     assert counts.left_out == len(large)
@@ -160,7 +178,11 @@ def test_large_buckets_are_left_out_and_counted(signatures, shape, limit):
 def test_pairs_come_cluster_by_cluster(monkeypatch):
     monkeypatch.setattr(candidates, "PIECE", 3)
     table, _ = table_of([[kind, 1 + i] for i, kind in enumerate([5, 6, 5, 7, 6, 5, 8, 6])], 2, 1)
-    found = [pair for left, right in candidates.candidate_pairs(table)[1] for pair in zip(left.tolist(), right.tolist(), strict=True)]
+    found = [
+        pair
+        for left, right in candidates.candidate_pairs(table)[1]
+        for pair in zip(left.tolist(), right.tolist(), strict=True)
+    ]
     assert found == [(0, 2), (0, 5), (2, 5), (1, 4), (1, 7), (4, 7)]
 
 
@@ -177,7 +199,9 @@ def test_found_recall_follows_the_s_curve(scheme, n):
         for _ in range(trials):
             pool = rng.integers(0, 1 << 64, n + different, dtype=np.uint64).tolist()
             sets = RaggedSets.from_sets([pool[:n], pool[different:]])
-            keys = band_table.band_keys(Sketcher(SketchParams(scheme, 128, int(rng.integers(1 << 62)))).sketch(sets), plan)
+            keys = band_table.band_keys(
+                Sketcher(SketchParams(scheme, 128, int(rng.integers(1 << 62)))).sketch(sets), plan
+            )
             hits += bool((keys[:, 0] == keys[:, 1]).any())
         expected = band_plan.collision_probability(similarity, plan.bands, plan.rows)
         margin = 4 * (expected * (1 - expected) / trials) ** 0.5 + 1 / trials
@@ -187,14 +211,24 @@ def test_found_recall_follows_the_s_curve(scheme, n):
             assert hits / trials >= expected - margin
 
 
-key_lists = st.lists(st.one_of(st.integers(0, 3), st.integers(0, (1 << 64) - 1), st.sampled_from([1 << 63, (1 << 64) - 1])), max_size=60)
+key_lists = st.lists(
+    st.one_of(
+        st.integers(0, 3), st.integers(0, (1 << 64) - 1), st.sampled_from([1 << 63, (1 << 64) - 1])
+    ),
+    max_size=60,
+)
 
 
 @settings(deadline=None)
 @given(key_lists, st.data())
 def test_buckets_are_in_the_order_of_a_stable_sort(keys, data):
     keys = np.array(keys, np.uint64)
-    members = np.array(data.draw(st.lists(st.integers(0, max(len(keys) - 1, 0)), unique=True).map(sorted)) if len(keys) else [], np.int64)
+    members = np.array(
+        data.draw(st.lists(st.integers(0, max(len(keys) - 1, 0)), unique=True).map(sorted))
+        if len(keys)
+        else [],
+        np.int64,
+    )
     order = np.full(len(members), 9, np.uint32)
     counts, spare = np.empty(2 * len(members) + 2, np.uint32), np.empty(len(members), np.uint64)
     ordering.order_by_key(keys, members, counts, spare, order)
@@ -205,18 +239,31 @@ def test_a_table_is_the_same_on_any_number_of_threads():
     rng = np.random.default_rng(5)
     signatures = rng.integers(0, 4, (5000, 12), dtype=np.uint32)
     plan = band_plan.BandPlan(4, 3, 0.5, 0.9)
-    one, four = (band_table.band_table(signatures, np.arange(0, 5000, 2), plan, jobs) for jobs in (1, 4))
+    one, four = (
+        band_table.band_table(signatures, np.arange(0, 5000, 2), plan, jobs) for jobs in (1, 4)
+    )
     assert (one.keys == four.keys).all()
     assert (one.order == four.order).all()
 
 
 @settings(deadline=None)
-@given(st.lists(st.one_of(st.integers(0, 5), st.integers(0, (1 << 64) - 1), st.just((1 << 64) - 1)), min_size=1, max_size=80))
+@given(
+    st.lists(
+        st.one_of(st.integers(0, 5), st.integers(0, (1 << 64) - 1), st.just((1 << 64) - 1)),
+        min_size=1,
+        max_size=80,
+    )
+)
 def test_a_bucket_is_what_a_look_at_all_documents_finds(keys):
     keys = np.array([keys], np.uint64)
-    table = band_table.BandTable(keys, np.argsort(keys[0], kind="stable").astype(np.uint32)[None, :])
+    table = band_table.BandTable(
+        keys, np.argsort(keys[0], kind="stable").astype(np.uint32)[None, :]
+    )
     for key in {*keys[0].tolist(), 0, 3, 6, 1 << 63, (1 << 64) - 1}:
-        assert table.bucket(0, np.uint64(key)).tolist() == np.flatnonzero(keys[0] == np.uint64(key)).tolist()
+        assert (
+            table.bucket(0, np.uint64(key)).tolist()
+            == np.flatnonzero(keys[0] == np.uint64(key)).tolist()
+        )
 
 
 class Watched(np.ndarray):
@@ -233,7 +280,9 @@ class Watched(np.ndarray):
 def test_a_bucket_is_found_with_few_looks(folded):
     rng = np.random.default_rng(8)
     keys = rng.integers(0, folded or 1 << 64, 200_000, dtype=np.uint64)
-    table = band_table.BandTable(keys[None, :].view(Watched), np.argsort(keys, kind="stable").astype(np.uint32)[None, :])
+    table = band_table.BandTable(
+        keys[None, :].view(Watched), np.argsort(keys, kind="stable").astype(np.uint32)[None, :]
+    )
     Watched.looks = 0
     for d in range(200):
         assert d in table.bucket(0, keys[d])

@@ -5,12 +5,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lshdup.lsh.signatures import Sketcher, estimate, linear_signatures, permutation_signatures, smallest_prime_from
+from lshdup.lsh.signatures import (
+    Sketcher,
+    estimate,
+    linear_signatures,
+    permutation_signatures,
+    smallest_prime_from,
+)
 from lshdup.params import SketchParams
 from lshdup.utils.ragged import RaggedSets
 from tests import reference
 
-sets_of_numbers = st.lists(st.sets(st.integers(0, (1 << 64) - 1), max_size=30), min_size=1, max_size=6)
+sets_of_numbers = st.lists(
+    st.sets(st.integers(0, (1 << 64) - 1), max_size=30), min_size=1, max_size=6
+)
 
 
 def constants(seed):
@@ -25,7 +33,9 @@ def test_fast_is_the_published_algorithm(sets, perms, seed):
     offsets = rng.integers(0, 1 << 64, 2 * perms, dtype=np.uint64).tolist()
     factors = [x | 1 for x in rng.integers(0, 1 << 64, 2 * perms, dtype=np.uint64).tolist()]
     found = Sketcher(SketchParams("fast", perms, seed)).sketch(RaggedSets.from_sets(sets))
-    assert found.tolist() == [reference.fast_signature(each, perms, salt, offsets, factors) for each in sets]
+    assert found.tolist() == [
+        reference.fast_signature(each, perms, salt, offsets, factors) for each in sets
+    ]
 
 
 @settings(max_examples=80, deadline=None)
@@ -40,7 +50,10 @@ def test_classic_is_k_linear_maps_of_mixed_elements(sets, perms, seed):
 
 
 @settings(max_examples=50, deadline=None)
-@given(st.lists(st.sets(st.integers(0, (1 << 64) - 1), max_size=30), min_size=1, max_size=6), st.integers(0, 1000))
+@given(
+    st.lists(st.sets(st.integers(0, (1 << 64) - 1), max_size=30), min_size=1, max_size=6),
+    st.integers(0, 1000),
+)
 def test_linear_is_r1_to_the_letter(sets, seed):
     n = len(set().union(*sets))
     prime = smallest_prime_from(n)
@@ -78,18 +91,25 @@ def test_laws(scheme):
     assert (together[0] == together[3]).all()
     assert (together[2] == 0xFFFFFFFF).all()
     assert (sketcher.sketch(RaggedSets.from_sets([b]))[0] == together[1]).all()
-    assert (Sketcher(SketchParams(scheme, 64, 8)).sketch(RaggedSets.from_sets([a]))[0] != together[0]).any()
+    assert (
+        Sketcher(SketchParams(scheme, 64, 8)).sketch(RaggedSets.from_sets([a]))[0] != together[0]
+    ).any()
     assert sketcher.sketch(RaggedSets.from_sets([])).shape == (0, 64)
 
 
 @pytest.mark.parametrize("scheme", ["fast", "classic"])
 def test_known_answers(scheme):
     """Signatures are in artifacts: they must not change silently."""
-    (found,) = Sketcher(SketchParams(scheme, 4, 1)).sketch(RaggedSets.from_sets([range(1000)])).tolist()
+    (found,) = (
+        Sketcher(SketchParams(scheme, 4, 1)).sketch(RaggedSets.from_sets([range(1000)])).tolist()
+    )
     assert found == KNOWN[scheme]
 
 
-KNOWN = {"fast": [1733628, 11391180, 60865047, 20241950], "classic": [1167703, 3494257, 2144669, 5523]}
+KNOWN = {
+    "fast": [1733628, 11391180, 60865047, 20241950],
+    "classic": [1167703, 3494257, 2144669, 5523],
+}
 
 
 # --- bias and spread ---
@@ -105,14 +125,19 @@ def consecutive_sets(rng, n):
 
 def template_sets(rng, n):
     """Multiples of one large odd number, as rolling hashes of a running number in a template make them."""
-    return rng.integers(0, 1 << 63, dtype=np.uint64) + np.arange(n, dtype=np.uint64) * np.uint64(0xD6E8FEB86659FD93)
+    return rng.integers(0, 1 << 63, dtype=np.uint64) + np.arange(n, dtype=np.uint64) * np.uint64(
+        0xD6E8FEB86659FD93
+    )
 
 
 TRIALS = 300
 
 
 @pytest.mark.parametrize("kind", [random_sets, consecutive_sets, template_sets])
-@pytest.mark.parametrize(("n", "perms"), [(1, 64), (2, 64), (10, 128), (100, 128), (128, 128), (500, 100), (1280, 128), (900, 400)])
+@pytest.mark.parametrize(
+    ("n", "perms"),
+    [(1, 64), (2, 64), (10, 128), (100, 128), (128, 128), (500, 100), (1280, 128), (900, 400)],
+)
 @pytest.mark.parametrize("scheme", ["fast", "classic"])
 def test_bias_and_spread(scheme, n, perms, kind):
     """Mean within four standard errors of J; standard deviation at most 1.25 of that of K independent rows."""
@@ -124,7 +149,9 @@ def test_bias_and_spread(scheme, n, perms, kind):
             pool = kind(rng, 2 * n - common)
             a, b = pool[:n], pool[n - common :]
             sets = RaggedSets.from_sets([a.tolist(), b.tolist()])
-            signatures = Sketcher(SketchParams(scheme, perms, int(rng.integers(1 << 62)))).sketch(sets)
+            signatures = Sketcher(SketchParams(scheme, perms, int(rng.integers(1 << 62)))).sketch(
+                sets
+            )
             estimates[trial] = estimate(signatures, np.array([0]), np.array([1])).similarity[0]
         exact = common / (2 * n - common)
         spread = (exact * (1 - exact) / perms) ** 0.5
@@ -167,7 +194,11 @@ def test_linear_is_biased_where_the_others_are_not():
         errors = []
         for seed in range(seeds):
             params = SketchParams(scheme, perms, seed)
-            signatures = linear_signatures(sets, params) if scheme == "linear" else Sketcher(params).sketch(sets)
+            signatures = (
+                linear_signatures(sets, params)
+                if scheme == "linear"
+                else Sketcher(params).sketch(sets)
+            )
             errors.append(estimate(signatures, left, left + 1).similarity - exact)
         return float(np.mean(errors))
 

@@ -42,7 +42,12 @@ def obvious_groups(sets, is_candidate, order, threshold):
         if sets[d] and d not in found:
             found[d] = (d, 1.0)
             for e in range(len(sets)):
-                if sets[e] and e not in found and is_candidate(d, e) and reference.jaccard(sets[d], sets[e]) >= threshold:
+                if (
+                    sets[e]
+                    and e not in found
+                    and is_candidate(d, e)
+                    and reference.jaccard(sets[d], sets[e]) >= threshold
+                ):
                     found[e] = (d, reference.jaccard(sets[d], sets[e]))
     return found
 
@@ -57,7 +62,12 @@ def obvious_components(sets, is_candidate, order, threshold):
             while todo:
                 a = todo.pop()
                 for e in range(len(sets)):
-                    if sets[e] and e not in found and is_candidate(a, e) and reference.jaccard(sets[a], sets[e]) >= threshold:
+                    if (
+                        sets[e]
+                        and e not in found
+                        and is_candidate(a, e)
+                        and reference.jaccard(sets[a], sets[e]) >= threshold
+                    ):
                         found[e] = (d, reference.jaccard(sets[d], sets[e]))
                         todo.append(e)
     return found
@@ -78,7 +88,10 @@ class Made:
         self.firsts = first_copies(fingerprints(self.ragged, ShingleParams()))
         self.members = np.flatnonzero((self.firsts == np.arange(len(sets))) & (self.sizes > 0))
         self.keys = np.array(keys, np.uint64).reshape(len(keys), len(sets))
-        places = np.array([self.members[np.argsort(band[self.members], kind="stable")] for band in self.keys], np.uint32)
+        places = np.array(
+            [self.members[np.argsort(band[self.members], kind="stable")] for band in self.keys],
+            np.uint32,
+        )
         self.table = BandTable(self.keys, places.reshape(len(keys), len(self.members)))
         self.ordered = ranked(self.members, self.firsts, self.order)
 
@@ -105,25 +118,44 @@ class Made:
     def from_buckets(self, linkage, threshold, jobs=1, source=None):
         source = source or self.ragged.take
         kinds, _, compared = leaders.from_buckets(
-            self.table, self.ordered, self.sizes, source, threshold, linkage=linkage, max_bucket=self.max_bucket, jobs=jobs
+            self.table,
+            self.ordered,
+            self.sizes,
+            source,
+            threshold,
+            linkage=linkage,
+            max_bucket=self.max_bucket,
+            jobs=jobs,
         )
         kinds = clusters.completed(kinds, self.sizes, source, jobs)
         return of_documents(kinds, self.firsts, self.order), compared
 
     def from_pairs(self, linkage, threshold):
         rows = [(a, b, reference.jaccard(self.sets[a], self.sets[b])) for a, b in self.candidates]
-        rows = [row for row in rows if row[2] >= threshold / 2]  # some that are not similar enough: they are known too
+        rows = [
+            row for row in rows if row[2] >= threshold / 2
+        ]  # some that are not similar enough: they are known too
         left, right, score = zip(*rows, strict=True) if rows else ((), (), ())
-        pairs = Pairs.of(np.array(left, np.uint32), np.array(right, np.uint32), np.array(score, np.float64))
+        pairs = Pairs.of(
+            np.array(left, np.uint32), np.array(right, np.uint32), np.array(score, np.float64)
+        )
         kinds = from_pairs(pairs, self.ordered, len(self.sets), threshold, linkage)
-        return of_documents(clusters.completed(kinds, self.sizes, self.ragged.take), self.firsts, self.order)
+        return of_documents(
+            clusters.completed(kinds, self.sizes, self.ragged.take), self.firsts, self.order
+        )
 
 
 @st.composite
 def collections(draw):
     kinds = draw(st.lists(st.frozensets(st.integers(1, 12), max_size=8), min_size=1, max_size=10))
     sets = [set(kind) for kind in draw(st.lists(st.sampled_from(kinds), min_size=1, max_size=16))]
-    keys = draw(st.lists(st.lists(st.integers(0, 2), min_size=len(sets), max_size=len(sets)), min_size=1, max_size=4))
+    keys = draw(
+        st.lists(
+            st.lists(st.integers(0, 2), min_size=len(sets), max_size=len(sets)),
+            min_size=1,
+            max_size=4,
+        )
+    )
     order = draw(st.permutations(range(len(sets))))
     return Made(sets, keys, order, draw(st.sampled_from([0, 0, 3])))
 
@@ -170,7 +202,9 @@ def large():
         centre = rng.randrange(300) * 40
         base = set(range(centre + 1, centre + 41))
         sets.append(base ^ {rng.randrange(1, 12_000) for _ in range(rng.choice([0, 0, 2, 5, 9]))})
-    keys = [[min(s) + 100_000 * band if rng.random() < 0.9 else 7 for s in sets] for band in range(3)]
+    keys = [
+        [min(s) + 100_000 * band if rng.random() < 0.9 else 7 for s in sets] for band in range(3)
+    ]
     firsts = first_copies(fingerprints(RaggedSets.from_sets(sets), ShingleParams()))
     keys = [[band[first] for first in firsts.tolist()] for band in keys]
     return Made(sets, keys, rng.sample(range(1500), 1500))
@@ -220,7 +254,14 @@ def test_a_set_that_is_lost_represents_nothing_and_is_dropped_for_nothing():
 
     groups, _ = made.from_buckets("representative", 0.5, source=source)
     # Documents 0 and 1 are of one kind, whose set cannot be had: together still, but near nobody else.
-    assert as_dict(groups) == {0: (0, 1.0), 1: (0, 1.0), 2: (2, 1.0), 3: (2, 0.8), 4: (2, 0.5), 5: (5, 1.0)}
+    assert as_dict(groups) == {
+        0: (0, 1.0),
+        1: (0, 1.0),
+        2: (2, 1.0),
+        3: (2, 0.8),
+        4: (2, 0.5),
+        5: (5, 1.0),
+    }
     left = groups.without(np.array([0]))
     assert as_dict(left) == {1: (1, 1.0), 2: (2, 1.0), 3: (2, 0.8), 4: (2, 0.5), 5: (5, 1.0)}
     assert left.dropped.tolist() == [3, 4]
@@ -254,7 +295,12 @@ def test_listing_is_in_order(rows):
         rest = sorted((d for d in by_group[r] if d != r), key=lambda d: (-score[d], d))
         smallest = min(float(score[d]) for d in by_group[r])
         expected += [(d, number, smallest) for d in [r, *rest]]
-    assert list(zip(made.documents.tolist(), made.numbers.tolist(), made.smallest.tolist(), strict=True)) == expected
+    assert (
+        list(
+            zip(made.documents.tolist(), made.numbers.tolist(), made.smallest.tolist(), strict=True)
+        )
+        == expected
+    )
 
 
 # --- what is preferred ----------------------------------------------------------------------------------------------------------------
@@ -265,12 +311,16 @@ def listed(names, sizes=None, mtimes=None, **lists):
     zeros = np.zeros(n, np.int64)
     from lshdup.documents.document_list import DocumentList
 
-    return DocumentList(StringTable.from_strings(names), zeros, np.array(mtimes or zeros, np.int64), **lists), np.array(sizes or zeros)
+    return DocumentList(
+        StringTable.from_strings(names), zeros, np.array(mtimes or zeros, np.int64), **lists
+    ), np.array(sizes or zeros)
 
 
 def preferred(names, keep="path-order", prefer=(), arguments=(b".",), **more):
     documents, sizes = listed(names, **more)
-    order, unused = preference(documents, sizes, ClusterParams(keep=keep, prefer=tuple(prefer)), arguments)
+    order, unused = preference(
+        documents, sizes, ClusterParams(keep=keep, prefer=tuple(prefer)), arguments
+    )
     assert sorted(order.tolist()) == list(range(len(names)))
     return [names[index] for index in order.tolist()], unused
 
@@ -287,7 +337,16 @@ def test_every_rule_of_keep():
 def test_first_follows_the_arguments():
     names = sorted([b"a/1", b"a/b/2", b"a/b/3", b"b/1", b"c", b"../x", b"/t/y", b"./-z"])
     arguments = (b"/t", b"a/b//3", b"../x", b"b/", b"a", b".")
-    assert preferred(names, "first", arguments=arguments)[0] == [b"/t/y", b"a/b/3", b"../x", b"b/1", b"a/1", b"a/b/2", b"./-z", b"c"]
+    assert preferred(names, "first", arguments=arguments)[0] == [
+        b"/t/y",
+        b"a/b/3",
+        b"../x",
+        b"b/1",
+        b"a/1",
+        b"a/b/2",
+        b"./-z",
+        b"c",
+    ]
     with pytest.raises(ParameterError, match="--keep first has no meaning without DOCS"):
         preferred(names, "first", arguments=())
     deep = b"/".join([b"d"] * 3000)
@@ -303,11 +362,25 @@ def test_first_of_the_lines_of_files():
 
 
 def test_prefer_folders_and_patterns():
-    names = sorted([b"old/a.txt", b"old/b.html", b"new/a.txt", b"new/sub/c.txt", b"newer/d", b"\xff.txt"])
+    names = sorted(
+        [b"old/a.txt", b"old/b.html", b"new/a.txt", b"new/sub/c.txt", b"newer/d", b"\xff.txt"]
+    )
     assert preferred(names, prefer=["new"])[0][:2] == [b"new/a.txt", b"new/sub/c.txt"]
-    assert preferred(names, prefer=["./new/"])[0][:3] == [b"new/a.txt", b"new/sub/c.txt", b"newer/d"]
-    assert preferred(names, prefer=["*.html", "new/*"])[0][:3] == [b"old/b.html", b"new/a.txt", b"new/sub/c.txt"]
-    assert preferred(names, prefer=["new/*", "*.html"])[0][:3] == [b"new/a.txt", b"new/sub/c.txt", b"old/b.html"]
+    assert preferred(names, prefer=["./new/"])[0][:3] == [
+        b"new/a.txt",
+        b"new/sub/c.txt",
+        b"newer/d",
+    ]
+    assert preferred(names, prefer=["*.html", "new/*"])[0][:3] == [
+        b"old/b.html",
+        b"new/a.txt",
+        b"new/sub/c.txt",
+    ]
+    assert preferred(names, prefer=["new/*", "*.html"])[0][:3] == [
+        b"new/a.txt",
+        b"new/sub/c.txt",
+        b"old/b.html",
+    ]
     assert preferred(names, prefer=["old/b.html"])[0][0] == b"old/b.html"
     assert preferred(names, prefer=[os.fsdecode(b"\xff*")])[0][0] == b"\xff.txt"
     assert preferred(names, prefer=["nothing", "new", "ne?", "odl"])[1] == [
@@ -327,7 +400,9 @@ def test_prefer_folders_and_patterns():
 
 def parsed(result):
     """Rows as (group, role, name, similarity, copy, smallest)."""
-    return [(int(g), role, name, float(s), copy, float(m)) for g, role, name, s, copy, m in result.rows]
+    return [
+        (int(g), role, name, float(s), copy, float(m)) for g, role, name, s, copy, m in result.rows
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -340,10 +415,22 @@ def sample_sets():
         os.chdir(before)
 
 
-@pytest.mark.parametrize(("threshold", "options"), [(0.5, ["--exact"]), (0.6, ["--recall", "0.9999", "--perms", "256"])])
+@pytest.mark.parametrize(
+    ("threshold", "options"), [(0.5, ["--exact"]), (0.6, ["--recall", "0.9999", "--perms", "256"])]
+)
 def test_laws_on_the_sample_corpus(run, sample_sets, threshold, options):
     def out(*more, **settings):
-        return run("clusters", "sample_corpus", "-t", str(threshold), *options, "--no-store", *more, cwd=ROOT, **settings)
+        return run(
+            "clusters",
+            "sample_corpus",
+            "-t",
+            str(threshold),
+            *options,
+            "--no-store",
+            *more,
+            cwd=ROOT,
+            **settings,
+        )
 
     rows = parsed(out())
     compared = {name for name, each in sample_sets.items() if each}
@@ -361,29 +448,62 @@ def test_laws_on_the_sample_corpus(run, sample_sets, threshold, options):
             assert score == reference.jaccard(sample_sets[keep], sample_sets[name]) >= threshold
             assert copy == ("yes" if sample_sets[keep] == sample_sets[name] else "no")
             assert smallest == min(row[3] for row in each)
-            assert (len(sample_sets[keep]), os.fsencode(name)) >= (len(sample_sets[name]), b"")  # --keep longest
-    assert [len(each) for each in groups.values()] == sorted((len(each) for each in groups.values()), reverse=True)
+            assert (len(sample_sets[keep]), os.fsencode(name)) >= (
+                len(sample_sets[name]),
+                b"",
+            )  # --keep longest
+    assert [len(each) for each in groups.values()] == sorted(
+        (len(each) for each in groups.values()), reverse=True
+    )
     kept = set(out("--emit", "keep").lines)
     dropped = set(out("--emit", "drop").lines)
     assert kept | dropped == compared
     assert not kept & dropped
     assert dropped == {row[2] for row in rows if row[1] == "drop"}
     # No two that are kept are near-duplicates: nothing was missed.
-    assert not [pair for pair in combinations(sorted(kept), 2) if reference.jaccard(*(sample_sets[name] for name in pair)) >= threshold]
+    assert not [
+        pair
+        for pair in combinations(sorted(kept), 2)
+        if reference.jaccard(*(sample_sets[name] for name in pair)) >= threshold
+    ]
     # Greedy over all pairs, in the order of preference.
     names = sorted(sample_sets, key=os.fsencode)
-    order = sorted(range(len(names)), key=lambda i: (-len(sample_sets[names[i]]), os.fsencode(names[i])))
-    expected = obvious_groups([sample_sets[name] for name in names], lambda *_: True, order, threshold)
-    keeper = {row[2]: next(other[2] for other in groups[row[0]] if other[1] == "keep") for row in rows}
-    assert {names[d]: names[r] for d, (r, _) in expected.items() if d != r} == {name: keeper[name] for name in dropped}
+    order = sorted(
+        range(len(names)), key=lambda i: (-len(sample_sets[names[i]]), os.fsencode(names[i]))
+    )
+    expected = obvious_groups(
+        [sample_sets[name] for name in names], lambda *_: True, order, threshold
+    )
+    keeper = {
+        row[2]: next(other[2] for other in groups[row[0]] if other[1] == "keep") for row in rows
+    }
+    assert {names[d]: names[r] for d, (r, _) in expected.items() if d != r} == {
+        name: keeper[name] for name in dropped
+    }
 
 
 def test_single_linkage_is_what_pairs_connect(run, sample_sets):
     names = sorted(sample_sets, key=os.fsencode)
-    order = sorted(range(len(names)), key=lambda i: (-len(sample_sets[names[i]]), os.fsencode(names[i])))
-    expected = obvious_components([sample_sets[name] for name in names], lambda *_: True, order, 0.5)
+    order = sorted(
+        range(len(names)), key=lambda i: (-len(sample_sets[names[i]]), os.fsencode(names[i]))
+    )
+    expected = obvious_components(
+        [sample_sets[name] for name in names], lambda *_: True, order, 0.5
+    )
     for options in (["--exact"], ["--recall", "0.9999", "--perms", "256"]):
-        rows = parsed(run("clusters", "sample_corpus", "-t", "0.5", "--linkage", "single", "--no-store", *options, cwd=ROOT))
+        rows = parsed(
+            run(
+                "clusters",
+                "sample_corpus",
+                "-t",
+                "0.5",
+                "--linkage",
+                "single",
+                "--no-store",
+                *options,
+                cwd=ROOT,
+            )
+        )
         keeper = {row[0]: row[2] for row in rows if row[1] == "keep"}
         found = {row[2]: (keeper[row[0]], row[3]) for row in rows}
         sizes = defaultdict(int)
@@ -430,16 +550,32 @@ def test_which_is_kept(run, folder):
         ("--prefer", "*/b", "--prefer", "d/old", "--prefer", "y"): ["new/b", "y"],
     }.items():
         assert kept(run("clusters", "d", *options)) == expected, options
-    for more in (["--no-store"], ["--exact"], ["--linkage", "single"], ["--linkage", "single", "--exact"]):
-        assert kept(run("clusters", "d", "--prefer", "*/b", "--keep", "newest", *more)) == ["new/b", "y"], more
+    for more in (
+        ["--no-store"],
+        ["--exact"],
+        ["--linkage", "single"],
+        ["--linkage", "single", "--exact"],
+    ):
+        assert kept(run("clusters", "d", "--prefer", "*/b", "--keep", "newest", *more)) == [
+            "new/b",
+            "y",
+        ], more
     assert kept(run("clusters", "d/old", "d", "--keep", "first")) == ["old/a", "x"]
     assert kept(run("clusters", "d/y", "d/new/b", "d", "--keep", "first")) == ["new/b", "y"]
     names = b"\n".join([b"d/y", b"d/old/c", b"d/old/a", b"d/x"])
-    assert kept(run("clusters", "--files-from", "-", "--keep", "first", stdin=names)) == ["old/c", "y"]
-    assert kept(run("clusters")) == ["old/c", "y"]  # in which order they were named is not known any more, but the answer is
+    assert kept(run("clusters", "--files-from", "-", "--keep", "first", stdin=names)) == [
+        "old/c",
+        "y",
+    ]
+    assert kept(run("clusters")) == [
+        "old/c",
+        "y",
+    ]  # in which order they were named is not known any more, but the answer is
     assert "--keep first has no meaning without DOCS" in run("clusters", "-t", "0.97", code=2).err
     run("clusters", "--keep", "longest")
-    assert "--keep first has no meaning without DOCS" in run("clusters", "--keep", "first", code=2).err
+    assert (
+        "--keep first has no meaning without DOCS" in run("clusters", "--keep", "first", code=2).err
+    )
     assert "--prefer nowhere matches no document" in run("clusters", "d", "--prefer", "nowhere").err
 
 
@@ -449,21 +585,34 @@ def test_what_is_emitted(run, folder):
         ("1", "keep", "d/old/c", "no"), ("1", "drop", "d/new/b", "no"), ("1", "drop", "d/new/a", "no"), ("1", "drop", "d/old/a", "no"),
         ("2", "keep", "d/x", "no"), ("2", "drop", "d/y", "yes"),
     ]  # fmt: skip
-    assert "2 groups of similarity 0.8 or more with 6 documents; the largest has 4, with d/old/c" in everything.err
+    assert (
+        "2 groups of similarity 0.8 or more with 6 documents; the largest has 4, with d/old/c"
+        in everything.err
+    )
     size = sum((folder / name).stat().st_size for name in ("new/b", "new/a", "old/a", "y"))
     assert f"keep 3 documents, 1 alone; drop 4, 1 of them copies, {size:,} bytes" in everything.err
     assert "1 document without tokens" in everything.err
     assert run("clusters", "--emit", "drop").lines == ["d/new/a", "d/new/b", "d/old/a", "d/y"]
     assert run("clusters", "--emit", "keep", "-0").out == b"d/alone\0d/old/c\0d/x\0"
     rows = json.loads(run("clusters", "--format", "json").out)
-    assert rows[0] == {"group": 1, "role": "keep", "name": "d/old/c", "similarity": 1.0, "copy": "no", "smallest": rows[3]["similarity"]}
+    assert rows[0] == {
+        "group": 1,
+        "role": "keep",
+        "name": "d/old/c",
+        "similarity": 1.0,
+        "copy": "no",
+        "smallest": rows[3]["similarity"],
+    }
     run("clusters", "--check", code=1)
     nothing = run("clusters", "d/x", "d/alone", "d/empty", "--check", code=0)
     assert nothing.out == b""
     assert "no groups of similarity 0.8 or more: 2 documents alone" in nothing.err
     assert run("clusters", "d/x").out == b""
     assert run("clusters", "d/empty", "--emit", "keep").out == b""
-    assert "has no meaning with --exact" in run("clusters", "d", "--exact", "--max-bucket", "5", code=2).err
+    assert (
+        "has no meaning with --exact"
+        in run("clusters", "d", "--exact", "--max-bucket", "5", code=2).err
+    )
     assert "--prefer is empty" in run("clusters", "d", "--prefer", "", code=2).err
 
 
@@ -473,21 +622,56 @@ def test_what_may_go_goes_safely(run, folder, tmp_path):
 
     dropped = run("clusters", "d", "--emit", "drop", "-0").out
     (tmp_path / "attic").mkdir()
-    process(["xargs", "-0", "mv", "--backup=numbered", "-t", "attic/"], input=dropped, cwd=tmp_path, check=True)
+    process(
+        ["xargs", "-0", "mv", "--backup=numbered", "-t", "attic/"],
+        input=dropped,
+        cwd=tmp_path,
+        check=True,
+    )
     after = run("clusters", "d", "--check", code=0)
     assert after.out == b""
-    assert sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()) == ["alone", "empty", "old/c", "x"]
+    assert sorted(
+        path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()
+    ) == ["alone", "empty", "old/c", "x"]
 
 
 def test_order_of_input_and_threads_change_nothing(run, corpus, tmp_path):
     plain = run("clusters", "sample_corpus", "-t", "0.6", "--no-store").out
-    for names in (["sample_corpus/udhr", "sample_corpus/licences", "sample_corpus"], ["./sample_corpus//", "sample_corpus/udhr"]):
+    for names in (
+        ["sample_corpus/udhr", "sample_corpus/licences", "sample_corpus"],
+        ["./sample_corpus//", "sample_corpus/udhr"],
+    ):
         for jobs in ("1", "3"):
             other_order = {"PYTHONHASHSEED": jobs}  # of sets
-            assert run("clusters", *names, "-t", "0.6", "--no-store", "--jobs", jobs, env=other_order).out == plain
+            assert (
+                run(
+                    "clusters", *names, "-t", "0.6", "--no-store", "--jobs", jobs, env=other_order
+                ).out
+                == plain
+            )
     run("clusters", "sample_corpus", "-t", "0.6", "--store", "a", "--jobs", "1")
-    run("clusters", "sample_corpus/udhr", "-t", "0.6", "--store", "b", "--jobs", "4", env={"PYTHONHASHSEED": "4"})
-    run("clusters", "sample_corpus", "-t", "0.6", "--store", "b", "--jobs", "4", env={"PYTHONHASHSEED": "5"})
+    run(
+        "clusters",
+        "sample_corpus/udhr",
+        "-t",
+        "0.6",
+        "--store",
+        "b",
+        "--jobs",
+        "4",
+        env={"PYTHONHASHSEED": "4"},
+    )
+    run(
+        "clusters",
+        "sample_corpus",
+        "-t",
+        "0.6",
+        "--store",
+        "b",
+        "--jobs",
+        "4",
+        env={"PYTHONHASHSEED": "5"},
+    )
     assert (tmp_path / "a/clusters.npz").read_bytes() == (tmp_path / "b/clusters.npz").read_bytes()
 
 
@@ -498,7 +682,9 @@ def test_lines_of_id_lists(run, tmp_path):
     assert [row[:3] + row[4:5] for row in rows] == [
         ["1", "keep", "q", "no"], ["1", "drop", "p", "no"], ["1", "drop", "s", "no"], ["2", "keep", "r", "no"], ["2", "drop", "t", "yes"],
     ]  # fmt: skip
-    assert kept(run("clusters", "ids", "--tokens", "ids", "--recall", "0.999", "--keep", "first")) == ["p", "r"]
+    assert kept(
+        run("clusters", "ids", "--tokens", "ids", "--recall", "0.999", "--keep", "first")
+    ) == ["p", "r"]
 
 
 def test_max_bucket(run, tmp_path):
@@ -512,19 +698,31 @@ def test_max_bucket(run, tmp_path):
     assert len(limited.rows) < 30
     pairs = {frozenset(row[:2]) for row in run("pairs", "-t", "0.9", "--max-bucket", "10").rows}
     keeper = {row[0]: row[2] for row in limited.rows if row[1] == "keep"}
-    assert all(frozenset((keeper[row[0]], row[2])) in pairs for row in limited.rows if row[1] == "drop")
+    assert all(
+        frozenset((keeper[row[0]], row[2])) in pairs for row in limited.rows if row[1] == "drop"
+    )
 
 
 # --- from the store -------------------------------------------------------------------------------------------------------------------
 
 
-def grouped(tmp_path, documents=(), left_out=None, said=None, keep="longest", linkage="representative", given=None):
+def grouped(
+    tmp_path,
+    documents=(),
+    left_out=None,
+    said=None,
+    keep="longest",
+    linkage="representative",
+    given=None,
+):
     """The command's steps, in this process."""
     out = [] if left_out is None else left_out
     steps = Workspace(tmp_path / ".lshdup", (said if said is not None else []).append, out.append)
     request = Request(tuple(documents), DocumentParams(), given or {}, 1)
     indexed = steps.indexed(request, save=False)
-    return indexed.collection.documents, steps.grouped(indexed, ClusterParams(linkage, keep), request)
+    return indexed.collection.documents, steps.grouped(
+        indexed, ClusterParams(linkage, keep), request
+    )
 
 
 def names_of(documents, some):
@@ -576,7 +774,9 @@ def test_known_pairs_are_used(run, folder, tmp_path, monkeypatch):
         _, found = grouped(tmp_path, [b"d"], keep=keep)
         assert found.compared == -1
     assert run("clusters", "d").out == fresh
-    assert (tmp_path / ".lshdup/clusters.npz").read_bytes() == (tmp_path / "other/clusters.npz").read_bytes()
+    assert (tmp_path / ".lshdup/clusters.npz").read_bytes() == (
+        tmp_path / "other/clusters.npz"
+    ).read_bytes()
 
 
 def test_damaged_groups_are_made_anew(run, folder, tmp_path):
@@ -597,10 +797,17 @@ def test_forged_groups_are_no_groups(folder, tmp_path, monkeypatch, column):
     _, first = grouped(tmp_path, [b"d"])
     path = tmp_path / ".lshdup/clusters.npz"
     artifact = npz.load(path, "clusters", "")
-    for change in ([10**6, 0], [4, 5]) if column == "representative" else ([7.0, 1.0], [np.nan, 1.0]):
+    for change in (
+        ([10**6, 0], [4, 5]) if column == "representative" else ([7.0, 1.0], [np.nan, 1.0])
+    ):
         arrays = {name: np.array(array) for name, array in artifact.arrays.items()}
         arrays[column][:2] = change
-        npz.save(path, "clusters", {k: v for k, v in artifact.header.items() if k not in ("kind", "format", "lshdup")}, arrays)
+        npz.save(
+            path,
+            "clusters",
+            {k: v for k, v in artifact.header.items() if k not in ("kind", "format", "lshdup")},
+            arrays,
+        )
         _, again = grouped(tmp_path, [b"d"])
         assert np.array_equal(again.groups.representative, first.groups.representative)
 
@@ -612,13 +819,23 @@ def test_what_changed_since_is_never_dropped_nor_a_reason_to_drop(run, folder):
     result = run("clusters", "--emit", "drop", code=2)
     assert result.lines == []
     assert "d/old/c: changed while in use" in result.err
-    assert run("clusters", "--emit", "keep", code=2).lines == ["d/alone", "d/new/a", "d/new/b", "d/old/a", "d/x"]
+    assert run("clusters", "--emit", "keep", code=2).lines == [
+        "d/alone",
+        "d/new/a",
+        "d/new/b",
+        "d/old/a",
+        "d/x",
+    ]
     assert run("clusters", "d", "--emit", "drop").lines == ["d/new/b", "d/old/a"]
 
 
-def test_what_vanishes_meanwhile_is_never_dropped_nor_a_reason_to_drop(folder, tmp_path, monkeypatch):
+def test_what_vanishes_meanwhile_is_never_dropped_nor_a_reason_to_drop(
+    folder, tmp_path, monkeypatch
+):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(similarity, "SET_BYTES", 0)  # so that sets are not kept, and documents are read again
+    monkeypatch.setattr(
+        similarity, "SET_BYTES", 0
+    )  # so that sets are not kept, and documents are read again
     monkeypatch.setattr("lshdup.workspace.from_documents.SET_BYTES", 0)
     left_out = []
 
@@ -648,7 +865,10 @@ def test_a_bucket_of_very_many_is_said_before(tmp_path, monkeypatch):
         request = Request((bytes(tmp_path),), DocumentParams(), {"bands": 128, "rows": 1}, 1)
         found = steps.grouped(steps.indexed(request), ClusterParams(max_bucket=limit), request)
         assert found.buckets.largest == 4
-        assert any("a bucket has 4 documents" in line and "--max-bucket" in line for line in said) == expected
+        assert (
+            any("a bucket has 4 documents" in line and "--max-bucket" in line for line in said)
+            == expected
+        )
 
 
 def test_a_table_with_documents_that_are_not_compared(tmp_path):
@@ -656,7 +876,14 @@ def test_a_table_with_documents_that_are_not_compared(tmp_path):
     made = Made([{1, 2}, {1, 2, 3}, {4}], [[1, 1, 1], [2, 2, 2]], [0, 1, 2])
     for ordered in ([], [2], [1, 2]):
         for linkage in ("representative", "single"):
-            groups, _, _ = leaders.from_buckets(made.table, np.array(ordered, np.int64), made.sizes, made.ragged.take, 0.5, linkage=linkage)
+            groups, _, _ = leaders.from_buckets(
+                made.table,
+                np.array(ordered, np.int64),
+                made.sizes,
+                made.ragged.take,
+                0.5,
+                linkage=linkage,
+            )
             assert as_dict(groups) == {d: (d, 1.0) for d in ordered}
 
 
@@ -669,7 +896,9 @@ def test_members_are_first_copies_with_tokens(folder, tmp_path, monkeypatch):
     own = found.groups.representative
     assert np.array_equal(own >= 0, indexed.collection.sizes > 0)
     assert np.array_equal(own[own >= 0], own[own[own >= 0]])
-    assert set(members(indexed.collection, indexed.made.firsts).tolist()) <= set(np.flatnonzero(own >= 0).tolist())
+    assert set(members(indexed.collection, indexed.made.firsts).tolist()) <= set(
+        np.flatnonzero(own >= 0).tolist()
+    )
     assert Store(tmp_path / "s").load_groups(
         indexed.collection, indexed.made, indexed.params, ClusterParams(), np.arange(len(own))
     ) is None  # fmt: skip

@@ -34,7 +34,10 @@ def columns_of(pairs):
     return np.array(left, np.uint32), np.array(right, np.uint32), np.array(similarity, np.float64)
 
 
-pair_sets = st.dictionaries(st.tuples(st.integers(0, 30), st.integers(0, 30)).filter(lambda pair: pair[0] < pair[1]), similarities)
+pair_sets = st.dictionaries(
+    st.tuples(st.integers(0, 30), st.integers(0, 30)).filter(lambda pair: pair[0] < pair[1]),
+    similarities,
+)
 
 
 @given(pair_sets, st.integers(1, 9))
@@ -66,7 +69,11 @@ def found_pairs(kinds, similar):
     firsts = first_copies(np.array(kinds, np.uint64))
     first_of = {kind: kinds.index(kind) for kind in set(kinds)}
     assert firsts.tolist() == [first_of[kind] if kind else i for i, kind in enumerate(kinds)]
-    pairs = [(*sorted((first_of[a], first_of[b])), s) for (a, b), s in similar.items() if a in first_of and b in first_of]
+    pairs = [
+        (*sorted((first_of[a], first_of[b])), s)
+        for (a, b), s in similar.items()
+        if a in first_of and b in first_of
+    ]
     return gathered([columns_of(pairs)]), firsts
 
 
@@ -91,7 +98,9 @@ def test_pairs_of_copies_are_those_of_brute_force(collection, piece, collapse):
         copies.PIECE = before
     assert [row for each in pieces for row in rows(each)] == ordered(expected)
     assert len(made) == len(expected)
-    assert made.documents().tolist() == sorted({document for a, b, _ in expected for document in (a, b)})
+    assert made.documents().tolist() == sorted(
+        {document for a, b, _ in expected for document in (a, b)}
+    )
     assert all(len(each[0]) <= piece + len(kinds) for each in pieces)
 
 
@@ -112,21 +121,34 @@ def test_two_large_kinds_and_one_document(monkeypatch):
     kinds = [*rng.integers(1, 3, 60).tolist(), 3]
     pairs, firsts = found_pairs(kinds, {(1, 2): 0.5, (1, 3): 0.5, (2, 3): 0.9})
     value = {(1, 2): 0.5, (1, 3): 0.5, (2, 3): 0.9}
-    expected = [(i, j, value.get((*sorted((kinds[i], kinds[j])),), 1.0)) for i, j in combinations(range(61), 2)]
-    assert [row for each in listing(pairs, firsts).pieces() for row in rows(each)] == ordered(expected)
+    expected = [
+        (i, j, value.get((*sorted((kinds[i], kinds[j])),), 1.0))
+        for i, j in combinations(range(61), 2)
+    ]
+    assert [row for each in listing(pairs, firsts).pieces() for row in rows(each)] == ordered(
+        expected
+    )
 
 
 @pytest.mark.parametrize("kind", [kind for kind in FORMATS if kind != "table"] + ["nul"])
-@pytest.mark.parametrize("names", [[b"a", b"b c", b"\xff"], [b"a\tb", b"c", b"d"], [b"a", b"b", b"c\n"]])
+@pytest.mark.parametrize(
+    "names", [[b"a", b"b c", b"\xff"], [b"a\tb", b"c", b"d"], [b"a", b"b", b"c\n"]]
+)
 def test_columns_print_as_rows(tmp_path: Path, kind, names):
     similarity = [1.0, 0.1 + 0.2, 1 / 3]
     printed, clear = [], []
     for at in ("rows", "columns", "nothing"):
         target = Target("" if kind == "nul" else kind, kind == "nul", tmp_path / at)
         if at == "rows":
-            clear.append(target.write(("a", "b", "s"), zip(names, names[::-1], similarity, strict=True)))
+            clear.append(
+                target.write(("a", "b", "s"), zip(names, names[::-1], similarity, strict=True))
+            )
         elif at == "columns":
-            pieces = [(names[:2], names[:0:-1], similarity[:2]), ([], [], []), (names[2:], names[:1], similarity[2:])]
+            pieces = [
+                (names[:2], names[:0:-1], similarity[:2]),
+                ([], [], []),
+                (names[2:], names[:1], similarity[2:]),
+            ]
             clear.append(target.write_pieces(("a", "b", "s"), pieces))
         else:
             assert target.write_pieces(("a", "b", "s"), [])
@@ -143,7 +165,15 @@ def test_a_bucket_of_very_many_pairs_is_said_before_they_are_compared(tmp_path, 
     for limit, expected in ((0, True), (3, False)):
         said = []
         steps = Workspace(None, said.append)
-        indexed = steps.indexed(Request((bytes(tmp_path),), DocumentParams(), {"bands": 128, "rows": 1}, 1))
+        indexed = steps.indexed(
+            Request((bytes(tmp_path),), DocumentParams(), {"bands": 128, "rows": 1}, 1)
+        )
         found = steps.verified(indexed, PairParams(max_bucket=limit), 1)
         assert found.buckets.largest == 4
-        assert any("a bucket has 4 documents: their 6 pairs" in line and "--max-bucket" in line for line in said) == expected
+        assert (
+            any(
+                "a bucket has 4 documents: their 6 pairs" in line and "--max-bucket" in line
+                for line in said
+            )
+            == expected
+        )

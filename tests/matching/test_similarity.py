@@ -13,23 +13,33 @@ from lshdup.utils.ragged import RaggedSets, StringTable
 from tests import reference
 
 # Small domains make ties and overlaps; the full domain makes none.
-collections = st.lists(st.sets(st.integers(0, 12) | st.integers(0, (1 << 64) - 1), max_size=14), max_size=14)
+collections = st.lists(
+    st.sets(st.integers(0, 12) | st.integers(0, (1 << 64) - 1), max_size=14), max_size=14
+)
 thresholds = st.sampled_from([0.01, 0.1, 0.25, 1 / 3, 0.5, 0.6, 2 / 3, 0.75, 0.8, 0.9, 1.0])
 
 
 def joined(ragged, members, threshold, jobs=1):
     """All pairs of the exact join, in the order in which they come."""
     pieces = list(exact_pairs(ragged, members, threshold, jobs))
-    return [pair for piece in pieces for pair in zip(*(array.tolist() for array in piece), strict=True)]
+    return [
+        pair for piece in pieces for pair in zip(*(array.tolist() for array in piece), strict=True)
+    ]
 
 
 # Few elements, so that overlaps of every size are frequent; thresholds that similarities meet exactly, and tiny ones.
 overlapping = st.lists(st.sets(st.integers(0, 40), max_size=30), max_size=30)
-rationals = st.tuples(st.integers(1, 40), st.integers(1, 40)).map(lambda pair: min(pair) / max(pair))
+rationals = st.tuples(st.integers(1, 40), st.integers(1, 40)).map(
+    lambda pair: min(pair) / max(pair)
+)
 
 
 @settings(max_examples=400, deadline=None)
-@given(collections | overlapping, thresholds | rationals | st.sampled_from([1e-300, 1e-9, 0.999]), st.sampled_from([1, 3, 1 << 20]))
+@given(
+    collections | overlapping,
+    thresholds | rationals | st.sampled_from([1e-300, 1e-9, 0.999]),
+    st.sampled_from([1, 3, 1 << 20]),
+)
 def test_the_exact_join_is_brute_force(sets, threshold, most):
     """most : with 1 or 3 counters and posting lists, elements share them, and how rare they are is not known; that must not matter."""
     ragged = RaggedSets.from_sets(sets)
@@ -47,11 +57,17 @@ def test_the_exact_join_is_the_same_at_any_number_of_jobs_and_room(sets, thresho
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr("lshdup.matching.exact_join._PROBES", probes)
         alone = joined(ragged, members, threshold)
-        assert joined(ragged, members, threshold, 2) == joined(ragged, members, threshold, 4) == alone
-        patched.setattr("lshdup.matching.exact_join.PIECE", 1)  # room for the pairs of one set at least
+        assert (
+            joined(ragged, members, threshold, 2) == joined(ragged, members, threshold, 4) == alone
+        )
+        patched.setattr(
+            "lshdup.matching.exact_join.PIECE", 1
+        )  # room for the pairs of one set at least
         assert joined(ragged, members, threshold, 2) == alone
     wanted = set(members.tolist())
-    assert sorted(alone) == [pair for pair in reference.all_pairs(sets, threshold) if {pair[0], pair[1]} <= wanted]
+    assert sorted(alone) == [
+        pair for pair in reference.all_pairs(sets, threshold) if {pair[0], pair[1]} <= wanted
+    ]
 
 
 @pytest.mark.parametrize("jobs", [1, 3])
@@ -92,7 +108,9 @@ def test_the_exact_join_where_counters_are_full(monkeypatch):
     sets[-1] = set(range((1 << 16) + 1 - sum(map(len, sets[:-1]))))
     ragged = RaggedSets.from_sets(sets)
     assert len(ragged.values) == (1 << 16) + 1
-    assert sorted(joined(ragged, np.arange(257), 0.9)) == [(i, i + 1, 255 / 256) for i in range(0, 256, 2)]
+    assert sorted(joined(ragged, np.arange(257), 0.9)) == [
+        (i, i + 1, 255 / 256) for i in range(0, 256, 2)
+    ]
 
 
 @settings(max_examples=150, deadline=None)
@@ -114,7 +132,9 @@ def test_many_pairs_on_several_threads():
     left, right = np.triu_indices(80, 1)
     alone = similarity.jaccard(ragged, left, right, jobs=1)
     assert similarity.jaccard(ragged, left, right, jobs=4).tolist() == alone.tolist()
-    assert alone.tolist() == [reference.jaccard(sets[i], sets[j]) for i, j in zip(left, right, strict=True)]
+    assert alone.tolist() == [
+        reference.jaccard(sets[i], sets[j]) for i, j in zip(left, right, strict=True)
+    ]
 
 
 @settings(max_examples=150, deadline=None)
@@ -123,25 +143,34 @@ def test_similarities_below_the_threshold_are_given_up(sets, threshold):
     ragged = RaggedSets.from_sets(sets)
     left, right = np.triu_indices(len(sets), 1)
     exact = similarity.jaccard(ragged, left, right)
-    assert similarity.jaccard(ragged, left, right, 1, threshold).tolist() == np.where(exact >= threshold, exact, 0).tolist()
+    assert (
+        similarity.jaccard(ragged, left, right, 1, threshold).tolist()
+        == np.where(exact >= threshold, exact, 0).tolist()
+    )
 
 
 @settings(max_examples=100, deadline=None)
-@given(st.integers(0, 1 << 32), st.integers(0, 60), st.integers(0, 60), st.integers(0, 90), thresholds)
+@given(
+    st.integers(0, 1 << 32), st.integers(0, 60), st.integers(0, 60), st.integers(0, 90), thresholds
+)
 def test_long_runs_of_common_elements(seed, only_a, only_b, common, threshold):
     """Sets are compared eight elements at a time where they go on alike: wherever such runs begin and end."""
     rng = np.random.default_rng(seed)
     pool = rng.choice(1000, only_a + only_b + common, replace=False).tolist()
     a, b = set(pool[: only_a + common]), set(pool[only_a:])
     exact = reference.jaccard(a, b)
-    found = similarity.jaccard(RaggedSets.from_sets([a, b]), np.array([0]), np.array([1]), 1, threshold)
+    found = similarity.jaccard(
+        RaggedSets.from_sets([a, b]), np.array([0]), np.array([1]), 1, threshold
+    )
     assert found[0] == (exact if exact >= threshold else 0)
 
 
 def cut(left, right, size):
     """Pairs in pieces of at most `size`."""
     left, right = left.astype(np.uint32), right.astype(np.uint32)
-    return [(left[i : i + size].copy(), right[i : i + size].copy()) for i in range(0, len(left), size)]
+    return [
+        (left[i : i + size].copy(), right[i : i + size].copy()) for i in range(0, len(left), size)
+    ]
 
 
 @pytest.mark.parametrize("jobs", [1, 3])
@@ -160,9 +189,14 @@ def test_verification_in_blocks_of_any_size(monkeypatch, room, piece, cache, job
 
     monkeypatch.setattr(similarity, "SET_BYTES", room)
     monkeypatch.setattr(similarity, "CACHE_BYTES", cache)
-    found = gathered(similarity.verified(cut(*np.triu_indices(80, 1), piece), ragged.sizes, source, 0.3, jobs))
+    found = gathered(
+        similarity.verified(cut(*np.triu_indices(80, 1), piece), ragged.sizes, source, 0.3, jobs)
+    )
     expected = sorted(reference.all_pairs(sets, 0.3), key=lambda each: (-each[2], each[0], each[1]))
-    assert list(zip(found.left.tolist(), found.right.tolist(), found.similarity.tolist(), strict=True)) == expected
+    assert (
+        list(zip(found.left.tolist(), found.right.tolist(), found.similarity.tolist(), strict=True))
+        == expected
+    )
     if piece > 80 * 79 // 2:
         assert (len(asked) == 1) == (room == 1 << 30)
 
@@ -170,10 +204,14 @@ def test_verification_in_blocks_of_any_size(monkeypatch, room, piece, cache, job
 def test_sets_of_a_cluster_are_fetched_once(monkeypatch):
     """Pairs come cluster by cluster, so a set is fetched once, though only few of them are held at a time."""
     rng = np.random.default_rng(2)
-    clusters = rng.permutation(np.repeat(np.arange(100), 5))  # five documents of each, all over the collection
+    clusters = rng.permutation(
+        np.repeat(np.arange(100), 5)
+    )  # five documents of each, all over the collection
     signatures = clusters[:, None].astype(np.uint32).repeat(4, 1)
     table = band_table.band_table(signatures, np.arange(500), band_plan.BandPlan(2, 2, 0.5, 0.9))
-    sets = RaggedSets.from_sets([set(range(1000 * kind, 1000 * kind + 20)) for kind in clusters.tolist()])
+    sets = RaggedSets.from_sets(
+        [set(range(1000 * kind, 1000 * kind + 20)) for kind in clusters.tolist()]
+    )
     asked = []
 
     def source(wanted):
@@ -182,10 +220,14 @@ def test_sets_of_a_cluster_are_fetched_once(monkeypatch):
 
     monkeypatch.setattr(similarity, "SET_BYTES", 16 * 20 * 30)  # thirty sets
     monkeypatch.setattr(candidates, "PIECE", 64)
-    found = gathered(similarity.verified(candidates.candidate_pairs(table)[1], sets.sizes, source, 0.5))
+    found = gathered(
+        similarity.verified(candidates.candidate_pairs(table)[1], sets.sizes, source, 0.5)
+    )
     assert len(found) == 100 * 10
     assert set(asked) == set(range(500))
-    assert len(asked) <= 500 + 25 * 5  # a cluster that two blocks share may be fetched again, but not what is still held
+    assert (
+        len(asked) <= 500 + 25 * 5
+    )  # a cluster that two blocks share may be fetched again, but not what is still held
 
 
 @given(st.lists(st.binary(max_size=5), max_size=12), st.binary(min_size=1, max_size=2))

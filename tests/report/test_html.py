@@ -28,16 +28,30 @@ HOSTILE = [
 ]
 
 
-def page_of(names, triples, passages=None, firsts=None, threshold=0.5, most=10_000, preference=None):
+def page_of(
+    names, triples, passages=None, firsts=None, threshold=0.5, most=10_000, preference=None
+):
     """A page of these names, with pairs (left, right, similarity) of first copies."""
     n = len(names)
-    left, right, similarity = (np.array(column) for column in zip(*triples, strict=True)) if triples else (np.zeros(0, int),) * 3
+    left, right, similarity = (
+        (np.array(column) for column in zip(*triples, strict=True))
+        if triples
+        else (np.zeros(0, int),) * 3
+    )
     firsts = np.arange(n) if firsts is None else np.array(firsts)
     pairs = Pairs.of(left, right, similarity.astype(float))
     selection = html.select(pairs, firsts, html.Promise(threshold, 20, 5), most)
     order = np.arange(n) if preference is None else np.array(preference)
     facts = html.Facts("what was compared", n, "1 May 2020", {"binary": 2}, [("tokens", "word")])
-    known = html.data(selection, firsts, np.full(n, 10), order, lambda some: [names[i] for i in some.tolist()], passages or {}, facts)
+    known = html.data(
+        selection,
+        firsts,
+        np.full(n, 10),
+        order,
+        lambda some: [names[i] for i in some.tolist()],
+        passages or {},
+        facts,
+    )
     return known, html.page(known)
 
 
@@ -58,7 +72,10 @@ class Outline(HTMLParser):
             self.scripts.append(data)
 
 
-@given(st.lists(st.binary(min_size=1, max_size=40) | st.sampled_from(HOSTILE), min_size=2, max_size=6), st.text(max_size=60))
+@given(
+    st.lists(st.binary(min_size=1, max_size=40) | st.sampled_from(HOSTILE), min_size=2, max_size=6),
+    st.text(max_size=60),
+)
 def test_no_name_and_no_text_becomes_markup(names, text):
     usual = Outline(page_of([b"a", b"b"], [(0, 1, 0.9)])[1])
     known, page = page_of(names, [(0, 1, 0.9)], {0: [("-", text), ("+", "</script>"), ("f", 12)]})
@@ -67,7 +84,12 @@ def test_no_name_and_no_text_becomes_markup(names, text):
     found = json.loads(outline.scripts[0])
     assert found == json.loads(json.dumps(known))
     assert all(name.isprintable() for name in found["documents"]["name"])
-    assert all(line.isprintable() for _, part in found["passages"]["0"] if isinstance(part, str) for line in part.split("\n"))
+    assert all(
+        line.isprintable()
+        for _, part in found["passages"]["0"]
+        if isinstance(part, str)
+        for line in part.split("\n")
+    )
 
 
 def test_the_page_asks_nobody_for_anything():
@@ -86,7 +108,9 @@ def test_what_does_not_fit_is_said_and_the_threshold_is_that_of_what_does():
     known, _ = page_of(names, triples, most=9)
     assert len(known["pairs"]["left"]) <= 9
     lowest = known["plan"]["threshold"]
-    assert sorted(known["pairs"]["similarity"], reverse=True) == sorted((s for *_, s in triples if s >= lowest), reverse=True)
+    assert sorted(known["pairs"]["similarity"], reverse=True) == sorted(
+        (s for *_, s in triples if s >= lowest), reverse=True
+    )
     assert f"{len(known['pairs']['left'])} most similar of 28" in known["omitted"]
 
 
@@ -94,10 +118,14 @@ def test_copies_are_counted_though_not_all_are_named():
     n = html.NAMED_COPIES + 300
     firsts = [0] * n + [n]
     preference = [n - 1, *range(n - 1), n]
-    known, _ = page_of([f"{i}".encode() for i in range(n + 1)], [(0, n, 0.8)], firsts=firsts, preference=preference)
+    known, _ = page_of(
+        [f"{i}".encode() for i in range(n + 1)], [(0, n, 0.8)], firsts=firsts, preference=preference
+    )
     assert known["counts"] == [n, 1]
     assert len(known["kinds"][0]) == html.NAMED_COPIES
-    assert known["documents"]["name"][known["kinds"][0][0]] == str(n - 1)  # the most preferred represents its kind
+    assert known["documents"]["name"][known["kinds"][0][0]] == str(
+        n - 1
+    )  # the most preferred represents its kind
     assert "all are counted" in known["omitted"]
 
 
@@ -120,11 +148,16 @@ def opened(chromium, tmp_path, page):
 
 
 def texts(chromium, selector):
-    return chromium.execute_script("return [...document.querySelectorAll(arguments[0])].map((each) => each.textContent)", selector)
+    return chromium.execute_script(
+        "return [...document.querySelectorAll(arguments[0])].map((each) => each.textContent)",
+        selector,
+    )
 
 
 def click(chromium, selector, at=0):
-    chromium.execute_script("document.querySelectorAll(arguments[0])[arguments[1]].click()", selector, at)
+    chromium.execute_script(
+        "document.querySelectorAll(arguments[0])[arguments[1]].click()", selector, at
+    )
 
 
 def set_threshold(chromium, value):
@@ -132,8 +165,15 @@ def set_threshold(chromium, value):
 
 
 def test_hostile_names_and_texts_are_shown_and_do_nothing(chromium, tmp_path):
-    passages = {0: [("-", "<b>bold</b>\u202e" + "y" * 1_000_000), ("+", "</script><script>document.title='owned'</script>\x1b[0m")]}
-    page = page_of(HOSTILE, [(0, 1, 0.9)] + [(i, i + 1, 0.6) for i in range(1, len(HOSTILE) - 1)], passages)[1]
+    passages = {
+        0: [
+            ("-", "<b>bold</b>\u202e" + "y" * 1_000_000),
+            ("+", "</script><script>document.title='owned'</script>\x1b[0m"),
+        ]
+    }
+    page = page_of(
+        HOSTILE, [(0, 1, 0.9)] + [(i, i + 1, 0.6) for i in range(1, len(HOSTILE) - 1)], passages
+    )[1]
     opened(chromium, tmp_path, page)
     click(chromium, "#pairs")
     for at in range(len(HOSTILE) - 1):
@@ -150,8 +190,19 @@ def test_hostile_names_and_texts_are_shown_and_do_nothing(chromium, tmp_path):
 def test_the_threshold_moves_counts_groups_and_list(chromium, tmp_path):
     names = [b"a", b"b", b"c", b"d", b"d.copy"]
     triples = [(0, 1, 0.9), (1, 2, 0.8), (0, 2, 0.6), (2, 3, 0.55)]
-    opened(chromium, tmp_path, page_of(names, triples, {1: [("=", "same "), ("-", "old"), ("+", "new")]}, firsts=[0, 1, 2, 3, 3])[1])
-    shown = lambda: [int(text) for text in texts(chromium, "#n-pairs, #n-groups, #n-members, #n-beside")]  # noqa: E731
+    opened(
+        chromium,
+        tmp_path,
+        page_of(
+            names,
+            triples,
+            {1: [("=", "same "), ("-", "old"), ("+", "new")]},
+            firsts=[0, 1, 2, 3, 3],
+        )[1],
+    )
+    shown = lambda: [  # noqa: E731
+        int(text) for text in texts(chromium, "#n-pairs, #n-groups, #n-members, #n-beside")
+    ]
     assert shown() == [6, 2, 5, 3]  # d and its copy, and both beside c; a with b and c
     set_threshold(chromium, 0.7)
     assert shown() == [3, 2, 4, 2]
@@ -166,7 +217,9 @@ def test_the_threshold_moves_counts_groups_and_list(chromium, tmp_path):
     set_threshold(chromium, 0.75)
     click(chromium, "#list > li > button", 2)
     assert texts(chromium, ".passages .text:last-child") == ["same oldnew"]
-    chromium.execute_script("const s = document.getElementById('search'); s.value = 'COPY'; s.dispatchEvent(new Event('input'))")
+    chromium.execute_script(
+        "const s = document.getElementById('search'); s.value = 'COPY'; s.dispatchEvent(new Event('input'))"
+    )
     chromium.execute_async_script("setTimeout(arguments[0], 200)")
     assert texts(chromium, "#list .name") == ["d", "d.copy"]
     assert chromium.get_log("browser") == []
@@ -180,11 +233,15 @@ def test_numbers_look_as_elsewhere(chromium, tmp_path):
         said = chromium.execute_script("return promise(arguments[0])", threshold)
         assert f"similarity {threshold:.3f} was missed is {chance(miss)}" in said
     for similarity in (0.85779, 0.99999, 0.5, 2 / 3, 0.123456):
-        assert chromium.execute_script("return shownScore(arguments[0])", similarity) == decimal(similarity)
+        assert chromium.execute_script("return shownScore(arguments[0])", similarity) == decimal(
+            similarity
+        )
 
 
 def test_the_page_is_as_wide_as_a_phone(chromium, tmp_path):
-    opened(chromium, tmp_path, page_of([b"folder/" + b"x" * 300, b"b" * 200], [(0, 1, 0.9)], most=1)[1])
+    opened(
+        chromium, tmp_path, page_of([b"folder/" + b"x" * 300, b"b" * 200], [(0, 1, 0.9)], most=1)[1]
+    )
     try:
         phone = {"width": 360, "height": 740, "deviceScaleFactor": 1, "mobile": True}
         chromium.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", phone)
@@ -199,12 +256,17 @@ def test_keys(chromium, tmp_path):
 
     opened(chromium, tmp_path, page_of([b"a", b"b", b"c", b"d"], [(0, 1, 0.9), (2, 3, 0.8)])[1])
     ActionChains(chromium).send_keys("p", "j", "j", Keys.ENTER).perform()
-    assert chromium.execute_script("return document.activeElement.getAttribute('aria-expanded')") == "true"
+    assert (
+        chromium.execute_script("return document.activeElement.getAttribute('aria-expanded')")
+        == "true"
+    )
     assert "c" in chromium.execute_script("return document.activeElement.textContent")
     ActionChains(chromium).send_keys("k", "]", "]").perform()
     assert texts(chromium, "#chosen") == ["0.510"]
     before = chromium.execute_script("return document.documentElement.dataset.theme")
-    ActionChains(chromium).send_keys("d", "/", "g").perform()  # the last one is searched for, not obeyed
+    ActionChains(chromium).send_keys(
+        "d", "/", "g"
+    ).perform()  # the last one is searched for, not obeyed
     assert chromium.execute_script("return document.documentElement.dataset.theme") != before
     assert chromium.execute_script("return document.activeElement.id") == "search"
     assert texts(chromium, "[role=tab][aria-selected=true]") == ["Pairs"]
@@ -240,14 +302,30 @@ def known_of(page):
 def test_the_page_has_the_pairs_and_groups_of_the_other_commands(run, corpus, tmp_path):
     run("report", "sample_corpus", "-t", "0.5", "-o", "report.html", "--keep", "shortest")
     known = known_of((tmp_path / "report.html").read_bytes())
-    assert (known["what"], re.fullmatch(r"\d+ \w+ \d{4}", known["newest"]) is not None) == ("sample_corpus", True)
+    assert (known["what"], re.fullmatch(r"\d+ \w+ \d{4}", known["newest"]) is not None) == (
+        "sample_corpus",
+        True,
+    )
     names = known["documents"]["name"]
-    pairs = zip(known["pairs"]["left"], known["pairs"]["right"], known["pairs"]["similarity"], strict=True)
-    found = {(names[a], names[b], s) for left, right, s in pairs for a in known["kinds"][left] for b in known["kinds"][right]}
-    found |= {(names[a], names[b], 1.0) for kind in known["kinds"] for a in kind for b in kind if a != b}
+    pairs = zip(
+        known["pairs"]["left"], known["pairs"]["right"], known["pairs"]["similarity"], strict=True
+    )
+    found = {
+        (names[a], names[b], s)
+        for left, right, s in pairs
+        for a in known["kinds"][left]
+        for b in known["kinds"][right]
+    }
+    found |= {
+        (names[a], names[b], 1.0) for kind in known["kinds"] for a in kind for b in kind if a != b
+    }
     expected = {(a, b, float(s)) for a, b, s in run("pairs", "-t", "0.5").rows}
     assert {(*sorted(pair[:2]), pair[2]) for pair in found} == expected
-    representatives = {row[2] for row in run("clusters", "-t", "0.5", "--keep", "shortest").rows if row[1] == "keep"}
+    representatives = {
+        row[2]
+        for row in run("clusters", "-t", "0.5", "--keep", "shortest").rows
+        if row[1] == "keep"
+    }
     best = {names[min(kind, key=known["documents"]["rank"].__getitem__)] for kind in known["kinds"]}
     assert representatives <= best
     differences = [sort for segments in known["passages"].values() for sort, _ in segments]
@@ -262,7 +340,11 @@ def test_the_page_groups_as_clusters_does(chromium, run, corpus, tmp_path):
         set_threshold(chromium, float(threshold))
         rows = run("clusters", "-t", threshold).rows
         shown = [int(text) for text in texts(chromium, "#n-pairs, #n-groups, #n-members")]
-        assert shown == [len(run("pairs", "-t", threshold).rows), len({row[0] for row in rows}), len(rows)]
+        assert shown == [
+            len(run("pairs", "-t", threshold).rows),
+            len({row[0] for row in rows}),
+            len(rows),
+        ]
         order = list(dict.fromkeys((row[0], row[2]) for row in rows if row[1] == "keep"))
         assert [name for _, name in order[:60]] == texts(chromium, "#list > li > .row .name")[:60]
     assert chromium.get_log("browser") == []
@@ -270,9 +352,28 @@ def test_the_page_groups_as_clusters_does(chromium, run, corpus, tmp_path):
     assert (tmp_path / "report.png").stat().st_size > 20_000
 
 
-def test_passages_are_for_the_most_wanted_pairs_and_the_page_is_the_same_each_time(run, corpus, tmp_path):
-    first = run("report", "sample_corpus", "-t", "0.6", "--passages", "5", "--most", "40", "--no-store").out
-    assert first == run("report", "sample_corpus", "-t", "0.6", "--passages", "5", "--most", "40", "--jobs", "1", "--no-store").out
+def test_passages_are_for_the_most_wanted_pairs_and_the_page_is_the_same_each_time(
+    run, corpus, tmp_path
+):
+    first = run(
+        "report", "sample_corpus", "-t", "0.6", "--passages", "5", "--most", "40", "--no-store"
+    ).out
+    assert (
+        first
+        == run(
+            "report",
+            "sample_corpus",
+            "-t",
+            "0.6",
+            "--passages",
+            "5",
+            "--most",
+            "40",
+            "--jobs",
+            "1",
+            "--no-store",
+        ).out
+    )
     known = known_of(first)
     assert len(known["passages"]) == 5
     assert "most similar of" in known["omitted"]
@@ -296,16 +397,25 @@ def test_why_passages_are_not_in_the_page_is_said_and_what_takes_more(run, tmp_p
     pairs = len(run("pairs", "-t", "0.8").rows)
     assert pairs == 10
     done = run("report", "-t", "0.8")
-    assert "the passages of 3 of 10 pairs are in the page; 7 are without: a document has more than 1 MiB of text" in done.err
+    assert (
+        "the passages of 3 of 10 pairs are in the page; 7 are without: a document has more than 1 MiB of text"
+        in done.err
+    )
     assert "passages of 3 of 10" in known_of(done.out)["omitted"]
     done = run("report", "-t", "0.8", "--passages", "0")
-    assert "the passages of 0 of 10 pairs are in the page; 10 are without: more than --passages 0" in done.err
+    assert (
+        "the passages of 0 of 10 pairs are in the page; 10 are without: more than --passages 0"
+        in done.err
+    )
     assert "with the passages of all 10 pairs" not in done.err
     (tmp_path / "d/a").unlink()
     done = run("report", "-t", "0.8", "--most", "4")
     assert re.search(r"The \d most similar of 10 pairs .* --most 10 takes all", done.err)
     done = run("report", "-t", "0.8")
-    assert "the passages of 1 of 10 pairs are in the page; 4 are without: a document cannot be read any more; 5 are without: " in done.err
+    assert (
+        "the passages of 1 of 10 pairs are in the page; 4 are without: a document cannot be read any more; 5 are without: "
+        in done.err
+    )
     why = list(known_of(done.out)["without"].values())
     assert sum(each.startswith("a document cannot be read") for each in why) == 4
 
@@ -319,4 +429,6 @@ def test_ids_and_folders_of_nothing_make_a_page_too(run, tmp_path):
     known = known_of(run("report", "d", "--no-store").out)
     assert (known["documentCount"], known["leftOut"]) == (0, [])
     run("index", "ids", "--tokens", "ids")
-    assert known_of(run("report").out)["leftOut"] is None  # what an earlier run left out is not known any more
+    assert (
+        known_of(run("report").out)["leftOut"] is None
+    )  # what an earlier run left out is not known any more

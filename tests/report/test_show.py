@@ -15,7 +15,15 @@ from lshdup.kernels.differences import align, heaviest_chain
 from lshdup.params import ShingleParams, SketchParams
 from lshdup.report.comparison import compare
 from lshdup.report.terminal import Layout, rendered
-from lshdup.report.token_diff import ADDED, ALIKE, MOVED_AWAY, MOVED_HERE, REMOVED, differences, windows
+from lshdup.report.token_diff import (
+    ADDED,
+    ALIKE,
+    MOVED_AWAY,
+    MOVED_HERE,
+    REMOVED,
+    differences,
+    windows,
+)
 from lshdup.shingling.shingler import Shingler
 from tests import golden, office
 from tests.conftest import ROOT
@@ -44,7 +52,9 @@ def test_tokens_are_where_they_are_said_to_be(text, tokens, keep_case, normalize
         again, _ = shingler.in_order(there)
         assert word in again or (tokens == "char" and word == b" " and not there.strip())
     if len(words):
-        assert [a == b for a in words for b in words] == [a == b for a in located.tokens for b in located.tokens]
+        assert [a == b for a in words for b in words] == [
+            a == b for a in located.tokens for b in located.tokens
+        ]
 
 
 def test_texts_keep_their_spelling_unless_they_must_be_composed():
@@ -67,7 +77,12 @@ def valid(a, b, changes):
         else:
             assert (c.a_start == c.a_end) == (c.kind in (ADDED, MOVED_HERE))
             assert (c.b_start == c.b_end) == (c.kind in (REMOVED, MOVED_AWAY))
-    return Counter({kind: sum(c.tokens for c in changes if c.kind == kind) for kind in (ALIKE, REMOVED, ADDED, MOVED_AWAY, MOVED_HERE)})
+    return Counter(
+        {
+            kind: sum(c.tokens for c in changes if c.kind == kind)
+            for kind in (ALIKE, REMOVED, ADDED, MOVED_AWAY, MOVED_HERE)
+        }
+    )
 
 
 def row(values):
@@ -77,13 +92,18 @@ def row(values):
 def lcs_score(a, b):
     """The slow obvious reference: two for an element, one more where the next of both is taken too."""
     n, m = len(a), len(b)
-    best = [[[0, -1] for _ in range(m + 1)] for _ in range(n + 1)]  # of what is left: any; or if this pair is taken
+    best = [
+        [[0, -1] for _ in range(m + 1)] for _ in range(n + 1)
+    ]  # of what is left: any; or if this pair is taken
     for i in range(n - 1, -1, -1):
         for j in range(m - 1, -1, -1):
             free = max(best[i + 1][j][0], best[i][j + 1][0])
             taken = -1
             if a[i] == b[j]:
-                taken = 2 + max(best[i + 1][j + 1][0], best[i + 1][j + 1][1] + 1 if best[i + 1][j + 1][1] >= 0 else 0)
+                taken = 2 + max(
+                    best[i + 1][j + 1][0],
+                    best[i + 1][j + 1][1] + 1 if best[i + 1][j + 1][1] >= 0 else 0,
+                )
             best[i][j] = [max(free, taken), taken]
     return best[0][0][0]
 
@@ -92,16 +112,28 @@ def lcs_score(a, b):
 @given(st.lists(st.integers(0, 4), max_size=12), st.lists(st.integers(0, 4), max_size=12))
 def test_align_finds_a_common_subsequence_about_as_good_as_the_best(a, b):
     matches = np.empty(2 * min(len(a), len(b)) + 2, np.int64)
-    found = align(row(a), row(b), np.empty(len(a) * len(b) + 1, np.uint8), np.empty(len(b) + 1, np.int32), matches)
+    found = align(
+        row(a),
+        row(b),
+        np.empty(len(a) * len(b) + 1, np.uint8),
+        np.empty(len(b) + 1, np.int32),
+        matches,
+    )
     pairs = matches[: 2 * found].reshape(-1, 2).tolist()
     assert all(a[i] == b[j] for i, j in pairs)
     assert all(i < k and j < m for (i, j), (k, m) in pairwise(pairs))
     score = 2 * found + sum(k == i + 1 and m == j + 1 for (i, j), (k, m) in pairwise(pairs))
-    assert 3 * score >= 2 * lcs_score(a, b)  # the longest one has at least two thirds of the best score
+    assert 3 * score >= 2 * lcs_score(
+        a, b
+    )  # the longest one has at least two thirds of the best score
 
 
 @settings(deadline=None)
-@given(st.lists(st.integers(1, 9), min_size=1, max_size=8).flatmap(lambda w: st.tuples(st.just(w), st.permutations(range(len(w))))))
+@given(
+    st.lists(st.integers(1, 9), min_size=1, max_size=8).flatmap(
+        lambda w: st.tuples(st.just(w), st.permutations(range(len(w))))
+    )
+)
 def test_the_heaviest_chain_is_that_of_trying_all(given_):
     weight, rank = given_
     n = len(rank)
@@ -111,7 +143,12 @@ def test_the_heaviest_chain_is_that_of_trying_all(given_):
         if (ranks := [rank[i] for i in range(n) if bits >> i & 1]) == sorted(ranks)
     )
     chain = np.empty(n, np.int64)
-    found = heaviest_chain(row(rank).astype(np.int64), row(weight).astype(np.int64), *(np.empty(n + 1, np.int64) for _ in range(3)), chain)
+    found = heaviest_chain(
+        row(rank).astype(np.int64),
+        row(weight).astype(np.int64),
+        *(np.empty(n + 1, np.int64) for _ in range(3)),
+        chain,
+    )
     taken = chain[n - found :].tolist()
     assert taken == sorted(taken)
     assert [rank[i] for i in taken] == sorted(rank[i] for i in taken)
@@ -119,7 +156,12 @@ def test_the_heaviest_chain_is_that_of_trying_all(given_):
 
 
 @settings(deadline=None)
-@given(st.lists(st.integers(0, 5), max_size=40), st.lists(st.integers(0, 5), max_size=40), st.integers(1, 4), st.integers(1, 6))
+@given(
+    st.lists(st.integers(0, 5), max_size=40),
+    st.lists(st.integers(0, 5), max_size=40),
+    st.integers(1, 4),
+    st.integers(1, 6),
+)
 def test_any_two_rows(a, b, passage, moved):
     valid(row(a), row(b), differences(row(a), row(b), passage, moved))
 
@@ -198,7 +240,9 @@ def test_any_two_texts_are_compared_and_shown(one, other, tokens, k, bag):
     valid(found.a.tokens, found.b.tokens, found.changes)
     total = found.shared + found.only_a + found.only_b
     assert found.similarity == (found.shared / total if total else 0)
-    assert (found.estimate is None) == (not found.shared + found.only_a or not found.shared + found.only_b)
+    assert (found.estimate is None) == (
+        not found.shared + found.only_a or not found.shared + found.only_b
+    )
     for side in (False, True):
         for width in (None, 30):
             for color in (False, True):
@@ -209,14 +253,22 @@ def test_any_two_texts_are_compared_and_shown(one, other, tokens, k, bag):
 
 
 def test_marks_take_nothing_but_what_changed():
-    lines = rendered(compare(b"The red, old (fox) jumps", "The blue «old» fox jumps high".encode(), ShingleParams()), Layout())
+    lines = rendered(
+        compare(
+            b"The red, old (fox) jumps", "The blue «old» fox jumps high".encode(), ShingleParams()
+        ),
+        Layout(),
+    )
     assert list(lines) == ["The [-red,-] {+blue+} old (fox) jumps {+high+}"]
 
 
 def test_ids_are_sets(run, tmp_path):
     (tmp_path / "a").write_text("x 5 6 7 8")
     result = run("show", "a", "-", "--tokens", "ids", stdin=b"y 9 8 6 5 5").lines
-    assert result[2:4] == ["similarity 0.6000, exact: 3 shingles shared, 1 only in A, 1 only in B", "3 ids alike, 1 removed, 1 added"]
+    assert result[2:4] == [
+        "similarity 0.6000, exact: 3 shingles shared, 1 only in A, 1 only in B",
+        "3 ids alike, 1 removed, 1 added",
+    ]
     assert result[-2:] == ["5 6 [-7-] 8 {+9+}", ""]
 
 
@@ -234,7 +286,9 @@ def three(corpus, tmp_path):
     """Three pairs of different kind: a word changed, a paragraph moved, another format."""
     moved_paragraph(tmp_path / "moved.txt")
     text = (corpus / "udhr/eng.txt").read_text()
-    (tmp_path / "word.txt").write_text(text.replace("detention or exile", "imprisonment or exile", 1))
+    (tmp_path / "word.txt").write_text(
+        text.replace("detention or exile", "imprisonment or exile", 1)
+    )
     return {
         "word": ("sample_corpus/udhr/eng.txt", "word.txt"),
         "moved": ("sample_corpus/licences/Apache-1.1.txt", "moved.txt"),
@@ -258,10 +312,15 @@ def test_three_kinds_as_they_are_seen(run, three, tmp_path):
 def test_layout_options(run, three):
     inline = run("show", *three["word"], "--inline", "--context", "1").lines
     assert any("[-detention-] {+imprisonment+} or" in line for line in inline)
-    assert run("show", *three["word"], "--context", "0").lines[6] == "[-detention-] {+imprisonment+}"
+    assert (
+        run("show", *three["word"], "--context", "0").lines[6] == "[-detention-] {+imprisonment+}"
+    )
     beside = run("show", *three["word"], "--side-by-side", "--context", "1").lines
     (line,) = [line for line in beside if "│" in line]
-    assert [part.strip() for part in line.split("│")] == ["arrest, [-detention-] or", "arrest, {+imprisonment+} or"]
+    assert [part.strip() for part in line.split("│")] == [
+        "arrest, [-detention-] or",
+        "arrest, {+imprisonment+} or",
+    ]
     whole = run("show", *three["word"], "--context", "100000").out.decode()
     assert "alike …" not in whole
 
@@ -270,9 +329,13 @@ def test_as_data(run, three, tmp_path):
     run("index", "sample_corpus")
     result = json.loads(run("show", "eng.txt", "word.txt", "--format", "json").out)
     assert result["a"]["name"] == "sample_corpus/udhr/eng.txt"
-    assert result["similarity"] == result["shared"] / (result["shared"] + result["only_a"] + result["only_b"])
+    assert result["similarity"] == result["shared"] / (
+        result["shared"] + result["only_a"] + result["only_b"]
+    )
     assert abs(result["estimate"] - result["similarity"]) < 5 * result["standard_error"] + 0.01
-    rows = [json.loads(line) for line in run("show", "eng.txt", "word.txt", "--format", "jsonl").lines]
+    rows = [
+        json.loads(line) for line in run("show", "eng.txt", "word.txt", "--format", "jsonl").lines
+    ]
     assert rows == result["differences"]
     assert [row["kind"] for row in rows] == [ALIKE, REMOVED, ADDED, ALIKE]
     assert (rows[1]["a"], rows[2]["b"]) == ("detention", "imprisonment")
@@ -296,12 +359,20 @@ def test_shingles_are_listed(run, tmp_path):
     assert "0.6667, exact: 2 shingles shared" in run("show", "a", "b", "-k", "1", "--bag").lines[2]
 
 
-@given(st.lists(st.sampled_from("abc"), max_size=12), st.sampled_from(["word", "ids"]), st.booleans(), st.sampled_from([b"", b"secret"]))
+@given(
+    st.lists(st.sampled_from("abc"), max_size=12),
+    st.sampled_from(["word", "ids"]),
+    st.booleans(),
+    st.sampled_from([b"", b"secret"]),
+)
 def test_elements_are_those_of_the_set(words, tokens, bag, secret):
     shingler = Shingler(ShingleParams(tokens=tokens, k=1, bag=bag, secret=secret))
     text = " ".join(str("abc".index(each)) if tokens == "ids" else each for each in words).encode()
     _, shingles = shingler.in_order(text)
-    assert sorted(set(shingler.elements(shingles).tolist())) == shingler.shingle_texts([text])[0].tolist()
+    assert (
+        sorted(set(shingler.elements(shingles).tolist()))
+        == shingler.shingle_texts([text])[0].tolist()
+    )
 
 
 FORM = "dear sir or madam we are pleased to let you know that your order number {} of {} was sent today"
@@ -311,14 +382,23 @@ def test_what_is_removed_is_not_compared(run, tmp_path):
     """The similarity is the one that `pairs` prints, by the options of the last run or by those that are given."""
     (tmp_path / "d").mkdir()
     (tmp_path / "form").write_text(FORM.format("", ""))
-    for name, what in (("a", "two red shoes and one green hat"), ("b", "two red shoes and one green coat"), ("c", "nothing like it")):
+    for name, what in (
+        ("a", "two red shoes and one green hat"),
+        ("b", "two red shoes and one green coat"),
+        ("c", "nothing like it"),
+    ):
         (tmp_path / "d" / name).write_text(FORM.format("7", what))
     ((_, _, alike),) = run("pairs", "d", "--template", "form", "-t", "0.5").rows
     for options in ([], ["--template", "form"]):
         shown = run("show", "a", "b", *options)
-        assert shown.err == "lshdup: a: d/a, of the store\nlshdup: b: d/b, of the store\n"  # no document has changed
+        assert (
+            shown.err == "lshdup: a: d/a, of the store\nlshdup: b: d/b, of the store\n"
+        )  # no document has changed
         assert f"similarity {float(alike):.4f}, exact: " in shown.lines[2]
-        assert re.fullmatch(r"removed before: \d+ shingles of A, \d+ of B, by --template or --ignore-common", shown.lines[3])
+        assert re.fullmatch(
+            r"removed before: \d+ shingles of A, \d+ of B, by --template or --ignore-common",
+            shown.lines[3],
+        )
         data = json.loads(run("show", "a", "b", *options, "--format", "json").out)
         assert data["similarity"] == float(alike)
         assert data["a"]["shingles"] == data["shared"] + data["only_a"] + data["removed_a"]
@@ -326,7 +406,11 @@ def test_what_is_removed_is_not_compared(run, tmp_path):
         rows = run("show", "a", "b", *options, "--shingles").rows
         kept = [where for where, _, _, removed in rows if not removed]
         assert {removed for *_, removed in rows} == {"", "template"}
-        assert (kept.count("both"), kept.count("a"), kept.count("b")) == (data["shared"], data["only_a"], data["only_b"])
+        assert (kept.count("both"), kept.count("a"), kept.count("b")) == (
+            data["shared"],
+            data["only_a"],
+            data["only_b"],
+        )
     (tmp_path / "d/a").write_text(FORM.format("7", "something else now"))
     assert "has changed since it was indexed" in run("show", "a", "b").err
 
@@ -334,7 +418,9 @@ def test_what_is_removed_is_not_compared(run, tmp_path):
 def test_rows_and_mails(run, tmp_path):
     """A row is text already, whatever it looks like; a mail is read as one."""
     rows = ["<html> one <i>two</i> three four five", "one two three four six"]
-    (tmp_path / "rows.jsonl").write_text("".join(json.dumps({"text": each}) + "\n" for each in rows))
+    (tmp_path / "rows.jsonl").write_text(
+        "".join(json.dumps({"text": each}) + "\n" for each in rows)
+    )
     run("index", "rows.jsonl")
     shown = run("show", "rows.jsonl:1", "rows.jsonl:2")
     assert "HTML UTF-8, 5 words" in shown.lines[0]
@@ -343,22 +429,43 @@ def test_rows_and_mails(run, tmp_path):
     (tmp_path / "a.eml").write_bytes(office.eml(rows[1]))
     (tmp_path / "b").write_text(rows[1])
     data = json.loads(run("show", "a.eml", "b", "--format", "json").out)
-    assert (data["a"]["extracted"], data["b"]["extracted"], data["similarity"]) == (True, False, 1.0)
+    assert (data["a"]["extracted"], data["b"]["extracted"], data["similarity"]) == (
+        True,
+        False,
+        1.0,
+    )
     assert "mail, 5 words" in run("show", "a.eml", "b").lines[0]
 
 
 def test_as_the_store_has_it(run, corpus, tmp_path):
-    run("index", "sample_corpus", "--tokens", "char", "-k", "5", "--scheme", "classic", "--perms", "64")
+    run(
+        "index",
+        "sample_corpus",
+        "--tokens",
+        "char",
+        "-k",
+        "5",
+        "--scheme",
+        "classic",
+        "--perms",
+        "64",
+    )
     out = run("show", "MIT.txt", "ISC.txt")
     assert "characters" in out.lines[0]
     assert "scheme" not in out.err
-    assert any(line.startswith("estimate 0.") and line.endswith("by signatures: classic, K = 64") for line in out.lines)
+    assert any(
+        line.startswith("estimate 0.") and line.endswith("by signatures: classic, K = 64")
+        for line in out.lines
+    )
     assert "words" in run("show", "MIT.txt", "ISC.txt", "--tokens", "word").lines[0]
     (corpus / "licences/ISC.txt").write_text("something else now")
     assert "has changed since it was indexed" in run("show", "MIT.txt", "licences/ISC.txt").err
     assert "is the end of 5 names" in run("show", "copy1", "MIT.txt", code=2).err
     assert "both standard input" in run("show", "-", "-", code=2).err
-    assert "has no meaning with --shingles" in run("show", "MIT.txt", "ISC.txt", "--shingles", "--inline", code=2).err
+    assert (
+        "has no meaning with --shingles"
+        in run("show", "MIT.txt", "ISC.txt", "--shingles", "--inline", code=2).err
+    )
 
 
 def test_documents_without_tokens(run, tmp_path):
@@ -373,10 +480,16 @@ def test_documents_without_tokens(run, tmp_path):
 
 
 def test_hostile_texts_do_nothing_to_a_terminal(run, tmp_path):
-    (tmp_path / "a").write_bytes("plain \x1b[31mred\x1b]0;title\x07 gpj.\u202eexe \x9b2J ".encode() + b"m" * 1_000_000 + b" end")
+    (tmp_path / "a").write_bytes(
+        "plain \x1b[31mred\x1b]0;title\x07 gpj.\u202eexe \x9b2J ".encode()
+        + b"m" * 1_000_000
+        + b" end"
+    )
     (tmp_path / "b\x1b[2J").write_bytes(b"plain " + b"n" * 1_000_000 + b" end")
     for options in ((), ("--side-by-side",), ("--shingles",), ("--format", "json")):
-        code, out, err = in_terminal(["show", "a", "b\x1b[2J", "--no-color", *options], 80, tmp_path)
+        code, out, err = in_terminal(
+            ["show", "a", "b\x1b[2J", "--no-color", *options], 80, tmp_path
+        )
         assert code == 0, err
         text = out.decode()
         assert all(c.isprintable() or c == "\n" for c in text)

@@ -37,7 +37,9 @@ from tests.conftest import killed_behind_a_journal
 
 # --- the arrays -------------------------------------------------------------------------------------------------------------
 
-elements = st.one_of(st.integers(0, 12), st.integers(0, (1 << 64) - 1), st.integers((1 << 64) - 5, (1 << 64) - 1))
+elements = st.one_of(
+    st.integers(0, 12), st.integers(0, (1 << 64) - 1), st.integers((1 << 64) - 5, (1 << 64) - 1)
+)
 element_sets = st.sets(elements, max_size=40)
 
 
@@ -67,12 +69,21 @@ def test_what_is_left_of_some_of_many_sets():
 
 
 @settings(deadline=None)
-@given(st.lists(st.sets(st.integers(0, 30), max_size=20), max_size=30), st.integers(1, 12), st.integers(1, 4), st.data())
+@given(
+    st.lists(st.sets(st.integers(0, 30), max_size=20), max_size=30),
+    st.integers(1, 12),
+    st.integers(1, 4),
+    st.data(),
+)
 def test_counts_are_those_of_a_counter(sets, least, jobs, data):
-    members = data.draw(st.lists(st.sampled_from(range(len(sets))), unique=True) if sets else st.just([]))
+    members = data.draw(
+        st.lists(st.sampled_from(range(len(sets))), unique=True) if sets else st.just([])
+    )
     counts = Counter(element for i in members for element in sets[i])
     expected = {element: count for element, count in counts.items() if count >= least}
-    shingles, found = common_shingles(RaggedSets.from_sets(sets), np.array(sorted(members), np.int64), least, jobs)
+    shingles, found = common_shingles(
+        RaggedSets.from_sets(sets), np.array(sorted(members), np.int64), least, jobs
+    )
     assert dict(zip(shingles.tolist(), found.tolist(), strict=True)) == expected
     assert shingles.tolist() == sorted(expected)
 
@@ -92,7 +103,10 @@ def test_many_common_shingles_and_few_counters(monkeypatch, jobs):
 
 def test_more_documents_than_a_counter_can_count():
     n = 70_000
-    sets = RaggedSets.from_sizes(np.tile(np.array([5, 9], np.uint64), n)[: 2 * n - 3000], np.array([2] * (n - 3000) + [1] * 3000))
+    sets = RaggedSets.from_sizes(
+        np.tile(np.array([5, 9], np.uint64), n)[: 2 * n - 3000],
+        np.array([2] * (n - 3000) + [1] * 3000),
+    )
     # The last 3000 sets are halves of pairs (5, 9): half of them have only 5, half only 9.
     counts = Counter(sets.values.tolist())
     for least in (65_535, 65_536, counts[9], counts[5] + 1):
@@ -105,7 +119,9 @@ def test_more_documents_than_a_counter_can_count():
 def test_a_share_is_the_decimal_that_was_written(thousandths, documents):
     limit = thousandths / 1000
     least = least_count(limit, documents)
-    assert least == max(2, min(n for n in range(documents + 2) if n > Fraction(thousandths, 1000) * documents))
+    assert least == max(
+        2, min(n for n in range(documents + 2) if n > Fraction(thousandths, 1000) * documents)
+    )
 
 
 def test_a_number_is_a_number():
@@ -118,7 +134,10 @@ def test_limits_that_are_none(limit):
         CommonParams(limit)
 
 
-@given(st.lists(st.sets(st.integers(0, 9), max_size=5), max_size=8), st.lists(st.integers(0, 9), max_size=5))
+@given(
+    st.lists(st.sets(st.integers(0, 9), max_size=5), max_size=8),
+    st.lists(st.integers(0, 9), max_size=5),
+)
 def test_first_set_with_a_shingle(sets, wanted):
     before = removal_module._AT_ONCE
     removal_module._AT_ONCE = 3
@@ -126,7 +145,9 @@ def test_first_set_with_a_shingle(sets, wanted):
         found = first_with(RaggedSets.from_sets(sets), np.array(wanted, np.uint64))
     finally:
         removal_module._AT_ONCE = before
-    assert found.tolist() == [next((i for i, each in enumerate(sets) if element in each), -1) for element in wanted]
+    assert found.tolist() == [
+        next((i for i, each in enumerate(sets) if element in each), -1) for element in wanted
+    ]
 
 
 # --- the steps --------------------------------------------------------------------------------------------------------------
@@ -161,7 +182,9 @@ def run(capfd):
             main(list(arguments))
         out, err = capfd.readouterr()
         assert done.value.code == code, (arguments, err)
-        return SimpleNamespace(out=out, err=err, rows=[line.split("\t") for line in out.splitlines()])
+        return SimpleNamespace(
+            out=out, err=err, rows=[line.split("\t") for line in out.splitlines()]
+        )
 
     return run
 
@@ -184,29 +207,43 @@ ASKED = {
 
 
 def request(asked, documents=(b"d",), jobs=2, **given):
-    given = {"threshold": 0.4, **given, **{name: value for name, value in asked.items() if name != "templates"}}
+    given = {
+        "threshold": 0.4,
+        **given,
+        **{name: value for name, value in asked.items() if name != "templates"},
+    }
     return Request(documents, DocumentParams(), given, jobs, False, asked.get("templates", ()))
 
 
 def shown(collection, listing):
     names = list(collection.documents.names)
-    return [(names[a], names[b], s) for piece in listing.pieces() for a, b, s in zip(*(c.tolist() for c in piece), strict=True)]
+    return [
+        (names[a], names[b], s)
+        for piece in listing.pieces()
+        for a, b, s in zip(*(c.tolist() for c in piece), strict=True)
+    ]
 
 
 def pairs_of(store, asked, said=None, **given):
     """The pairs of `lshdup pairs d`, and its collection."""
-    steps = Workspace(Path(store) if store else None, said.append if said is not None else lambda _: None)
+    steps = Workspace(
+        Path(store) if store else None, said.append if said is not None else lambda _: None
+    )
     wanted = request(asked, **given)
     indexed = steps.indexed(wanted, save=False)
     found = steps.verified(indexed, PairParams(), wanted.jobs)
-    return shown(indexed.collection, with_copies(found.pairs, indexed.made.firsts)), indexed.collection
+    return shown(
+        indexed.collection, with_copies(found.pairs, indexed.made.firsts)
+    ), indexed.collection
 
 
 def exact_pairs_of(store, asked, documents=(b"d",), **given):
     wanted = request(asked, documents, **given)
     with Workspace(Path(store) if store else None).every_set(wanted) as (collection, sets):
         firsts = first_copies(collection.fingerprints)
-        found = exact_near_duplicates(collection, sets, firsts, wanted.given["threshold"], wanted.jobs)
+        found = exact_near_duplicates(
+            collection, sets, firsts, wanted.given["threshold"], wanted.jobs
+        )
         return shown(collection, with_copies(found.pairs, firsts))
 
 
@@ -225,10 +262,21 @@ def expected_pairs(asked, threshold=0.4, **given):
         gone |= shingles(Path(os.fsdecode(name)))
     limit = asked.get("ignore_common", 0)
     if limit:
-        gone |= {s for s, n in frequency.items() if n > (limit * len(kinds) if limit < 1 else limit) and n > 1}
+        gone |= {
+            s
+            for s, n in frequency.items()
+            if n > (limit * len(kinds) if limit < 1 else limit) and n > 1
+        }
     left = {name: each - gone for name, each in sets.items()}
-    scores = ((a, b, len(left[a] & left[b]) / len(left[a] | left[b])) for a, b in combinations(left, 2) if left[a] and left[b])
-    return sorted(((a, b, s) for a, b, s in scores if s >= threshold), key=lambda each: (-each[2], each[0], each[1])), left
+    scores = (
+        (a, b, len(left[a] & left[b]) / len(left[a] | left[b]))
+        for a, b in combinations(left, 2)
+        if left[a] and left[b]
+    )
+    return sorted(
+        ((a, b, s) for a, b, s in scores if s >= threshold),
+        key=lambda each: (-each[2], each[0], each[1]),
+    ), left
 
 
 def artifacts_in(store, kinds=("shingles", "signatures", "bands", "pairs")):
@@ -244,7 +292,10 @@ def test_pairs_are_those_of_the_definition_by_every_way(here, monkeypatch, asked
     if asked:
         copies = {(b"d/000", b"d/copy"), (b"d/001", b"d/near")}
         assert {(a, b) for a, b, _ in found} == copies
-        assert [name for name, size in zip(left, collection.sizes, strict=True) if not size] == [b"d/empty", b"d/form"]
+        assert [name for name, size in zip(left, collection.sizes, strict=True) if not size] == [
+            b"d/empty",
+            b"d/form",
+        ]
         assert collection.whole.sizes.tolist().count(0) == 1
     else:
         assert len(found) > 100
@@ -256,7 +307,9 @@ def test_pairs_are_those_of_the_definition_by_every_way(here, monkeypatch, asked
     for scheme in ("classic", "linear"):
         assert pairs_of(None, asked, scheme=scheme, recall=0.9999)[0] == expected
     assert exact_pairs_of("store", asked) == exact_pairs_of(None, asked) == expected
-    assert exact_pairs_of("store", {}, documents=()) == expected  # of the last run, and without what was removed in it
+    assert (
+        exact_pairs_of("store", {}, documents=()) == expected
+    )  # of the last run, and without what was removed in it
     monkeypatch.setattr(lshdup.workspace.from_documents, "SET_BYTES", 0)
     assert pairs_of(None, asked, recall=0.9999)[0] == expected
     assert pairs_of("third", asked, recall=0.9999)[0] == expected
@@ -268,7 +321,9 @@ def test_other_tokens(here, tokens):
     if tokens == "ids":
         shutil.rmtree("d")
         Path("d").mkdir()
-        Path("d/list").write_text("".join(f"n{i} 0 1 2 3 {100 + i // 2} {200 + i // 2}\n" for i in range(8)))
+        Path("d/list").write_text(
+            "".join(f"n{i} 0 1 2 3 {100 + i // 2} {200 + i // 2}\n" for i in range(8))
+        )
         Path("form.txt").write_text("form 0 1 2 3\n")
         asked = {"templates": (b"form.txt",)}
         expected = [(b"n%d" % i, b"n%d" % (i + 1), 1.0) for i in range(0, 8, 2)]
@@ -278,12 +333,17 @@ def test_other_tokens(here, tokens):
         assert pairs_of("store", {"ignore_common": 0.5}, tokens=tokens)[0] == expected
     else:
         for asked in ASKED.values():
-            assert exact_pairs_of(None, asked, tokens=tokens) == expected_pairs(asked, tokens=tokens)[0]
+            assert (
+                exact_pairs_of(None, asked, tokens=tokens)
+                == expected_pairs(asked, tokens=tokens)[0]
+            )
 
 
 def test_copies_count_once():
     """A document that is there fifty times has not become common."""
-    texts = ["the quick brown fox jumps over it"] * 50 + [f"something {i} else {i}" for i in range(10)]
+    texts = ["the quick brown fox jumps over it"] * 50 + [
+        f"something {i} else {i}" for i in range(10)
+    ]
     found = NearDuplicates(texts, 128, threshold=0.5, ignore_common=40)
     assert len(found.pairs()) == 50 * 49 // 2
 
@@ -320,8 +380,17 @@ def test_a_folder_that_changes_and_options_that_change(seed):
                     os.remove(f"d/{name}")
                 else:
                     changed += 1
-                    Path(f"d/{name}" if what == 1 else f"d/{step}{name}").write_text(Path(f"d/{name}").read_text() + f" and {step}")
-            asked = rng.choice([*ASKED.values(), {"templates": (b"half.txt",)}, {"ignore_common": 3}, {"ignore_common": 0.2}])
+                    Path(f"d/{name}" if what == 1 else f"d/{step}{name}").write_text(
+                        Path(f"d/{name}").read_text() + f" and {step}"
+                    )
+            asked = rng.choice(
+                [
+                    *ASKED.values(),
+                    {"templates": (b"half.txt",)},
+                    {"ignore_common": 3},
+                    {"ignore_common": 0.2},
+                ]
+            )
             for name in asked.get("templates", ()):
                 if rng.random() < 0.3:
                     with open(name, "a") as file:
@@ -360,7 +429,9 @@ def test_without_the_options_artifacts_know_nothing_of_them(here):
 
 def test_another_limit_reads_no_document(here, monkeypatch):
     pairs_of("store", {"ignore_common": 5})
-    monkeypatch.setattr(lshdup.collection.batches, "read_batch", lambda *_: pytest.fail("a document was read"))
+    monkeypatch.setattr(
+        lshdup.collection.batches, "read_batch", lambda *_: pytest.fail("a document was read")
+    )
     for limit in (0.9, 3, 5):
         found, collection = pairs_of("store", {"ignore_common": limit})
         assert collection.read == 0
@@ -491,7 +562,10 @@ def test_forged_lists_of_what_was_removed(here, monkeypatch):
 def test_steps_that_continue(run, here):
     """Options are given to `signatures`, or to a step that runs it; later ones know them, and refuse others."""
     said = run("shingle", "d", "--ignore-common", "5", "--template", "form.txt", "-v").err
-    assert re.search(r"removed shingles: 24 of templates and \d+ of more than 5 documents, [\d.]+ % of all in the documents", said)
+    assert re.search(
+        r"removed shingles: 24 of templates and \d+ of more than 5 documents, [\d.]+ % of all in the documents",
+        said,
+    )
     assert "1 document without tokens" in said
     assert "1 document with only common shingles: near nothing, not compared" in said
     assert "d/form: only common shingles" in said
@@ -503,13 +577,22 @@ def test_steps_that_continue(run, here):
     first = run("pairs")
     assert [row[:2] for row in first.rows] == [["d/000", "d/copy"], ["d/001", "d/near"]]
     assert run("pairs", "--exact").out == run("pairs", "--ignore-common", "5").out == first.out
-    assert "made with --ignore-common 5, not with 6" in run("pairs", "--ignore-common", "6", code=2).err
+    assert (
+        "made with --ignore-common 5, not with 6"
+        in run("pairs", "--ignore-common", "6", code=2).err
+    )
     assert "was made without --template" in run("pairs", "--template", "form.txt", code=2).err
     run("signatures", "--template", "form.txt")
-    assert "was made without --ignore-common, not with 5" in run("pairs", "--ignore-common", "5", code=2).err
+    assert (
+        "was made without --ignore-common, not with 5"
+        in run("pairs", "--ignore-common", "5", code=2).err
+    )
     Path("form.txt").write_text("another form of more than three words")
     assert "was made with another --template" in run("pairs", "--template", "form.txt", code=2).err
-    assert [row[:2] for row in run("pairs", "-t", "0.4").rows] == [["d/000", "d/copy"], ["d/001", "d/near"]]
+    assert [row[:2] for row in run("pairs", "-t", "0.4").rows] == [
+        ["d/000", "d/copy"],
+        ["d/001", "d/near"],
+    ]
     # New sets of other definitions: the number is taken over, but the old template cannot be.
     run("shingle", "d", "-k", "2")
     assert "the last run had a --template, read by other options" in run("pairs", code=2).err
@@ -525,14 +608,19 @@ def test_show_marks_what_is_removed(run, here):
 
     assert all(len(row) == 2 for row in run("shingle", "--show", "d/000").rows)
     assert marks("--template", "form.txt")["dear sir or"] == "template"
-    assert "there is no shingles.npz" in run("shingle", "--show", "d/000", "--ignore-common", "5", code=2).err
+    assert (
+        "there is no shingles.npz"
+        in run("shingle", "--show", "d/000", "--ignore-common", "5", code=2).err
+    )
     run("shingle", "d")
     by_number = marks("--ignore-common", "5")
     assert by_number["dear sir or"] == "common"
     assert Counter(by_number.values()) == {"common": 18, "": 12}
     run("index", "d", "--template", "form.txt", "--ignore-common", "5")
     assert Counter(marks().values()) == {"template": 18, "": 12}  # as in the last run
-    assert all(len(row) == 2 for row in run("shingle", "--show", "d/000", "-k", "2", "--no-store").rows)
+    assert all(
+        len(row) == 2 for row in run("shingle", "--show", "d/000", "-k", "2", "--no-store").rows
+    )
 
 
 def test_the_experiments_are_of_what_is_left(run, here):

@@ -35,7 +35,13 @@ def encodable(text):
 
 
 @settings(max_examples=400, deadline=None)
-@given(st.lists(texts, max_size=5), st.sampled_from(["word", "char", "terms"]), st.integers(1, 5), st.booleans(), st.booleans())
+@given(
+    st.lists(texts, max_size=5),
+    st.sampled_from(["word", "char", "terms"]),
+    st.integers(1, 5),
+    st.booleans(),
+    st.booleans(),
+)
 @example(["\ufdfa", "\ufdfa"], "word", 1, True, False)
 @example(["\ufdfa" * 50, "\u0390" * 50, "a"], "char", 1, True, False)
 @example(["\u0390" * 50, "a"], "char", 2, False, False)
@@ -44,7 +50,9 @@ def test_shingle_sets_are_those_of_the_reference(texts, tokens, k, normalize, ke
     texts = [encodable(text) for text in texts]
     sets = sets_of(texts, tokens=tokens, k=k, normalize=normalize, keep_case=keep_case)
     for text, found in zip(texts, sets, strict=True):
-        assert found.tolist() == sorted(set(reference.shingle_list(text, tokens, k, normalize, keep_case)))
+        assert found.tolist() == sorted(
+            set(reference.shingle_list(text, tokens, k, normalize, keep_case))
+        )
 
 
 @settings(max_examples=100, deadline=None)
@@ -53,7 +61,9 @@ def test_tokens_and_shingles_in_order(text, tokens):
     text = encodable(text)
     params = ShingleParams(tokens=tokens)
     found, shingles = Shingler(params).in_order(text.encode())
-    assert [token.decode() for token in found] == reference.TOKENS[tokens](reference.normal_form(text))
+    assert [token.decode() for token in found] == reference.TOKENS[tokens](
+        reference.normal_form(text)
+    )
     assert shingles.tolist() == reference.shingle_list(text, tokens, params.k)
 
 
@@ -77,11 +87,21 @@ def test_every_code_point_alone_and_between_letters():
 
 def test_long_documents_of_every_kind():
     rng = random.Random(5)
-    words = ["".join(rng.choices("abcdefghijklmnop_7", k=rng.choice([1, 2, 5, 8, 9, 16, 17, 40]))) for _ in range(3000)]
+    words = [
+        "".join(rng.choices("abcdefghijklmnop_7", k=rng.choice([1, 2, 5, 8, 9, 16, 17, 40])))
+        for _ in range(3000)
+    ]
     for alphabet in ("abc ", "ñandú ", "漢字かな", "กำแพง ๆ ", "Größe "):
         words += [rng.choice(alphabet) * rng.randint(1, 3) for _ in range(500)]
     rng.shuffle(words)
-    texts = [" ".join(words), " ".join(words[:500]).upper(), "x" * 100_000, "a " * 70_000, "漢" * 40_000, "\n".join(words * 30)]
+    texts = [
+        " ".join(words),
+        " ".join(words[:500]).upper(),
+        "x" * 100_000,
+        "a " * 70_000,
+        "漢" * 40_000,
+        "\n".join(words * 30),
+    ]
     for text, found in zip(texts, sets_of(texts), strict=True):
         assert found.tolist() == sorted(set(reference.shingle_list(text)))
 
@@ -135,11 +155,21 @@ def batch_of(*texts):
 
 
 def test_ids():
-    batch = batch_of(b" 3 1\t2 3\n", b"", b"18446744073709551615 0", b"18446744073709551616", b"1 x", b"-1", b"12,5")
+    batch = batch_of(
+        b" 3 1\t2 3\n",
+        b"",
+        b"18446744073709551615 0",
+        b"18446744073709551616",
+        b"1 x",
+        b"-1",
+        b"12,5",
+    )
     made = Shingler(ShingleParams(tokens="ids")).shingle(batch)
     assert made.indices.tolist() == [0, 1, 2]
     assert [each.tolist() for each in made.sets] == [[1, 2, 3], [], [0, (1 << 64) - 1]]
-    assert [(index, str(reason)) for index, reason, _ in made.left_out] == [(i, "not integers") for i in (3, 4, 5, 6)]
+    assert [(index, str(reason)) for index, reason, _ in made.left_out] == [
+        (i, "not integers") for i in (3, 4, 5, 6)
+    ]
 
 
 def test_ids_that_crowd_are_sorted_too():
@@ -158,9 +188,22 @@ def test_one_document_or_a_batch():
         assert alone.tolist() == found.tolist()
 
 
-@pytest.mark.parametrize("junk", [b"\xff", b"a\xc3", b"\xed\xa0\x80", b"\xc0\xaf", b"\xf4\x90\x80\x80", b"\xe2\x82", b"\xf0\x9f\x98"])
+@pytest.mark.parametrize(
+    "junk",
+    [
+        b"\xff",
+        b"a\xc3",
+        b"\xed\xa0\x80",
+        b"\xc0\xaf",
+        b"\xf4\x90\x80\x80",
+        b"\xe2\x82",
+        b"\xf0\x9f\x98",
+    ],
+)
 def test_invalid_utf8_is_never_taken_for_utf8(junk):
-    batch = batch_of(b"good words here", b"some more text here " + junk + b" and after it more words")
+    batch = batch_of(
+        b"good words here", b"some more text here " + junk + b" and after it more words"
+    )
     made = Shingler(ShingleParams()).shingle(batch)
     assert [index for index, _ in made.guessed] + [index for index, _, _ in made.left_out] == [1]
 

@@ -61,7 +61,9 @@ def session():
     require("spark", "pandas")
     require("spark", "pyarrow")
     java()
-    os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]))
+    os.environ["PYTHONPATH"] = os.pathsep.join(
+        dict.fromkeys([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
+    )
     with spark_session.session("local[2]", QUICK) as started:
         yield started
 
@@ -77,8 +79,12 @@ def collected(comparison, **options):
     return sorted((os.fsdecode(a), os.fsdecode(b), repr(similarity)) for a, b, similarity in rows)
 
 
-def compared(session, names, band, shingle=ShingleParams(), files=DocumentParams(), asked=PairParams()):  # noqa: B008 (frozen)
-    documents = inputs.read(session, tuple(map(os.fsencode, names)), files, ids=shingle.tokens == "ids")
+def compared(
+    session, names, band, shingle=ShingleParams(), files=DocumentParams(), asked=PairParams()
+):
+    documents = inputs.read(
+        session, tuple(map(os.fsencode, names)), files, ids=shingle.tokens == "ids"
+    )
     recipe = spark_comparison.recipe(shingle, SketchParams(), band, asked)
     recipe = replace(recipe, kind=documents.kind, home=documents.home, max_bytes=files.max_bytes)
     return spark_comparison.Comparison(documents.rows, recipe, asked.max_bucket, documents.sources)
@@ -109,10 +115,15 @@ def test_sample_corpus(session, run, monkeypatch, collapse):
         assert (summary.documents, summary.empty, summary.guessed) == (121, 1, {"cp1252": 1})
         found = collected(comparison, collapse=collapse)
         counts = comparison.tiles.found()
-    assert found == local(run, "sample_corpus", "-t", "0.5", *(["--collapse-copies"] if collapse else []))
+    assert found == local(
+        run, "sample_corpus", "-t", "0.5", *(["--collapse-copies"] if collapse else [])
+    )
     assert counts["pairs"] < len(found)
     said = run("pairs", "sample_corpus", "-t", "0.5", "--no-store", cwd=ROOT).err
-    assert f"{counts['candidates']} candidate pairs -> {counts['pairs']} pairs; with all copies" in said
+    assert (
+        f"{counts['candidates']} candidate pairs -> {counts['pairs']} pairs; with all copies"
+        in said
+    )
 
 
 def class_copies(folder):
@@ -137,14 +148,18 @@ def class_copies(folder):
 def test_class_copies(session, run, tmp_path, monkeypatch):
     folder = class_copies(tmp_path).name
     monkeypatch.chdir(tmp_path)
-    with compared(session, [folder], BandParams(threshold=0.9), ShingleParams(tokens="terms")) as comparison:
+    with compared(
+        session, [folder], BandParams(threshold=0.9), ShingleParams(tokens="terms")
+    ) as comparison:
         found = collected(comparison)
     assert len(found) > 20_000
     assert found == local(run, folder, "--tokens", "terms", "-t", "0.9", cwd=tmp_path)
 
 
 def test_pages(session, run, pages):
-    with compared(session, [str(pages[0])], BandParams(threshold=0.85), ShingleParams(tokens="ids")) as comparison:
+    with compared(
+        session, [str(pages[0])], BandParams(threshold=0.85), ShingleParams(tokens="ids")
+    ) as comparison:
         found = collected(comparison)
     assert len(found) == 50
     assert found == local(run, str(pages[0]), "--tokens", "ids", "-t", "0.85")
@@ -184,7 +199,9 @@ def test_arrow_with_long_offsets(session, run, monkeypatch, capfdbinary):
     """Columns of bytes may come with offsets of 64 bits."""
     session.conf.set("spark.sql.execution.arrow.useLargeVarTypes", "true")
     try:
-        expected, out, _, _ = outcome(session, run, monkeypatch, capfdbinary, ["pairs", "sample_corpus", "-t", "0.7"], ROOT)
+        expected, out, _, _ = outcome(
+            session, run, monkeypatch, capfdbinary, ["pairs", "sample_corpus", "-t", "0.7"], ROOT
+        )
     finally:
         session.conf.unset("spark.sql.execution.arrow.useLargeVarTypes")
     assert out == expected
@@ -193,13 +210,17 @@ def test_arrow_with_long_offsets(session, run, monkeypatch, capfdbinary):
 def test_small_blocks_change_nothing(session, monkeypatch):
     """One key, and one kind, over many tasks: every pair once."""
     texts = texts_of(90)
-    documents = session.createDataFrame(list(texts.items()), "id string, text string").repartition(3)
+    documents = session.createDataFrame(list(texts.items()), "id string, text string").repartition(
+        3
+    )
     band = BandParams(threshold=0.6)
     with spark_comparison.near_duplicates(documents, band=band) as whole:
         expected = collected(whole)
         counts = whole.tiles.found()
     assert len(expected) == len({row[:2] for row in expected})
-    with spark_comparison.near_duplicates(documents, band=band, asked=PairParams(max_bucket=1000)) as distinct:
+    with spark_comparison.near_duplicates(
+        documents, band=band, asked=PairParams(max_bucket=1000)
+    ) as distinct:
         assert collected(distinct) == expected
         assert distinct.tiles.found() == counts
     monkeypatch.setattr(spark_tiles, "BLOCK_DOCUMENTS", 7)
@@ -213,7 +234,10 @@ def test_small_blocks_change_nothing(session, monkeypatch):
         assert tiled.shared.where("n <= 3").count() > 5
 
 
-@pytest.mark.parametrize("texts", [{"a": "x y z", "b": "u v w"}, {"a": "x y z", "b": "x y z", "c": "u v w"}, {"a": "", "b": " "}])
+@pytest.mark.parametrize(
+    "texts",
+    [{"a": "x y z", "b": "u v w"}, {"a": "x y z", "b": "x y z", "c": "u v w"}, {"a": "", "b": " "}],
+)
 def test_nothing_near(session, texts):
     """No pairs, or no pairs but of copies: still an answer, with its counts."""
     documents = session.createDataFrame(list(texts.items()), "id string, text string")
@@ -233,7 +257,9 @@ def test_max_bucket(session, run, tmp_path):
     for name, text in texts.items():
         (tmp_path / name).write_text(text)
     documents = session.createDataFrame(list(texts.items()), "id string, text string")
-    with spark_comparison.near_duplicates(documents, band=BandParams(threshold=0.6), asked=PairParams(max_bucket=20)) as comparison:
+    with spark_comparison.near_duplicates(
+        documents, band=BandParams(threshold=0.6), asked=PairParams(max_bucket=20)
+    ) as comparison:
         found = collected(comparison)
         largest, _, buckets, kinds, _ = comparison.bucket_counts()
         counts = comparison.tiles.found()
@@ -241,7 +267,10 @@ def test_max_bucket(session, run, tmp_path):
     printed = run("pairs", *arguments, cwd=tmp_path)
     assert found == sorted(tuple(row) for row in printed.rows)
     assert len(found) == len({row[:2] for row in found})
-    assert f"{counts['candidates']} candidate pairs -> {counts['pairs']} pairs; with all copies" in printed.err
+    assert (
+        f"{counts['candidates']} candidate pairs -> {counts['pairs']} pairs; with all copies"
+        in printed.err
+    )
     assert f"left out {buckets} bucket" in printed.err
     assert f"with {kinds} documents" in printed.err
     assert f"the largest has {largest} documents" in printed.err
@@ -257,8 +286,17 @@ def test_no_task_gets_all_rows_of_a_bucket(session):
         covered = comparison.kinds.select("first.id").limit(3)
         tiles = spark_tiles.of_buckets(comparison.compared, documents, comparison.recipe, covered)
         points = session.createDataFrame([(b"a", b"b")], "bucket binary, id binary")
-        stars = spark_tiles.stars(points, points.groupBy("bucket").count().withColumnRenamed("count", "n"))
-        for rows in (comparison.buckets, tiles.rows, tiles.pairs, stars, groups.documents, comparison.pairs()):
+        stars = spark_tiles.stars(
+            points, points.groupBy("bucket").count().withColumnRenamed("count", "n")
+        )
+        for rows in (
+            comparison.buckets,
+            tiles.rows,
+            tiles.pairs,
+            stars,
+            groups.documents,
+            comparison.pairs(),
+        ):
             plan = rows._jdf.queryExecution().toString()
             assert "Join" in plan or "LogicalRDD" in plan
             assert "Window" not in plan
@@ -269,19 +307,28 @@ def test_no_task_gets_all_rows_of_a_bucket(session):
 def test_only_wanted_values_pass(session, monkeypatch, most):
     """And few others, if the filter has room."""
     monkeypatch.setattr(caching, "MOST_BLOCKS", most)
-    ids = session.range(30_000).selectExpr("cast(cast(id as string) as binary) as id", "id as number")
-    passed = [row.number for row in caching.sifted(ids, ids.where("number < 9000"), 9000, "id").collect()]
+    ids = session.range(30_000).selectExpr(
+        "cast(cast(id as string) as binary) as id", "id as number"
+    )
+    passed = [
+        row.number for row in caching.sifted(ids, ids.where("number < 9000"), 9000, "id").collect()
+    ]
     assert sorted(passed)[:9000] == list(range(9000))
     assert len(passed) == len(set(passed))
     assert 9000 < len(passed) < (9000 + 21000 / 200 if most > 1 else 30_000)
 
 
 def test_sets_are_made_of_what_has_candidates(session, monkeypatch):
-    texts = {f"s{i}": " ".join(f"w{i}-{j}" for j in range(20)) for i in range(400)} | {"a": "x y z u v w q", "b": "x y z u v w r"}
+    texts = {f"s{i}": " ".join(f"w{i}-{j}" for j in range(20)) for i in range(400)} | {
+        "a": "x y z u v w q",
+        "b": "x y z u v w r",
+    }
     documents = session.createDataFrame(list(texts.items()), "id string, text string")
     with spark_comparison.near_duplicates(documents, band=BandParams(threshold=0.5)) as comparison:
         tiles = comparison.tiles
-        sets = spark_tiles.sets_of(comparison.documents, tiles.rows, tiles.counts[1], comparison.recipe)
+        sets = spark_tiles.sets_of(
+            comparison.documents, tiles.rows, tiles.counts[1], comparison.recipe
+        )
         wanted = {row.id for row in tiles.rows.select("id").distinct().collect()}
         made = {row.id for row in sets.collect()}
         assert wanted >= {b"a", b"b"}
@@ -303,8 +350,14 @@ def test_what_cannot_be_read_again(session, tmp_path, monkeypatch):
 
 
 def test_ids_that_repeat_are_an_error_of_the_library(session):
-    documents = session.createDataFrame([("a", "x y z"), ("b", "x y z"), ("a", "u v w")], "id string, text string")
-    for asked in (lambda found: found.pairs(), lambda found: spark_clusters.Clusters(found).documents, lambda found: found.summary()):
+    documents = session.createDataFrame(
+        [("a", "x y z"), ("b", "x y z"), ("a", "u v w")], "id string, text string"
+    )
+    for asked in (
+        lambda found: found.pairs(),
+        lambda found: spark_clusters.Clusters(found).documents,
+        lambda found: found.summary(),
+    ):
         with (
             spark_comparison.near_duplicates(documents) as comparison,
             pytest.raises(InputError, match="the id 'a' is that of 2 documents"),
@@ -331,7 +384,9 @@ def test_nothing_is_kept_afterwards(session, monkeypatch, tmp_path, folder):
         with spark_clusters.Clusters(comparison) as groups:
             assert sum(groups.counts[1:3]) == 60
             assert groups.covered_early is not None
-            made = len(list(tmp_path.glob("*/rdd-*"))) if folder else len(persistent(session) - before)
+            made = (
+                len(list(tmp_path.glob("*/rdd-*"))) if folder else len(persistent(session) - before)
+            )
             assert 3 < made < 12
     assert persistent(session) == before
     assert not list(tmp_path.glob("*/rdd-*"))
@@ -339,7 +394,15 @@ def test_nothing_is_kept_afterwards(session, monkeypatch, tmp_path, folder):
 
 def test_names_of_any_kind(session, run, tmp_path, monkeypatch):
     """Local names are found and read as always, also as URIs; other URIs are read by Spark, and called as they were typed."""
-    names = ["a b.txt", "100%25.txt", "x#y.txt", "ü.html", "_hidden", "[z].txt", os.fsdecode(b"\xff.txt")]
+    names = [
+        "a b.txt",
+        "100%25.txt",
+        "x#y.txt",
+        "ü.html",
+        "_hidden",
+        "[z].txt",
+        os.fsdecode(b"\xff.txt"),
+    ]
     (tmp_path / "in [1]").mkdir()
     for name in names:
         page = f"<p hidden>{name}</p>" if name.endswith("html") else ""
@@ -358,8 +421,16 @@ def test_names_of_any_kind(session, run, tmp_path, monkeypatch):
     with compared(session, [uri], band) as comparison:
         found = {name for row in collected(comparison) for name in row[:2]}
     with compared(session, [f"{uri}/*%25.txt", f"{uri}/a*"], band) as comparison:
-        assert collected(comparison) == [(f"file:{tmp_path}/in/100%25.txt", f"file:{tmp_path}/in/a b.txt", "1.0")]
-    assert {f"{uri}/a b.txt", f"{uri}/100%25.txt", f"{uri}/x#y.txt", f"{uri}/ü.html", f"{uri}/[z].txt"} <= found
+        assert collected(comparison) == [
+            (f"file:{tmp_path}/in/100%25.txt", f"file:{tmp_path}/in/a b.txt", "1.0")
+        ]
+    assert {
+        f"{uri}/a b.txt",
+        f"{uri}/100%25.txt",
+        f"{uri}/x#y.txt",
+        f"{uri}/ü.html",
+        f"{uri}/[z].txt",
+    } <= found
 
 
 def by_spark(monkeypatch):
@@ -387,19 +458,36 @@ def mixed(tmp_path_factory):
     texts = list(texts_of(36).items())
 
     def lines(part, name):
-        return "".join(json.dumps({"key": f"{name}{key}", "body": text}) + "\n" for key, text in part)
+        return "".join(
+            json.dumps({"key": f"{name}{key}", "body": text}) + "\n" for key, text in part
+        )
 
     docs = folder / "docs"
     docs.mkdir()
     (docs / "_s.jsonl").write_text(lines(texts[:6], "s"))
-    (docs / "a [1].NDJSON").write_text("\n" + lines(texts[6:12], "n") + '{"key": 1}\nnone\n' + "x" * 3000 + "\n" + lines(texts[12:14], "m"))
+    (docs / "a [1].NDJSON").write_text(
+        "\n"
+        + lines(texts[6:12], "n")
+        + '{"key": 1}\nnone\n'
+        + "x" * 3000
+        + "\n"
+        + lines(texts[12:14], "m")
+    )
     (docs / "z.jsonl.gz").write_bytes(gzip.compress(lines(texts[14:18], "z").encode()))
     (docs / ".hidden.jsonl").write_text(lines(texts[:6], "h"))
     (docs / "notes.txt").write_text(texts[18][1])
     (docs / "page.html").write_text(f"<p>{texts[18][1]}</p>")
     (docs / "bad.jsonl.gz").write_bytes(gzip.compress(b"x" * 100_000)[:-20])
-    pq.write_table(pa.table({"key": ["p1", None, "p3", ""], "body": [texts[19][1], "x", None, "y"]}), docs / "_p.parquet")
-    odd = pa.table({"key": ["odd1", "odd2", "odd3"], "body": [b"\x81\xff words", texts[19][1].encode(), b"x" * 3000]})
+    pq.write_table(
+        pa.table({"key": ["p1", None, "p3", ""], "body": [texts[19][1], "x", None, "y"]}),
+        docs / "_p.parquet",
+    )
+    odd = pa.table(
+        {
+            "key": ["odd1", "odd2", "odd3"],
+            "body": [b"\x81\xff words", texts[19][1].encode(), b"x" * 3000],
+        }
+    )
     pq.write_table(odd, pa.OSFile(os.fsencode(docs) + b"/_\xff.parquet", "wb"))
     pq.write_table(pa.table({"key": [7], "body": [texts[19][1]]}), docs / "q.parquet")
     pq.write_table(pa.table({"key": ["other"]}), docs / "no_body.parquet")
@@ -411,7 +499,20 @@ def mixed(tmp_path_factory):
     ("options", "code"),
     [
         (("--text-field", "body", "--id-field", "key", "--max-bytes", "2000"), 2),
-        (("--text-field", "body", "--id-field", "key", "--hidden", "--exclude", "*.parquet", "--exclude", "[ab]*"), 0),
+        (
+            (
+                "--text-field",
+                "body",
+                "--id-field",
+                "key",
+                "--hidden",
+                "--exclude",
+                "*.parquet",
+                "--exclude",
+                "[ab]*",
+            ),
+            0,
+        ),
         (("--id-field", "key"), 2),  # without --text-field, files in folders are documents
         (("--include", "*.txt", "--include", "*.html"), 0),
     ],
@@ -419,29 +520,43 @@ def mixed(tmp_path_factory):
 def test_a_folder_of_all_kinds(session, run, monkeypatch, capfdbinary, mixed, options, code):
     """Which files are rows, which rows are none, and how all that is called: as the local engine has it."""
     arguments = ["pairs", "docs", "-t", "0.6", "-v", *options]
-    expected, out, expected_said, said = outcome(session, run, monkeypatch, capfdbinary, arguments, mixed, code)
+    expected, out, expected_said, said = outcome(
+        session, run, monkeypatch, capfdbinary, arguments, mixed, code
+    )
     assert out == expected
     assert out.count(b"\n") >= 1
 
     def fates(text):
         wanted = r"lshdup: ((left out|docs/|p3|odd).*|.* had no effect.*)"
-        return sorted(line for line in text.splitlines() if re.fullmatch(wanted, line) and "no tokens" not in line)
+        return sorted(
+            line
+            for line in text.splitlines()
+            if re.fullmatch(wanted, line) and "no tokens" not in line
+        )
 
     assert fates(said) == fates(expected_said)
     if options[-1].isdigit():
         assert any("docs/a [1].NDJSON:8: " in line for line in fates(said))
         for row, fate in ((1, "odd1: undecodable"), (3, "odd3: too large")):
-            assert any(fate in line and line.endswith(f"; row {row} of docs/_\\xff.parquet)") for line in fates(said)), fates(said)
+            assert any(
+                fate in line and line.endswith(f"; row {row} of docs/_\\xff.parquet)")
+                for line in fates(said)
+            ), fates(said)
 
 
 def test_pieces(session, run, mixed, monkeypatch, capfdbinary):
     """Files of rows in several pieces: every row once, and still called by its number."""
     monkeypatch.setattr(inputs, "TASK_BYTES", 700)
     arguments = ["pairs", "docs", "-t", "0.6", "-v", "--text-field", "body", "--id-field", "key"]
-    expected, out, expected_said, said = outcome(session, run, monkeypatch, capfdbinary, arguments, mixed, 2)
+    expected, out, expected_said, said = outcome(
+        session, run, monkeypatch, capfdbinary, arguments, mixed, 2
+    )
     assert out == expected
     assert "docs/a [1].NDJSON:9: row that is no JSON object" in said
-    totals = [[line for line in text.splitlines() if "left out:" in line] for text in (said, expected_said)]
+    totals = [
+        [line for line in text.splitlines() if "left out:" in line]
+        for text in (said, expected_said)
+    ]
     assert totals[0] == totals[1]
 
 
@@ -453,18 +568,37 @@ def test_uris_of_rows(session, run, mixed, monkeypatch, capfdbinary):
         for name in ("a [1].NDJSON", "z.jsonl.gz", "notes.txt", "page.html", "q.parquet"):
             shutil.copy(mixed / "docs" / name, folder / name)
     monkeypatch.chdir(mixed)
-    options = ["-t", "0.6", "-v", "--text-field", "body", "--id-field", "key", "--max-bytes", "2000"]
+    options = [
+        "-t",
+        "0.6",
+        "-v",
+        "--text-field",
+        "body",
+        "--id-field",
+        "key",
+        "--max-bytes",
+        "2000",
+    ]
     expected = run("pairs", folder.name, *options, "--no-store", cwd=mixed, code=2)
     from lshdup.cli.main import lshdup
 
     by_spark(monkeypatch)
-    assert lshdup.main(["pairs", f"file:{folder}", *options, "--engine", "spark"], standalone_mode=False) == 2
+    assert (
+        lshdup.main(
+            ["pairs", f"file:{folder}", *options, "--engine", "spark"], standalone_mode=False
+        )
+        == 2
+    )
     out, err = capfdbinary.readouterr()
 
     def rows(text):  # what is first of two names follows from how they are called
-        return sorted((sorted(row.split(b"\t")[:2]), row.split(b"\t")[2]) for row in text.splitlines())
+        return sorted(
+            (sorted(row.split(b"\t")[:2]), row.split(b"\t")[2]) for row in text.splitlines()
+        )
 
-    assert rows(out.replace(b"file:" + os.fsencode(folder), os.fsencode(folder.name))) == rows(expected.out)
+    assert rows(out.replace(b"file:" + os.fsencode(folder), os.fsencode(folder.name))) == rows(
+        expected.out
+    )
     said = err.decode()
     assert f"file:{folder}/a [1].NDJSON: too large (3000 bytes, --max-bytes is 2000)" in said
     assert "left out: 1 row that is no JSON object, 1 row without text, 1 too large" in said
@@ -479,7 +613,9 @@ def test_id_lists(session, run, tmp_path, monkeypatch, capfdbinary):
     expected, out, *both = outcome(session, run, monkeypatch, capfdbinary, arguments, tmp_path, 2)
     assert out == expected
     assert out.count(b"\n") > 50
-    wrong, expected_wrong = ({line for line in said.splitlines() if "wrong" in line} for said in both)
+    wrong, expected_wrong = (
+        {line for line in said.splitlines() if "wrong" in line} for said in both
+    )
     assert wrong == expected_wrong
     assert {"; in lists/" in line for line in wrong} == {True}
 
@@ -489,7 +625,9 @@ def test_nothing_to_compare(session, run, tmp_path, monkeypatch, capfdbinary):
     (tmp_path / "docs" / "a.txt").write_text("a few words of one text")
     (tmp_path / "docs" / ".b.txt").write_text("a few words of one text")
     for options in ([], ["--include", "*.none"]):
-        *_, expected, said = outcome(session, run, monkeypatch, capfdbinary, ["pairs", "docs", *options], tmp_path)
+        *_, expected, said = outcome(
+            session, run, monkeypatch, capfdbinary, ["pairs", "docs", *options], tmp_path
+        )
         line = next(line for line in expected.splitlines() if "warning" in line)
         assert line in said.splitlines()
 
@@ -508,14 +646,23 @@ def test_what_spark_writes(session, run, tmp_path, monkeypatch, capfdbinary):
 
     (tmp_path / "docs").mkdir()
     for name in (b"\xff.txt", b"a.txt", "ü\n.txt".encode()):
-        Path(os.fsdecode(os.fsencode(tmp_path) + b"/docs/" + name)).write_text("the same few words in every file")
+        Path(os.fsdecode(os.fsencode(tmp_path) + b"/docs/" + name)).write_text(
+            "the same few words in every file"
+        )
     monkeypatch.chdir(tmp_path)
 
     def command(name, *options, cwd="docs"):
-        return lshdup.main([name, cwd, "-t", "0.9", "--engine", "spark", *options], standalone_mode=False) or 0
+        return (
+            lshdup.main(
+                [name, cwd, "-t", "0.9", "--engine", "spark", *options], standalone_mode=False
+            )
+            or 0
+        )
 
     assert command("pairs", "-o", "x.jsonl", "--check") == 1
-    expected = run("pairs", "docs", "-t", "0.9", "--no-store", "--format", "jsonl", cwd=tmp_path).out.decode()
+    expected = run(
+        "pairs", "docs", "-t", "0.9", "--no-store", "--format", "jsonl", cwd=tmp_path
+    ).out.decode()
     assert written(tmp_path / "x.jsonl") == sorted(expected.splitlines())
     assert "\\udcff" in expected
     capfdbinary.readouterr()
@@ -529,7 +676,9 @@ def test_what_spark_writes(session, run, tmp_path, monkeypatch, capfdbinary):
     command("pairs", "-o", f"file:{tmp_path}/x.parquet")
     table = pq.read_table(tmp_path / "x.parquet")
     assert [str(each) for each in table.schema.types] == ["binary", "binary", "double"]
-    assert (b"docs/a.txt", b"docs/\xff.txt") in set(zip(*(table.column(name).to_pylist() for name in "ab"), strict=True))
+    assert (b"docs/a.txt", b"docs/\xff.txt") in set(
+        zip(*(table.column(name).to_pylist() for name in "ab"), strict=True)
+    )
     os.unlink(b"docs/\xff.txt")
     command("clusters", "-o", "g.parquet")
     table = pq.read_table(tmp_path / "g.parquet")
@@ -537,7 +686,18 @@ def test_what_spark_writes(session, run, tmp_path, monkeypatch, capfdbinary):
     assert table.column_names == ["id", "representative", "similarity", "copy"]
     assert sorted(table.column("copy").to_pylist()) == ["no", "yes"]
     assert command("clusters", "-o", "k.jsonl", "--emit", "keep", "--check") == 1
-    kept = run("clusters", "docs", "-t", "0.9", "--emit", "keep", "--no-store", "--format", "jsonl", cwd=tmp_path).out.decode()
+    kept = run(
+        "clusters",
+        "docs",
+        "-t",
+        "0.9",
+        "--emit",
+        "keep",
+        "--no-store",
+        "--format",
+        "jsonl",
+        cwd=tmp_path,
+    ).out.decode()
     assert written(tmp_path / "k.jsonl") == kept.splitlines()
 
 
@@ -565,19 +725,28 @@ def test_a_failed_write_leaves_no_folder(session, tmp_path):
 
     from lshdup.spark import outputs
 
-    failing = session.range(3).select(f.raise_error(f.lit("an error of a task")).cast("binary").alias("a"))
+    failing = session.range(3).select(
+        f.raise_error(f.lit("an error of a task")).cast("binary").alias("a")
+    )
     for kind in ("json", "parquet"):
         place = tmp_path / kind
         with pytest.raises(Exception, match="an error of a task"):
-            outputs.write(failing, str(place), kind, session.createDataFrame([(b"a",)], "id binary"))
+            outputs.write(
+                failing, str(place), kind, session.createDataFrame([(b"a",)], "id binary")
+            )
         assert not place.exists()
         place.mkdir()
         with pytest.raises(Exception, match="PATH_ALREADY_EXISTS"):
-            outputs.write(failing, str(place), kind, session.createDataFrame([(b"a",)], "id binary"))
+            outputs.write(
+                failing, str(place), kind, session.createDataFrame([(b"a",)], "id binary")
+            )
         assert place.exists()
 
 
-@pytest.mark.parametrize(("keep", "few", "block"), [("longest", 25, 4096), ("path-order", 10**6, 4096), ("longest", 25, 3)])
+@pytest.mark.parametrize(
+    ("keep", "few", "block"),
+    [("longest", 25, 4096), ("path-order", 10**6, 4096), ("longest", 25, 3)],
+)
 def test_representatives(session, monkeypatch, keep, few, block):
     """By rounds and then by the driver, or by the driver alone, some of cut buckets before all pairs: as one after the other."""
     rng = np.random.default_rng(3)
@@ -587,18 +756,26 @@ def test_representatives(session, monkeypatch, keep, few, block):
     documents = session.createDataFrame(list(texts.items()), "id string, text string")
     monkeypatch.setattr(spark_clusters, "FEW_PAIRS", few)
     monkeypatch.setattr(spark_tiles, "BLOCK_DOCUMENTS", block)
-    with spark_comparison.near_duplicates(documents, band=BandParams(threshold=0.5, recall=0.999)) as comparison:
+    with spark_comparison.near_duplicates(
+        documents, band=BandParams(threshold=0.5, recall=0.999)
+    ) as comparison:
         pairs = collected(comparison)
         sizes = {row.id.decode(): row.size for row in comparison.sketches.collect()}
         with spark_clusters.Clusters(comparison, keep) as clusters:
             rows = clusters.documents.collect()
             assert (clusters.rounds == 0) == (few == 10**6)
             assert clusters.rounds < 10
-            assert (clusters.covered_early.count() if clusters.covered_early is not None else 0) >= (10 if block == 3 else 0)
+            assert (
+                clusters.covered_early.count() if clusters.covered_early is not None else 0
+            ) >= (10 if block == 3 else 0)
     expected = represented(texts, sizes, pairs, keep)
-    assert {row.id.decode(): (row.representative.decode(), row.similarity) for row in rows} == expected
+    assert {
+        row.id.decode(): (row.representative.decode(), row.similarity) for row in rows
+    } == expected
     assert {row.id.decode() for row in rows if row.copy} == {
-        name for name, (leader, _) in expected.items() if name != leader and texts[name] == texts[leader]
+        name
+        for name, (leader, _) in expected.items()
+        if name != leader and texts[name] == texts[leader]
     }
     assert 5 < len({leader for leader, _ in expected.values()}) < 30
 
@@ -611,7 +788,9 @@ def test_clusters_command(session, run, tmp_path, monkeypatch, capfdbinary):
     options = ["sample_corpus", "-t", "0.7", "--keep", "longest"]
     for emit in ("all", "keep", "drop"):
         expected = run("clusters", *options, "--emit", emit, "--no-store", cwd=ROOT)
-        code = lshdup.main(["clusters", *options, "--emit", emit, "--engine", "spark"], standalone_mode=False)
+        code = lshdup.main(
+            ["clusters", *options, "--emit", emit, "--engine", "spark"], standalone_mode=False
+        )
         out, err = capfdbinary.readouterr()
         assert (code or 0, out) == (0, expected.out)
         assert expected.err.splitlines()[-1].partition(" copies")[0].encode() in err
@@ -628,7 +807,11 @@ def test_errors(session, rows, tmp_path, monkeypatch):
         inputs.read(session, (b"file:/nothing",), DocumentParams(), ids=False)
     with pytest.raises(ParameterError, match="are for names on this machine"):
         inputs.read(session, (b"hdfs://host/x",), DocumentParams(include=("*.txt",)), ids=False)
-    for name, hint in ((b"nofs://x/y", "needs a package"), (b"s3a://x/y", "hadoop-aws"), (b"file:/[x/[[]*", "have a meaning in patterns")):
+    for name, hint in (
+        (b"nofs://x/y", "needs a package"),
+        (b"s3a://x/y", "hadoop-aws"),
+        (b"file:/[x/[[]*", "have a meaning in patterns"),
+    ):
         with pytest.raises(InputError, match="cannot be looked up") as raised:
             inputs.read(session, (name,), DocumentParams(), ids=False)
         assert hint in raised.value.hint
@@ -648,8 +831,13 @@ def test_errors(session, rows, tmp_path, monkeypatch):
         spark_comparison.recipe(sketch=SketchParams("linear"))
     with pytest.raises(ParameterError, match="verified exactly"):
         spark_comparison.recipe(asked=PairParams("estimate"))
-    documents = session.createDataFrame([("a", "x y z"), ("b", "x y z"), ("a", "u v w")], "id string, text string")
-    with spark_comparison.near_duplicates(documents) as comparison, pytest.raises(InputError, match="the id 'a' is that of 2 documents"):
+    documents = session.createDataFrame(
+        [("a", "x y z"), ("b", "x y z"), ("a", "u v w")], "id string, text string"
+    )
+    with (
+        spark_comparison.near_duplicates(documents) as comparison,
+        pytest.raises(InputError, match="the id 'a' is that of 2 documents"),
+    ):
         comparison.summary()
     with pytest.raises(InputError, match="Spark: "), spark_session.one_line():
         session.sql("select no_such_column")
@@ -657,11 +845,15 @@ def test_errors(session, rows, tmp_path, monkeypatch):
 
 def test_columns(session):
     """What is wrong with columns is said in one line; any name may be named."""
-    documents = session.createDataFrame([(("a",), "x y z", 1.0)], "`a.b` struct<c: string>, `back``tick` string, score double")
+    documents = session.createDataFrame(
+        [(("a",), "x y z", 1.0)], "`a.b` struct<c: string>, `back``tick` string, score double"
+    )
     with pytest.raises(InputError, match="the documents are a list, and must be a DataFrame"):
         spark_comparison.near_duplicates([("a", "x y z")])
     by_case = session.createDataFrame([("a", "x y z", "b")], "id string, text string, ID string")
-    assert [bytes(row.id) for row in spark_comparison.id_and_text(by_case, "id", "text").collect()] == [b"a"]
+    assert [
+        bytes(row.id) for row in spark_comparison.id_and_text(by_case, "id", "text").collect()
+    ] == [b"a"]
     with pytest.raises(InputError, match="the documents have 1 column, and need two"):
         spark_comparison.near_duplicates(documents.select("score"))
     for id_field, text_field, said in (
@@ -672,9 +864,14 @@ def test_columns(session):
     ):
         with pytest.raises(InputError, match=re.escape(said)):
             spark_comparison.id_and_text(documents, id_field, text_field)
-    named = session.createDataFrame([(("k", None), "x y z")], "a struct<b: string, `c.d`: int>, `back``tick` string")
+    named = session.createDataFrame(
+        [(("k", None), "x y z")], "a struct<b: string, `c.d`: int>, `back``tick` string"
+    )
     assert [
-        tuple(map(bytes, row)) for row in spark_comparison.id_and_text(named.select("*"), "a.b", "back`tick").select("id").collect()
+        tuple(map(bytes, row))
+        for row in spark_comparison.id_and_text(named.select("*"), "a.b", "back`tick")
+        .select("id")
+        .collect()
     ] == [(b"k",)]
     with pytest.raises(InputError, match=r"there is no column 'a\.x'"):
         spark_comparison.id_and_text(named, "a.x", "back`tick")
@@ -711,7 +908,11 @@ def cluster(tmp_path_factory):
         log = folder / f"{len(started)}.log"
         with log.open("wb") as out:
             spark_class = str(home / "bin" / "spark-class")
-            started.append(subprocess.Popen([spark_class, *command], env=environment, stdout=out, stderr=out, cwd=folder))
+            started.append(
+                subprocess.Popen(
+                    [spark_class, *command], env=environment, stdout=out, stderr=out, cwd=folder
+                )
+            )
         return log
 
     def said(log, pattern):
@@ -727,10 +928,29 @@ def cluster(tmp_path_factory):
         port = free.getsockname()[1]
     master = f"spark://127.0.0.1:{port}"
     try:
-        log = start("org.apache.spark.deploy.master.Master", "-h", "127.0.0.1", "-p", str(port), "--webui-port", "0")
+        log = start(
+            "org.apache.spark.deploy.master.Master",
+            "-h",
+            "127.0.0.1",
+            "-p",
+            str(port),
+            "--webui-port",
+            "0",
+        )
         said(log, "I have been elected leader")
         workers = [
-            start("org.apache.spark.deploy.worker.Worker", "-h", "127.0.0.1", "-c", "1", "-m", "1g", "--webui-port", "0", master)
+            start(
+                "org.apache.spark.deploy.worker.Worker",
+                "-h",
+                "127.0.0.1",
+                "-c",
+                "1",
+                "-m",
+                "1g",
+                "--webui-port",
+                "0",
+                master,
+            )
             for _ in range(2)
         ]
         for worker in workers:
@@ -777,11 +997,18 @@ def master(cluster):
         **QUICK, "spark.sql.adaptive.enabled": "true", "spark.executor.memory": "512m", "spark.locality.wait": "0",
         "spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1", "spark.sql.shuffle.partitions": "4",
     }  # fmt: skip
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(ROOT),
+        "PYSPARK_PYTHON": sys.executable,
+        "SPARK_LOCAL_IP": "127.0.0.1",
+    }
     command = [sys.executable, "-c", COMMANDS_IN_TURN, cluster, *map("=".join, settings.items())]
     before = set(executors())
     pipe = subprocess.PIPE
-    with subprocess.Popen(command, cwd=ROOT, env=environment, stdin=pipe, stdout=pipe, stderr=pipe, text=True) as process:
+    with subprocess.Popen(
+        command, cwd=ROOT, env=environment, stdin=pipe, stdout=pipe, stderr=pipe, text=True
+    ) as process:
 
         def send(arguments, kill_after=""):
             process.stdin.write("|".join(arguments) + "\n")
@@ -823,7 +1050,10 @@ def test_cluster_with_executors_killed(run, master, tmp_path, request, kind, opt
     expected = run(*command, "--no-store", cwd=ROOT)
     out = tmp_path / "out.tsv"
     # The sketches are made, and kept by executors; or what is to be compared is.
-    said = master([*command, "-o", str(out)], "in buckets to be compared" if kind in ("pages", "sample groups") else "signatures: fast")
+    said = master(
+        [*command, "-o", str(out)],
+        "in buckets to be compared" if kind in ("pages", "sample groups") else "signatures: fast",
+    )
     assert out.read_bytes() == expected.out
     vary = r"[0-9,]+ candidate pairs?|, [0-9,]+ bytes|; \d+ rounds?|; [0-9.]+ s.*"
     last = [re.sub(vary, "", line) for line in (expected.err.splitlines()[-1], said[-1])]
@@ -838,9 +1068,30 @@ def test_spark_submit(run, tmp_path):
     submit = Path(pyspark.__file__).parent / "bin" / "spark-submit"
     options = [part for item in QUICK.items() for part in ("--conf", "=".join(item))]
     answer = tmp_path / "pairs.parquet"
-    command = [submit, "--master", "local[2]", *options, tmp_path / "run.py", "pairs", "sample_corpus", "-t", "0.9", "--engine", "spark"]
+    command = [
+        submit,
+        "--master",
+        "local[2]",
+        *options,
+        tmp_path / "run.py",
+        "pairs",
+        "sample_corpus",
+        "-t",
+        "0.9",
+        "--engine",
+        "spark",
+    ]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": sys.executable}
-    process = subprocess.run([*command, "-o", answer], cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    process = subprocess.run(
+        [*command, "-o", answer],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert process.returncode == 0, process.stderr
     rows = zip(*(column.to_pylist() for column in pq.read_table(answer).columns), strict=True)
-    assert sorted((a, b, repr(similarity)) for a, b, similarity in rows) == local(run, "sample_corpus", "-t", "0.9")
+    assert sorted((a, b, repr(similarity)) for a, b, similarity in rows) == local(
+        run, "sample_corpus", "-t", "0.9"
+    )

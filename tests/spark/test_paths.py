@@ -23,13 +23,23 @@ from tests.conftest import require
 def typed(*arguments):
     """The options of `pairs` as parsed from a command line."""
     command = lshdup.get_command(click.Context(lshdup), "pairs")
-    with command.make_context("pairs", ["docs", *arguments], help_option_names=["-h", "--help"]) as context:  # commands remember these
+    with command.make_context(
+        "pairs", ["docs", *arguments], help_option_names=["-h", "--help"]
+    ) as context:  # commands remember these
         return context.params
 
 
 @pytest.mark.parametrize(
     "name",
-    ["hdfs:///x.parquet", "dbfs:/x.jsonl", "s3a://b/x.parquet", "file:///x.jsonl", "hdfs://h:9/x.parquet", "s3a://b//x.jsonl", "x.jsonl"],
+    [
+        "hdfs:///x.parquet",
+        "dbfs:/x.jsonl",
+        "s3a://b/x.parquet",
+        "file:///x.jsonl",
+        "hdfs://h:9/x.parquet",
+        "s3a://b//x.jsonl",
+        "x.jsonl",
+    ],
 )
 def test_output_stays_what_was_typed(name):
     options = typed("--engine", "spark", "-o", name)
@@ -42,19 +52,33 @@ def test_output_stays_what_was_typed(name):
 
 
 def test_output_to_a_uri_that_spark_does_not_write():
-    with pytest.raises(ParameterError, match=re.escape("-o hdfs:///x.tsv: Spark writes .parquet and .jsonl")):
+    with pytest.raises(
+        ParameterError, match=re.escape("-o hdfs:///x.tsv: Spark writes .parquet and .jsonl")
+    ):
         on_spark._Target(typed("--engine", "spark", "-o", "hdfs:///x.tsv"))
 
 
 def test_settings_of_spark_in_a_variable(monkeypatch):
-    monkeypatch.setenv("LSHDUP_SPARK_CONF", "spark.executor.memory=4g\nspark.driver.extraJavaOptions=-Xa -Xb\n\n")
+    monkeypatch.setenv(
+        "LSHDUP_SPARK_CONF", "spark.executor.memory=4g\nspark.driver.extraJavaOptions=-Xa -Xb\n\n"
+    )
     settings = on_spark._settings(typed()["spark_conf"])
     assert settings == {"spark.executor.memory": "4g", "spark.driver.extraJavaOptions": "-Xa -Xb"}
-    assert on_spark._settings(typed("--spark-conf", "a=b c", "--spark-conf", "d=e")["spark_conf"]) == {"a": "b c", "d": "e"}
+    assert on_spark._settings(
+        typed("--spark-conf", "a=b c", "--spark-conf", "d=e")["spark_conf"]
+    ) == {"a": "b c", "d": "e"}
 
 
 @pytest.mark.parametrize(
-    "text", [b"", b"\n", b"a", b"a\n", b"\n\nab\n" + b"c" * 9 + b"\nlonger than nine\n\nlast one is longer", b"x\r\n" * 5]
+    "text",
+    [
+        b"",
+        b"\n",
+        b"a",
+        b"a\n",
+        b"\n\nab\n" + b"c" * 9 + b"\nlonger than nine\n\nlast one is longer",
+        b"x\r\n" * 5,
+    ],
 )
 @pytest.mark.parametrize("step", [1, 2, 3, 7, 100])
 def test_lines_of_pieces(tmp_path, text, step):
@@ -85,7 +109,9 @@ def pieces(*rows):
 def read(tmp_path, *rows, max_bytes=50):
     from lshdup.spark import worker_reading
 
-    made = worker_reading.piece_rows(RowFields("body", "key"), os.fsencode(tmp_path), max_bytes, pieces(*rows))
+    made = worker_reading.piece_rows(
+        RowFields("body", "key"), os.fsencode(tmp_path), max_bytes, pieces(*rows)
+    )
     return [tuple(row.values()) for batch in made for row in batch.to_pylist()]
 
 
@@ -93,7 +119,9 @@ def test_pieces_of_files(tmp_path):
     """Rows, files and id lists as documents; what is none of them, by its number; what cannot be read, by the name of its file."""
     pa, pq = require("spark", "pyarrow"), require("spark", "pyarrow.parquet")
     good = json.dumps({"key": "a", "body": "x y"}) + "\n"
-    (tmp_path / "r.jsonl").write_text(good + '\n{"key": 5}\n' + json.dumps({"key": "long", "body": "x" * 60}) + "\n" + good)
+    (tmp_path / "r.jsonl").write_text(
+        good + '\n{"key": 5}\n' + json.dumps({"key": "long", "body": "x" * 60}) + "\n" + good
+    )
     (tmp_path / "r.gz").write_bytes(gzip.compress(good.encode()))
     (tmp_path / "l.txt").write_text("n1 1 2 3\n\nn2\n")
     (tmp_path / "f.html").write_text("<p>")
@@ -105,16 +133,26 @@ def test_pieces_of_files(tmp_path):
     rows = read(tmp_path, (b"r.jsonl", json_kind, 0, 1, 1), (b"r.jsonl", json_kind, 1, size, 1))
     assert rows == [
         (b"a", b"x y", None, "in r.jsonl", False),
-        (b"r.jsonl:3", None, "row without text", "no field 'body', but key; --text-field names another", False),
+        (
+            b"r.jsonl:3",
+            None,
+            "row without text",
+            "no field 'body', but key; --text-field names another",
+            False,
+        ),
         (b"r.jsonl:4", None, "too large", "87 bytes, --max-bytes is 50", False),
         (b"a", b"x y", None, "in r.jsonl", False),
     ]
-    assert read(tmp_path, (b"r.gz", json_kind, 0, -1, 1)) == [(b"a", b"x y", None, "in r.gz", False)]
+    assert read(tmp_path, (b"r.gz", json_kind, 0, -1, 1)) == [
+        (b"a", b"x y", None, "in r.gz", False)
+    ]
     assert read(tmp_path, (b"l.txt", int(Kind.IDS), 0, -1, 1)) == [
         (b"n1", b"1 2 3", None, "in l.txt", False),
         (b"n2", b"", None, "in l.txt", False),
     ]
-    assert read(tmp_path, (b"f.html", int(Kind.FILE), 0, -1, 3)) == [(b"f.html", b"<p>", None, None, True)]
+    assert read(tmp_path, (b"f.html", int(Kind.FILE), 0, -1, 3)) == [
+        (b"f.html", b"<p>", None, None, True)
+    ]
     assert read(tmp_path, (b"p.parquet", parquet, 0, 1, 1)) == [
         (b"a", b"x", None, "row 1 of p.parquet", False), (b"p.parquet:2", None, "row without id", "'key' is null", False)
     ]  # fmt: skip
@@ -122,9 +160,13 @@ def test_pieces_of_files(tmp_path):
         (b"c", None, "row without text", "'body' is null; row 3 of p.parquet", False),
         (b"d", None, "too large", "60 bytes, --max-bytes is 50; row 4 of p.parquet", False),
     ]
-    assert [row[::2] for row in read(tmp_path, (b"d.parquet", parquet, 0, -1, 1))] == [(b"d.parquet", "damaged", False)]
+    assert [row[::2] for row in read(tmp_path, (b"d.parquet", parquet, 0, -1, 1))] == [
+        (b"d.parquet", "damaged", False)
+    ]
     for kind in Kind:
-        assert [row[::2] for row in read(tmp_path, (b"none", int(kind), 0, -1, 1))] == [(b"none", "vanished", kind == Kind.FILE)]
+        assert [row[::2] for row in read(tmp_path, (b"none", int(kind), 0, -1, 1))] == [
+            (b"none", "vanished", kind == Kind.FILE)
+        ]
 
 
 def test_rows_that_spark_has_read():
@@ -133,20 +175,42 @@ def test_rows_that_spark_has_read():
     from lshdup.spark import comparison as stages
     from lshdup.spark import worker, worker_reading
 
-    lines = [b'{"key": "a", "body": "x"}', b" ", b"none", b'{"key": "b", "body": "' + b"x" * 50 + b'"}']
-    batch = pa.RecordBatch.from_arrays([pa.array(lines), pa.array([b"hdfs://h/a%20b/c.jsonl"] * 4)], names=["value", "file"])
+    lines = [
+        b'{"key": "a", "body": "x"}',
+        b" ",
+        b"none",
+        b'{"key": "b", "body": "' + b"x" * 50 + b'"}',
+    ]
+    batch = pa.RecordBatch.from_arrays(
+        [pa.array(lines), pa.array([b"hdfs://h/a%20b/c.jsonl"] * 4)], names=["value", "file"]
+    )
     read = [
         batch.to_pylist()
-        for batch in worker_reading.json_rows(RowFields("body", "key"), 60, b"hdfs://h/a b", b"hdfs:///a b", iter([batch]))
+        for batch in worker_reading.json_rows(
+            RowFields("body", "key"), 60, b"hdfs://h/a b", b"hdfs:///a b", iter([batch])
+        )
     ]
     rows = [tuple(row.values())[:3] for row in read[0]]
     name = b"hdfs:///a b/c.jsonl"
-    assert rows == [(b"a", b"x", None), (name, None, "row that is no JSON object"), (name, None, "too large")]
+    assert rows == [
+        (b"a", b"x", None),
+        (name, None, "row that is no JSON object"),
+        (name, None, "too large"),
+    ]
     rows = [pa.array([b"a 1 x", b"b 2 3", b"c " + b"1 " * 20]), batch.column(1).slice(1)]
     lists = pa.RecordBatch.from_arrays(rows, names=["value", "file"])
-    recipe = replace(stages.recipe(ShingleParams(tokens="ids"), SketchParams(), BandParams(), PairParams()), max_bytes=30)
-    made = worker.sketch_rows(recipe, worker_reading.id_rows(b"hdfs://h/a b", b"hdfs:///a b", iter([lists])))
-    found = {row["id"]: (row["reason"], (row["detail"] or "").partition("; ")[2]) for batch in made for row in batch.to_pylist()}
+    recipe = replace(
+        stages.recipe(ShingleParams(tokens="ids"), SketchParams(), BandParams(), PairParams()),
+        max_bytes=30,
+    )
+    made = worker.sketch_rows(
+        recipe, worker_reading.id_rows(b"hdfs://h/a b", b"hdfs:///a b", iter([lists]))
+    )
+    found = {
+        row["id"]: (row["reason"], (row["detail"] or "").partition("; ")[2])
+        for batch in made
+        for row in batch.to_pylist()
+    }
     where = "in hdfs:///a b/c.jsonl"
     assert found == {b"a": ("not integers", where), b"b": (None, ""), b"c": ("too large", where)}
 
@@ -161,6 +225,8 @@ def test_json_lines_of_any_name(run, tmp_path):
         Path(os.fsdecode(os.fsencode(tmp_path) + b"/" + name)).write_text("the same few words")
     expected = run("pairs", ".", "--no-store", "--format", "jsonl", cwd=tmp_path).out
     a, b = sorted(names)
-    batch = pa.RecordBatch.from_arrays([pa.array([a]), pa.array([b]), pa.array([1.0])], names=["a", "b", "similarity"])
+    batch = pa.RecordBatch.from_arrays(
+        [pa.array([a]), pa.array([b]), pa.array([1.0])], names=["a", "b", "similarity"]
+    )
     (made,) = outputs.json_lines(iter([batch]))
     assert made.column(0).to_pylist() == expected.decode("ascii").splitlines()

@@ -43,9 +43,14 @@ TRACE = """An error occurred while calling None.org.apache.spark.api.java.JavaSp
 @pytest.mark.parametrize(
     ("error", "said", "why"),
     [
-        (TRACE.format("Asked to run locally with 0 threads"), "", "SparkException: Asked to run locally with 0 threads"),
         (
-            TRACE.format("Failed") + "Caused by: java.lang.ClassNotFoundException: no.such.Class\n\tat x\n",
+            TRACE.format("Asked to run locally with 0 threads"),
+            "",
+            "SparkException: Asked to run locally with 0 threads",
+        ),
+        (
+            TRACE.format("Failed")
+            + "Caused by: java.lang.ClassNotFoundException: no.such.Class\n\tat x\n",
             "26/11/21 16:27:00 ERROR SparkContext: Error initializing SparkContext.\n",
             "ClassNotFoundException: no.such.Class",
         ),
@@ -78,15 +83,27 @@ def test_why_it_does_not_start(error, said, why):
 
 
 def test_a_master_that_spark_does_not_know():
-    for text in ("Could not parse Master URL: 'x'", "Master must either be yarn or start with spark, k8s, or local"):
-        assert "--master is 'x', which Spark does not know" in errors.not_started(TRACE.format(text), "", "x").message
+    for text in (
+        "Could not parse Master URL: 'x'",
+        "Master must either be yarn or start with spark, k8s, or local",
+    ):
+        assert (
+            "--master is 'x', which Spark does not know"
+            in errors.not_started(TRACE.format(text), "", "x").message
+        )
 
 
 @pytest.mark.parametrize(
     ("text", "hint"),
     [
-        ("java.net.URISyntaxException: Relative path in absolute URI: .file:1502.crc", "have a colon"),
-        ("java.lang.RuntimeException: file:/x/notpq.parquet is not a Parquet file (length is too low: 5)", "ignoreCorruptFiles"),
+        (
+            "java.net.URISyntaxException: Relative path in absolute URI: .file:1502.crc",
+            "have a colon",
+        ),
+        (
+            "java.lang.RuntimeException: file:/x/notpq.parquet is not a Parquet file (length is too low: 5)",
+            "ignoreCorruptFiles",
+        ),
         ("java.io.IOException: anything else", "-v shows"),
     ],
 )
@@ -108,7 +125,12 @@ def test_said_is_told_once():
         raise OSError
 
     said.await_text(b"not accepted any", tell)
-    for part in (b"WARN: Initial job has not acc", b"epted any resources\n", b"has not accepted any resources\n", b"x" * 300_000):
+    for part in (
+        b"WARN: Initial job has not acc",
+        b"epted any resources\n",
+        b"has not accepted any resources\n",
+        b"x" * 300_000,
+    ):
         os.write(said.writer, part)
         time.sleep(0.05)
     os.close(said.writer)
@@ -119,10 +141,15 @@ def test_said_is_told_once():
 
 def test_what_is_waited_for():
     conf = {"spark.executor.memory": "9g"}
-    session = SimpleNamespace(sparkContext=SimpleNamespace(getConf=lambda: conf, master="spark://there:7077"))
+    session = SimpleNamespace(
+        sparkContext=SimpleNamespace(getConf=lambda: conf, master="spark://there:7077")
+    )
     said = spark_session._waiting(session)
     assert "waiting for executors" in said
-    assert "spark://there:7077 must have 9g of memory (spark.executor.memory) and 1 of its cores (spark.executor.cores) free" in said
+    assert (
+        "spark://there:7077 must have 9g of memory (spark.executor.memory) and 1 of its cores (spark.executor.cores) free"
+        in said
+    )
     assert "\n" not in said
 
 
@@ -149,7 +176,9 @@ def test_an_interrupt_stops_first(monkeypatch, hangs):
             over.wait(20)
         stopped.append(threading.current_thread())
 
-    session = SimpleNamespace(sparkContext=SimpleNamespace(cancelAllJobs=lambda: stopped.append("jobs")), stop=stop)
+    session = SimpleNamespace(
+        sparkContext=SimpleNamespace(cancelAllJobs=lambda: stopped.append("jobs")), stop=stop
+    )
     with Handled():
         signal.signal(signal.SIGINT, signal.default_int_handler)
         with pytest.raises(KeyboardInterrupt), spark_interrupts.Interrupts() as interrupts:  # noqa: PT012
@@ -174,12 +203,16 @@ def test_a_second_interrupt_does_not_wait(monkeypatch):
     monkeypatch.setattr(spark_interrupts, "_end_java", ended.append)
     monkeypatch.setattr(spark_interrupts, "_PATIENCE", 30.0)
     over = threading.Event()
-    session = SimpleNamespace(sparkContext=SimpleNamespace(cancelAllJobs=lambda: over.wait(30)), stop=lambda: None)
+    session = SimpleNamespace(
+        sparkContext=SimpleNamespace(cancelAllJobs=lambda: over.wait(30)), stop=lambda: None
+    )
     with Handled():
         signal.signal(signal.SIGINT, signal.default_int_handler)
         with pytest.raises(KeyboardInterrupt), spark_interrupts.Interrupts() as interrupts:  # noqa: PT012
             interrupts.started = session
-            threading.Timer(0.2, signal.pthread_kill, (threading.main_thread().ident, signal.SIGINT)).start()
+            threading.Timer(
+                0.2, signal.pthread_kill, (threading.main_thread().ident, signal.SIGINT)
+            ).start()
             signal.raise_signal(signal.SIGINT)
     over.set()
     assert ended == [0.0]
@@ -209,7 +242,10 @@ class Folder:
         return SimpleNamespace(isDirectory=self.path.is_dir)
 
     def listStatus(self, _):  # noqa: N802
-        return [SimpleNamespace(getPath=lambda each=each: SimpleNamespace(getName=lambda: each.name)) for each in self.path.iterdir()]
+        return [
+            SimpleNamespace(getPath=lambda each=each: SimpleNamespace(getName=lambda: each.name))
+            for each in self.path.iterdir()
+        ]
 
     def delete(self, place, everything):
         assert place is self
@@ -256,7 +292,10 @@ def test_only_what_spark_began_is_removed(monkeypatch, tmp_path, files, by_error
     with spark_interrupts.being_written(folder, folder), suppress(NotADirectoryError):
         spark_interrupts._remove_half_written()
     assert folder.removed == by_interrupt
-    with pytest.raises(OSError, match="PATH_ALREADY_EXISTS"), spark_interrupts.being_written(folder, folder):
+    with (
+        pytest.raises(OSError, match="PATH_ALREADY_EXISTS"),
+        spark_interrupts.being_written(folder, folder),
+    ):
         raise OSError("[PATH_ALREADY_EXISTS] it is there")
     assert folder.removed == by_interrupt
 
@@ -267,7 +306,11 @@ def test_what_a_file_of_settings_says_stands(monkeypatch, tmp_path):
     assert spark_session._in_file() == {}
     lines = "# a comment\n\n spark.driver.memory\t16g \nspark.master=spark://h:1\nspark.x : y z\n"
     (tmp_path / "spark-defaults.conf").write_text(lines)
-    assert spark_session._in_file() == {"spark.driver.memory": "16g", "spark.master": "spark://h:1", "spark.x": "y z"}
+    assert spark_session._in_file() == {
+        "spark.driver.memory": "16g",
+        "spark.master": "spark://h:1",
+        "spark.x": "y z",
+    }
 
 
 class Tracker:
@@ -337,7 +380,9 @@ def watched(monkeypatch, tracker, **options):
         console.progress("buckets", 0, 0)
         time.sleep(0.2)
         raise ConnectionError
-    left = {each for each in set(threading.enumerate()) - before if "Monitor" not in type(each).__name__}
+    left = {
+        each for each in set(threading.enumerate()) - before if "Monitor" not in type(each).__name__
+    }
     return talk.text, left
 
 
@@ -410,7 +455,17 @@ def slow(tmp_path_factory):
             "TERM": "xterm", "STARTED_AS": f"{folder}.{len(started)}",
         }  # fmt: skip
         settings = [part for item in QUICK.items() for part in ("--spark-conf", "=".join(item))]
-        command = [sys.executable, "-c", script.replace("PROGRAM", program), "pairs", "docs", "--engine", "spark", "--master", "local[2]"]
+        command = [
+            sys.executable,
+            "-c",
+            script.replace("PROGRAM", program),
+            "pairs",
+            "docs",
+            "--engine",
+            "spark",
+            "--master",
+            "local[2]",
+        ]
         process = subprocess.Popen(
             [*command, *settings, *options], cwd=folder, env=environment, start_new_session=True, stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE, stderr=theirs,
@@ -468,7 +523,10 @@ def interrupted(process, descriptor, *, group):
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize(("program", "options", "group"), [("program", ("-q",), True), ("program", (), False), ("main", (), True)])
+@pytest.mark.parametrize(
+    ("program", "options", "group"),
+    [("program", ("-q",), True), ("program", (), False), ("main", (), True)],
+)
 def test_an_interrupt_in_the_middle_of_a_job(slow, program, options, group):
     """One line, whoever gets the signal, and no Java that is left."""
     process, descriptor = slow(300, *options, program=program)
@@ -513,7 +571,9 @@ def test_a_bar_in_a_terminal(slow):
     assert "WARN" not in said
     assert b"tasks" not in out
     assert len(out.splitlines()) == 6
-    stays = [line.rstrip().split("\r")[-1] for line in said.split("\n")]  # what is written behind the last return
+    stays = [
+        line.rstrip().split("\r")[-1] for line in said.split("\n")
+    ]  # what is written behind the last return
     assert all(not line.strip() or line.startswith(("lshdup: ", "  ")) for line in stays), stays
 
 
@@ -530,7 +590,11 @@ def test_java_that_is_killed(slow):
     assert process.wait(60) == 2, said
     process.stdout.close()
     os.close(descriptor)
-    lines = [line for line in said.replace("\r", "\n").split("\n") if line.strip() and not line.startswith(("documents: ", " of"))]
+    lines = [
+        line
+        for line in said.replace("\r", "\n").split("\n")
+        if line.strip() and not line.startswith(("documents: ", " of"))
+    ]
     assert lines[0] == "lshdup: error: Spark's driver, which is Java, ended"
     assert len(lines) == 2
 

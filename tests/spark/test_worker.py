@@ -50,7 +50,9 @@ def test_kernels_of_tiles(seed):
     splits = []
     for start, end in itertools.pairwise(starts.tolist()):
         sides = [row[1] for row in rows[start:end]]
-        splits.append(tiles.ONE_BLOCK if sides[0] == worker.WITHIN else start + sides.count(worker.LEFT))
+        splits.append(
+            tiles.ONE_BLOCK if sides[0] == worker.WITHIN else start + sides.count(worker.LEFT)
+        )
     splits = np.array(splits)
     state, found = np.array([0, -1, 0]), []
     left, right = np.empty(3, np.uint32), np.empty(3, np.uint32)
@@ -60,7 +62,9 @@ def test_kernels_of_tiles(seed):
     assert found == list(reference_pairs(rows))
     unmet = np.zeros(len(rows), np.uint8)
     tiles.mark_unmet(keys, offsets, starts, splits, unmet)
-    assert set(np.flatnonzero(unmet).tolist()) == {row for pair in reference_pairs(rows) for row in pair}
+    assert set(np.flatnonzero(unmet).tolist()) == {
+        row for pair in reference_pairs(rows) for row in pair
+    }
 
 
 @pytest.mark.parametrize("size", [1, 3, 1000])
@@ -80,7 +84,9 @@ def test_tiles_are_whole_whatever_the_batches(monkeypatch, size):
     recipe = comparison.recipe()
     whole = pa.Table.from_batches(worker.unmet_rows(recipe, iter(table.to_batches())))
     monkeypatch.setattr(worker, "ROWS", 5)
-    cut = pa.Table.from_batches(worker.unmet_rows(recipe, iter(table.to_batches(max_chunksize=size))))
+    cut = pa.Table.from_batches(
+        worker.unmet_rows(recipe, iter(table.to_batches(max_chunksize=size)))
+    )
     assert cut.combine_chunks().equals(whole.combine_chunks())
     expected = sorted({row for pair in reference_pairs(rows) for row in pair})
     assert whole.column("id").to_pylist() == [b"%d" % i for i in expected]
@@ -96,7 +102,13 @@ def test_a_shipped_package_knows_its_kernels(tmp_path):
             for path in sorted((ROOT / "lshdup").rglob("*.py")):
                 change = f"\n# {number}" if path.name == "sets.py" else ""
                 packed.writestr(str(path.relative_to(ROOT)), path.read_text("utf-8") + change)
-        process = subprocess.run([sys.executable, "-I", "-c", code, str(archive)], capture_output=True, text=True, check=True, cwd=tmp_path)
+        process = subprocess.run(
+            [sys.executable, "-I", "-c", code, str(archive)],
+            capture_output=True,
+            text=True,
+            check=True,
+            cwd=tmp_path,
+        )
         place, stamp = process.stdout.split()
         assert place.startswith(str(archive))
         stamps.append(stamp)
@@ -104,7 +116,10 @@ def test_a_shipped_package_knows_its_kernels(tmp_path):
 
 
 def rows_of(pa, texts):
-    return pa.RecordBatch.from_arrays([pa.array(list(texts), pa.binary()), pa.array(list(texts.values()), pa.binary())], ["id", "text"])
+    return pa.RecordBatch.from_arrays(
+        [pa.array(list(texts), pa.binary()), pa.array(list(texts.values()), pa.binary())],
+        ["id", "text"],
+    )
 
 
 def test_sets_of_more_bytes_than_arrow_has_offsets_for(monkeypatch):
@@ -124,7 +139,9 @@ def test_sets_of_more_bytes_than_arrow_has_offsets_for(monkeypatch):
         list(worker.set_rows(recipe, iter([rows_of(pa, texts | long)])))
     with pytest.raises(InputError, match=r"20 documents have .* bytes of keys, more than Arrow"):
         list(worker.sketch_rows(recipe, iter([rows_of(pa, texts)])))
-    ids = pa.chunked_array([pa.array([b"x" * 150], pa.binary()), pa.array([b"y" * 150], pa.binary())])
+    ids = pa.chunked_array(
+        [pa.array([b"x" * 150], pa.binary()), pa.array([b"y" * 150], pa.binary())]
+    )
     with pytest.raises(InputError, match=r"the ids of 2 documents .* more than Arrow can hold"):
         worker._one(ids)
 
@@ -133,15 +150,36 @@ def test_what_was_read_once_and_not_again_is_an_error():
     """Its pairs would be lost, and nobody would know."""
     pa = require("spark", "pyarrow")
     sets = [np.arange(5, dtype="<u8").tobytes()] * 2
-    columns = {"bucket": [b"b"] * 2, "tile": [0] * 2, "side": [worker.WITHIN] * 2, "id": [b"p", b"q"], "before": [b""] * 2}
-    kinds = {"bucket": pa.binary(), "tile": pa.int64(), "side": pa.int32(), "id": pa.binary(), "before": pa.binary()}
+    columns = {
+        "bucket": [b"b"] * 2,
+        "tile": [0] * 2,
+        "side": [worker.WITHIN] * 2,
+        "id": [b"p", b"q"],
+        "before": [b""] * 2,
+    }
+    kinds = {
+        "bucket": pa.binary(),
+        "tile": pa.int64(),
+        "side": pa.int32(),
+        "id": pa.binary(),
+        "before": pa.binary(),
+    }
 
     def verified(*sets):
-        table = pa.table({name: pa.array(values, kinds[name]) for name, values in columns.items()} | {"set": pa.array(sets, pa.binary())})
-        return pa.Table.from_batches(worker.verified_rows(comparison.recipe(), iter(table.to_batches()))).to_pylist()
+        table = pa.table(
+            {name: pa.array(values, kinds[name]) for name, values in columns.items()}
+            | {"set": pa.array(sets, pa.binary())}
+        )
+        return pa.Table.from_batches(
+            worker.verified_rows(comparison.recipe(), iter(table.to_batches()))
+        ).to_pylist()
 
-    assert [(row["a"], row["b"], row["similarity"]) for row in verified(*sets)] == [(b"p", b"q", 1.0)]
-    with pytest.raises(InputError, match="'q' was read once, and could not be read the second time"):
+    assert [(row["a"], row["b"], row["similarity"]) for row in verified(*sets)] == [
+        (b"p", b"q", 1.0)
+    ]
+    with pytest.raises(
+        InputError, match="'q' was read once, and could not be read the second time"
+    ):
         verified(sets[0], None)
     for name, values in columns.items():
         columns[name] = [*values, values[1]]  # another document called q, which was left out
@@ -153,14 +191,25 @@ def test_a_damaged_row_group_costs_only_its_rows(tmp_path):
     pa, pq = require("parquet", "pyarrow"), require("parquet", "pyarrow.parquet")
     path = tmp_path / "a.parquet"
     texts = [f"text {number} " * 50 for number in range(90)]
-    pq.write_table(pa.table({"id": [f"d{number}" for number in range(90)], "text": texts}), path, row_group_size=30, use_dictionary=False)
+    pq.write_table(
+        pa.table({"id": [f"d{number}" for number in range(90)], "text": texts}),
+        path,
+        row_group_size=30,
+        use_dictionary=False,
+    )
     chunk = pq.ParquetFile(path).metadata.row_group(1).column(1)
     data = bytearray(path.read_bytes())
-    data[chunk.data_page_offset : chunk.data_page_offset + chunk.total_compressed_size] = bytes(chunk.total_compressed_size)
+    data[chunk.data_page_offset : chunk.data_page_offset + chunk.total_compressed_size] = bytes(
+        chunk.total_compressed_size
+    )
     path.write_bytes(data)
     columns = [[os.fsencode(path)], [int(Kind.PARQUET)], [0], [-1], [len(data)]]
-    pieces = pa.RecordBatch.from_arrays(list(map(pa.array, columns)), ["path", "kind", "start", "stop", "bytes"])
-    rows = pa.Table.from_batches(worker_reading.piece_rows(RowFields("text", "id"), b"/", 1 << 20, iter([pieces]))).to_pylist()
+    pieces = pa.RecordBatch.from_arrays(
+        list(map(pa.array, columns)), ["path", "kind", "start", "stop", "bytes"]
+    )
+    rows = pa.Table.from_batches(
+        worker_reading.piece_rows(RowFields("text", "id"), b"/", 1 << 20, iter([pieces]))
+    ).to_pylist()
     assert [row["id"] for row in rows] == [b"d%d" % number for number in range(90)]
     lost = rows[30:60]
     assert {row["reason"] for row in lost} == {str(Reason.DAMAGED)}
@@ -189,7 +238,9 @@ def test_pairs_are_handed_on_in_pieces(monkeypatch):
 # --- errors ---------------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("error", [ConnectionRefusedError(111, "Connection refused"), EOFError(), "py4j", "answer"])
+@pytest.mark.parametrize(
+    "error", [ConnectionRefusedError(111, "Connection refused"), EOFError(), "py4j", "answer"]
+)
 def test_a_driver_that_ended(error):
     """Java was killed: all that comes is that nobody answers."""
     require("spark", "pyspark")
@@ -197,8 +248,14 @@ def test_a_driver_that_ended(error):
 
     from lshdup.spark import session
 
-    error = {"py4j": Py4JNetworkError("An error occurred"), "answer": Py4JError("Answer from Java side is empty")}.get(error, error)
-    with pytest.raises(InputError, match="driver, which is Java, ended") as raised, session.one_line():
+    error = {
+        "py4j": Py4JNetworkError("An error occurred"),
+        "answer": Py4JError("Answer from Java side is empty"),
+    }.get(error, error)
+    with (
+        pytest.raises(InputError, match="driver, which is Java, ended") as raised,
+        session.one_line(),
+    ):
         raise error
     assert "--spark-conf spark.driver.memory=" in raised.value.hint
 
@@ -246,6 +303,15 @@ def test_without_java_or_pyspark(run, tmp_path):
     assert said.startswith("lshdup: error: --engine spark needs pyspark")
     assert hint == "  pip install 'lshdup[spark]'"
     for arguments in (["--exact"], ["--no-store"], ["--verify", "estimate"]):
-        assert "has no meaning with --engine spark" in run("pairs", "a.txt", "--engine", "spark", *arguments, code=2).err
-    assert "--master has no meaning without --engine spark" in run("pairs", "a.txt", "--master", "local", code=2).err
-    assert "it must be a setting and its value" in run("pairs", "a.txt", "--engine", "spark", "--spark-conf", "x", code=2).err
+        assert (
+            "has no meaning with --engine spark"
+            in run("pairs", "a.txt", "--engine", "spark", *arguments, code=2).err
+        )
+    assert (
+        "--master has no meaning without --engine spark"
+        in run("pairs", "a.txt", "--master", "local", code=2).err
+    )
+    assert (
+        "it must be a setting and its value"
+        in run("pairs", "a.txt", "--engine", "spark", "--spark-conf", "x", code=2).err
+    )

@@ -48,17 +48,26 @@ def make_documents(folder, n, words=60):
     for i in range(0, n, 3):
         text = [f"word{chance.randrange(1_000_000)}" for _ in range(words)]
         for j in range(3):
-            (folder / f"{i + j:05}.txt").write_text(" ".join(["other", *text[1:]] if j == 1 else [*text[:-1], "other"] if j == 2 else text))
+            (folder / f"{i + j:05}.txt").write_text(
+                " ".join(
+                    ["other", *text[1:]] if j == 1 else [*text[:-1], "other"] if j == 2 else text
+                )
+            )
 
 
 def steps(store, said=None, jobs=2, check_content=False, documents=(b"d",), **given):
     """`lshdup pairs d` in this process: every pair with its similarity."""
     workspace = Workspace(Path(store), (said if said is not None else []).append)
-    indexed = workspace.indexed(Request(documents, DocumentParams(), given, jobs, check_content), save=False)
+    indexed = workspace.indexed(
+        Request(documents, DocumentParams(), given, jobs, check_content), save=False
+    )
     found = workspace.verified(indexed, PairParams(), jobs).pairs
     names = list(indexed.collection.documents.names)
     left, right, similarity = found.part(0, len(found))
-    return [(names[a], names[b], s) for a, b, s in zip(left.tolist(), right.tolist(), similarity.tolist(), strict=True)]
+    return [
+        (names[a], names[b], s)
+        for a, b, s in zip(left.tolist(), right.tolist(), similarity.tolist(), strict=True)
+    ]
 
 
 def contents(store):
@@ -71,7 +80,11 @@ def assert_whole(store):
 
 
 def remains(store):
-    return sorted(path.name for path in Path(store).iterdir() if path.suffix != ".npz" and path.name not in (".gitignore", ".lock"))
+    return sorted(
+        path.name
+        for path in Path(store).iterdir()
+        if path.suffix != ".npz" and path.name not in (".gitignore", ".lock")
+    )
 
 
 # --- one writer at a time ----------------------------------------------------------------------------------------------------
@@ -102,7 +115,12 @@ def test_two_runs_at_once_both_end_cleanly(run, here):
     refused = 0
     for attempt in range(4):
         command = [sys.executable, "-m", "lshdup", "pairs", "d", "--seed", str(attempt)]
-        pair = [subprocess.Popen(command, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE) for _ in range(2)]
+        pair = [
+            subprocess.Popen(
+                command, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+            )
+            for _ in range(2)
+        ]
         for process in pair:
             out, err = process.communicate(timeout=60)
             if process.returncode == 0:
@@ -123,7 +141,9 @@ import time; from pathlib import Path; from lshdup.store.store import Store
 with Store(Path('.lshdup')).writing():
     print(1, flush=True)
     time.sleep(60)"""
-    with subprocess.Popen([sys.executable, "-c", script], env=ENVIRONMENT, stdout=subprocess.PIPE) as process:
+    with subprocess.Popen(
+        [sys.executable, "-c", script], env=ENVIRONMENT, stdout=subprocess.PIPE
+    ) as process:
         process.stdout.readline()
         assert f"(process {process.pid})" in run("index", "d", code=2).err
         process.kill()
@@ -134,7 +154,13 @@ def test_what_killed_runs_leave_is_removed_and_nothing_else(here):
     make_documents(here / "d", 30)
     steps(".lshdup")
     ours = [".pairs.npz.abcd_123", ".signatures.npz.00000000", ".scratch.zzzzzzzz"]
-    others = [".pairs.npz.abcd_1234", ".pairs.npz.ABCDEFGH", "pairs.npz.abcd_123", ".notes.npz.abcd_123", "notes.txt"]
+    others = [
+        ".pairs.npz.abcd_1234",
+        ".pairs.npz.ABCDEFGH",
+        "pairs.npz.abcd_123",
+        ".notes.npz.abcd_123",
+        "notes.txt",
+    ]
     for name in [*ours, *others]:
         (here / ".lshdup" / name).write_text("x")
     (here / ".bands.npz.abcd_123").write_text("x")  # not in the store
@@ -207,7 +233,9 @@ class Started:
 
     def __init__(self):
         command = [sys.executable, "-c", ZYGOTE]
-        self._process = subprocess.Popen(command, env=ENVIRONMENT, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self._process = subprocess.Popen(
+            command, env=ENVIRONMENT, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
 
     def __enter__(self):
         self.run("pairs d -q --store warm")
@@ -256,7 +284,9 @@ def disturbed(here, number, wanted):
             for name in chance.sample(names, chance.choice((0, 1, 500))):
                 os.utime(f"d/{name}", ns=(now, now))
             perms = chance.choice((64, 128))
-            code, took = started.run(f"pairs d -q --perms {perms}", number, chance.random() * longest)
+            code, took = started.run(
+                f"pairs d -q --perms {perms}", number, chance.random() * longest
+            )
             hit += code != 0
             yield code, took
             if not os.path.isdir(".lshdup"):
@@ -287,7 +317,11 @@ def test_interrupted_at_any_instant(here):
     said = set(Path("errors").read_text().splitlines())
     assert said
     assert said <= {
-        f"lshdup: interrupted; {each}" for each in (*kept, "what is done is kept in a journal, and the same command goes on from there")
+        f"lshdup: interrupted; {each}"
+        for each in (
+            *kept,
+            "what is done is kept in a journal, and the same command goes on from there",
+        )
     }
 
 
@@ -301,14 +335,19 @@ def test_interrupted_while_starting(run, here, delay):
         "from lshdup.cli.main import program\nprint('ready', flush=True)\nprogram()"
     )
     command = [sys.executable, "-c", script, "index", "d", "--perms", "129", "-q"]
-    with subprocess.Popen(command, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+    with subprocess.Popen(
+        command, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
         process.stdout.readline()
         time.sleep(delay)
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=30)
     assert process.returncode in (130, 0), err
     assert err in (
-        [b"lshdup: interrupted; nothing of this run was kept\n", b"lshdup: interrupted; what was finished is kept, whole\n"]
+        [
+            b"lshdup: interrupted; nothing of this run was kept\n",
+            b"lshdup: interrupted; what was finished is kept, whole\n",
+        ]
         if process.returncode
         else [b""]
     )
@@ -353,7 +392,9 @@ def test_resumed(here, monkeypatch, small_batches, room):
         said = []
         assert steps(".lshdup", said) == expected
         resumed = 20 * batches - (batches > 5)  # less the binary one
-        assert [line for line in said if "resumed" in line] == [f"resumed: {resumed} documents of an interrupted run are not read again"]
+        assert [line for line in said if "resumed" in line] == [
+            f"resumed: {resumed} documents of an interrupted run are not read again"
+        ]
         assert contents(".lshdup") == contents("undisturbed")
         assert remains(".lshdup") == []
         shutil.rmtree(".lshdup")
@@ -388,7 +429,11 @@ def test_a_damaged_journal_is_read_as_far_as_it_is_good(here, monkeypatch, small
     chance = random.Random(1)
     for _ in range(30):
         at = chance.randrange(len(data))
-        damaged = data[:at] + (bytes([data[at] ^ 1 << chance.randrange(8)]) + data[at + 1 :] if chance.random() < 0.5 else b"")
+        damaged = data[:at] + (
+            bytes([data[at] ^ 1 << chance.randrange(8)]) + data[at + 1 :]
+            if chance.random() < 0.5
+            else b""
+        )
         shutil.rmtree("damaged", ignore_errors=True)
         shutil.copytree(".lshdup", "damaged")
         (here / "damaged/.journal").write_bytes(damaged)
@@ -412,7 +457,9 @@ def test_killed_runs_are_resumed_by_the_program(run, here):
 
 
 def test_short_runs_write_no_journal(here, monkeypatch):
-    monkeypatch.setattr(lshdup.store.journal.Journal, "add", lambda *_: pytest.fail("a short run wrote a journal"))
+    monkeypatch.setattr(
+        lshdup.store.journal.Journal, "add", lambda *_: pytest.fail("a short run wrote a journal")
+    )
     make_documents(here / "d", 30)
     steps(".lshdup")
 
@@ -436,7 +483,9 @@ def shingled(store, said, **given):
 
 
 def continued(store, said, **given):
-    Workspace(Path(store), said.append).indexed(Request((), DocumentParams(), {"threshold": 0.9, **given}, 2))
+    Workspace(Path(store), said.append).indexed(
+        Request((), DocumentParams(), {"threshold": 0.9, **given}, 2)
+    )
 
 
 def before_and_after(step, store, saved):
@@ -484,7 +533,9 @@ def test_a_full_disk_leaves_old_artifacts_whole(here, monkeypatch, small_batches
 
 
 @pytest.mark.parametrize("step", [steps, shingled, continued])
-def test_a_full_file_system_leaves_old_artifacts_whole(run, here, monkeypatch, small_batches, small_disk, step):
+def test_a_full_file_system_leaves_old_artifacts_whole(
+    run, here, monkeypatch, small_batches, small_disk, step
+):
     """The same on a disk that is really full, more or less."""
     monkeypatch.setattr(lshdup.workspace.context, "MOST_IN_MEMORY", 0)
     old, new = before_and_after(step, "disk/store", "saved")
@@ -494,13 +545,22 @@ def test_a_full_file_system_leaves_old_artifacts_whole(run, here, monkeypatch, s
         shutil.copytree("saved", "disk/store")
         with open("disk/filler", "wb") as filler:
             status = os.statvfs("disk")
-            os.posix_fallocate(filler.fileno(), 0, max(1, (status.f_bavail - pages) * status.f_bsize))
+            os.posix_fallocate(
+                filler.fileno(), 0, max(1, (status.f_bavail - pages) * status.f_bsize)
+            )
         try:
             step("disk/store", [])
         except ArtifactError as error:
             refused += "No space left on device" in error.message
             if refused == 1 and step is not continued:
-                result = run("shingle" if step is shingled else "pairs", "d", "--store", "disk/store", "-q", code=2)
+                result = run(
+                    "shingle" if step is shingled else "pairs",
+                    "d",
+                    "--store",
+                    "disk/store",
+                    "-q",
+                    code=2,
+                )
                 assert "No space left on device" in result.err
                 assert len(result.err.splitlines()) == 2
         now = contents("disk/store")
@@ -520,7 +580,17 @@ resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv.pop(1)),) * 2)
 from lshdup.cli.main import program
 program()"""
     for command, size in (("pairs", "0"), ("pairs", "10"), ("pairs", "20000"), ("shingle", "5000")):
-        arguments = [sys.executable, "-c", script, size, command, "d", "--store", f"store-{command}-{size}", "-q"]
+        arguments = [
+            sys.executable,
+            "-c",
+            script,
+            size,
+            command,
+            "d",
+            "--store",
+            f"store-{command}-{size}",
+            "-q",
+        ]
         process = subprocess.run(arguments, env=ENVIRONMENT, capture_output=True, check=False)
         assert process.returncode == 2, process
         assert process.stderr.count(b"\n") == 2, process
@@ -532,7 +602,9 @@ def test_no_room_for_the_journal(here, monkeypatch, small_batches):
     make_documents(here / "d", 300)
     expected = steps("undisturbed")
     written = max(map(len, contents("undisturbed").values()))
-    monkeypatch.setattr(lshdup.store.journal, "all_arrays", lambda _: {"much": np.zeros(written, np.uint64)})
+    monkeypatch.setattr(
+        lshdup.store.journal, "all_arrays", lambda _: {"much": np.zeros(written, np.uint64)}
+    )
     said = []
     with files_of_at_most(written):
         assert steps(".lshdup", said) == expected
@@ -594,7 +666,9 @@ def test_a_query_of_flipped_bits_is_right_or_refused(here, monkeypatch, kind, ke
     """Any bit of any artifact, as if all its members were too large to be looked at whole; a bit of every byte that a query may need."""
     monkeypatch.setattr(lshdup.store.npz, "_ALWAYS_CHECKED", 0)
     make_documents(here / "d", 6, words=20)
-    steps(".lshdup", perms=16, threshold=0.7, bands=1, rows=1)  # a neighbour is met in this band or not at all
+    steps(
+        ".lshdup", perms=16, threshold=0.7, bands=1, rows=1
+    )  # a neighbour is met in this band or not at all
     path = here / f".lshdup/{kind}.npz"
     if not kept:
         if kind == "shingles":
@@ -604,7 +678,9 @@ def test_a_query_of_flipped_bits_is_right_or_refused(here, monkeypatch, kind, ke
     expected = queried()
     assert len(expected[0]) == 2
     chance = random.Random(3)
-    needed = member(path, {"shingles": "values", "signatures": "fingerprints", "bands": "order"}[kind])
+    needed = member(
+        path, {"shingles": "values", "signatures": "fingerprints", "bands": "order"}[kind]
+    )
     refused = 0
     for at in [*range(*needed, 5), *chance.sample(range(len(data)), 500)]:
         path.write_bytes(data[:at] + bytes([data[at] ^ 1 << chance.randrange(8)]) + data[at + 1 :])
@@ -666,7 +742,9 @@ def queried(name=b"d/00000.txt", **given):
     own, keys = _looked_up(Console(quiet=True), indexed, asked)
     missing = []
     source = lshdup.collection.set_source.set_source(collection, 1, missing.append, indexed.kept)
-    near = pipeline.neighbours(collection, indexed.made, source, 0.5, keys=keys, own=own, itself=asked.index)
+    near = pipeline.neighbours(
+        collection, indexed.made, source, 0.5, keys=keys, own=own, itself=asked.index
+    )
     assert not missing
     assert not len(collection.documents.changed(near.documents))
     return collection.documents.typed_names(near.documents), near.similarity.tolist()

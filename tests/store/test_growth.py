@@ -16,8 +16,20 @@ from lshdup.workspace.workspace import Workspace
 WORDS = ["a", "rose", "is", "a", "rose,", "Größe", "日本語", "e\u0301t\u00e9", "ＦＵＬＬ", "x" * 70]
 
 texts = st.one_of(
-    st.lists(st.sampled_from(WORDS), min_size=2, max_size=30).map(lambda words: " ".join(words).encode()),
-    st.sampled_from([b"", b" \n", b"one", b"\0binary", b"%PDF-1.4", b"<html><body>some words of a page</body></html>", b"caf\xe9 au lait"]),
+    st.lists(st.sampled_from(WORDS), min_size=2, max_size=30).map(
+        lambda words: " ".join(words).encode()
+    ),
+    st.sampled_from(
+        [
+            b"",
+            b" \n",
+            b"one",
+            b"\0binary",
+            b"%PDF-1.4",
+            b"<html><body>some words of a page</body></html>",
+            b"caf\xe9 au lait",
+        ]
+    ),
 )
 
 
@@ -25,9 +37,13 @@ def pairs_of(store, check_content=False):
     """`lshdup pairs d --store STORE`: all pairs, and what was left out."""
     left_out = []
     workspace = Workspace(Path(store), left_out=left_out.append)
-    indexed = workspace.indexed(Request((b"d",), DocumentParams(), {"threshold": 0.6}, 2, check_content), save=False)
+    indexed = workspace.indexed(
+        Request((b"d",), DocumentParams(), {"threshold": 0.6}, 2, check_content), save=False
+    )
     found = workspace.verified(indexed, PairParams(), 2).pairs
-    return [column.tolist() for column in found.part(0, len(found))], sorted(left_out, key=lambda each: (each.name, each.reason))
+    return [column.tolist() for column in found.part(0, len(found))], sorted(
+        left_out, key=lambda each: (each.name, each.reason)
+    )
 
 
 class Growth(RuleBasedStateMachine):
@@ -54,7 +70,11 @@ class Growth(RuleBasedStateMachine):
     def new_name(self):
         # Of every place in the order of names, not only the last.
         self.number += 1
-        return f"d/{self.number * 7 % 10}{self.number}.html" if self.number % 5 == 0 else f"d/{self.number * 7 % 10}{self.number}"
+        return (
+            f"d/{self.number * 7 % 10}{self.number}.html"
+            if self.number % 5 == 0
+            else f"d/{self.number * 7 % 10}{self.number}"
+        )
 
     @rule(target=names, content=texts, copies=st.integers(1, 3))
     def add(self, content, copies):
@@ -99,7 +119,9 @@ class Growth(RuleBasedStateMachine):
         self.hidden_change = False
         assert answer == pairs_of("fresh")
         for kind in ("shingles", "signatures", "bands", "pairs"):
-            assert Path(f"store/{kind}.npz").read_bytes() == Path(f"fresh/{kind}.npz").read_bytes(), kind
+            assert (
+                Path(f"store/{kind}.npz").read_bytes() == Path(f"fresh/{kind}.npz").read_bytes()
+            ), kind
         shutil.rmtree("fresh")
 
 
@@ -122,4 +144,6 @@ def test_check_content(run, tmp_path):
     assert checked.rows == []
     assert "unchanged" not in checked.err
     assert run("pairs", "a", "b").rows == []
-    assert "--check-content has no meaning without DOCS" in run("pairs", "--check-content", code=2).err
+    assert (
+        "--check-content has no meaning without DOCS" in run("pairs", "--check-content", code=2).err
+    )

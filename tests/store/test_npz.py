@@ -15,7 +15,11 @@ from lshdup.store import npz
 from lshdup.utils import scratch
 from tests.conftest import ROOT
 
-ARRAYS = {"a": np.arange(5, dtype=np.uint64), "empty": np.zeros((0, 3), np.uint32), "wide": np.arange(6, dtype=np.int64).reshape(2, 3)}
+ARRAYS = {
+    "a": np.arange(5, dtype=np.uint64),
+    "empty": np.zeros((0, 3), np.uint32),
+    "wide": np.arange(6, dtype=np.int64).reshape(2, 3),
+}
 
 
 @pytest.fixture
@@ -144,7 +148,11 @@ artifacts.save(Path({str(path)!r}), "things", {{"seed": 2}}, {{"a": np.zeros(100
 def test_a_spool_keeps_what_is_appended(tmp_path):
     with scratch.Spool(tmp_path) as spool:
         assert len(spool.values()) == 0
-        for part in (np.arange(3, dtype=np.uint64), np.zeros(0, np.uint64), np.arange(4, dtype=np.uint64)):
+        for part in (
+            np.arange(3, dtype=np.uint64),
+            np.zeros(0, np.uint64),
+            np.arange(4, dtype=np.uint64),
+        ):
             spool.append(part)
         assert spool.values().tolist() == [0, 1, 2, 0, 1, 2, 3]
     assert os.listdir(tmp_path) == []

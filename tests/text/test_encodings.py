@@ -95,7 +95,12 @@ def is_utf8(data):
 
 def right(pairs):
     """How many of the first eight such (bytes, text) are read as that text."""
-    pairs = [pair for pair, _ in zip((each for each in pairs if not is_utf8(each[0])), range(SAMPLES), strict=False)]
+    pairs = [
+        pair
+        for pair, _ in zip(
+            (each for each in pairs if not is_utf8(each[0])), range(SAMPLES), strict=False
+        )
+    ]
     return sum(to_text(data, b"a").utf8.decode() == text for data, text in pairs)
 
 
@@ -103,11 +108,15 @@ def measured(key, length):
     rng = random.Random(f"{key} {length}")
     if key in RECOGNISED:
         name, codec = key
-        return right((piece.encode(codec), piece) for piece in slices(declaration(name), codec, length, rng))
+        return right(
+            (piece.encode(codec), piece) for piece in slices(declaration(name), codec, length, rng)
+        )
     if key in STRAY:
         return right((data, data.decode("cp1252")) for data in with_stray_letters(key, length, rng))
     name, bad = key
-    return right((data, data.decode("utf-8", "replace")) for data in with_bad_bytes(name, bad, length, rng))
+    return right(
+        (data, data.decode("utf-8", "replace")) for data in with_bad_bytes(name, bad, length, rng)
+    )
 
 
 def with_stray_letters(stray, length, rng):
@@ -139,7 +148,9 @@ def test_shares_of_right_guesses(key):
     """Of real texts in the encodings that they were in before UTF-8, and of texts that are ASCII or UTF-8 but for a few bytes."""
     expected = {**RECOGNISED, **STRAY, **BAD}[key]
     found = tuple(measured(key, length) for length in LENGTHS)
-    assert all(is_there >= at_least for is_there, at_least in zip(found, expected, strict=True)), found
+    assert all(is_there >= at_least for is_there, at_least in zip(found, expected, strict=True)), (
+        found
+    )
 
 
 LICENCE = (ROOT / "sample_corpus" / "licences" / "Python-2.0.txt").read_bytes()
@@ -154,7 +165,9 @@ def test_one_byte_does_not_decide_for_a_hundred_thousand(byte):
             made = to_text(packed, b"changelog.gz")
             assert (made.encoding, made.codec) == ("cp1252", "cp1252")
             assert made.utf8 == data.decode("cp1252").encode()
-        info = b"\x1f\nFile: groff.info" * 20 + data  # control characters make every encoding look odd
+        info = (
+            b"\x1f\nFile: groff.info" * 20 + data
+        )  # control characters make every encoding look odd
         assert to_text(info, b"a").encoding == "cp1252"
 
 
@@ -166,16 +179,25 @@ def test_what_has_no_character_in_windows_1252_is_read_all_the_same():
 
 def test_a_few_characters_in_a_row_are_no_stray_bytes():
     """A name in Chinese or Russian in an English text, which is all that tells."""
-    text = "This page was written by 山田太郎 and translated by 鈴木花子, as far as anybody can remember that now. " * 12
+    text = (
+        "This page was written by 山田太郎 and translated by 鈴木花子, as far as anybody can remember that now. "
+        * 12
+    )
     made = to_text(text.encode("euc_jp"), b"a")
     assert made.encoding != "cp1252"
 
 
 def test_what_a_text_declares_counts_for_more_than_that_it_is_nearly_ascii():
     """As an XML file or a Python source does in its first lines."""
-    text = '<?xml version="1.0" encoding="iso-8859-2"?>\n<article>' + "plain words and so on, " * 100 + "wałęsa"
+    text = (
+        '<?xml version="1.0" encoding="iso-8859-2"?>\n<article>'
+        + "plain words and so on, " * 100
+        + "wałęsa"
+    )
     assert to_text(text.encode("iso8859_2"), b"a.xml").utf8 == text.encode()
-    assert to_text(text.replace("iso-8859-2", "").encode("iso8859_2"), b"a.xml").encoding == "cp1252"
+    assert (
+        to_text(text.replace("iso-8859-2", "").encode("iso8859_2"), b"a.xml").encoding == "cp1252"
+    )
 
 
 def test_koi8_is_not_half_width_katakana():
@@ -185,7 +207,9 @@ def test_koi8_is_not_half_width_katakana():
         assert "jis" not in to_text(data, b"a").encoding
     katakana = "ﾆﾎﾝｺﾞ ﾉ ﾌﾞﾝｼｮｳ ｦ ﾊﾝｶｸ ｶﾀｶﾅ ﾀﾞｹ ﾃﾞ ｶｷﾏｼﾀ｡ ﾜｶﾘﾆｸｲ ｶﾓ ｼﾚﾏｾﾝ｡ " * 5
     assert not encodings._is_cyrillic(katakana)
-    assert encodings._is_cyrillic(russian.encode("koi8_r", "ignore").decode("shift_jis_2004", "ignore"))
+    assert encodings._is_cyrillic(
+        russian.encode("koi8_r", "ignore").decode("shift_jis_2004", "ignore")
+    )
 
 
 # --- UTF-8 but for a few bytes -----------------------------------------------------------------------------------------------
@@ -205,7 +229,10 @@ def test_bytes_that_are_not_utf8_become_replacement_characters_and_are_counted()
         what = "1 byte is" if count == 1 else f"{count} bytes are"
         assert (made.encoding, made.codec) == (f"utf-8, {what} not UTF-8", "utf-8"), data
         assert made.utf8 == data.decode("utf-8", "replace").removeprefix("\ufeff").encode()
-    page = to_text(f"<!doctype html><body><p>{text}\udcff<p>{text}".encode("utf-8", "surrogateescape"), b"a.html")
+    page = to_text(
+        f"<!doctype html><body><p>{text}\udcff<p>{text}".encode("utf-8", "surrogateescape"),
+        b"a.html",
+    )
     assert page.page
     assert page.encoding == "utf-8, 1 byte is not UTF-8"
     assert page.utf8.decode().split() == f"{text}\ufffd {text}".split()
@@ -225,7 +252,11 @@ def test_as_many_bytes_that_do_not_fit_as_characters_are_another_encoding():
 
 
 @settings(max_examples=200, deadline=None)
-@given(st.text(st.characters(min_codepoint=0x80, exclude_categories=["Cs"]), min_size=12), st.text(max_size=200), st.data())
+@given(
+    st.text(st.characters(min_codepoint=0x80, exclude_categories=["Cs"]), min_size=12),
+    st.text(max_size=200),
+    st.data(),
+)
 def test_one_bad_byte_is_found_in_any_text(foreign, rest, data):
     text = f"{foreign}{rest}".encode()
     assert encodings.not_utf8(text) == 0
@@ -241,5 +272,7 @@ def test_no_other_encoding_looks_like_utf8(key):
     name, codec = key
     rng = random.Random(str(key))
     for length in (30, 60, 120, 1000):
-        for piece, _ in zip(slices(declaration(name), codec, length, rng), range(100), strict=False):
+        for piece, _ in zip(
+            slices(declaration(name), codec, length, rng), range(100), strict=False
+        ):
             assert encodings.not_utf8(piece.encode(codec)) == 0, piece

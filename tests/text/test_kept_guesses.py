@@ -19,7 +19,10 @@ RUSSIAN = "Все люди рождаются свободными и равны
 KINDS = ("shingles", "signatures", "bands", "pairs")
 
 #: What is said of documents, whatever was made of them and how long it took.
-OF_DOCUMENTS = re.compile(r"^lshdup: (?:d/.*|\d+ documents? not UTF-8.*|left out.*|\d+ documents? without tokens.*)$", re.M)
+OF_DOCUMENTS = re.compile(
+    r"^lshdup: (?:d/.*|\d+ documents? not UTF-8.*|left out.*|\d+ documents? without tokens.*)$",
+    re.M,
+)
 
 
 @pytest.fixture
@@ -28,7 +31,9 @@ def here(tmp_path, monkeypatch):
     folder = Path("d")
     folder.mkdir()
     for number in range(8):
-        (folder / f"{number}.txt").write_text(f"plain words of document {number} and so on {'again ' * number}")
+        (folder / f"{number}.txt").write_text(
+            f"plain words of document {number} and so on {'again ' * number}"
+        )
     (folder / "3latin.txt").write_bytes(LATIN.encode("latin-1"))
     (folder / "5koi.txt").write_bytes(RUSSIAN.encode("koi8_r"))
     (folder / "cut.txt").write_bytes(LATIN.encode()[:-30] + b"\xc3")
@@ -59,7 +64,11 @@ def contents(store):
     return {kind: Path(f"{store}/{kind}.npz").read_bytes() for kind in KINDS}
 
 
-EXPECTED = {b"d/3latin.txt": "cp1252", b"d/5koi.txt": "koi8_r", b"d/cut.txt": "utf-8, 1 byte is not UTF-8"}
+EXPECTED = {
+    b"d/3latin.txt": "cp1252",
+    b"d/5koi.txt": "koi8_r",
+    b"d/cut.txt": "utf-8, 1 byte is not UTF-8",
+}
 
 
 def test_the_second_run_says_the_same_of_each_document(run, here):
@@ -78,12 +87,19 @@ def test_the_second_run_says_the_same_of_each_document(run, here):
     assert again.out == first.out
     assert line in run("pairs", "d", "-t", "0.9").err
 
-    stored = run("pairs", "-v")  # of what is in the store, in another order: nothing is left out now
-    assert {each.replace("left out when DOCS were read", "left out") for each in OF_DOCUMENTS.findall(stored.err)} == set(said)
+    stored = run(
+        "pairs", "-v"
+    )  # of what is in the store, in another order: nothing is left out now
+    assert {
+        each.replace("left out when DOCS were read", "left out")
+        for each in OF_DOCUMENTS.findall(stored.err)
+    } == set(said)
     assert stored.out == first.out
     exactly = run("pairs", "-v", "--exact")
     assert set(OF_DOCUMENTS.findall(exactly.err)) == set(OF_DOCUMENTS.findall(stored.err))
-    assert OF_DOCUMENTS.findall(run("pairs").err) == ["lshdup: 1 document without tokens: near nothing, not compared (-v names them)"]
+    assert OF_DOCUMENTS.findall(run("pairs").err) == [
+        "lshdup: 1 document without tokens: near nothing, not compared (-v names them)"
+    ]
     assert run("pairs", "-q", "-v").err == ""
 
 
@@ -103,7 +119,9 @@ def test_names_are_as_they_would_be_typed(run, here):
     assert "lshdup: ../d/empty: no tokens" in err
 
 
-@pytest.mark.parametrize("given", [{}, {"ignore_common": 3.0}, {"scheme": "linear", "perms": 8}], ids=str)
+@pytest.mark.parametrize(
+    "given", [{}, {"ignore_common": 3.0}, {"scheme": "linear", "perms": 8}], ids=str
+)
 def test_artifacts_are_those_of_a_run_from_nothing(here, given):
     assert guesses(made("store", **given)) == EXPECTED
     assert guesses(made("store", **given)) == EXPECTED  # nothing is read
@@ -123,7 +141,9 @@ def test_artifacts_are_those_of_a_run_from_nothing(here, given):
     assert contents("store") == contents("other")
     for kind in ("shingles", "signatures"):
         with np.load(f"store/{kind}.npz") as file:
-            assert {"guessed", "guesses_blob", "guesses_offsets"}.isdisjoint(file.files)  # only where there are any
+            assert {"guessed", "guesses_blob", "guesses_offsets"}.isdisjoint(
+                file.files
+            )  # only where there are any
 
 
 def test_without_docs_the_store_knows_them(here):
@@ -132,7 +152,9 @@ def test_without_docs_the_store_knows_them(here):
     assert guesses(workspace.indexed(request(()), save=False, verify=False).collection) == EXPECTED
     Path("store/signatures.npz").unlink()
     Path("store/bands.npz").unlink()
-    assert guesses(workspace.indexed(request(()), save=False).collection) == EXPECTED  # from shingles.npz
+    assert (
+        guesses(workspace.indexed(request(()), save=False).collection) == EXPECTED
+    )  # from shingles.npz
 
 
 def test_a_run_that_was_killed_is_resumed_with_them(here):
@@ -144,7 +166,9 @@ def test_a_run_that_was_killed_is_resumed_with_them(here):
     assert any("of an interrupted run are not read again" in line for line in said)
     assert guesses(collection) == EXPECTED
     for kind in ("shingles", "signatures"):
-        assert Path(f".lshdup/{kind}.npz").read_bytes() == Path(f"undisturbed/{kind}.npz").read_bytes()
+        assert (
+            Path(f".lshdup/{kind}.npz").read_bytes() == Path(f"undisturbed/{kind}.npz").read_bytes()
+        )
 
 
 def test_forged_guesses_are_refused(here):
@@ -152,7 +176,11 @@ def test_forged_guesses_are_refused(here):
     made("store")
     expected = contents("store")
     artifact = npz.load(Path("store/signatures.npz"), "signatures", "")
-    header = {name: value for name, value in artifact.header.items() if name not in ("kind", "format", "lshdup")}
+    header = {
+        name: value
+        for name, value in artifact.header.items()
+        if name not in ("kind", "format", "lshdup")
+    }
     arrays = {name: array.copy() for name, array in artifact.arrays.items()}
     rows = arrays["guessed"]
     assert rows.tolist() == sorted(rows.tolist())
@@ -178,7 +206,11 @@ def test_stores_that_do_not_know_them_are_made_anew(run, here, monkeypatch):
         patch.setattr(npz, "FORMAT_VERSION", 2)
         made(".lshdup")
     refused = run("pairs", "-v", code=2)
-    assert re.search(r"^lshdup: error: \S+signatures.npz has format 2 .*; this lshdup reads 3$", refused.err, re.M)
+    assert re.search(
+        r"^lshdup: error: \S+signatures.npz has format 2 .*; this lshdup reads 3$",
+        refused.err,
+        re.M,
+    )
     result = run("pairs", "d")
     assert "it is made anew" in result.err
     assert "read 1 as cp1252" in result.err

@@ -24,7 +24,12 @@ from lshdup.workspace.workspace import Workspace
 from tests import office, reference
 from tests.conftest import ROOT, require
 
-TEXT = (ROOT / "sample_corpus/udhr/eng.txt").read_text()[:7000].encode("cp1252", "replace").decode("cp1252")
+TEXT = (
+    (ROOT / "sample_corpus/udhr/eng.txt")
+    .read_text()[:7000]
+    .encode("cp1252", "replace")
+    .decode("cp1252")
+)
 WRITERS = {
     "docx": office.docx, "odt": office.odt, "rtf": office.rtf, "epub": office.epub, "pptx": office.pptx, "xlsx": office.xlsx,
     "eml": office.eml, "msg": office.msg, "pdf": office.pdf, "doc": office.doc, "xls": office.xls,
@@ -97,23 +102,38 @@ def test_kinds_are_told_by_content_alone():
 
 def test_other_zips_and_containers_are_none():
     inner = office.docx("some words")
-    for members in ({"a.txt": "x"}, {"word/document.xml": "<x/>"}, {"paper.docx": inner}, {"mimetype": "application/x-other"}):
+    for members in (
+        {"a.txt": "x"},
+        {"word/document.xml": "<x/>"},
+        {"paper.docx": inner},
+        {"mimetype": "application/x-other"},
+    ):
         for stored in ((), tuple(members)):
             data = office.zipped(members, stored=stored)
             assert kind_of(data, b"a.docx") == ""
             assert to_text(data, b"a.docx").reason is Reason.FORMAT
     assert kind_of(office.ole({"Contents": b"x"}), b"a.doc") == ""
-    for junk in (b"PK\x03\x04", b"PK\x03\x04" + b"\xff" * 60, b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", office.docx("x")[-22:]):
+    for junk in (
+        b"PK\x03\x04",
+        b"PK\x03\x04" + b"\xff" * 60,
+        b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1",
+        office.docx("x")[-22:],
+    ):
         assert kind_of(junk, b"") == ""
 
 
 @pytest.mark.parametrize("kind", ["epub", "odt", "ods"])
 @pytest.mark.parametrize("packed", [False, True])
 def test_a_package_whose_declaration_is_not_its_first_member(kind, packed):
-    members = office.unzipped(office.epub("some words") if kind == "epub" else office.odt("some words"))
+    members = office.unzipped(
+        office.epub("some words") if kind == "epub" else office.odt("some words")
+    )
     if kind == "ods":
         members["mimetype"] = b"application/vnd.oasis.opendocument.spreadsheet"
-    members = {"a": b"mimetype is no name here", **{name: members[name] for name in sorted(members)}}
+    members = {
+        "a": b"mimetype is no name here",
+        **{name: members[name] for name in sorted(members)},
+    }
     data = office.zipped(members, stored=() if packed else tuple(members))
     assert not data[30:].startswith(b"mimetype")
     assert kind_of(data, b"") == kind_of(b"PK\x03\x04 before it" + data, b"") == kind
@@ -130,7 +150,10 @@ def test_damaged_directories_are_harmless():
     begin = data.find(b"PK\x01\x02")
     for at in range(begin, len(data)):
         for value in (0, 0xFF):
-            assert kind_of(bytes(data[:at]) + bytes([value]) + bytes(data[at + 1 :]), b"") in ("", "epub")
+            assert kind_of(bytes(data[:at]) + bytes([value]) + bytes(data[at + 1 :]), b"") in (
+                "",
+                "epub",
+            )
     bomb = office.zipped({"a": b"", "mimetype": b"application/epub+zip" + bytes(1 << 22)})
     assert kind_of(bomb, b"") == ""
 
@@ -176,15 +199,24 @@ def test_every_format_gives_the_words_of_the_text(kreuzberg):
 
 def test_what_is_no_text_does_not_enter(kreuzberg):
     expected = tokens(TEXT.encode())
-    assert tokens(text_of(office.docx(TEXT, header="Running header", title="Meta title"))) == expected
+    assert (
+        tokens(text_of(office.docx(TEXT, header="Running header", title="Meta title"))) == expected
+    )
     assert tokens(text_of(office.odt(TEXT, title="Meta title"))) == expected
     assert tokens(text_of(office.epub(TEXT, title="Meta title", chapters=5))) == expected
-    assert tokens(text_of(office.pdf(TEXT, header="Running header", title="Meta title", lines_a_page=12))) == expected
+    assert (
+        tokens(
+            text_of(office.pdf(TEXT, header="Running header", title="Meta title", lines_a_page=12))
+        )
+        == expected
+    )
 
 
 @pytest.mark.parametrize("width", [40, 55, 70, 90])
 def test_words_cut_at_line_ends_of_a_pdf_are_whole(kreuzberg, width):
-    lines = [line for paragraph in TEXT.splitlines() for line in office._hyphenated(paragraph, width)]
+    lines = [
+        line for paragraph in TEXT.splitlines() for line in office._hyphenated(paragraph, width)
+    ]
     assert sum(line.endswith("-") for line in lines) > 5
     assert tokens(text_of(office.pdf(TEXT, width=width, hyphenate=True))) == tokens(TEXT.encode())
 
@@ -201,9 +233,16 @@ def test_hyphens_of_words_stay():
 
 def test_running_lines_are_those_of_most_pages():
     pages = [f"Title\n{word} of one page\nPage {n} of 9" for n, word in enumerate("abcdefghi", 1)]
-    assert office_cleanup.after("", "pdf", pages) == "\n".join(f"{word} of one page" for word in "abcdefghi")
+    assert office_cleanup.after("", "pdf", pages) == "\n".join(
+        f"{word} of one page" for word in "abcdefghi"
+    )
     # Two pages show nothing; what differs is none; and a document that consists of the same page again and again keeps it.
-    for pages in (["a\nb", "a\nc"], ["one\ntwo", "three\nfour", "five\nsix"], ["a\nb", "", "c\nd"], ["a\nb"] * 5):
+    for pages in (
+        ["a\nb", "a\nc"],
+        ["one\ntwo", "three\nfour", "five\nsix"],
+        ["a\nb", "", "c\nd"],
+        ["a\nb"] * 5,
+    ):
         assert office_cleanup.after("", "pdf", pages) == "\n".join(pages)
 
 
@@ -215,13 +254,18 @@ def test_one_text_in_every_format_and_encoding_is_one_cluster(run, tmp_path, kre
     latin = TEXT.encode("latin-1", "replace").decode("latin-1")
     for name, codec in [("utf8", "utf-8"), ("utf16", "utf-16"), ("latin1", "latin-1")]:
         (folder / f"{name}.txt").write_bytes(latin.encode(codec))
-    (folder / "a.html").write_text("<html><head><title>Meta</title></head>" + "".join(f"<p>{line}" for line in TEXT.splitlines()))
+    (folder / "a.html").write_text(
+        "<html><head><title>Meta</title></head>"
+        + "".join(f"<p>{line}" for line in TEXT.splitlines())
+    )
     (folder / "other.txt").write_text("quite other words " * 30)
     count = len(WRITERS) + 4
     for threshold in ("0.8", "0.9"):
         rows = run("pairs", "same", "-t", threshold).ok().rows
         assert len(rows) == count * (count - 1) // 2, rows
-        assert {name for a, b, _ in rows for name in (a, b)} == {f"same/{path.name}" for path in folder.iterdir()} - {"same/other.txt"}
+        assert {name for a, b, _ in rows for name in (a, b)} == {
+            f"same/{path.name}" for path in folder.iterdir()
+        } - {"same/other.txt"}
 
 
 def test_query_and_show_take_office_documents(run, tmp_path, kreuzberg):
@@ -242,13 +286,33 @@ def test_query_and_show_take_office_documents(run, tmp_path, kreuzberg):
 
 def test_docx_words_are_those_a_reader_sees(kreuzberg):
     run = "<w:r>{}</w:r>".format
-    inside = run("<w:t>a1</w:t><w:tab/><w:t>b1</w:t><w:cr/><w:t>c1</w:t><w:br w:type='page'/><w:t>d1</w:t><w:noBreakHyphen/><w:t>e1</w:t>")
-    inside += run("<w:t> soft</w:t><w:softHyphen/><w:t>ly </w:t>") + run("<w:rPr><w:b/></w:rPr><w:t>bo</w:t>") + run("<w:t>ld</w:t>")
-    inside += run("<w:rPr><w:vanish/></w:rPr><w:t>HIDDEN</w:t>") + "<w:del>" + run("<w:delText>DELETED</w:delText>") + "</w:del>"
+    inside = run(
+        "<w:t>a1</w:t><w:tab/><w:t>b1</w:t><w:cr/><w:t>c1</w:t><w:br w:type='page'/><w:t>d1</w:t><w:noBreakHyphen/><w:t>e1</w:t>"
+    )
+    inside += (
+        run("<w:t> soft</w:t><w:softHyphen/><w:t>ly </w:t>")
+        + run("<w:rPr><w:b/></w:rPr><w:t>bo</w:t>")
+        + run("<w:t>ld</w:t>")
+    )
+    inside += (
+        run("<w:rPr><w:vanish/></w:rPr><w:t>HIDDEN</w:t>")
+        + "<w:del>"
+        + run("<w:delText>DELETED</w:delText>")
+        + "</w:del>"
+    )
     inside += run("<w:footnoteReference w:id='2'/>")
     members = office.unzipped(office.docx("MARK"))
-    members["word/document.xml"] = members["word/document.xml"].replace(b'<w:r><w:t xml:space="preserve">MARK</w:t></w:r>', inside.encode())
-    assert text_of(office.zipped(members)).decode().split() == ["a1", "b1", "c1", "d1-e1", "softly", "bold"]
+    members["word/document.xml"] = members["word/document.xml"].replace(
+        b'<w:r><w:t xml:space="preserve">MARK</w:t></w:r>', inside.encode()
+    )
+    assert text_of(office.zipped(members)).decode().split() == [
+        "a1",
+        "b1",
+        "c1",
+        "d1-e1",
+        "softly",
+        "bold",
+    ]
 
 
 def test_pptx_words_in_two_runs_are_one(kreuzberg):
@@ -261,10 +325,21 @@ def test_pptx_words_in_two_runs_are_one(kreuzberg):
 
 def test_rtf_words_are_those_a_reader_sees(kreuzberg):
     data = rb"{\rtf1\ansi be{\b fore}{\header HEAD{\b x}}{\footerl FOOT} two\~three four\_five soft\-ly{\v HIDDEN}{\*\bkmkstart a}"
-    data += (
-        rb"\page new{\pict\bin3 }{}}{\deleted GONE} ca\'e9\u228?\par \trowd\cellx9 c1\cell c2\cell\row \pard{\footnote note} \{end\}\par}"
-    )
-    assert tokens(text_of(data)) == ["before", "two", "three", "four", "five", "softly", "new", "caéä", "c1", "c2", "end", "note"]
+    data += rb"\page new{\pict\bin3 }{}}{\deleted GONE} ca\'e9\u228?\par \trowd\cellx9 c1\cell c2\cell\row \pard{\footnote note} \{end\}\par}"  # noqa: E501
+    assert tokens(text_of(data)) == [
+        "before",
+        "two",
+        "three",
+        "four",
+        "five",
+        "softly",
+        "new",
+        "caéä",
+        "c1",
+        "c2",
+        "end",
+        "note",
+    ]
 
 
 def test_an_rtf_that_ends_in_the_middle_is_damaged(kreuzberg):
@@ -283,10 +358,15 @@ def test_a_mail_is_its_body(without_reader):
     assert text_of(bytes(mail), b"a.eml").decode().strip() == "the body: größer"
     page = EmailMessage()
     page["Subject"] = "SUBJECT"
-    page.set_content("<html><head><title>TITLE</title></head><p>on<b>e</b> &amp; two<p>three", subtype="html", cte="base64")
+    page.set_content(
+        "<html><head><title>TITLE</title></head><p>on<b>e</b> &amp; two<p>three",
+        subtype="html",
+        cte="base64",
+    )
     assert tokens(text_of(bytes(page), b"a.eml")) == ["one", "two", "three"]
-    odd = b"MIME-Version: 1.0\nContent-Type: text/plain; charset=no-such\nContent-Transfer-Encoding: base64\n\n" + base64.b64encode(
-        b"fine \xe4"
+    odd = (
+        b"MIME-Version: 1.0\nContent-Type: text/plain; charset=no-such\nContent-Transfer-Encoding: base64\n\n"
+        + base64.b64encode(b"fine \xe4")
     )
     assert text_of(odd, b"a.eml").decode() == "fine ä"
 
@@ -297,7 +377,12 @@ def test_a_mail_is_its_body(without_reader):
 def test_damaged_and_encrypted_files_are_reported_and_the_rest_goes_on(run, tmp_path, kreuzberg):
     folder = tmp_path / "d"
     folder.mkdir()
-    good = {"a.txt": TEXT.encode(), "b.pdf": office.pdf(TEXT), "c.docx": office.docx(TEXT), "open.pdf": office.pdf(TEXT, password="")}
+    good = {
+        "a.txt": TEXT.encode(),
+        "b.pdf": office.pdf(TEXT),
+        "c.docx": office.docx(TEXT),
+        "open.pdf": office.pdf(TEXT, password=""),
+    }
     bad = {
         "cut.pdf": (office.pdf(TEXT)[:3000], "damaged"),
         "cut.docx": (office.docx(TEXT)[:1500], "damaged"),
@@ -336,7 +421,10 @@ TROUBLES = {
     "recursion": ("    def f(n): return f(n + 1)\n    f(0)", Reason.SPOILT),
     "error": ("    raise RuntimeError('PDF is password-protected')", Reason.ENCRYPTED),
     "not to be imported": ("    raise ImportError('libthing.so is missing')", Reason.NO_READER),
-    "prints": ("    print('x' * 100_000); os.write(1, b'y' * 100_000); return Result('one two')", None),
+    "prints": (
+        "    print('x' * 100_000); os.write(1, b'y' * 100_000); return Result('one two')",
+        None,
+    ),
     "closes its pipe": ("    os.closerange(3, 100); time.sleep(60)", Reason.CRASHED),
     "not text": ("    return Result('a\\ud800b')", None),
 }
@@ -346,7 +434,9 @@ TROUBLES = {
 def test_what_a_file_does_to_its_process_is_its_own_matter(doubled, monkeypatch, trouble):
     lines, reason = TROUBLES[trouble]
     monkeypatch.setattr(office_text, "_END", 0.5)
-    doubled(f"def extract_bytes_sync(data, mime, config):\n    if b'fine' in data: return Result('fine words')\n{lines}\n")
+    doubled(
+        f"def extract_bytes_sync(data, mime, config):\n    if b'fine' in data: return Result('fine words')\n{lines}\n"
+    )
     fine, bad = b"%PDF-1.4 fine", b"%PDF-1.4 bad"
     limits = FormatLimits(1.0 if reason is Reason.SLOW else 30.0, LIMITS.memory)
     assert text_of(fine, limits=limits) == b"fine words"
@@ -358,7 +448,9 @@ def test_what_a_file_does_to_its_process_is_its_own_matter(doubled, monkeypatch,
 
 
 def test_a_process_that_others_have_used_up_is_not_blamed_on_the_next(doubled):
-    doubled("kept = []\ndef extract_bytes_sync(data, mime, config):\n    kept.append(bytearray(50 << 20)); return Result('fine')\n")
+    doubled(
+        "kept = []\ndef extract_bytes_sync(data, mime, config):\n    kept.append(bytearray(50 << 20)); return Result('fine')\n"
+    )
     assert [text_of(b"%PDF-1.4", limits=LIMITS) for _ in range(10)] == [b"fine"] * 10
 
 
@@ -368,7 +460,9 @@ def test_many_threads_at_once(doubled):
         "import hashlib\ndef extract_bytes_sync(data, mime, config):\n    if data.endswith(b'37'): os._exit(1)\n"
         "    return Result(hashlib.sha256(data).hexdigest() + 'x' * len(data))\n"
     )
-    documents = [b"%PDF-" + bytes([65 + n % 26]) * (n * 3001 % 200_000) + str(n).encode() for n in range(120)]
+    documents = [
+        b"%PDF-" + bytes([65 + n % 26]) * (n * 3001 % 200_000) + str(n).encode() for n in range(120)
+    ]
 
     def one(document):
         return to_text(document, b"", limits=FormatLimits(30))
@@ -386,8 +480,14 @@ def test_a_slow_document_that_is_one(run, tmp_path, kreuzberg):
     folder.mkdir()
     members = office.unzipped(office.docx("x"))
     paragraph = b'<w:p><w:r><w:t xml:space="preserve">x</w:t></w:r></w:p>'
-    for name, many in (("slow.docx", paragraph * 800_000), ("bomb.docx", paragraph.replace(b">x<", b">" + b"x" * 110_000_000 + b"<"))):
-        changed = {**members, "word/document.xml": members["word/document.xml"].replace(paragraph, many)}
+    for name, many in (
+        ("slow.docx", paragraph * 800_000),
+        ("bomb.docx", paragraph.replace(b">x<", b">" + b"x" * 110_000_000 + b"<")),
+    ):
+        changed = {
+            **members,
+            "word/document.xml": members["word/document.xml"].replace(paragraph, many),
+        }
         (folder / name).write_bytes(office.zipped(changed))
         assert (folder / name).stat().st_size < 1_000_000
     (folder / "a.txt").write_text(TEXT)
@@ -395,14 +495,19 @@ def test_a_slow_document_that_is_one(run, tmp_path, kreuzberg):
     result = run("pairs", "d", "--format-seconds", "0.5", "--format-memory", "500MB", code=2)
     assert len(result.rows) == 1
     assert "took" in next(line for line in result.err.splitlines() if "slow.docx" in line)
-    assert ": too large" in next(line for line in result.err.splitlines() if "bomb.docx" in line) or "bomb.docx: took" in result.err
+    assert (
+        ": too large" in next(line for line in result.err.splitlines() if "bomb.docx" in line)
+        or "bomb.docx: took" in result.err
+    )
     # Neither is remembered: with other limits it may be read.
     assert "slow.docx" not in run("pairs", "d", "--exclude", "bomb*").ok().err
 
 
 def test_processes_end_with_the_program(doubled, tmp_path):
     """Idle ones when it ends or is killed; one that hangs when its time is over, though nobody is left to end it."""
-    doubled("def extract_bytes_sync(data, mime, config):\n    if b'hang' in data: time.sleep(600)\n    return Result('words')\n")
+    doubled(
+        "def extract_bytes_sync(data, mime, config):\n    if b'hang' in data: time.sleep(600)\n    return Result('words')\n"
+    )
     double = os.environ["PYTEST_DOUBLE"]
     script = (
         f"import sys; sys.path.insert(0, {double!r})\n"
@@ -415,7 +520,9 @@ def test_processes_end_with_the_program(doubled, tmp_path):
     )
     for arguments in ([], ["hang"]):
         program = subprocess.Popen(
-            [sys.executable, "-c", script, *arguments], stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": str(ROOT)}
+            [sys.executable, "-c", script, *arguments],
+            stdout=subprocess.PIPE,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
         )
         with program:
             assert program.stdout.readline() == b"ready\n"
@@ -430,7 +537,9 @@ def test_processes_end_with_the_program(doubled, tmp_path):
 
 
 def children_of(process):
-    return [int(child) for child in Path(f"/proc/{process}/task/{process}/children").read_text().split()]
+    return [
+        int(child) for child in Path(f"/proc/{process}/task/{process}/children").read_text().split()
+    ]
 
 
 def alive(process):
@@ -441,14 +550,21 @@ def alive(process):
 
 
 def test_interrupted_while_a_document_hangs(doubled, tmp_path):
-    doubled("def extract_bytes_sync(data, mime, config):\n    open('hangs', 'w').close(); time.sleep(600)\n")
+    doubled(
+        "def extract_bytes_sync(data, mime, config):\n    open('hangs', 'w').close(); time.sleep(600)\n"
+    )
     (tmp_path / "d").mkdir()
     (tmp_path / "d/a.pdf").write_bytes(b"%PDF-1.4")
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([os.environ["PYTEST_DOUBLE"], str(ROOT)])}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([os.environ["PYTEST_DOUBLE"], str(ROOT)]),
+    }
     # A program that an interactive shell starts has SIGINT at its default, whatever this test's parent did.
     script = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\nfrom lshdup.cli.main import program\nprogram()"
     command = [sys.executable, "-c", script, "index", "d", "--format-seconds", "30"]
-    program = subprocess.Popen(command, cwd=tmp_path, env=environment, stderr=subprocess.PIPE, start_new_session=True)
+    program = subprocess.Popen(
+        command, cwd=tmp_path, env=environment, stderr=subprocess.PIPE, start_new_session=True
+    )
     with program:
         while not (tmp_path / "hangs").exists():
             assert program.poll() is None
@@ -486,7 +602,9 @@ def artifacts_of(store="s"):
     return {path.name: path.read_bytes() for path in Path(store).glob("*.npz")}
 
 
-def test_without_the_extra_they_are_counted_and_nothing_else_changes(folder, without_reader, capsys):
+def test_without_the_extra_they_are_counted_and_nothing_else_changes(
+    folder, without_reader, capsys
+):
     from lshdup.cli.main import main
 
     plain, _ = run_here("plain")
@@ -584,7 +702,9 @@ def test_limits_have_domains(run, given):
     assert "--format-seconds" in run("pairs", ".", "--format-seconds", given, code=2).err
 
 
-@pytest.mark.parametrize(("given", "code"), [("1MB", 2), ("much", 2), ("512MB", 0), ("300000000", 0), ("1gib", 0)])
+@pytest.mark.parametrize(
+    ("given", "code"), [("1MB", 2), ("much", 2), ("512MB", 0), ("300000000", 0), ("1gib", 0)]
+)
 def test_memory_is_given_in_bytes_or_larger_units(run, tmp_path, given, code):
     (tmp_path / "a.txt").write_text("some words")
     result = run("pairs", "a.txt", "--format-memory", given, "--no-store", code=code)

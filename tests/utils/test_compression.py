@@ -35,7 +35,9 @@ PACKERS = [
     lambda data: zstd_packed(data, write_checksum=True),
     lambda data: zstd_packed(data, write_content_size=False),
 ]
-parts = st.lists(st.binary(max_size=200) | st.integers(0, 400_000).map(bytes), min_size=1, max_size=3)
+parts = st.lists(
+    st.binary(max_size=200) | st.integers(0, 400_000).map(bytes), min_size=1, max_size=3
+)
 
 
 @settings(deadline=None, max_examples=60)
@@ -66,7 +68,9 @@ def test_what_is_cut_off_is_never_taken_for_whole(made, packer, data):
 def test_flipped_bits(packer, place, bit):
     data = bytearray(packer(TEXT))
     data[4 + place % (len(data) - 4)] ^= 1 << bit
-    if packer is PACKERS[1] or packer is PACKERS[3]:  # no checksum: another text, or damaged, but no crash
+    if (
+        packer is PACKERS[1] or packer is PACKERS[3]
+    ):  # no checksum: another text, or damaged, but no crash
         with contextlib.suppress(PackedError, TooLongError):
             unpacked(bytes(data), 1 << 20)
         return
@@ -122,7 +126,9 @@ def bomb(path, size, packer):
             stream.write(b"a" * (1 << 20))
 
 
-@pytest.mark.parametrize(("ending", "packer"), [(".gz", gzip_stream), (".zst", zstandard.ZstdCompressor().stream_writer)])
+@pytest.mark.parametrize(
+    ("ending", "packer"), [(".gz", gzip_stream), (".zst", zstandard.ZstdCompressor().stream_writer)]
+)
 def test_bombs_cost_no_more_than_is_allowed(tmp_path, ending, packer):
     """300 MB in some KB, as a document and as a line: said, exit code 2, and memory does not grow with it."""
     for name in (f"a.txt{ending}", f"b.jsonl{ending}"):
@@ -131,10 +137,15 @@ def test_bombs_cost_no_more_than_is_allowed(tmp_path, ending, packer):
     (tmp_path / f"c{ending}").write_bytes(gzip.compress(TEXT))
     (tmp_path / "d").write_bytes(TEXT)
     peaks = []
-    for documents in ([f"c{ending}", "d"], [f"a.txt{ending}", f"b.jsonl{ending}", f"c{ending}", "d"]):
+    for documents in (
+        [f"c{ending}", "d"],
+        [f"a.txt{ending}", f"b.jsonl{ending}", f"c{ending}", "d"],
+    ):
         command = [sys.executable, "-m", "lshdup", "pairs", *documents, "--max-bytes", str(3 << 20)]
         environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-        with subprocess.Popen(command, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        with subprocess.Popen(
+            command, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        ) as process:
             out, err = process.stdout.read(), process.stderr.read().decode()
             _, status, usage = os.wait4(process.pid, 0)
             process.returncode = os.waitstatus_to_exitcode(status)

@@ -59,20 +59,44 @@ def brute_force(threshold, here="new", there="old"):
     found = []
     for x, y in product(a, b):
         union = len(a[x] | b[y])
-        if os.path.realpath(x) != os.path.realpath(y) and union and len(a[x] & b[y]) / union >= threshold:
+        if (
+            os.path.realpath(x) != os.path.realpath(y)
+            and union
+            and len(a[x] & b[y]) / union >= threshold
+        ):
             found.append((os.fsencode(x), os.fsencode(y), len(a[x] & b[y]) / union))
     return sorted(found, key=lambda each: (-each[2], each[0], each[1]))
 
 
-def asked(threshold, others=(b"old",), *, store=None, docs=(b"new",), exact=False, given=(), params=PairParams(), collapse=False, jobs=2):  # noqa: B008
+def asked(
+    threshold,
+    others=(b"old",),
+    *,
+    store=None,
+    docs=(b"new",),
+    exact=False,
+    given=(),
+    params=PairParams(),
+    collapse=False,
+    jobs=2,
+):
     """(a, b, similarity, is an estimate) as they are printed, the number of candidates, and what was said."""
     said, left_out = [], []
 
-    request = Request(tuple(docs), DocumentParams(), {"threshold": threshold, "recall": 0.99999, "perms": 256, **dict(given)}, jobs)
+    request = Request(
+        tuple(docs),
+        DocumentParams(),
+        {"threshold": threshold, "recall": 0.99999, "perms": 256, **dict(given)},
+        jobs,
+    )
     both = against(request, tuple(others), store and Path(store), said.append, left_out.append)
     across = both.joined(jobs) if exact else both.near_duplicates(params, jobs, lambda *_: None)
     crossing = both.pairs(across, collapse=collapse)
-    rows = [row for piece in crossing.pieces() for row in zip(*(column.tolist() for column in piece), strict=True)]
+    rows = [
+        row
+        for piece in crossing.pieces()
+        for row in zip(*(column.tolist() for column in piece), strict=True)
+    ]
     names = both.sides.names(np.arange(len(both.sides.sizes)))
     assert len(rows) == len(crossing)
     assert sum(estimated for *_, estimated in rows) == crossing.estimates
@@ -92,15 +116,24 @@ def test_pairs_across_are_those_of_brute_force(two_sides, threshold):
     assert exactly(one) == expected
     assert 0 < met < 38 * 75 // 4
     assert exactly(asked(threshold, jobs=4)[0]) == expected
-    assert exactly(asked(threshold, exact=True, jobs=1)[0]) == exactly(asked(threshold, exact=True, jobs=4)[0]) == expected
-    turned = sorted(((b, a, s) for a, b, s in expected), key=lambda each: (-each[2], each[0], each[1]))
+    assert (
+        exactly(asked(threshold, exact=True, jobs=1)[0])
+        == exactly(asked(threshold, exact=True, jobs=4)[0])
+        == expected
+    )
+    turned = sorted(
+        ((b, a, s) for a, b, s in expected), key=lambda each: (-each[2], each[0], each[1])
+    )
     assert exactly(asked(threshold, [b"new"], docs=[b"old"])[0]) == turned
 
 
 def test_one_side_in_pieces_and_several_stores(two_sides, run):
     expected = brute_force(0.6)
     parts = [b"old/%03d.txt" % i for i in range(75)]
-    assert exactly(asked(0.6, parts[::-1], docs=[b"new/%03d.txt" % i for i in range(37, -1, -1)])[0]) == expected
+    assert (
+        exactly(asked(0.6, parts[::-1], docs=[b"new/%03d.txt" % i for i in range(37, -1, -1)])[0])
+        == expected
+    )
     options = ("-t", "0.6", "--perms", "256")
     run("index", *(f"old/{i:03}.txt" for i in range(0, 75, 2)), "--store", "even", *options)
     run("index", *(f"old/{i:03}.txt" for i in range(0, 75, 3)), "--store", "third", *options)
@@ -119,7 +152,8 @@ def test_collapsed_copies(two_sides):
     expected = [
         (a, b, s)
         for a, b, s in brute_force(0.6)
-        if (a == firsts[0][kind[a]] and b == firsts[1][kind[b]]) or (s == 1.0 and (a == firsts[0][kind[a]] or b == firsts[1][kind[b]]))
+        if (a == firsts[0][kind[a]] and b == firsts[1][kind[b]])
+        or (s == 1.0 and (a == firsts[0][kind[a]] or b == firsts[1][kind[b]]))
     ]
     assert len(expected) < len(brute_force(0.6))
     assert exactly(asked(0.6, collapse=True)[0]) == expected
@@ -129,11 +163,19 @@ def test_collapsed_copies(two_sides):
 def test_a_file_on_both_sides_is_not_paired_with_itself(two_sides):
     os.symlink("old", "link")
     os.symlink("../old/072.txt", "new/zlink.txt")
-    for docs, others in (([b"old"], [b"old"]), ([b"old"], [b"./old/../old"]), ([b"link"], [b"old"]), ([b"old"], [b"new", b"old"])):
+    for docs, others in (
+        ([b"old"], [b"old"]),
+        ([b"old"], [b"./old/../old"]),
+        ([b"link"], [b"old"]),
+        ([b"old"], [b"new", b"old"]),
+    ):
         rows = exactly(asked(0.9, others, docs=docs)[0])
         assert all(os.path.realpath(a) != os.path.realpath(b) for a, b, _ in rows)
         plain = {(os.path.realpath(a), os.path.realpath(b), s) for a, b, s in rows}
-        assert {(os.path.realpath(a), os.path.realpath(b), s) for a, b, s in brute_force(0.9, "old", "old")} <= plain
+        assert {
+            (os.path.realpath(a), os.path.realpath(b), s)
+            for a, b, s in brute_force(0.9, "old", "old")
+        } <= plain
     assert exactly(asked(0.9, [b"old"], docs=[b"old"], collapse=True)[0])
     rows = exactly(asked(0.9, [b"old"], docs=[b"new/zlink.txt"])[0])
     assert rows
@@ -145,32 +187,63 @@ def stored(run, **options):
 
 
 def printed(result):
-    return [(os.fsencode(a), os.fsencode(b), float(s), verified) for a, b, s, verified in result.rows]
+    return [
+        (os.fsencode(a), os.fsencode(b), float(s), verified) for a, b, s, verified in result.rows
+    ]
 
 
 def test_a_stored_index_is_only_read_and_gives_the_parameters(run, two_sides):
     expected = [(*row, "exact") for row in brute_force(0.6)]
     run("index", "old", "--store", "archive", "-k", "2", "--perms", "256", "--tokens", "word")
-    before = {path: (path.stat().st_mtime_ns, path.read_bytes()) for path in Path("archive").iterdir()}
+    before = {
+        path: (path.stat().st_mtime_ns, path.read_bytes()) for path in Path("archive").iterdir()
+    }
     os.chmod("archive", 0o555)
     adopted = run("pairs", "new", "--against", "archive", "-t", "0.6", "--recall", "0.99999")
     assert "K = 256" in adopted.err
     assert printed(adopted) != expected
     assert printed(adopted) == printed(
-        run("pairs", "new", "--against", "old", "-k", "2", "--perms", "256", "-t", "0.6", "--recall", "0.99999")
+        run(
+            "pairs",
+            "new",
+            "--against",
+            "old",
+            "-k",
+            "2",
+            "--perms",
+            "256",
+            "-t",
+            "0.6",
+            "--recall",
+            "0.99999",
+        )
     )
-    assert printed(run("pairs", "--against", "archive", "-t", "0.6", "--recall", "0.99999")) == printed(adopted)
-    assert {path: (path.stat().st_mtime_ns, path.read_bytes()) for path in Path("archive").iterdir()} == before
+    assert printed(
+        run("pairs", "--against", "archive", "-t", "0.6", "--recall", "0.99999")
+    ) == printed(adopted)
+    assert {
+        path: (path.stat().st_mtime_ns, path.read_bytes()) for path in Path("archive").iterdir()
+    } == before
     os.chmod("archive", 0o755)
     refused = run("pairs", "new", "--against", "archive", "-k", "3", code=2)
     assert "archive was made with -k 2, not 3" in refused.err
-    assert "--perms 256, not 64" in run("pairs", "new", "--against", "archive", "--perms", "64", code=2).err
+    assert (
+        "--perms 256, not 64"
+        in run("pairs", "new", "--against", "archive", "--perms", "64", code=2).err
+    )
     run("pairs", "new", "-k", "4")
     assert "made with -k 4, not 2" in run("pairs", "--against", "archive", code=2).err
     assert "linear" in run("pairs", "new", "--against", "old", "--scheme", "linear", code=2).err
-    assert "no signatures.npz" in run("pairs", "new", "--against", "empty", code=2).err if Path("empty").mkdir() else True
+    assert (
+        "no signatures.npz" in run("pairs", "new", "--against", "empty", code=2).err
+        if Path("empty").mkdir()
+        else True
+    )
     run("index", "old", "--store", "other", "-k", "3")
-    assert re.search("other was made with -k 3, not 2", run("pairs", "new", "--against", "archive", "--against", "other", code=2).err)
+    assert re.search(
+        "other was made with -k 3, not 2",
+        run("pairs", "new", "--against", "archive", "--against", "other", code=2).err,
+    )
 
 
 def test_an_index_whose_documents_are_gone(run, two_sides):
@@ -187,7 +260,11 @@ def test_an_index_whose_documents_are_gone(run, two_sides):
     result = run("pairs", "new", *options)
     rows = printed(result)
     true = {row[:2]: row[2] for row in brute_force(0.01, there="elsewhere")}
-    prints = {name: frozenset(each) for side in ("new", "elsewhere") for name, each in reference.folder_sets(side).items()}
+    prints = {
+        name: frozenset(each)
+        for side in ("new", "elsewhere")
+        for name, each in reference.folder_sets(side).items()
+    }
     assert len(rows) > 50
     for a, b, s, verified in rows:
         there = b.replace(b"old/", b"elsewhere/")
@@ -196,7 +273,10 @@ def test_an_index_whose_documents_are_gone(run, two_sides):
         assert abs(s - true[a, there]) < (1e-9 if identical else 0.15)
         assert identical or s * 256 == pytest.approx(round(s * 256))
     estimates = sum(verified == "estimate" for *_, verified in rows)
-    assert f"{estimates} pairs of {len(rows)} by signature estimate, standard error 0.031 or less (K = 256)" in result.err
+    assert (
+        f"{estimates} pairs of {len(rows)} by signature estimate, standard error 0.031 or less (K = 256)"
+        in result.err
+    )
     assert re.search(r"\d+ documents of OTHER gone", result.err)
     refused = run("pairs", "new", *options[:-2], "--exact", code=2)
     assert "--exact needs the shingle sets of all documents" in refused.err
@@ -227,11 +307,15 @@ def test_an_index_whose_documents_are_partly_gone_or_changed(run, two_sides):
     assert "gone" in partly.err
     assert "1 document of OTHER changed since" in partly.err
     rows = printed(partly)
-    assert {row for row in rows if row[1] not in lost} == {row for row in exact if row[1] not in lost}
+    assert {row for row in rows if row[1] not in lost} == {
+        row for row in exact if row[1] not in lost
+    }
     certain = {row for row in rows if row[1] in lost and row[3] == "exact"}
     assert certain <= set(exact)
     assert any(row[3] == "estimate" for row in rows)
-    assert {row[:2] for row in exact if row[1] in lost and row[2] > 0.8} <= {row[:2] for row in rows}
+    assert {row[:2] for row in exact if row[1] in lost and row[2] > 0.8} <= {
+        row[:2] for row in rows
+    }
 
 
 def test_a_copy_that_is_there_stands_in_for_one_that_is_gone(run, tmp_path):
@@ -268,10 +352,15 @@ def test_what_is_made_of_docs_is_kept(run, two_sides):
     assert "0 documents read, 39 unchanged" in again.err
     assert again.out == first.out
     assert run("pairs", "--against", "old", "-t", "0.6").out == first.out
-    assert run("pairs", "new", "--against", "old", "-t", "0.6", "--no-store", "--jobs", "1").out == first.out
+    assert (
+        run("pairs", "new", "--against", "old", "-t", "0.6", "--no-store", "--jobs", "1").out
+        == first.out
+    )
     assert "lshdup index old --store DIR" in first.err
     assert run("pairs", "new", "--against", "old", "-t", "0.6", "--check", code=1).out == first.out
-    assert run("pairs", "new", "--against", "old", "-t", "0.6", "-0").out == first.out.replace(b"\t", b"\0").replace(b"\n", b"\0")
+    assert run("pairs", "new", "--against", "old", "-t", "0.6", "-0").out == first.out.replace(
+        b"\t", b"\0"
+    ).replace(b"\n", b"\0")
     assert "nothing-there" in run("pairs", "new", "--against", "nothing-there", code=2).err
 
 
@@ -288,7 +377,9 @@ def table_of(buckets):
 @given(st.data())
 def test_candidates_across_are_those_of_the_whole_table(data):
     n, split = data.draw(st.integers(2, 30)), data.draw(st.integers(0, 30))
-    keys = data.draw(st.lists(st.lists(st.integers(0, 5), min_size=n, max_size=n), min_size=1, max_size=4))
+    keys = data.draw(
+        st.lists(st.lists(st.integers(0, 5), min_size=n, max_size=n), min_size=1, max_size=4)
+    )
     limit = data.draw(st.sampled_from([0, 0, 2, 4]))
     table = table_of(keys)
     expected = set()
@@ -302,7 +393,9 @@ def test_candidates_across_are_those_of_the_whole_table(data):
             else:
                 expected |= across
     buckets, pieces = cross_pairs(table, split, limit)
-    found = [pair for left, right in pieces for pair in zip(left.tolist(), right.tolist(), strict=True)]
+    found = [
+        pair for left, right in pieces for pair in zip(left.tolist(), right.tolist(), strict=True)
+    ]
     assert len(found) == len(set(found))
     assert set(found) == expected
     assert buckets.documents == len(left_out)
@@ -320,11 +413,19 @@ def test_a_template_on_one_side_costs_what_the_other_has_of_it(monkeypatch):
 
 
 @settings(max_examples=100, deadline=None)
-@given(st.lists(st.sets(st.integers(0, 12), max_size=8), max_size=30), st.integers(0, 30), st.sampled_from([0.2, 0.5, 0.8, 1.0]))
+@given(
+    st.lists(st.sets(st.integers(0, 12), max_size=8), max_size=30),
+    st.integers(0, 30),
+    st.sampled_from([0.2, 0.5, 0.8, 1.0]),
+)
 def test_the_join_across_is_brute_force(each, split, threshold):
     sets = RaggedSets.from_sets(each)
     pieces = exact_pairs(sets, np.arange(len(each)), threshold, 1, split)
-    found = {(a, b): s for piece in pieces for a, b, s in zip(*(column.tolist() for column in piece), strict=True)}
+    found = {
+        (a, b): s
+        for piece in pieces
+        for a, b, s in zip(*(column.tolist() for column in piece), strict=True)
+    }
     assert found == {
         (a, b): len(each[a] & each[b]) / len(each[a] | each[b])
         for a in range(min(split, len(each)))

@@ -41,17 +41,24 @@ def steps(store, left_out=None, said=None):
         assert left_out is not None, each
         left_out.append(each)
 
-    return Workspace(Path(store) if store else None, (said if said is not None else []).append, on_left_out)
+    return Workspace(
+        Path(store) if store else None, (said if said is not None else []).append, on_left_out
+    )
 
 
 def pairs(store, documents, threshold, said=None, given=(), asked=USUAL):
     """(name, name, similarity) of `lshdup pairs [documents] -t threshold`."""
     run = steps(store, said=said)
-    request = Request(tuple(documents), DocumentParams(hidden=False), {"threshold": threshold, **dict(given)}, 2)
+    request = Request(
+        tuple(documents), DocumentParams(hidden=False), {"threshold": threshold, **dict(given)}, 2
+    )
     indexed = run.indexed(request, save=False)
     found = run.verified(indexed, asked, 2).pairs
     names = list(indexed.collection.documents.names)
-    return [(names[a], names[b], s) for a, b, s in zip(*(c.tolist() for c in found.part(0, len(found))), strict=True)]
+    return [
+        (names[a], names[b], s)
+        for a, b, s in zip(*(c.tolist() for c in found.part(0, len(found))), strict=True)
+    ]
 
 
 def made_up(folder, seed, n=240):
@@ -67,8 +74,13 @@ def made_up(folder, seed, n=240):
 
 
 def test_the_sample_corpus_from_one_run(run, corpus, tmp_path):
-    own = {t: run("pairs", "sample_corpus", "-t", str(t), "--no-store").rows for t in (0.6, 0.8, 0.95)}
-    exact = {t: run("pairs", "sample_corpus", "-t", str(t), "--exact", "--no-store").out for t in (0.6, 0.95)}
+    own = {
+        t: run("pairs", "sample_corpus", "-t", str(t), "--no-store").rows for t in (0.6, 0.8, 0.95)
+    }
+    exact = {
+        t: run("pairs", "sample_corpus", "-t", str(t), "--exact", "--no-store").out
+        for t in (0.6, 0.95)
+    }
     run("pairs", "sample_corpus", "-t", "0.5", "--recall", "0.9999", "--perms", "256")
     run("pairs", "sample_corpus", "-t", "0.5", "--store", "usual")
     for store in (".lshdup", "usual"):
@@ -97,14 +109,19 @@ def test_made_up_collections_against_brute_force(tmp_path, monkeypatch, no_sets_
     assert not Path("store/shingles.npz").exists()
     overwrite("d")
     for t in HIGHER:
-        expected = {(names[i], names[j], s) for i, j, s in reference.all_pairs([sets[name] for name in names], t)}
+        expected = {
+            (names[i], names[j], s)
+            for i, j, s in reference.all_pairs([sets[name] for name in names], t)
+        }
         answer = pairs("store", [], t)
         assert set(answer) == expected
         assert answer == sorted(answer, key=lambda each: (-each[2], each[0], each[1]))
         assert expected or t == 0.95
 
 
-def test_a_higher_threshold_of_documents_is_a_run_of_its_own_but_verifies_nothing_twice(tmp_path, monkeypatch, no_sets_kept):
+def test_a_higher_threshold_of_documents_is_a_run_of_its_own_but_verifies_nothing_twice(
+    tmp_path, monkeypatch, no_sets_kept
+):
     """With DOCS, artifacts and answers are those of a run from nothing; only candidates that the lower table has not met are read."""
     monkeypatch.chdir(tmp_path)
     made_up(tmp_path / "d", 3)
@@ -112,7 +129,10 @@ def test_a_higher_threshold_of_documents_is_a_run_of_its_own_but_verifies_nothin
     fresh, files = {}, {}
     for t in HIGHER:
         fresh[t] = pairs(f"fresh{t}", [b"d"], t)
-        files[t] = {kind: Path(f"fresh{t}/{kind}.npz").read_bytes() for kind in ("signatures", "bands", "pairs")}
+        files[t] = {
+            kind: Path(f"fresh{t}/{kind}.npz").read_bytes()
+            for kind in ("signatures", "bands", "pairs")
+        }
     read = []
     real = similarity.verified
 
@@ -131,12 +151,17 @@ def test_a_higher_threshold_of_documents_is_a_run_of_its_own_but_verifies_nothin
         assert pairs(f"copy{t}", [b"d"], t) == fresh[t]
         assert {kind: Path(f"copy{t}/{kind}.npz").read_bytes() for kind in files[t]} == files[t]
         assert sum(read) <= len(fresh[t]) // 10, t
-        assert sum(read) == 0 or t in (0.65, 0.7)  # else every band of the new table holds one of the old
+        assert sum(read) == 0 or t in (
+            0.65,
+            0.7,
+        )  # else every band of the new table holds one of the old
     overwrite("d")
     assert pairs("store", [b"d"], 0.95) == fresh[0.95]
 
 
-def test_a_lower_threshold_and_other_parameters_are_no_business_of_saved_pairs(tmp_path, monkeypatch):
+def test_a_lower_threshold_and_other_parameters_are_no_business_of_saved_pairs(
+    tmp_path, monkeypatch
+):
     monkeypatch.chdir(tmp_path)
     made_up(tmp_path / "d", 4)
     pairs("store", [b"d"], 0.8)
@@ -149,7 +174,9 @@ def test_a_lower_threshold_and_other_parameters_are_no_business_of_saved_pairs(t
         (0.7, {}, PairParams("exact", 3)),
     ):
         expected = pairs("", [b"d"], t if t < 0.8 or given else 0.8, given=given, asked=asked)
-        assert pairs("store", [], t, given=given, asked=asked) == [each for each in expected if each[2] >= t], (t, given, asked)
+        assert pairs("store", [], t, given=given, asked=asked) == [
+            each for each in expected if each[2] >= t
+        ], (t, given, asked)
         pairs("store", [b"d"], 0.8)
 
 
@@ -158,7 +185,9 @@ def test_estimates_too(tmp_path, monkeypatch):
     made_up(tmp_path / "d", 5)
     low = pairs("store", [b"d"], 0.5, asked=PairParams("estimate"))
     said = []
-    assert pairs("store", [], 0.7, said, asked=PairParams("estimate")) == [each for each in low if each[2] >= 0.7]
+    assert pairs("store", [], 0.7, said, asked=PairParams("estimate")) == [
+        each for each in low if each[2] >= 0.7
+    ]
     assert "answer this" in said[-1]
 
 
@@ -180,4 +209,6 @@ def test_agreement_in_a_band():
         out = np.full(500, 7, np.uint8)
         agree_in_a_band(signatures, bands, rows, left, right, out)
         cut = signatures[:, : bands * rows].reshape(40, bands, rows)
-        assert out.tolist() == (cut[left] == cut[right]).all(axis=2).any(axis=1).astype(int).tolist()
+        assert (
+            out.tolist() == (cut[left] == cut[right]).all(axis=2).any(axis=1).astype(int).tolist()
+        )

@@ -26,7 +26,9 @@ class _Buckets(click.ParamType[str | int]):
 
     name = "buckets"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str | int:
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> str | int:
         if value == "prime":
             return "prime"
         if not str(value).isdecimal() or int(value) < 1:
@@ -50,7 +52,10 @@ Examples:
 @shared.shingle_options
 @shared.schemes_option
 @shared.plain_option(
-    "--perms", type=shared.Listed(int), show_default="400,600,800; with --bands 1200; with --found 128", help="Rows of a signature, K."
+    "--perms",
+    type=shared.Listed(int),
+    show_default="400,600,800; with --bands 1200; with --found 128",
+    help="Rows of a signature, K.",
 )
 @shared.plain_option(
     "--epsilon",
@@ -59,9 +64,19 @@ Examples:
     show_default=True,
     help="An estimate is off if it differs from the exact similarity by more than this.",
 )
-@shared.plain_option("--runs", type=click.IntRange(1), default=5, show_default=True, help="Independent seeds.")
-@shared.plain_option("--bands", type=shared.Listed(int), help="Measure what so many bands find, instead of estimates.")
-@shared.plain_option("--found", is_flag=True, help="Measure what share of all true pairs the bands find: planned ones, or --bands.")
+@shared.plain_option(
+    "--runs", type=click.IntRange(1), default=5, show_default=True, help="Independent seeds."
+)
+@shared.plain_option(
+    "--bands",
+    type=shared.Listed(int),
+    help="Measure what so many bands find, instead of estimates.",
+)
+@shared.plain_option(
+    "--found",
+    is_flag=True,
+    help="Measure what share of all true pairs the bands find: planned ones, or --bands.",
+)
 @shared.plain_option(
     "-t",
     "--threshold",
@@ -79,15 +94,31 @@ Examples:
     show_default=True,
     help="With --found: plan the bands for this chance.",
 )
-@shared.plain_option("--sample", type=click.IntRange(1), default=110, show_default=True, help="With --bands: documents to query.")
-@shared.plain_option("--queries", metavar="GLOB", help="With --bands: draw the queries from documents whose name matches.")
+@shared.plain_option(
+    "--sample",
+    type=click.IntRange(1),
+    default=110,
+    show_default=True,
+    help="With --bands: documents to query.",
+)
+@shared.plain_option(
+    "--queries",
+    metavar="GLOB",
+    help="With --bands: draw the queries from documents whose name matches.",
+)
 @shared.plain_option(
     "--buckets",
     type=_Buckets(),
     show_default="whole 64-bit keys",
     help="With --bands, --found: fold keys into so many buckets; prime: the smallest prime from the number of documents.",
 )
-@shared.plain_option("--seed", type=int, default=SketchParams().seed, show_default=True, help="The first of the seeds.")
+@shared.plain_option(
+    "--seed",
+    type=int,
+    default=SketchParams().seed,
+    show_default=True,
+    help="The first of the seeds.",
+)
 @shared.plot_option
 @shared.run_options
 @shared.output_options
@@ -106,7 +137,9 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     target = sessions.target(options)
     shared.check_plot(options["plot"])
     bands, found = options.pop("bands"), options.pop("found")
-    perms = options.pop("perms") or ((SketchParams().perms,) if found else (1200,) if bands else (400, 600, 800))
+    perms = options.pop("perms") or (
+        (SketchParams().perms,) if found else (1200,) if bands else (400, 600, 800)
+    )
     for scheme in options["schemes"]:
         for k in perms:
             SketchParams(scheme, k, options["seed"])
@@ -115,10 +148,24 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     if found and not bands:
         _check_plans(perms, params)
     measured = {
-        name: options.pop(name) for name in ("threshold", "recall", "sample", "queries", "buckets", "epsilon", "runs", "seed", "schemes")
+        name: options.pop(name)
+        for name in (
+            "threshold",
+            "recall",
+            "sample",
+            "queries",
+            "buckets",
+            "epsilon",
+            "runs",
+            "seed",
+            "schemes",
+        )
     }
     measure = _found if found else _bands if bands else _estimates
-    with sessions.session(ctx, options) as session, session.workspace.every_set(session.request) as (collection, sets):
+    with (
+        sessions.session(ctx, options) as session,
+        session.workspace.every_set(session.request) as (collection, sets),
+    ):
         say_collection(session.console, collection)
         if int((collection.sizes > 0).sum()) < 2:
             message = "fewer than two documents with tokens: there is no pair to measure"
@@ -146,8 +193,14 @@ def _check_use(ctx: click.Context, bands: tuple[int, ...] | None, perms: tuple[i
     """Refuse options that this experiment would ignore, and bands that need more rows than there are."""
     mode = "found" if ctx.params["found"] else "bands" if bands else ""
     for name, modes in _USE.items():
-        if ctx.get_parameter_source(name) != click.core.ParameterSource.DEFAULT and mode not in (modes or ("",)):
-            where = f"with --{mode}" if mode else f"without {' or '.join(f'--{each}' for each in modes)}"
+        if ctx.get_parameter_source(name) != click.core.ParameterSource.DEFAULT and mode not in (
+            modes or ("",)
+        ):
+            where = (
+                f"with --{mode}"
+                if mode
+                else f"without {' or '.join(f'--{each}' for each in modes)}"
+            )
             message = f"--{name} has no meaning {where}"
             raise ParameterError(message, "leave one of them out")
     if mode == "found" and ctx.params["plot"] is not None:
@@ -186,7 +239,14 @@ def _estimates(
         result
         for scheme in options["schemes"]
         for result in accuracy(
-            sets, collection, SketchParams(scheme, 1, options["seed"]), perms, options["epsilon"], options["runs"], jobs, progress
+            sets,
+            collection,
+            SketchParams(scheme, 1, options["seed"]),
+            perms,
+            options["epsilon"],
+            options["runs"],
+            jobs,
+            progress,
         )
     ]
 
@@ -206,7 +266,9 @@ def _bands(
     buckets = _buckets(options["buckets"], collection)
     eligible = None
     if options["queries"] is not None:
-        wanted = re.compile(fnmatch.translate(options["queries"]).encode("utf-8", "surrogateescape")).match
+        wanted = re.compile(
+            fnmatch.translate(options["queries"]).encode("utf-8", "surrogateescape")
+        ).match
         eligible = np.array([wanted(name) is not None for name in collection.documents.names])
         if not (eligible & (collection.sizes > 0)).any():
             message = f"--queries {options['queries']} matches no document"
@@ -251,13 +313,25 @@ def _found(
     for k in perms:
         for plan, params in zip(plans[k], wanted, strict=True):
             say_contract(console, plan, params)
-    pairs = exact_near_duplicates(collection, sets, first_copies(collection.fingerprints), threshold, jobs, console.progress).pairs
-    console.say(f"{counted(len(pairs), 'pair')} of similarity {threshold:g} or more, by the exact join{console.took('candidates')}")
+    pairs = exact_near_duplicates(
+        collection, sets, first_copies(collection.fingerprints), threshold, jobs, console.progress
+    ).pairs
+    console.say(
+        f"{counted(len(pairs), 'pair')} of similarity {threshold:g} or more, by the exact join{console.took('candidates')}"
+    )
     return [
         result
         for scheme in options["schemes"]
         for k in perms
-        for result in band_recall(pairs, sets, collection, SketchParams(scheme, k, options["seed"]), plans[k], jobs, console.progress)
+        for result in band_recall(
+            pairs,
+            sets,
+            collection,
+            SketchParams(scheme, k, options["seed"]),
+            plans[k],
+            jobs,
+            console.progress,
+        )
     ]
 
 
@@ -265,7 +339,11 @@ def _buckets(wanted: str | int | None, collection: "Collection") -> int:
     """How many buckets --buckets means; 0: whole keys."""
     from lshdup.lsh.signatures import smallest_prime_from
 
-    return smallest_prime_from(int((collection.sizes > 0).sum())) if wanted == "prime" else int(wanted or 0)
+    return (
+        smallest_prime_from(int((collection.sizes > 0).sum()))
+        if wanted == "prime"
+        else int(wanted or 0)
+    )
 
 
 def _plot(path: Path, results: list[Any], *, bands: bool) -> None:

@@ -101,12 +101,24 @@ def command(ctx: click.Context, /, **options: Any) -> int:
             say_contract(console, indexed.made.plan, indexed.params)
             found = workspace.grouped(indexed, asked, request)
             table = indexed.made.table if options["verbose"] else None
-            say_buckets(console, found.buckets, collection.documents.names.some, asked.max_bucket, table)
+            say_buckets(
+                console, found.buckets, collection.documents.names.some, asked.max_bucket, table
+            )
         took = console.took("groups")
-        _say_groups(console, found, collection.documents, threshold, took, _rule(asked, last, given | {**request.given}))
+        _say_groups(
+            console,
+            found,
+            collection.documents,
+            threshold,
+            took,
+            _rule(asked, last, given | {**request.given}),
+        )
         if options["write"] is not None:
             _write(console, found, collection.documents, options["write"])
-        if options["write"] is None or ctx.get_parameter_source("emit") != click.core.ParameterSource.DEFAULT:
+        if (
+            options["write"] is None
+            or ctx.get_parameter_source("emit") != click.core.ParameterSource.DEFAULT
+        ):
             _print(console, target, found, collection.documents, options["emit"])
         if options["check"] and console.exit_code == OK and found.groups.count:
             return PAIRS_FOUND
@@ -129,12 +141,16 @@ def _write(console: Console, found: "Grouped", documents: "DocumentList", path: 
         console.say(f"{each} is written")
 
 
-def _print(console: Console, target: Target, found: "Grouped", documents: "DocumentList", what: str) -> None:
+def _print(
+    console: Console, target: Target, found: "Grouped", documents: "DocumentList", what: str
+) -> None:
     if what == "all":
         sessions.write_pieces(console, target, columns.columns("clusters"), _rows(found, documents))
     else:
         some = found.groups.kept if what == "keep" else found.groups.dropped
-        sessions.write_pieces(console, target, columns.columns("clusters-names"), _names(some, documents))
+        sessions.write_pieces(
+            console, target, columns.columns("clusters-names"), _names(some, documents)
+        )
 
 
 def _rows(found: "Grouped", documents: "DocumentList") -> "Iterator[Piece]":
@@ -165,7 +181,11 @@ def _given(ctx: click.Context, options: dict[str, Any]) -> dict[str, Any]:
     """What was said of how to group, by name of the parameter."""
     known = {field.name: options[field.name] for field in fields(ClusterParams)}
     default = click.core.ParameterSource.DEFAULT
-    return {name: value for name, value in known.items() if value is not None and ctx.get_parameter_source(name) != default}
+    return {
+        name: value
+        for name, value in known.items()
+        if value is not None and ctx.get_parameter_source(name) != default
+    }
 
 
 def _merged(given: dict[str, Any], last: ClusterParams | None) -> ClusterParams:
@@ -193,18 +213,31 @@ def _rule(asked: ClusterParams, last: ClusterParams | None, given: dict[str, Any
     if asked.linkage != _DEFAULT.linkage:
         parts.append(f"linkage {asked.linkage}")
     if last is not None and not {"linkage", "keep", "prefer", "threshold"} <= set(given):
-        parts.append("as in the last run" if not given.keys() & {"linkage", "keep", "prefer"} else "else as in the last run")
+        parts.append(
+            "as in the last run"
+            if not given.keys() & {"linkage", "keep", "prefer"}
+            else "else as in the last run"
+        )
     return ", ".join(parts)
 
 
-def _say_groups(console: Console, found: "Grouped", documents: "DocumentList", threshold: float, took: str, rule: str) -> None:
+def _say_groups(
+    console: Console,
+    found: "Grouped",
+    documents: "DocumentList",
+    threshold: float,
+    took: str,
+    rule: str,
+) -> None:
     """How many groups there are, by which rule what stays, and what may go."""
     groups, seconds = found.groups, f"{took}; {console.seconds:.2f} s in all"
     kept, dropped = groups.kept, groups.dropped
     if found.compared >= 0:
         console.detail(f"{found.compared:,} similarities of candidates looked at")
     if not len(dropped):
-        console.say(f"no groups of similarity {threshold:g} or more: {counted(len(kept), 'document')} alone{seconds}")
+        console.say(
+            f"no groups of similarity {threshold:g} or more: {counted(len(kept), 'document')} alone{seconds}"
+        )
         return
     sizes, n = groups.sizes, groups.count
     largest = int(sizes.argmax())

@@ -85,7 +85,12 @@ Examples:
 """,
 )
 @click.argument("shell", type=click.Choice(list(_SCRIPTS)))
-@click.option("--complete", "line", hidden=True, help="What the scripts ask: completions of the end of this command line.")
+@click.option(
+    "--complete",
+    "line",
+    hidden=True,
+    help="What the scripts ask: completions of the end of this command line.",
+)
 def command(**options: Any) -> int:
     """Print a script for a shell that completes commands, options, their values, and names of documents of the store.
 
@@ -118,7 +123,9 @@ def documents(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[C
             found = [way]
         if not found and typed:
             found = [way + name for name in table.within(typed)]
-    return [CompletionItem(os.fsdecode(name), type="name") for name in found] or [CompletionItem(incomplete, type="file")]
+    return [CompletionItem(os.fsdecode(name), type="name") for name in found] or [
+        CompletionItem(incomplete, type="file")
+    ]
 
 
 class _Asked(ShellComplete):
@@ -131,13 +138,19 @@ class _Asked(ShellComplete):
 def _answers(shell: str, line: str) -> Iterable[bytes]:
     from lshdup.cli.main import lshdup
 
-    *words, last = split_arg_string(line + "\x01")  # so that the last word is there even if it is empty
+    *words, last = split_arg_string(
+        line + "\x01"
+    )  # so that the last word is there even if it is empty
     incomplete = last.replace("\x01", "")
     # Readline begins a new word behind these: it wants what comes after.
     before = max(incomplete.rfind(":"), incomplete.rfind("=")) + 1 if shell == "bash" else 0
     for item in _Asked(lshdup, {}, "lshdup", "").get_completions(words[1:], incomplete):
         value = os.fsencode(item.value)
-        if item.type in ("name", "plain") and before and value.startswith(os.fsencode(incomplete[:before])):
+        if (
+            item.type in ("name", "plain")
+            and before
+            and value.startswith(os.fsencode(incomplete[:before]))
+        ):
             value = value[len(os.fsencode(incomplete[:before])) :]
         if b"\t" not in value and b"\n" not in value:
             yield b"\t".join([item.type.encode(), value, (item.help or "").encode()]) + b"\n"

@@ -39,8 +39,17 @@ Examples:
 )
 @shared.shape_options
 @shared.perms_option
-@shared.plain_option("--all", "every", is_flag=True, help="All (bands, rows) of K: their misses at the threshold, and candidates below it.")
-@shared.plain_option("--data", is_flag=True, help="Beside the pairs that the last run of `pairs` found: at which similarities they are.")
+@shared.plain_option(
+    "--all",
+    "every",
+    is_flag=True,
+    help="All (bands, rows) of K: their misses at the threshold, and candidates below it.",
+)
+@shared.plain_option(
+    "--data",
+    is_flag=True,
+    help="Beside the pairs that the last run of `pairs` found: at which similarities they are.",
+)
 @shared.store_option
 @shared.plot_option
 @shared.talk_options
@@ -66,18 +75,33 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     given = {name: options[name] for name in ("bands", "rows") if options[name] is not None}
     params = BandParams(options["threshold"], options["recall"], **given)
     explicit = ctx.get_parameter_source("perms") != click.core.ParameterSource.DEFAULT
-    perms = params.bands * params.rows if params.bands and params.rows and not explicit else options["perms"]
+    perms = (
+        params.bands * params.rows
+        if params.bands and params.rows and not explicit
+        else options["perms"]
+    )
     SketchParams(perms=perms)
     shared.check_plot(options["plot"])
 
     from lshdup.lsh import band_plan
 
     plan = band_plan.plan_bands(perms, params)
-    half, estimate = band_plan.half_point(plan.bands, plan.rows), band_plan.half_point_estimate(plan.bands, plan.rows)
+    half, estimate = (
+        band_plan.half_point(plan.bands, plan.rows),
+        band_plan.half_point_estimate(plan.bands, plan.rows),
+    )
     say_contract(console, plan, params)
     console.say(f"the chance is 1/2 at {half:.4f}; (1/b)^(1/r) = {estimate:.4f}")
     if options["every"]:
-        columns = ("bands", "rows", "half", "estimate", f"miss at {params.threshold:g}", *_below(params), "chosen")
+        columns = (
+            "bands",
+            "rows",
+            "half",
+            "estimate",
+            f"miss at {params.threshold:g}",
+            *_below(params),
+            "chosen",
+        )
         target.write(columns, _shapes(perms, params, plan))
     else:
         target.write(listing_columns.columns("curve"), _curve(plan))
@@ -86,7 +110,9 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     return console.exit_code
 
 
-def _beside_data(ctx: click.Context, console: Console, target: "Target", options: dict[str, Any]) -> int:
+def _beside_data(
+    ctx: click.Context, console: Console, target: "Target", options: dict[str, Any]
+) -> int:
     from lshdup.evaluation import histogram
     from lshdup.lsh import band_plan
     from lshdup.workspace.workspace import Workspace
@@ -95,10 +121,18 @@ def _beside_data(ctx: click.Context, console: Console, target: "Target", options
     assert collection.sketch is not None
     default = click.core.ParameterSource.DEFAULT
     named = ("threshold", "recall", "bands", "rows", "perms")
-    given = {name: options[name] for name in named if options[name] is not None and ctx.get_parameter_source(name) != default}
+    given = {
+        name: options[name]
+        for name in named
+        if options[name] is not None and ctx.get_parameter_source(name) != default
+    }
     perms = given.pop("perms", collection.sketch.perms)
     SketchParams(perms=perms)
-    fixed = {"bands": 0, "rows": 0} if given or perms != collection.sketch.perms else {"bands": run.bands, "rows": run.rows}
+    fixed = (
+        {"bands": 0, "rows": 0}
+        if given or perms != collection.sketch.perms
+        else {"bands": run.bands, "rows": run.rows}
+    )
     params = BandParams(**{**run.params.to_json(), **fixed, **given})
     plan = band_plan.plan_bands(perms, params)
     say_contract(console, plan, params)
@@ -110,9 +144,17 @@ def _beside_data(ctx: click.Context, console: Console, target: "Target", options
         f"{counted(len(listing), 'pair')} of similarity {run.params.threshold:g} or more were found; on average, {shape} would miss "
         f"{'fewer than 0.05 pairs' if missed < 0.05 else f'{missed:,.1f} pairs'} of that similarity"
     )
-    target.write(listing_columns.columns("curve-data"), ((each.low, each.chance, each.pairs, each.missed) for each in bins))
+    target.write(
+        listing_columns.columns("curve-data"),
+        ((each.low, each.chance, each.pairs, each.missed) for each in bins),
+    )
     if options["plot"] is not None:
-        _plot(options["plot"], plan, params, [(each.low, each.pairs) for each in bins if each.pairs is not None])
+        _plot(
+            options["plot"],
+            plan,
+            params,
+            [(each.low, each.pairs) for each in bins if each.pairs is not None],
+        )
     return console.exit_code
 
 
@@ -142,7 +184,9 @@ def _shapes(perms: int, params: BandParams, plan: "BandPlan") -> "Iterator[tuple
         yield b, r, half_point(b, r), half_point_estimate(b, r), miss, *lower, chosen
 
 
-def _plot(path: Path, plan: "BandPlan", params: BandParams, found: Sequence[tuple[float, int]] = ()) -> None:
+def _plot(
+    path: Path, plan: "BandPlan", params: BandParams, found: Sequence[tuple[float, int]] = ()
+) -> None:
     from lshdup.evaluation.plots import curve_figure
 
     curve_figure(path, [(plan.bands, plan.rows)], params.threshold, found)

@@ -21,7 +21,9 @@ Examples:
 )
 @shared.table_options
 @shared.run_options
-@shared.plain_option("-0", "--null", "nul", is_flag=True, help="Names of --files-from are NUL-separated.")
+@shared.plain_option(
+    "-0", "--null", "nul", is_flag=True, help="Names of --files-from are NUL-separated."
+)
 @click.pass_context
 def command(ctx: click.Context, /, **options: Any) -> int:
     """Make the band table that `query` and `pairs` look candidates up in, and keep it in the store.
@@ -39,5 +41,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         for size, first in largest_buckets(indexed.made.table, 1):
             session.workspace.say_if_hot(indexed, Buckets(size, first))
         if options["verbose"]:
-            say_largest(session.console, indexed.made.table, indexed.collection.documents.names.some)
+            say_largest(
+                session.console, indexed.made.table, indexed.collection.documents.names.some
+            )
         return session.console.exit_code

@@ -10,7 +10,13 @@ import click
 from lshdup.cli import columns as listing_columns
 from lshdup.cli import session as sessions
 from lshdup.cli.console import OK, PAIRS_FOUND, Console
-from lshdup.cli.messages import say_buckets, say_contract, say_guesses, say_left_out, warn_if_nothing
+from lshdup.cli.messages import (
+    say_buckets,
+    say_contract,
+    say_guesses,
+    say_left_out,
+    warn_if_nothing,
+)
 from lshdup.cli.pair_columns import say_funnel
 from lshdup.cli.spark_progress import SparkConsole
 from lshdup.errors import ParameterError
@@ -50,13 +56,23 @@ def pairs(ctx: click.Context, options: dict[str, Any]) -> int:
         _say_buckets(console, comparison, comparison.tiles)
         console.progress("candidates", 0, 0)
         counts = Observation("answer")
-        answer = comparison.pairs(collapse=options["collapse_copies"]).observe(counts, f.count("*").alias("pairs"))
+        answer = comparison.pairs(collapse=options["collapse_copies"]).observe(
+            counts, f.count("*").alias("pairs")
+        )
         table = target.taken(answer, comparison)
-        found, total = comparison.tiles.found(), int(counts.get["pairs"]) if table is None else table.num_rows
+        found, total = (
+            comparison.tiles.found(),
+            int(counts.get["pairs"]) if table is None else table.num_rows,
+        )
         # Tasks that ran again for a lost executor are counted again: then it is not known what are copies.
         say_funnel(console, found["candidates"], min(found["pairs"], total), total, run.threshold)
         if table is not None:
-            sessions.write_pieces(console, sessions.target(options), listing_columns.columns("pairs"), _in_order(table))
+            sessions.write_pieces(
+                console,
+                sessions.target(options),
+                listing_columns.columns("pairs"),
+                _in_order(table),
+            )
         if options["check"] and console.exit_code == OK and total:
             return PAIRS_FOUND
         return console.exit_code
@@ -77,7 +93,9 @@ def clusters(ctx: click.Context, options: dict[str, Any]) -> int:
             except Exception as error:
                 if not (left and lost(error)):
                     raise
-                run.console.say("an executor was lost, and with it what the rounds had come to: they begin again")
+                run.console.say(
+                    "an executor was lost, and with it what the rounds had come to: they begin again"
+                )
         raise AssertionError
 
 
@@ -88,9 +106,15 @@ def _grouped(run: _Run, target: "_Target", options: dict[str, Any]) -> int:
     with Clusters(run.comparison, options["keep"]) as groups:
         _say_buckets(console, run.comparison, groups.tiles)
         console.progress("groups", 0, 0)
-        wanted = {"all": groups.listed, "keep": groups.kept, "drop": groups.dropped}[options["emit"]]
+        wanted = {"all": groups.listed, "keep": groups.kept, "drop": groups.dropped}[
+            options["emit"]
+        ]
         if target.is_written:
-            wanted = _as_words(groups.documents) if options["emit"] == "all" else wanted.withColumnRenamed("id", "name")
+            wanted = (
+                _as_words(groups.documents)
+                if options["emit"] == "all"
+                else wanted.withColumnRenamed("id", "name")
+            )
         total, kept, dropped, copies = groups.counts
         table = target.taken(wanted, run.comparison)
         seconds = f"{console.took('groups')}; {console.seconds:.2f} s in all"
@@ -100,12 +124,21 @@ def _grouped(run: _Run, target: "_Target", options: dict[str, Any]) -> int:
             line = f"keep {counted(kept, 'document')}, {kept - total:,} alone; drop {dropped:,}, {copies:,} of them copies"
             console.say(f"{line}{seconds}")
         else:
-            console.say(f"no groups of similarity {run.threshold:g} or more: {counted(kept, 'document')} alone{seconds}")
+            console.say(
+                f"no groups of similarity {run.threshold:g} or more: {counted(kept, 'document')} alone{seconds}"
+            )
         if table is not None and options["emit"] == "all":
-            sessions.write(console, sessions.target(options), listing_columns.columns("clusters"), _groups(table))
+            sessions.write(
+                console,
+                sessions.target(options),
+                listing_columns.columns("clusters"),
+                _groups(table),
+            )
         elif table is not None:
             names = ((name,) for name in sorted(table.column("id").to_pylist()))
-            sessions.write(console, sessions.target(options), listing_columns.columns("clusters-names"), names)
+            sessions.write(
+                console, sessions.target(options), listing_columns.columns("clusters-names"), names
+            )
     if options["check"] and console.exit_code == OK and dropped:
         return PAIRS_FOUND
     return console.exit_code
@@ -121,10 +154,19 @@ def _as_words(documents: Any) -> Any:
 @contextmanager
 def _run(ctx: click.Context, options: dict[str, Any]) -> Iterator[tuple[_Run, "_Target"]]:
     """From parsed options to a comparison on Spark, with what the first stages have to say."""
-    console = SparkConsole(quiet=options["quiet"], verbose=options["verbose"], progress=options["progress"], color=options["color"])
+    console = SparkConsole(
+        quiet=options["quiet"],
+        verbose=options["verbose"],
+        progress=options["progress"],
+        color=options["color"],
+    )
     with console:
         given, names, files = sessions.asked(ctx, options, console)
-        shingle, sketch, band = merged(ShingleParams, given), merged(SketchParams, given), merged(BandParams, given)
+        shingle, sketch, band = (
+            merged(ShingleParams, given),
+            merged(SketchParams, given),
+            merged(BandParams, given),
+        )
         asked = PairParams(max_bucket=options.get("max_bucket") or 0)
         target = _Target(options)
         settings = _settings(options["spark_conf"])
@@ -137,19 +179,46 @@ def _run(ctx: click.Context, options: dict[str, Any]) -> Iterator[tuple[_Run, "_
         inputs.check_named(names)
         recipe = spark_comparison.recipe(shingle, sketch, band, asked)
         console.say(_starting(options["master"] or settings.get("spark.master", "")))
-        starting = spark_session.session(options["master"], settings, loud=options["verbose"], warn=console.warn)
+        starting = spark_session.session(
+            options["master"], settings, loud=options["verbose"], warn=console.warn
+        )
         with starting as session, spark_session.one_line(), console.watching(session):
             target.prove(session)
             ids = shingle.tokens == "ids"
-            documents = inputs.read(session, names, files, ids=ids, left_out=console.left_out, say=console.say, warn=console.warn)
+            documents = inputs.read(
+                session,
+                names,
+                files,
+                ids=ids,
+                left_out=console.left_out,
+                say=console.say,
+                warn=console.warn,
+            )
             partitions = spark_session.default_partitions(session, settings, documents.size)
             context = session.sparkContext
-            console.say(f"Spark {session.version} at {context.master}, {counted(partitions, 'partition')} a shuffle")
-            recipe = replace(recipe, kind=documents.kind, home=documents.home, max_bytes=files.max_bytes, formats=files.formats)
-            with spark_comparison.Comparison(documents.rows, recipe, asked.max_bucket, documents.sources) as comparison:
+            console.say(
+                f"Spark {session.version} at {context.master}, {counted(partitions, 'partition')} a shuffle"
+            )
+            recipe = replace(
+                recipe,
+                kind=documents.kind,
+                home=documents.home,
+                max_bytes=files.max_bytes,
+                formats=files.formats,
+            )
+            with spark_comparison.Comparison(
+                documents.rows, recipe, asked.max_bucket, documents.sources
+            ) as comparison:
                 summary = _say_documents(console, comparison, sketch)
                 n, compared = summary.documents, summary.documents - summary.empty
-                warn_if_nothing(console, names, n, compared, console.left_out_counts, has_rows=documents.has_rows)
+                warn_if_nothing(
+                    console,
+                    names,
+                    n,
+                    compared,
+                    console.left_out_counts,
+                    has_rows=documents.has_rows,
+                )
                 say_contract(console, recipe.plan, band)
                 console.progress("buckets", 0, 0)
                 yield _Run(console, comparison, band.threshold), target
@@ -183,7 +252,13 @@ def _say_documents(console: Console, comparison: "Comparison", sketch: SketchPar
     summary = comparison.summary()
     took = console.took("documents")
     for reason, n in sorted(summary.left_out.items()):
-        rows = comparison.sketches.where(f"reason = '{reason}'").select("id", "detail").orderBy("id").limit(_NAMED).collect()
+        rows = (
+            comparison.sketches.where(f"reason = '{reason}'")
+            .select("id", "detail")
+            .orderBy("id")
+            .limit(_NAMED)
+            .collect()
+        )
         for row in rows:
             console.left_out(LeftOut(bytes(row.id), Reason(reason), row.detail or ""))
         console.left_out_counts[reason] += n - len(rows)
@@ -192,13 +267,27 @@ def _say_documents(console: Console, comparison: "Comparison", sketch: SketchPar
 
     console.say(line)
     if summary.empty:
-        console.say(f"{counted(summary.empty, 'document')} without tokens: near nothing, not compared (-v names them)")
+        console.say(
+            f"{counted(summary.empty, 'document')} without tokens: near nothing, not compared (-v names them)"
+        )
     say_guesses(console, summary.guessed)
     say_left_out(console, console.left_out_counts)
     if console.is_verbose:
-        for row in comparison.sketches.where("size = 0 and reason is null").select("id").orderBy("id").limit(_NAMED).collect():
+        for row in (
+            comparison.sketches.where("size = 0 and reason is null")
+            .select("id")
+            .orderBy("id")
+            .limit(_NAMED)
+            .collect()
+        ):
             console.detail(f"{shown(bytes(row.id))}: no tokens")
-        for row in comparison.sketches.where("encoding is not null").select("id", "encoding").orderBy("id").limit(_NAMED).collect():
+        for row in (
+            comparison.sketches.where("encoding is not null")
+            .select("id", "encoding")
+            .orderBy("id")
+            .limit(_NAMED)
+            .collect()
+        ):
             console.detail(f"{shown(bytes(row.id))}: read as {row.encoding}")
     return summary
 
@@ -240,7 +329,9 @@ class _Target:
         if not self.is_written:
             if has_scheme(self._name):
                 message = f"-o {self._name}: Spark writes .parquet and .jsonl, and all else goes through this machine"
-                raise ParameterError(message, "give it such an ending, or name a file of this machine")
+                raise ParameterError(
+                    message, "give it such an ending, or name a file of this machine"
+                )
             sessions.target(options)  # whether it can be written, before the work
 
     def prove(self, session: Any) -> None:
@@ -257,20 +348,33 @@ class _Target:
         from lshdup.spark.outputs import write
 
         again, self._begun = self._begun, True
-        write(answer, self._path, self._kind, comparison.sketches.where("reason is null"), again=again)
+        write(
+            answer, self._path, self._kind, comparison.sketches.where("reason is null"), again=again
+        )
         return None
 
 
 def _groups(table: Any) -> "Iterator[tuple[Cell, ...]]":
     """Groups of two or more, by size descending, then by representative; within one the representative, then by similarity descending."""
     groups: dict[bytes, list[tuple[bool, float, bytes, bool]]] = {}
-    for name, leader, similarity, copy in zip(*(column.to_pylist() for column in table.columns), strict=True):
+    for name, leader, similarity, copy in zip(
+        *(column.to_pylist() for column in table.columns), strict=True
+    ):
         groups.setdefault(leader, []).append((name != leader, -similarity, name, copy))
-    for number, (_, members) in enumerate(sorted(groups.items(), key=lambda each: (-len(each[1]), each[0])), 1):
+    for number, (_, members) in enumerate(
+        sorted(groups.items(), key=lambda each: (-len(each[1]), each[0])), 1
+    ):
         members.sort()
         smallest = -members[-1][1]
         for is_member, score, name, copy in members:
-            yield number, "drop" if is_member else "keep", name, -score, "yes" if copy else "no", smallest
+            yield (
+                number,
+                "drop" if is_member else "keep",
+                name,
+                -score,
+                "yes" if copy else "no",
+                smallest,
+            )
 
 
 def _in_order(table: Any) -> "Iterator[Piece]":

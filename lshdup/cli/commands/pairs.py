@@ -41,7 +41,12 @@ Examples:
     help="Instead of the pairs: how many pairs, documents in pairs, and groups there are at each threshold, with examples.",
 )
 @shared.option(
-    "--step", type=shared.Share(least=0.001), metavar="X", default=0.05, show_default=True, help="Between the thresholds of --histogram."
+    "--step",
+    type=shared.Share(least=0.001),
+    metavar="X",
+    default=0.05,
+    show_default=True,
+    help="Between the thresholds of --histogram.",
 )
 @shared.option(
     "--examples",
@@ -94,7 +99,9 @@ def command(ctx: click.Context, /, **options: Any) -> int:
             named = print_histogram(session, answer, options, target)
         else:
             names = Names(len(documents), documents.typed_names)
-            sessions.write_pieces(console, target, listing_columns.columns("pairs"), columns(pairs.pieces(), names))
+            sessions.write_pieces(
+                console, target, listing_columns.columns("pairs"), columns(pairs.pieces(), names)
+            )
             named = pairs.documents()
         sessions.warn_of_changes(session, documents, named)
         if options["check"] and console.exit_code == OK and len(pairs):

@@ -6,7 +6,13 @@ from typing import TYPE_CHECKING, Any
 from lshdup.cli import columns as listing_columns
 from lshdup.cli import session as sessions
 from lshdup.cli.console import OK, PAIRS_FOUND
-from lshdup.cli.messages import say_buckets, say_collection, say_contract, say_if_nothing, say_left_out
+from lshdup.cli.messages import (
+    say_buckets,
+    say_collection,
+    say_contract,
+    say_if_nothing,
+    say_left_out,
+)
 from lshdup.cli.pair_columns import Names, columns, say_found
 from lshdup.params import PairParams
 from lshdup.utils.messages import counted
@@ -23,7 +29,15 @@ def pairs_against(session: sessions.Session, options: dict[str, Any], target: "T
 
     console, jobs = session.console, session.request.jobs
     store = None if options["no_store"] else options["store"]
-    both = against(session.request, options["against"], store, console.say, console.left_out, console.progress, console.left_out_of_other)
+    both = against(
+        session.request,
+        options["against"],
+        store,
+        console.say,
+        console.left_out,
+        console.progress,
+        console.left_out_of_other,
+    )
     asked = PairParams(options["verify"], options["max_bucket"] or 0)
     say_collection(console, both.here, " of DOCS")
     say_if_nothing(session, both.here, 1)
@@ -32,7 +46,9 @@ def pairs_against(session: sessions.Session, options: dict[str, Any], target: "T
         console.say(f"against {counted(len(collection.documents), 'document')} {where}")
     say_left_out(console, console.of_other, " of OTHER")
     if not any((collection.sizes > 0).any() for _, collection in both.there):
-        console.warn("nothing to compare with: OTHER has no document with shingles; name another, or see with -v what was left out")
+        console.warn(
+            "nothing to compare with: OTHER has no document with shingles; name another, or see with -v what was left out"
+        )
     if options["exact"]:
         across = both.joined(jobs, console.progress)
         before, after = "", ", none missed"
@@ -45,11 +61,18 @@ def pairs_against(session: sessions.Session, options: dict[str, Any], target: "T
     _say_estimates(session, both, pairs, across.by_estimate)
     say_found(console, before, len(pairs), both.params.threshold, after)
     names = Names(len(both.sides.sizes), both.sides.names)
-    sessions.write_pieces(console, target, listing_columns.columns("pairs-against"), columns(pairs.pieces(), names, _verified))
+    sessions.write_pieces(
+        console,
+        target,
+        listing_columns.columns("pairs-against"),
+        columns(pairs.pieces(), names, _verified),
+    )
     sessions.warn_of_changes(session, both.here.documents, both.sides.of(pairs.documents)[0])
     changed = both.changed(pairs)
     if changed:
-        console.warn(f"{counted(changed, 'document')} of OTHER in this answer changed or vanished since OTHER was indexed")
+        console.warn(
+            f"{counted(changed, 'document')} of OTHER in this answer changed or vanished since OTHER was indexed"
+        )
     if options["check"] and console.exit_code == OK and len(pairs):
         return PAIRS_FOUND
     return console.exit_code
@@ -59,13 +82,20 @@ def _verified(estimated: Any) -> "list[Cell]":
     return ["estimate" if each else "exact" for each in estimated.tolist()]
 
 
-def _say_estimates(session: sessions.Session, both: "Against", pairs: "Crossing", decided: int) -> None:
+def _say_estimates(
+    session: sessions.Session, both: "Against", pairs: "Crossing", decided: int
+) -> None:
     if not decided:
         return
     assert both.here.sketch is not None
     rows, t = both.here.sketch.perms, both.params.threshold
-    error = math.sqrt(max(t, 0.5) * (1 - max(t, 0.5)) / rows)  # the largest at or above the threshold
-    why = "; ".join(f"{counted(count, 'document')} of OTHER {fate}" for fate, count in sorted(both.fates.items()))
+    error = math.sqrt(
+        max(t, 0.5) * (1 - max(t, 0.5)) / rows
+    )  # the largest at or above the threshold
+    why = "; ".join(
+        f"{counted(count, 'document')} of OTHER {fate}"
+        for fate, count in sorted(both.fates.items())
+    )
     session.console.warn(
         f"{counted(pairs.estimates, 'pair')} of {len(pairs):,} by signature estimate, standard error {error:.3f} or less (K = {rows}); "
         f"{counted(decided, 'candidate')} decided so{f': {why}' if why else ''}"

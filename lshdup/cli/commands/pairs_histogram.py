@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from lshdup.evaluation.histogram import Step
 
 
-def print_histogram(session: sessions.Session, answer: "Answer", options: dict[str, Any], target: "Target") -> "NDArray[np.int64]":
+def print_histogram(
+    session: sessions.Session, answer: "Answer", options: dict[str, Any], target: "Target"
+) -> "NDArray[np.int64]":
     """Print it, and draw it if asked to; returns the documents that are named."""
     import numpy as np
 
@@ -24,17 +26,28 @@ def print_histogram(session: sessions.Session, answer: "Answer", options: dict[s
     from lshdup.utils.ragged import distinct
 
     levels = thresholds(answer.threshold, options["step"])
-    steps = histogram(answer.collection, answer.found, answer.firsts, answer.pairs, levels, options["examples"])
+    steps = histogram(
+        answer.collection, answer.found, answer.firsts, answer.pairs, levels, options["examples"]
+    )
     columns = listing_columns.columns("pairs-histogram", sometimes=options["examples"] > 0)
-    sessions.write(session.console, target, columns, _rows(steps, answer.collection.documents, with_examples=options["examples"] > 0))
+    sessions.write(
+        session.console,
+        target,
+        columns,
+        _rows(steps, answer.collection.documents, with_examples=options["examples"] > 0),
+    )
     if options["plot"] is not None:
         from lshdup.evaluation.plots import histogram_figure
 
         histogram_figure(options["plot"], steps)
-    return distinct(np.concatenate([each for step in steps for each in step.examples[:2]]))[0].astype(np.int64)
+    return distinct(np.concatenate([each for step in steps for each in step.examples[:2]]))[
+        0
+    ].astype(np.int64)
 
 
-def _rows(steps: "Sequence[Step]", documents: "DocumentList", *, with_examples: bool) -> "Iterator[tuple[Cell, ...]]":
+def _rows(
+    steps: "Sequence[Step]", documents: "DocumentList", *, with_examples: bool
+) -> "Iterator[tuple[Cell, ...]]":
     for step in steps:
         counts = (step.threshold, step.pairs, step.documents, step.groups)
         left, right, similarity = step.examples
@@ -43,5 +56,10 @@ def _rows(steps: "Sequence[Step]", documents: "DocumentList", *, with_examples: 
         elif not len(left):
             yield (*counts, None, None, None)
         else:
-            a, b = documents.typed_names(left.astype("int64")), documents.typed_names(right.astype("int64"))
-            yield from ((*counts, *example) for example in zip(similarity.tolist(), a, b, strict=True))
+            a, b = (
+                documents.typed_names(left.astype("int64")),
+                documents.typed_names(right.astype("int64")),
+            )
+            yield from (
+                (*counts, *example) for example in zip(similarity.tolist(), a, b, strict=True)
+            )

@@ -71,12 +71,22 @@ def command(ctx: click.Context, /, **options: Any) -> int:
                 if not several:
                     raise
                 session.console.error(error)
-        sessions.write(session.console, target, columns, _rows(session, indexed, asked, options["top"], wide=wide))
+        sessions.write(
+            session.console,
+            target,
+            columns,
+            _rows(session, indexed, asked, options["top"], wide=wide),
+        )
         return session.console.exit_code
 
 
 def _rows(
-    session: sessions.Session, indexed: "Indexed", asked: list[Asked], top: int | None, *, wide: bool
+    session: sessions.Session,
+    indexed: "Indexed",
+    asked: list[Asked],
+    top: int | None,
+    *,
+    wide: bool,
 ) -> "Iterator[tuple[Cell, ...]]":
     from lshdup import pipeline
 
@@ -85,22 +95,36 @@ def _rows(
         session.console.progress("queries", done, len(asked))
         own, keys = _looked_up(session.console, indexed, each)
         if not len(own):
-            what = "no tokens" if indexed.collection.removal is None else "no tokens, or only common shingles"
+            what = (
+                "no tokens"
+                if indexed.collection.removal is None
+                else "no tokens, or only common shingles"
+            )
             session.console.say(f"{shown(each.name)} has {what}: it is near nothing")
             continue
         near = pipeline.neighbours(
-            indexed.collection, indexed.made, source, indexed.params.threshold, keys=keys, own=own, itself=each.index
+            indexed.collection,
+            indexed.made,
+            source,
+            indexed.params.threshold,
+            keys=keys,
+            own=own,
+            itself=each.index,
         ).first(top)
         if not len(near.documents):
             n, threshold = len(indexed.collection.documents), indexed.params.threshold
-            session.console.say(f"none of {counted(n, 'document')} is {threshold:g} similar or more to {shown(each.name)}")
+            session.console.say(
+                f"none of {counted(n, 'document')} is {threshold:g} similar or more to {shown(each.name)}"
+            )
         sessions.warn_of_changes(session, indexed.collection.documents, near.documents)
         names = indexed.collection.documents.typed_names(near.documents)
         for name, similarity in zip(names, near.similarity.tolist(), strict=True):
             yield (similarity, name, each.name) if wide else (similarity, name)
 
 
-def _looked_up(console: Console, indexed: "Indexed", asked: Asked) -> "tuple[NDArray[np.uint64], NDArray[np.uint64]]":
+def _looked_up(
+    console: Console, indexed: "Indexed", asked: Asked
+) -> "tuple[NDArray[np.uint64], NDArray[np.uint64]]":
     """The document's shingle set, and its band keys."""
     import numpy as np
 
@@ -110,7 +134,11 @@ def _looked_up(console: Console, indexed: "Indexed", asked: Asked) -> "tuple[NDA
 
     collection = indexed.collection
     assert collection.sketch is not None
-    text = asked.ids() if collection.shingle.tokens == "ids" else asked.text(collection.shingle.encoding)
+    text = (
+        asked.ids()
+        if collection.shingle.tokens == "ids"
+        else asked.text(collection.shingle.encoding)
+    )
     sets = Shingler(collection.shingle).shingle_texts([text])
     if collection.removal is not None:
         sets = collection.removal.left(sets)
@@ -118,9 +146,13 @@ def _looked_up(console: Console, indexed: "Indexed", asked: Asked) -> "tuple[NDA
         collection.check_rows(np.array([asked.index]))
         if fingerprints(sets, collection.shingle)[0] == collection.fingerprints[asked.index]:
             return sets[0], indexed.made.table.keys_of(asked.index)
-        console.warn(f"{shown(asked.name)} has changed since it was indexed; its present text is looked up")
+        console.warn(
+            f"{shown(asked.name)} has changed since it was indexed; its present text is looked up"
+        )
     if collection.sketch.scheme == "linear":
         message = "the linear scheme numbers the elements of the whole collection: it cannot look up a document that is not in it"
-        raise ArtifactError(message, "add the document to the folder, or use --scheme fast or classic")
+        raise ArtifactError(
+            message, "add the document to the folder, or use --scheme fast or classic"
+        )
     signature = Sketcher(collection.sketch).sketch(sets)
     return sets[0], np.ascontiguousarray(band_table.band_keys(signature, indexed.made.plan)[:, 0])

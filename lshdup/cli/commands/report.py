@@ -55,7 +55,9 @@ Examples:
 @shared.run_options
 @shared.plain_option("-o", "--output", type=click.Path(path_type=Path, allow_dash=True), metavar="FILE", default=Path("-"),
               show_default="standard output", help="Write the page there, all or nothing.")  # fmt: skip
-@shared.plain_option("-0", "--null", "nul", is_flag=True, help="Names of --files-from are NUL-separated.")
+@shared.plain_option(
+    "-0", "--null", "nul", is_flag=True, help="Names of --files-from are NUL-separated."
+)
 @click.pass_context
 def command(ctx: click.Context, /, **options: Any) -> int:
     """Make one HTML page of the near-duplicates: a histogram whose threshold can be moved, the groups, the pairs, and where they differ.
@@ -79,23 +81,41 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         answer = found_pairs(session, options)
         collection, plan = answer.collection, answer.plan
         asked = ClusterParams(keep=options["keep"], prefer=options["prefer"])
-        order, unused = preference(collection.documents, collection.sizes, asked, session.request.documents)
+        order, unused = preference(
+            collection.documents, collection.sizes, asked, session.request.documents
+        )
         for line in unused:
             console.warn(line)
-        promise = html.Promise(answer.threshold, plan.bands, plan.rows) if plan else html.Promise(answer.threshold, exact=True)
+        promise = (
+            html.Promise(answer.threshold, plan.bands, plan.rows)
+            if plan
+            else html.Promise(answer.threshold, exact=True)
+        )
         selection = html.select(answer.found, answer.firsts, promise, options["most"])
         without: dict[int | str, str] = {"": f"more than --passages {options['passages']}"}
         passages = dict(_passages(session, answer, selection, order, options["passages"], without))
         left_out = dict(console.left_out_counts) if session.request.documents else None
         what, n = _what(session, options["store"]), len(collection.documents)
-        facts = html.Facts(what, n, _newest(collection), left_out, list(_parameters(answer)), without)
-        known = html.data(selection, answer.firsts, collection.sizes, order, collection.documents.typed_names, passages, facts)
+        facts = html.Facts(
+            what, n, _newest(collection), left_out, list(_parameters(answer)), without
+        )
+        known = html.data(
+            selection,
+            answer.firsts,
+            collection.sizes,
+            order,
+            collection.documents.typed_names,
+            passages,
+            facts,
+        )
         page = html.page(known)
         target.write_raw([page])
         if selection.omitted:
             console.say(selection.omitted)
         note = html.passages_note(len(selection.pairs), len(passages), without)
-        console.say(f"the page has {len(page):,} bytes; {note or f'with the passages of all {len(passages):,} pairs'}")
+        console.say(
+            f"the page has {len(page):,} bytes; {note or f'with the passages of all {len(passages):,} pairs'}"
+        )
         sessions.warn_of_changes(session, collection.documents, answer.pairs.documents())
         return console.exit_code
 
@@ -104,16 +124,28 @@ def _refuse_page_as_document(names: tuple[bytes, ...], path: Path) -> None:
     """Raise if DOCS names what is probably the page: one that is not there, or the only thing that is named."""
     for name in map(os.fsdecode, names):
         is_there = os.path.lexists(name)
-        if path == Path("-") and name.lower().endswith((".html", ".htm")) and not os.path.isdir(name) and (not is_there or len(names) == 1):
+        if (
+            path == Path("-")
+            and name.lower().endswith((".html", ".htm"))
+            and not os.path.isdir(name)
+            and (not is_there or len(names) == 1)
+        ):
             others = [each for each in map(os.fsdecode, names) if each != name]
             message = f"{name!r} is named as a document{'' if is_there else ', and is not there'}"
-            raise InputError(message, f"if the page is to be written there: {typed('lshdup', 'report', *others, '-o', name)}")
+            raise InputError(
+                message,
+                f"if the page is to be written there: {typed('lshdup', 'report', *others, '-o', name)}",
+            )
 
 
 def _what(session: sessions.Session, store: Path) -> str:
     names = session.request.documents
     some = ", ".join(_named(name) for name in names[:3])
-    return f"{some} and {len(names) - 3} more" if len(names) > 3 else some or f"the last run in the store {store.resolve()}"
+    return (
+        f"{some} and {len(names) - 3} more"
+        if len(names) > 3
+        else some or f"the last run in the store {store.resolve()}"
+    )
 
 
 def _named(argument: bytes) -> str:
@@ -125,7 +157,11 @@ def _named(argument: bytes) -> str:
 def _newest(collection: "Collection") -> str:
     """The day to which the page is true at least. Not that of the run: the same documents make the same page."""
     mtimes = collection.documents.mtimes
-    return datetime.fromtimestamp(int(mtimes.max()) // 10**9, UTC).strftime("%-d %B %Y") if len(mtimes) else ""
+    return (
+        datetime.fromtimestamp(int(mtimes.max()) // 10**9, UTC).strftime("%-d %B %Y")
+        if len(mtimes)
+        else ""
+    )
 
 
 def _parameters(answer: Answer) -> Iterator[tuple[str, str]]:
@@ -134,11 +170,19 @@ def _parameters(answer: Answer) -> Iterator[tuple[str, str]]:
     shingle, sketch = collection.shingle, collection.sketch
     yield "threshold", f"{answer.threshold:g}"
     yield "shingles", f"{shingle.k} {shingle.tokens}"
-    flags = {"--bag": shingle.bag, "--keep-case": shingle.keep_case, "--no-normalize": not shingle.normalize, "--hash-key": shingle.key}
+    flags = {
+        "--bag": shingle.bag,
+        "--keep-case": shingle.keep_case,
+        "--no-normalize": not shingle.normalize,
+        "--hash-key": shingle.key,
+    }
     for name in (name for name, given in flags.items() if given):
         yield name, "yes"
     if collection.removal is not None:
-        yield "removed from every set", counted(len(collection.removal.template) + len(collection.removal.common), "shingle")
+        yield (
+            "removed from every set",
+            counted(len(collection.removal.template) + len(collection.removal.common), "shingle"),
+        )
     if plan is None:
         yield "found by", "the exact join of all sets"
     elif sketch is not None:
@@ -148,7 +192,12 @@ def _parameters(answer: Answer) -> Iterator[tuple[str, str]]:
 
 
 def _passages(
-    session: sessions.Session, answer: Answer, selection: "Selection", order: "NDArray[np.int64]", most: int, without: dict[int | str, str]
+    session: sessions.Session,
+    answer: Answer,
+    selection: "Selection",
+    order: "NDArray[np.int64]",
+    most: int,
+    without: dict[int | str, str],
 ) -> "Iterator[tuple[int, list[Segment]]]":
     """Where the texts of some pairs differ, by number of the pair; not of ids, which have no text, nor of what has gone since.
 
@@ -169,7 +218,10 @@ def _passages(
         if isinstance(a, str) or isinstance(b, str):
             without[at] = a if isinstance(a, str) else str(b)
         else:
-            yield at, segments(compare(a, b, collection.shingle), _CONTEXT[collection.shingle.tokens])
+            yield (
+                at,
+                segments(compare(a, b, collection.shingle), _CONTEXT[collection.shingle.tokens]),
+            )
         session.console.progress("passages", done, len(chosen))
 
 
@@ -205,7 +257,9 @@ class _Texts:
         if document not in self._known:
             if len(self._known) >= self._KEPT:
                 del self._known[next(iter(self._known))]
-            asked = Asked(self._collection.documents.names[document], document, collection=self._collection)
+            asked = Asked(
+                self._collection.documents.names[document], document, collection=self._collection
+            )
             try:
                 text = asked.text(self._collection.shingle.encoding)
                 self._known[document] = text if len(text) <= _LONGEST else _TOO_LONG

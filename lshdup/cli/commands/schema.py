@@ -19,8 +19,18 @@ Examples:
 """,
 )
 @click.argument("listing", type=click.Choice(list(LISTINGS)), metavar="LISTING")
-@click.option("--row", is_flag=True, help="Of one line of --format jsonl, instead of all that --format json prints.")
-@click.option("-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="Write there instead of standard output (-).")
+@click.option(
+    "--row",
+    is_flag=True,
+    help="Of one line of --format jsonl, instead of all that --format json prints.",
+)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Write there instead of standard output (-).",
+)
 def command(**options: Any) -> int:
     """Print the JSON Schema (draft 2020-12) of what a command prints with --format json, or jsonl.
 
@@ -30,5 +40,7 @@ def command(**options: Any) -> int:
     the version: within it columns keep their names, types and places, and new ones come last.
     """
     path = options["output"]
-    Target("json", path=None if path == Path("-") else path).write_object(document(options["listing"], row=options["row"]))
+    Target("json", path=None if path == Path("-") else path).write_object(
+        document(options["listing"], row=options["row"])
+    )
     return 0

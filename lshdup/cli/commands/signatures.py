@@ -23,7 +23,9 @@ Examples:
 @shared.shingle_options
 @shared.sketch_options
 @shared.run_options
-@shared.plain_option("-0", "--null", "nul", is_flag=True, help="Names of --files-from are NUL-separated.")
+@shared.plain_option(
+    "-0", "--null", "nul", is_flag=True, help="Names of --files-from are NUL-separated."
+)
 @click.pass_context
 def command(ctx: click.Context, /, **options: Any) -> int:
     """Make the signatures of all documents and keep them in the store.

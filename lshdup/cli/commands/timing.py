@@ -26,9 +26,23 @@ Examples:
 @shared.documents_options
 @shared.shingle_options
 @shared.schemes_option
-@shared.plain_option("--perms", type=shared.Listed(int), default="150,350,600", show_default=True, help="Rows of a signature, K.")
-@shared.plain_option("--runs", type=click.IntRange(1), default=5, show_default=True, help="Measured runs of each part, interleaved.")
-@shared.plain_option("--seed", type=int, default=SketchParams().seed, show_default=True, help="Makes all randomness.")
+@shared.plain_option(
+    "--perms",
+    type=shared.Listed(int),
+    default="150,350,600",
+    show_default=True,
+    help="Rows of a signature, K.",
+)
+@shared.plain_option(
+    "--runs",
+    type=click.IntRange(1),
+    default=5,
+    show_default=True,
+    help="Measured runs of each part, interleaved.",
+)
+@shared.plain_option(
+    "--seed", type=int, default=SketchParams().seed, show_default=True, help="Makes all randomness."
+)
 @shared.plot_option
 @shared.run_options
 @shared.output_options
@@ -41,9 +55,16 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     """
     target = sessions.target(options)
     shared.check_plot(options["plot"])
-    sketches = [SketchParams(scheme, k, options["seed"]) for scheme in options["schemes"] for k in options["perms"]]
+    sketches = [
+        SketchParams(scheme, k, options["seed"])
+        for scheme in options["schemes"]
+        for k in options["perms"]
+    ]
     perms, runs = options.pop("perms"), options.pop("runs")
-    with sessions.session(ctx, options) as session, session.workspace.every_set(session.request) as (collection, sets):
+    with (
+        sessions.session(ctx, options) as session,
+        session.workspace.every_set(session.request) as (collection, sets),
+    ):
         from lshdup.evaluation.timing import Timing, timing, winners
 
         say_collection(session.console, collection)
@@ -54,7 +75,13 @@ def command(ctx: click.Context, /, **options: Any) -> int:
             result
             for scheme in dict.fromkeys(sketch.scheme for sketch in sketches)
             for result in timing(
-                sets, collection, SketchParams(scheme, 1, options["seed"]), perms, runs, session.request.jobs, session.console.progress
+                sets,
+                collection,
+                SketchParams(scheme, 1, options["seed"]),
+                perms,
+                runs,
+                session.request.jobs,
+                session.console.progress,
             )
         ]
         for line in winners(timings):
