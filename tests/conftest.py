@@ -101,7 +101,7 @@ def small_disk(tmp_path):
 def killed_behind_a_journal(*arguments, batch, parts):
     """Run the program in the current folder until so many batches of so many documents are in its journal, and kill it there."""
     script = f"""
-import os, signal, lshdup.documents.document_list, lshdup.store.journal
+import os, signal, lshdup.documents.reading, lshdup.store.journal
 lshdup.documents.reading.BATCH_DOCUMENTS, lshdup.store.journal.PATIENCE = {batch}, 0.0
 add, left = lshdup.store.journal.Journal.add, [{parts}]
 def killing(self, part):

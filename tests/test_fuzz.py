@@ -111,7 +111,7 @@ def test_text_that_outgrows_its_room_by_a_hair():
     """The last eight bytes of a token were loaded from behind the array; found by a fence behind it."""
     text = "\u0149\u0149" + "\u0390" * 130 + "aaaa\u0905"
     script = (
-        "import numpy as np\nfrom lshdup.documents.document_list import TextBatch\nfrom lshdup.params import ShingleParams\n"
+        "import numpy as np\nfrom lshdup.documents.reading import TextBatch\nfrom lshdup.params import ShingleParams\n"
         "from lshdup.shingling.shingler import Shingler\nfrom tests.fuzz.fences import run_fenced\n"
         f"batch = TextBatch.of([0], [{text.encode()!r}])\n"
         "_, outcomes, whole = run_fenced(Shingler(ShingleParams()), batch, np.full(1, 2, np.uint8))\n"

@@ -56,6 +56,7 @@ def shown(text: bytes | str) -> str:
 
     >>> shown(b"red\x1b[31m"), shown("gpj.\u202eexe"), shown(b"\xff.txt"), shown("Größe 漢字")
     ('red\\x1b[31m', 'gpj.\\u202eexe', '\\xff.txt', 'Größe 漢字')
+    >>> import os
     >>> shown(os.fsdecode(b"row 1 of \xff.parquet"))
     'row 1 of \\xff.parquet'
     """

@@ -309,7 +309,7 @@ def test_a_stale_signature_file_is_made_anew(run, corpus):
 def test_nothing_depends_on_threads_and_batches(corpus, tmp_path):
     """Artifacts and answers are the same bytes for any number of threads, any batch size, signatures in memory or in a file."""
     script = """
-import sys, lshdup.documents.document_list, lshdup.workspace.context
+import sys, lshdup.documents.reading, lshdup.workspace.context
 lshdup.documents.reading.BATCH_DOCUMENTS, lshdup.documents.reading.BATCH_BYTES = int(sys.argv.pop(1)), int(sys.argv.pop(1))
 lshdup.workspace.context.MOST_IN_MEMORY = int(sys.argv.pop(1))
 from lshdup.cli.main import main
@@ -927,7 +927,7 @@ def test_every_option_shows_its_default_or_variable(run, command):
     variable = "LSHDUP_PERMS" if command == "curve" else "LSHDUP_STORE"
     assert f"env var: {variable}" in re.sub(r"\s+", " ", text)
     assert "default: " in text
-    module = importlib.import_module(f"lshdup.cli.{command}").command
+    module = importlib.import_module(f"lshdup.cli.commands.{command}").command
     context = click.Context(module, info_name=command)
     for option in [
         each for each in module.params if isinstance(each, click.Option) and each.show_envvar

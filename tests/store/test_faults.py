@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import lshdup.collection.set_source
-import lshdup.documents.document_list
+import lshdup.documents.reading
 import lshdup.store.journal
 import lshdup.store.npz
 import lshdup.workspace.context
@@ -198,7 +198,7 @@ def test_no_mix_of_old_and_new_artifacts_gives_another_answer(here):
 
 ZYGOTE = """
 import os, signal, sys
-import lshdup.documents.document_list, lshdup.store.journal
+import lshdup.documents.reading, lshdup.store.journal
 from lshdup.cli.main import main, program
 
 lshdup.documents.reading.BATCH_DOCUMENTS = 100
@@ -360,7 +360,7 @@ def test_interrupted_while_starting(run, here, delay):
 
 @pytest.fixture
 def small_batches(monkeypatch):
-    monkeypatch.setattr(lshdup.documents.document_list, "BATCH_DOCUMENTS", 20)
+    monkeypatch.setattr(lshdup.documents.reading, "BATCH_DOCUMENTS", 20)
     monkeypatch.setattr(lshdup.store.journal, "PATIENCE", 0.0)
 
 

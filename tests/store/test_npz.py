@@ -134,9 +134,9 @@ import os, signal, sys
 sys.path.insert(0, {str(ROOT)!r})
 import numpy as np
 from pathlib import Path
-from lshdup import artifacts
+from lshdup.store import npz
 os.fsync = lambda descriptor: os.kill(os.getpid(), signal.SIGKILL)
-artifacts.save(Path({str(path)!r}), "things", {{"seed": 2}}, {{"a": np.zeros(100_000)}})
+npz.save(Path({str(path)!r}), "things", {{"seed": 2}}, {{"a": np.zeros(100_000)}})
 """
     process = subprocess.run([sys.executable, "-c", script], check=False)
     assert process.returncode == -signal.SIGKILL
