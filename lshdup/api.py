@@ -249,7 +249,7 @@ class NearDuplicates:
             documents, num_permutations, tokens=tokens, k=k, bag=bag, normalize=normalize, keep_case=keep_case,
             scheme=scheme, seed=seed, ignore_common=ignore_common, templates=templates, hash_key=hash_key, jobs=jobs,
         )  # fmt: skip
-        self._made = pipeline.banded(self.minhash.collection, params)
+        self._made = pipeline.build_index(self.minhash.collection, params)
 
     def of(self, doc: str) -> list[tuple[str, float]]:
         """(name, exact similarity) of the near-duplicates of a document, most similar first. Raises KeyError for an unknown name."""
@@ -258,7 +258,7 @@ class NearDuplicates:
         keys = np.ascontiguousarray(self._made.table.keys[:, row])
         if not len(sets[row]):
             return []
-        near = pipeline.neighbours(
+        near = pipeline.find_neighbours(
             self.minhash.collection,
             self._made,
             sets.take,
@@ -275,10 +275,10 @@ class NearDuplicates:
 
     def pairs(self) -> list[tuple[str, str, float]]:
         """(name, name, exact similarity) of all pairs, most similar first: what `lshdup pairs` prints."""
-        found = pipeline.near_duplicates(
+        found = pipeline.find_pairs(
             self.minhash.collection, self._made, self.minhash.sets.take, self.threshold
         )
-        pairs = pipeline.with_copies(found.pairs, self._made.firsts)
+        pairs = pipeline.expand_copies(found.pairs, self._made.firsts)
         names = self.minhash.all_docs()
         rows = (
             row
@@ -293,7 +293,7 @@ class NearDuplicates:
         """
         collection, asked = self.minhash.collection, ClusterParams()
         order, _ = preference(collection.documents, collection.sizes, asked, ())
-        groups = pipeline.grouped(
+        groups = pipeline.find_clusters(
             collection, self._made, self.minhash.sets.take, self.threshold, asked, order
         ).groups
         listed = listing(groups)

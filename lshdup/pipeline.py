@@ -1,6 +1,6 @@
 """The main path: a collection of signatures -> band table -> candidate pairs -> verified pairs.
 
-Read `banded` and `near_duplicates`: they are the table of contents; what comes before them is `collection.collect`. Knows no terminal
+Read `build_index` and `find_pairs`: they are the table of contents; what comes before them is `collection.collect`. Knows no terminal
 and no store; takes a callback for progress.
 """
 
@@ -16,9 +16,16 @@ from lshdup.lsh import band_plan, band_table, candidates
 from lshdup.lsh.candidates import Buckets, Pair
 from lshdup.lsh.signatures import estimate
 from lshdup.matching import similarity
-from lshdup.matching.copies import Listing, listing
+from lshdup.matching.copies import ExpandedPairs, listing
 from lshdup.matching.pairs import Columns, Pairs, gathered
-from lshdup.matching.results import _AS_USUAL, Banded, Found, Grouped, Neighbours, Verified
+from lshdup.matching.results import (
+    _AS_USUAL,
+    ClustersFound,
+    Index,
+    Neighbours,
+    PairsFound,
+    StoredPairs,
+)
 from lshdup.params import BandParams, ClusterParams, CommonParams, PairParams
 from lshdup.shingling.removal import NO_SHINGLES, Removal, common_shingles, fingerprint, least_count
 from lshdup.utils.parallel import Progress, no_progress
@@ -54,21 +61,21 @@ def removal_of(
     )
 
 
-def banded(collection: Collection, params: BandParams, jobs: int = 1) -> Banded:
+def build_index(collection: Collection, params: BandParams, jobs: int = 1) -> Index:
     """Plan the bands and make the table. Raises ParameterError if no plan keeps the promise."""
     assert collection.signatures is not None
     plan = band_plan.plan_bands(collection.signatures.shape[1], params)
     firsts = candidates.first_copies(collection.fingerprints)
-    return Banded(
+    return Index(
         plan,
         band_table.band_table(collection.signatures, members(collection, firsts), plan, jobs),
         firsts,
     )
 
 
-def near_duplicates(
+def find_pairs(
     collection: Collection,
-    made: Banded,
+    made: Index,
     source: SetSource,
     threshold: float,
     params: PairParams = _AS_USUAL,
@@ -76,9 +83,9 @@ def near_duplicates(
     jobs: int = 1,
     progress: Progress = no_progress,
     on_buckets: Callable[[Buckets], None] = lambda _: None,
-    earlier: Verified | None = None,
-) -> Found:
-    """All pairs of first copies at or above the threshold among the candidates; `with_copies` adds the rest.
+    earlier: StoredPairs | None = None,
+) -> PairsFound:
+    """All pairs of first copies at or above the threshold among the candidates; `expand_copies` adds the rest.
 
     on_buckets : told about the buckets before their pairs are looked at. earlier : what need not be verified again; the answer does not
     depend on it.
@@ -103,7 +110,7 @@ def near_duplicates(
     else:
         found = similarity.verified(passing, collection.sizes, source, threshold, jobs)
     pairs = gathered(found).at_least(threshold)
-    return Found(pairs, met.pairs, buckets)
+    return PairsFound(pairs, met.pairs, buckets)
 
 
 def _estimated(
@@ -119,14 +126,14 @@ def _estimated(
         yield left[keep], right[keep], found[keep]
 
 
-def exact_near_duplicates(
+def find_pairs_exactly(
     collection: Collection,
     sets: RaggedSets,
     firsts: NDArray[np.int64],
     threshold: float,
     jobs: int = 1,
     progress: Progress = no_progress,
-) -> Found:
+) -> PairsFound:
     """The same, no misses, by the prefix-filter join over the sets."""
     from lshdup.matching import exact_join  # here, because a query waits for every import
 
@@ -138,10 +145,12 @@ def exact_near_duplicates(
         jobs,
         on_progress=lambda done, n: progress("candidates", done, n),
     )
-    return Found(gathered(joined), -1)
+    return PairsFound(gathered(joined), -1)
 
 
-def with_copies(pairs: Pairs, firsts: NDArray[np.int64], *, collapse: bool = False) -> Listing:
+def expand_copies(
+    pairs: Pairs, firsts: NDArray[np.int64], *, collapse: bool = False
+) -> ExpandedPairs:
     """Pairs of first copies -> pairs of all documents, in output order. collapse : each further copy once, beside the first of its kind."""
     return listing(pairs, firsts, collapse=collapse)
 
@@ -149,19 +158,19 @@ def with_copies(pairs: Pairs, firsts: NDArray[np.int64], *, collapse: bool = Fal
 # --- groups -----------------------------------------------------------------------------------------------------------------
 
 
-def grouped(
+def find_clusters(
     collection: Collection,
-    made: Banded,
+    made: Index,
     source: SetSource,
     threshold: float,
     params: ClusterParams,
     preference: NDArray[np.int64],
     *,
-    known: Found | None = None,
+    known: PairsFound | None = None,
     jobs: int = 1,
     progress: Progress = no_progress,
     on_buckets: Callable[[Buckets], None] = lambda _: None,
-) -> Grouped:
+) -> ClustersFound:
     """All documents that have tokens in groups, by their candidates' exact similarities.
 
     preference : int64 array of shape (n,), all documents, the most preferred one first. known : the pairs of the same candidates, if they
@@ -192,10 +201,10 @@ def grouped(
     kinds = clusters.completed(kinds, collection.sizes, watched, jobs)
     groups = clusters.of_documents(kinds, made.firsts, preference)
     gone = distinct(np.concatenate(lost))[0]
-    return Grouped(groups.without(gone), made.firsts, compared, buckets, gone)
+    return ClustersFound(groups.without(gone), made.firsts, compared, buckets, gone)
 
 
-def exactly_grouped(
+def find_clusters_exactly(
     collection: Collection,
     sets: RaggedSets,
     threshold: float,
@@ -203,26 +212,26 @@ def exactly_grouped(
     preference: NDArray[np.int64],
     jobs: int = 1,
     progress: Progress = no_progress,
-) -> Grouped:
+) -> ClustersFound:
     """The same from all pairs, none missed, by the prefix-filter join over the sets."""
     from lshdup.matching import clusters  # here, because a query waits for every import
 
     firsts = candidates.first_copies(collection.fingerprints)
-    found = exact_near_duplicates(
+    found = find_pairs_exactly(
         collection, sets, firsts, threshold, jobs, lambda _, done, n: progress("groups", done, n)
     )
     ordered = clusters.ranked(members(collection, firsts), firsts, preference)
     kinds = clusters.from_pairs(found.pairs, ordered, len(firsts), threshold, params.linkage)
     kinds = clusters.completed(kinds, collection.sizes, sets.take, jobs)
-    return Grouped(clusters.of_documents(kinds, firsts, preference), firsts)
+    return ClustersFound(clusters.of_documents(kinds, firsts, preference), firsts)
 
 
 # --- one document against the table -----------------------------------------------------------------------------------------
 
 
-def neighbours(
+def find_neighbours(
     collection: Collection,
-    made: Banded,
+    made: Index,
     source: SetSource,
     threshold: float,
     *,

@@ -92,7 +92,7 @@ _OF_READER = {Reason.NO_READER, Reason.ENCRYPTED, Reason.SPOILT}
 
 
 @dataclass(frozen=True)
-class LeftOut:
+class Skipped:
     """A document, file or row that was met and is not compared, and why. named : it was named itself, not met in a folder."""
 
     name: bytes
@@ -108,7 +108,7 @@ class LeftOut:
         )
 
     @classmethod
-    def because(cls, name: bytes, error: OSError) -> "LeftOut":
+    def because(cls, name: bytes, error: OSError) -> "Skipped":
         """What the system says of a file."""
         return cls(name, reason_of(error), detail_of(error))
 

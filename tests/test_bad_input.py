@@ -143,16 +143,16 @@ def test_a_document_is_what_it_is_or_is_said_to_be_left_out(name):
         time.perf_counter() - started < 10
     )  # a tenth of a second, but machines may be busy; what is to be shown is no hang
     sets = dict(zip(made.indices.tolist(), (set(each.tolist()) for each in made.sets), strict=True))
-    left_out = {index: reason for index, reason, _ in made.left_out}
+    skipped = {index: reason for index, reason, _ in made.skipped}
     assert sets[0] == reference_set(TEXT)
     assert sets[2] == reference_set(OTHER)
     if text is None:
-        assert 1 in left_out or 1 in dict(made.guessed)
+        assert 1 in skipped or 1 in dict(made.guessed)
     elif isinstance(text, Reason):
-        assert left_out == {1: text}
+        assert skipped == {1: text}
     else:
         assert sets[1] == reference_set(text)
-        assert not left_out
+        assert not skipped
         assert not made.guessed
 
 
@@ -204,27 +204,27 @@ def test_a_folder_of_everything(run, tmp_path):
         for i in range(0, len(cells), 3)
     }
     assert found == {(i, j): s for i, j, s in expected}
-    left_out = {name: str(text) for name, (_, text) in contents.items() if isinstance(text, Reason)}
-    left_out |= {
+    skipped = {name: str(text) for name, (_, text) in contents.items() if isinstance(text, Reason)}
+    skipped |= {
         name: "no tokens"
         for name, (_, text) in contents.items()
         if not isinstance(text, Reason) and not reference_set(text)
     }
-    left_out |= {
+    skipped |= {
         ".hidden": "hidden",
         "link": "symbolic link",
         "sub/loop": "symbolic link",
         "pipe": "not a regular file",
     }
-    left_out |= {"socket": "not a regular file", "sparse": "too large"}
+    skipped |= {"socket": "not a regular file", "sparse": "too large"}
     lines = result.err.splitlines()
-    for name, reason in left_out.items():
+    for name, reason in skipped.items():
         assert [line for line in lines if line.startswith(f"lshdup: all/{name}: {reason}")], (
             name,
             reason,
             lines,
         )
-    counts = {reason: list(left_out.values()).count(reason) for reason in set(left_out.values())}
+    counts = {reason: list(skipped.values()).count(reason) for reason in set(skipped.values())}
     empty = counts.pop("no tokens")
     (summary,) = [line for line in lines if line.startswith("lshdup: left out: ")]
     assert summary == "lshdup: left out: " + ", ".join(
@@ -234,7 +234,7 @@ def test_a_folder_of_everything(run, tmp_path):
     assert f"lshdup: {len(texts)} documents" in result.err
     assert result.err.replace("\n", "").isprintable()
     # Without those that a person must hear of, the exit code is 0.
-    for name, reason in left_out.items():
+    for name, reason in skipped.items():
         if reason in ("too large", "undecodable", "too much markup", "damaged", "damaged document"):
             os.remove(folder / name)
     assert run("pairs", "all", "-t", "0.7", "-0", "--recall", "0.9999").out == result.out
@@ -256,11 +256,11 @@ def test_folders_of_nothing(run, tmp_path, contents):
 
 
 def found(*arguments, **params):
-    left_out = []
+    skipped = []
     documents = find_documents(
-        [os.fsencode(a) for a in arguments], DocumentParams(**params), on_left_out=left_out.append
+        [os.fsencode(a) for a in arguments], DocumentParams(**params), on_skipped=skipped.append
     )
-    return documents, left_out
+    return documents, skipped
 
 
 @pytest.fixture
@@ -287,23 +287,23 @@ def dig(name, depth, text):
 
 def test_folders_a_thousand_deep(here):
     dig("d", 1000, "text")
-    documents, left_out = found("deep")
+    documents, skipped = found("deep")
     assert sorted(documents.names) == sorted(
         b"deep" + b"/d" * level + b"/f" for level in range(1, 1001)
     )
-    assert left_out == []
-    assert len(read_batch(documents, np.arange(1000)).left_out) == 0
+    assert skipped == []
+    assert len(read_batch(documents, np.arange(1000)).skipped) == 0
 
 
 def test_paths_that_are_too_long_for_the_system_are_reported(run, here):
     dig("d" * 200, 30, TEXT)
     path = lambda level: b"deep" + (b"/" + b"d" * 200) * level  # noqa: E731
-    documents, left_out = found("deep")
+    documents, skipped = found("deep")
     most = max(level for level in range(31) if len(path(level) + b"/f") < 4096)
     assert sorted(documents.names) == sorted(path(level) + b"/f" for level in range(1, most + 1))
     # What is below the first folder whose path is too long cannot be named, so it is that folder that is reported.
-    assert [(each.name, each.reason) for each in left_out] == [(path(most + 1), Reason.UNREADABLE)]
-    assert "start lshdup in a folder further down" in left_out[0].detail
+    assert [(each.name, each.reason) for each in skipped] == [(path(most + 1), Reason.UNREADABLE)]
+    assert "start lshdup in a folder further down" in skipped[0].detail
     result = run("pairs", "deep", "--no-store", code=2)
     assert len(result.rows) == most * (most - 1) // 2
     os.symlink("d" * 200, "deep/link")
@@ -318,9 +318,9 @@ def test_links_to_what_is_no_file(here):
     os.symlink("../d", "d/again")
     (here / "d/file").write_text("text")
     os.symlink("file", "d/link")
-    documents, left_out = found("d", follow=True)
+    documents, skipped = found("d", follow=True)
     assert list(documents.names) == [b"d/file", b"d/link"]
-    reasons = {each.name: each.reason for each in left_out}
+    reasons = {each.name: each.reason for each in skipped}
     assert reasons == {
         b"d/zero": Reason.SPECIAL,
         b"d/self": Reason.UNREADABLE,
@@ -336,8 +336,8 @@ def test_many_files_in_one_folder(here):
     os.mkdir("d")
     for i in range(2000):
         os.close(os.open(f"d/{i:05}", os.O_CREAT))
-    documents, left_out = found("d")
-    assert (len(documents), left_out) == (2000, [])
+    documents, skipped = found("d")
+    assert (len(documents), skipped) == (2000, [])
 
 
 @pytest.mark.parametrize(
@@ -458,11 +458,11 @@ def test_files_that_change_between_listing_and_reading(here):
     assert [set(each.tolist()) for each in made.sets] == [
         reference_set(text) for text in texts.values()
     ]
-    assert {each.left_out.name: each.left_out.reason for each in made.left_out} == {
+    assert {each.skipped.name: each.skipped.reason for each in made.skipped} == {
         b"gone": Reason.VANISHED, b"endless": Reason.TOO_LARGE, b"folder": Reason.UNREADABLE,
     }  # fmt: skip
     assert "grew to more than 1000 bytes" in next(
-        each.left_out.detail for each in made.left_out if each.left_out.name == b"endless"
+        each.skipped.detail for each in made.skipped if each.skipped.name == b"endless"
     )
 
 
@@ -472,7 +472,7 @@ def test_an_id_list_that_shrinks(here):
     (here / "ids").write_text("a 1 2 3\nb 1")
     made = collect(documents, ShingleParams(tokens="ids"), keep=1 << 30)
     assert list(made.documents.names) == [b"a"]
-    assert [(each.left_out.name, each.left_out.reason) for each in made.left_out] == [
+    assert [(each.skipped.name, each.skipped.reason) for each in made.skipped] == [
         (b"b", Reason.CHANGED)
     ]
 
@@ -532,7 +532,7 @@ def test_a_document_for_which_the_memory_is_not_enough_is_left_out(here, monkeyp
     monkeypatch.setattr(batches, "read_batch", read)
     made = collect(documents, ShingleParams(), jobs=2)
     assert list(made.documents.names) == [b"a"]
-    assert [(each.left_out.name, each.left_out.reason) for each in made.left_out] == [
+    assert [(each.skipped.name, each.skipped.reason) for each in made.skipped] == [
         (b"b", Reason.TOO_LARGE)
     ]
 
@@ -620,7 +620,7 @@ def test_a_normal_form_that_outgrows_its_text_is_reported(monkeypatch):
         TextBatch.of(range(3), [b"a b", flood.encode(), b"c d"])
     )
     assert made.indices.tolist() == [0, 2]
-    assert [(index, reason) for index, reason, _ in made.left_out] == [(1, Reason.TOO_LARGE)]
+    assert [(index, reason) for index, reason, _ in made.skipped] == [(1, Reason.TOO_LARGE)]
     with pytest.raises(InputError, match="too long"):
         Shingler(ShingleParams()).shingle_texts([flood.encode()])
     with pytest.raises(InputError, match="too long"):

@@ -14,7 +14,7 @@ from lshdup.utils.messages import counted, shown
 if TYPE_CHECKING:
     from tqdm import tqdm
 
-    from lshdup.documents.document_list import LeftOut
+    from lshdup.documents.document_list import Skipped
     from lshdup.skipped import Reason
 
 OK = 0
@@ -96,17 +96,17 @@ class Console:
         if error.hint:
             self._line(shown(f"  {error.hint}"))
 
-    def left_out(self, what: "LeftOut") -> None:
+    def skipped(self, what: "Skipped") -> None:
         """Count what is not compared; name it with -v, or if it is an error and one of the first. Of rows of a file that are left out for
         the same cause the first is named, and the others are counted there.
         """
         self._leave_out(what, self.left_out_counts)
 
-    def left_out_of_other(self, what: "LeftOut") -> None:
+    def left_out_of_other(self, what: "Skipped") -> None:
         """The same on the other side of a comparison, which has counts of its own."""
         self._leave_out(what, self.of_other)
 
-    def _leave_out(self, what: "LeftOut", counts: Counter[str]) -> None:
+    def _leave_out(self, what: "Skipped", counts: Counter[str]) -> None:
         counts[str(what.reason)] += 1
         if what.is_error:
             self._errors += 1
@@ -131,7 +131,7 @@ class Console:
         else:
             self._line(_fate(what))
 
-    def was_left_out(self, what: "LeftOut") -> None:
+    def was_left_out(self, what: "Skipped") -> None:
         """Name, for -v, a file that an earlier run did not compare: nothing that was asked for now."""
         if self.is_verbose:
             self._line(_fate(what))
@@ -224,7 +224,7 @@ class Console:
             sys.stderr.flush()
 
 
-def _fate(what: "LeftOut") -> str:
+def _fate(what: "Skipped") -> str:
     """A line about a file that is not compared."""
     detail = f" ({shown(what.detail)})" if what.detail else ""
     return f"lshdup: {shown(what.name)}: {what.reason}{detail}"

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from lshdup.collection.collection import Collection
     from lshdup.lsh.band_plan import BandPlan
-    from lshdup.matching.copies import Listing
+    from lshdup.matching.copies import ExpandedPairs
     from lshdup.matching.pairs import Pairs
 
 
@@ -25,7 +25,7 @@ class Answer:
     collection: "Collection"
     found: "Pairs"
     firsts: "NDArray[np.int64]"
-    pairs: "Listing"
+    pairs: "ExpandedPairs"
     threshold: float
     plan: "BandPlan | None" = None
 
@@ -36,7 +36,7 @@ def found_pairs(session: sessions.Session, options: dict[str, Any]) -> Answer:
 
 
 def _banded(session: sessions.Session, options: dict[str, Any]) -> Answer:
-    from lshdup.pipeline import with_copies
+    from lshdup.pipeline import expand_copies
 
     console, workspace, request = session.console, session.workspace, session.request
     asked = PairParams(options.get("verify", PairParams().verify), options["max_bucket"] or 0)
@@ -49,7 +49,7 @@ def _banded(session: sessions.Session, options: dict[str, Any]) -> Answer:
     say_buckets(
         console, found.buckets, indexed.collection.documents.names.some, asked.max_bucket, table
     )
-    pairs = with_copies(
+    pairs = expand_copies(
         found.pairs, indexed.made.firsts, collapse=options.get("collapse_copies", False)
     )
     say_funnel(console, found.candidates, len(found.pairs), len(pairs), indexed.params.threshold)
@@ -65,7 +65,7 @@ def _banded(session: sessions.Session, options: dict[str, Any]) -> Answer:
 
 def _joined(session: sessions.Session, options: dict[str, Any]) -> Answer:
     from lshdup.lsh.candidates import first_copies
-    from lshdup.pipeline import exact_near_duplicates, with_copies
+    from lshdup.pipeline import expand_copies, find_pairs_exactly
 
     request = session.request
     threshold = session.workspace.threshold(request)
@@ -73,9 +73,9 @@ def _joined(session: sessions.Session, options: dict[str, Any]) -> Answer:
         say_collection(session.console, collection)
         say_if_nothing(session, collection)
         firsts = first_copies(collection.fingerprints)
-        found = exact_near_duplicates(
+        found = find_pairs_exactly(
             collection, sets, firsts, threshold, request.jobs, session.console.progress
         )
-        pairs = with_copies(found.pairs, firsts, collapse=options.get("collapse_copies", False))
+        pairs = expand_copies(found.pairs, firsts, collapse=options.get("collapse_copies", False))
     say_joined(session.console, len(found.pairs), len(pairs), threshold)
     return Answer(collection, found.pairs, firsts, pairs, threshold)

@@ -32,7 +32,7 @@ def say_collection(console: Console, collection: "Collection", side: str = "") -
     line = f"{_said_of(collection) if collection.read is None else counted(n, 'document')} -> {counted(shingles, 'shingle')}"
     if collection.sketch is not None:
         line += f" -> signatures: {collection.sketch.scheme}, K = {collection.sketch.perms}"
-    unread = n + len(collection.left_out) - (collection.read or 0)
+    unread = n + len(collection.skipped) - (collection.read or 0)
     if collection.read is not None and unread > 0:
         line += f"; {counted(collection.read, 'document')} read, {unread:,} unchanged"
     console.say(line + console.took("documents"))
@@ -90,7 +90,7 @@ def say_if_nothing(session: "Session", collection: "Collection", least: int = 2)
     out = (
         session.console.left_out_counts
         if documents
-        else Counter(str(each.left_out.reason) for each in collection.left_out)
+        else Counter(str(each.skipped.reason) for each in collection.skipped)
     )
     n, compared = len(collection.documents), int((collection.sizes > 0).sum())
     has_rows, removed = collection.documents.places is not None, collection.removal is not None
@@ -172,12 +172,12 @@ def say_guesses(console: Console, guesses: "Mapping[str, int]") -> None:
 
 def _say_left_out_before(console: Console, collection: "Collection") -> None:
     """For -v without DOCS: files that are no documents because of what is in them, as far as the last run that read them kept that."""
-    left_out = [each.left_out for each in collection.left_out]
-    for each in left_out:
+    skipped = [each.skipped for each in collection.skipped]
+    for each in skipped:
         console.was_left_out(each)
-    if left_out:
+    if skipped:
         console.detail(
-            f"left out when DOCS were read: {_reasons(Counter(str(each.reason) for each in left_out))}"
+            f"left out when DOCS were read: {_reasons(Counter(str(each.reason) for each in skipped))}"
         )
 
 
@@ -262,7 +262,7 @@ def say_buckets(
     """What --max-bucket left out; with a table (for -v), its largest buckets even if nothing was."""
     if not buckets.largest:
         return
-    if not buckets.left_out:
+    if not buckets.skipped:
         if table is not None:
             say_largest(console, table, names)
         return
@@ -270,7 +270,7 @@ def say_buckets(
 
     name = shown(names(np.array([buckets.example]))[0])
     console.warn(
-        f"--max-bucket {limit} left out {counted(buckets.left_out, 'bucket')} with {counted(buckets.documents, 'document')}: up to "
+        f"--max-bucket {limit} left out {counted(buckets.skipped, 'bucket')} with {counted(buckets.documents, 'document')}: up to "
         f"{counted(buckets.pairs, 'pair')} not looked at, which the chances above do not count; "
         f"the largest has {counted(buckets.largest, 'document')}, with {name}"
     )

@@ -77,7 +77,7 @@ def session(
         workspace = Workspace(
             store,
             console.say,
-            console.left_out,
+            console.skipped,
             console.progress,
             given.get("secret", b""),
             warn=console.warn,

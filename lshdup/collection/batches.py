@@ -36,7 +36,7 @@ class Done:
     sets: RaggedSets
     fingerprints: NDArray[np.uint64]
     signatures: NDArray[np.uint32] | None
-    left_out: list[tuple[int, Reason, str]]
+    skipped: list[tuple[int, Reason, str]]
     guessed: list[tuple[int, str]]
     whole: Whole | None = None
     extracted: list[int] = field(default_factory=list)
@@ -101,7 +101,7 @@ def batches_done(
                 sets,
                 prints,
                 signatures,
-                made.left_out,
+                made.skipped,
                 made.guessed,
                 whole=whole,
                 extracted=made.extracted,

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.collection.batches import NO_VALUES, Workers, batches_done
-from lshdup.collection.collection import Collection, LeftOutFile, current_reader
+from lshdup.collection.collection import Collection, SkippedFile, current_reader
 from lshdup.collection.set_keeper import Kept, SetKeeper
-from lshdup.documents.document_list import DocumentList, LeftOut, Reason
+from lshdup.documents.document_list import DocumentList, Reason, Skipped
 from lshdup.errors import ParameterError
 from lshdup.lsh.signatures import Sketcher, linear_signatures
 from lshdup.params import ShingleParams, SketchParams
@@ -30,11 +30,11 @@ def in_memory(shape: tuple[int, int]) -> NDArray[np.uint32]:
     return np.empty(shape, np.uint32)
 
 
-def _reader_of(extracted: NDArray[np.int64], left_out: Iterable[LeftOutFile]) -> str:
+def _reader_of(extracted: NDArray[np.int64], skipped: Iterable[SkippedFile]) -> str:
     """The present reader, if anything depends on it."""
     return (
         current_reader()
-        if len(extracted) or any(each.left_out.reason.is_of_reader for each in left_out)
+        if len(extracted) or any(each.skipped.reason.is_of_reader for each in skipped)
         else ""
     )
 
@@ -43,13 +43,13 @@ def _reader_of(extracted: NDArray[np.int64], left_out: Iterable[LeftOutFile]) ->
 class Previous:
     """What an earlier run knows about these documents, by the same definition of their sets: with the same removal, if with any.
 
-    rows : int64 array over the new documents: the row of each in `collection` if it is unchanged, else -1. left_out : names of unchanged
+    rows : int64 array over the new documents: the row of each in `collection` if it is unchanged, else -1. skipped : names of unchanged
     files that are no documents, and what is known about them.
     """
 
     collection: Collection
     rows: NDArray[np.int64]
-    left_out: dict[bytes, LeftOutFile] = field(default_factory=dict)
+    skipped: dict[bytes, SkippedFile] = field(default_factory=dict)
 
 
 class Checkpoint(Protocol):
@@ -101,12 +101,12 @@ def collect(
     whole = Whole(np.zeros(n, np.int64), np.zeros(n, np.uint64)) if removal is not None else None
     known = np.zeros(n, bool)
     present = np.ones(n, bool)
-    left_out: list[LeftOutFile] = []
+    skipped: list[SkippedFile] = []
     extracted = np.zeros(n, bool)
     guesses: dict[int, bytes] = {}
     if previous is not None:
         known = _take_over(
-            previous, documents, sizes, prints, signatures, sketcher, present, left_out, whole
+            previous, documents, sizes, prints, signatures, sketcher, present, skipped, whole
         )
         extracted[known] = np.isin(previous.rows[known], previous.collection.extracted)
         guesses = _known_guesses(previous, known)
@@ -114,7 +114,7 @@ def collect(
     keeper = SetKeeper(keep)
     if previous is not None and known.any():
         keeper.reuse(previous.collection.whole_sets, np.flatnonzero(known), previous.rows[known])
-    finished: list[tuple[NDArray[np.int64], tuple[LeftOutFile, ...], Kept | None]] = []
+    finished: list[tuple[NDArray[np.int64], tuple[SkippedFile, ...], Kept | None]] = []
     done = 0
     for batch in batches_done(
         documents, todo, Workers(shingle, jobs), sketcher, keeper.kept, removal
@@ -127,9 +127,9 @@ def collect(
             whole.sizes[batch.indices] = batch.whole.sizes
             whole.fingerprints[batch.indices] = batch.whole.fingerprints
         held = keeper.add(batch.indices, batch.sets)
-        out = [_left_out_file(documents, *each) for each in batch.left_out]
-        present[[index for index, _, _ in batch.left_out]] = False
-        left_out += out
+        out = [_skipped_file(documents, *each) for each in batch.skipped]
+        present[[index for index, _, _ in batch.skipped]] = False
+        skipped += out
         extracted[batch.extracted] = True
         guesses |= {index: encoding.encode() for index, encoding in batch.guessed}
         if checkpoint is not None:
@@ -163,7 +163,7 @@ def collect(
                         )
                     checkpoint.add(part)
                 finished.clear()
-        done += len(batch.indices) + len(batch.left_out)
+        done += len(batch.indices) + len(batch.skipped)
         progress("documents", done, len(todo))
     sets = keeper.finish()
     rows = np.flatnonzero(present)
@@ -176,13 +176,13 @@ def collect(
         )
         signatures = _moved_up(signatures, rows) if signatures is not None else None
         whole = whole.take(rows) if whole is not None else None
-    left_out.sort(key=lambda each: each.left_out.name)
+    skipped.sort(key=lambda each: each.skipped.name)
     collection = Collection(
-        documents, shingle, sizes, prints, tuple(left_out), sets, sketch, signatures, len(todo)
+        documents, shingle, sizes, prints, tuple(skipped), sets, sketch, signatures, len(todo)
     )
     office = np.flatnonzero(extracted)
     collection = _with_guesses(
-        replace(collection, extracted=office, reader=_reader_of(office, left_out)), guesses, rows
+        replace(collection, extracted=office, reader=_reader_of(office, skipped)), guesses, rows
     )
     if whole is not None:
         return replace(collection, sets=None, removal=removal, whole=replace(whole, sets=sets))
@@ -211,11 +211,11 @@ def _with_guesses(
     )
 
 
-def _left_out_file(documents: DocumentList, index: int, reason: Reason, detail: str) -> LeftOutFile:
-    out = LeftOut(
+def _skipped_file(documents: DocumentList, index: int, reason: Reason, detail: str) -> SkippedFile:
+    out = Skipped(
         documents.names[index], reason, "; ".join(filter(None, (detail, documents.where(index))))
     )
-    return LeftOutFile(out, int(documents.sizes[index]), int(documents.mtimes[index]))
+    return SkippedFile(out, int(documents.sizes[index]), int(documents.mtimes[index]))
 
 
 def _moved_up(signatures: NDArray[np.uint32], rows: NDArray[np.int64]) -> NDArray[np.uint32]:
@@ -312,19 +312,19 @@ def _all_the_same(
     kept = old.whole_sets is not None or not isinstance(keep, Spool)
     if not made or not kept:
         return None
-    if previous.left_out:
-        present = np.flatnonzero([name not in previous.left_out for name in documents.names])
+    if previous.skipped:
+        present = np.flatnonzero([name not in previous.skipped for name in documents.names])
         documents, rows = documents.take(present), previous.rows[present]
     else:
         rows = previous.rows
     if len(rows) != len(old.documents) or not np.array_equal(rows, np.arange(len(rows))):
         return None
-    left_out = tuple(previous.left_out[name] for name in sorted(previous.left_out))
+    skipped = tuple(previous.skipped[name] for name in sorted(previous.skipped))
     signatures = old.signatures if sketch is not None else None
     same = replace(
-        old, documents=documents, left_out=left_out, sketch=sketch, signatures=signatures, read=0
+        old, documents=documents, skipped=skipped, sketch=sketch, signatures=signatures, read=0
     )
-    return replace(same, reader=_reader_of(old.extracted, left_out))
+    return replace(same, reader=_reader_of(old.extracted, skipped))
 
 
 def _take_over(
@@ -335,7 +335,7 @@ def _take_over(
     signatures: NDArray[np.uint32] | None,
     sketcher: Sketcher | None,
     present: NDArray[np.bool_],
-    left_out: list[LeftOutFile],
+    skipped: list[SkippedFile],
     whole: Whole | None,
 ) -> NDArray[np.bool_]:
     """Fill in what the earlier run knows; returns which documents need not be read."""
@@ -355,9 +355,9 @@ def _take_over(
     if whole is not None and old.whole is not None:
         whole.sizes[known] = old.whole.sizes[rows]
         whole.fingerprints[known] = old.whole.fingerprints[rows]
-    if previous.left_out:
+    if previous.skipped:
         for index, name in enumerate(documents.names):
-            if name in previous.left_out:
+            if name in previous.skipped:
                 present[index] = False
-                left_out.append(previous.left_out[name])
+                skipped.append(previous.skipped[name])
     return known

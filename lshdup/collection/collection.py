@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.documents.document_list import DocumentList, LeftOut
+from lshdup.documents.document_list import DocumentList, Skipped
 from lshdup.params import ShingleParams, SketchParams
 from lshdup.shingling.removal import Removal, Whole
 from lshdup.utils.ragged import RaggedSets, StringTable
@@ -18,10 +18,10 @@ _NO_GUESSES = StringTable.from_strings([])
 
 
 @dataclass(frozen=True)
-class LeftOutFile:
+class SkippedFile:
     """A file that was read and is no document; remembered, so that it is not read again while it is unchanged."""
 
-    left_out: LeftOut
+    skipped: Skipped
     size: int
     mtime: int
 
@@ -31,7 +31,7 @@ class Collection:
     """The documents of a run and what was made of them.
 
     documents : the n documents that could be read, those without tokens too. sizes : int64 array of shape (n,), shingles of each.
-    fingerprints : uint64 array of shape (n,), of the shingle sets. left_out : files that were read and are no documents. sets : the
+    fingerprints : uint64 array of shape (n,), of the shingle sets. skipped : files that were read and are no documents. sets : the
     shingle sets, if they were kept. signatures : uint32 array of shape (n, K), if they were made, by `sketch`. read : how many documents
     were read in this run; None if it continues from an artifact, and nobody has looked at the documents. corpus : what `store.corpus_id`
     says of it; empty if nobody has asked yet.
@@ -46,7 +46,7 @@ class Collection:
     shingle: ShingleParams
     sizes: NDArray[np.int64]
     fingerprints: NDArray[np.uint64]
-    left_out: tuple[LeftOutFile, ...] = ()
+    skipped: tuple[SkippedFile, ...] = ()
     sets: RaggedSets | None = None
     sketch: SketchParams | None = None
     signatures: NDArray[np.uint32] | None = None
@@ -96,8 +96,8 @@ class Collection:
             return self
         sizes = self.documents.sizes.copy()
         sizes[self.extracted] = -1  # no file has that size: they have all changed
-        left_out = tuple(each for each in self.left_out if not each.left_out.reason.is_of_reader)
-        return replace(self, documents=replace(self.documents, sizes=sizes), left_out=left_out)
+        skipped = tuple(each for each in self.skipped if not each.skipped.reason.is_of_reader)
+        return replace(self, documents=replace(self.documents, sizes=sizes), skipped=skipped)
 
 
 def current_reader() -> str:

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from lshdup.collection.batches import NO_VALUES, Workers, batches_done
 from lshdup.collection.collection import Collection
-from lshdup.documents.document_list import LeftOut, Reason
+from lshdup.documents.document_list import Reason, Skipped
 from lshdup.errors import ArtifactError
 from lshdup.params import LONGEST
 from lshdup.shingling.shingler import ShingleBatch, fingerprints
@@ -17,7 +17,7 @@ from lshdup.utils.ragged import RaggedSets, SetSource
 def set_source(
     collection: Collection,
     jobs: int,
-    on_left_out: Callable[[LeftOut], None],
+    on_skipped: Callable[[Skipped], None],
     kept: RaggedSets | None = None,
 ) -> SetSource:
     """Where verification gets shingle sets: from memory or a mapped artifact, else by reading the documents again.
@@ -59,7 +59,7 @@ def set_source(
     def report(index: int, reason: Reason, detail: str) -> None:
         if index not in reported:
             reported.add(index)
-            on_left_out(LeftOut(collection.documents.names[index], reason, detail))
+            on_skipped(Skipped(collection.documents.names[index], reason, detail))
 
     def read_again(wanted: NDArray[np.int64]) -> RaggedSets:
         collection.check_rows(wanted)
@@ -82,7 +82,7 @@ def set_source(
             return NO_VALUES
 
         for batch in batches_done(collection.documents, wanted, workers, None, place, removal):
-            for index, reason, detail in batch.left_out:
+            for index, reason, detail in batch.skipped:
                 report(index, reason, detail)
             for index in batch.indices[~same[np.searchsorted(wanted, batch.indices)]].tolist():
                 report(index, Reason.CHANGED, "it is not what was indexed")

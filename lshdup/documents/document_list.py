@@ -16,8 +16,8 @@ from lshdup.documents.row_files import OpenRows
 from lshdup.documents.rows import Kind, RowFields
 from lshdup.errors import ArtifactError
 from lshdup.params import DEFAULT_FORMATS, DEFAULT_MAX_BYTES, FormatLimits
-from lshdup.skipped import LeftOut as LeftOut
 from lshdup.skipped import Reason as Reason
+from lshdup.skipped import Skipped as Skipped
 from lshdup.utils.ragged import Check, StringTable, distinct, trusted
 
 

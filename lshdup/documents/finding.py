@@ -17,7 +17,7 @@ from lshdup.documents.patterns import Selection
 from lshdup.documents.row_files import OpenRows
 from lshdup.documents.rows import Kind, RowFields, kind_of
 from lshdup.params import DEFAULT_TEXT_FIELD, DocumentParams
-from lshdup.skipped import LeftOut, Reason
+from lshdup.skipped import Reason, Skipped
 from lshdup.utils.messages import counted
 from lshdup.utils.ragged import StringTable
 
@@ -32,7 +32,7 @@ def find_documents(
     id_lists: bool = False,
     store: bytes | None = None,
     jobs: int = 1,
-    on_left_out: Callable[[LeftOut], None] = lambda _: None,
+    on_skipped: Callable[[Skipped], None] = lambda _: None,
     listings: Listings | None = None,
     say: Callable[[str], None] = lambda _: None,
     warn: Callable[[str], None] = lambda _: None,
@@ -40,7 +40,7 @@ def find_documents(
     """Every document below the named folders, of the named files, in their rows, or in the named id lists.
 
     arguments : folders and files, as typed; a symbolic link that is named itself is followed. id_lists : each line of each file is a
-    document: a name, then integers (R4, R5). store : a folder that is left out silently, because lshdup wrote it. on_left_out : told
+    document: a name, then integers (R4, R5). store : a folder that is left out silently, because lshdup wrote it. on_skipped : told
     every file that was met and is not a document. listings : what is known of files of rows; afterwards what is known of these. say : told
     what a person should know. warn : told what is probably not what was meant.
 
@@ -54,12 +54,12 @@ def find_documents(
         id_lists=id_lists,
         store=store,
         jobs=jobs,
-        on_left_out=on_left_out,
+        on_skipped=on_skipped,
         say=say,
         warn=warn,
     )
     if id_lists:
-        return _lines_of(files, on_left_out)
+        return _lines_of(files, on_skipped)
     if not kinds:
         return files
     opened = OpenRows(
@@ -69,7 +69,7 @@ def find_documents(
     )
     known = {} if listings is None else listings
     names, sizes, mtimes, places = with_rows(
-        files.names, files.sizes, files.mtimes, kinds, opened, known, on_left_out
+        files.names, files.sizes, files.mtimes, kinds, opened, known, on_skipped
     )
     return DocumentList(names, sizes, mtimes, places, max_bytes=params.max_bytes, opened=opened)
 
@@ -81,18 +81,18 @@ def find_files(
     id_lists: bool = False,
     store: bytes | None = None,
     jobs: int = 1,
-    on_left_out: Callable[[LeftOut], None] = lambda _: None,
+    on_skipped: Callable[[Skipped], None] = lambda _: None,
     say: Callable[[str], None] = lambda _: None,
     warn: Callable[[str], None] = lambda _: None,
 ) -> tuple[DocumentList, dict[bytes, Kind]]:
     """The files that `find_documents` takes, none of them opened, and which of these are taken for their rows. Raises what it does."""
-    finder = _Finder(params, store, on_left_out, id_lists)
+    finder = _Finder(params, store, on_skipped, id_lists)
     missing = [missed for argument in arguments if (missed := finder.add(argument)) is not None]
     if missing and not finder.found:
         raise not_there(missing[0], "", "name folders or files that exist")
     for at, each in enumerate(missing):
         meant = perhaps_meant(each.name) if at < _LOOKED_FOR else ""
-        on_left_out(replace(each, detail=f"{each.detail}; {meant}" if meant else each.detail))
+        on_skipped(replace(each, detail=f"{each.detail}; {meant}" if meant else each.detail))
     files = finder.files(jobs)
     for line in finder.selection.unused(finder.met):
         warn(line)
@@ -108,7 +108,7 @@ class _Finder:
         self,
         params: DocumentParams,
         store: bytes | None,
-        on_left_out: Callable[[LeftOut], None],
+        on_skipped: Callable[[Skipped], None],
         id_lists: bool,
     ) -> None:
         self.rows: dict[bytes, Kind] = {}  # files that are taken for their rows
@@ -118,16 +118,16 @@ class _Finder:
         self._named: dict[int, bytes] = {}  # files that were named themselves, by number
         self._params = params
         self._store = _identity(store) if store is not None and os.path.isdir(store) else None
-        self._on_left_out = on_left_out
+        self._on_left_out = on_skipped
         self.selection = Selection(params.include, params.exclude)
 
-    def add(self, argument: bytes) -> LeftOut | None:
+    def add(self, argument: bytes) -> Skipped | None:
         """Take what an argument names; returns it if it cannot be had."""
         name = typed_name(argument)
         try:
             status = os.stat(argument)
         except OSError as error:
-            missed = LeftOut.because(argument, error)
+            missed = Skipped.because(argument, error)
             return replace(missed, reason=Reason.MISSING) if error.errno == errno.ENOENT else missed
         is_folder = stat.S_ISDIR(status.st_mode)
         if not is_folder and self._met_already(argument, status):
@@ -135,13 +135,13 @@ class _Finder:
         if self.selection and (
             self._excluded(name, is_folder=is_folder) or self.selection.is_below_excluded(name)
         ):
-            self._on_left_out(LeftOut(name, Reason.EXCLUDED))
+            self._on_left_out(Skipped(name, Reason.EXCLUDED))
         elif is_folder:
             self._walk(name)
         elif stat.S_ISREG(status.st_mode):
             self._take(name, status, named=True)
         else:
-            return LeftOut(name, Reason.UNREADABLE, "not a regular file")
+            return Skipped(name, Reason.UNREADABLE, "not a regular file")
         return None
 
     def files(self, jobs: int) -> DocumentList:
@@ -152,7 +152,7 @@ class _Finder:
             if error is not None:
                 self._fail(plain[index], error)
             else:  # it was a regular file when its folder was listed
-                self._on_left_out(LeftOut(plain[index], Reason.SPECIAL))
+                self._on_left_out(Skipped(plain[index], Reason.SPECIAL))
         large = stats.sizes > self._params.max_bytes
         if self._params.text_field:
             large &= ~np.array([self._has_rows(name, named=False) for name in plain], bool)
@@ -234,11 +234,11 @@ class _Finder:
                 return
             excluded = bool(self.selection) and self._excluded(name, is_folder=is_folder)
             if entry.name.startswith(b".") and not self._params.hidden:
-                self._on_left_out(LeftOut(name, Reason.HIDDEN))
+                self._on_left_out(Skipped(name, Reason.HIDDEN))
             elif link and not self._params.follow:
-                self._on_left_out(LeftOut(name, Reason.LINK))
+                self._on_left_out(Skipped(name, Reason.LINK))
             elif excluded:
-                self._on_left_out(LeftOut(name, Reason.EXCLUDED))
+                self._on_left_out(Skipped(name, Reason.EXCLUDED))
             elif is_folder:
                 folders.append(name)
             elif self._was_named(entry, name):
@@ -248,9 +248,9 @@ class _Finder:
             elif entry.is_file():  # a link that is followed
                 self._take(name, entry.stat())
             elif link and not os.path.exists(name):  # noqa: PTH110 (bytes path)
-                self._on_left_out(LeftOut(name, Reason.VANISHED, "a symbolic link to nothing"))
+                self._on_left_out(Skipped(name, Reason.VANISHED, "a symbolic link to nothing"))
             else:
-                self._on_left_out(LeftOut(name, Reason.SPECIAL))
+                self._on_left_out(Skipped(name, Reason.SPECIAL))
         except OSError as error:
             self._fail(name, error)
 
@@ -303,13 +303,13 @@ class _Finder:
 
     def _too_large(self, name: bytes, size: int) -> None:
         self._on_left_out(
-            LeftOut(
+            Skipped(
                 name, Reason.TOO_LARGE, f"{size} bytes, --max-bytes is {self._params.max_bytes}"
             )
         )
 
     def _fail(self, name: bytes, error: OSError) -> None:
-        self._on_left_out(LeftOut.because(name, error))
+        self._on_left_out(Skipped.because(name, error))
 
 
 def _identity(path: bytes) -> tuple[int, int]:
@@ -317,7 +317,7 @@ def _identity(path: bytes) -> tuple[int, int]:
     return status.st_dev, status.st_ino
 
 
-def _lines_of(files: DocumentList, on_left_out: Callable[[LeftOut], None]) -> DocumentList:
+def _lines_of(files: DocumentList, on_skipped: Callable[[Skipped], None]) -> DocumentList:
     """The lines of id lists as documents: name, then where the ids begin and end."""
     found: dict[bytes, tuple[bytes, int, int, int, int]] = {}
     for path, size, mtime in zip(
@@ -330,12 +330,12 @@ def _lines_of(files: DocumentList, on_left_out: Callable[[LeftOut], None]) -> Do
                     name, body = _split_line(line)
                     if name in found:
                         detail = f"line {number} of {os.fsdecode(path)}"
-                        on_left_out(LeftOut(name, Reason.REPEATED, detail))
+                        on_skipped(Skipped(name, Reason.REPEATED, detail))
                     elif name:
                         found[name] = (path, size, mtime, start + body, len(line) - body)
                     start += len(line)
         except OSError as error:
-            on_left_out(LeftOut.because(path, error))
+            on_skipped(Skipped.because(path, error))
     rows = sorted(found.items())
     columns = list(zip(*(row for _, row in rows), strict=True)) or [(), (), (), (), ()]
     numbers = {path: number for number, path in enumerate(files.names)}

@@ -51,13 +51,13 @@ def list_rows(file: int, fields: RowFields, longest: int) -> RowList:
         ).strip(_SPACES):
             keep[row] = False
     keep &= lengths <= longest
-    left_out = [
+    skipped = [
         (row + 1, Reason.TOO_LARGE, f"{lengths[row]} bytes, --max-bytes is {longest}")
         for row in np.flatnonzero(lengths > longest).tolist()
     ]
     numbers, starts, lengths = numbers[keep], starts[keep], lengths[keep]
     if not fields.id:
-        return RowList(numbers, starts, lengths, None, left_out)
+        return RowList(numbers, starts, lengths, None, skipped)
     ids: list[bytes] = []
     good = np.zeros(len(starts), bool)
     for at, row in enumerate(_rows(file, starts, lengths)):
@@ -66,13 +66,13 @@ def list_rows(file: int, fields: RowFields, longest: int) -> RowList:
             name = _id_of(values, fields.id)
             _text_of(values, fields.text)
         except RowError as error:
-            left_out.append((int(numbers[at]), error.reason, error.detail))
+            skipped.append((int(numbers[at]), error.reason, error.detail))
         else:
             ids.append(name)
             good[at] = True
-    left_out.sort()
+    skipped.sort()
     return RowList(
-        numbers[good], starts[good], lengths[good], StringTable.from_strings(ids), left_out
+        numbers[good], starts[good], lengths[good], StringTable.from_strings(ids), skipped
     )
 
 

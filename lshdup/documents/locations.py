@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from lshdup.documents.row_files import OpenRows
 from lshdup.documents.rows import Kind, RowError, RowList, row_names
-from lshdup.skipped import LeftOut, Reason
+from lshdup.skipped import Reason, Skipped
 from lshdup.utils.ragged import StringTable, offsets_of
 from lshdup.utils.scratch import NoRoomError
 
@@ -109,7 +109,7 @@ def with_rows(
     kinds: Mapping[bytes, Kind],
     opened: OpenRows,
     listings: Listings,
-    on_left_out: Callable[[LeftOut], None],
+    on_skipped: Callable[[Skipped], None],
 ) -> tuple[StringTable, NDArray[np.int64], NDArray[np.int64], Places]:
     """Files, those among them that have rows replaced by their rows: names, sizes, times and places of the documents, in byte order of
     names.
@@ -130,17 +130,17 @@ def with_rows(
         try:
             listing = known[key] if key in known else opened.rows(path, Kind(int(kind[file])))
         except RowError as error:
-            on_left_out(LeftOut(path, error.reason, error.detail))
+            on_skipped(Skipped(path, error.reason, error.detail))
             continue
         except OSError as error:
-            on_left_out(LeftOut.because(path, error))
+            on_skipped(Skipped.because(path, error))
             continue
         except NoRoomError as error:
-            on_left_out(LeftOut(path, Reason.UNREADABLE, f"{error.message}; {error.hint}"))
+            on_skipped(Skipped(path, Reason.UNREADABLE, f"{error.message}; {error.hint}"))
             continue
         listings[key] = listing
-        for number, reason, detail in listing.left_out:
-            on_left_out(LeftOut(b"%s:%d" % (path, number), reason, detail))
+        for number, reason, detail in listing.skipped:
+            on_skipped(Skipped(b"%s:%d" % (path, number), reason, detail))
         pieces.append(_Piece(listing.ids or row_names(path, listing.numbers)[0], file, listing))
     order = None if opened.fields.id else _order_of_blocks(names.take(whole), paths, pieces)
     tables = [names.take(whole), *(piece.names for piece in pieces)]
@@ -155,7 +155,7 @@ def with_rows(
     starts = np.concatenate([none, *(each.starts for each in lists)])
     lengths = np.concatenate([sizes[whole], *(each.lengths for each in lists)])
     if order is None:
-        order = _order_of_names(every, file_of, numbers, paths, on_left_out)
+        order = _order_of_names(every, file_of, numbers, paths, on_skipped)
     place = Places(names, kind, file_of[order], starts[order], lengths[order])
     return every.take(order), sizes[place.file], mtimes[place.file], place
 
@@ -189,7 +189,7 @@ def _order_of_names(
     file: NDArray[np.int64],
     numbers: NDArray[np.int64],
     paths: list[bytes],
-    on_left_out: Callable[[LeftOut], None],
+    on_skipped: Callable[[Skipped], None],
 ) -> NDArray[np.int64]:
     """The byte order of names, each once."""
     every = list(names)
@@ -200,7 +200,7 @@ def _order_of_names(
         if first < 0 or every[order[at]] != every[first]:
             first = order[at - 1]
         here, there = (_place(paths, file, numbers, index) for index in (order[at], first))
-        on_left_out(LeftOut(every[order[at]], Reason.REPEATED, f"{here}; the first is {there}"))
+        on_skipped(Skipped(every[order[at]], Reason.REPEATED, f"{here}; the first is {there}"))
     return np.delete(np.array(order, np.int64), again)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from itertools import islice
 
 from lshdup.errors import InputError
-from lshdup.skipped import LeftOut
+from lshdup.skipped import Skipped
 from lshdup.utils.messages import closest
 
 #: What a shell takes for a pattern; and from so many names in a folder one that is nearly the same is looked for.
@@ -25,14 +25,14 @@ def check_named(arguments: Iterable[bytes], what: str, hint: str, *, included: b
         try:
             os.stat(argument)
         except OSError as error:
-            missing.append(LeftOut.because(argument, error))
+            missing.append(Skipped.because(argument, error))
         else:
             return
     if missing:
         raise not_there(missing[0], what, hint, included=included)
 
 
-def not_there(missed: LeftOut, what: str, hint: str, *, included: bool = True) -> InputError:
+def not_there(missed: Skipped, what: str, hint: str, *, included: bool = True) -> InputError:
     """The error of one that is not there."""
     return InputError(
         f"{what}{os.fsdecode(missed.name)!r}: {missed.detail}",

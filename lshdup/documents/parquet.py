@@ -94,12 +94,12 @@ class ParquetFile:
         ids = StringTable(np.concatenate(blobs), offsets_of(np.concatenate(sizes)))
         none = np.concatenate(null)
         bad = none | (np.diff(ids.offsets) == 0)
-        left_out = [
+        skipped = [
             (row + 1, Reason.NO_ID, f"{id_field!r} is {'null' if none[row] else 'an empty string'}")
             for row in np.flatnonzero(bad).tolist()
         ]
         keep = np.flatnonzero(~bad)
-        return RowList(numbers[keep], keep, lengths[keep], ids.take(keep), left_out)
+        return RowList(numbers[keep], keep, lengths[keep], ids.take(keep), skipped)
 
     def texts(
         self, rows: NDArray[np.int64], longest: int, buffer: Buffer

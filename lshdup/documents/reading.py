@@ -25,7 +25,7 @@ class TextBatch:
     """The bytes of some documents, one after the other, in a buffer with room to load past the end.
 
     indices : int64 array of shape (m,), which documents of the list these are. names : theirs. text : uint8 array. starts, lengths :
-    int64 arrays of shape (m,). left_out : (document, reason, detail) for those that could not be read. is_text : they are UTF-8, or meant
+    int64 arrays of shape (m,). skipped : (document, reason, detail) for those that could not be read. is_text : they are UTF-8, or meant
     to be, because they were texts where they come from, and not files. max_bytes : what may be made of one that has to be unpacked.
     """
 
@@ -34,7 +34,7 @@ class TextBatch:
     text: NDArray[np.uint8]
     starts: NDArray[np.int64]
     lengths: NDArray[np.int64]
-    left_out: list[tuple[int, Reason, str]] = field(default_factory=list)
+    skipped: list[tuple[int, Reason, str]] = field(default_factory=list)
     is_text: bool = False
     max_bytes: int = DEFAULT_MAX_BYTES
 
@@ -87,7 +87,7 @@ def runs(sizes: NDArray[np.integer], most: int, most_bytes: int) -> Iterator[sli
 def read_batch(
     documents: DocumentList, indices: NDArray[np.int64], buffer: Buffer | None = None
 ) -> TextBatch:
-    """The bytes of some documents of one kind; those that cannot be read are in `left_out` and not in `indices`.
+    """The bytes of some documents of one kind; those that cannot be read are in `skipped` and not in `indices`.
 
     buffer : memory for them, which the next batch may use again.
     Cost: one open, read and close a file, without the GIL. A file that grew or shrank since it was listed is read as it is now.
@@ -120,7 +120,7 @@ def read_batch(
             contents.lengths,
             max_bytes=documents.max_bytes,
         )
-    left_out = [
+    skipped = [
         (int(indices[i]), reason_of(error), detail_of(error))
         for i, error in contents.failed.items()
     ]
@@ -128,13 +128,7 @@ def read_batch(
     names = [names[i] for i in good.tolist()]
     starts, lengths = contents.starts[good], contents.lengths[good]
     return TextBatch(
-        indices[good],
-        names,
-        contents.text,
-        starts,
-        lengths,
-        left_out,
-        max_bytes=documents.max_bytes,
+        indices[good], names, contents.text, starts, lengths, skipped, max_bytes=documents.max_bytes
     )
 
 
@@ -146,7 +140,7 @@ def _read_lines(
     places = documents.places.take(indices)
     read: list[int] = []
     texts: list[bytes] = []
-    left_out: list[tuple[int, Reason, str]] = []
+    skipped: list[tuple[int, Reason, str]] = []
     for position, (index, start, length) in enumerate(
         zip(indices.tolist(), places.starts.tolist(), places.lengths.tolist(), strict=True)
     ):
@@ -155,15 +149,15 @@ def _read_lines(
                 file.seek(start)
                 text = file.read(length)
         except OSError as error:
-            left_out.append((index, reason_of(error), detail_of(error)))
+            skipped.append((index, reason_of(error), detail_of(error)))
             continue
         if len(text) < length:
-            left_out.append((index, Reason.CHANGED, "its list has become shorter"))
+            skipped.append((index, Reason.CHANGED, "its list has become shorter"))
             continue
         texts.append(text)
         read.append(position)
     batch = TextBatch.of(indices[read].tolist(), texts, [names[position] for position in read])
-    return replace(batch, left_out=left_out)
+    return replace(batch, skipped=skipped)
 
 
 def _read_rows(
@@ -174,7 +168,7 @@ def _read_rows(
     places = documents.places.take(indices)
     _refuse_if(places.starts.min() < 0, "rows before the first")
     cuts = np.flatnonzero(np.diff(places.file)) + 1
-    made, left_out = [], []
+    made, skipped = [], []
     for run in np.split(np.arange(len(indices)), cuts):
         path = documents.path(int(indices[run[0]]))
         try:
@@ -186,22 +180,22 @@ def _read_rows(
                 Buffer() if len(cuts) else buffer,
             )
         except OSError as error:
-            left_out += [
+            skipped += [
                 (index, reason_of(error), detail_of(error)) for index in indices[run].tolist()
             ]
             continue
         except RowError as error:
-            left_out += _of_rows(documents, indices[run], [error] * len(run))
+            skipped += _of_rows(documents, indices[run], [error] * len(run))
             continue
         if failed:
-            left_out += _of_rows(documents, indices[run[list(failed)]], list(failed.values()))
+            skipped += _of_rows(documents, indices[run[list(failed)]], list(failed.values()))
             good = np.delete(np.arange(len(run)), list(failed))
             run, starts, lengths = run[good], starts[good], lengths[good]
         made.append(TextBatch(indices[run], [b""] * len(run), text, starts, lengths, is_text=True))
     if not made:
-        return replace(TextBatch.of([], []), left_out=left_out, is_text=True)
+        return replace(TextBatch.of([], []), skipped=skipped, is_text=True)
     if len(made) == 1:
-        return replace(made[0], left_out=left_out)
+        return replace(made[0], skipped=skipped)
     before = np.cumsum([0, *(len(each.text) for each in made)])
     return TextBatch(
         np.concatenate([each.indices for each in made]),
@@ -211,7 +205,7 @@ def _read_rows(
             [each.starts + start for each, start in zip(made, before[:-1], strict=True)]
         ),
         np.concatenate([each.lengths for each in made]),
-        left_out,
+        skipped,
         is_text=True,
     )
 

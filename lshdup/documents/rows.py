@@ -82,14 +82,14 @@ class RowList:
 
     numbers, starts, lengths : int64 arrays of shape (n,): number of each row, from 1; where it begins, and how long it is: in bytes, or,
     in Parquet, the number of rows before it and the size of an average text of its row group. ids : n names, where there is an id field.
-    left_out : (number, reason, detail) of rows that are no documents.
+    skipped : (number, reason, detail) of rows that are no documents.
     """
 
     numbers: NDArray[np.int64]
     starts: NDArray[np.int64]
     lengths: NDArray[np.int64]
     ids: StringTable | None = None
-    left_out: list[tuple[int, Reason, str]] = field(default_factory=list)
+    skipped: list[tuple[int, Reason, str]] = field(default_factory=list)
 
 
 def kind_of(path: bytes, *, named: bool, field_given: bool) -> Kind:

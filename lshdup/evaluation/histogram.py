@@ -14,9 +14,9 @@ from lshdup.collection.collection import Collection
 from lshdup.documents.preference import preference
 from lshdup.lsh.band_plan import BandPlan, collision_probabilities
 from lshdup.matching import clusters
-from lshdup.matching.copies import Listing
+from lshdup.matching.copies import ExpandedPairs
 from lshdup.matching.pairs import Columns, Pairs
-from lshdup.matching.results import Verified
+from lshdup.matching.results import StoredPairs
 from lshdup.params import ClusterParams
 from lshdup.pipeline import members
 from lshdup.utils.ragged import distinct
@@ -55,7 +55,7 @@ def histogram(
     collection: Collection,
     pairs: Pairs,
     firsts: NDArray[np.int64],
-    listing: Listing,
+    listing: ExpandedPairs,
     levels: Sequence[float],
     examples: int,
 ) -> list[Step]:
@@ -96,7 +96,7 @@ class Bin:
 
 
 def expected_misses(
-    run: Verified, listing: Listing, plan: BandPlan, levels: Sequence[float]
+    run: StoredPairs, listing: ExpandedPairs, plan: BandPlan, levels: Sequence[float]
 ) -> list[Bin]:
     """The S-curve of `plan` beside the pairs that a run found, by bins that begin at `levels` (ascending).
 

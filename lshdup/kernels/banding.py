@@ -62,10 +62,10 @@ def _border(order: U32, start: int, end: int, split: int) -> int:
 
 
 @kernel
-def join_buckets(keys: U64, order: U32, limit: int, parent: U32, left_out: U8, tally: I64) -> None:
+def join_buckets(keys: U64, order: U32, limit: int, parent: U32, skipped: U8, tally: I64) -> None:
     """Join the documents of each bucket of one band: afterwards they have the same root, the smallest of all joined.
 
-    keys, order : one band. limit : larger buckets join nothing, and their documents are marked in `left_out`; 0: none is too large.
+    keys, order : one band. limit : larger buckets join nothing, and their documents are marked in `skipped`; 0: none is too large.
     tally : size and first document of the largest bucket so far; number of buckets left out, and of pairs in them.
     """
     start = 0
@@ -79,7 +79,7 @@ def join_buckets(keys: U64, order: U32, limit: int, parent: U32, left_out: U8, t
             tally[2] += 1
             tally[3] += size * (size - 1) // 2
             for p in range(start, end):
-                left_out[order[p]] = 1
+                skipped[order[p]] = 1
         elif size > 1:
             _join(parent, order, start, end)
         start = end
@@ -87,7 +87,7 @@ def join_buckets(keys: U64, order: U32, limit: int, parent: U32, left_out: U8, t
 
 @kernel
 def join_sides(
-    keys: U64, order: U32, split: int, limit: int, parent: U32, left_out: U8, tally: I64
+    keys: U64, order: U32, split: int, limit: int, parent: U32, skipped: U8, tally: I64
 ) -> None:
     """As `join_buckets`, of buckets with documents of both sides only, and of their pairs across: one side's numbers are below `split`."""
     start = 0
@@ -103,7 +103,7 @@ def join_sides(
                 tally[2] += 1
                 tally[3] += (border - start) * (end - border)
                 for p in range(start, end):
-                    left_out[order[p]] = 1
+                    skipped[order[p]] = 1
             else:
                 _join(parent, order, start, end)
         start = end

@@ -40,13 +40,13 @@ PIECE = 1 << 20
 class Buckets:
     """The largest bucket of a band table, and what was left out because of its size.
 
-    largest : documents in the largest bucket. example : the first of them. left_out : buckets above the limit. documents : how many are in
+    largest : documents in the largest bucket. example : the first of them. skipped : buckets above the limit. documents : how many are in
     at least one of those. pairs : how many pairs they hold, a pair once for each of those buckets it is in; other bands may have met it.
     """
 
     largest: int = 0
     example: int = 0
-    left_out: int = 0
+    skipped: int = 0
     documents: int = 0
     pairs: int = 0
 
@@ -112,16 +112,16 @@ def connected(
     """
     n = table.keys.shape[1]
     parent = np.arange(n, dtype=np.uint32)
-    left_out = np.zeros(n, np.uint8)
+    skipped = np.zeros(n, np.uint8)
     tally = np.zeros(4, np.int64)
     for keys, order in zip(table.keys, table.order, strict=True):
         if split is None:
-            kernels.join_buckets(keys, order, max_bucket, parent, left_out, tally)
+            kernels.join_buckets(keys, order, max_bucket, parent, skipped, tally)
         else:
-            kernels.join_sides(keys, order, split, max_bucket, parent, left_out, tally)
+            kernels.join_sides(keys, order, split, max_bucket, parent, skipped, tally)
     union_find.find_roots(parent)
     largest, example, buckets, pairs = tally.tolist()
-    return Buckets(largest, example, buckets, int(left_out.sum()), pairs), parent
+    return Buckets(largest, example, buckets, int(skipped.sum()), pairs), parent
 
 
 def _pieces(

@@ -78,7 +78,7 @@ class Groups:
 
 
 @dataclass(frozen=True)
-class Listing:
+class ClusterListing:
     """Groups of two or more, by size descending, then by representative; within one the representative, then by similarity descending.
 
     documents : int64 array of shape (m,). numbers : int64 array of shape (m,), of the groups, from 1. smallest : float64 array of
@@ -90,7 +90,7 @@ class Listing:
     smallest: NDArray[np.float64]
 
 
-def listing(groups: Groups) -> Listing:
+def listing(groups: Groups) -> ClusterListing:
     """Groups of two or more in output order."""
     sizes = groups.sizes
     leaders = np.flatnonzero(sizes > 1)
@@ -104,7 +104,7 @@ def listing(groups: Groups) -> Listing:
     order = np.lexsort((documents, -score, is_member, of_each))
     documents, of_each, score = documents[order], of_each[order], score[order]
     smallest = score[np.cumsum(sizes[leaders]) - 1] if len(leaders) else score
-    return Listing(documents, of_each, smallest[of_each - 1])
+    return ClusterListing(documents, of_each, smallest[of_each - 1])
 
 
 def of_documents(kinds: Groups, firsts: NDArray[np.int64], preference: NDArray[np.int64]) -> Groups:

@@ -21,7 +21,7 @@ PIECE = 1 << 18
 
 
 @dataclass(frozen=True)
-class Listing:
+class ExpandedPairs:
     """Pairs of all documents, by similarity descending, then by left and right ascending.
 
     total : how many. Made by `listing`.
@@ -148,7 +148,7 @@ class Listing:
             yield from unpacked(self._pairs.keys[start : start + PIECE])
 
 
-def listing(pairs: Pairs, firsts: NDArray[np.int64], *, collapse: bool = False) -> Listing:
+def listing(pairs: Pairs, firsts: NDArray[np.int64], *, collapse: bool = False) -> ExpandedPairs:
     """Pairs of all documents from those of first copies.
 
     firsts : int64 array of shape (n,), each document's first copy. collapse : each further copy is paired with the first of its kind only
@@ -158,7 +158,7 @@ def listing(pairs: Pairs, firsts: NDArray[np.int64], *, collapse: bool = False) 
     copies = np.flatnonzero(firsts != np.arange(len(firsts)))
     if collapse or not len(copies):
         pairs = _with_copies(pairs, packed(firsts[copies], copies))
-        return Listing(len(pairs), pairs, None)
+        return ExpandedPairs(len(pairs), pairs, None)
     kinds = _Kinds.of(firsts)
     several = np.flatnonzero(kinds.sizes > 1)
     pairs = _with_copies(
@@ -168,12 +168,12 @@ def listing(pairs: Pairs, firsts: NDArray[np.int64], *, collapse: bool = False) 
     products = (
         kinds.products(pairs.keys[start : start + PIECE]) for start in range(0, len(pairs), PIECE)
     )
-    return Listing(sum(int(part.sum()) for part in products) + within, pairs, kinds)
+    return ExpandedPairs(sum(int(part.sum()) for part in products) + within, pairs, kinds)
 
 
 def listing_across(
     pairs: Pairs, firsts: NDArray[np.int64], same: Pair, *, collapse: bool = False
-) -> Listing:
+) -> ExpandedPairs:
     """Pairs of the documents of two sides from those of first copies, which each side has of its own.
 
     same : which of the pairs are of identical documents, (left, right). collapse : no pair of two kinds is repeated for their copies, but
@@ -186,12 +186,12 @@ def listing_across(
         copies = copies[twin[firsts[copies]] >= 0]
         others = twin[firsts[copies]]
         pairs = _with_copies(pairs, packed(np.minimum(copies, others), np.maximum(copies, others)))
-        return Listing(len(pairs), pairs, None)
+        return ExpandedPairs(len(pairs), pairs, None)
     kinds = _Kinds.of(firsts)
     products = (
         kinds.products(pairs.keys[start : start + PIECE]) for start in range(0, len(pairs), PIECE)
     )
-    return Listing(sum(int(part.sum()) for part in products), pairs, kinds)
+    return ExpandedPairs(sum(int(part.sum()) for part in products), pairs, kinds)
 
 
 def _with_copies(pairs: Pairs, keys: NDArray[np.uint64]) -> Pairs:

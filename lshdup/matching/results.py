@@ -22,7 +22,7 @@ _AS_USUAL = PairParams()
 
 
 @dataclass(frozen=True)
-class Banded:
+class Index:
     """A collection's band table over the first copies of its documents, the plan it was made by, and each document's first copy."""
 
     plan: BandPlan
@@ -31,7 +31,7 @@ class Banded:
 
 
 @dataclass(frozen=True)
-class Found:
+class PairsFound:
     """Verified pairs of first copies, how many candidate pairs there were (-1 if all pairs were joined exactly), and in what buckets."""
 
     pairs: Pairs
@@ -40,10 +40,10 @@ class Found:
 
 
 @dataclass(frozen=True)
-class Verified:
+class StoredPairs:
     """What an earlier run over the same documents has found, and how: by candidates of so many bands of so many rows."""
 
-    found: Found
+    found: PairsFound
     params: BandParams
     asked: PairParams
     bands: int
@@ -56,7 +56,7 @@ class Verified:
         ) == params
         return same_table and self.asked == asked and self.params.threshold <= params.threshold
 
-    def at_least(self, threshold: float) -> Found:
+    def at_least(self, threshold: float) -> PairsFound:
         """What was found of this similarity or more."""
         return replace(self.found, pairs=self.found.pairs.at_least(threshold))
 
@@ -84,7 +84,7 @@ class Verified:
 
 
 @dataclass(frozen=True)
-class Grouped:
+class ClustersFound:
     """Groups of all documents, and each document's first copy.
 
     compared : how many similarities of candidates were looked at; -1: groups or pairs were known. buckets : those of the table.

@@ -52,14 +52,14 @@ class Facts:
     """What the page says beside the pairs.
 
     what : which documents, in a few words. documents : how many were compared. newest : when the last of them was changed, in words.
-    left_out : how many files were not, by reason; None: the run that knew is over. parameters : name and value of what was asked.
+    skipped : how many files were not, by reason; None: the run that knew is over. parameters : name and value of what was asked.
     without : why pairs have no passages, in words, by number of the pair; "" : why all others that have none do not.
     """
 
     what: str
     documents: int
     newest: str = ""
-    left_out: Mapping[str, int] | None = None
+    skipped: Mapping[str, int] | None = None
     parameters: Sequence[tuple[str, str]] = ()
     without: Mapping[int | str, str] = field(default_factory=dict)
 
@@ -151,7 +151,7 @@ def data(
         "what": shown(facts.what),
         "newest": facts.newest,
         "documentCount": facts.documents,
-        "leftOut": None if facts.left_out is None else sorted(facts.left_out.items()),
+        "leftOut": None if facts.skipped is None else sorted(facts.skipped.items()),
         "parameters": [(name, shown(value)) for name, value in facts.parameters],
         "plan": {
             "threshold": selection.promise.threshold, "bands": selection.promise.bands, "rows": selection.promise.rows,

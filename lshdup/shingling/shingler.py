@@ -56,14 +56,14 @@ def _hash_of(params: ShingleParams) -> _Hash:
 class ShingleBatch:
     """Shingle sets of a batch, in the batch's order.
 
-    indices : int64 array of shape (m,), which documents of the list these are. sets : m shingle sets. left_out : (document, reason,
+    indices : int64 array of shape (m,), which documents of the list these are. sets : m shingle sets. skipped : (document, reason,
     detail) for those that have none. guessed : (document, encoding) where the encoding was detected. extracted : documents whose text a
     reader of office formats gave.
     """
 
     indices: NDArray[np.int64]
     sets: RaggedSets
-    left_out: list[tuple[int, Reason, str]] = field(default_factory=list)
+    skipped: list[tuple[int, Reason, str]] = field(default_factory=list)
     guessed: list[tuple[int, str]] = field(default_factory=list)
     extracted: list[int] = field(default_factory=list)
 
@@ -134,15 +134,15 @@ class Shingler:
         """
         count = len(batch.indices)
         params, names = self.params, batch.names
-        left_out = list(batch.left_out)
+        skipped = list(batch.skipped)
         if params.tokens == "ids":
             sets, outcomes = self._run(batch, np.zeros(count, np.uint8))
             bad = np.flatnonzero(outcomes != text_kernels.DONE)
-            left_out += [
+            skipped += [
                 (int(batch.indices[i]), Reason.NOT_IDS, "ids are integers from 0 to 2^64 - 1")
                 for i in bad
             ]
-            return _without(batch.indices, sets, bad, left_out, [])
+            return _without(batch.indices, sets, bad, skipped, [])
         flags = np.zeros(count, np.uint8)
         text_kernels.inspect(batch.text, batch.starts, batch.lengths, flags)
         patient = np.ones(count, bool)
@@ -154,7 +154,7 @@ class Shingler:
         sets, outcomes = self._run(replace(batch, lengths=lengths), flags)
         again = np.flatnonzero(patient | (outcomes != text_kernels.DONE))
         if not len(again):
-            return ShingleBatch(batch.indices, sets, left_out)
+            return ShingleBatch(batch.indices, sets, skipped)
         sets = sets.copy()  # the next run overwrites them
         made: list[RaggedSets] = []
         places: list[int] = []  # in the batch, of those that are made
@@ -171,7 +171,7 @@ class Shingler:
                 else to_text(raw, names[i], params.encoding, batch.max_bytes, limits)
             )
             if text.reason is not None:
-                left_out.append((int(batch.indices[i]), text.reason, text.detail))
+                skipped.append((int(batch.indices[i]), text.reason, text.detail))
                 bad_ones.append(i)
             else:
                 places.append(i)
@@ -187,11 +187,11 @@ class Shingler:
                     others, too_long = self._of_texts(waiting)
                 for at in too_long:
                     bad_ones.append(places[at - len(waiting)])
-                    left_out.append((int(batch.indices[bad_ones[-1]]), Reason.TOO_LARGE, _TOO_LONG))
+                    skipped.append((int(batch.indices[bad_ones[-1]]), Reason.TOO_LARGE, _TOO_LONG))
                 made.append(others)
                 waiting, size = [], 0
         sets = _replaced(sets, places, RaggedSets.concatenate(made))
-        result = _without(batch.indices, sets, np.array(bad_ones, np.int64), left_out, guessed)
+        result = _without(batch.indices, sets, np.array(bad_ones, np.int64), skipped, guessed)
         return replace(result, extracted=extracted)
 
     def shingle_texts(self, texts: list[bytes]) -> RaggedSets:
@@ -403,11 +403,11 @@ def _without(
     indices: NDArray[np.int64],
     sets: RaggedSets,
     bad: NDArray[np.int64],
-    left_out: list[tuple[int, Reason, str]],
+    skipped: list[tuple[int, Reason, str]],
     guessed: list[tuple[int, str]],
 ) -> ShingleBatch:
     """A batch without the documents at positions `bad`, whose sets are empty."""
     keep = np.delete(np.arange(len(indices)), bad)
     return ShingleBatch(
-        indices[keep], RaggedSets.from_sizes(sets.values, sets.sizes[keep]), left_out, guessed
+        indices[keep], RaggedSets.from_sizes(sets.values, sets.sizes[keep]), skipped, guessed
     )

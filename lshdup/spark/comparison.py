@@ -128,7 +128,7 @@ class Summary:
     documents: int
     shingles: int
     empty: int
-    left_out: dict[str, int]
+    skipped: dict[str, int]
     guessed: dict[str, int]
 
 
@@ -191,11 +191,11 @@ class Comparison:
         )
         rows = counts.collect()
         self.refuse_repeated()
-        left_out: dict[str, int] = {}
+        skipped: dict[str, int] = {}
         guessed: dict[str, int] = {}
         for row in rows:
             if row.reason is not None:
-                left_out[row.reason] = left_out.get(row.reason, 0) + row.n
+                skipped[row.reason] = skipped.get(row.reason, 0) + row.n
             elif row.encoding is not None:
                 guessed[row.encoding] = row.n
         there = [row for row in rows if row.reason is None]
@@ -203,7 +203,7 @@ class Comparison:
             sum(row.n for row in there),
             sum(row.shingles for row in there),
             sum(row.empty for row in there),
-            left_out,
+            skipped,
             guessed,
         )
 

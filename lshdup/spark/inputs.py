@@ -19,7 +19,7 @@ from lshdup.documents.parquet import ParquetFile
 from lshdup.documents.rows import Kind, RowError, RowFields, kind_of
 from lshdup.errors import InputError, ParameterError
 from lshdup.params import DEFAULT_TEXT_FIELD, DocumentParams
-from lshdup.skipped import LeftOut, Reason
+from lshdup.skipped import Reason, Skipped
 from lshdup.spark import comparison as stages
 from lshdup.spark import paths as spark_paths
 from lshdup.spark import worker_reading
@@ -91,12 +91,12 @@ def read(
     params: DocumentParams,
     *,
     ids: bool,
-    left_out: Callable[[LeftOut], None] = lambda _: None,
+    skipped: Callable[[Skipped], None] = lambda _: None,
     say: Callable[[str], None] = lambda _: None,
     warn: Callable[[str], None] = lambda _: None,
     jobs: int = 1,
 ) -> Documents:
-    """The documents that are named. ids : each line is one (`--tokens ids`). left_out, say, warn : as of `finding.find_files`.
+    """The documents that are named. ids : each line is one (`--tokens ids`). skipped, say, warn : as of `finding.find_files`.
 
     Raises InputError if no name exists; ParameterError for rows without an id field, because a row's number in its file is not known to
     the one who reads a piece of it, and for options that are not for URIs.
@@ -115,7 +115,7 @@ def read(
     _refuse_overlaps(away)
     if here:
         files, kinds = find_files(
-            here, params, id_lists=ids, jobs=jobs, on_left_out=left_out, say=say, warn=warn
+            here, params, id_lists=ids, jobs=jobs, on_skipped=skipped, say=say, warn=warn
         )
         if not (away or kinds or ids):
             return _files(spark, files)
@@ -182,7 +182,7 @@ class _Away:
         if not matches:
             if _PATTERN.search(name) and not spark_paths.has_scheme(name):
                 raise not_there(
-                    LeftOut(os.fsencode(name), Reason.MISSING, "no such file or directory"), "", ""
+                    Skipped(os.fsencode(name), Reason.MISSING, "no such file or directory"), "", ""
                 )
             message = f"{name!r} does not exist"
             raise InputError(message, "name folders or files that exist")

@@ -127,18 +127,18 @@ def sketch_rows(recipe: Recipe, rows: Batches) -> Batches:
             pa.array([encodings.get(index) for index in made.indices.tolist()] if encodings else pa.nulls(n, pa.string()), pa.string()),
         ]  # fmt: skip
         yield batch_of(SKETCHES, columns)
-        if made.left_out:
-            m = len(made.left_out)
+        if made.skipped:
+            m = len(made.skipped)
             reasons, details = (
-                [str(each[1]) for each in made.left_out],
-                [each[2] for each in made.left_out],
+                [str(each[1]) for each in made.skipped],
+                [each[2] for each in made.skipped],
             )
-            left_out = ids.take(pa.array([each[0] for each in made.left_out], pa.int64()))
+            skipped = ids.take(pa.array([each[0] for each in made.skipped], pa.int64()))
             none, text = pa.nulls(m, pa.binary()), pa.string()
             yield batch_of(
                 SKETCHES,
                 [
-                    left_out,
+                    skipped,
                     pa.array([0] * m, pa.int64()),
                     none,
                     none,
@@ -166,7 +166,7 @@ def set_rows(recipe: Recipe, rows: Batches) -> Batches:
                 message = f"{what}; leave it out: --max-bytes is the most that a document may have"
                 raise InputError(message)
             yield batch_of(SETS, [named, _binary(sets.values.view(np.uint8), sets.sizes * 8)])
-        none = [*(each[0] for each in made.left_out), *made.indices[made.sets.sizes == 0].tolist()]
+        none = [*(each[0] for each in made.skipped), *made.indices[made.sets.sizes == 0].tolist()]
         if none:
             yield batch_of(
                 SETS, [ids.take(pa.array(none, pa.int64())), pa.nulls(len(none), pa.binary())]
@@ -194,7 +194,7 @@ def _shingled(recipe: Recipe, rows: Batches) -> Iterator[tuple[Any, ShingleBatch
                 yield ids, shingler.shingle(read_batch(documents, indices, buffer), recipe.formats)
             continue
         texts = as_binary(batch.column(1))
-        bad = _left_out(recipe, batch, ids, texts)
+        bad = _skipped(recipe, batch, ids, texts)
         if bad:
             yield (
                 ids.fill_null(b""),
@@ -214,17 +214,17 @@ def _shingled(recipe: Recipe, rows: Batches) -> Iterator[tuple[Any, ShingleBatch
                     recipe, good[some], called, data, starts[some], lengths[some], is_text=is_text
                 )
                 done = shingler.shingle(made, recipe.formats)
-                yield ids, replace(done, left_out=_located(batch, done.left_out))
+                yield ids, replace(done, skipped=_located(batch, done.skipped))
 
 
-def _located(batch: Any, left_out: list[tuple[int, Reason, str]]) -> list[tuple[int, Reason, str]]:
+def _located(batch: Any, skipped: list[tuple[int, Reason, str]]) -> list[tuple[int, Reason, str]]:
     """The same, and where they are, if that is known; see `sparkreading.DOCUMENTS`."""
-    if not left_out or "detail" not in batch.schema.names:
-        return left_out
+    if not skipped or "detail" not in batch.schema.names:
+        return skipped
     where = batch.column("detail")
     return [
         (row, reason, "; ".join(filter(None, (detail, where[row].as_py()))))
-        for row, reason, detail in left_out
+        for row, reason, detail in skipped
     ]
 
 
@@ -235,7 +235,7 @@ def _plain(recipe: Recipe, batch: Any) -> NDArray[np.bool_]:
     return np.full(len(batch), recipe.kind == "contents")
 
 
-def _left_out(recipe: Recipe, batch: Any, ids: Any, texts: Any) -> list[tuple[int, Reason, str]]:
+def _skipped(recipe: Recipe, batch: Any, ids: Any, texts: Any) -> list[tuple[int, Reason, str]]:
     """Rows that are no documents: (row, reason, detail)."""
     bad: list[tuple[int, Reason, str]] = []
     if "reason" in batch.schema.names:

@@ -19,7 +19,7 @@ from lshdup.documents.parquet import ParquetFile
 from lshdup.documents.reading import BATCH_BYTES, BATCH_DOCUMENTS, read_batch
 from lshdup.documents.row_files import OpenRows
 from lshdup.documents.rows import Kind, RowError, RowFields
-from lshdup.skipped import LeftOut, Reason
+from lshdup.skipped import Reason, Skipped
 from lshdup.spark.worker import Batches
 from lshdup.utils.arrow import array_of, as_binary, batch_of
 from lshdup.utils.ragged import StringTable
@@ -106,7 +106,7 @@ def _guarded(path: bytes, read: Callable[[], Batches]) -> Batches:
     except RowError as error:
         yield from _batches(iter([(path, None, str(error.reason), error.detail)]))
     except OSError as error:
-        missed = LeftOut.because(path, error)
+        missed = Skipped.because(path, error)
         yield from _batches(iter([(path, None, str(missed.reason), missed.detail)]))
 
 
@@ -116,7 +116,7 @@ def _file(path: bytes, size: int, home: bytes, max_bytes: int) -> Iterator[_Row]
         StringTable.from_strings([path]), one + size, one, home=home, max_bytes=max_bytes
     )
     read = read_batch(documents, one)
-    for _, reason, detail in read.left_out:
+    for _, reason, detail in read.skipped:
         yield path, None, str(reason), detail
     for start, length in zip(read.starts.tolist(), read.lengths.tolist(), strict=True):
         yield path, read.text[start : start + length].tobytes(), None, None

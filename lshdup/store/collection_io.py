@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.collection.collection import Collection, LeftOutFile
-from lshdup.documents.document_list import DocumentList, LeftOut, Reason
+from lshdup.collection.collection import Collection, SkippedFile
+from lshdup.documents.document_list import DocumentList, Reason, Skipped
 from lshdup.documents.locations import Places
 from lshdup.documents.row_files import OpenRows
 from lshdup.documents.rows import Kind, RowFields
@@ -53,7 +53,7 @@ def removal_arrays(removal: Removal) -> dict[str, Array]:
 def document_arrays(collection: Collection) -> dict[str, Array]:
     """What is known of the documents, and of files that are none."""
     documents = collection.documents
-    left = collection.left_out
+    left = collection.skipped
     reasons = list(Reason)
     arrays: dict[str, Array] = {
         "names_blob": documents.names.blob,
@@ -63,16 +63,16 @@ def document_arrays(collection: Collection) -> dict[str, Array]:
         "set_sizes": collection.sizes,
         "fingerprints": collection.fingerprints,
     }
-    names = StringTable.from_strings(each.left_out.name for each in left)
+    names = StringTable.from_strings(each.skipped.name for each in left)
     details = StringTable.from_strings(
-        each.left_out.detail.encode("utf-8", "surrogateescape") for each in left
+        each.skipped.detail.encode("utf-8", "surrogateescape") for each in left
     )
     arrays |= {
         "left_names_blob": names.blob,
         "left_names_offsets": names.offsets,
         "left_details_blob": details.blob,
         "left_details_offsets": details.offsets,
-        "left_reasons": np.array([reasons.index(each.left_out.reason) for each in left], np.uint8),
+        "left_reasons": np.array([reasons.index(each.skipped.reason) for each in left], np.uint8),
         "left_sizes": np.array([each.size for each in left], np.int64),
         "left_mtimes": np.array([each.mtime for each in left], np.int64),
     }
@@ -173,9 +173,9 @@ def read_collection(
         if name in arrays:
             artifact.check(arrays[name], None, None)
     left_names, details = strings_of(artifact, "left_names"), strings_of(artifact, "left_details")
-    left_out = tuple(
-        LeftOutFile(
-            LeftOut(name, reasons[reason], detail.decode("utf-8", "surrogateescape")), size, mtime
+    skipped = tuple(
+        SkippedFile(
+            Skipped(name, reasons[reason], detail.decode("utf-8", "surrogateescape")), size, mtime
         )
         for name, reason, detail, size, mtime in zip(
             left_names,
@@ -226,7 +226,7 @@ def read_collection(
         shingle,
         sizes,
         fingerprints,
-        left_out,
+        skipped,
         sets,
         sketch,
         signatures,
@@ -368,7 +368,7 @@ def same(old: Collection, new: Collection) -> bool:
     return (
         corpus_id(old) == corpus_id(new)
         and old.sketch == new.sketch
-        and old.left_out == new.left_out
+        and old.skipped == new.skipped
         and (old.whole is None or whole_id(old) == whole_id(new))
         and old.reader == new.reader
         and np.array_equal(old.extracted, new.extracted)

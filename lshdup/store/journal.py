@@ -219,7 +219,7 @@ def joined(parts: list[Collection]) -> Collection:
         first.shingle,
         column(lambda part: part.sizes),
         column(lambda part: part.fingerprints),
-        tuple(each for part in parts for each in part.left_out),
+        tuple(each for part in parts for each in part.skipped),
         sets,
         first.sketch if signatures is not None else None,
         signatures,

@@ -22,7 +22,7 @@ def save_listings(store: Store, params: DocumentParams, listings: Listings) -> N
     """Keep `listings` as rows.npz. Determinism: equal listings give equal bytes."""
     keys = sorted(listings)
     lists = [listings[key] for key in keys]
-    left = [each for listing in lists for each in listing.left_out]
+    left = [each for listing in lists for each in listing.skipped]
     reasons = list(Reason)
     paths = StringTable.from_strings(path for path, _, _ in keys)
     details = StringTable.from_strings(
@@ -34,7 +34,7 @@ def save_listings(store: Store, params: DocumentParams, listings: Listings) -> N
         "file_sizes": np.array([size for _, size, _ in keys], np.int64),
         "file_mtimes": np.array([mtime for _, _, mtime in keys], np.int64),
         "counts": np.array([len(each.numbers) for each in lists], np.int64),
-        "left_counts": np.array([len(each.left_out) for each in lists], np.int64),
+        "left_counts": np.array([len(each.skipped) for each in lists], np.int64),
         "left_numbers": np.array([number for number, _, _ in left], np.int64),
         "left_reasons": np.array([reasons.index(reason) for _, reason, _ in left], np.uint8),
         "left_details_blob": details.blob,

@@ -22,7 +22,7 @@ from lshdup.lsh import band_plan
 from lshdup.lsh.band_table import BandTable
 from lshdup.lsh.candidates import Buckets
 from lshdup.matching.pairs import Pairs
-from lshdup.matching.results import Banded, Found, Grouped, Verified
+from lshdup.matching.results import ClustersFound, Index, PairsFound, StoredPairs
 from lshdup.params import BandParams, ClusterParams, PairParams, ShingleParams, SketchParams
 from lshdup.shingling.removal import Removal
 from lshdup.store import npz
@@ -228,7 +228,7 @@ class Store:
             message = f"{path} is damaged ({error})"
             raise ArtifactError(message, remedy) from None
 
-    def save_bands(self, collection: Collection, made: Banded, params: BandParams) -> None:
+    def save_bands(self, collection: Collection, made: Index, params: BandParams) -> None:
         header = self._header(collection, with_sketch=True) | {"bands": params.to_json()}
         # No times of files: a table stays the same while the sets are, and so it must not tell which files were touched.
         names = collection.documents.names
@@ -251,7 +251,7 @@ class Store:
 
     def load_bands(
         self, collection: Collection, verify: bool = True
-    ) -> tuple[Banded, BandParams] | None:
+    ) -> tuple[Index, BandParams] | None:
         """bands.npz, if it was made from this collection."""
         path = self.path("bands")
         remedy = "run `lshdup index`"
@@ -295,7 +295,7 @@ class Store:
             )
             table = BandTable(keys, order, artifact.unmap, artifact.check)
             refuse_if(verify and not table.is_in_order(), "its buckets are not in order")
-            return Banded(plan, table, firsts), params
+            return Index(plan, table, firsts), params
         except (KeyError, TypeError, ValueError, IndexError, ParameterError) as error:
             message = f"{path} is damaged ({error})"
             raise ArtifactError(message, remedy) from None
@@ -303,10 +303,10 @@ class Store:
     def save_pairs(
         self,
         collection: Collection,
-        made: Banded,
+        made: Index,
         params: BandParams,
         asked: PairParams,
-        found: Found,
+        found: PairsFound,
     ) -> None:
         """The verified pairs of first copies, so that the next run over the same documents need read none of them."""
         pairs = found.pairs
@@ -320,7 +320,7 @@ class Store:
             header = header | {"candidates": found.candidates, "buckets": asdict(found.buckets)}
             npz.save(self.path("pairs"), "pairs", header, arrays)
 
-    def load_pairs(self, collection: Collection) -> Verified | None:
+    def load_pairs(self, collection: Collection) -> StoredPairs | None:
         """pairs.npz, if it was made from this collection; damaged, it is as good as not there."""
         try:
             artifact = npz.load(self.path("pairs"), "pairs", "run `lshdup pairs` again")
@@ -368,8 +368,8 @@ class Store:
             refuse_if(
                 not 0 < planned[0] * planned[1] <= collection.sketch.perms, "bands that do not fit"
             )
-            return Verified(
-                Found(Pairs.of(left, right, similarity), candidates, buckets),
+            return StoredPairs(
+                PairsFound(Pairs.of(left, right, similarity), candidates, buckets),
                 params,
                 asked,
                 *planned,
@@ -380,11 +380,11 @@ class Store:
     def save_groups(
         self,
         collection: Collection,
-        made: Banded,
+        made: Index,
         params: BandParams,
         asked: ClusterParams,
         preference: NDArray[np.int64],
-        found: Grouped,
+        found: ClustersFound,
     ) -> None:
         """The groups of a run, so that the next one over the same documents need read none of them: 12 bytes a document."""
         representative = found.groups.representative.astype(np.uint32)  # -1 becomes 2^32 - 1
@@ -400,11 +400,11 @@ class Store:
     def load_groups(
         self,
         collection: Collection,
-        made: Banded,
+        made: Index,
         params: BandParams,
         asked: ClusterParams,
         preference: NDArray[np.int64] | None,
-    ) -> Grouped | None:
+    ) -> ClustersFound | None:
         """clusters.npz, if it was made from this collection and table with these parameters and preferences; damaged, it is as good as
         not there. preference : None: whichever it was.
         """
@@ -442,7 +442,7 @@ class Store:
                 Groups,
             )  # here, because a query waits for every import
 
-            return Grouped(Groups(representative, similarity), made.firsts, buckets=buckets)
+            return ClustersFound(Groups(representative, similarity), made.firsts, buckets=buckets)
         except (ArtifactError, KeyError, TypeError, ValueError, IndexError):
             return None
 
@@ -475,7 +475,7 @@ class Store:
     def _groups_header(
         self,
         collection: Collection,
-        made: Banded,
+        made: Index,
         params: BandParams,
         asked: ClusterParams,
         preference: NDArray[np.int64] | None,
@@ -492,13 +492,13 @@ class Store:
         return header | {"preference": digest}
 
     def _made_header(
-        self, collection: Collection, made: Banded, params: BandParams
+        self, collection: Collection, made: Index, params: BandParams
     ) -> dict[str, Any]:
         plan = {"planned_bands": made.plan.bands, "planned_rows": made.plan.rows}
         return self._header(collection, with_sketch=True) | {"bands": params.to_json()} | plan
 
     def _pairs_header(
-        self, collection: Collection, made: Banded, params: BandParams, asked: PairParams
+        self, collection: Collection, made: Index, params: BandParams, asked: PairParams
     ) -> dict[str, Any]:
         return self._made_header(collection, made, params) | {"pairs": asked.to_json()}
 

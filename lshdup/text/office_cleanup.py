@@ -148,7 +148,7 @@ def _rtf(data: bytes) -> bytes:
 
 def _rtf_kept(data: bytes) -> Iterator[bytes]:
     at = depth = 0
-    left_out = 0  # the depth of the group that is left out; 0: none is
+    skipped = 0  # the depth of the group that is left out; 0: none is
     opened = False
     while at < len(data) and (token := _RTF_TOKEN.match(data, at)) is not None:
         at = token.end()
@@ -158,18 +158,18 @@ def _rtf_kept(data: bytes) -> Iterator[bytes]:
         elif word == b"bin" and token[2]:
             at += max(0, int(token[2]))
             continue
-        elif opened and not left_out and word in _RTF_LEFT_OUT and token[2] != b"0":
-            left_out = depth
+        elif opened and not skipped and word in _RTF_LEFT_OUT and token[2] != b"0":
+            skipped = depth
             yield b"}"  # the brace that opened it is out already
-        if not left_out:
+        if not skipped:
             yield (
                 _RTF_SYMBOLS.get(text, _RTF_INSTEAD.get(word, text))
                 if word or text in _RTF_SYMBOLS
                 else text
             )
         if text == b"}":
-            if depth == left_out:
-                left_out = 0
+            if depth == skipped:
+                skipped = 0
             depth -= 1
             if depth <= 0:
                 return

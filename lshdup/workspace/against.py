@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from lshdup.collection.collection import Collection
-from lshdup.documents.document_list import LeftOut, Reason
+from lshdup.documents.document_list import Reason, Skipped
 from lshdup.documents.missing import check_named
 from lshdup.errors import InputError, ParameterError
 from lshdup.lsh import band_plan
@@ -95,20 +95,20 @@ def against(
     others: tuple[bytes, ...],
     store: Path | None,
     say: Callable[[str], None] = lambda _: None,
-    left_out: Callable[[LeftOut], None] = lambda _: None,
+    skipped: Callable[[Skipped], None] = lambda _: None,
     progress: Progress = no_progress,
-    left_out_there: Callable[[LeftOut], None] = lambda _: None,
+    left_out_there: Callable[[Skipped], None] = lambda _: None,
 ) -> Against:
     """Read or load both sides.
 
     request : of DOCS; without any, the documents of the last run. others : folders and files, which are read, and stores. store : of DOCS.
-    left_out, left_out_there : told each file of DOCS, or of OTHER, that is not compared.
+    skipped, left_out_there : told each file of DOCS, or of OTHER, that is not compared.
 
     Raises ParameterError or ArtifactError, which name the difference, if the sides cannot be compared.
     """
     fates: Counter[str] = Counter()
 
-    def lost(each: LeftOut) -> None:
+    def lost(each: Skipped) -> None:
         fates[_FATES.get(each.reason, str(each.reason))] += 1
 
     stores = [
@@ -140,7 +140,7 @@ def against(
         say(f"what is made of DOCS is not kept: {store} is OTHER's; --store DIR keeps it elsewhere")
         beside = None
     secret = request.given.get("secret", b"")
-    workspace = Workspace(beside, say, left_out, progress, secret, apart=store)
+    workspace = Workspace(beside, say, skipped, progress, secret, apart=store)
     if request.documents:
         threshold = BandParams().threshold
         band_plan.plan_bands(
@@ -188,7 +188,7 @@ def against(
 
 
 def _stored(
-    folder: Path, request: Request, say: Callable[[str], None], lost: Callable[[LeftOut], None]
+    folder: Path, request: Request, say: Callable[[str], None], lost: Callable[[Skipped], None]
 ) -> tuple[Collection, SetSource]:
     """What a store holds; nothing of it is written."""
     secret = request.given.get("secret", b"")

@@ -12,9 +12,9 @@ from lshdup.lsh.band_plan import BandPlan
 from lshdup.lsh.candidates import Buckets, Pair
 from lshdup.lsh.signatures import estimate
 from lshdup.matching import exact_join, similarity
-from lshdup.matching.copies import Listing, listing_across
+from lshdup.matching.copies import ExpandedPairs, listing_across
 from lshdup.matching.pairs import Columns, Pairs, found_in, gathered, packed, unpacked
-from lshdup.matching.results import Found
+from lshdup.matching.results import PairsFound
 from lshdup.params import PairParams
 from lshdup.utils.parallel import Progress, no_progress
 from lshdup.utils.ragged import RaggedSets, distinct
@@ -35,7 +35,7 @@ class Across:
     decided so, with those that were turned down.
     """
 
-    found: Found
+    found: PairsFound
     firsts: NDArray[np.int64]
     estimated: NDArray[np.uint64]
     by_estimate: int = 0
@@ -69,7 +69,7 @@ def near_duplicates_across(
     met = candidates.Met()
     pairs = gathered(decision.pairs(met.counted(pieces)))
     estimated = np.sort(np.concatenate([np.zeros(0, np.uint64), *decision.estimated]))
-    return Across(Found(pairs, met.pairs, buckets), firsts, estimated, decision.by_estimate)
+    return Across(PairsFound(pairs, met.pairs, buckets), firsts, estimated, decision.by_estimate)
 
 
 def exact_near_duplicates_across(
@@ -86,7 +86,7 @@ def exact_near_duplicates_across(
     joined = exact_join.exact_pairs(
         sets, members, threshold, jobs, sides.split, lambda done, n: progress("candidates", done, n)
     )
-    return Across(Found(gathered(joined), -1, Buckets()), firsts, np.zeros(0, np.uint64))
+    return Across(PairsFound(gathered(joined), -1, Buckets()), firsts, np.zeros(0, np.uint64))
 
 
 class _Decision:
@@ -191,7 +191,7 @@ class Crossing:
     def __init__(self, sides: Sides, across: Across, *, collapse: bool = False) -> None:
         pairs, prints = across.found.pairs, sides.fingerprints
         self._across = across
-        self._listing: Listing = listing_across(
+        self._listing: ExpandedPairs = listing_across(
             pairs, across.firsts, _identical(pairs, prints), collapse=collapse
         )
         self.documents = self._listing.documents()

@@ -15,7 +15,7 @@ from lshdup.collection.collect import in_memory
 from lshdup.collection.collection import Collection
 from lshdup.errors import ArtifactError, ParameterError
 from lshdup.params import DocumentParams, ShingleParams
-from lshdup.skipped import LeftOut
+from lshdup.skipped import Skipped
 from lshdup.store.store import Store
 from lshdup.utils.parallel import Progress
 from lshdup.utils.scratch import room_on_disk
@@ -38,7 +38,7 @@ class RunContext:
     read_only: bool
     say: Callable[[str], None]
     warn: Callable[[str], None]
-    left_out: Callable[[LeftOut], None]
+    skipped: Callable[[Skipped], None]
     progress: Progress
 
     @contextmanager
@@ -90,4 +90,4 @@ class RunContext:
     def template(self, request: Request, params: ShingleParams) -> NDArray[np.uint64]:
         """The shingles of the files that --template names, ascending: uint64 array."""
         files = DocumentParams(max_bytes=request.files.max_bytes)
-        return template_shingles(request.templates, files, params, request.jobs, self.left_out)
+        return template_shingles(request.templates, files, params, request.jobs, self.skipped)

@@ -29,7 +29,7 @@ from lshdup.utils.scratch import Spool
 from lshdup.workspace.context import RunContext
 from lshdup.workspace.removal_request import ToRemove
 from lshdup.workspace.request import Request, merged
-from lshdup.workspace.unchanged import known, still_left_out, unchanged
+from lshdup.workspace.unchanged import known, still_skipped, unchanged
 
 if TYPE_CHECKING:
     from lshdup.store.journal import Journal
@@ -113,9 +113,7 @@ class FromDocuments:
             self._save(collection, ("shingles",), journal)
             stored = self._load_for_reuse("signatures")
             if stored is not None and remove.has_made(stored, collection, sketch):
-                stored = replace(
-                    stored, documents=collection.documents, left_out=collection.left_out
-                )
+                stored = replace(stored, documents=collection.documents, skipped=collection.skipped)
                 collection = replace(
                     stored,
                     guessed=collection.guessed,
@@ -159,7 +157,7 @@ class FromDocuments:
             id_lists=params.tokens == "ids",
             jobs=request.jobs,
             store=os.fsencode(self._context.apart) if self._context.apart is not None else None,
-            on_left_out=self._context.left_out,
+            on_skipped=self._context.skipped,
             listings=listings,
             say=self._say,
             warn=self._context.warn,
@@ -205,14 +203,14 @@ class FromDocuments:
         )  # fmt: skip
         named = (
             {typed_name(argument) for argument in request.documents}
-            if collection.left_out
+            if collection.skipped
             else set()
         )
-        for each in sorted(collection.left_out, key=lambda each: by_number(each.left_out.name)):
-            self._context.left_out(replace(each.left_out, named=each.left_out.name in named))
+        for each in sorted(collection.skipped, key=lambda each: by_number(each.skipped.name)):
+            self._context.skipped(replace(each.skipped, named=each.skipped.name in named))
         if any(
-            each.left_out.reason == Reason.FORMAT and is_lacking(each.left_out.detail)
-            for each in collection.left_out
+            each.skipped.reason == Reason.FORMAT and is_lacking(each.skipped.detail)
+            for each in collection.skipped
         ):
             self._say(f"files that zstd made are not read; {PIP} reads them")
         return collection
@@ -255,7 +253,7 @@ class FromDocuments:
                 self._say(f"resumed: {what} not read again")
         # What was no document with other fields may be one with these.
         same_fields = old.documents.row_fields in (None, documents.row_fields)
-        return Previous(old, rows, still_left_out(old, documents) if same_fields else {})
+        return Previous(old, rows, still_skipped(old, documents) if same_fields else {})
 
     def _stored(
         self,

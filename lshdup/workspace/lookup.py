@@ -78,8 +78,8 @@ class Asked:
 
         assert self.collection is not None
         batch = read_batch(self.collection.documents, np.array([self.index]))
-        if batch.left_out:
-            _, reason, detail = batch.left_out[0]
+        if batch.skipped:
+            _, reason, detail = batch.skipped[0]
             message = f"{shown(self.name)} cannot be read: {detail if reason == Reason.UNREADABLE else f'{reason}, {detail}'}"
             remedy = (
                 "see that it may be read, or name another"

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from lshdup import pipeline
 from lshdup.collection.collect import collect
 from lshdup.collection.collection import Collection
-from lshdup.documents.document_list import LeftOut
+from lshdup.documents.document_list import Skipped
 from lshdup.documents.finding import find_documents
 from lshdup.documents.missing import check_named
 from lshdup.errors import ArtifactError, InputError
@@ -81,24 +81,24 @@ def template_shingles(
     files: DocumentParams,
     params: ShingleParams,
     jobs: int,
-    on_left_out: Callable[[LeftOut], None],
+    on_skipped: Callable[[Skipped], None],
 ) -> NDArray[np.uint64]:
     """The shingles of the texts in these files and folders: uint64 array, ascending, without repeats.
 
-    Raises InputError if there is nothing at all. on_left_out : told each file that could not be taken.
+    Raises InputError if there is nothing at all. on_skipped : told each file that could not be taken.
     """
     hint = "name files with the texts to remove, or folders of them"
     check_named(names, "--template ", hint, included=False)
     try:
         texts = find_documents(
-            names, files, id_lists=params.tokens == "ids", jobs=jobs, on_left_out=on_left_out
+            names, files, id_lists=params.tokens == "ids", jobs=jobs, on_skipped=on_skipped
         )
     except InputError as error:
         message = f"--template {error.message}"
         raise InputError(message, hint) from None
     made = collect(texts, params, jobs=jobs, keep=1 << 62)
-    for each in made.left_out:
-        on_left_out(each.left_out)
+    for each in made.skipped:
+        on_skipped(each.skipped)
     assert made.sets is not None
     shingles = distinct(made.sets.values)[0]
     if not len(shingles):

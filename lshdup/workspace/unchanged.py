@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.collection.collection import Collection, LeftOutFile
+from lshdup.collection.collection import Collection, SkippedFile
 from lshdup.documents.document_list import DocumentList, Reason
 from lshdup.documents.rows import Kind
 from lshdup.utils.compression import is_lacking
@@ -54,16 +54,16 @@ def known(collection: Collection, documents: DocumentList) -> int:
     return int(np.count_nonzero(unchanged(collection.documents, documents) >= 0))
 
 
-def still_left_out(collection: Collection, documents: DocumentList) -> dict[bytes, LeftOutFile]:
+def still_skipped(collection: Collection, documents: DocumentList) -> dict[bytes, SkippedFile]:
     """Unchanged files that are no documents because of what is in them, by name: they need not be read again."""
     still = {}
-    for each in collection.left_out:
-        lacked_a_package = each.left_out.reason == Reason.FORMAT and is_lacking(
-            each.left_out.detail
+    for each in collection.skipped:
+        lacked_a_package = each.skipped.reason == Reason.FORMAT and is_lacking(
+            each.skipped.detail
         )  # which may be there now
-        index = documents.names.find(each.left_out.name)
-        if each.left_out.reason not in _LASTING or lacked_a_package or index is None:
+        index = documents.names.find(each.skipped.name)
+        if each.skipped.reason not in _LASTING or lacked_a_package or index is None:
             continue
         if documents.sizes[index] == each.size and documents.mtimes[index] == each.mtime:
-            still[each.left_out.name] = each
+            still[each.skipped.name] = each
     return still

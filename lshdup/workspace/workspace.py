@@ -17,12 +17,12 @@ from lshdup import pipeline
 from lshdup.collection.collect import left_of
 from lshdup.collection.collection import Collection
 from lshdup.collection.set_source import set_source
-from lshdup.documents.document_list import DocumentList, LeftOut, Reason
+from lshdup.documents.document_list import DocumentList, Reason, Skipped
 from lshdup.errors import ArtifactError, InputError
 from lshdup.lsh import band_plan
 from lshdup.lsh.candidates import Buckets, first_copies
-from lshdup.matching.copies import Listing
-from lshdup.matching.results import Banded, Found, Grouped, Verified
+from lshdup.matching.copies import ExpandedPairs
+from lshdup.matching.results import ClustersFound, Index, PairsFound, StoredPairs
 from lshdup.params import (
     BandParams,
     ClusterParams,
@@ -55,7 +55,7 @@ class Indexed:
     """
 
     collection: Collection
-    made: Banded
+    made: Index
     params: BandParams
     kept: RaggedSets | None
     named: bool = True
@@ -65,7 +65,7 @@ class Indexed:
 class Workspace:
     """The steps over one store folder, or over none.
 
-    say : told what a person should know (something was made anew). left_out : told each file that is not compared. secret : the hash key,
+    say : told what a person should know (something was made anew). skipped : told each file that is not compared. secret : the hash key,
     for stores that were made with it; it is a parameter of requests too. read_only : nothing is written, whatever could be kept for the
     next run. apart : a folder where no documents are looked for, if no store is named.
     warn : told what is probably not what was meant; without it, `say` is.
@@ -75,7 +75,7 @@ class Workspace:
         self,
         folder: Path | None,
         say: Callable[[str], None] = lambda _: None,
-        left_out: Callable[[LeftOut], None] = lambda _: None,
+        skipped: Callable[[Skipped], None] = lambda _: None,
         progress: Progress = no_progress,
         secret: bytes = b"",
         *,
@@ -85,7 +85,7 @@ class Workspace:
     ) -> None:
         store = Store(folder, secret) if folder is not None else None
         self._context = RunContext(
-            store, folder or apart, read_only, say, warn or say, left_out, progress
+            store, folder or apart, read_only, say, warn or say, skipped, progress
         )
         self._store, self._say = store, say
         self._documents, self._stored = FromDocuments(self._context), FromStore(self._context)
@@ -129,7 +129,7 @@ class Workspace:
         else:
             collection = self._stored.signatures(request, verify=True, save=False)
             kept = self._stored.sets_of(collection)
-        return collection, set_source(collection, request.jobs, self._context.left_out, kept)
+        return collection, set_source(collection, request.jobs, self._context.skipped, kept)
 
     def indexed(
         self, request: Request, *, save: bool = True, verify: bool = True, grouping: bool = False
@@ -181,9 +181,9 @@ class Workspace:
             )
         return Indexed(collection, made, wanted, kept, named=False, last=grouped_as)
 
-    def _banded(self, collection: Collection, params: BandParams, jobs: int) -> Banded:
+    def _banded(self, collection: Collection, params: BandParams, jobs: int) -> Index:
         self._context.progress("bands", 0, 0)
-        return pipeline.banded(collection, params, jobs)
+        return pipeline.build_index(collection, params, jobs)
 
     def _indexed_documents(self, request: Request) -> Indexed:
         params = merged(BandParams, request.given)
@@ -207,7 +207,7 @@ class Workspace:
             store.save_bands(collection, made, params)
             return Indexed(collection, made, params, kept)
 
-    def verified(self, indexed: Indexed, asked: PairParams, jobs: int) -> Found:
+    def verified(self, indexed: Indexed, asked: PairParams, jobs: int) -> PairsFound:
         """`lshdup pairs`: the verified pairs of first copies; those of the last run, where nothing has changed since."""
         collection, made, params = indexed.collection, indexed.made, indexed.params
         earlier = self._store.load_pairs(collection) if self._store is not None else None
@@ -224,21 +224,21 @@ class Workspace:
                         lambda store: store.save_pairs(collection, made, params, asked, found),
                     )
             return found
-        missing: list[LeftOut] = []
+        missing: list[Skipped] = []
         source = set_source(collection, jobs, missing.append, indexed.kept)
-        found = pipeline.near_duplicates(
+        found = pipeline.find_pairs(
             collection, made, source, params.threshold, asked,
             jobs=jobs, progress=self._context.progress, on_buckets=lambda buckets: self.say_if_hot(indexed, buckets), earlier=earlier,
         )  # fmt: skip
         for each in missing:
-            self._context.left_out(each)
+            self._context.skipped(each)
         if self._store is not None and not missing:
             self._context.keep(
                 "pairs.npz", lambda store: store.save_pairs(collection, made, params, asked, found)
             )
         return found
 
-    def grouped(self, indexed: Indexed, asked: ClusterParams, request: Request) -> Grouped:
+    def grouped(self, indexed: Indexed, asked: ClusterParams, request: Request) -> ClustersFound:
         """`lshdup clusters`: groups of all documents; those of the last run, or made of its pairs, where nothing has changed since.
 
         Documents that could not be read again are in no group, and neither are those of a group that are not what was indexed. Who is
@@ -277,7 +277,7 @@ class Workspace:
                 made.plan, params, PairParams(max_bucket=asked.max_bucket)
             )
             known = earlier.at_least(params.threshold) if earlier is not None and usable else None
-            found = pipeline.grouped(
+            found = pipeline.find_clusters(
                 collection, made, self.source(indexed, request.jobs), params.threshold, asked, order, known=known, jobs=request.jobs,
                 progress=self._context.progress, on_buckets=lambda buckets: self.say_if_hot(indexed, buckets, grouping=True),
             )  # fmt: skip
@@ -291,7 +291,7 @@ class Workspace:
 
     def grouped_exactly(
         self, request: Request, how: Callable[[ClusterParams | None], ClusterParams]
-    ) -> tuple[Collection, Grouped, float, ClusterParams | None]:
+    ) -> tuple[Collection, ClustersFound, float, ClusterParams | None]:
         """The same from all pairs, none missed. Saves nothing.
 
         how : told how the last `clusters` grouped these documents, if that is continued, says how it is to be done now. Returns that and
@@ -324,12 +324,12 @@ class Workspace:
                 request.documents,
             )
             self._say_unused(unused)
-            found = pipeline.exactly_grouped(
+            found = pipeline.find_clusters_exactly(
                 collection, sets, threshold, asked, order, request.jobs, self._context.progress
             )
         return collection, self._without_changed(found, collection.documents), threshold, last
 
-    def _without_changed(self, found: Grouped, documents: DocumentList) -> Grouped:
+    def _without_changed(self, found: ClustersFound, documents: DocumentList) -> ClustersFound:
         """Groups without what has changed or vanished since it was listed: somebody may act on them. Opens no file."""
         together = np.flatnonzero(found.groups.sizes > 1)
         is_leader = np.zeros(len(documents), bool)
@@ -337,8 +337,8 @@ class Workspace:
         own = found.groups.representative
         gone = documents.changed(np.flatnonzero((own >= 0) & is_leader[own]))
         for index in gone.tolist():
-            self._context.left_out(
-                LeftOut(
+            self._context.skipped(
+                Skipped(
                     documents.names[index],
                     Reason.CHANGED,
                     "or gone since it was looked at; run it again with DOCS",
@@ -355,7 +355,7 @@ class Workspace:
     def say_if_hot(self, indexed: Indexed, buckets: Buckets, *, grouping: bool = False) -> None:
         """Say what the largest bucket means, if it has many documents. grouping : for `clusters`, else for `pairs`."""
         size, pairs = buckets.largest, buckets.largest * (buckets.largest - 1) // 2
-        if buckets.left_out or (size <= _MANY_DOCUMENTS and pairs < _MANY_PAIRS):
+        if buckets.skipped or (size <= _MANY_DOCUMENTS and pairs < _MANY_PAIRS):
             return
         name = os.fsdecode(indexed.collection.documents.names[buckets.example])
         means = (
@@ -368,7 +368,7 @@ class Workspace:
 
     def source(self, indexed: Indexed, jobs: int) -> SetSource:
         """Where the shingle sets of an indexed collection come from."""
-        return set_source(indexed.collection, jobs, self._context.left_out, indexed.kept)
+        return set_source(indexed.collection, jobs, self._context.skipped, indexed.kept)
 
     @contextmanager
     def every_set(self, request: Request) -> Iterator[tuple[Collection, RaggedSets]]:
@@ -407,7 +407,7 @@ class Workspace:
             self._say(error.message)
             return None
 
-    def last_pairs(self) -> tuple[Collection, Verified, Listing]:
+    def last_pairs(self) -> tuple[Collection, StoredPairs, ExpandedPairs]:
         """The collection of the last run, what `pairs` has found there, and the pairs of all its documents."""
         collection = self._stored.signatures(
             Request((), DocumentParams(), {}, 1, command="pairs"), verify=False, save=False
@@ -422,7 +422,7 @@ class Workspace:
         return (
             collection,
             found,
-            pipeline.with_copies(found.found.pairs, first_copies(collection.fingerprints)),
+            pipeline.expand_copies(found.found.pairs, first_copies(collection.fingerprints)),
         )
 
     def threshold(self, request: Request) -> float:

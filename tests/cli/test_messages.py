@@ -24,7 +24,7 @@ from lshdup.documents.rows import field_names, no_field
 from lshdup.documents.whereabouts import are_elsewhere, counted_where
 from lshdup.errors import LshdupError
 from lshdup.params import DocumentParams
-from lshdup.skipped import LeftOut, Reason
+from lshdup.skipped import Reason, Skipped
 from lshdup.utils import atomic
 from lshdup.utils.atomic import replacing, resumable, what_is_kept
 from lshdup.utils.messages import chance, counted
@@ -170,14 +170,14 @@ def test_what_a_shell_was_to_expand(here):
 
 
 def test_many_names_that_are_not_there_take_no_time_to_guess_at(here):
-    left_out = []
+    skipped = []
     find_documents(
         [b"docs", *(f"docs/{n}.tx".encode() for n in range(50))],
         DocumentParams(),
-        on_left_out=left_out.append,
+        on_skipped=skipped.append,
     )
-    assert len(left_out) == 50
-    assert sum("did you mean" in each.detail for each in left_out) == 10
+    assert len(skipped) == 50
+    assert sum("did you mean" in each.detail for each in skipped) == 10
 
 
 # --- commands and options ------------------------------------------------------------------------------------------------------
@@ -894,8 +894,8 @@ def test_rows_of_one_cause_are_one_line(here):
 def test_more_rows_than_are_named_are_rows(capsys):
     with Console() as console:
         for number in range(12):
-            console.left_out(
-                LeftOut(b"r.jsonl:%d" % number, Reason.NOT_JSON, f"at character {number}")
+            console.skipped(
+                Skipped(b"r.jsonl:%d" % number, Reason.NOT_JSON, f"at character {number}")
             )
     assert capsys.readouterr().err.count("more rows could not be used; -v names them all") == 1
 

@@ -19,15 +19,15 @@ from tests import reference
 
 
 def found(*arguments, **params):
-    left_out = []
+    skipped = []
     store = params.pop("store", None)
     documents = find_documents(
         [os.fsencode(a) for a in arguments],
         DocumentParams(**params),
         store=store,
-        on_left_out=left_out.append,
+        on_skipped=skipped.append,
     )
-    return list(documents.names), {each.name: each.reason for each in left_out}
+    return list(documents.names), {each.name: each.reason for each in skipped}
 
 
 @pytest.fixture
@@ -52,7 +52,7 @@ def tree(tmp_path, monkeypatch):
 
 
 def test_every_regular_file_in_byte_order(tree):
-    names, left_out = found("docs")
+    names, skipped = found("docs")
     assert names == [
         b"docs/a.txt.copy3",
         b"docs/b.txt",
@@ -61,7 +61,7 @@ def test_every_regular_file_in_byte_order(tree):
         b"docs/sub/c",
         b"docs/tab\t[x]",
     ]
-    assert left_out == {b"docs/.hidden": Reason.HIDDEN, b"docs/.git": Reason.HIDDEN}
+    assert skipped == {b"docs/.hidden": Reason.HIDDEN, b"docs/.git": Reason.HIDDEN}
 
 
 def test_names_are_as_typed(tree):
@@ -83,22 +83,22 @@ def test_names_are_as_typed(tree):
 def test_hidden_include_exclude(tree):
     assert {b"docs/.hidden", b"docs/.git/x"} <= set(found("docs", hidden=True)[0])
     assert found("docs", include=("*.txt",))[0] == [b"docs/b.txt"]
-    names, left_out = found("docs", exclude=("docs/sub/*", "*copy3"))
+    names, skipped = found("docs", exclude=("docs/sub/*", "*copy3"))
     assert b"docs/sub/c" not in names
-    assert left_out[b"docs/sub/c"] == left_out[b"docs/a.txt.copy3"] == Reason.EXCLUDED
+    assert skipped[b"docs/sub/c"] == skipped[b"docs/a.txt.copy3"] == Reason.EXCLUDED
 
 
 def test_links_are_followed_only_when_asked_and_loops_end(tree):
     os.symlink("b.txt", "docs/link")
     os.symlink(".", "docs/loop")
     os.symlink("nowhere", "docs/broken")
-    names, left_out = found("docs")
+    names, skipped = found("docs")
     assert b"docs/link" not in names
-    assert left_out[b"docs/link"] == left_out[b"docs/loop"] == Reason.LINK
-    names, left_out = found("docs", follow=True)
+    assert skipped[b"docs/link"] == skipped[b"docs/loop"] == Reason.LINK
+    names, skipped = found("docs", follow=True)
     assert b"docs/link" in names
     assert not [name for name in names if b"loop/" in name]
-    assert left_out[b"docs/broken"] == Reason.VANISHED
+    assert skipped[b"docs/broken"] == Reason.VANISHED
     os.symlink("docs", "named")
     assert b"named/b.txt" in found("named")[0]
 
@@ -109,15 +109,15 @@ def test_pipes_sockets_and_the_store_are_left_out(tree):
         s.bind("docs/socket")
     (tree / "docs/.lshdup").mkdir()
     (tree / "docs/.lshdup/x").write_text("x")
-    names, left_out = found("docs", hidden=True, store=b"docs/.lshdup")
-    assert left_out[b"docs/pipe"] == left_out[b"docs/socket"] == Reason.SPECIAL
-    assert not [name for name in [*names, *left_out] if b".lshdup" in name]
+    names, skipped = found("docs", hidden=True, store=b"docs/.lshdup")
+    assert skipped[b"docs/pipe"] == skipped[b"docs/socket"] == Reason.SPECIAL
+    assert not [name for name in [*names, *skipped] if b".lshdup" in name]
 
 
 def test_large_files_are_reported_not_cut(tree):
-    names, left_out = found("docs", max_bytes=17)
-    assert left_out[b"docs/a.txt.copy3"] == Reason.TOO_LARGE
-    assert left_out[b"docs/a.txt.copy3"].is_error
+    names, skipped = found("docs", max_bytes=17)
+    assert skipped[b"docs/a.txt.copy3"] == Reason.TOO_LARGE
+    assert skipped[b"docs/a.txt.copy3"].is_error
     assert b"docs/not-utf8-\xff" in names
 
 
@@ -128,9 +128,9 @@ def test_a_missing_argument_is_an_error(tree):
 
 def test_id_lists(tree):
     (tree / "ids.txt").write_bytes(b"b 1 2 3\n\n  a 4  5\nb 9\nc\n")
-    left_out = []
+    skipped = []
     documents = find_documents(
-        [b"ids.txt"], DocumentParams(), id_lists=True, on_left_out=left_out.append
+        [b"ids.txt"], DocumentParams(), id_lists=True, on_skipped=skipped.append
     )
     assert list(documents.names) == [b"a", b"b", b"c"]
     batch = read_batch(documents, np.arange(3))
@@ -139,7 +139,7 @@ def test_id_lists(tree):
         for s, n in zip(batch.starts, batch.lengths, strict=True)
     ]
     assert texts == [[b"4", b"5"], [b"1", b"2", b"3"], []]
-    assert [(each.name, each.reason, each.detail) for each in left_out] == [
+    assert [(each.name, each.reason, each.detail) for each in skipped] == [
         (b"b", Reason.REPEATED, "line 4 of ids.txt")
     ]
 
@@ -187,7 +187,7 @@ def test_reading_survives_what_happens_to_files(tree, system):
     }
     assert texts[b"docs/sub/c"] == b"grown " * 100
     assert texts[b"docs/a.txt.copy3"] == b"s"
-    assert (1, Reason.VANISHED) in [(index, reason) for index, reason, _ in batch.left_out]
+    assert (1, Reason.VANISHED) in [(index, reason) for index, reason, _ in batch.skipped]
 
 
 def test_batches_cover_everything_once():
@@ -220,7 +220,7 @@ TEXT = "Größe, 漢字 – naïve café ΟΔΟΣ"
 def test_byte_order_marks(codec):
     bom = {"utf-16-le": "\ufeff", "utf-16-be": "\ufeff", "utf-32-be": "\ufeff"}.get(codec, "")
     made = shingled((bom + TEXT).encode(codec), TEXT.encode())
-    assert made.left_out == []
+    assert made.skipped == []
     assert (
         made.sets[0].tolist() == made.sets[1].tolist() == sorted(set(reference.shingle_list(TEXT)))
     )
@@ -236,13 +236,13 @@ def test_binary_and_foreign_formats_are_left_out():
         b"PK\x03\x04",
     )
     assert made.indices.tolist() == [3, 4]
-    assert [reason for _, reason, _ in made.left_out] == [
+    assert [reason for _, reason, _ in made.skipped] == [
         Reason.BINARY,
         Reason.FORMAT,
         Reason.FORMAT,
         Reason.FORMAT,
     ]
-    assert not any(reason.is_error for _, reason, _ in made.left_out)
+    assert not any(reason.is_error for _, reason, _ in made.skipped)
 
 
 def test_detected_and_forced_encodings():
@@ -255,7 +255,7 @@ def test_detected_and_forced_encodings():
     assert forced.guessed == []
     assert forced.sets[0].tolist() == sorted(set(reference.shingle_list(latin.decode("cp1253"))))
     wrong = shingled(latin, encoding="utf-8")
-    assert [(reason, reason.is_error) for _, reason, _ in wrong.left_out] == [
+    assert [(reason, reason.is_error) for _, reason, _ in wrong.skipped] == [
         (Reason.UNDECODABLE, True)
     ]
 

@@ -104,8 +104,8 @@ def test_a_folder_is_what_one_file_would_be(here, small, decoded, store):
     assert answer("one.parquet", store=None, **FIELDS)[0] == pairs
     decoded.clear()
     assert row_files._OPEN_FILES < FILES
-    found, left_out, read, _ = answer("many", store=store, **FIELDS)
-    assert (found, left_out, read) == (pairs, {}, N)
+    found, skipped, read, _ = answer("many", store=store, **FIELDS)
+    assert (found, skipped, read) == (pairs, {}, N)
     assert N < decoded["text"] <= 2 * N
     assert decoded["kept"] <= FILES
     assert decoded["id"] == N
@@ -195,8 +195,8 @@ def test_a_file_changes_between_the_passes(here, small):
     )  # no copies, of which only the first is read again
     ids = [f"{number:03}" for number in range(N)]
     every = answer("one.parquet", store=None, **FIELDS)[0]
-    left_out = []
-    workspace = Workspace(None, lambda _: None, left_out.append)
+    skipped = []
+    workspace = Workspace(None, lambda _: None, skipped.append)
     indexed = workspace.indexed(
         Request((b"many",), DocumentParams(**FIELDS), {"threshold": 0.5}, 2), save=False
     )
@@ -212,7 +212,7 @@ def test_a_file_changes_between_the_passes(here, small):
     lost = {os.fsencode(each) for file in (4, 5, 6) for each in ids[file::FILES]}
     assert pairs == {(a, b) for a, b, _ in every if not {a, b} & lost}
     assert len(pairs) > N // 8
-    said = {each.name: each.reason for each in left_out}
+    said = {each.name: each.reason for each in skipped}
     assert {each for pair in every for each in pair[:2]} & lost <= said.keys() <= lost
     assert {(int(each) % FILES, reason) for each, reason in said.items()} == {
         (4, Reason.CHANGED), (5, Reason.CHANGED), (6, Reason.VANISHED)
@@ -270,11 +270,11 @@ def test_a_damaged_row_group_costs_only_its_rows(here, small, monkeypatch, batch
     at = chunk.dictionary_page_offset or chunk.data_page_offset
     data[at : at + chunk.total_compressed_size] = bytes(chunk.total_compressed_size)
     (here / "a.parquet").write_bytes(data)
-    pairs, left_out, _, _ = answer("a.parquet", store=None)
+    pairs, skipped, _, _ = answer("a.parquet", store=None)
     lost = {f"a.parquet:{number}".encode() for number in range(38, 75)}
     assert pairs == [pair for pair in before if not {*pair[:2]} & lost]
     assert len(pairs) > 30
-    assert left_out == dict.fromkeys(lost, Reason.DAMAGED)
+    assert skipped == dict.fromkeys(lost, Reason.DAMAGED)
 
 
 @pytest.mark.parametrize("said", [80, 120])

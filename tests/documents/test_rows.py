@@ -15,7 +15,7 @@ from lshdup.documents import parquet, rows, text_cache
 from lshdup.documents.finding import find_documents
 from lshdup.documents.reading import batches, read_batch
 from lshdup.params import DocumentParams, PairParams
-from lshdup.pipeline import with_copies
+from lshdup.pipeline import expand_copies
 from lshdup.skipped import Reason
 from lshdup.workspace.request import Request
 from lshdup.workspace.workspace import Workspace
@@ -84,8 +84,8 @@ def here(tmp_path, monkeypatch):
 
 def answer(*documents, store="s", check_content=False, given=None, **params):
     """Pairs, and what was left out, and how many documents were read."""
-    left_out, said = [], []
-    workspace = Workspace(Path(store) if store else None, said.append, left_out.append)
+    skipped, said = [], []
+    workspace = Workspace(Path(store) if store else None, said.append, skipped.append)
     request = Request(
         tuple(map(os.fsencode, documents)),
         DocumentParams(**params),
@@ -94,7 +94,7 @@ def answer(*documents, store="s", check_content=False, given=None, **params):
         check_content,
     )
     indexed = workspace.indexed(request, save=False)
-    found = with_copies(
+    found = expand_copies(
         workspace.verified(indexed, PairParams(), 2).pairs, indexed.made.firsts, collapse=False
     )
     name = indexed.collection.documents.names.__getitem__
@@ -104,7 +104,7 @@ def answer(*documents, store="s", check_content=False, given=None, **params):
         for left, right, similarity in zip(*(column.tolist() for column in piece), strict=True)
     ]
     pairs.sort()
-    return pairs, {each.name: each.reason for each in left_out}, indexed.collection.read, said
+    return pairs, {each.name: each.reason for each in skipped}, indexed.collection.read, said
 
 
 FORMS = ["a.jsonl", "a.ndjson", "a.jsonl.gz", "a.jsonl.zst", "a.parquet"]
@@ -126,7 +126,7 @@ def test_rows_are_what_files_would_be(here, form, store, monkeypatch):
             text.encode() if text in plain else b"a text with in it"
         )
     write(here / form, texts)
-    pairs, left_out, read, _ = answer(form, store=store)
+    pairs, skipped, read, _ = answer(form, store=store)
     expected = answer("files", store=None)[0]
     in_files = {
         (frozenset((a.rpartition(b"/")[2], b.rpartition(b"/")[2])), similarity)
@@ -138,7 +138,7 @@ def test_rows_are_what_files_would_be(here, form, store, monkeypatch):
     }
     assert in_rows == in_files
     assert len(pairs) > N // 4
-    assert left_out == {}
+    assert skipped == {}
     assert read == N
     if store:
         again = answer(form, store=store)
@@ -167,28 +167,28 @@ def test_ids_name_rows(here, form):
 @pytest.mark.parametrize("form", FORMS)
 def test_numbers_are_ids_too_and_others_are_named(here, form):
     write(here / form, ["a", "b", "c", "d"], id=[1, None, -2, 1])
-    left_out = []
+    skipped = []
     documents = find_documents(
-        [os.fsencode(form)], DocumentParams(id_field="id"), on_left_out=left_out.append
+        [os.fsencode(form)], DocumentParams(id_field="id"), on_skipped=skipped.append
     )
     assert list(documents.names) == [b"-2", b"1"]
-    assert [(each.name, each.reason) for each in left_out] == [
+    assert [(each.name, each.reason) for each in skipped] == [
         (f"{form}:2".encode(), Reason.NO_ID),
         (b"1", Reason.REPEATED),
     ]
-    assert left_out[1].detail == f"row 4 of {form}; the first is row 1 of {form}"
+    assert skipped[1].detail == f"row 4 of {form}; the first is row 1 of {form}"
 
 
 def test_ids_are_looked_at_across_files(here):
     write(here / "a.jsonl", ["a", "b"], id=["x", "y"])
     write(here / "b.parquet", ["c", "d"], id=["y", "z"])
     (here / "z").write_text("a file called like a row")
-    left_out = []
+    skipped = []
     documents = find_documents(
-        [b"a.jsonl", b"b.parquet", b"z"], DocumentParams(id_field="id"), on_left_out=left_out.append
+        [b"a.jsonl", b"b.parquet", b"z"], DocumentParams(id_field="id"), on_skipped=skipped.append
     )
     assert list(documents.names) == [b"x", b"y", b"z"]
-    assert [(each.name, each.detail) for each in left_out] == [
+    assert [(each.name, each.detail) for each in skipped] == [
         (b"y", "row 1 of b.parquet; the first is row 2 of a.jsonl"), (b"z", "row 2 of b.parquet; the first is z"),
     ]  # fmt: skip
 
@@ -200,14 +200,14 @@ def test_names_are_in_byte_order_whatever_files_are_called(here):
     for extra in ((), ("a.jsonl:5", "a.jsonl:zz")):
         for name in extra:
             (here / name).write_text("a file")
-        left_out = []
+        skipped = []
         documents = find_documents(
-            map(os.fsencode, (*names, *extra)), DocumentParams(), on_left_out=left_out.append
+            map(os.fsencode, (*names, *extra)), DocumentParams(), on_skipped=skipped.append
         )
         made = list(documents.names)
         assert made == sorted(set(made))
         assert len(made) == 12 * 4 + 1 + len(extra) - bool(extra)
-        assert [each.name for each in left_out] == [b"a.jsonl:5"] * bool(extra)
+        assert [each.name for each in skipped] == [b"a.jsonl:5"] * bool(extra)
         for index, name in enumerate(made):
             assert name.startswith(documents.path(index))
 
@@ -251,15 +251,15 @@ def test_another_field_is_another_document(here, form):
         body=["something else entirely here", "something else entirely here", None],
     )
     assert len(answer(form)[0]) == 3
-    pairs, left_out, read, _ = answer(form, text_field="body")
+    pairs, skipped, read, _ = answer(form, text_field="body")
     assert ([pair[:2] for pair in pairs], read) == (
         [(f"{form}:1".encode(), f"{form}:2".encode())],
         3,
     )
-    assert left_out == {f"{form}:3".encode(): Reason.NO_TEXT}
+    assert skipped == {f"{form}:3".encode(): Reason.NO_TEXT}
     assert answer(form, text_field="body")[2] == 0
-    pairs, left_out, read, _ = answer(form)
-    assert (len(pairs), left_out, read) == (3, {}, 3)
+    pairs, skipped, read, _ = answer(form)
+    assert (len(pairs), skipped, read) == (3, {}, 3)
 
 
 def test_files_of_rows_grow(here):
@@ -372,7 +372,7 @@ def test_parquet_columns_of_all_kinds_of_text(here, array):
         for start, length in zip(batch.starts, batch.lengths, strict=True)
     ]
     assert made == [b"a b c d", "é".encode()]
-    assert [(index, reason) for index, reason, _ in batch.left_out] == [(1, Reason.NO_TEXT)]
+    assert [(index, reason) for index, reason, _ in batch.skipped] == [(1, Reason.NO_TEXT)]
 
 
 def test_parquet_inside_of_others(here):

@@ -14,7 +14,7 @@ from lshdup.lsh.band_plan import BandPlan, collision_probability
 from lshdup.matching import copies
 from lshdup.matching.copies import listing
 from lshdup.matching.pairs import gathered
-from lshdup.matching.results import Found, Verified
+from lshdup.matching.results import PairsFound, StoredPairs
 from lshdup.params import BandParams, PairParams
 from tests.matching.test_pairs import collections, columns_of, found_pairs, rows
 
@@ -177,7 +177,7 @@ def test_expected_misses_are_those_of_a_simulation():
     pairs = gathered(
         [columns_of(list(zip(left.tolist(), (left + 1).tolist(), found.tolist(), strict=True)))]
     )
-    run = Verified(Found(pairs, len(found)), BandParams(0.5, 0.9), PairParams(), 10, 4)
+    run = StoredPairs(PairsFound(pairs, len(found)), BandParams(0.5, 0.9), PairParams(), 10, 4)
     made = listing(pairs, np.arange(2 * len(found)))
     bins = histogram.expected_misses(run, made, plan, [0.4, 0.5, 0.6, 0.7, 1.0])
     assert [each.pairs for each in bins] == [

@@ -297,7 +297,7 @@ class Texts:
             range(len(known) + len(guesses)), [data for data, _ in known] + guesses
         )
         made = shingler.shingle(batch)
-        refused = {index: reason for index, reason, _ in made.left_out}
+        refused = {index: reason for index, reason, _ in made.skipped}
         guessed = dict(made.guessed)
         found = dict(zip(made.indices.tolist(), made.sets, strict=True))
         for i, (data, text) in enumerate(known):

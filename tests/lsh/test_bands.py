@@ -164,12 +164,12 @@ def test_large_buckets_are_left_out_and_counted(signatures, shape, limit):
     ]
     assert len(found) == len(set(found))
     assert set(found) == expected
-    assert counts.left_out == len(large)
+    assert counts.skipped == len(large)
     assert counts.documents == len({document for bucket in large for document in bucket})
     assert counts.pairs == sum(len(bucket) * (len(bucket) - 1) // 2 for bucket in large)
     everything, _ = candidates.candidate_pairs(table)
     assert (everything.largest, everything.example) == (counts.largest, counts.example)
-    assert everything.left_out == everything.documents == everything.pairs == 0
+    assert everything.skipped == everything.documents == everything.pairs == 0
     if large:
         assert counts.largest == max(map(len, large))
         assert counts.example in [bucket[0] for bucket in large if len(bucket) == counts.largest]

@@ -709,14 +709,14 @@ def test_max_bucket(run, tmp_path):
 def grouped(
     tmp_path,
     documents=(),
-    left_out=None,
+    skipped=None,
     said=None,
     keep="longest",
     linkage="representative",
     given=None,
 ):
     """The command's steps, in this process."""
-    out = [] if left_out is None else left_out
+    out = [] if skipped is None else skipped
     steps = Workspace(tmp_path / ".lshdup", (said if said is not None else []).append, out.append)
     request = Request(tuple(documents), DocumentParams(), given or {}, 1)
     indexed = steps.indexed(request, save=False)
@@ -837,17 +837,17 @@ def test_what_vanishes_meanwhile_is_never_dropped_nor_a_reason_to_drop(
         similarity, "SET_BYTES", 0
     )  # so that sets are not kept, and documents are read again
     monkeypatch.setattr("lshdup.workspace.from_documents.SET_BYTES", 0)
-    left_out = []
+    skipped = []
 
     def vanish(self, *_, grouping):
         (folder / "old/c").unlink()
         (folder / "y").unlink()
 
     monkeypatch.setattr(Workspace, "say_if_hot", vanish)
-    documents, found = grouped(tmp_path, [b"d"], left_out)
+    documents, found = grouped(tmp_path, [b"d"], skipped)
     names = names_of(documents, found.groups.kept) + names_of(documents, found.groups.dropped)
     assert "d/old/c" not in names
-    assert [each.name for each in left_out] == [b"d/old/c", b"d/y"]
+    assert [each.name for each in skipped] == [b"d/old/c", b"d/y"]
     assert names_of(documents, found.lost) == ["d/old/c", "d/y"]
     # The others are all there; y, a copy that no comparison needed, was looked for in the end.
     assert sorted(names) == ["d/alone", "d/new/a", "d/new/b", "d/old/a", "d/x"]

@@ -26,7 +26,7 @@ from lshdup.cli.main import main
 from lshdup.errors import ArtifactError, ParameterError
 from lshdup.lsh.candidates import first_copies
 from lshdup.params import CommonParams, DocumentParams, PairParams, ShingleParams
-from lshdup.pipeline import exact_near_duplicates, removal_of, with_copies
+from lshdup.pipeline import expand_copies, find_pairs_exactly, removal_of
 from lshdup.shingling import removal as removal_module
 from lshdup.shingling.removal import NO_SHINGLES, Removal, common_shingles, first_with, least_count
 from lshdup.shingling.shingler import Shingler
@@ -233,7 +233,7 @@ def pairs_of(store, asked, said=None, **given):
     indexed = steps.indexed(wanted, save=False)
     found = steps.verified(indexed, PairParams(), wanted.jobs)
     return shown(
-        indexed.collection, with_copies(found.pairs, indexed.made.firsts)
+        indexed.collection, expand_copies(found.pairs, indexed.made.firsts)
     ), indexed.collection
 
 
@@ -241,10 +241,8 @@ def exact_pairs_of(store, asked, documents=(b"d",), **given):
     wanted = request(asked, documents, **given)
     with Workspace(Path(store) if store else None).every_set(wanted) as (collection, sets):
         firsts = first_copies(collection.fingerprints)
-        found = exact_near_duplicates(
-            collection, sets, firsts, wanted.given["threshold"], wanted.jobs
-        )
-        return shown(collection, with_copies(found.pairs, firsts))
+        found = find_pairs_exactly(collection, sets, firsts, wanted.given["threshold"], wanted.jobs)
+        return shown(collection, expand_copies(found.pairs, firsts))
 
 
 def expected_pairs(asked, threshold=0.4, **given):
@@ -447,16 +445,16 @@ def test_what_is_known_is_not_counted_again(here, monkeypatch):
 def test_documents_that_change_before_they_are_verified(here, monkeypatch):
     """Documents are read again without what was removed; one that has changed is reported, and in no pair."""
     monkeypatch.setattr(lshdup.workspace.from_documents, "SET_BYTES", 0)
-    left_out = []
-    steps = Workspace(None, left_out=left_out.append)
+    skipped = []
+    steps = Workspace(None, skipped=skipped.append)
     indexed = steps.indexed(request(ASKED["template"]))
     with open("d/000", "a") as file:
         file.write(" and more")
     found = steps.verified(indexed, PairParams(), 1)
-    pairs = shown(indexed.collection, with_copies(found.pairs, indexed.made.firsts))
+    pairs = shown(indexed.collection, expand_copies(found.pairs, indexed.made.firsts))
     assert [pair[:2] for pair in pairs if pair[2] < 1] == [(b"d/001", b"d/near")]
     steps.source(indexed, 1)(np.array([list(indexed.collection.documents.names).index(b"d/000")]))
-    assert [each.name for each in left_out] == [b"d/000"]
+    assert [each.name for each in skipped] == [b"d/000"]
 
 
 @pytest.mark.parametrize("options", [("--template", "form.txt"), ("--ignore-common", "0.5")])

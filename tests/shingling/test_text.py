@@ -167,7 +167,7 @@ def test_ids():
     made = Shingler(ShingleParams(tokens="ids")).shingle(batch)
     assert made.indices.tolist() == [0, 1, 2]
     assert [each.tolist() for each in made.sets] == [[1, 2, 3], [], [0, (1 << 64) - 1]]
-    assert [(index, str(reason)) for index, reason, _ in made.left_out] == [
+    assert [(index, str(reason)) for index, reason, _ in made.skipped] == [
         (i, "not integers") for i in (3, 4, 5, 6)
     ]
 
@@ -205,7 +205,7 @@ def test_invalid_utf8_is_never_taken_for_utf8(junk):
         b"good words here", b"some more text here " + junk + b" and after it more words"
     )
     made = Shingler(ShingleParams()).shingle(batch)
-    assert [index for index, _ in made.guessed] + [index for index, _, _ in made.left_out] == [1]
+    assert [index for index, _ in made.guessed] + [index for index, _, _ in made.skipped] == [1]
 
 
 def test_fingerprints_tell_sets_apart():

@@ -182,13 +182,13 @@ def rows(tmp_path_factory):
     return folder
 
 
-@pytest.mark.parametrize(("name", "left_out"), [("r.jsonl", 4), ("p", 1)])
-def test_rows(session, run, rows, monkeypatch, name, left_out):
+@pytest.mark.parametrize(("name", "skipped"), [("r.jsonl", 4), ("p", 1)])
+def test_rows(session, run, rows, monkeypatch, name, skipped):
     monkeypatch.chdir(rows)
     fields = DocumentParams(text_field="body", id_field="key")
     options = ("--text-field", "body", "--id-field", "key", "-t", "0.6", "--no-store")
     with compared(session, [name], BandParams(threshold=0.6), files=fields) as comparison:
-        assert sum(comparison.summary().left_out.values()) == left_out
+        assert sum(comparison.summary().skipped.values()) == skipped
         found = collected(comparison)
     printed = run("pairs", name, *options, cwd=rows, code=2)
     assert found == sorted(tuple(row) for row in printed.rows)
@@ -342,7 +342,7 @@ def test_what_cannot_be_read_again(session, tmp_path, monkeypatch):
         (tmp_path / f"{name}.txt").write_text(text)
     monkeypatch.chdir(tmp_path)
     with compared(session, ["."], BandParams(threshold=0.5)) as comparison:
-        assert comparison.summary().left_out == {"binary": 1}
+        assert comparison.summary().skipped == {"binary": 1}
         assert len(collected(comparison)) == 1
         (tmp_path / "b.txt").unlink()
         with pytest.raises(InputError, match=r"'b\.txt' was read once"), spark_session.one_line():

@@ -35,14 +35,14 @@ texts = st.one_of(
 
 def pairs_of(store, check_content=False):
     """`lshdup pairs d --store STORE`: all pairs, and what was left out."""
-    left_out = []
-    workspace = Workspace(Path(store), left_out=left_out.append)
+    skipped = []
+    workspace = Workspace(Path(store), skipped=skipped.append)
     indexed = workspace.indexed(
         Request((b"d",), DocumentParams(), {"threshold": 0.6}, 2, check_content), save=False
     )
     found = workspace.verified(indexed, PairParams(), 2).pairs
     return [column.tolist() for column in found.part(0, len(found))], sorted(
-        left_out, key=lambda each: (each.name, each.reason)
+        skipped, key=lambda each: (each.name, each.reason)
     )
 
 

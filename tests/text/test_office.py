@@ -592,10 +592,10 @@ def folder(tmp_path, monkeypatch):
 
 
 def run_here(store="s"):
-    left_out = []
-    workspace = Workspace(Path(store), left_out=left_out.append)
+    skipped = []
+    workspace = Workspace(Path(store), skipped=skipped.append)
     indexed = workspace.indexed(Request((b"d",), DocumentParams(), {}, 2), save=False)
-    return indexed.collection, {each.name: each.reason for each in left_out}
+    return indexed.collection, {each.name: each.reason for each in skipped}
 
 
 def artifacts_of(store="s"):

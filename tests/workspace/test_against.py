@@ -81,7 +81,7 @@ def asked(
     jobs=2,
 ):
     """(a, b, similarity, is an estimate) as they are printed, the number of candidates, and what was said."""
-    said, left_out = [], []
+    said, skipped = [], []
 
     request = Request(
         tuple(docs),
@@ -89,7 +89,7 @@ def asked(
         {"threshold": threshold, "recall": 0.99999, "perms": 256, **dict(given)},
         jobs,
     )
-    both = against(request, tuple(others), store and Path(store), said.append, left_out.append)
+    both = against(request, tuple(others), store and Path(store), said.append, skipped.append)
     across = both.joined(jobs) if exact else both.near_duplicates(params, jobs, lambda *_: None)
     crossing = both.pairs(across, collapse=collapse)
     rows = [
@@ -100,7 +100,7 @@ def asked(
     names = both.sides.names(np.arange(len(both.sides.sizes)))
     assert len(rows) == len(crossing)
     assert sum(estimated for *_, estimated in rows) == crossing.estimates
-    return [(names[a], names[b], s, e) for a, b, s, e in rows], across.found.candidates, left_out
+    return [(names[a], names[b], s, e) for a, b, s, e in rows], across.found.candidates, skipped
 
 
 def exactly(rows):
@@ -383,13 +383,13 @@ def test_candidates_across_are_those_of_the_whole_table(data):
     limit = data.draw(st.sampled_from([0, 0, 2, 4]))
     table = table_of(keys)
     expected = set()
-    left_out = set()
+    skipped = set()
     for row in keys:
         for key in set(row):
             bucket = [i for i in range(n) if row[i] == key]
             across = {(a, b) for a in bucket for b in bucket if a < split <= b}
             if across and limit and len(bucket) > limit:
-                left_out |= set(bucket)
+                skipped |= set(bucket)
             else:
                 expected |= across
     buckets, pieces = cross_pairs(table, split, limit)
@@ -398,7 +398,7 @@ def test_candidates_across_are_those_of_the_whole_table(data):
     ]
     assert len(found) == len(set(found))
     assert set(found) == expected
-    assert buckets.documents == len(left_out)
+    assert buckets.documents == len(skipped)
 
 
 def test_a_template_on_one_side_costs_what_the_other_has_of_it(monkeypatch):

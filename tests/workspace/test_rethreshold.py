@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lshdup.documents.document_list import LeftOut
+from lshdup.documents.document_list import Skipped
 from lshdup.kernels.banding import agree_in_a_band
 from lshdup.matching import similarity
 from lshdup.matching.pairs import Pairs
@@ -36,13 +36,13 @@ def no_sets_kept(monkeypatch):
     monkeypatch.setattr(similarity, "SET_BYTES", 1 << 20)
 
 
-def steps(store, left_out=None, said=None):
-    def on_left_out(each: LeftOut):
-        assert left_out is not None, each
-        left_out.append(each)
+def steps(store, skipped=None, said=None):
+    def on_skipped(each: Skipped):
+        assert skipped is not None, each
+        skipped.append(each)
 
     return Workspace(
-        Path(store) if store else None, (said if said is not None else []).append, on_left_out
+        Path(store) if store else None, (said if said is not None else []).append, on_skipped
     )
 
 

@@ -304,7 +304,7 @@ def _found(
     from lshdup.evaluation.accuracy import band_recall
     from lshdup.lsh.band_plan import plan_bands
     from lshdup.lsh.candidates import first_copies
-    from lshdup.pipeline import exact_near_duplicates
+    from lshdup.pipeline import find_pairs_exactly
 
     console, jobs, threshold = session.console, session.request.jobs, options["threshold"]
     buckets = _buckets(options["buckets"], collection)
@@ -313,7 +313,7 @@ def _found(
     for k in perms:
         for plan, params in zip(plans[k], wanted, strict=True):
             say_contract(console, plan, params)
-    pairs = exact_near_duplicates(
+    pairs = find_pairs_exactly(
         collection, sets, first_copies(collection.fingerprints), threshold, jobs, console.progress
     ).pairs
     console.say(

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from lshdup.cli.output import Piece
     from lshdup.documents.document_list import DocumentList
-    from lshdup.matching.results import Grouped
+    from lshdup.matching.results import ClustersFound
 
 #: Rows that are made and printed at a time.
 _ROWS = 1 << 13
@@ -133,7 +133,7 @@ def _check_write(path: Path | None, documents: "DocumentList", read: bool) -> No
         check_target(documents, path, read=read)
 
 
-def _write(console: Console, found: "Grouped", documents: "DocumentList", path: Path) -> None:
+def _write(console: Console, found: "ClustersFound", documents: "DocumentList", path: Path) -> None:
     from lshdup.documents.filtering import write_without
 
     dropped = found.groups.dropped
@@ -142,7 +142,7 @@ def _write(console: Console, found: "Grouped", documents: "DocumentList", path: 
 
 
 def _print(
-    console: Console, target: Target, found: "Grouped", documents: "DocumentList", what: str
+    console: Console, target: Target, found: "ClustersFound", documents: "DocumentList", what: str
 ) -> None:
     if what == "all":
         sessions.write_pieces(console, target, columns.columns("clusters"), _rows(found, documents))
@@ -153,7 +153,7 @@ def _print(
         )
 
 
-def _rows(found: "Grouped", documents: "DocumentList") -> "Iterator[Piece]":
+def _rows(found: "ClustersFound", documents: "DocumentList") -> "Iterator[Piece]":
     from lshdup.matching.clusters import listing
 
     listed = listing(found.groups)
@@ -223,7 +223,7 @@ def _rule(asked: ClusterParams, last: ClusterParams | None, given: dict[str, Any
 
 def _say_groups(
     console: Console,
-    found: "Grouped",
+    found: "ClustersFound",
     documents: "DocumentList",
     threshold: float,
     took: str,

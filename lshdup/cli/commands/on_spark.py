@@ -190,7 +190,7 @@ def _run(ctx: click.Context, options: dict[str, Any]) -> Iterator[tuple[_Run, "_
                 names,
                 files,
                 ids=ids,
-                left_out=console.left_out,
+                skipped=console.skipped,
                 say=console.say,
                 warn=console.warn,
             )
@@ -246,12 +246,12 @@ def _starting(master: str) -> str:
 
 
 def _say_documents(console: Console, comparison: "Comparison", sketch: SketchParams) -> "Summary":
-    from lshdup.skipped import LeftOut, Reason
+    from lshdup.skipped import Reason, Skipped
 
     console.progress("documents", 0, 0)
     summary = comparison.summary()
     took = console.took("documents")
-    for reason, n in sorted(summary.left_out.items()):
+    for reason, n in sorted(summary.skipped.items()):
         rows = (
             comparison.sketches.where(f"reason = '{reason}'")
             .select("id", "detail")
@@ -260,7 +260,7 @@ def _say_documents(console: Console, comparison: "Comparison", sketch: SketchPar
             .collect()
         )
         for row in rows:
-            console.left_out(LeftOut(bytes(row.id), Reason(reason), row.detail or ""))
+            console.skipped(Skipped(bytes(row.id), Reason(reason), row.detail or ""))
         console.left_out_counts[reason] += n - len(rows)
     line = f"{counted(summary.documents, 'document')} -> {counted(summary.shingles, 'shingle')}"
     line += f" -> signatures: {sketch.scheme}, K = {sketch.perms}{took}"
@@ -302,9 +302,9 @@ def _say_buckets(console: Console, comparison: "Comparison", tiles: "Tiles") -> 
         return
     from lshdup.lsh.candidates import Buckets
 
-    largest, example, left_out, kinds, looked = comparison.bucket_counts()
-    say_buckets(console, Buckets(largest, 0, left_out, kinds, looked), lambda _: [example], limit)
-    if largest and not left_out:
+    largest, example, skipped, kinds, looked = comparison.bucket_counts()
+    say_buckets(console, Buckets(largest, 0, skipped, kinds, looked), lambda _: [example], limit)
+    if largest and not skipped:
         console.detail(f"the largest bucket: {counted(largest, 'document')}, with {shown(example)}")
 
 

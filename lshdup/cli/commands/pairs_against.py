@@ -34,7 +34,7 @@ def pairs_against(session: sessions.Session, options: dict[str, Any], target: "T
         options["against"],
         store,
         console.say,
-        console.left_out,
+        console.skipped,
         console.progress,
         console.left_out_of_other,
     )

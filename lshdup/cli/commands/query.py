@@ -102,7 +102,7 @@ def _rows(
             )
             session.console.say(f"{shown(each.name)} has {what}: it is near nothing")
             continue
-        near = pipeline.neighbours(
+        near = pipeline.find_neighbours(
             indexed.collection,
             indexed.made,
             source,

@@ -94,10 +94,10 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         selection = html.select(answer.found, answer.firsts, promise, options["most"])
         without: dict[int | str, str] = {"": f"more than --passages {options['passages']}"}
         passages = dict(_passages(session, answer, selection, order, options["passages"], without))
-        left_out = dict(console.left_out_counts) if session.request.documents else None
+        skipped = dict(console.left_out_counts) if session.request.documents else None
         what, n = _what(session, options["store"]), len(collection.documents)
         facts = html.Facts(
-            what, n, _newest(collection), left_out, list(_parameters(answer)), without
+            what, n, _newest(collection), skipped, list(_parameters(answer)), without
         )
         known = html.data(
             selection,
