@@ -63,13 +63,11 @@ def removal_of(
 
 def build_index(collection: Collection, params: BandParams, jobs: int = 1) -> Index:
     """Plan the bands and make the table. Raises ParameterError if no plan keeps the promise."""
-    assert collection.signatures is not None
-    plan = band_plan.plan_bands(collection.signatures.shape[1], params)
+    signatures = np.asarray(collection.signatures)
+    plan = band_plan.plan_bands(signatures.shape[1], params)
     firsts = candidates.first_copies(collection.fingerprints)
     return Index(
-        plan,
-        band_table.band_table(collection.signatures, members(collection, firsts), plan, jobs),
-        firsts,
+        plan, band_table.band_table(signatures, members(collection, firsts), plan, jobs), firsts
     )
 
 

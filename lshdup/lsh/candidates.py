@@ -57,6 +57,7 @@ NO_BUCKETS = Buckets()
 def first_copies(fingerprints: NDArray[np.uint64]) -> NDArray[np.int64]:
     """For each document the first one with the same shingle set: int64 array of shape (n,). Empty sets are their own."""
     n = len(fingerprints)
+    fingerprints = np.asarray(fingerprints)
     order = np.empty(n, np.uint32)
     in_order = np.empty(n, np.uint64)
     ordering.order_by_key(
@@ -187,7 +188,6 @@ def candidates_of(
             break
         whole = whole and (member < 0 or bool((bucket == member).any()))
         buckets.append(bucket)
-        table.unmap()
     near = distinct(np.concatenate(buckets))[0].astype(np.int64) if whole else np.zeros(0, np.int64)
     if not whole or (len(near) and near[-1] >= table.keys.shape[1]):
         message = "bands.npz is damaged: its buckets are not in order"

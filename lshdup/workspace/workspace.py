@@ -48,7 +48,7 @@ _MANY_DOCUMENTS, _MANY_PAIRS = 1000, 1 << 28
 
 @dataclass(frozen=True)
 class Indexed:
-    """A collection with its band table, the parameters of the bands, and the shingle sets that an artifact holds for it, if any.
+    """A collection with its band table and the parameters of the bands.
 
     named : its documents were named: artifacts are to be those of a run from nothing. last : how the last `clusters` grouped them, if
     that is continued.
@@ -57,7 +57,6 @@ class Indexed:
     collection: Collection
     made: Index
     params: BandParams
-    kept: RaggedSets | None
     named: bool = True
     last: ClusterParams | None = None
 
@@ -125,11 +124,10 @@ class Workspace:
         if request.documents:
             with self._context.writing() if self._store is not None else nullcontext():
                 collection = self._documents.signed(request)
-                kept = self._stored.sets_of(collection)
         else:
             collection = self._stored.signatures(request, verify=True, save=False)
-            kept = self._stored.sets_of(collection)
-        return collection, set_source(collection, request.jobs, self._context.skipped, kept)
+        collection = self._stored.with_sets(collection)
+        return collection, set_source(collection, request.jobs, self._context.skipped)
 
     def indexed(
         self, request: Request, *, save: bool = True, verify: bool = True, grouping: bool = False
@@ -151,9 +149,10 @@ class Workspace:
     def _indexed_again(
         self, request: Request, *, save: bool, verify: bool, grouping: bool
     ) -> Indexed:
-        collection = self._stored.signatures(request, verify=verify, save=save)
+        collection = self._stored.with_sets(
+            self._stored.signatures(request, verify=verify, save=save)
+        )
         assert self._store is not None
-        kept = self._stored.sets_of(collection)
         stored = self._store.load_bands(collection, verify)
         last = self._store.last_grouping(collection) if grouping else None
         grouped_as = last[1] if last is not None else None
@@ -170,8 +169,7 @@ class Workspace:
                 and replace(wanted, threshold=params.threshold) == params
             )
             if serves or wanted == params:
-                return Indexed(collection, made, wanted, kept, named=False, last=grouped_as)
-        collection.check_signatures()
+                return Indexed(collection, made, wanted, named=False, last=grouped_as)
         made = self._banded(collection, wanted, request.jobs)
         if save:
             self._store.save_bands(collection, made, wanted)
@@ -179,7 +177,7 @@ class Workspace:
             self._say(
                 f"bands made anew from signatures.npz; the stored ones were planned for {stored[1].threshold:g}"
             )
-        return Indexed(collection, made, wanted, kept, named=False, last=grouped_as)
+        return Indexed(collection, made, wanted, named=False, last=grouped_as)
 
     def _banded(self, collection: Collection, params: BandParams, jobs: int) -> Index:
         self._context.progress("bands", 0, 0)
@@ -192,20 +190,19 @@ class Workspace:
         )  # whether the promise can be kept, before the work
         if self._store is None:
             collection = self._documents.signed(request)
-            return Indexed(collection, self._banded(collection, params, request.jobs), params, None)
+            return Indexed(collection, self._banded(collection, params, request.jobs), params)
         with self._context.writing() as store:
-            collection = self._documents.signed(request)
-            kept = self._stored.sets_of(collection)
+            collection = self._stored.with_sets(self._documents.signed(request))
             try:
                 stored = store.load_bands(collection)
             except ArtifactError as error:
                 self._say(f"{error.message}; it is made anew")
                 stored = None
             if stored is not None and stored[1] == params:
-                return Indexed(collection, stored[0], params, kept)
+                return Indexed(collection, stored[0], params)
             made = self._banded(collection, params, request.jobs)
             store.save_bands(collection, made, params)
-            return Indexed(collection, made, params, kept)
+            return Indexed(collection, made, params)
 
     def verified(self, indexed: Indexed, asked: PairParams, jobs: int) -> PairsFound:
         """`lshdup pairs`: the verified pairs of first copies; those of the last run, where nothing has changed since."""
@@ -225,7 +222,7 @@ class Workspace:
                     )
             return found
         missing: list[Skipped] = []
-        source = set_source(collection, jobs, missing.append, indexed.kept)
+        source = set_source(collection, jobs, missing.append)
         found = pipeline.find_pairs(
             collection, made, source, params.threshold, asked,
             jobs=jobs, progress=self._context.progress, on_buckets=lambda buckets: self.say_if_hot(indexed, buckets), earlier=earlier,
@@ -368,7 +365,7 @@ class Workspace:
 
     def source(self, indexed: Indexed, jobs: int) -> SetSource:
         """Where the shingle sets of an indexed collection come from."""
-        return set_source(indexed.collection, jobs, self._context.skipped, indexed.kept)
+        return set_source(indexed.collection, jobs, self._context.skipped)
 
     @contextmanager
     def every_set(self, request: Request) -> Iterator[tuple[Collection, RaggedSets]]:
@@ -464,7 +461,7 @@ class Workspace:
 
         Of what was counted in this run, and is in shingles.npz; else none.
         """
-        removal, sets = collection.removal, self._stored.sets_of(collection)
+        removal, sets = collection.removal, self._stored.sets_of(collection, verify=True)
         if removal is None or removal.counts is None or sets is None:
             return []
         most = np.argsort(-removal.counts.astype(np.int64), kind="stable")[:wanted]
