@@ -23,12 +23,12 @@ def set_source(
     A document that cannot be read again, or whose set has changed, is reported once and has an
     empty set: its pairs are missing from the answer, rather than wrong in it.
     """
-    removal = collection.removal
+    shingle_filter = collection.shingle_filter
     if collection.sets is not None:
         return collection.sets.take
-    whole = collection.whole_sets
-    if whole is not None and removal is not None:
-        return lambda wanted: removal.left(whole.take(wanted))
+    whole = collection.unfiltered_sets
+    if whole is not None and shingle_filter is not None:
+        return lambda wanted: shingle_filter.apply(whole.take(wanted))
     reported: set[int] = set()
     workers = Workers(collection.shingle, jobs)
 
@@ -56,7 +56,9 @@ def set_source(
                 sets.values[sets.offsets[at[i]] : sets.offsets[at[i] + 1]] = left[i]
             return NO_VALUES
 
-        for batch in batches_done(collection.documents, wanted, workers, None, place, removal):
+        for batch in batches_done(
+            collection.documents, wanted, workers, None, place, shingle_filter
+        ):
             for index, reason, detail in batch.skipped:
                 report(index, reason, detail)
             for index in batch.indices[~same[np.searchsorted(wanted, batch.indices)]].tolist():
