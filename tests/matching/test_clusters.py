@@ -547,7 +547,7 @@ def test_which_is_kept(run, folder):
         ("--keep", "oldest"): ["old/a", "x"],
         ("--keep", "path-order"): ["new/a", "x"],
         ("--prefer", "d/old", "--keep", "path-order"): ["old/a", "x"],
-        ("--prefer", "*/b", "--prefer", "d/old", "--prefer", "y"): ["new/b", "y"],
+        ("--prefer", "**/b", "--prefer", "d/old", "--prefer", "y"): ["new/b", "y"],
     }.items():
         assert kept(run("clusters", "d", *options)) == expected, options
     for more in (
@@ -556,7 +556,7 @@ def test_which_is_kept(run, folder):
         ["--linkage", "single"],
         ["--linkage", "single", "--exact"],
     ):
-        assert kept(run("clusters", "d", "--prefer", "*/b", "--keep", "newest", *more)) == [
+        assert kept(run("clusters", "d", "--prefer", "**/b", "--keep", "newest", *more)) == [
             "new/b",
             "y",
         ], more
