@@ -29,7 +29,6 @@ from lshdup.shingling import normalization
 from lshdup.shingling.normalization import normal_form
 from lshdup.shingling.shingler import Shingler
 from lshdup.text import html
-from lshdup.text.charsets import _CODECS, codec_of
 from lshdup.text.decoding import to_text
 from lshdup.utils.messages import shown
 from tests import reference
@@ -365,31 +364,6 @@ def test_pages_declare_encodings_of_pages(label):
     assert (found.reason, found.encoding) == (None, "cp1252")
     assert found.utf8 == to_text(page.format("").encode("cp1252"), b"a.html").utf8
     assert found.utf8.decode().strip() == f"{body}-"
-
-
-@pytest.mark.parametrize(
-    ("label", "codec", "text"),
-    [
-        ("ISO-8859-1", "cp1252", "“Größe” – naïve"), ("latin1", "latin-1", "caf\xe9 \x81"), ("Shift_JIS", "cp932", "東京タワー①"),
-        ("x-sjis", "cp932", "東京"), ("gb2312", "gb18030", "汉字 𠀀"), ("ks_c_5601-1987", "cp949", "똠방각하"),
-        ("big5", "big5hkscs", "漢字"),
-        ("iso-8859-8-i", "iso8859_8", "שלום"), ("windows-1251", "cp1251", "Привет"), ("iso-2022-jp", "iso2022_jp", "é 東京"[2:]),
-        ("x-mac-cyrillic", "mac_cyrillic", "Привет"), ("tis-620", "cp874", "กำแพง"),
-    ],
-)  # fmt: skip
-def test_declared_encodings_are_what_browsers_take_them_for(label, codec, text):
-    page = f'<html><head><meta http-equiv="Content-Type" content="text/html; charset={label}"></head><body>{text}</body></html>'
-    data = page.encode(codec)
-    if codec != "iso2022_jp":  # which is ASCII with escapes: valid UTF-8, and taken for that
-        assert to_text(data, b"a.html").utf8.decode().strip() == text
-    assert codec_of(label)
-
-
-def test_charsets_are_codecs_of_text():
-    assert len(_CODECS) > 180
-    for label, codec in _CODECS.items():
-        assert label == label.lower()
-        assert "abc".encode(codec).decode(codec) == "abc"
 
 
 def test_a_file_that_was_named_and_is_no_text(run, here):

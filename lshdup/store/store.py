@@ -24,7 +24,7 @@ from lshdup.lsh.candidates import Buckets
 from lshdup.matching.pairs import Pairs
 from lshdup.matching.results import ClustersFound, Index, PairsFound, StoredPairs
 from lshdup.params import BandParams, ClusterParams, PairParams, ShingleParams, SketchParams
-from lshdup.shingling.removal import Removal
+from lshdup.shingling.shingle_filter import ShingleFilter
 from lshdup.store import npz
 from lshdup.store.collection_io import (
     corpus_id,
@@ -34,7 +34,7 @@ from lshdup.store.collection_io import (
     same,
     set_arrays,
     signature_arrays,
-    whole_id,
+    unfiltered_id,
 )
 from lshdup.store.lock import locked
 from lshdup.store.npz import Array
@@ -143,7 +143,7 @@ class Store:
 
     def save_collection(self, kind: str, collection: Collection) -> None:
         if (
-            kind == "shingles" and collection.whole is not None
+            kind == "shingles" and collection.unfiltered is not None
         ):  # keeps whole sets: what is removed may be another part of them next time
             collection = collection.before
         old = self._load_quietly(kind)
@@ -156,8 +156,8 @@ class Store:
             set_arrays(collection) if kind == "shingles" else signature_arrays(collection)
         )
         header = self._header(collection, with_sketch=kind == "signatures")
-        if collection.whole is not None:
-            header["whole"] = whole_id(collection)
+        if collection.unfiltered is not None:
+            header["whole"] = unfiltered_id(collection)
         npz.save(self.path(kind), kind, header, arrays)
 
     def _load_quietly(self, kind: str) -> Collection | None:
@@ -170,7 +170,11 @@ class Store:
         documents = collection.documents
         sketch = collection.sketch if with_sketch else None
         header = self.parameters(
-            collection.shingle, sketch, documents.row_fields, documents.home, collection.removal
+            collection.shingle,
+            sketch,
+            documents.row_fields,
+            documents.home,
+            collection.shingle_filter,
         )
         return header | {"corpus": corpus_id(collection)}
 
@@ -180,7 +184,7 @@ class Store:
         sketch: SketchParams | None,
         fields: RowFields | None,
         home: bytes = b"",
-        removal: Removal | None = None,
+        shingle_filter: ShingleFilter | None = None,
     ) -> dict[str, Any]:
         """What the header of a file says of how it was made, and from where its names start."""
         header: dict[str, Any] = {
@@ -188,8 +192,8 @@ class Store:
             "unicode": unicodedata.unidata_version,
             "base": self.base(home),
         }
-        if removal is not None:
-            header["common"] = removal.to_json()
+        if shingle_filter is not None:
+            header["common"] = shingle_filter.to_json()
         if fields is not None:
             header["rows"] = asdict(fields)
         return header if sketch is None else header | {"sketch": sketch.to_json()}
@@ -233,7 +237,7 @@ class Store:
         # No times of files: a table stays the same while the sets are, and so it must not tell which files were touched.
         names = collection.documents.names
         arrays: dict[str, Array] = {"names_blob": names.blob, "names_offsets": names.offsets}
-        arrays |= {"keys": made.table.keys, "order": made.table.order, "firsts": made.firsts}
+        arrays |= {"keys": made.table.keys, "order": made.table.order, "firsts": made.duplicate_of}
         npz.save(self.path("bands"), "bands", header, arrays)
 
     def stored_threshold(self) -> float | None:
@@ -269,7 +273,7 @@ class Store:
                 return None
             params = BandParams.from_json(artifact.header["bands"])
             plan = band_plan.plan_bands(collection.sketch.perms, params)
-            keys, order, firsts = (
+            keys, order, duplicate_of = (
                 artifact.arrays["keys"],
                 artifact.arrays["order"],
                 artifact.arrays["firsts"],
@@ -277,25 +281,29 @@ class Store:
             n = len(collection.documents)
             refuse_if(
                 keys.shape != (plan.bands, n)
-                or firsts.shape != (n,)
+                or duplicate_of.shape != (n,)
                 or len(order) != plan.bands
                 or order.shape[1] > n,
                 "shapes do not fit",
             )
             refuse_if(
-                keys.dtype != np.uint64 or order.dtype != np.uint32 or firsts.dtype != np.int64,
+                keys.dtype != np.uint64
+                or order.dtype != np.uint32
+                or duplicate_of.dtype != np.int64,
                 "types do not fit",
             )
             refuse_if(
                 n
                 and (
-                    firsts.min() < 0 or firsts.max() >= n or (verify and order.max(initial=0) >= n)
+                    duplicate_of.min() < 0
+                    or duplicate_of.max() >= n
+                    or (verify and order.max(initial=0) >= n)
                 ),
                 "it names documents that are not there",
             )
             table = BandTable(keys, order, artifact.unmap, artifact.check)
             refuse_if(verify and not table.is_in_order(), "its buckets are not in order")
-            return Index(plan, table, firsts), params
+            return Index(plan, table, duplicate_of), params
         except (KeyError, TypeError, ValueError, IndexError, ParameterError) as error:
             message = f"{path} is damaged ({error})"
             raise ArtifactError(message, remedy) from None
@@ -442,7 +450,9 @@ class Store:
                 Groups,
             )  # here, because a query waits for every import
 
-            return ClustersFound(Groups(representative, similarity), made.firsts, buckets=buckets)
+            return ClustersFound(
+                Groups(representative, similarity), made.duplicate_of, buckets=buckets
+            )
         except (ArtifactError, KeyError, TypeError, ValueError, IndexError):
             return None
 

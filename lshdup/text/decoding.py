@@ -11,7 +11,6 @@ from lshdup.kernels import text as kernels
 from lshdup.params import DEFAULT_FORMATS, DEFAULT_MAX_BYTES, FormatLimits
 from lshdup.skipped import Reason
 from lshdup.text import encodings, file_types
-from lshdup.text.charsets import codec_of
 from lshdup.text.html import _HTML_CHARSET, _HTML_ENDINGS, _is_html, _too_much_markup, _visible_text
 from lshdup.utils import compression
 
@@ -111,7 +110,7 @@ def to_text(
             mendable = (
                 bom == codecs.BOM_UTF8
                 and text.reason == Reason.UNDECODABLE
-                and encodings.not_utf8(data)
+                and encodings.count_invalid_utf8(data)
             )
             return _mended(data, name, mendable) if mendable else text
     for magic in _FORMATS:
@@ -188,16 +187,16 @@ def _decoded(data: bytes, name: bytes, codec: str, guessed: str = "") -> Text:
 
 def _guessed(data: bytes, name: bytes) -> Text:
     if _is_html(data, name) and (declared := _HTML_CHARSET.search(data[:2048])):
-        codec = codec_of(declared.group(1).decode("ascii"))
+        codec = encodings.look_up_codec(declared.group(1).decode("ascii"))
         for each in (
             (codec, "latin-1") if codec == encodings.WESTERN else (codec,) if codec else ()
         ):  # five bytes have no character in Python's
             text = _decoded(data, name, each)
             if text.reason is None:
                 return text
-    if bad := encodings.not_utf8(data):
+    if bad := encodings.count_invalid_utf8(data):
         return _mended(data, name, bad)
-    encoding = encodings.codec_for(data)
+    encoding = encodings.detect_codec(data)
     if not encoding:
         return Text(reason=Reason.UNDECODABLE, detail="no encoding fits; name one with --encoding")
     return _decoded(data, name, encoding, guessed=encoding)

@@ -6,6 +6,7 @@ import random
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from webencodings.labels import LABELS
 
 from lshdup.documents.document_list import Reason
 from lshdup.text import encodings
@@ -206,8 +207,8 @@ def test_koi8_is_not_half_width_katakana():
         data = russian[start : start + 300].encode("koi8_r", "ignore")
         assert "jis" not in to_text(data, b"a").encoding
     katakana = "ﾆﾎﾝｺﾞ ﾉ ﾌﾞﾝｼｮｳ ｦ ﾊﾝｶｸ ｶﾀｶﾅ ﾀﾞｹ ﾃﾞ ｶｷﾏｼﾀ｡ ﾜｶﾘﾆｸｲ ｶﾓ ｼﾚﾏｾﾝ｡ " * 5
-    assert not encodings._is_cyrillic(katakana)
-    assert encodings._is_cyrillic(
+    assert not encodings.is_misread_koi8(katakana)
+    assert encodings.is_misread_koi8(
         russian.encode("koi8_r", "ignore").decode("shift_jis_2004", "ignore")
     )
 
@@ -244,11 +245,11 @@ def test_an_encoding_that_is_forced_is_not_mended():
 
 
 def test_as_many_bytes_that_do_not_fit_as_characters_are_another_encoding():
-    assert encodings.not_utf8("Ã© é".encode("cp1252")) == 0
-    assert encodings.not_utf8("CAFÉ» était fermé".encode("cp1252")) == 0
-    assert encodings.not_utf8(b"plain \xff words") == 0
-    assert encodings.not_utf8(b"\xef\xbb\xbfplain \xff words") == 0
-    assert encodings.not_utf8(b"") == 0
+    assert encodings.count_invalid_utf8("Ã© é".encode("cp1252")) == 0
+    assert encodings.count_invalid_utf8("CAFÉ» était fermé".encode("cp1252")) == 0
+    assert encodings.count_invalid_utf8(b"plain \xff words") == 0
+    assert encodings.count_invalid_utf8(b"\xef\xbb\xbfplain \xff words") == 0
+    assert encodings.count_invalid_utf8(b"") == 0
 
 
 @settings(max_examples=200, deadline=None)
@@ -259,10 +260,10 @@ def test_as_many_bytes_that_do_not_fit_as_characters_are_another_encoding():
 )
 def test_one_bad_byte_is_found_in_any_text(foreign, rest, data):
     text = f"{foreign}{rest}".encode()
-    assert encodings.not_utf8(text) == 0
+    assert encodings.count_invalid_utf8(text) == 0
     at = data.draw(st.integers(0, len(text)))
     spoilt = text[:at] + b"\xff" + text[at:]
-    bad = encodings.not_utf8(spoilt)
+    bad = encodings.count_invalid_utf8(spoilt)
     assert 1 <= bad <= 5  # itself, and what is left of a character that it stands in
     assert spoilt.decode("utf-8", "replace").count("\ufffd") - text.decode().count("\ufffd") <= bad
 
@@ -275,4 +276,52 @@ def test_no_other_encoding_looks_like_utf8(key):
         for piece, _ in zip(
             slices(declaration(name), codec, length, rng), range(100), strict=False
         ):
-            assert encodings.not_utf8(piece.encode(codec)) == 0, piece
+            assert encodings.count_invalid_utf8(piece.encode(codec)) == 0, piece
+
+
+# --- declared by a page ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("label", "codec", "text"),
+    [
+        ("ISO-8859-1", "cp1252", "“Größe” – naïve"),
+        ("latin1", "cp1252", "caf\xe9 – ok"),
+        ("Shift_JIS", "cp932", "東京タワー①"),
+        ("x-sjis", "cp932", "東京"),
+        ("gb2312", "gb18030", "汉字 𠀀"),
+        ("ks_c_5601-1987", "cp949", "똠방각하"),
+        ("big5", "big5hkscs", "漢字"),
+        ("iso-8859-8-i", "iso8859_8", "שלום"),
+        ("windows-1251", "cp1251", "Привет"),
+        ("iso-2022-jp", "iso2022_jp", "é 東京"[2:]),
+        ("x-mac-cyrillic", "mac_cyrillic", "Привет"),
+        ("tis-620", "cp874", "กำแพง"),
+    ],
+)
+def test_declared_encodings_are_what_browsers_take_them_for(label, codec, text):
+    page = f'<html><head><meta http-equiv="Content-Type" content="text/html; charset={label}"></head><body>{text}</body></html>'
+    data = page.encode(codec)
+    if codec != "iso2022_jp":  # which is ASCII with escapes: valid UTF-8, and taken for that
+        assert to_text(data, b"a.html").utf8.decode().strip() == text
+    assert encodings.look_up_codec(label) == codec
+
+
+def test_bytes_without_a_character_in_a_declared_western_encoding():
+    page = '<html><head><meta charset="latin1"></head><body>caf\xe9 \x81</body></html>'.encode(
+        "latin-1"
+    )
+    assert to_text(page, b"a.html").utf8.decode().strip() == "café \x81"
+
+
+def test_labels_are_those_of_the_standard_and_codecs_those_of_texts():
+    codecs = {label: encodings.look_up_codec(label) for label in LABELS}
+    assert sum(map(bool, codecs.values())) > 200
+    assert {label for label, codec in codecs.items() if not codec} == {
+        label
+        for label, name in LABELS.items()
+        if name.startswith("utf-") or name in ("replacement", "x-user-defined")
+    }
+    for label, codec in codecs.items():
+        assert label == label.lower()
+        assert not codec or "abc".encode(codec).decode(codec) == "abc"
