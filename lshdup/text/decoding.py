@@ -100,7 +100,7 @@ def to_text(
             to_text(inner, compression.bare_name(name), encoding, max_bytes, limits),
             packed=compression.name_of(data),
         )
-    if kind := file_types.kind_of(data, name):
+    if kind := file_types.recognize_file_type(data, name):
         return _office(data, kind, limits)
     if encoding:
         return _decoded(data, name, encoding)
@@ -117,7 +117,9 @@ def to_text(
         if data.startswith(magic):
             return Text(
                 reason=Reason.FORMAT,
-                detail=file_types.UNKNOWN.get(magic, magic.decode("ascii", "backslashreplace")),
+                detail=file_types.UNKNOWN_CONTAINERS.get(
+                    magic, magic.decode("ascii", "backslashreplace")
+                ),
             )
     if b"\0" in data[: kernels.BINARY_WINDOW]:
         return Text(reason=Reason.BINARY)

@@ -18,7 +18,7 @@ from lshdup.params import DocumentParams, FormatLimits
 from lshdup.text import office as office_text
 from lshdup.text import office_cleanup
 from lshdup.text.decoding import to_text
-from lshdup.text.file_types import ENCRYPTED, kind_of
+from lshdup.text.file_types import ENCRYPTED, recognize_file_type
 from lshdup.workspace.request import Request
 from lshdup.workspace.workspace import Workspace
 from tests import office, reference
@@ -95,9 +95,9 @@ def text_of(data, name=b"x", **settings):
 def test_kinds_are_told_by_content_alone():
     for kind, write in WRITERS.items():
         name = b"a.eml" if kind == "eml" else b"picture.png"
-        assert kind_of(write("some words of text"), name) == kind
-    assert kind_of(office.encrypted_docx(), b"a.docx") == ENCRYPTED
-    assert kind_of(office.doc("some words", encrypted=True), b"") == ENCRYPTED
+        assert recognize_file_type(write("some words of text"), name) == kind
+    assert recognize_file_type(office.encrypted_docx(), b"a.docx") == ENCRYPTED
+    assert recognize_file_type(office.doc("some words", encrypted=True), b"") == ENCRYPTED
 
 
 def test_other_zips_and_containers_are_none():
@@ -110,16 +110,16 @@ def test_other_zips_and_containers_are_none():
     ):
         for stored in ((), tuple(members)):
             data = office.zipped(members, stored=stored)
-            assert kind_of(data, b"a.docx") == ""
+            assert recognize_file_type(data, b"a.docx") == ""
             assert to_text(data, b"a.docx").reason is Reason.FORMAT
-    assert kind_of(office.ole({"Contents": b"x"}), b"a.doc") == ""
+    assert recognize_file_type(office.ole({"Contents": b"x"}), b"a.doc") == ""
     for junk in (
         b"PK\x03\x04",
         b"PK\x03\x04" + b"\xff" * 60,
         b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1",
         office.docx("x")[-22:],
     ):
-        assert kind_of(junk, b"") == ""
+        assert recognize_file_type(junk, b"") == ""
 
 
 @pytest.mark.parametrize("kind", ["epub", "odt", "ods"])
@@ -136,11 +136,15 @@ def test_a_package_whose_declaration_is_not_its_first_member(kind, packed):
     }
     data = office.zipped(members, stored=() if packed else tuple(members))
     assert not data[30:].startswith(b"mimetype")
-    assert kind_of(data, b"") == kind_of(b"PK\x03\x04 before it" + data, b"") == kind
+    assert (
+        recognize_file_type(data, b"")
+        == recognize_file_type(b"PK\x03\x04 before it" + data, b"")
+        == kind
+    )
     if kind == "epub":
         assert to_text(data, b"").utf8 == b"some words"
         del members["mimetype"]
-        assert kind_of(office.zipped(members), b"") == kind
+        assert recognize_file_type(office.zipped(members), b"") == kind
 
 
 def test_damaged_directories_are_harmless():
@@ -150,12 +154,11 @@ def test_damaged_directories_are_harmless():
     begin = data.find(b"PK\x01\x02")
     for at in range(begin, len(data)):
         for value in (0, 0xFF):
-            assert kind_of(bytes(data[:at]) + bytes([value]) + bytes(data[at + 1 :]), b"") in (
-                "",
-                "epub",
-            )
+            assert recognize_file_type(
+                bytes(data[:at]) + bytes([value]) + bytes(data[at + 1 :]), b""
+            ) in ("", "epub")
     bomb = office.zipped({"a": b"", "mimetype": b"application/epub+zip" + bytes(1 << 22)})
-    assert kind_of(bomb, b"") == ""
+    assert recognize_file_type(bomb, b"") == ""
 
 
 def test_an_unknown_container_is_said_to_be_one():
@@ -166,7 +169,7 @@ def test_an_unknown_container_is_said_to_be_one():
 def test_a_cut_package_is_still_told():
     for kind in ("docx", "xlsx", "pptx", "odt", "epub"):
         data = WRITERS[kind]("some words")
-        assert kind_of(data[: len(data) - 30], b"") == kind
+        assert recognize_file_type(data[: len(data) - 30], b"") == kind
 
 
 @pytest.mark.parametrize(
@@ -182,7 +185,7 @@ def test_a_cut_package_is_still_told():
     ],
 )
 def test_mails_need_the_name_and_the_headers(name, head, is_mail):
-    assert (kind_of(head.encode(), name) == "eml") is is_mail
+    assert (recognize_file_type(head.encode(), name) == "eml") is is_mail
     if not is_mail:
         assert to_text(head.encode(), name).utf8 == head.encode()
 
