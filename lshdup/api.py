@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup import pipeline
-from lshdup.collection.collect import collect, left_of, sketched
+from lshdup.collection.collect import collect, filter_collection, sketched
 from lshdup.collection.collection import Collection
 from lshdup.documents.document_list import DocumentList
 from lshdup.documents.finding import find_documents
@@ -352,8 +352,10 @@ def _signed(
     template = Shingler(collection.shingle).shingle_texts(
         [text.encode("utf-8") for text in templates]
     )
-    removal = pipeline.removal_of(collection, ignore_common, distinct(template.values)[0], jobs)
-    return left_of(collection, removal, sketch, jobs, keep=True)
+    shingle_filter = pipeline.build_filter(
+        collection, ignore_common, distinct(template.values)[0], jobs
+    )
+    return filter_collection(collection, shingle_filter, sketch, jobs, keep=True)
 
 
 def _read(documents: Documents, shingle: ShingleParams, jobs: int) -> Collection:

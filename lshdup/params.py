@@ -217,7 +217,7 @@ def key_name(secret: bytes) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class CommonParams(_Params):
+class FilterParams(_Params):
     """Which shingles are removed from every set before anything is compared.
 
     ignore_common : those that more documents have than this: below 1 a share of the documents, from 1 on a number of them; 0: none.

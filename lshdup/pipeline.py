@@ -26,8 +26,14 @@ from lshdup.matching.results import (
     PairsFound,
     StoredPairs,
 )
-from lshdup.params import BandParams, ClusterParams, CommonParams, PairParams
-from lshdup.shingling.removal import NO_SHINGLES, Removal, common_shingles, fingerprint, least_count
+from lshdup.params import BandParams, ClusterParams, FilterParams, PairParams
+from lshdup.shingling.shingle_filter import (
+    NO_SHINGLES,
+    ShingleFilter,
+    common_shingles,
+    fingerprint,
+    least_count,
+)
 from lshdup.utils.parallel import Progress, no_progress
 from lshdup.utils.ragged import RaggedSets, SetSource, distinct
 
@@ -40,21 +46,21 @@ def members(collection: Collection, firsts: NDArray[np.int64]) -> NDArray[np.int
     return np.flatnonzero((firsts == np.arange(len(firsts))) & (collection.sizes > 0))
 
 
-def removal_of(
+def build_filter(
     collection: Collection, ignore_common: float, template: NDArray[np.uint64], jobs: int = 1
-) -> Removal:
+) -> ShingleFilter:
     """Which shingles are removed from a collection of whole sets: those of the templates, and those of too many documents.
 
-    template : uint64 array, ascending, without repeats. ignore_common : see `CommonParams`; 0: none are of too many. Copies of one document
+    template : uint64 array, ascending, without repeats. ignore_common : see `FilterParams`; 0: none are of too many. Copies of one document
     count once: a text is common if many different documents have it, and that one document is there many times says nothing about it.
     Documents without tokens do not count.
     """
-    params = CommonParams(ignore_common, fingerprint(template))
+    params = FilterParams(ignore_common, fingerprint(template))
     if not ignore_common:
-        return Removal(params, template, NO_SHINGLES)
+        return ShingleFilter(params, template, NO_SHINGLES)
     assert collection.sets is not None
     kinds = members(collection, candidates.first_copies(collection.fingerprints))
-    return Removal(
+    return ShingleFilter(
         params,
         template,
         *common_shingles(collection.sets, kinds, least_count(ignore_common, len(kinds)), jobs),

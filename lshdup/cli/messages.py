@@ -36,8 +36,8 @@ def say_collection(console: Console, collection: "Collection", side: str = "") -
     if collection.read is not None and unread > 0:
         line += f"; {counted(collection.read, 'document')} read, {unread:,} unchanged"
     console.say(line + console.took("documents"))
-    whole = collection.sizes if collection.whole is None else collection.whole.sizes
-    _say_alone(console, collection, whole == 0, "without tokens", "no tokens")
+    unfiltered = collection.sizes if collection.unfiltered is None else collection.unfiltered.sizes
+    _say_alone(console, collection, unfiltered == 0, "without tokens", "no tokens")
     _say_removed(console, collection)
     if (
         collection.read is not None or console.is_verbose
@@ -93,7 +93,10 @@ def say_if_nothing(session: "Session", collection: "Collection", least: int = 2)
         else Counter(str(each.skipped.reason) for each in collection.skipped)
     )
     n, compared = len(collection.documents), int((collection.sizes > 0).sum())
-    has_rows, removed = collection.documents.places is not None, collection.removal is not None
+    has_rows, removed = (
+        collection.documents.places is not None,
+        collection.shingle_filter is not None,
+    )
     warn_if_nothing(
         session.console, documents, n, compared, out, least, has_rows=has_rows, removed=removed
     )
@@ -196,25 +199,25 @@ def _say_alone(
 
 def _say_removed(console: Console, collection: "Collection") -> None:
     """Which shingles were removed from the sets, and what became of those."""
-    removal, whole = collection.removal, collection.whole
-    if removal is None or whole is None:
+    shingle_filter, unfiltered = collection.shingle_filter, collection.unfiltered
+    if shingle_filter is None or unfiltered is None:
         return
     parts = []
-    if removal.params.template:
-        parts.append(f"{len(removal.template):,} of templates")
-    if removal.params.ignore_common:
-        limit = removal.params.ignore_common
+    if shingle_filter.params.template:
+        parts.append(f"{len(shingle_filter.template):,} of templates")
+    if shingle_filter.params.ignore_common:
+        limit = shingle_filter.params.ignore_common
         many = (
             f"{100 * limit:g} % of the documents" if limit < 1 else counted(int(limit), "document")
         )
-        parts.append(f"{len(removal.common):,} of more than {many}")
-    before = int(whole.sizes.sum())
+        parts.append(f"{len(shingle_filter.common):,} of more than {many}")
+    before = int(unfiltered.sizes.sum())
     share = 1 - int(collection.sizes.sum()) / before if before else 0.0
     console.say(f"removed shingles: {' and '.join(parts)}, {chance(share)} of all in the documents")
     _say_alone(
         console,
         collection,
-        (collection.sizes == 0) & (whole.sizes > 0),
+        (collection.sizes == 0) & (unfiltered.sizes > 0),
         "with only common shingles",
         "only common shingles",
     )

@@ -17,8 +17,8 @@ from lshdup.cli.output import Cell, Piece, Target, format_of
 from lshdup.errors import InputError, ParameterError
 from lshdup.params import (
     BandParams,
-    CommonParams,
     DocumentParams,
+    FilterParams,
     FormatLimits,
     ShingleParams,
     SketchParams,
@@ -103,7 +103,7 @@ def asked(
 ) -> tuple[dict[str, Any], tuple[bytes, ...], DocumentParams]:
     """Parameters that were given, and checked; the documents that were named; and which files below them are meant."""
     given = _given(ctx, options)
-    for kind in (ShingleParams, CommonParams, SketchParams, BandParams):
+    for kind in (ShingleParams, FilterParams, SketchParams, BandParams):
         known = {field.name for field in fields(kind)}
         kind(**{name: value for name, value in given.items() if name in known})
     if given.get("ignore_common") == 0:
@@ -243,7 +243,7 @@ def _given(ctx: click.Context, options: dict[str, Any]) -> dict[str, Any]:
     given: dict[str, Any] = {}
     names = {
         field.name
-        for kind in (ShingleParams, CommonParams, SketchParams, BandParams)
+        for kind in (ShingleParams, FilterParams, SketchParams, BandParams)
         for field in fields(kind)
     }
     default = click.core.ParameterSource.DEFAULT

@@ -14,7 +14,7 @@ from lshdup.documents.files import LARGE, Buffer
 from lshdup.documents.reading import BATCH_BYTES, batches, read_batch
 from lshdup.lsh.signatures import Sketcher
 from lshdup.params import ShingleParams
-from lshdup.shingling.removal import Removal, Whole
+from lshdup.shingling.shingle_filter import ShingleFilter, Unfiltered
 from lshdup.shingling.shingler import ShingleBatch, Shingler, fingerprints
 from lshdup.utils.ragged import RaggedSets
 
@@ -38,7 +38,7 @@ class Done:
     signatures: NDArray[np.uint32] | None
     skipped: list[tuple[int, Reason, str]]
     guessed: list[tuple[int, str]]
-    whole: Whole | None = None
+    unfiltered: Unfiltered | None = None
     extracted: list[int] = field(default_factory=list)
 
 
@@ -76,22 +76,22 @@ def batches_done(
     workers: Workers,
     sketcher: Sketcher | None,
     keep: Callable[[ShingleBatch, RaggedSets, NDArray[np.uint64]], RaggedSets],
-    removal: Removal | None = None,
+    shingle_filter: ShingleFilter | None = None,
 ) -> Iterator[Done]:
     """Finished batches in order. Each thread reads, shingles and sketches its own batch; two a thread are under way, but of large
     documents only as many as fit into BYTES_AT_ONCE together, or one.
 
-    keep : told, on that thread, the sets, what is left of them without the shingles of `removal`, both valid until it returns, and the
+    keep : told, on that thread, the sets, what is left of them without the shingles of the filter, both valid until it returns, and the
     fingerprints of what is left; gives what the batch shall hold.
     """
 
     def work(indices: NDArray[np.int64]) -> Done:
         try:
             made = workers.shingled(documents, indices)
-            left, whole = made.sets, None
-            if removal is not None:
-                left = removal.left(made.sets, workers.room(len(made.sets.values)))
-                whole = Whole(made.sets.sizes, fingerprints(made.sets, workers.shingle))
+            left, unfiltered = made.sets, None
+            if shingle_filter is not None:
+                left = shingle_filter.apply(made.sets, workers.room(len(made.sets.values)))
+                unfiltered = Unfiltered(made.sets.sizes, fingerprints(made.sets, workers.shingle))
             signatures = sketcher.sketch(left) if sketcher is not None else None
             prints = fingerprints(left, workers.shingle)
             sets = keep(made, left, prints)
@@ -103,7 +103,7 @@ def batches_done(
                 signatures,
                 made.skipped,
                 made.guessed,
-                whole=whole,
+                unfiltered=unfiltered,
                 extracted=made.extracted,
             )
         except MemoryError:
@@ -111,7 +111,9 @@ def batches_done(
                 raise
             detail = f"{documents.spans[indices[0]]} bytes, for which the memory is not enough; a smaller --max-bytes leaves it out"
             none = np.zeros(0, np.int64)
-            whole = Whole(none, none.view(np.uint64)) if removal is not None else None
+            unfiltered = (
+                Unfiltered(none, none.view(np.uint64)) if shingle_filter is not None else None
+            )
             return Done(
                 none,
                 none,
@@ -120,7 +122,7 @@ def batches_done(
                 None,
                 [(int(indices[0]), Reason.TOO_LARGE, detail)],
                 [],
-                whole,
+                unfiltered,
             )
 
     room = max(BYTES_AT_ONCE, (2 * workers.jobs + 1) * BATCH_BYTES)

@@ -15,7 +15,7 @@ from lshdup.documents.document_list import DocumentList, Reason, Skipped
 from lshdup.errors import ParameterError
 from lshdup.lsh.signatures import Sketcher, linear_signatures
 from lshdup.params import ShingleParams, SketchParams
-from lshdup.shingling.removal import Removal, Whole
+from lshdup.shingling.shingle_filter import ShingleFilter, Unfiltered
 from lshdup.shingling.shingler import fingerprints
 from lshdup.utils.parallel import Progress, no_progress
 from lshdup.utils.ragged import RaggedSets, StringTable
@@ -67,7 +67,7 @@ def collect(
     shingle: ShingleParams,
     sketch: SketchParams | None = None,
     *,
-    removal: Removal | None = None,
+    shingle_filter: ShingleFilter | None = None,
     jobs: int = 1,
     previous: Previous | None = None,
     keep: Spool | int = 0,
@@ -77,7 +77,8 @@ def collect(
 ) -> Collection:
     """Read documents, make their shingle sets and, if `sketch` is given, their signatures.
 
-    removal : shingles to remove from every set; not for the linear scheme. keep : what becomes of the sets, which are kept as they were
+    shingle_filter : shingles to remove from every set; not for the linear scheme. keep : what becomes of the sets, which are kept as
+    they were
     before that: a spool keeps all of them on disk; a number keeps them in memory if they fit into so many bytes.
     previous : unchanged documents are taken from there instead of being read. room : makes the array for the signatures. checkpoint : given
     finished batches, when it wants them.
@@ -98,7 +99,11 @@ def collect(
     sizes = np.zeros(n, np.int64)
     prints = np.zeros(n, np.uint64)
     signatures = room((n, sketch.perms)) if sketcher and sketch else None
-    whole = Whole(np.zeros(n, np.int64), np.zeros(n, np.uint64)) if removal is not None else None
+    unfiltered = (
+        Unfiltered(np.zeros(n, np.int64), np.zeros(n, np.uint64))
+        if shingle_filter is not None
+        else None
+    )
     known = np.zeros(n, bool)
     present = np.ones(n, bool)
     skipped: list[SkippedFile] = []
@@ -106,26 +111,28 @@ def collect(
     guesses: dict[int, bytes] = {}
     if previous is not None:
         known = _take_over(
-            previous, documents, sizes, prints, signatures, sketcher, present, skipped, whole
+            previous, documents, sizes, prints, signatures, sketcher, present, skipped, unfiltered
         )
         extracted[known] = np.isin(previous.rows[known], previous.collection.extracted)
         guesses = _known_guesses(previous, known)
     todo = np.flatnonzero(~known & present)
     keeper = SetKeeper(keep)
     if previous is not None and known.any():
-        keeper.reuse(previous.collection.whole_sets, np.flatnonzero(known), previous.rows[known])
+        keeper.reuse(
+            previous.collection.unfiltered_sets, np.flatnonzero(known), previous.rows[known]
+        )
     finished: list[tuple[NDArray[np.int64], tuple[SkippedFile, ...], Kept | None]] = []
     done = 0
     for batch in batches_done(
-        documents, todo, Workers(shingle, jobs), sketcher, keeper.kept, removal
+        documents, todo, Workers(shingle, jobs), sketcher, keeper.kept, shingle_filter
     ):
         sizes[batch.indices] = batch.sizes
         prints[batch.indices] = batch.fingerprints
         if signatures is not None and batch.signatures is not None:
             signatures[batch.indices] = batch.signatures
-        if whole is not None and batch.whole is not None:
-            whole.sizes[batch.indices] = batch.whole.sizes
-            whole.fingerprints[batch.indices] = batch.whole.fingerprints
+        if unfiltered is not None and batch.unfiltered is not None:
+            unfiltered.sizes[batch.indices] = batch.unfiltered.sizes
+            unfiltered.fingerprints[batch.indices] = batch.unfiltered.fingerprints
         held = keeper.add(batch.indices, batch.sets)
         out = [_skipped_file(documents, *each) for each in batch.skipped]
         present[[index for index, _, _ in batch.skipped]] = False
@@ -154,12 +161,12 @@ def collect(
                         guesses,
                         rows,
                     )
-                    if whole is not None:
+                    if unfiltered is not None:
                         part = replace(
                             part,
                             sets=None,
-                            removal=removal,
-                            whole=replace(whole.take(rows), sets=sets),
+                            shingle_filter=shingle_filter,
+                            unfiltered=replace(unfiltered.take(rows), sets=sets),
                         )
                     checkpoint.add(part)
                 finished.clear()
@@ -175,7 +182,7 @@ def collect(
             extracted[rows],
         )
         signatures = _moved_up(signatures, rows) if signatures is not None else None
-        whole = whole.take(rows) if whole is not None else None
+        unfiltered = unfiltered.take(rows) if unfiltered is not None else None
     skipped.sort(key=lambda each: each.skipped.name)
     collection = Collection(
         documents, shingle, sizes, prints, tuple(skipped), sets, sketch, signatures, len(todo)
@@ -184,8 +191,13 @@ def collect(
     collection = _with_guesses(
         replace(collection, extracted=office, reader=_reader_of(office, skipped)), guesses, rows
     )
-    if whole is not None:
-        return replace(collection, sets=None, removal=removal, whole=replace(whole, sets=sets))
+    if unfiltered is not None:
+        return replace(
+            collection,
+            sets=None,
+            shingle_filter=shingle_filter,
+            unfiltered=replace(unfiltered, sets=sets),
+        )
     return sketched(collection, sketch, jobs) if linear and sketch else collection
 
 
@@ -252,9 +264,9 @@ def sketched(
     return replace(collection, sketch=sketch, signatures=signatures)
 
 
-def left_of(
+def filter_collection(
     collection: Collection,
-    removal: Removal,
+    shingle_filter: ShingleFilter,
     sketch: SketchParams | None = None,
     jobs: int = 1,
     room: Room = in_memory,
@@ -276,7 +288,7 @@ def left_of(
 
     def part(start: int) -> RaggedSets:
         end = min(start + 4096, n)
-        left = removal.left(RaggedSets(sets.values, sets.offsets[start : end + 1]))
+        left = shingle_filter.apply(RaggedSets(sets.values, sets.offsets[start : end + 1]))
         sizes[start:end], prints[start:end] = left.sizes, fingerprints(left, collection.shingle)
         if signatures is not None and sketcher is not None:
             signatures[start:end] = sketcher.sketch(left)
@@ -284,7 +296,7 @@ def left_of(
 
     with ThreadPoolExecutor(jobs) as pool:
         parts = list(pool.map(part, range(0, n, 4096)))
-    whole = Whole(collection.sizes, collection.fingerprints, sets, collection.corpus)
+    unfiltered = Unfiltered(collection.sizes, collection.fingerprints, sets, collection.corpus)
     kept = RaggedSets.concatenate(parts) if keep or linear else None
     made = replace(
         collection,
@@ -294,8 +306,8 @@ def left_of(
         sketch=sketch,
         signatures=signatures,
         corpus="",
-        removal=removal,
-        whole=whole,
+        shingle_filter=shingle_filter,
+        unfiltered=unfiltered,
     )
     if linear and sketch is not None:
         made = sketched(made, sketch, jobs)
@@ -309,7 +321,7 @@ def _all_the_same(
     """The earlier collection as it is, if nothing was added, changed or removed since: none of its arrays is copied."""
     old = previous.collection
     made = sketch is None or (old.signatures is not None and old.sketch == sketch)
-    kept = old.whole_sets is not None or not isinstance(keep, Spool)
+    kept = old.unfiltered_sets is not None or not isinstance(keep, Spool)
     if not made or not kept:
         return None
     if previous.skipped:
@@ -336,7 +348,7 @@ def _take_over(
     sketcher: Sketcher | None,
     present: NDArray[np.bool_],
     skipped: list[SkippedFile],
-    whole: Whole | None,
+    unfiltered: Unfiltered | None,
 ) -> NDArray[np.bool_]:
     """Fill in what the earlier run knows; returns which documents need not be read."""
     old = previous.collection
@@ -352,9 +364,9 @@ def _take_over(
             rows = rows[:0]
     sizes[known] = old.sizes[rows]
     prints[known] = old.fingerprints[rows]
-    if whole is not None and old.whole is not None:
-        whole.sizes[known] = old.whole.sizes[rows]
-        whole.fingerprints[known] = old.whole.fingerprints[rows]
+    if unfiltered is not None and old.unfiltered is not None:
+        unfiltered.sizes[known] = old.unfiltered.sizes[rows]
+        unfiltered.fingerprints[known] = old.unfiltered.fingerprints[rows]
     if previous.skipped:
         for index, name in enumerate(documents.names):
             if name in previous.skipped:

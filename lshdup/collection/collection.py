@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from lshdup.documents.document_list import DocumentList, Skipped
 from lshdup.params import ShingleParams, SketchParams
-from lshdup.shingling.removal import Removal, Whole
+from lshdup.shingling.shingle_filter import ShingleFilter, Unfiltered
 from lshdup.utils.ragged import RaggedSets, StringTable
 
 _NONE = np.zeros(0, np.int64)
@@ -35,8 +35,8 @@ class Collection:
     shingle sets, if they were kept. signatures : uint32 array of shape (n, K), if they were made, by `sketch`. read : how many documents
     were read in this run; None if it continues from an artifact, and nobody has looked at the documents. corpus : what `store.corpus_id`
     says of it; empty if nobody has asked yet.
-    removal, whole : the shingles that were removed from the sets, and what those were before; None if none were. All else is of what is
-    left.
+    shingle_filter, unfiltered : the shingles that were removed from the sets, and what those were before;
+    None if none were. All else is of what is left.
     extracted : int64 array, ascending: documents whose text a reader of office formats gave. reader : which one and its version; empty if
     nothing depends on it.
     guessed : int64 array, ascending: documents whose encoding was detected. guesses : as what each of those was read (`Text.encoding`).
@@ -52,33 +52,40 @@ class Collection:
     signatures: NDArray[np.uint32] | None = None
     read: int | None = None
     corpus: str = ""
-    removal: Removal | None = None
-    whole: Whole | None = None
+    shingle_filter: ShingleFilter | None = None
+    unfiltered: Unfiltered | None = None
     extracted: NDArray[np.int64] = field(default_factory=lambda: _NONE)
     reader: str = ""
     guessed: NDArray[np.int64] = field(default_factory=lambda: _NONE)
     guesses: StringTable = field(default_factory=lambda: _NO_GUESSES)
 
     @property
-    def whole_sets(self) -> RaggedSets | None:
+    def unfiltered_sets(self) -> RaggedSets | None:
         """The sets before anything was removed, if they were kept: what shingles.npz holds."""
-        return self.sets if self.whole is None else self.whole.sets
+        return self.sets if self.unfiltered is None else self.unfiltered.sets
 
     @property
     def before(self) -> "Collection":
         """The collection before shingles were removed, and without signatures."""
-        if self.whole is None:
+        if self.unfiltered is None:
             return replace(self, sketch=None, signatures=None)
         return replace(
-            self, sizes=self.whole.sizes, fingerprints=self.whole.fingerprints, sets=self.whole.sets, corpus=self.whole.corpus,
-            sketch=None, signatures=None, removal=None, whole=None,
-        )  # fmt: skip
+            self,
+            sizes=self.unfiltered.sizes,
+            fingerprints=self.unfiltered.fingerprints,
+            sets=self.unfiltered.sets,
+            corpus=self.unfiltered.corpus,
+            sketch=None,
+            signatures=None,
+            shingle_filter=None,
+            unfiltered=None,
+        )
 
-    def with_whole_sets(self, sets: RaggedSets | None) -> "Collection":
+    def with_unfiltered_sets(self, sets: RaggedSets | None) -> "Collection":
         """The same with these as its whole sets; without them, when the file or the memory that they are in goes."""
-        if self.whole is None:
+        if self.unfiltered is None:
             return replace(self, sets=sets)
-        return replace(self, sets=None, whole=replace(self.whole, sets=sets))
+        return replace(self, sets=None, unfiltered=replace(self.unfiltered, sets=sets))
 
     def check_rows(self, indices: NDArray[np.int64]) -> None:
         """Have everything checked that is known of these documents but their names, sets and signatures, if that was not done."""

@@ -28,20 +28,20 @@ def set_source(
     A document that cannot be read again, or whose set is another one now, is reported once and has an empty set: its pairs are not in
     the answer, rather than wrong in it.
     """
-    removal = collection.removal
+    shingle_filter = collection.shingle_filter
     if collection.sets is not None:
         return collection.sets.take
-    held = collection.whole_sets
-    if held is not None and removal is not None:
-        return lambda wanted: removal.left(held.take(wanted))
+    held = collection.unfiltered_sets
+    if held is not None and shingle_filter is not None:
+        return lambda wanted: shingle_filter.apply(held.take(wanted))
 
     def checked(wanted: NDArray[np.int64]) -> RaggedSets:
         assert kept is not None
         collection.check_rows(wanted)
         try:
             sets = kept.take(wanted)
-            if removal is not None:
-                sets = removal.left(sets)
+            if shingle_filter is not None:
+                sets = shingle_filter.apply(sets)
             if np.array_equal(
                 fingerprints(sets, collection.shingle), collection.fingerprints[wanted]
             ):
@@ -81,7 +81,9 @@ def set_source(
                 sets.values[sets.offsets[at[i]] : sets.offsets[at[i] + 1]] = left[i]
             return NO_VALUES
 
-        for batch in batches_done(collection.documents, wanted, workers, None, place, removal):
+        for batch in batches_done(
+            collection.documents, wanted, workers, None, place, shingle_filter
+        ):
             for index, reason, detail in batch.skipped:
                 report(index, reason, detail)
             for index in batch.indices[~same[np.searchsorted(wanted, batch.indices)]].tolist():

@@ -9,7 +9,7 @@ from lshdup.lsh.signatures import Sketcher, estimate
 from lshdup.matching.similarity import jaccard
 from lshdup.params import ShingleParams, SketchParams
 from lshdup.report.token_diff import Change, differences
-from lshdup.shingling.removal import Removal
+from lshdup.shingling.shingle_filter import ShingleFilter
 from lshdup.shingling.shingler import Located, Shingler
 from lshdup.utils.ragged import RaggedSets
 
@@ -53,7 +53,7 @@ def compare(
     text_b: bytes,
     params: ShingleParams,
     sketch: SketchParams | None = None,
-    removal: Removal | None = None,
+    shingle_filter: ShingleFilter | None = None,
 ) -> Comparison:
     """Compare two texts (valid UTF-8; ids: blank-separated numbers).
 
@@ -65,8 +65,8 @@ def compare(
         [shingler.shingle_texts([text]).copy() for text in (text_a, text_b)]
     )
     whole = sets.sizes
-    if removal is not None:
-        sets = removal.left(sets)
+    if shingle_filter is not None:
+        sets = shingle_filter.apply(sets)
     one, other = np.array([0]), np.array([1])
     shared = len(np.intersect1d(sets[0], sets[1], assume_unique=True))
     similarity = float(jaccard(sets, one, other)[0])

@@ -16,8 +16,8 @@ from lshdup.documents.document_list import DocumentList, Reason, Skipped
 from lshdup.documents.locations import Places
 from lshdup.documents.row_files import OpenRows
 from lshdup.documents.rows import Kind, RowFields
-from lshdup.params import CommonParams, ShingleParams, SketchParams
-from lshdup.shingling.removal import Removal, Whole, fingerprint
+from lshdup.params import FilterParams, ShingleParams, SketchParams
+from lshdup.shingling.shingle_filter import ShingleFilter, Unfiltered, fingerprint
 from lshdup.store.npz import Array, Artifact
 from lshdup.utils.ragged import RaggedSets, StringTable
 
@@ -28,8 +28,8 @@ def corpus_id(collection: Collection) -> str:
         return collection.corpus
     digest = hashlib.blake2b(digest_size=16)
     definitions = [collection.shingle.to_json(), unicodedata.unidata_version]
-    if collection.removal is not None:
-        definitions.append(collection.removal.to_json())
+    if collection.shingle_filter is not None:
+        definitions.append(collection.shingle_filter.to_json())
     digest.update(json.dumps(definitions, sort_keys=True).encode())
     for array in (
         collection.documents.names.offsets,
@@ -40,14 +40,14 @@ def corpus_id(collection: Collection) -> str:
     return digest.hexdigest()
 
 
-def whole_id(collection: Collection) -> str:
+def unfiltered_id(collection: Collection) -> str:
     """The same of the whole sets, before shingles were removed from them: that of shingles.npz."""
     return corpus_id(collection.before)
 
 
-def removal_arrays(removal: Removal) -> dict[str, Array]:
+def filter_arrays(shingle_filter: ShingleFilter) -> dict[str, Array]:
     """The shingles that are removed, as arrays of an artifact."""
-    return {"template": removal.template, "common": removal.common}
+    return {"template": shingle_filter.template, "common": shingle_filter.common}
 
 
 def document_arrays(collection: Collection) -> dict[str, Array]:
@@ -111,26 +111,26 @@ def signature_arrays(collection: Collection) -> dict[str, Array]:
     """The signatures."""
     assert collection.signatures is not None
     arrays: dict[str, Array] = {"signatures": collection.signatures}
-    if collection.removal is not None:
-        arrays |= removal_arrays(collection.removal)
-    return arrays | _whole_arrays(collection)
+    if collection.shingle_filter is not None:
+        arrays |= filter_arrays(collection.shingle_filter)
+    return arrays | _unfiltered_arrays(collection)
 
 
-def _whole_arrays(collection: Collection) -> dict[str, Array]:
-    if collection.whole is None:
+def _unfiltered_arrays(collection: Collection) -> dict[str, Array]:
+    if collection.unfiltered is None:
         return {}
     return {
-        "whole_sizes": collection.whole.sizes,
-        "whole_fingerprints": collection.whole.fingerprints,
+        "whole_sizes": collection.unfiltered.sizes,
+        "whole_fingerprints": collection.unfiltered.fingerprints,
     }
 
 
 def all_arrays(collection: Collection) -> dict[str, Array]:
     """All that is known of a collection: its documents, its signatures and whole sets, if it has them; but not what was removed."""
-    arrays = document_arrays(collection) | _whole_arrays(collection)
+    arrays = document_arrays(collection) | _unfiltered_arrays(collection)
     if collection.signatures is not None:
         arrays["signatures"] = collection.signatures
-    if collection.whole_sets is not None:
+    if collection.unfiltered_sets is not None:
         arrays |= set_arrays(collection.before)
     return arrays
 
@@ -187,16 +187,16 @@ def read_collection(
         )
     )
     sizes = ints_of(arrays, "set_sizes", n)
-    sets = signatures = sketch = whole = removal = None
+    sets = signatures = sketch = unfiltered = shingle_filter = None
     if "common" in header:
         refuse_if(header["kind"] == "shingles", "its sets are not whole")
-        removal = _removal(header, arrays, verify=verify)
-        whole = Whole(
+        shingle_filter = _shingle_filter(header, arrays, verify=verify)
+        unfiltered = Unfiltered(
             ints_of(arrays, "whole_sizes", n),
             _prints(arrays, "whole_fingerprints", n),
             corpus=header.get("whole", ""),
         )
-        refuse_if(verify and (whole.sizes < sizes).any(), "its sets have grown")
+        refuse_if(verify and (unfiltered.sizes < sizes).any(), "its sets have grown")
     missing = {"shingles": "values" not in arrays, "signatures": "sketch" not in header}
     refuse_if(missing.get(header["kind"]), "what it is for is missing")
     if "values" in arrays:
@@ -207,7 +207,7 @@ def read_collection(
             or not _are_offsets(sets.offsets, len(sets.values), verify=verify),
             "its sets do not fit",
         )
-        wanted = sizes if whole is None else whole.sizes
+        wanted = sizes if unfiltered is None else unfiltered.sizes
         refuse_if(
             verify and not np.array_equal(sets.sizes, wanted),
             "its sets have other sizes than it says",
@@ -250,17 +250,29 @@ def read_collection(
         )
     return (
         made
-        if whole is None
-        else replace(made, sets=None, removal=removal, whole=replace(whole, sets=sets))
+        if unfiltered is None
+        else replace(
+            made,
+            sets=None,
+            shingle_filter=shingle_filter,
+            unfiltered=replace(unfiltered, sets=sets),
+        )
     )
 
 
-def _removal(header: Mapping[str, Any], arrays: Mapping[str, Array], *, verify: bool) -> Removal:
+def _shingle_filter(
+    header: Mapping[str, Any], arrays: Mapping[str, Array], *, verify: bool
+) -> ShingleFilter:
     """The shingles that were removed from the sets of a collection."""
     asked = dict(header["common"])
     common = asked.pop("common")
-    removal = Removal(CommonParams.from_json(asked), arrays["template"], arrays["common"])
-    for shingles, said in ((removal.template, removal.params.template), (removal.common, common)):
+    shingle_filter = ShingleFilter(
+        FilterParams.from_json(asked), arrays["template"], arrays["common"]
+    )
+    for shingles, said in (
+        (shingle_filter.template, shingle_filter.params.template),
+        (shingle_filter.common, common),
+    ):
         refuse_if(not _are(shingles, np.uint64), "the shingles that were removed do not fit")
         refuse_if(
             verify and fingerprint(shingles) != said,
@@ -270,7 +282,7 @@ def _removal(header: Mapping[str, Any], arrays: Mapping[str, Array], *, verify: 
             verify and not (shingles[1:] > shingles[:-1]).all(),
             "the shingles that were removed are not in order",
         )
-    return removal
+    return shingle_filter
 
 
 def _prints(arrays: Mapping[str, Array], name: str, n: int) -> NDArray[np.uint64]:
@@ -369,7 +381,7 @@ def same(old: Collection, new: Collection) -> bool:
         corpus_id(old) == corpus_id(new)
         and old.sketch == new.sketch
         and old.skipped == new.skipped
-        and (old.whole is None or whole_id(old) == whole_id(new))
+        and (old.unfiltered is None or unfiltered_id(old) == unfiltered_id(new))
         and old.reader == new.reader
         and np.array_equal(old.extracted, new.extracted)
         and np.array_equal(old.guessed, new.guessed)

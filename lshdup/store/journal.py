@@ -22,8 +22,8 @@ from lshdup.documents.locations import Places
 from lshdup.documents.rows import RowFields
 from lshdup.errors import ParameterError
 from lshdup.params import ShingleParams, SketchParams
-from lshdup.shingling.removal import Removal, Whole
-from lshdup.store.collection_io import all_arrays, read_collection, removal_arrays
+from lshdup.shingling.shingle_filter import ShingleFilter, Unfiltered
+from lshdup.store.collection_io import all_arrays, filter_arrays, read_collection
 from lshdup.store.npz import FORMAT_VERSION, Array, Artifact
 from lshdup.store.store import Store
 from lshdup.utils.atomic import resumable
@@ -52,13 +52,15 @@ class Journal:
         sketch: SketchParams | None,
         fields: RowFields | None,
         say: Callable[[str], None],
-        removal: Removal | None = None,
+        shingle_filter: ShingleFilter | None = None,
     ) -> None:
         self._path = store.folder / ".journal"
         self._say = say
         made = {"kind": "journal", "format": FORMAT_VERSION, "lshdup": __version__}
-        self._header = made | store.parameters(shingle, sketch, fields, removal=removal)
-        self._removed = removal_arrays(removal) if removal is not None else {}
+        self._header = made | store.parameters(
+            shingle, sketch, fields, shingle_filter=shingle_filter
+        )
+        self._removed = filter_arrays(shingle_filter) if shingle_filter is not None else {}
         self._started = time.monotonic()
         self._file: IO[bytes] | None = None
         self._failed = False
@@ -202,9 +204,11 @@ def joined(parts: list[Collection]) -> Collection:
         else None,
     )
     sets = signatures = None
-    if all(part.whole_sets is not None for part in parts):
-        values = column(lambda part: _there(part.whole_sets).values)
-        sets = RaggedSets.from_sizes(values, column(lambda part: _there(part.whole_sets).sizes))
+    if all(part.unfiltered_sets is not None for part in parts):
+        values = column(lambda part: _there(part.unfiltered_sets).values)
+        sets = RaggedSets.from_sizes(
+            values, column(lambda part: _there(part.unfiltered_sets).sizes)
+        )
     if all(part.signatures is not None and part.sketch == first.sketch for part in parts):
         signatures = column(lambda part: _there(part.signatures))
     starts_at = np.cumsum([0, *(len(part.documents) for part in parts)])
@@ -231,14 +235,14 @@ def joined(parts: list[Collection]) -> Collection:
         guessed=numbers(lambda part: part.guessed),
         guesses=_strings([part.guesses for part in parts]),
     )
-    if first.removal is None:
+    if first.shingle_filter is None:
         return made
-    whole = Whole(
-        column(lambda part: _there(part.whole).sizes),
-        column(lambda part: _there(part.whole).fingerprints),
+    unfiltered = Unfiltered(
+        column(lambda part: _there(part.unfiltered).sizes),
+        column(lambda part: _there(part.unfiltered).fingerprints),
         sets,
     )
-    return replace(made, sets=None, removal=first.removal, whole=whole)
+    return replace(made, sets=None, shingle_filter=first.shingle_filter, unfiltered=unfiltered)
 
 
 def _there(what: Any) -> Any:

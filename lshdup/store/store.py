@@ -24,7 +24,7 @@ from lshdup.lsh.candidates import Buckets
 from lshdup.matching.pairs import Pairs
 from lshdup.matching.results import ClustersFound, Index, PairsFound, StoredPairs
 from lshdup.params import BandParams, ClusterParams, PairParams, ShingleParams, SketchParams
-from lshdup.shingling.removal import Removal
+from lshdup.shingling.shingle_filter import ShingleFilter
 from lshdup.store import npz
 from lshdup.store.collection_io import (
     corpus_id,
@@ -34,7 +34,7 @@ from lshdup.store.collection_io import (
     same,
     set_arrays,
     signature_arrays,
-    whole_id,
+    unfiltered_id,
 )
 from lshdup.store.lock import locked
 from lshdup.store.npz import Array
@@ -143,7 +143,7 @@ class Store:
 
     def save_collection(self, kind: str, collection: Collection) -> None:
         if (
-            kind == "shingles" and collection.whole is not None
+            kind == "shingles" and collection.unfiltered is not None
         ):  # keeps whole sets: what is removed may be another part of them next time
             collection = collection.before
         old = self._load_quietly(kind)
@@ -156,8 +156,8 @@ class Store:
             set_arrays(collection) if kind == "shingles" else signature_arrays(collection)
         )
         header = self._header(collection, with_sketch=kind == "signatures")
-        if collection.whole is not None:
-            header["whole"] = whole_id(collection)
+        if collection.unfiltered is not None:
+            header["whole"] = unfiltered_id(collection)
         npz.save(self.path(kind), kind, header, arrays)
 
     def _load_quietly(self, kind: str) -> Collection | None:
@@ -170,7 +170,11 @@ class Store:
         documents = collection.documents
         sketch = collection.sketch if with_sketch else None
         header = self.parameters(
-            collection.shingle, sketch, documents.row_fields, documents.home, collection.removal
+            collection.shingle,
+            sketch,
+            documents.row_fields,
+            documents.home,
+            collection.shingle_filter,
         )
         return header | {"corpus": corpus_id(collection)}
 
@@ -180,7 +184,7 @@ class Store:
         sketch: SketchParams | None,
         fields: RowFields | None,
         home: bytes = b"",
-        removal: Removal | None = None,
+        shingle_filter: ShingleFilter | None = None,
     ) -> dict[str, Any]:
         """What the header of a file says of how it was made, and from where its names start."""
         header: dict[str, Any] = {
@@ -188,8 +192,8 @@ class Store:
             "unicode": unicodedata.unidata_version,
             "base": self.base(home),
         }
-        if removal is not None:
-            header["common"] = removal.to_json()
+        if shingle_filter is not None:
+            header["common"] = shingle_filter.to_json()
         if fields is not None:
             header["rows"] = asdict(fields)
         return header if sketch is None else header | {"sketch": sketch.to_json()}

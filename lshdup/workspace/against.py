@@ -18,7 +18,7 @@ from lshdup.errors import InputError, ParameterError
 from lshdup.lsh import band_plan
 from lshdup.lsh.band_plan import BandPlan
 from lshdup.params import BandParams, DocumentParams, PairParams, SketchParams
-from lshdup.shingling.removal import same_removal
+from lshdup.shingling.shingle_filter import same_filter
 from lshdup.store.store import Store
 from lshdup.utils.messages import counted, typed
 from lshdup.utils.parallel import Progress, no_progress
@@ -175,7 +175,7 @@ def against(
         parts.append(Part(collection, sets))
         there.append((None, collection))
     for origin, collection in there:
-        if not same_removal(here.removal, collection.removal):
+        if not same_filter(here.shingle_filter, collection.shingle_filter):
             message = f"from the sets of DOCS and of {origin or _listed(named)} not the same shingles were removed: they cannot be compared"
             raise ParameterError(
                 message,

@@ -19,7 +19,7 @@ from lshdup.skipped import Skipped
 from lshdup.store.store import Store
 from lshdup.utils.parallel import Progress
 from lshdup.utils.scratch import room_on_disk
-from lshdup.workspace.removal_request import ToRemove, template_shingles, to_remove
+from lshdup.workspace.filter_request import FilterRequest, filter_requested, template_shingles
 from lshdup.workspace.request import Request
 
 #: Signatures of more bytes than this are kept in a file while the run goes on, if there is a store.
@@ -80,12 +80,12 @@ class RunContext:
         assert self.store is not None
         return self.store.modified("shingles") > self.store.modified("signatures")
 
-    def to_remove(
+    def filter_requested(
         self, request: Request, params: ShingleParams, last: Collection | None = None
-    ) -> ToRemove | None:
+    ) -> FilterRequest | None:
         """What was asked to be removed, or was in the last run where nothing is said of it; None: nothing."""
         template = self.template(request, params) if request.templates else None
-        return to_remove(template, request.given.get("ignore_common"), params, last)
+        return filter_requested(template, request.given.get("ignore_common"), params, last)
 
     def template(self, request: Request, params: ShingleParams) -> NDArray[np.uint64]:
         """The shingles of the files that --template names, ascending: uint64 array."""

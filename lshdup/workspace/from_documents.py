@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lshdup.collection.collect import Checkpoint, Previous, collect, left_of, sketched
+from lshdup.collection.collect import Checkpoint, Previous, collect, filter_collection, sketched
 from lshdup.collection.collection import Collection
 from lshdup.documents.document_list import DocumentList, Reason, typed_name
 from lshdup.documents.finding import find_documents
@@ -20,14 +20,14 @@ from lshdup.documents.whereabouts import are_elsewhere, counted_where
 from lshdup.errors import ArtifactError
 from lshdup.matching.similarity import SET_BYTES
 from lshdup.params import ShingleParams, SketchParams
-from lshdup.shingling.removal import Removal, same_removal
-from lshdup.store.collection_io import corpus_id, whole_id
+from lshdup.shingling.shingle_filter import ShingleFilter, same_filter
+from lshdup.store.collection_io import corpus_id, unfiltered_id
 from lshdup.store.row_lists import load_listings, save_listings
 from lshdup.utils.compression import PIP, is_lacking
 from lshdup.utils.messages import counted, some_of
 from lshdup.utils.scratch import Spool
 from lshdup.workspace.context import RunContext
-from lshdup.workspace.removal_request import ToRemove
+from lshdup.workspace.filter_request import FilterRequest
 from lshdup.workspace.request import Request, merged
 from lshdup.workspace.unchanged import known, still_skipped, unchanged
 
@@ -51,26 +51,34 @@ class FromDocuments:
     def signed(self, request: Request) -> Collection:
         """With signatures, and sets if they are few. If there is a store, both are saved there."""
         params, sketch = merged(ShingleParams, request.given), merged(SketchParams, request.given)
-        remove = self._context.to_remove(request, params)
+        remove = self._context.filter_requested(request, params)
         linear = sketch.scheme == "linear"
         if remove is not None and (remove.ignore_common or linear):
             return self._signed_in_two_passes(request, params, sketch, remove)
-        removal = remove.known() if remove is not None else None
+        shingle_filter = remove.known() if remove is not None else None
         documents = self._find(request, params)
         # The linear scheme makes signatures of all sets together: there is nothing to resume.
         journal = None
         if self._store is not None and not linear:
             from lshdup.store.journal import Journal  # here, because a query waits for every import
 
-            journal = Journal(self._store, params, sketch, documents.row_fields, self._say, removal)
+            journal = Journal(
+                self._store, params, sketch, documents.row_fields, self._say, shingle_filter
+            )
         previous = self._previous(
-            request, documents, params, sketch, need_sets=linear, journal=journal, removal=removal
+            request,
+            documents,
+            params,
+            sketch,
+            need_sets=linear,
+            journal=journal,
+            shingle_filter=shingle_filter,
         )
         # A token is seven bytes or so and makes a shingle of eight: of more text than this, the sets would not be kept in the end.
         keep = SET_BYTES // 2 if documents.spans.sum() <= SET_BYTES else 0
         try:
             collection = self._collect(
-                request, documents, params, sketch, previous, keep, journal, removal
+                request, documents, params, sketch, previous, keep, journal, shingle_filter
             )
         finally:
             if journal is not None:
@@ -83,7 +91,7 @@ class FromDocuments:
         return collection
 
     def _signed_in_two_passes(
-        self, request: Request, params: ShingleParams, sketch: SketchParams, remove: ToRemove
+        self, request: Request, params: ShingleParams, sketch: SketchParams, remove: FilterRequest
     ) -> Collection:
         """First all sets, whole; then what is left of them when it is known what too many have."""
         with Spool(self._store.folder) if self._store is not None else nullcontext() as spool:
@@ -106,8 +114,11 @@ class FromDocuments:
                 if journal is not None:
                     journal.close()
             if self._store is None:
-                return left_of(
-                    collection, remove.from_whole(collection, request.jobs), sketch, request.jobs
+                return filter_collection(
+                    collection,
+                    remove.from_unfiltered(collection, request.jobs),
+                    sketch,
+                    request.jobs,
                 )
             collection = replace(collection, corpus=corpus_id(collection))
             self._save(collection, ("shingles",), journal)
@@ -121,14 +132,16 @@ class FromDocuments:
                     read=collection.read,
                 )
             else:
-                removal = remove.from_whole(collection, request.jobs)
-                collection = left_of(collection, removal, sketch, request.jobs, self._context.room)
+                shingle_filter = remove.from_unfiltered(collection, request.jobs)
+                collection = filter_collection(
+                    collection, shingle_filter, sketch, request.jobs, self._context.room
+                )
                 collection = replace(collection, corpus=corpus_id(collection))
             self._save(collection, ("signatures",), journal)
             if journal is not None:
                 journal.remove()
             # The spool goes, and what was in it is in shingles.npz now; of an unchanged folder, the sets are those of shingles.npz already.
-            return collection.with_whole_sets(None) if collection.read else collection
+            return collection.with_unfiltered_sets(None) if collection.read else collection
 
     def _save(
         self, collection: Collection, kinds: tuple[str, ...], journal: "Journal | None"
@@ -138,7 +151,7 @@ class FromDocuments:
         try:
             for kind in kinds:
                 if (
-                    kind != "shingles" or collection.whole_sets is not None
+                    kind != "shingles" or collection.unfiltered_sets is not None
                 ):  # if so small: the next run need not read it to verify
                     self._store.save_collection(kind, collection)
         except ArtifactError:
@@ -195,12 +208,20 @@ class FromDocuments:
         previous: Previous | None,
         keep: Spool | int,
         checkpoint: Checkpoint | None = None,
-        removal: Removal | None = None,
+        shingle_filter: ShingleFilter | None = None,
     ) -> Collection:
         collection = collect(
-            documents, params, sketch, removal=removal, jobs=request.jobs, previous=previous, keep=keep, room=self._context.room,
-            progress=self._context.progress, checkpoint=checkpoint,
-        )  # fmt: skip
+            documents,
+            params,
+            sketch,
+            shingle_filter=shingle_filter,
+            jobs=request.jobs,
+            previous=previous,
+            keep=keep,
+            room=self._context.room,
+            progress=self._context.progress,
+            checkpoint=checkpoint,
+        )
         named = (
             {typed_name(argument) for argument in request.documents}
             if collection.skipped
@@ -224,14 +245,16 @@ class FromDocuments:
         *,
         need_sets: bool,
         journal: "Journal | None" = None,
-        removal: Removal | None = None,
+        shingle_filter: ShingleFilter | None = None,
     ) -> Previous | None:
         """What the store knows about these documents, and the journal of an interrupted run, if made with the same parameters."""
         if request.check_content:
             return None
-        old = self._stored(documents, params, sketch, need_sets=need_sets, removal=removal)
-        if old is not None and removal is not None and old.removal is None:
-            old = left_of(old, removal, sketch, request.jobs, self._context.room)
+        old = self._stored(
+            documents, params, sketch, need_sets=need_sets, shingle_filter=shingle_filter
+        )
+        if old is not None and shingle_filter is not None and old.shingle_filter is None:
+            old = filter_collection(old, shingle_filter, sketch, request.jobs, self._context.room)
         finished = journal.finished() if journal is not None else None
         if finished is not None:
             if old is not None and sketch is not None and old.signatures is None:
@@ -262,20 +285,22 @@ class FromDocuments:
         sketch: SketchParams | None,
         *,
         need_sets: bool,
-        removal: Removal | None,
+        shingle_filter: ShingleFilter | None,
     ) -> Collection | None:
         """The stored collection with these parameters, with its sets if they are there too; or else the whole sets."""
         shingles = self._load_for_reuse("shingles")
         old = None if need_sets else self._load_for_reuse("signatures")
         if old is not None and (
-            old.shingle != params or old.sketch != sketch or not same_removal(old.removal, removal)
+            old.shingle != params
+            or old.sketch != sketch
+            or not same_filter(old.shingle_filter, shingle_filter)
         ):
             old = None
         if shingles is not None and shingles.shingle == params:
             if old is None:
                 old = shingles
-            elif whole_id(old) == corpus_id(shingles):
-                old = old.with_whole_sets(shingles.sets)
+            elif unfiltered_id(old) == corpus_id(shingles):
+                old = old.with_unfiltered_sets(shingles.sets)
             elif known(shingles, documents) >= known(
                 old, documents
             ):  # the last run ended between the two

@@ -6,16 +6,16 @@ Called by workspace.py.
 from pathlib import Path
 from typing import NoReturn
 
-from lshdup.collection.collect import left_of, sketched
+from lshdup.collection.collect import filter_collection, sketched
 from lshdup.collection.collection import Collection
 from lshdup.errors import ArtifactError
-from lshdup.params import DEFAULT_STORE, CommonParams, SketchParams
-from lshdup.shingling.removal import fingerprint
-from lshdup.store.collection_io import corpus_id, whole_id
+from lshdup.params import DEFAULT_STORE, FilterParams, SketchParams
+from lshdup.shingling.shingle_filter import fingerprint
+from lshdup.store.collection_io import corpus_id, unfiltered_id
 from lshdup.store.store import Store
 from lshdup.utils.ragged import RaggedSets
 from lshdup.workspace.context import RunContext
-from lshdup.workspace.removal_request import ToRemove
+from lshdup.workspace.filter_request import FilterRequest
 from lshdup.workspace.request import Request, check_conflict, merged
 
 
@@ -47,11 +47,11 @@ class FromStore:
         if signatures is not None and signatures.sketch is not None:
             stale = (
                 shingles is not None
-                and corpus_id(shingles) != whole_id(signatures)
+                and corpus_id(shingles) != unfiltered_id(signatures)
                 and self._context.shingles_are_newer()
             )
             if not stale:
-                self._check_removal(signatures, request)
+                self._check_filter(signatures, request)
                 check_conflict(
                     "signatures.npz", signatures.shingle, request.given, "name the documents again"
                 )
@@ -63,14 +63,18 @@ class FromStore:
         shingles = self.shingles(request)
         base = signatures.sketch if signatures is not None else None
         self._say(f"signatures.npz is made from shingles.npz{', which is newer' if base else ''}")
-        remove = self._context.to_remove(request, shingles.shingle, signatures)
+        remove = self._context.filter_requested(request, shingles.shingle, signatures)
         return self.sketched(
             shingles, merged(SketchParams, request.given, base), remove, request.jobs, save=save
         )
 
-    def _check_removal(self, signatures: Collection, request: Request) -> None:
+    def _check_filter(self, signatures: Collection, request: Request) -> None:
         """Raise if signatures.npz is of sets from which other shingles were removed than those that are given."""
-        made = signatures.removal.params if signatures.removal is not None else CommonParams()
+        made = (
+            signatures.shingle_filter.params
+            if signatures.shingle_filter is not None
+            else FilterParams()
+        )
         remedy = "run `lshdup signatures` with these options, or name the documents again"
         limit = request.given.get("ignore_common", made.ignore_common)
         if limit != made.ignore_common:
@@ -97,7 +101,7 @@ class FromStore:
         signatures = self._store.load_collection("signatures", verify=False)
         if (
             signatures is not None
-            and whole_id(signatures) != corpus_id(shingles)
+            and unfiltered_id(signatures) != corpus_id(shingles)
             and not self._context.shingles_are_newer()
         ):
             message = f"shingles.npz in {self._store.folder} is not of the last run"
@@ -108,7 +112,7 @@ class FromStore:
         self,
         shingles: Collection,
         sketch: SketchParams,
-        remove: ToRemove | None,
+        remove: FilterRequest | None,
         jobs: int,
         *,
         save: bool,
@@ -118,8 +122,8 @@ class FromStore:
         if remove is None:
             collection = sketched(shingles, sketch, jobs, self._context.room)
         else:
-            collection = left_of(
-                shingles, remove.from_whole(shingles, jobs), sketch, jobs, self._context.room
+            collection = filter_collection(
+                shingles, remove.from_unfiltered(shingles, jobs), sketch, jobs, self._context.room
             )
 
         def keep(store: Store) -> None:
@@ -137,15 +141,15 @@ class FromStore:
 
     def sets_of(self, collection: Collection) -> RaggedSets | None:
         """The whole sets of shingles.npz, if they are this collection's."""
-        if collection.whole_sets is not None or self._store is None:
-            return collection.whole_sets
+        if collection.unfiltered_sets is not None or self._store is None:
+            return collection.unfiltered_sets
         try:
             shingles = self._store.load_collection("shingles", verify=False)
         except ArtifactError:
             return None
         return (
             shingles.sets
-            if shingles is not None and corpus_id(shingles) == whole_id(collection)
+            if shingles is not None and corpus_id(shingles) == unfiltered_id(collection)
             else None
         )
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from lshdup.collection.collection import Collection
-    from lshdup.shingling.removal import Removal
+    from lshdup.shingling.shingle_filter import ShingleFilter
     from lshdup.text.decoding import Text
 
 
@@ -241,9 +241,9 @@ def shingle_rows(text: bytes, params: ShingleParams) -> "Iterator[tuple[int, str
             )
 
 
-def why_removed(removal: "Removal") -> "Callable[[int], str]":
+def why_removed(shingle_filter: "ShingleFilter") -> "Callable[[int], str]":
     """For a listing of shingles: by what an element is removed from every set, or nothing if it is not."""
-    template, common = set(removal.template.tolist()), set(removal.common.tolist())
+    template, common = set(shingle_filter.template.tolist()), set(shingle_filter.common.tolist())
     return lambda element: (
         "template" if element in template else "common" if element in common else ""
     )

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from lshdup import pipeline
-from lshdup.collection.collect import left_of
+from lshdup.collection.collect import filter_collection
 from lshdup.collection.collection import Collection
 from lshdup.collection.set_source import set_source
 from lshdup.documents.document_list import DocumentList, Reason, Skipped
@@ -31,8 +31,8 @@ from lshdup.params import (
     ShingleParams,
     SketchParams,
 )
-from lshdup.shingling.removal import Removal, first_with
-from lshdup.store.collection_io import corpus_id, whole_id
+from lshdup.shingling.shingle_filter import ShingleFilter, first_with
+from lshdup.store.collection_io import corpus_id, unfiltered_id
 from lshdup.store.store import Store
 from lshdup.utils.parallel import Progress, no_progress
 from lshdup.utils.ragged import RaggedSets, SetSource
@@ -99,14 +99,14 @@ class Workspace:
             raise InputError(message, "name folders or files: `lshdup shingle DOCS`")
         params = merged(ShingleParams, request.given)
         with self._context.writing() as store, Spool(store.folder) as spool:
-            remove = self._context.to_remove(request, params)
+            remove = self._context.filter_requested(request, params)
             collection = self._documents.shingled(request, params, spool)
             store.save_collection("shingles", collection)
             if remove is not None:
-                collection = left_of(
-                    collection, remove.from_whole(collection, request.jobs), jobs=request.jobs
+                collection = filter_collection(
+                    collection, remove.from_unfiltered(collection, request.jobs), jobs=request.jobs
                 )
-            return collection.with_whole_sets(None)  # they go with the spool
+            return collection.with_unfiltered_sets(None)  # they go with the spool
 
     def signed(self, request: Request) -> Collection:
         """`lshdup signatures`: from documents or from shingles.npz, saved as signatures.npz."""
@@ -115,7 +115,7 @@ class Workspace:
                 return self._documents.signed(request)
         with self._context.continuing():
             shingles = self._stored.shingles(request)
-            remove = self._context.to_remove(request, shingles.shingle)
+            remove = self._context.filter_requested(request, shingles.shingle)
             return self._stored.sketched(
                 shingles, merged(SketchParams, request.given), remove, request.jobs, save=True
             )
@@ -375,20 +375,20 @@ class Workspace:
         """A collection and all its shingle sets, for the exact join and the experiments. Saves nothing."""
         if request.documents:
             params = merged(ShingleParams, request.given)
-            remove = self._context.to_remove(request, params)
+            remove = self._context.filter_requested(request, params)
             collection = self._documents.shingled(request, params, 1 << 62)
         else:
             collection = self._stored.shingles(request)
             signatures = self._stored.refuse_older(collection)
-            last = signatures is not None and whole_id(signatures) == corpus_id(collection)
-            remove = self._context.to_remove(
+            last = signatures is not None and unfiltered_id(signatures) == corpus_id(collection)
+            remove = self._context.filter_requested(
                 request, collection.shingle, signatures if last else None
             )
         request.accept(collection.documents, True)
         if remove is not None:
-            collection = left_of(
+            collection = filter_collection(
                 collection,
-                remove.from_whole(collection, request.jobs),
+                remove.from_unfiltered(collection, request.jobs),
                 jobs=request.jobs,
                 keep=True,
             )
@@ -438,41 +438,45 @@ class Workspace:
 
     # --- what is removed from the sets ------------------------------------------------------------------------------------
 
-    def removal_to_show(
+    def filter_to_show(
         self, request: Request, params: ShingleParams, stored: Collection | None
-    ) -> Removal | None:
+    ) -> ShingleFilter | None:
         """What is removed from the sets of these parameters, by what was asked or else in the last run; None: nothing.
 
         stored : `last_collection`.
         """
         last = stored if stored is not None and stored.shingle == params else None
-        remove = self._context.to_remove(request, params, last)
+        remove = self._context.filter_requested(request, params, last)
         if remove is None:
             return None
-        if last is not None and last.removal is not None and last.removal.params == remove.params:
-            return last.removal
+        if (
+            last is not None
+            and last.shingle_filter is not None
+            and last.shingle_filter.params == remove.params
+        ):
+            return last.shingle_filter
         if not remove.ignore_common:
             return remove.known()
         shingles = self._stored.shingles(request)
         if shingles.shingle != params:
             message = "shingles.npz was made with other options than are shown"
             raise ArtifactError(message, "run `lshdup shingle DOCS` with these options")
-        return remove.from_whole(shingles, request.jobs)
+        return remove.from_unfiltered(shingles, request.jobs)
 
     def most_common(self, collection: Collection, wanted: int) -> list[tuple[int, int, int]]:
         """(shingle, number of different documents that have it, one of them) of those shingles that were removed because most have them.
 
         Of what was counted in this run, and is in shingles.npz; else none.
         """
-        removal, sets = collection.removal, self._stored.sets_of(collection)
-        if removal is None or removal.counts is None or sets is None:
+        shingle_filter, sets = collection.shingle_filter, self._stored.sets_of(collection)
+        if shingle_filter is None or shingle_filter.counts is None or sets is None:
             return []
-        most = np.argsort(-removal.counts.astype(np.int64), kind="stable")[:wanted]
-        shingles = removal.common[most]
+        most = np.argsort(-shingle_filter.counts.astype(np.int64), kind="stable")[:wanted]
+        shingles = shingle_filter.common[most]
         return list(
             zip(
                 shingles.tolist(),
-                removal.counts[most].tolist(),
+                shingle_filter.counts[most].tolist(),
                 first_with(sets, shingles).tolist(),
                 strict=True,
             )

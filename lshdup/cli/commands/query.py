@@ -97,7 +97,7 @@ def _rows(
         if not len(own):
             what = (
                 "no tokens"
-                if indexed.collection.removal is None
+                if indexed.collection.shingle_filter is None
                 else "no tokens, or only common shingles"
             )
             session.console.say(f"{shown(each.name)} has {what}: it is near nothing")
@@ -140,8 +140,8 @@ def _looked_up(
         else asked.text(collection.shingle.encoding)
     )
     sets = Shingler(collection.shingle).shingle_texts([text])
-    if collection.removal is not None:
-        sets = collection.removal.left(sets)
+    if collection.shingle_filter is not None:
+        sets = collection.shingle_filter.apply(sets)
     if asked.index >= 0:
         collection.check_rows(np.array([asked.index]))
         if fingerprints(sets, collection.shingle)[0] == collection.fingerprints[asked.index]:

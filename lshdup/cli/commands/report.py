@@ -178,10 +178,13 @@ def _parameters(answer: Answer) -> Iterator[tuple[str, str]]:
     }
     for name in (name for name, given in flags.items() if given):
         yield name, "yes"
-    if collection.removal is not None:
+    if collection.shingle_filter is not None:
         yield (
             "removed from every set",
-            counted(len(collection.removal.template) + len(collection.removal.common), "shingle"),
+            counted(
+                len(collection.shingle_filter.template) + len(collection.shingle_filter.common),
+                "shingle",
+            ),
         )
     if plan is None:
         yield "found by", "the exact join of all sets"

@@ -17,7 +17,7 @@ from lshdup.workspace.lookup import Asked, ask, shingle_params, shingle_rows, wh
 if TYPE_CHECKING:
     from lshdup.cli.output import Cell
     from lshdup.collection.collection import Collection
-    from lshdup.shingling.removal import Removal
+    from lshdup.shingling.shingle_filter import ShingleFilter
 
 #: Removed shingles that -v shows, and the characters that it shows of each.
 _MOST_COMMON, _LONGEST = 10, 80
@@ -64,14 +64,14 @@ def command(ctx: click.Context, /, **options: Any) -> int:
                 session.console.say(asked.note)
             params = shingle_params(stored, session.request.given)
             text = asked.ids() if params.tokens == "ids" else asked.text(params.encoding)
-            removal = session.workspace.removal_to_show(session.request, params, stored)
-            columns = listing_columns.columns("shingle", sometimes=removal is not None)
-            sessions.write(session.console, target, columns, _rows(text, params, removal))
+            shingle_filter = session.workspace.filter_to_show(session.request, params, stored)
+            columns = listing_columns.columns("shingle", sometimes=shingle_filter is not None)
+            sessions.write(session.console, target, columns, _rows(text, params, shingle_filter))
             return session.console.exit_code
         collection = session.workspace.shingled(session.request)
         say_collection(session.console, collection)
         say_if_nothing(session, collection, 1)
-        if collection.removal is not None:
+        if collection.shingle_filter is not None:
             session.console.say(
                 "shingles.npz keeps the whole sets: give --template and --ignore-common to `signatures` too"
             )
@@ -81,12 +81,12 @@ def command(ctx: click.Context, /, **options: Any) -> int:
 
 
 def _rows(
-    text: bytes, params: ShingleParams, removal: "Removal | None"
+    text: bytes, params: ShingleParams, shingle_filter: "ShingleFilter | None"
 ) -> "Iterator[tuple[Cell, ...]]":
     rows = shingle_rows(text, replace(params, bag=False))  # repeats are the same line again
-    if removal is None:
+    if shingle_filter is None:
         return ((number, words) for _, number, words in rows)
-    why = why_removed(removal)
+    why = why_removed(shingle_filter)
     return ((number, words, why(element)) for element, number, words in rows)
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from lshdup.cli.output import Cell, Target
     from lshdup.collection.collection import Collection
     from lshdup.report.comparison import Comparison
-    from lshdup.shingling.removal import Removal
+    from lshdup.shingling.shingle_filter import ShingleFilter
 
 
 @shared.columns_of("show", "show-shingles")
@@ -93,18 +93,18 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         for each in (a, b):
             if each.asked.note:
                 session.console.say(each.asked.note)
-        removal = session.workspace.removal_to_show(session.request, params, stored)
+        shingle_filter = session.workspace.filter_to_show(session.request, params, stored)
         if options["shingles"]:
-            columns = listing_columns.columns("show-shingles", sometimes=removal is not None)
+            columns = listing_columns.columns("show-shingles", sometimes=shingle_filter is not None)
             sessions.write(
-                session.console, target, columns, _shingles(a.text, b.text, params, removal)
+                session.console, target, columns, _shingles(a.text, b.text, params, shingle_filter)
             )
             return session.console.exit_code
         from lshdup.report.comparison import compare
 
         for each in (a, b):
             _warn_if_changed(session.console, each, params)
-        found = compare(a.text, b.text, params, _sketch(stored), removal)
+        found = compare(a.text, b.text, params, _sketch(stored), shingle_filter)
         if target.format == "json":
             target.write_object(_object(a, b, found, params))
         elif target.format in ("tsv", "csv", "jsonl") or options["nul"]:
@@ -169,8 +169,8 @@ def _warn_if_changed(console: Console, document: _Document, params: ShingleParam
     if asked.collection is None or params != asked.collection.shingle:
         return
     sets = Shingler(params).shingle_texts([document.text])
-    if asked.collection.removal is not None:
-        sets = asked.collection.removal.left(sets)
+    if asked.collection.shingle_filter is not None:
+        sets = asked.collection.shingle_filter.apply(sets)
     if fingerprints(sets, params)[0] != asked.collection.fingerprints[asked.index]:
         console.warn(
             f"{shown(document.name)} has changed since it was indexed; its present text is shown"
@@ -178,10 +178,10 @@ def _warn_if_changed(console: Console, document: _Document, params: ShingleParam
 
 
 def _shingles(
-    a: bytes, b: bytes, params: ShingleParams, removal: "Removal | None"
+    a: bytes, b: bytes, params: ShingleParams, shingle_filter: "ShingleFilter | None"
 ) -> "Iterator[tuple[Cell, ...]]":
     """Those of both and of A in the order of A, then those of B only."""
-    why = why_removed(removal) if removal is not None else None
+    why = why_removed(shingle_filter) if shingle_filter is not None else None
 
     def row(where: str, element: int, number: str, text: bytes) -> "tuple[Cell, ...]":
         return (where, number, text) if why is None else (where, number, text, why(element))

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.kernels import prefix_join
-from lshdup.kernels import removal as kernels
-from lshdup.params import CommonParams
+from lshdup.kernels import shingle_filter as kernels
+from lshdup.params import FilterParams
 from lshdup.utils.parallel import each_its_own
 from lshdup.utils.ragged import RaggedSets, distinct
 
@@ -39,14 +39,14 @@ _MANY, _MOST = 0xFFFF, (1 << 32) - 2
 
 
 @dataclass(frozen=True)
-class Removal:
+class ShingleFilter:
     """The shingles that are removed, and why.
 
     params : what was asked. template, common : uint64 arrays, ascending, without repeats: the shingles of the templates, and those that too
     many documents have. counts : uint32 array, how many different documents have each of `common`; None if nobody has counted in this run.
     """
 
-    params: CommonParams
+    params: FilterParams
     template: NDArray[np.uint64]
     common: NDArray[np.uint64]
     counts: NDArray[np.uint32] | None = None
@@ -67,7 +67,7 @@ class Removal:
         kernels.fill_table(shingles, nothing, table, marks)
         return table, marks, nothing
 
-    def left(self, sets: RaggedSets, room: NDArray[np.uint64] = NO_SHINGLES) -> RaggedSets:
+    def apply(self, sets: RaggedSets, room: NDArray[np.uint64] = NO_SHINGLES) -> RaggedSets:
         """The sets without them. For any thread. Cost: about 2 ns an element.
 
         room : memory for them, if it is enough; else they are in memory of their own.
@@ -96,7 +96,7 @@ def fingerprint(shingles: NDArray[np.uint64]) -> str:
 
 
 @dataclass(frozen=True)
-class Whole:
+class Unfiltered:
     """What the sets of a collection were before shingles were removed from them.
 
     sizes, fingerprints : int64 and uint64 arrays of shape (n,). sets : they themselves, if they were kept. corpus : as in `Collection`.
@@ -107,12 +107,12 @@ class Whole:
     sets: RaggedSets | None = None
     corpus: str = ""
 
-    def take(self, rows: NDArray[np.int64]) -> "Whole":
+    def take(self, rows: NDArray[np.int64]) -> "Unfiltered":
         """Those of some documents, without the sets."""
-        return Whole(self.sizes[rows], self.fingerprints[rows])
+        return Unfiltered(self.sizes[rows], self.fingerprints[rows])
 
 
-def same_removal(one: Removal | None, other: Removal | None) -> bool:
+def same_filter(one: ShingleFilter | None, other: ShingleFilter | None) -> bool:
     """Whether the same is removed, by the same parameters."""
     return (one and one.to_json()) == (other and other.to_json())
 

@@ -25,10 +25,16 @@ from lshdup import MinHash, NearDuplicates
 from lshdup.cli.main import main
 from lshdup.errors import ArtifactError, ParameterError
 from lshdup.lsh.candidates import first_copies
-from lshdup.params import CommonParams, DocumentParams, PairParams, ShingleParams
-from lshdup.pipeline import expand_copies, find_pairs_exactly, removal_of
-from lshdup.shingling import removal as removal_module
-from lshdup.shingling.removal import NO_SHINGLES, Removal, common_shingles, first_with, least_count
+from lshdup.params import DocumentParams, FilterParams, PairParams, ShingleParams
+from lshdup.pipeline import build_filter, expand_copies, find_pairs_exactly
+from lshdup.shingling import shingle_filter as filter_module
+from lshdup.shingling.shingle_filter import (
+    NO_SHINGLES,
+    ShingleFilter,
+    common_shingles,
+    first_with,
+    least_count,
+)
 from lshdup.shingling.shingler import Shingler
 from lshdup.utils.ragged import RaggedSets
 from lshdup.workspace.request import Request
@@ -54,18 +60,18 @@ def as_sets(sets):
 @settings(deadline=None)
 @given(st.lists(element_sets, max_size=8), element_sets, element_sets)
 def test_what_is_left_is_the_set_difference(sets, template, too_many):
-    removal = Removal(CommonParams(), as_array(template), as_array(too_many))
-    left = removal.left(RaggedSets.from_sets(sets))
+    shingle_filter = ShingleFilter(FilterParams(), as_array(template), as_array(too_many))
+    left = shingle_filter.apply(RaggedSets.from_sets(sets))
     assert as_sets(left) == [each - template - too_many for each in sets]
     assert all((np.diff(left[i].astype(object)) > 0).all() for i in range(len(left)))
-    assert removal.shingles.tolist() == sorted(template | too_many)
+    assert shingle_filter.shingles.tolist() == sorted(template | too_many)
 
 
 def test_what_is_left_of_some_of_many_sets():
     """Offsets need not begin at 0."""
     sets = RaggedSets.from_sets([{1, 2, 3}, {2}, {3, 4}])
-    removal = Removal(CommonParams(), as_array({2, 3}), NO_SHINGLES)
-    assert as_sets(removal.left(RaggedSets(sets.values, sets.offsets[1:]))) == [set(), {4}]
+    shingle_filter = ShingleFilter(FilterParams(), as_array({2, 3}), NO_SHINGLES)
+    assert as_sets(shingle_filter.apply(RaggedSets(sets.values, sets.offsets[1:]))) == [set(), {4}]
 
 
 @settings(deadline=None)
@@ -91,8 +97,8 @@ def test_counts_are_those_of_a_counter(sets, least, jobs, data):
 @pytest.mark.parametrize("jobs", [1, 3])
 def test_many_common_shingles_and_few_counters(monkeypatch, jobs):
     """Tables grow; and elements that share a counter are told apart."""
-    monkeypatch.setattr(removal_module, "_FEWEST", 64)
-    monkeypatch.setattr(removal_module, "_SPARE", 0)
+    monkeypatch.setattr(filter_module, "_FEWEST", 64)
+    monkeypatch.setattr(filter_module, "_SPARE", 0)
     rng = np.random.default_rng(7)
     sets = [{*range(9000), *rng.integers(0, 1 << 63, 500).tolist()} for _ in range(4)]
     sets.append(set(range(4000, 12000)))
@@ -131,7 +137,7 @@ def test_a_number_is_a_number():
 @pytest.mark.parametrize("limit", [-1, -0.1, 1.5, float("nan"), float("inf"), 40.01])
 def test_limits_that_are_none(limit):
     with pytest.raises(ParameterError, match="--ignore-common is"):
-        CommonParams(limit)
+        FilterParams(limit)
 
 
 @given(
@@ -139,12 +145,12 @@ def test_limits_that_are_none(limit):
     st.lists(st.integers(0, 9), max_size=5),
 )
 def test_first_set_with_a_shingle(sets, wanted):
-    before = removal_module._AT_ONCE
-    removal_module._AT_ONCE = 3
+    before = filter_module._AT_ONCE
+    filter_module._AT_ONCE = 3
     try:
         found = first_with(RaggedSets.from_sets(sets), np.array(wanted, np.uint64))
     finally:
-        removal_module._AT_ONCE = before
+        filter_module._AT_ONCE = before
     assert found.tolist() == [
         next((i for i, each in enumerate(sets) if element in each), -1) for element in wanted
     ]
@@ -294,10 +300,10 @@ def test_pairs_are_those_of_the_definition_by_every_way(here, monkeypatch, asked
             b"d/empty",
             b"d/form",
         ]
-        assert collection.whole.sizes.tolist().count(0) == 1
+        assert collection.unfiltered.sizes.tolist().count(0) == 1
     else:
         assert len(found) > 100
-        assert collection.removal is None
+        assert collection.shingle_filter is None
     # In memory; on one thread; by the other schemes; by the join, from documents and from the store; without sets that are kept.
     assert pairs_of(None, asked, recall=0.9999)[0] == expected
     assert pairs_of("other", asked, jobs=1, recall=0.9999)[0] == expected
@@ -352,9 +358,9 @@ def test_folders_of_templates_and_several(here):
     Path("forms/a").write_text(" ".join(words[:14]))
     Path("forms/b").write_text(" ".join(words[14:]))
     by_folder = pairs_of(None, {"templates": (b"forms",)})[1]
-    assert len(by_folder.removal.template)
+    assert len(by_folder.shingle_filter.template)
     by_file = pairs_of(None, {"templates": (b"forms/b", b"forms/a")})[1]
-    assert (by_file.removal.template == by_folder.removal.template).all()
+    assert (by_file.shingle_filter.template == by_folder.shingle_filter.template).all()
 
 
 @settings(max_examples=8, deadline=None)
@@ -492,11 +498,11 @@ def test_minhash_is_of_what_is_left():
         MinHash(texts, ignore_common=-1)
 
 
-def test_removal_of_nothing_common():
+def test_a_filter_of_nothing_common():
     shingler = Shingler(ShingleParams())
     sets = shingler.shingle_texts([b"one two three", b"four five six"])
     collection = MinHash(["one two three", "four five six"]).collection
-    assert removal_of(collection, 0.1, NO_SHINGLES).common.tolist() == []
+    assert build_filter(collection, 0.1, NO_SHINGLES).common.tolist() == []
     assert as_sets(collection.sets) == as_sets(sets)
 
 

@@ -1,6 +1,6 @@
 """What a run was asked to remove from the sets: the texts of templates, and the limit from which a shingle is common.
 
-Which shingles that are, `pipeline.removal_of` says; what is left of the sets, `collection.left_of`. Called by context.py.
+Which shingles that are, `pipeline.build_filter` says; what is left of the sets, `collection.filter_collection`. Called by context.py.
 """
 
 import os
@@ -17,14 +17,14 @@ from lshdup.documents.document_list import Skipped
 from lshdup.documents.finding import find_documents
 from lshdup.documents.missing import check_named
 from lshdup.errors import ArtifactError, InputError
-from lshdup.params import CommonParams, DocumentParams, ShingleParams, SketchParams
-from lshdup.shingling.removal import NO_SHINGLES, Removal, fingerprint
-from lshdup.store.collection_io import corpus_id, whole_id
+from lshdup.params import DocumentParams, FilterParams, ShingleParams, SketchParams
+from lshdup.shingling.shingle_filter import NO_SHINGLES, ShingleFilter, fingerprint
+from lshdup.store.collection_io import corpus_id, unfiltered_id
 from lshdup.utils.ragged import distinct
 
 
 @dataclass(frozen=True)
-class ToRemove:
+class FilterRequest:
     """What is to be removed from the sets: shingles of templates, and those that more documents than a limit have (0: no limit).
 
     template : uint64 array, ascending, without repeats.
@@ -34,46 +34,48 @@ class ToRemove:
     ignore_common: float
 
     @property
-    def params(self) -> CommonParams:
-        return CommonParams(self.ignore_common, fingerprint(self.template))
+    def params(self) -> FilterParams:
+        return FilterParams(self.ignore_common, fingerprint(self.template))
 
-    def known(self) -> Removal:
+    def known(self) -> ShingleFilter:
         """The shingles themselves, if there is no limit."""
-        return Removal(self.params, self.template, NO_SHINGLES)
+        return ShingleFilter(self.params, self.template, NO_SHINGLES)
 
-    def from_whole(self, collection: Collection, jobs: int) -> Removal:
+    def from_unfiltered(self, collection: Collection, jobs: int) -> ShingleFilter:
         """The shingles themselves, from the whole sets if there is a limit."""
-        return pipeline.removal_of(collection, self.ignore_common, self.template, jobs)
+        return pipeline.build_filter(collection, self.ignore_common, self.template, jobs)
 
-    def has_made(self, stored: Collection, whole: Collection, sketch: SketchParams) -> bool:
+    def has_made(self, stored: Collection, unfiltered: Collection, sketch: SketchParams) -> bool:
         """Whether stored signatures are what would be made of these whole sets: then nothing needs to be counted again."""
-        made = stored.removal.params if stored.removal is not None else None
-        same = made == self.params and stored.sketch == sketch and stored.shingle == whole.shingle
-        return same and whole_id(stored) == corpus_id(whole)
+        made = stored.shingle_filter.params if stored.shingle_filter is not None else None
+        same = (
+            made == self.params and stored.sketch == sketch and stored.shingle == unfiltered.shingle
+        )
+        return same and unfiltered_id(stored) == corpus_id(unfiltered)
 
 
-def to_remove(
+def filter_requested(
     template: NDArray[np.uint64] | None,
     ignore_common: float | None,
     params: ShingleParams,
     last: Collection | None = None,
-) -> ToRemove | None:
+) -> FilterRequest | None:
     """What is given, over what was removed in the last run; None: nothing.
 
     template, ignore_common : None where nothing was said of it. Raises ArtifactError if the templates of the last run are wanted, but were
     made to shingles by other parameters.
     """
-    removal = last.removal if last is not None else None
+    shingle_filter = last.shingle_filter if last is not None else None
     if template is None:
         template = NO_SHINGLES
-        if last is not None and removal is not None and len(removal.template):
+        if last is not None and shingle_filter is not None and len(shingle_filter.template):
             if last.shingle != params:
                 message = "the last run had a --template, read by other options than these"
                 raise ArtifactError(message, "give --template again, or name DOCS")
-            template = removal.template.copy()
+            template = shingle_filter.template.copy()
     if ignore_common is None:
-        ignore_common = removal.params.ignore_common if removal is not None else 0.0
-    return ToRemove(template, ignore_common) if len(template) or ignore_common else None
+        ignore_common = shingle_filter.params.ignore_common if shingle_filter is not None else 0.0
+    return FilterRequest(template, ignore_common) if len(template) or ignore_common else None
 
 
 def template_shingles(
