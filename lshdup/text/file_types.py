@@ -14,7 +14,7 @@ MAIL_ENDING = b".eml"
 ENCRYPTED = "encrypted"
 
 #: The errors that `zipfile` raises for a damaged archive.
-ZIP_ERRORS = (
+_ZIP_ERRORS = (
     zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, OSError, LookupError,
     ValueError, struct.error, zlib.error,
 )  # fmt: skip
@@ -87,7 +87,7 @@ def _type_of_zip(data: bytes) -> str:
             if "mimetype" in members:
                 return _declared_type(_declaration(archive))
             return "epub" if _EPUB_CONTAINER in names else ""
-    except ZIP_ERRORS:
+    except _ZIP_ERRORS:
         return _type_of_damaged_zip(data)
 
 
