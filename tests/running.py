@@ -232,7 +232,9 @@ def _prepare():
         importlib.import_module(f"lshdup.cli.commands.{path.stem}")
     importlib.import_module("lshdup.workspace.workspace")
     char_table("word", normalize=False, keep_case=True)
-    found = NearDuplicates(str(ROOT / "sample_corpus/odd"), jobs=1)  # kernels, and detection of encodings
+    found = NearDuplicates(
+        str(ROOT / "sample_corpus/odd"), jobs=1
+    )  # kernels, and detection of encodings
     found.pairs()
     found.clusters()
     gc.freeze()  # a collection in a child would copy all pages
