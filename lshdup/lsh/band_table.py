@@ -44,9 +44,8 @@ class BandTable:
         """Return the documents with this key in this band, by binary search."""
         keys, order = self.keys[band], self.order[band]
 
-        def first(is_behind: Callable[[np.uint64], np.bool_], low: int) -> int:
-            """Return the first place from `low` on whose key is behind the wanted one."""
-            high = len(order)
+        def search(low: int, high: int, is_behind: Callable[[np.uint64], np.bool_]) -> int:
+            """Return the first place from `low` to `high` whose key is behind the wanted one."""
             while low < high:
                 middle = (low + high) // 2
                 if is_behind(keys[order[middle]]):
@@ -55,8 +54,12 @@ class BandTable:
                     low = middle + 1
             return low
 
-        start = first(lambda found: found >= key, 0)
-        bucket: NDArray[np.uint32] = order[start : first(lambda found: found > key, start)]
+        start = search(0, len(order), lambda found: found >= key)
+        step = 1  # Most buckets hold a few documents: their end is near.
+        while start + step < len(order) and keys[order[start + step]] == key:
+            step *= 2
+        stop = search(start, min(start + step, len(order)), lambda found: found > key)
+        bucket: NDArray[np.uint32] = order[start:stop]
         return bucket
 
 
