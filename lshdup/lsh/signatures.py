@@ -4,15 +4,25 @@ Every scheme has the alignment property: row j of two signatures agrees with pro
 sets, so the share of agreeing rows estimates J without bias. `linear` is the exception that proves it (R1).
 """
 
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lshdup.errors import ParameterError
 from lshdup.kernels import sketch as kernels
 from lshdup.params import SketchParams
 from lshdup.utils.parallel import run_in_parts
 from lshdup.utils.ragged import RaggedSets
+
+
+#: Makes an uninitialised uint32 array of a shape.
+Allocate = Callable[[tuple[int, int]], NDArray[np.uint32]]
+
+#: Sets that a thread sketches together.
+_PIECE = 4096
 
 
 class Sketcher:
@@ -23,6 +33,7 @@ class Sketcher:
     """
 
     def __init__(self, params: SketchParams) -> None:
+        assert params.scheme != "linear"
         self.params = params
         rng = np.random.Generator(np.random.PCG64(params.seed))
         self._salt = rng.integers(0, 1 << 64, dtype=np.uint64)
@@ -61,6 +72,30 @@ class Sketcher:
         return out
 
 
+def in_memory(shape: tuple[int, int]) -> NDArray[np.uint32]:
+    """Return an uninitialised array in memory."""
+    return np.empty(shape, np.uint32)
+
+
+def make_signatures(
+    sets: RaggedSets, params: SketchParams, jobs: int = 1, allocate: Allocate = in_memory
+) -> NDArray[np.uint32]:
+    """Return the signatures of sets by any scheme: uint32 array of shape (n_sets, K)."""
+    if params.scheme == "linear":
+        return linear_signatures(sets, params)
+    sketcher = Sketcher(params)
+    signatures = allocate((len(sets), params.perms))
+
+    def sketch(start: int) -> None:
+        stop = min(start + _PIECE, len(sets))
+        piece = RaggedSets(sets.values, sets.offsets[start : stop + 1])
+        signatures[start:stop] = sketcher.sketch(piece)
+
+    with ThreadPoolExecutor(jobs) as pool:
+        list(pool.map(sketch, range(0, len(sets), _PIECE)))
+    return signatures
+
+
 def linear_signatures(sets: RaggedSets, params: SketchParams) -> NDArray[np.uint32]:
     """R1 to the letter: x -> (a x + b) mod p on consecutive element numbers, p the smallest prime >= their number n.
 
@@ -68,7 +103,7 @@ def linear_signatures(sets: RaggedSets, params: SketchParams) -> NDArray[np.uint
     are distinct, all b are distinct, drawn from [0, p). The small consecutive numbers make the estimates biased; this scheme exists to
     show it. Needs the whole collection at once: a new document changes every signature.
 
-    Returns a uint32 array of shape (n_sets, K). Raises ValueError if K > p. Cost: K n for the permutations, K a set element.
+    Returns a uint32 array of shape (n_sets, K). Raises ParameterError if K > p. Cost: K n for the permutations, K a set element.
     """
     numbers, n = _numbered(sets)
     p = smallest_prime_from(n)
@@ -76,7 +111,7 @@ def linear_signatures(sets: RaggedSets, params: SketchParams) -> NDArray[np.uint
         message = (
             f"the linear scheme needs {params.perms} different coefficients below the prime {p}"
         )
-        raise ValueError(message)
+        raise ParameterError(message, "use fewer --perms, or another --scheme")
     rng = np.random.Generator(np.random.PCG64(params.seed))
     a = rng.choice(p, params.perms, replace=False).astype(np.int64)
     b = rng.choice(p, params.perms, replace=False).astype(np.int64)
