@@ -16,16 +16,16 @@ from lshdup.kernels import ordering, union_find
 from lshdup.lsh.band_table import BandTable
 from lshdup.utils.ragged import distinct
 
-Pair = tuple[NDArray[np.uint32], NDArray[np.uint32]]
+PairArrays = tuple[NDArray[np.uint32], NDArray[np.uint32]]
 
 
-class Met:
+class CandidateCounter:
     """Counts candidate pairs as they are handed on."""
 
     def __init__(self) -> None:
         self.pairs = 0
 
-    def counted(self, pieces: Iterable[Pair]) -> Iterator[Pair]:
+    def count(self, pieces: Iterable[PairArrays]) -> Iterator[PairArrays]:
         """The same pieces."""
         for left, right in pieces:
             self.pairs += len(left)
@@ -54,24 +54,25 @@ class Buckets:
 NO_BUCKETS = Buckets()
 
 
-def first_copies(fingerprints: NDArray[np.uint64]) -> NDArray[np.int64]:
+def find_exact_duplicates(fingerprints: NDArray[np.uint64]) -> NDArray[np.int64]:
     """For each document the first one with the same shingle set: int64 array of shape (n,). Empty sets are their own."""
     n = len(fingerprints)
+    fingerprints = np.asarray(fingerprints)
     order = np.empty(n, np.uint32)
     in_order = np.empty(n, np.uint64)
     ordering.order_by_key(
         fingerprints, np.arange(n), np.empty(2 * n + 2, np.uint32), in_order, order
     )
-    firsts = np.empty(n, np.int64)
-    kernels.first_of_equal(in_order, order, firsts)
-    return firsts
+    duplicate_of = np.empty(n, np.int64)
+    kernels.first_of_equal(in_order, order, duplicate_of)
+    return duplicate_of
 
 
 def candidate_pairs(
     table: BandTable,
     max_bucket: int = 0,
     on_progress: Callable[[int, int], None] = lambda done, n: None,
-) -> tuple[Buckets, Iterator[Pair]]:
+) -> tuple[Buckets, Iterator[PairArrays]]:
     """Every pair that shares a bucket, once; pieces of (left, right), uint32 arrays, left < right.
 
     max_bucket : buckets of more documents are left out; 0: none is. on_progress : told with each piece how many documents of how many have
@@ -83,7 +84,7 @@ def candidate_pairs(
     Cost: one step a pair and common band, plus two a document and band. Memory: one piece, 5 bytes a document of the collection, and 4
     bytes a band for each document that shares a bucket.
     """
-    buckets, root = connected(table, max_bucket)
+    buckets, root = connect_buckets(table, max_bucket)
     return buckets, _pieces(table, max_bucket, root, on_progress)
 
 
@@ -92,19 +93,19 @@ def cross_pairs(
     split: int,
     max_bucket: int = 0,
     on_progress: Callable[[int, int], None] = lambda done, n: None,
-) -> tuple[Buckets, Iterator[Pair]]:
+) -> tuple[Buckets, Iterator[PairArrays]]:
     """The same of the pairs of two sides, left < split <= right: those within a side are not even met.
 
     max_bucket : of the documents of both sides together. Buckets without documents of both sides are not counted.
 
     Cost: one step a pair and common band, and two a document and band, however many documents of one side are alike.
     """
-    buckets, root = connected(table, max_bucket, split)
+    buckets, root = connect_buckets(table, max_bucket, split)
     return buckets, _pieces(table, max_bucket, root, on_progress, split)
 
 
-def connected(
-    table: BandTable, max_bucket: int = 0, split: int | None = None
+def connect_buckets(
+    table: BandTable, max_bucket: int = 0, split: int = kernels.NO_SPLIT
 ) -> tuple[Buckets, NDArray[np.uint32]]:
     """The buckets, and for each document the smallest one that buckets connect it with: uint32 array of shape (n,).
 
@@ -115,10 +116,7 @@ def connected(
     skipped = np.zeros(n, np.uint8)
     tally = np.zeros(4, np.int64)
     for keys, order in zip(table.keys, table.order, strict=True):
-        if split is None:
-            kernels.join_buckets(keys, order, max_bucket, parent, skipped, tally)
-        else:
-            kernels.join_sides(keys, order, split, max_bucket, parent, skipped, tally)
+        kernels.join_buckets(keys, order, split, max_bucket, parent, skipped, tally)
     union_find.find_roots(parent)
     largest, example, buckets, pairs = tally.tolist()
     return Buckets(largest, example, buckets, int(skipped.sum()), pairs), parent
@@ -129,24 +127,22 @@ def _pieces(
     max_bucket: int,
     root: NDArray[np.uint32],
     on_progress: Callable[[int, int], None],
-    split: int | None = None,
-) -> Iterator[Pair]:
-    visit = np.flatnonzero(np.bincount(root, minlength=len(root))[root[:split]] > 1).astype(
-        np.uint32
-    )
+    split: int = kernels.NO_SPLIT,
+) -> Iterator[PairArrays]:
+    visit = np.flatnonzero(
+        np.bincount(root, minlength=len(root))[root[: None if split == kernels.NO_SPLIT else split]]
+        > 1
+    ).astype(np.uint32)
     visit = visit[np.argsort(root[visit], kind="stable")]
     rows = np.zeros(len(root), np.uint32)
     rows[visit] = np.arange(len(visit), dtype=np.uint32)
-    places = np.full((len(visit), len(table.keys)), kernels.LAST, np.uint32)
+    partners_from = np.full((len(visit), len(table.keys)), kernels.NO_PARTNER, np.uint32)
     for band, (keys, order) in enumerate(zip(table.keys, table.order, strict=True)):
-        if split is None:
-            kernels.bucket_places(keys, order, max_bucket, rows, band, places)
-        else:
-            kernels.places_across(keys, order, split, max_bucket, rows, band, places)
+        kernels.find_partners(keys, order, split, max_bucket, rows, band, partners_from)
     left, right = np.empty(PIECE, np.uint32), np.empty(PIECE, np.uint32)
     state = np.zeros(3, np.int64)
     while state[0] < len(visit):
-        n = kernels.bucket_pairs(table.keys, table.order, visit, places, state, left, right)
+        n = kernels.bucket_pairs(table.keys, table.order, visit, partners_from, state, left, right)
         on_progress(int(state[0]), len(visit))
         if n:
             yield left[:n].copy(), right[:n].copy()
@@ -159,9 +155,9 @@ def largest_buckets(table: BandTable, wanted: int) -> list[tuple[int, int]]:
     """
     found: dict[int, int] = {}
     for keys, order in zip(table.keys, table.order, strict=True):
-        sizes, firsts = np.zeros(wanted, np.int64), np.zeros(wanted, np.int64)
-        kernels.largest_buckets(keys, order, sizes, firsts)
-        for size, first in zip(sizes.tolist(), firsts.tolist(), strict=True):
+        sizes, smallest = np.zeros(wanted, np.int64), np.zeros(wanted, np.int64)
+        kernels.largest_buckets(keys, order, sizes, smallest)
+        for size, first in zip(sizes.tolist(), smallest.tolist(), strict=True):
             found[first] = max(size, found.get(first, 0))
     return sorted(
         ((size, first) for first, size in found.items() if size),
@@ -187,7 +183,6 @@ def candidates_of(
             break
         whole = whole and (member < 0 or bool((bucket == member).any()))
         buckets.append(bucket)
-        table.unmap()
     near = distinct(np.concatenate(buckets))[0].astype(np.int64) if whole else np.zeros(0, np.int64)
     if not whole or (len(near) and near[-1] >= table.keys.shape[1]):
         message = "bands.npz is damaged: its buckets are not in order"

@@ -146,8 +146,7 @@ class Store:
             kind == "shingles" and collection.unfiltered is not None
         ):  # keeps whole sets: what is removed may be another part of them next time
             collection = collection.before
-        old = self._load_quietly(kind)
-        if old is not None and same(old, collection):
+        if self._is_saved(kind, collection):
             self.path(
                 kind
             ).touch()  # the times of artifacts tell which collection the last run was of
@@ -160,11 +159,13 @@ class Store:
             header["whole"] = unfiltered_id(collection)
         npz.save(self.path(kind), kind, header, arrays)
 
-    def _load_quietly(self, kind: str) -> Collection | None:
+    def _is_saved(self, kind: str, collection: Collection) -> bool:
+        """Return whether an artifact holds this collection already."""
         try:
-            return self.load_collection(kind, here=True, verify=False)
+            old = self.load_collection(kind, here=True, verify=False)
+            return old is not None and same(old, collection)
         except ArtifactError:
-            return None
+            return False
 
     def _header(self, collection: Collection, *, with_sketch: bool) -> dict[str, Any]:
         documents = collection.documents
@@ -237,7 +238,7 @@ class Store:
         # No times of files: a table stays the same while the sets are, and so it must not tell which files were touched.
         names = collection.documents.names
         arrays: dict[str, Array] = {"names_blob": names.blob, "names_offsets": names.offsets}
-        arrays |= {"keys": made.table.keys, "order": made.table.order, "firsts": made.firsts}
+        arrays |= {"keys": made.table.keys, "order": made.table.order, "firsts": made.duplicate_of}
         npz.save(self.path("bands"), "bands", header, arrays)
 
     def stored_threshold(self) -> float | None:
@@ -273,7 +274,7 @@ class Store:
                 return None
             params = BandParams.from_json(artifact.header["bands"])
             plan = band_plan.plan_bands(collection.sketch.perms, params)
-            keys, order, firsts = (
+            keys, order, duplicate_of = (
                 artifact.arrays["keys"],
                 artifact.arrays["order"],
                 artifact.arrays["firsts"],
@@ -281,25 +282,29 @@ class Store:
             n = len(collection.documents)
             refuse_if(
                 keys.shape != (plan.bands, n)
-                or firsts.shape != (n,)
+                or duplicate_of.shape != (n,)
                 or len(order) != plan.bands
                 or order.shape[1] > n,
                 "shapes do not fit",
             )
             refuse_if(
-                keys.dtype != np.uint64 or order.dtype != np.uint32 or firsts.dtype != np.int64,
+                keys.dtype != np.uint64
+                or order.dtype != np.uint32
+                or duplicate_of.dtype != np.int64,
                 "types do not fit",
             )
             refuse_if(
                 n
                 and (
-                    firsts.min() < 0 or firsts.max() >= n or (verify and order.max(initial=0) >= n)
+                    duplicate_of.min() < 0
+                    or duplicate_of.max() >= n
+                    or (verify and order.max(initial=0) >= n)
                 ),
                 "it names documents that are not there",
             )
-            table = BandTable(keys, order, artifact.unmap, artifact.check)
+            table = BandTable(keys, order)
             refuse_if(verify and not table.is_in_order(), "its buckets are not in order")
-            return Index(plan, table, firsts), params
+            return Index(plan, table, duplicate_of), params
         except (KeyError, TypeError, ValueError, IndexError, ParameterError) as error:
             message = f"{path} is damaged ({error})"
             raise ArtifactError(message, remedy) from None
@@ -446,7 +451,9 @@ class Store:
                 Groups,
             )  # here, because a query waits for every import
 
-            return ClustersFound(Groups(representative, similarity), made.firsts, buckets=buckets)
+            return ClustersFound(
+                Groups(representative, similarity), made.duplicate_of, buckets=buckets
+            )
         except (ArtifactError, KeyError, TypeError, ValueError, IndexError):
             return None
 
