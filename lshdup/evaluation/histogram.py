@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 from lshdup.collection.collection import Collection
 from lshdup.documents.preference import preference
 from lshdup.lsh.band_plan import BandPlan, collision_probabilities
+from lshdup.lsh.candidates import documents_to_compare
 from lshdup.matching import clusters
 from lshdup.matching.copies import ExpandedPairs
 from lshdup.matching.pairs import Columns, Pairs
 from lshdup.matching.results import StoredPairs
 from lshdup.params import ClusterParams
-from lshdup.pipeline import members
 from lshdup.utils.ragged import distinct
 
 
@@ -69,7 +69,7 @@ def histogram(
     best = np.sort(listing.best(n))
     counts = listing.totals(np.array(levels))
     order, _ = preference(collection.documents, collection.sizes, ClusterParams(), ())
-    ranked = clusters.ranked(members(collection, firsts), firsts, order)
+    ranked = clusters.ranked(documents_to_compare(firsts, collection.sizes), firsts, order)
     steps = []
     for level, above, count in zip(levels, [*levels[1:], np.inf], counts, strict=True):
         kinds = clusters.from_pairs(pairs, ranked, n, level)
@@ -113,7 +113,7 @@ def expected_misses(
     missed = sizes * (1 - collision_probabilities(values, plan.bands, plan.rows)) / p
     bins = []
     for at, (low, high) in enumerate(pairwise([*levels, np.inf])):
-        if low < run.params.threshold:
+        if low < run.band_params.threshold:
             bins.append(Bin(low, float(q[at]), None, None))
         else:
             bins.append(

@@ -133,15 +133,15 @@ def _beside_data(
         if given or perms != collection.sketch.perms
         else {"bands": run.bands, "rows": run.rows}
     )
-    params = BandParams(**{**run.params.to_json(), **fixed, **given})
+    params = BandParams(**{**run.band_params.to_json(), **fixed, **given})
     plan = band_plan.plan_bands(perms, params)
     say_contract(console, plan, params)
-    levels = sorted({*histogram.thresholds(_STEP, _STEP), run.params.threshold})
+    levels = sorted({*histogram.thresholds(_STEP, _STEP), run.band_params.threshold})
     bins = histogram.expected_misses(run, listing, plan, levels)
     missed = sum(each.missed or 0.0 for each in bins)
     shape = f"{counted(plan.bands, 'band')} of {counted(plan.rows, 'row')}"
     console.say(
-        f"{counted(len(listing), 'pair')} of similarity {run.params.threshold:g} or more were found; on average, {shape} would miss "
+        f"{counted(len(listing), 'pair')} of similarity {run.band_params.threshold:g} or more were found; on average, {shape} would miss "
         f"{'fewer than 0.05 pairs' if missed < 0.05 else f'{missed:,.1f} pairs'} of that similarity"
     )
     target.write(
