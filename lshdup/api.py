@@ -23,7 +23,7 @@ from lshdup.errors import InputError, ParameterError
 from lshdup.lsh import band_plan, candidates
 from lshdup.lsh import band_table as banding
 from lshdup.lsh.signatures import estimate
-from lshdup.matching.clusters import listing
+from lshdup.matching.clusters import list_clusters
 from lshdup.matching.similarity import jaccard
 from lshdup.params import (
     BandParams,
@@ -89,7 +89,9 @@ class MinHash:
         hash_key: str = "",
         jobs: int | None = None,
     ) -> None:
-        params = _params(tokens, k, bag, normalize, keep_case, hash_key, scheme, num_permutations, seed)
+        params = _params(
+            tokens, k, bag, normalize, keep_case, hash_key, scheme, num_permutations, seed
+        )
         texts = list(templates)
         self._hold(_collect(documents, params, ignore_common, texts, jobs or processors()))
 
@@ -196,7 +198,7 @@ class LSH:
         signatures = np.ascontiguousarray(matrix.T)
         # A column of 2^32 - 1 is a document without tokens: near nothing.
         members = np.flatnonzero((signatures != 0xFFFFFFFF).any(axis=1))
-        self._table = banding.band_table(signatures, members, self.plan)
+        self._table = banding.build_band_table(signatures, members, self.plan)
         self._members = members
 
     def near_duplicates_of(self, doc: str) -> list[str]:
@@ -255,7 +257,9 @@ class NearDuplicates:
         bands = BandParams(threshold, recall, bands=num_bands or 0)
         self.plan = band_plan.plan_bands(num_permutations, bands)
         self.threshold = threshold
-        params = _params(tokens, k, bag, normalize, keep_case, hash_key, scheme, num_permutations, seed)
+        params = _params(
+            tokens, k, bag, normalize, keep_case, hash_key, scheme, num_permutations, seed
+        )
         params, threads, texts = replace(params, bands=bands), jobs or processors(), list(templates)
         source: list[bytes] | Collection
         if isinstance(documents, str | os.PathLike) and not ignore_common and not texts:
@@ -301,7 +305,7 @@ class NearDuplicates:
         groups = pipeline.find_clusters(
             collection, self._answer.index, self.minhash.sets.take, self.threshold, params, order
         ).groups
-        listed = listing(groups)
+        listed = list_clusters(groups)
         names = self.minhash.all_docs()
         made: list[list[tuple[str, float]]] = [[] for _ in range(groups.count)]
         for number, document in zip(

@@ -35,6 +35,8 @@ from lshdup.utils.ragged import RaggedSets, SetSource, distinct
 #: Bytes of shingle sets that may be kept in memory: all of them.
 EVERY_SET = 1 << 62
 
+_DEFAULTS = Params()
+
 
 @dataclass(frozen=True)
 class Answer:
@@ -54,7 +56,7 @@ class Answer:
 
 def find_near_duplicates(
     source: Iterable[bytes] | Collection,
-    params: Params = Params(),
+    params: Params = _DEFAULTS,
     *,
     jobs: int = 1,
     progress: Progress = no_progress,
@@ -70,11 +72,12 @@ def find_near_duplicates(
 
     Errors: InputError if no path exists, ParameterError if no plan of bands keeps the promised recall.
 
-    >>> params = Params(bands=BandParams(threshold=0.5))
+    >>> params = Params(bands=BandParams(threshold=0.9))
     >>> answer = find_near_duplicates([b"sample_corpus/licences"], params)
-    >>> names, pairs = answer.collection.documents.names, answer.found.pairs
-    >>> for a, b, similarity in zip(pairs.left, pairs.right, pairs.similarity):
-    ...     print(names[a].decode(), names[b].decode(), round(similarity, 3))
+    >>> names = answer.collection.documents.names
+    >>> for left, right, similarity in answer.pairs.pieces():
+    ...     print(names[int(left[0])], names[int(right[0])], round(similarity[0], 3), len(left))
+    b'sample_corpus/licences/Apache-1.1.txt' b'sample_corpus/licences/Apache-1.1.txt.copy1' 1.0 9
 
     """
     if isinstance(source, Collection):
@@ -108,7 +111,9 @@ def build_index(collection: Collection, params: BandParams, jobs: int = 1) -> In
     plan = band_plan.plan_bands(collection.signatures.shape[1], params)
     duplicate_of = find_exact_duplicates(collection.fingerprints)
     members = documents_to_compare(duplicate_of, collection.sizes)
-    return Index(plan, band_table.build_band_table(collection.signatures, members, plan, jobs), duplicate_of)
+    return Index(
+        plan, band_table.build_band_table(collection.signatures, members, plan, jobs), duplicate_of
+    )
 
 
 def verify(
@@ -250,7 +255,9 @@ def find_clusters(
 
     if known is not None:
         groups, buckets, compared = (
-            clusters.cluster_pairs(known.pairs, ordered, len(preference), threshold, params.linkage),
+            clusters.cluster_pairs(
+                known.pairs, ordered, len(preference), threshold, params.linkage
+            ),
             known.buckets,
             -1,
         )
@@ -282,11 +289,18 @@ def find_clusters_exactly(
 
     duplicate_of = find_exact_duplicates(collection.fingerprints)
     found = find_pairs_exactly(
-        collection, sets, duplicate_of, threshold, jobs, lambda _, done, n: progress("groups", done, n)
+        collection,
+        sets,
+        duplicate_of,
+        threshold,
+        jobs,
+        lambda _, done, n: progress("groups", done, n),
     )
     members = documents_to_compare(duplicate_of, collection.sizes)
     ordered = clusters.rank_documents(members, duplicate_of, preference)
-    groups = clusters.cluster_pairs(found.pairs, ordered, len(duplicate_of), threshold, params.linkage)
+    groups = clusters.cluster_pairs(
+        found.pairs, ordered, len(duplicate_of), threshold, params.linkage
+    )
     groups = clusters.complete_similarities(groups, collection.sizes, sets.take, jobs)
     return ClustersFound(clusters.expand_groups(groups, duplicate_of, preference), duplicate_of)
 
@@ -313,7 +327,9 @@ def find_neighbours(
 
     """
     is_indexed = itself >= 0 and np.array_equal(keys, index.table.keys_of(itself))
-    near = candidates.candidates_of(index.table, keys, int(index.duplicate_of[itself]) if is_indexed else -1)
+    near = candidates.candidates_of(
+        index.table, keys, int(index.duplicate_of[itself]) if is_indexed else -1
+    )
     pool = RaggedSets.concatenate(
         [RaggedSets.from_sizes(shingles, np.array([len(shingles)], np.int64)), source(near)]
     )

@@ -269,7 +269,7 @@ def forge(folder, kind, name, change):
             lambda order: order.__setitem__((slice(None), 1), order[:, 0]),
             "not in order",
         ),
-        ("bands", "firsts", lambda firsts: firsts.__setitem__(0, -1), "not there"),
+        ("bands", "firsts", lambda duplicate_of: duplicate_of.__setitem__(0, -1), "not there"),
         # A negative size: files were read to before the buffer.
         ("signatures", "file_sizes", lambda sizes: sizes.fill(-50), "size that none can have"),
         # More shingles than there is memory for.

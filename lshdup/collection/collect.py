@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.collection.batches import NO_VALUES, Workers, batches_done
+from lshdup.collection.batches import Workers, batches_done
 from lshdup.collection.collection import Collection, SkippedFile, current_reader
 from lshdup.collection.set_keeper import Kept, SetKeeper
 from lshdup.documents.document_list import DocumentList, Reason, Skipped

@@ -129,7 +129,9 @@ class ClustersFound:
         """Bool array of shape (n,): whether a document has the same shingle set as its representative, another one."""
         own = self.groups.representative
         copies: NDArray[np.bool_] = (
-            (own >= 0) & (own != np.arange(len(own))) & (self.duplicate_of == self.duplicate_of[own])
+            (own >= 0)
+            & (own != np.arange(len(own)))
+            & (self.duplicate_of == self.duplicate_of[own])
         )
         return copies
 

@@ -116,10 +116,7 @@ class FromDocuments:
                     journal.close()
             if self._store is None:
                 return filter_collection(
-                    collection,
-                    build_filter(collection, remove, request.jobs),
-                    sketch,
-                    request.jobs,
+                    collection, build_filter(collection, remove, request.jobs), sketch, request.jobs
                 )
             collection = replace(collection, corpus=corpus_id(collection))
             self._save(collection, ("shingles",), journal)

@@ -27,7 +27,12 @@ def print_histogram(
 
     levels = thresholds(answer.threshold, options["step"])
     steps = histogram(
-        answer.collection, answer.found, answer.firsts, answer.pairs, levels, options["examples"]
+        answer.collection,
+        answer.found,
+        answer.duplicate_of,
+        answer.pairs,
+        levels,
+        options["examples"],
     )
     columns = listing_columns.columns("pairs-histogram", sometimes=options["examples"] > 0)
     sessions.write(
