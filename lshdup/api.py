@@ -257,10 +257,11 @@ class NearDuplicates:
         bands = BandParams(threshold, recall, bands=num_bands or 0)
         self.plan = band_plan.plan_bands(num_permutations, bands)
         self.threshold = threshold
-        params = _params(
-            tokens, k, bag, normalize, keep_case, hash_key, scheme, num_permutations, seed
+        params = replace(
+            _params(tokens, k, bag, normalize, keep_case, hash_key, scheme, num_permutations, seed),
+            bands=bands,
         )
-        params, threads, texts = replace(params, bands=bands), jobs or processors(), list(templates)
+        threads, texts = jobs or processors(), list(templates)
         source: list[bytes] | Collection
         if isinstance(documents, str | os.PathLike) and not ignore_common and not texts:
             source = [os.fsencode(documents)]
@@ -349,24 +350,11 @@ def _plan(perms: int, n_bands: int, buckets: int) -> band_plan.BandPlan:
 
 
 def _params(
-    tokens: str,
-    k: int | None,
-    bag: bool,
-    normalize: bool,
-    keep_case: bool,
-    hash_key: str,
-    scheme: str,
-    perms: int,
-    seed: int,
-) -> Params:
-    shingle = ShingleParams(
-        tokens=tokens,
-        k=k or 0,
-        bag=bag,
-        normalize=normalize,
-        keep_case=keep_case,
-        secret=os.fsencode(hash_key),
-    )
+    tokens: str, k: int | None, bag: bool, normalize: bool, keep_case: bool, hash_key: str,
+    scheme: str, perms: int, seed: int,
+) -> Params:  # fmt: skip
+    key = os.fsencode(hash_key)
+    shingle = ShingleParams(tokens, k or 0, bag, normalize, keep_case, secret=key)
     return Params(shingle=shingle, sketch=SketchParams(scheme, perms, seed))
 
 

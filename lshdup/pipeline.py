@@ -107,13 +107,12 @@ def build_index(collection: Collection, params: BandParams, jobs: int = 1) -> In
 
     Errors: ParameterError if no plan keeps the promised recall.
     """
-    assert collection.signatures is not None
-    plan = band_plan.plan_bands(collection.signatures.shape[1], params)
+    signatures = np.asarray(collection.signatures)
+    plan = band_plan.plan_bands(signatures.shape[1], params)
     duplicate_of = find_exact_duplicates(collection.fingerprints)
     members = documents_to_compare(duplicate_of, collection.sizes)
-    return Index(
-        plan, band_table.build_band_table(collection.signatures, members, plan, jobs), duplicate_of
-    )
+    table = band_table.build_band_table(signatures, members, plan, jobs)
+    return Index(plan, table, duplicate_of)
 
 
 def verify(

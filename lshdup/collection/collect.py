@@ -204,7 +204,7 @@ def _known_guesses(previous: Previous, known: NDArray[np.bool_]) -> dict[int, by
     """As what those of the known documents were read whose encoding was detected."""
     old = previous.collection
     indices = np.flatnonzero(known & np.isin(previous.rows, old.guessed))
-    found = old.guesses.some(np.searchsorted(old.guessed, previous.rows[indices]))
+    found = old.guesses.take(np.searchsorted(old.guessed, previous.rows[indices]))
     return dict(zip(indices.tolist(), found, strict=True))
 
 

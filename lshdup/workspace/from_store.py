@@ -139,12 +139,17 @@ class FromStore:
             self._context.keep("signatures.npz", keep)
         return collection
 
-    def sets_of(self, collection: Collection) -> RaggedSets | None:
+    def with_sets(self, collection: Collection) -> Collection:
+        """Return the collection with the sets of shingles.npz, if they are of this collection."""
+        sets = self.sets_of(collection)
+        return collection if sets is None else collection.with_unfiltered_sets(sets)
+
+    def sets_of(self, collection: Collection, *, verify: bool = False) -> RaggedSets | None:
         """The whole sets of shingles.npz, if they are this collection's."""
         if collection.unfiltered_sets is not None or self._store is None:
             return collection.unfiltered_sets
         try:
-            shingles = self._store.load_collection("shingles", verify=False)
+            shingles = self._store.load_collection("shingles", verify=verify)
         except ArtifactError:
             return None
         return (

@@ -741,7 +741,7 @@ def queried(name=b"d/00000.txt", **given):
         raise InputError(message)
     own, keys = _looked_up(Console(quiet=True), indexed, asked)
     missing = []
-    source = lshdup.collection.set_source.set_source(collection, 1, missing.append, indexed.kept)
+    source = lshdup.collection.set_source.set_source(collection, 1, missing.append)
     near = pipeline.find_neighbours(
         indexed.made, source, 0.5, keys=keys, shingles=own, itself=asked.index
     )

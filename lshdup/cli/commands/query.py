@@ -142,7 +142,6 @@ def _looked_up(
     if collection.shingle_filter is not None:
         sets = collection.shingle_filter.apply(sets)
     if asked.index >= 0:
-        collection.check_rows(np.array([asked.index]))
         if fingerprints(sets, collection.shingle)[0] == collection.fingerprints[asked.index]:
             return sets[0], indexed.made.table.keys_of(asked.index)
         console.warn(
