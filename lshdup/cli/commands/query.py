@@ -103,14 +103,13 @@ def _rows(
             session.console.say(f"{shown(each.name)} has {what}: it is near nothing")
             continue
         near = pipeline.find_neighbours(
-            indexed.collection,
             indexed.made,
             source,
             indexed.params.threshold,
             keys=keys,
-            own=own,
+            shingles=own,
             itself=each.index,
-        ).first(top)
+        ).take_top(top)
         if not len(near.documents):
             n, threshold = len(indexed.collection.documents), indexed.params.threshold
             session.console.say(
