@@ -16,7 +16,7 @@ from lshdup.collection.collection import (
 )
 from lshdup.collection.set_keeper import SetKeeper, SetsAgain
 from lshdup.documents.document_list import DocumentList, Reason, Skipped
-from lshdup.lsh.signatures import Allocate, Sketcher, in_memory
+from lshdup.lsh.signatures import Allocate, Sketcher, in_memory, make_signatures
 from lshdup.params import ShingleParams, SketchParams
 from lshdup.shingling.shingle_filter import ShingleFilter
 from lshdup.utils.parallel import Progress, no_progress
@@ -86,6 +86,7 @@ def collect(
 
     Determinism: the result is the same at any number of jobs. Memory: signatures, what `keep` says,
     and two batches a thread or one large document; a document that needs more memory is skipped.
+
     """
     if previous is not None:
         unchanged = _unchanged_collection(documents, sketch, previous, keep)
@@ -114,6 +115,15 @@ def collect(
         done += len(batch.indices) + len(batch.skipped)
         progress("documents", done, len(todo))
     return rows.finish(keeper.finish(), len(todo))
+
+
+def sketch_collection(
+    collection: Collection, sketch: SketchParams, jobs: int = 1, allocate: Allocate = in_memory
+) -> Collection:
+    """Return the collection with signatures of the sets that it holds, by any scheme."""
+    assert collection.sets is not None
+    signatures = make_signatures(collection.sets, sketch, jobs, allocate)
+    return replace(collection, sketch=sketch, signatures=signatures)
 
 
 def _unchanged_collection(
@@ -272,9 +282,7 @@ class _Rows:
         )
         return collection.with_unfiltered_sets(sets)
 
-    def _notes(
-        self, rows: NDArray[np.int64], skipped: tuple[SkippedFile, ...]
-    ) -> ReadingNotes:
+    def _notes(self, rows: NDArray[np.int64], skipped: tuple[SkippedFile, ...]) -> ReadingNotes:
         extracted = np.flatnonzero(self._extracted[rows])
         reader = _reader_of(extracted, skipped)
         if not self._guesses:

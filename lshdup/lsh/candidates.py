@@ -68,6 +68,22 @@ def find_exact_duplicates(fingerprints: NDArray[np.uint64]) -> NDArray[np.int64]
     return duplicate_of
 
 
+def documents_to_compare(
+    duplicate_of: NDArray[np.int64], sizes: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Return the documents that take part in comparisons: one of all exact duplicates, if it has shingles.
+
+    Parameters
+    ----------
+    duplicate_of : int64 array of shape (n,), what `find_exact_duplicates` returns.
+    sizes : int64 array of shape (n,), shingles of each document.
+
+    Returns an ascending int64 array.
+
+    """
+    return np.flatnonzero((duplicate_of == np.arange(len(duplicate_of))) & (sizes > 0))
+
+
 def candidate_pairs(
     table: BandTable,
     max_bucket: int = 0,

@@ -17,7 +17,6 @@ from lshdup.params import SketchParams
 from lshdup.utils.parallel import run_in_parts
 from lshdup.utils.ragged import RaggedSets
 
-
 #: Makes an uninitialised uint32 array of a shape.
 Allocate = Callable[[tuple[int, int]], NDArray[np.uint32]]
 

@@ -128,9 +128,6 @@ def against(
         )
     for folder, collection, _ in stored:
         _refuse_differences(folder, collection, request.given)
-    if merged(SketchParams, request.given).scheme == "linear":
-        message = "the linear scheme numbers the elements of one whole collection: two collections cannot be compared by it"
-        raise ParameterError(message, "use --scheme fast or classic")
 
     beside = store
     if store is not None and any(_is_same(store, each) for each in stores):
@@ -150,9 +147,6 @@ def against(
         threshold = workspace.last_threshold()
     here, source = workspace.compared(request)
     assert here.sketch is not None
-    if here.sketch.scheme == "linear":
-        message = f"the last run in {store} made signatures of the linear scheme, by which two collections cannot be compared"
-        raise ParameterError(message, "name DOCS, and --scheme fast or classic")
     parts = [Part(collection, sets) for _, collection, sets in stored]
     there: list[tuple[Path | None, Collection]] = [
         (folder, collection) for folder, collection, _ in stored

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lshdup.collection.collect import Checkpoint, Previous, collect, filter_collection, sketched
+from lshdup.collection.collect import Checkpoint, Previous, collect, sketch_collection
 from lshdup.collection.collection import Collection
+from lshdup.collection.filtering import FilterRequest, build_filter, filter_collection
 from lshdup.documents.document_list import DocumentList, Reason, typed_name
 from lshdup.documents.finding import find_documents
 from lshdup.documents.locations import Listings
@@ -21,13 +22,12 @@ from lshdup.errors import ArtifactError
 from lshdup.matching.similarity import SET_BYTES
 from lshdup.params import ShingleParams, SketchParams
 from lshdup.shingling.shingle_filter import ShingleFilter, same_filter
-from lshdup.store.collection_io import corpus_id, unfiltered_id
 from lshdup.store.row_lists import load_listings, save_listings
 from lshdup.utils.compression import PIP, is_lacking
 from lshdup.utils.messages import counted, some_of
 from lshdup.utils.scratch import Spool
 from lshdup.workspace.context import RunContext
-from lshdup.workspace.filter_request import FilterRequest
+from lshdup.workspace.filter_request import has_made
 from lshdup.workspace.request import Request, merged
 from lshdup.workspace.unchanged import known, still_skipped, unchanged
 
@@ -52,14 +52,12 @@ class FromDocuments:
         """With signatures, and sets if they are few. If there is a store, both are saved there."""
         params, sketch = merged(ShingleParams, request.given), merged(SketchParams, request.given)
         remove = self._context.filter_requested(request, params)
-        linear = sketch.scheme == "linear"
-        if remove is not None and (remove.ignore_common or linear):
+        if remove is not None and remove.ignore_common:
             return self._signed_in_two_passes(request, params, sketch, remove)
-        shingle_filter = remove.known() if remove is not None else None
+        shingle_filter = build_filter(None, remove) if remove is not None else None
         documents = self._find(request, params)
-        # The linear scheme makes signatures of all sets together: there is nothing to resume.
         journal = None
-        if self._store is not None and not linear:
+        if self._store is not None:
             from lshdup.store.journal import Journal  # here, because a query waits for every import
 
             journal = Journal(
@@ -70,7 +68,7 @@ class FromDocuments:
             documents,
             params,
             sketch,
-            need_sets=linear,
+            need_sets=False,
             journal=journal,
             shingle_filter=shingle_filter,
         )
@@ -84,7 +82,6 @@ class FromDocuments:
             if journal is not None:
                 journal.close()
         if self._store is not None:
-            collection = replace(collection, corpus=corpus_id(collection))
             self._save(collection, ("shingles", "signatures"), journal)
         if journal is not None:
             journal.remove()
@@ -115,28 +112,18 @@ class FromDocuments:
                     journal.close()
             if self._store is None:
                 return filter_collection(
-                    collection,
-                    remove.from_unfiltered(collection, request.jobs),
-                    sketch,
-                    request.jobs,
+                    collection, build_filter(collection, remove, request.jobs), sketch, request.jobs
                 )
-            collection = replace(collection, corpus=corpus_id(collection))
             self._save(collection, ("shingles",), journal)
             stored = self._load_for_reuse("signatures")
-            if stored is not None and remove.has_made(stored, collection, sketch):
+            if stored is not None and has_made(stored, collection, remove, sketch):
                 stored = replace(stored, documents=collection.documents, skipped=collection.skipped)
-                collection = replace(
-                    stored,
-                    guessed=collection.guessed,
-                    guesses=collection.guesses,
-                    read=collection.read,
-                )
+                collection = replace(stored, notes=collection.notes, read=collection.read)
             else:
-                shingle_filter = remove.from_unfiltered(collection, request.jobs)
+                shingle_filter = build_filter(collection, remove, request.jobs)
                 collection = filter_collection(
                     collection, shingle_filter, sketch, request.jobs, self._context.room
                 )
-                collection = replace(collection, corpus=corpus_id(collection))
             self._save(collection, ("signatures",), journal)
             if journal is not None:
                 journal.remove()
@@ -218,7 +205,7 @@ class FromDocuments:
             jobs=request.jobs,
             previous=previous,
             keep=keep,
-            room=self._context.room,
+            allocate=self._context.room,
             progress=self._context.progress,
             checkpoint=checkpoint,
         )
@@ -258,10 +245,10 @@ class FromDocuments:
         finished = journal.finished() if journal is not None else None
         if finished is not None:
             if old is not None and sketch is not None and old.signatures is None:
-                old = sketched(old, sketch, request.jobs)
-            from lshdup.store.journal import joined
+                old = sketch_collection(old, sketch, request.jobs)
+            from lshdup.collection.joining import join_collections
 
-            old = finished if old is None else joined([old, finished])
+            old = finished if old is None else join_collections([old, finished])
         if old is None:
             return None
         rows = unchanged(old.documents, documents)
@@ -299,7 +286,7 @@ class FromDocuments:
         if shingles is not None and shingles.shingle == params:
             if old is None:
                 old = shingles
-            elif unfiltered_id(old) == corpus_id(shingles):
+            elif old.unfiltered_identity == shingles.identity:
                 old = old.with_unfiltered_sets(shingles.sets)
             elif known(shingles, documents) >= known(
                 old, documents

@@ -6,16 +6,15 @@ Called by workspace.py.
 from pathlib import Path
 from typing import NoReturn
 
-from lshdup.collection.collect import filter_collection, sketched
+from lshdup.collection.collect import sketch_collection
 from lshdup.collection.collection import Collection
+from lshdup.collection.filtering import FilterRequest, build_filter, filter_collection
 from lshdup.errors import ArtifactError
 from lshdup.params import DEFAULT_STORE, FilterParams, SketchParams
 from lshdup.shingling.shingle_filter import fingerprint
-from lshdup.store.collection_io import corpus_id, unfiltered_id
 from lshdup.store.store import Store
 from lshdup.utils.ragged import RaggedSets
 from lshdup.workspace.context import RunContext
-from lshdup.workspace.filter_request import FilterRequest
 from lshdup.workspace.request import Request, check_conflict, merged
 
 
@@ -47,7 +46,7 @@ class FromStore:
         if signatures is not None and signatures.sketch is not None:
             stale = (
                 shingles is not None
-                and corpus_id(shingles) != unfiltered_id(signatures)
+                and shingles.identity != signatures.unfiltered_identity
                 and self._context.shingles_are_newer()
             )
             if not stale:
@@ -101,7 +100,7 @@ class FromStore:
         signatures = self._store.load_collection("signatures", verify=False)
         if (
             signatures is not None
-            and unfiltered_id(signatures) != corpus_id(shingles)
+            and signatures.unfiltered_identity != shingles.identity
             and not self._context.shingles_are_newer()
         ):
             message = f"shingles.npz in {self._store.folder} is not of the last run"
@@ -120,16 +119,16 @@ class FromStore:
         """The stored sets with signatures. save : they are what was asked for, so that it is an error if they cannot be saved."""
         assert self._store is not None
         if remove is None:
-            collection = sketched(shingles, sketch, jobs, self._context.room)
+            collection = sketch_collection(shingles, sketch, jobs, self._context.room)
         else:
             collection = filter_collection(
-                shingles, remove.from_unfiltered(shingles, jobs), sketch, jobs, self._context.room
+                shingles, build_filter(shingles, remove, jobs), sketch, jobs, self._context.room
             )
 
         def keep(store: Store) -> None:
             stored = store.load_collection("shingles", verify=False)
-            if stored is not None and corpus_id(stored) == corpus_id(
-                shingles
+            if (
+                stored is not None and stored.identity == shingles.identity
             ):  # else another run has come in between
                 store.save_collection("signatures", collection)
 
@@ -154,7 +153,7 @@ class FromStore:
             return None
         return (
             shingles.sets
-            if shingles is not None and corpus_id(shingles) == unfiltered_id(collection)
+            if shingles is not None and shingles.identity == collection.unfiltered_identity
             else None
         )
 

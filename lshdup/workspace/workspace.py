@@ -14,17 +14,16 @@ from pathlib import Path
 import numpy as np
 
 from lshdup import pipeline
-from lshdup.collection.collect import filter_collection
 from lshdup.collection.collection import Collection
+from lshdup.collection.filtering import build_filter, filter_collection
 from lshdup.collection.set_source import set_source
 from lshdup.documents.document_list import DocumentList, Reason, Skipped
 from lshdup.errors import ArtifactError, InputError
 from lshdup.lsh import band_plan
-from lshdup.lsh.candidates import Buckets
+from lshdup.lsh.candidates import Buckets, candidate_pairs
 from lshdup.matching.results import ClustersFound, Index, PairsFound
 from lshdup.params import BandParams, ClusterParams, PairParams, ShingleParams, SketchParams
 from lshdup.shingling.shingle_filter import ShingleFilter, first_with
-from lshdup.store.collection_io import corpus_id, unfiltered_id
 from lshdup.store.store import Store
 from lshdup.utils.parallel import Progress, no_progress
 from lshdup.utils.ragged import RaggedSets, SetSource
@@ -95,7 +94,7 @@ class Workspace:
             store.save_collection("shingles", collection)
             if remove is not None:
                 collection = filter_collection(
-                    collection, remove.from_unfiltered(collection, request.jobs), jobs=request.jobs
+                    collection, build_filter(collection, remove, request.jobs), jobs=request.jobs
                 )
             return collection.with_unfiltered_sets(None)  # they go with the spool
 
@@ -200,12 +199,12 @@ class Workspace:
         """`lshdup pairs`: the verified pairs of first copies; those of the last run, where nothing has changed since."""
         collection, made, params = indexed.collection, indexed.made, indexed.params
         earlier = self._store.load_pairs(collection) if self._store is not None else None
-        if earlier is not None and earlier.answers(made.plan, params, asked):
+        if earlier is not None and earlier.covers(made.plan, params, asked):
             found = earlier.at_least(params.threshold)
             self.say_if_hot(indexed, found.buckets)
-            if earlier.params.threshold < params.threshold:
+            if earlier.band_params.threshold < params.threshold:
                 self._say(
-                    f"the pairs that were found at {earlier.params.threshold:g} answer this: no document is read"
+                    f"the pairs that were found at {earlier.band_params.threshold:g} answer this: no document is read"
                 )
                 if indexed.named:
                     self._context.keep(
@@ -215,10 +214,22 @@ class Workspace:
             return found
         missing: list[Skipped] = []
         source = set_source(collection, jobs, missing.append)
-        found = pipeline.find_pairs(
-            collection, made, source, params.threshold, asked,
-            jobs=jobs, progress=self._context.progress, on_buckets=lambda buckets: self.say_if_hot(indexed, buckets), earlier=earlier,
-        )  # fmt: skip
+        progress = self._context.progress
+        progress("candidates", 0, 0)
+        buckets, pieces = candidate_pairs(
+            made.table, asked.max_bucket, lambda done, n: progress("candidates", done, n)
+        )
+        self.say_if_hot(indexed, buckets)
+        found = pipeline.verify(
+            pieces,
+            collection,
+            source,
+            params.threshold,
+            method=asked.verify,
+            earlier=earlier,
+            buckets=buckets,
+            jobs=jobs,
+        )
         for each in missing:
             self._context.skipped(each)
         if self._store is not None and not missing:
@@ -262,7 +273,7 @@ class Workspace:
             store.touch("clusters")
         if found is None:
             earlier = store.load_pairs(collection) if store is not None else None
-            usable = earlier is not None and earlier.answers(
+            usable = earlier is not None and earlier.covers(
                 made.plan, params, PairParams(max_bucket=asked.max_bucket)
             )
             known = earlier.at_least(params.threshold) if earlier is not None and usable else None
@@ -369,7 +380,7 @@ class Workspace:
         else:
             collection = self._stored.shingles(request)
             signatures = self._stored.refuse_older(collection)
-            last = signatures is not None and unfiltered_id(signatures) == corpus_id(collection)
+            last = signatures is not None and signatures.unfiltered_identity == collection.identity
             remove = self._context.filter_requested(
                 request, collection.shingle, signatures if last else None
             )
@@ -377,7 +388,7 @@ class Workspace:
         if remove is not None:
             collection = filter_collection(
                 collection,
-                remove.from_unfiltered(collection, request.jobs),
+                build_filter(collection, remove, request.jobs),
                 jobs=request.jobs,
                 keep=True,
             )
@@ -427,12 +438,12 @@ class Workspace:
         ):
             return last.shingle_filter
         if not remove.ignore_common:
-            return remove.known()
+            return build_filter(None, remove)
         shingles = self._stored.shingles(request)
         if shingles.shingle != params:
             message = "shingles.npz was made with other options than are shown"
             raise ArtifactError(message, "run `lshdup shingle DOCS` with these options")
-        return remove.from_unfiltered(shingles, request.jobs)
+        return build_filter(shingles, remove, request.jobs)
 
     def most_common(self, collection: Collection, wanted: int) -> list[tuple[int, int, int]]:
         """(shingle, number of different documents that have it, one of them) of those shingles that were removed because most have them.

@@ -18,15 +18,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lshdup.collection.batches
+import lshdup.collection.filtering
 import lshdup.workspace.from_documents
 import lshdup.workspace.workspace
 from benchmarks.letters import letters
 from lshdup import MinHash, NearDuplicates
 from lshdup.cli.main import main
+from lshdup.collection.filtering import FilterRequest, build_filter
 from lshdup.errors import ArtifactError, ParameterError
 from lshdup.lsh.candidates import find_exact_duplicates
 from lshdup.params import DocumentParams, FilterParams, PairParams, ShingleParams
-from lshdup.pipeline import build_filter, expand_copies, find_pairs_exactly
+from lshdup.pipeline import expand_copies, find_pairs_exactly
 from lshdup.shingling import shingle_filter as filter_module
 from lshdup.shingling.shingle_filter import (
     NO_SHINGLES,
@@ -310,7 +312,7 @@ def test_pairs_are_those_of_the_definition_by_every_way(here, monkeypatch, asked
     assert pairs_of(None, asked, recall=0.9999)[0] == expected
     assert pairs_of("other", asked, jobs=1, recall=0.9999)[0] == expected
     assert artifacts_in("store") == artifacts_in("other")
-    for scheme in ("classic", "linear"):
+    for scheme in ("fast", "classic"):
         assert pairs_of(None, asked, scheme=scheme, recall=0.9999)[0] == expected
     assert exact_pairs_of("store", asked) == exact_pairs_of(None, asked) == expected
     assert (
@@ -446,7 +448,9 @@ def test_another_limit_reads_no_document(here, monkeypatch):
 
 def test_what_is_known_is_not_counted_again(here, monkeypatch):
     first = pairs_of("store", {"ignore_common": 5})[0]
-    monkeypatch.setattr(lshdup.pipeline, "common_shingles", lambda *_: pytest.fail("counted again"))
+    monkeypatch.setattr(
+        lshdup.collection.filtering, "common_shingles", lambda *_: pytest.fail("counted again")
+    )
     assert pairs_of("store", {"ignore_common": 5})[0] == first
 
 
@@ -504,7 +508,7 @@ def test_a_filter_of_nothing_common():
     shingler = Shingler(ShingleParams())
     sets = shingler.shingle_texts([b"one two three", b"four five six"])
     collection = MinHash(["one two three", "four five six"]).collection
-    assert build_filter(collection, 0.1, NO_SHINGLES).common.tolist() == []
+    assert build_filter(collection, FilterRequest(NO_SHINGLES, 0.1)).common.tolist() == []
     assert as_sets(collection.sets) == as_sets(sets)
 
 

@@ -603,7 +603,7 @@ def test_no_room_for_the_journal(here, monkeypatch, small_batches):
     expected = steps("undisturbed")
     written = max(map(len, contents("undisturbed").values()))
     monkeypatch.setattr(
-        lshdup.store.journal, "all_arrays", lambda _: {"much": np.zeros(written, np.uint64)}
+        lshdup.store.journal, "collection_arrays", lambda *_: {"much": np.zeros(written, np.uint64)}
     )
     said = []
     with files_of_at_most(written):
@@ -743,7 +743,7 @@ def queried(name=b"d/00000.txt", **given):
     missing = []
     source = lshdup.collection.set_source.set_source(collection, 1, missing.append)
     near = pipeline.find_neighbours(
-        collection, indexed.made, source, 0.5, keys=keys, own=own, itself=asked.index
+        indexed.made, source, 0.5, keys=keys, shingles=own, itself=asked.index
     )
     assert not missing
     assert not len(collection.documents.changed(near.documents))

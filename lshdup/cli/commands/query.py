@@ -10,7 +10,7 @@ from lshdup.cli import options as shared
 from lshdup.cli import session as sessions
 from lshdup.cli.console import Console
 from lshdup.cli.messages import say_contract, say_last_run
-from lshdup.errors import ArtifactError, InputError
+from lshdup.errors import InputError
 from lshdup.utils.messages import counted, shown
 from lshdup.workspace.lookup import Asked, ask
 
@@ -103,14 +103,13 @@ def _rows(
             session.console.say(f"{shown(each.name)} has {what}: it is near nothing")
             continue
         near = pipeline.find_neighbours(
-            indexed.collection,
             indexed.made,
             source,
             indexed.params.threshold,
             keys=keys,
-            own=own,
+            shingles=own,
             itself=each.index,
-        ).first(top)
+        ).take_top(top)
         if not len(near.documents):
             n, threshold = len(indexed.collection.documents), indexed.params.threshold
             session.console.say(
@@ -147,11 +146,6 @@ def _looked_up(
             return sets[0], indexed.made.table.keys_of(asked.index)
         console.warn(
             f"{shown(asked.name)} has changed since it was indexed; its present text is looked up"
-        )
-    if collection.sketch.scheme == "linear":
-        message = "the linear scheme numbers the elements of the whole collection: it cannot look up a document that is not in it"
-        raise ArtifactError(
-            message, "add the document to the folder, or use --scheme fast or classic"
         )
     signature = Sketcher(collection.sketch).sketch(sets)
     return sets[0], np.ascontiguousarray(band_table.band_keys(signature, indexed.made.plan)[:, 0])

@@ -1,0 +1,121 @@
+"""Filters of a collection: the shingles of template texts, and those that too many documents have, leave every set."""
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lshdup.collection.batches import NO_SETS
+from lshdup.collection.collection import Collection, Unfiltered
+from lshdup.lsh.candidates import documents_to_compare, find_exact_duplicates
+from lshdup.lsh.signatures import Allocate, Sketcher, in_memory
+from lshdup.params import FilterParams, SketchParams
+from lshdup.shingling.shingle_filter import (
+    NO_SHINGLES,
+    ShingleFilter,
+    common_shingles,
+    fingerprint,
+    least_count,
+)
+from lshdup.shingling.shingler import fingerprints
+from lshdup.utils.ragged import RaggedSets
+
+#: Sets that a thread filters together.
+_PIECE = 4096
+
+
+@dataclass(frozen=True)
+class FilterRequest:
+    """A filter as it is requested: template shingles, and the limit from which a shingle is common.
+
+    Parameters
+    ----------
+    template : uint64 array, ascending, without repeats.
+    ignore_common : share of the documents below 1, number of documents from 1 on; 0: no limit.
+
+    """
+
+    template: NDArray[np.uint64]
+    ignore_common: float = 0.0
+
+    @property
+    def params(self) -> FilterParams:
+        """The parameters, as headers of artifacts have them."""
+        return FilterParams(self.ignore_common, fingerprint(self.template))
+
+
+def build_filter(
+    collection: Collection | None, request: FilterRequest, jobs: int = 1
+) -> ShingleFilter:
+    """Return the filter that is requested; count the shingles of the unfiltered sets if it has a limit.
+
+    collection : with its unfiltered sets; may be None if the request has no limit.
+
+    Exact duplicates count once: a text is common if many different documents have it. Documents without
+    tokens do not count.
+    """
+    if not request.ignore_common:
+        return ShingleFilter(request.params, request.template, NO_SHINGLES)
+    assert collection is not None
+    assert collection.sets is not None
+    members = documents_to_compare(find_exact_duplicates(collection.fingerprints), collection.sizes)
+    least = least_count(request.ignore_common, len(members))
+    common = common_shingles(collection.sets, members, least, jobs)
+    return ShingleFilter(request.params, request.template, *common)
+
+
+def filter_collection(
+    collection: Collection,
+    shingle_filter: ShingleFilter,
+    sketch: SketchParams | None = None,
+    jobs: int = 1,
+    allocate: Allocate = in_memory,
+    *,
+    keep: bool = False,
+) -> Collection:
+    """Return the collection with filtered sets, and with their signatures if `sketch` is given.
+
+    Parameters
+    ----------
+    collection : collection with its unfiltered sets.
+    shingle_filter : filter to apply to every set.
+    sketch : how signatures are made; None: no signatures.
+    jobs : threads.
+    allocate : makes the array of the signatures.
+    keep : whether the filtered sets are kept beside the unfiltered ones.
+
+    Memory: signatures, kept sets, and 4096 filtered sets a thread.
+
+    """
+    sets = collection.sets
+    assert sets is not None
+    n = len(sets)
+    sketcher = Sketcher(sketch) if sketch is not None else None
+    signatures = allocate((n, sketch.perms)) if sketch is not None else None
+    sizes, prints = np.empty(n, np.int64), np.empty(n, np.uint64)
+
+    def filter_piece(start: int) -> RaggedSets:
+        rows = slice(start, min(start + _PIECE, n))
+        filtered = shingle_filter.apply(
+            RaggedSets(sets.values, sets.offsets[rows.start : rows.stop + 1])
+        )
+        sizes[rows], prints[rows] = filtered.sizes, fingerprints(filtered, collection.shingle)
+        if signatures is not None and sketcher is not None:
+            signatures[rows] = sketcher.sketch(filtered)
+        return filtered if keep else NO_SETS
+
+    with ThreadPoolExecutor(jobs) as pool:
+        pieces = list(pool.map(filter_piece, range(0, n, _PIECE)))
+    return replace(
+        collection,
+        sizes=sizes,
+        fingerprints=prints,
+        sets=RaggedSets.concatenate(pieces) if keep else None,
+        sketch=sketch,
+        signatures=signatures,
+        unfiltered=Unfiltered(
+            shingle_filter, collection.sizes, collection.fingerprints, sets, collection.identity
+        ),
+        saved_identity="",
+    )
