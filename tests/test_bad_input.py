@@ -463,6 +463,7 @@ finally: print(*[line.split()[1] for line in open("/proc/self/status") if line.s
 """
 
 
+@pytest.mark.long
 @pytest.mark.skipif(
     not os.path.exists("/proc/self/status"),
     reason="this system does not tell the memory of a process alone",
