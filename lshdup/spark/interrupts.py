@@ -9,7 +9,6 @@ import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -38,7 +37,7 @@ def being_written(place: Any, files: Any) -> Iterator[None]:
     _under_way[name] = place, files
     try:
         yield
-        atomic.finished(Path(name))
+        atomic.note_kept(atomic.FILES)
     except Exception as error:
         if "PATH_ALREADY_EXISTS" not in str(error):  # then it is somebody else's
             with suppress(Exception):
@@ -121,10 +120,10 @@ class Interrupts:
 
 def _remove_half_written() -> None:
     """Folders without the mark that Spark sets last; Java is there still."""
-    for name, (place, files) in tuple(_under_way.items()):
+    for place, files in tuple(_under_way.values()):
         entries = _entries(place, files)
         if "_SUCCESS" in entries:
-            atomic.finished(Path(name))
+            atomic.note_kept(atomic.FILES)
         elif all(each.startswith(_OF_SPARK) for each in entries):
             files.delete(place, True)
 

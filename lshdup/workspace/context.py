@@ -18,7 +18,7 @@ from lshdup.params import DocumentParams, ShingleParams
 from lshdup.skipped import Skipped
 from lshdup.store.store import Store
 from lshdup.utils.parallel import Progress
-from lshdup.utils.scratch import room_on_disk
+from lshdup.utils.scratch import mapped_signatures
 from lshdup.workspace.filter_request import FilterRequest, filter_requested, template_shingles
 from lshdup.workspace.request import Request
 
@@ -73,7 +73,7 @@ class RunContext:
         """For signatures: in the store, if they are many."""
         if self.store is None or self.read_only or 4 * shape[0] * shape[1] <= MOST_IN_MEMORY:
             return in_memory(shape)
-        return room_on_disk(self.store.folder, shape)
+        return mapped_signatures(self.store.folder, shape)
 
     def shingles_are_newer(self) -> bool:
         """Whether shingles.npz was saved after signatures.npz. There is a store."""
