@@ -34,7 +34,7 @@ from lshdup.utils.messages import shown
 from tests import reference
 from tests.conftest import ROOT
 from tests.shingling.test_text import SPICY
-from tests.test_layers import modules
+from tests.test_layers import Package
 
 TEXT = "Größe und Maß, 漢字 and naïve café: ΟΔΟΣ, ที่นี่, one two three four five six seven eight nine ten."
 OTHER = TEXT + " eleven"
@@ -765,7 +765,7 @@ def test_nothing_in_the_package_runs_code_from_outside():
     calls = {"eval", "exec", "compile", "__import__"}
     methods = {"system", "popen", "execv", "execve", "execvp", "spawnv", "fork", "posix_spawn"}
     seen = 0
-    for name, tree in modules():
+    for name, tree in Package(ROOT / "lshdup").trees.items():
         for node in ast.walk(tree):
             imported = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             imported += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
