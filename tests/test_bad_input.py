@@ -20,7 +20,6 @@ import pytest
 from lshdup.collection import batches
 from lshdup.collection.collect import collect
 from lshdup.documents import files
-from lshdup.documents.document_list import Reason
 from lshdup.documents.finding import find_documents
 from lshdup.documents.reading import TextBatch, read_batch
 from lshdup.errors import InputError
@@ -28,6 +27,7 @@ from lshdup.params import DocumentParams, ShingleParams
 from lshdup.shingling import normalization
 from lshdup.shingling.normalization import normal_form
 from lshdup.shingling.shingler import Shingler
+from lshdup.skipped import Reason
 from lshdup.text import html
 from lshdup.text.decoding import decode
 from lshdup.utils.messages import shown

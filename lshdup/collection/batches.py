@@ -9,13 +9,14 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.documents.document_list import DocumentList, Reason
+from lshdup.documents.document_list import DocumentList
 from lshdup.documents.files import LARGE, Buffer
 from lshdup.documents.reading import BATCH_BYTES, batches, read_batch
 from lshdup.lsh.signatures import Sketcher
 from lshdup.params import ShingleParams
 from lshdup.shingling.shingle_filter import ShingleFilter, Unfiltered
 from lshdup.shingling.shingler import ShingleBatch, Shingler, fingerprints
+from lshdup.skipped import Reason
 from lshdup.utils.ragged import RaggedSets
 
 #: A document of more bytes than this is read, shingled and sketched alone, whatever the number of threads.

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.documents.document_list import Reason
 from lshdup.documents.files import LARGE
 from lshdup.documents.reading import TextBatch
 from lshdup.errors import InputError, ParameterError
@@ -18,6 +17,7 @@ from lshdup.kernels.helpers import PADDING, mix64
 from lshdup.params import DEFAULT_FORMATS, LONGEST, FormatLimits, ShingleParams
 from lshdup.shingling.char_table import NO_TABLE, CharTable, char_table
 from lshdup.shingling.normalization import normal_form
+from lshdup.skipped import Reason
 from lshdup.text.decoding import decode, decode_record, may_need_decoding
 from lshdup.utils.ragged import RaggedSets, ranges
 

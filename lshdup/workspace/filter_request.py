@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 from lshdup import pipeline
 from lshdup.collection.collect import collect
 from lshdup.collection.collection import Collection
-from lshdup.documents.document_list import Skipped
 from lshdup.documents.finding import find_documents
 from lshdup.documents.missing import check_named
 from lshdup.errors import ArtifactError, InputError
 from lshdup.params import DocumentParams, FilterParams, ShingleParams, SketchParams
 from lshdup.shingling.shingle_filter import NO_SHINGLES, ShingleFilter, fingerprint
+from lshdup.skipped import Skipped
 from lshdup.store.collection_io import corpus_id, unfiltered_id
 from lshdup.utils.ragged import distinct
 

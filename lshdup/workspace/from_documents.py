@@ -12,15 +12,16 @@ import numpy as np
 
 from lshdup.collection.collect import Checkpoint, Previous, collect, filter_collection, sketched
 from lshdup.collection.collection import Collection
-from lshdup.documents.document_list import DocumentList, Reason, typed_name
+from lshdup.documents.document_list import DocumentList, typed_name
 from lshdup.documents.finding import find_documents
-from lshdup.documents.locations import Listings
-from lshdup.documents.rows import by_number
+from lshdup.documents.locations import KnownRecords
+from lshdup.documents.records import by_number
 from lshdup.documents.whereabouts import are_elsewhere, counted_where
 from lshdup.errors import ArtifactError
 from lshdup.matching.similarity import SET_BYTES
 from lshdup.params import ShingleParams, SketchParams
 from lshdup.shingling.shingle_filter import ShingleFilter, same_filter
+from lshdup.skipped import Reason
 from lshdup.store.collection_io import corpus_id, unfiltered_id
 from lshdup.store.row_lists import load_listings, save_listings
 from lshdup.utils.compression import PIP, is_lacking
@@ -63,7 +64,7 @@ class FromDocuments:
             from lshdup.store.journal import Journal  # here, because a query waits for every import
 
             journal = Journal(
-                self._store, params, sketch, documents.row_fields, self._say, shingle_filter
+                self._store, params, sketch, documents.record_fields, self._say, shingle_filter
             )
         previous = self._previous(
             request,
@@ -99,7 +100,7 @@ class FromDocuments:
             from lshdup.store.journal import Journal
 
             journal = (
-                Journal(self._store, params, None, documents.row_fields, self._say)
+                Journal(self._store, params, None, documents.record_fields, self._say)
                 if self._store is not None
                 else None
             )
@@ -161,7 +162,7 @@ class FromDocuments:
 
     def _find(self, request: Request, params: ShingleParams) -> DocumentList:
         self._context.progress("documents", 0, 0)
-        listings: Listings = {}
+        listings: KnownRecords = {}
         if self._store is not None and not request.check_content:
             listings = load_listings(self._store, request.files)
         documents = find_documents(
@@ -171,7 +172,7 @@ class FromDocuments:
             jobs=request.jobs,
             store=os.fsencode(self._context.apart) if self._context.apart is not None else None,
             on_skipped=self._context.skipped,
-            listings=listings,
+            known_records=listings,
             say=self._say,
             warn=self._context.warn,
         )
@@ -275,7 +276,7 @@ class FromDocuments:
                 )
                 self._say(f"resumed: {what} not read again")
         # What was no document with other fields may be one with these.
-        same_fields = old.documents.row_fields in (None, documents.row_fields)
+        same_fields = old.documents.record_fields in (None, documents.record_fields)
         return Previous(old, rows, still_skipped(old, documents) if same_fields else {})
 
     def _stored(

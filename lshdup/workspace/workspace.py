@@ -17,7 +17,7 @@ from lshdup import pipeline
 from lshdup.collection.collect import filter_collection
 from lshdup.collection.collection import Collection
 from lshdup.collection.set_source import set_source
-from lshdup.documents.document_list import DocumentList, Reason, Skipped
+from lshdup.documents.document_list import DocumentList
 from lshdup.errors import ArtifactError, InputError
 from lshdup.lsh import band_plan
 from lshdup.lsh.candidates import Buckets, find_exact_duplicates
@@ -32,6 +32,7 @@ from lshdup.params import (
     SketchParams,
 )
 from lshdup.shingling.shingle_filter import ShingleFilter, first_with
+from lshdup.skipped import Reason, Skipped
 from lshdup.store.collection_io import corpus_id, unfiltered_id
 from lshdup.store.store import Store
 from lshdup.utils.parallel import Progress, no_progress

@@ -16,7 +16,7 @@ import pytest
 from lshdup.documents import parquet, row_files
 from lshdup.documents.finding import find_documents
 from lshdup.documents.reading import batches, read_batch
-from lshdup.documents.rows import RowError
+from lshdup.documents.records import RecordError
 from lshdup.errors import InputError
 from lshdup.params import DocumentParams, PairParams
 from lshdup.skipped import Reason
@@ -152,7 +152,7 @@ def test_any_rows_by_any_thread(here, small, decoded):
 def test_few_rows_decode_few(here, small, decoded):
     fill(here)
     documents = find_documents([b"many"], DocumentParams(**FIELDS))
-    rows = np.flatnonzero(documents.places.starts == 9)
+    rows = np.flatnonzero(documents.locations.starts == 9)
     assert len(rows) == FILES
     for _ in range(2):
         for row in rows:
@@ -291,7 +291,7 @@ def test_a_row_group_with_other_rows_than_it_says(here, said):
     )
     file = SimpleNamespace(metadata=metadata, iter_batches=true.iter_batches)
     read = []
-    with pytest.raises(RowError, match="has not as many rows as it says"):
+    with pytest.raises(RecordError, match="has not as many rows as it says"):
         read.extend(len(offsets) - 1 for _, offsets, _ in parquet._pieces(file, ["text"], 10))
     assert sizes[0] <= sum(read) <= sum(sizes[:2])
     assert sum(

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lshdup.documents.locations import Places
+from lshdup.documents.locations import Locations
 from lshdup.documents.preference import preference
-from lshdup.documents.rows import Kind
+from lshdup.documents.records import Kind
 from lshdup.errors import ParameterError
 from lshdup.lsh.band_table import BandTable
 from lshdup.lsh.candidates import find_exact_duplicates
@@ -366,8 +366,10 @@ def test_first_follows_the_arguments():
 def test_first_of_the_lines_of_files():
     paths = StringTable.from_strings([b"l/2", b"l/1", b"k"])
     starts = np.array([0, 9, 0, 0])
-    places = Places(paths, np.full(3, Kind.IDS, np.uint8), np.array([0, 1, 1, 2]), starts, starts)
-    made = preferred([b"a", b"b", b"c", b"d"], "first", arguments=(b"l", b"k"), places=places)
+    locations = Locations(
+        paths, np.full(3, Kind.IDS, np.uint8), np.array([0, 1, 1, 2]), starts, starts
+    )
+    made = preferred([b"a", b"b", b"c", b"d"], "first", arguments=(b"l", b"k"), locations=locations)
     assert made[0] == [b"c", b"b", b"a", b"d"]
 
 
