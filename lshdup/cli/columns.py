@@ -58,7 +58,6 @@ LISTINGS: dict[str, Schema] = {
                "largest": _NUMBER, "runs": _COUNT},
     "curve": {"similarity": _SHARE, "probability": _SHARE, "approximation": _UNION},
     "curve-all": {"bands": _COUNT, "rows": _COUNT, "half": _SHARE, "estimate": _SHARE, "chosen": {"enum": ["chosen", ""]}},
-    "curve-data": {"similarity": _SHARE, "probability": _SHARE, "pairs": _or_null(_COUNT), "missed": _or_null(_NUMBER)},
 }  # fmt: skip
 
 _REMOVED = {"removed": {"enum": ["template", "common", ""]}}

@@ -20,17 +20,9 @@ from lshdup.collection.set_source import set_source
 from lshdup.documents.document_list import DocumentList
 from lshdup.errors import ArtifactError, InputError
 from lshdup.lsh import band_plan
-from lshdup.lsh.candidates import Buckets, find_exact_duplicates
-from lshdup.matching.copies import ExpandedPairs
-from lshdup.matching.results import ClustersFound, Index, PairsFound, StoredPairs
-from lshdup.params import (
-    BandParams,
-    ClusterParams,
-    DocumentParams,
-    PairParams,
-    ShingleParams,
-    SketchParams,
-)
+from lshdup.lsh.candidates import Buckets
+from lshdup.matching.results import ClustersFound, Index, PairsFound
+from lshdup.params import BandParams, ClusterParams, PairParams, ShingleParams, SketchParams
 from lshdup.shingling.shingle_filter import ShingleFilter, first_with
 from lshdup.skipped import Reason, Skipped
 from lshdup.store.collection_io import corpus_id, unfiltered_id
@@ -407,26 +399,6 @@ class Workspace:
         except ArtifactError as error:
             self._say(error.message)
             return None
-
-    def last_pairs(self) -> tuple[Collection, StoredPairs, ExpandedPairs]:
-        """The collection of the last run, what `pairs` has found there, and the pairs of all its documents."""
-        collection = self._stored.signatures(
-            Request((), DocumentParams(), {}, 1, command="pairs"), verify=False, save=False
-        )
-        assert self._store is not None
-        found = self._store.load_pairs(collection)
-        if found is None:
-            message = f"there are no pairs of the last run in {self._store.folder}"
-            raise ArtifactError(
-                message, "run `lshdup pairs DOCS`, at the lowest threshold of interest"
-            )
-        return (
-            collection,
-            found,
-            pipeline.expand_copies(
-                found.found.pairs, find_exact_duplicates(collection.fingerprints)
-            ),
-        )
 
     def threshold(self, request: Request) -> float:
         """What was asked for; of documents that are named the default else, without them what the last band table was planned for."""

@@ -100,15 +100,10 @@ def test_without_documents_and_without_a_store(here):
 def test_what_cannot_take_documents_says_what_can(here):
     Path("begun").mkdir()
     Path("begun/.gitignore").write_text("# Made by lshdup.\n*\n")
-    query, curve, other, none = said(
-        here,
-        ["query", "x"],
-        ["curve", "--data"],
-        ["pairs", "docs", "--against", "begun"],
-        ["pairs", "--no-store"],
+    query, other, none = said(
+        here, ["query", "x"], ["pairs", "docs", "--against", "begun"], ["pairs", "--no-store"]
     )
     assert "run `lshdup index DOCS`" in query
-    assert "run `lshdup pairs DOCS`" in curve
     assert other == error(
         "there is no signatures.npz in begun", "run `lshdup index DOCS --store begun`"
     )
@@ -484,20 +479,6 @@ def test_help_is_grouped_and_fits(here):
     assert re.search(r"^Options:\n  -t, --threshold T ", pages["pairs"], re.M)
     top = run_many([(["--help"], 80)], here)[0][1].decode()
     assert not re.search(r"\(tables?|\(R[1-5]", top)
-
-
-def test_curve_says_what_is_missed_in_plain_words(here):
-    said(here, ["pairs", "docs", "-t", "0.5"], code=0)
-    ours, fewer = said(
-        here, ["curve", "--data"], ["curve", "--data", "--bands", "1", "--rows", "20"], code=0
-    )
-    assert re.search(
-        r"3 pairs of similarity 0\.5 or more were found; on average, \d+ bands of \d rows would miss .* pairs of that similarity\n",
-        ours,
-    )
-    assert re.search(
-        r"on average, 1 band of 20 rows would miss \d+\.\d pairs of that similarity\n", fewer
-    )
 
 
 # --- what is continued, and what is replaced ---------------------------------------------------------------------------------------

@@ -35,7 +35,7 @@ def command(**options: Any) -> int:
     """Print the JSON Schema (draft 2020-12) of what a command prints with --format json, or jsonl.
 
     LISTING is a command, with the mode that changes its columns: pairs, pairs-against, pairs-histogram, clusters, clusters-names (of --emit
-    keep and drop), query, shingle, show, show-shingles, accuracy, accuracy-bands, accuracy-found, timing, curve, curve-all, curve-data.
+    keep and drop), query, shingle, show, show-shingles, accuracy, accuracy-bands, accuracy-found, timing, curve, curve-all.
     Properties stand in the order of the columns, in every format. The number at the end of $id is
     the version: within it columns keep their names, types and places, and new ones come last.
     """
