@@ -13,7 +13,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from lshdup.documents import parquet, row_files
+from lshdup.documents import parquet, record_files
 from lshdup.documents.finding import find_documents
 from lshdup.documents.reading import batches, read_batch
 from lshdup.documents.records import RecordError
@@ -22,7 +22,7 @@ from lshdup.params import DocumentParams, PairParams
 from lshdup.skipped import Reason
 from lshdup.workspace.request import Request
 from lshdup.workspace.workspace import Workspace
-from tests.documents.test_rows import answer, pa, texts_of, write
+from tests.documents.test_records import answer, pa, texts_of, write
 
 FILES, N = 9, 360
 
@@ -103,7 +103,7 @@ def test_a_folder_is_what_one_file_would_be(here, small, decoded, store):
     assert len(pairs) > N // 4
     assert answer("one.parquet", store=None, **FIELDS)[0] == pairs
     decoded.clear()
-    assert row_files._OPEN_FILES < FILES
+    assert record_files._OPEN_FILES < FILES
     found, skipped, read, _ = answer("many", store=store, **FIELDS)
     assert (found, skipped, read) == (pairs, {}, N)
     assert N < decoded["text"] <= 2 * N
@@ -318,7 +318,7 @@ def test_memory_and_descriptors_are_given_back(here, decoded):
         for _ in range(3):
             for indices in batches(documents, np.arange(600)):
                 assert len(read_batch(documents, indices).indices) == len(indices)
-                assert descriptors() - first <= row_files._OPEN_FILES + 1
+                assert descriptors() - first <= record_files._OPEN_FILES + 1
                 assert pa.total_allocated_bytes() - held < 20 * 300_000 / 2
         assert decoded["kept"] == 20
         assert decoded["text"] == 2 * 600
