@@ -19,6 +19,7 @@ from lshdup.documents.records import Kind, RecordFields
 from lshdup.params import FilterParams, ShingleParams, SketchParams
 from lshdup.shingling.shingle_filter import ShingleFilter, Unfiltered, fingerprint
 from lshdup.skipped import Reason, Skipped
+from lshdup.store.checksums import is_lazy
 from lshdup.store.npz import Array, Artifact
 from lshdup.utils.ragged import RaggedSets, StringTable
 
@@ -144,7 +145,7 @@ def read_collection(
     verify : look at every offset and size; without it, a query touches a few pages of them only. folder : where to unpack what has to be.
     """
     arrays, header = artifact.arrays, artifact.header
-    names = strings_of(artifact, "names", verify=verify)
+    names = strings_of(artifact, "names")
     n = len(names)
     opened = RecordFiles(folder, _row_fields(header)) if "rows" in header else RecordFiles(folder)
     places = _places(artifact, n) if "starts" in arrays else None
@@ -155,24 +156,12 @@ def read_collection(
         places,
         home,
         record_files=opened,
-        check=artifact.check,
     )
     refuse_if(
         ("rows" in header) != (documents.record_fields is not None),
         "it has rows without fields, or fields without rows",
     )
     reasons = list(Reason)
-    for name in (
-        "left_reasons",
-        "left_sizes",
-        "left_mtimes",
-        "template",
-        "common",
-        "extracted",
-        "guessed",
-    ):
-        if name in arrays:
-            artifact.check(arrays[name], None, None)
     left_names, details = strings_of(artifact, "left_names"), strings_of(artifact, "left_details")
     skipped = tuple(
         SkippedFile(
@@ -205,7 +194,7 @@ def read_collection(
         refuse_if(
             not _are(sets.values, np.uint64)
             or len(sets) != n
-            or not _are_offsets(sets.offsets, len(sets.values), verify=verify),
+            or not _are_offsets(sets.offsets, len(sets.values)),
             "its sets do not fit",
         )
         wanted = sizes if unfiltered is None else unfiltered.sizes
@@ -241,9 +230,7 @@ def read_collection(
         )
     if "guessed" in arrays:
         made = replace(
-            made,
-            guessed=_some_of(arrays, "guessed", n),
-            guesses=strings_of(artifact, "guesses", verify=verify),
+            made, guessed=_some_of(arrays, "guessed", n), guesses=strings_of(artifact, "guesses")
         )
         refuse_if(
             len(made.guesses) != len(made.guessed),
@@ -308,7 +295,6 @@ def _places(artifact: Artifact, n: int) -> Locations:
     arrays = artifact.arrays
     refuse_if("path_kinds" not in arrays, "where its documents are is missing")
     paths, kinds = strings_of(artifact, "paths"), arrays["path_kinds"]
-    artifact.check(kinds, None, None)
     refuse_if(
         kinds.dtype != np.uint8 or kinds.shape != (len(paths),) or kinds.max(initial=0) > max(Kind),
         "kinds of files do not fit",
@@ -339,16 +325,12 @@ def refuse_if(wrong: object, what: str) -> None:
         raise ValueError(what)
 
 
-def strings_of(artifact: Artifact, name: str, *, verify: bool = True) -> StringTable:
+def strings_of(artifact: Artifact, name: str) -> StringTable:
     """A table of strings that an artifact holds; raises ValueError if it is none."""
     arrays = artifact.arrays
-    table = StringTable(arrays[f"{name}_blob"], arrays[f"{name}_offsets"], artifact.check)
-    if _are(table.offsets, np.int64):
-        for start, stop in ((None, None),) if verify else ((0, 1), (len(table), len(table) + 1)):
-            artifact.check(table.offsets, start, stop)
+    table = StringTable(arrays[f"{name}_blob"], arrays[f"{name}_offsets"])
     refuse_if(
-        not _are(table.blob, np.uint8)
-        or not _are_offsets(table.offsets, len(table.blob), verify=verify),
+        not _are(table.blob, np.uint8) or not _are_offsets(table.offsets, len(table.blob)),
         f"{name} do not fit",
     )
     return table
@@ -366,13 +348,14 @@ def _are(array: Array, kind: type) -> bool:
     return array.dtype == kind and array.ndim == 1
 
 
-def _are_offsets(offsets: Array, total: int, *, verify: bool) -> bool:
+def _are_offsets(offsets: Array, total: int) -> bool:
     return bool(
         _are(offsets, np.int64)
         and len(offsets)
         and offsets[0] == 0
         and offsets[-1] == total
-        and (not verify or (np.diff(offsets) >= 0).all())
+        # A CheckedArray is not read whole: a query reads few offsets of it.
+        and (is_lazy(offsets) or (np.diff(offsets) >= 0).all())
     )
 
 
