@@ -24,7 +24,7 @@ from lshdup.lsh.signatures import estimate
 from lshdup.matching.clusters import list_clusters
 from lshdup.matching.similarity import jaccard
 from lshdup.params import BandParams, ClusterParams, DocumentParams, ShingleParams, SketchParams
-from lshdup.shingling.shingler import Shingler, fingerprints
+from lshdup.shingling.shingler import Shingler, fingerprint_sets
 from lshdup.utils.parallel import processors
 from lshdup.utils.ragged import RaggedSets, StringTable, distinct
 
@@ -379,4 +379,4 @@ def _read(documents: Documents, shingle: ShingleParams, jobs: int) -> Collection
     listed = DocumentList(
         StringTable.from_strings(os.fsencode(name) for name in names), zeros, zeros
     )
-    return Collection(listed, shingle, sets.sizes, fingerprints(sets, shingle), sets=sets)
+    return Collection(listed, shingle, sets.sizes, fingerprint_sets(sets, shingle), sets=sets)

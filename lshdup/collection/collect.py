@@ -16,7 +16,7 @@ from lshdup.errors import ParameterError
 from lshdup.lsh.signatures import Sketcher, linear_signatures
 from lshdup.params import ShingleParams, SketchParams
 from lshdup.shingling.shingle_filter import ShingleFilter, Unfiltered
-from lshdup.shingling.shingler import fingerprints
+from lshdup.shingling.shingler import fingerprint_sets
 from lshdup.utils.parallel import Progress, no_progress
 from lshdup.utils.ragged import RaggedSets, StringTable
 from lshdup.utils.scratch import Spool
@@ -289,7 +289,7 @@ def filter_collection(
     def part(start: int) -> RaggedSets:
         end = min(start + 4096, n)
         left = shingle_filter.apply(RaggedSets(sets.values, sets.offsets[start : end + 1]))
-        sizes[start:end], prints[start:end] = left.sizes, fingerprints(left, collection.shingle)
+        sizes[start:end], prints[start:end] = left.sizes, fingerprint_sets(left, collection.shingle)
         if signatures is not None and sketcher is not None:
             signatures[start:end] = sketcher.sketch(left)
         return left if keep or linear else NO_VALUES

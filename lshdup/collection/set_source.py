@@ -10,7 +10,7 @@ from lshdup.collection.collection import Collection
 from lshdup.documents.document_list import Reason, Skipped
 from lshdup.errors import ArtifactError
 from lshdup.params import LONGEST
-from lshdup.shingling.shingler import ShingleBatch, fingerprints
+from lshdup.shingling.shingler import ShingleBatch, fingerprint_sets
 from lshdup.utils.ragged import RaggedSets, SetSource
 
 
@@ -43,7 +43,7 @@ def set_source(
             if shingle_filter is not None:
                 sets = shingle_filter.apply(sets)
             if np.array_equal(
-                fingerprints(sets, collection.shingle), collection.fingerprints[wanted]
+                fingerprint_sets(sets, collection.shingle), collection.fingerprints[wanted]
             ):
                 return sets
         except IndexError:  # offsets that are damaged too
