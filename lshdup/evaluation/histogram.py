@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from lshdup.collection.collection import Collection
 from lshdup.documents.preference import preference
+from lshdup.lsh.candidates import documents_to_compare
 from lshdup.matching import clusters
 from lshdup.matching.copies import ExpandedPairs
 from lshdup.matching.pairs import Columns, Pairs
 from lshdup.params import ClusterParams
-from lshdup.pipeline import members
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,8 @@ def histogram(
     best = np.sort(listing.best(n))
     counts = listing.totals(np.array(levels))
     order, _ = preference(collection.documents, collection.sizes, ClusterParams(), ())
-    ranked = clusters.rank_documents(members(collection, duplicate_of), duplicate_of, order)
+    members = documents_to_compare(duplicate_of, collection.sizes)
+    ranked = clusters.rank_documents(members, duplicate_of, order)
     steps = []
     for level, above, count in zip(levels, [*levels[1:], np.inf], counts, strict=True):
         kinds = clusters.cluster_pairs(pairs, ranked, n, level)

@@ -57,6 +57,7 @@ NO_BUCKETS = Buckets()
 def find_exact_duplicates(fingerprints: NDArray[np.uint64]) -> NDArray[np.int64]:
     """For each document the first one with the same shingle set: int64 array of shape (n,). Empty sets are their own."""
     n = len(fingerprints)
+    fingerprints = np.asarray(fingerprints)
     order = np.empty(n, np.uint32)
     in_order = np.empty(n, np.uint64)
     ordering.order_by_key(
@@ -65,6 +66,22 @@ def find_exact_duplicates(fingerprints: NDArray[np.uint64]) -> NDArray[np.int64]
     duplicate_of = np.empty(n, np.int64)
     kernels.first_of_equal(in_order, order, duplicate_of)
     return duplicate_of
+
+
+def documents_to_compare(
+    duplicate_of: NDArray[np.int64], sizes: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Return the documents that take part in comparisons: one of all exact duplicates, if it has shingles.
+
+    Parameters
+    ----------
+    duplicate_of : int64 array of shape (n,), what `find_exact_duplicates` returns.
+    sizes : int64 array of shape (n,), shingles of each document.
+
+    Returns an ascending int64 array.
+
+    """
+    return np.flatnonzero((duplicate_of == np.arange(len(duplicate_of))) & (sizes > 0))
 
 
 def candidate_pairs(
@@ -182,7 +199,6 @@ def candidates_of(
             break
         whole = whole and (member < 0 or bool((bucket == member).any()))
         buckets.append(bucket)
-        table.unmap()
     near = distinct(np.concatenate(buckets))[0].astype(np.int64) if whole else np.zeros(0, np.int64)
     if not whole or (len(near) and near[-1] >= table.keys.shape[1]):
         message = "bands.npz is damaged: its buckets are not in order"

@@ -17,7 +17,7 @@ from lshdup.documents.preference import preference
 from lshdup.documents.rows import Kind
 from lshdup.errors import ParameterError
 from lshdup.lsh.band_table import BandTable
-from lshdup.lsh.candidates import find_exact_duplicates
+from lshdup.lsh.candidates import documents_to_compare, find_exact_duplicates
 from lshdup.matching import clusters, leaders, similarity
 from lshdup.matching.clusters import (
     Groups,
@@ -28,7 +28,6 @@ from lshdup.matching.clusters import (
 )
 from lshdup.matching.pairs import Pairs
 from lshdup.params import ClusterParams, DocumentParams, ShingleParams
-from lshdup.pipeline import members
 from lshdup.shingling.shingler import fingerprint_sets
 from lshdup.store.store import Store
 from lshdup.utils.ragged import RaggedSets, StringTable
@@ -909,9 +908,9 @@ def test_members_are_first_copies_with_tokens(folder, tmp_path, monkeypatch):
     own = found.groups.representative
     assert np.array_equal(own >= 0, indexed.collection.sizes > 0)
     assert np.array_equal(own[own >= 0], own[own[own >= 0]])
-    assert set(members(indexed.collection, indexed.made.duplicate_of).tolist()) <= set(
-        np.flatnonzero(own >= 0).tolist()
-    )
+    assert set(
+        documents_to_compare(indexed.made.duplicate_of, indexed.collection.sizes).tolist()
+    ) <= set(np.flatnonzero(own >= 0).tolist())
     assert Store(tmp_path / "s").load_groups(
         indexed.collection, indexed.made, indexed.params, ClusterParams(), np.arange(len(own))
     ) is None  # fmt: skip
