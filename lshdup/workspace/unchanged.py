@@ -15,7 +15,7 @@ _LASTING = {
 }  # fmt: skip
 
 
-def unchanged(old: DocumentList, new: DocumentList) -> NDArray[np.int64]:
+def find_unchanged(old: DocumentList, new: DocumentList) -> NDArray[np.int64]:
     """For each new document the row of the old one with the same name, size, time and place, or -1: int64 array."""
     if np.array_equal(old.names.offsets, new.names.offsets) and np.array_equal(
         old.names.blob, new.names.blob
@@ -49,12 +49,12 @@ def _same_places(
     return same
 
 
-def known(collection: Collection, documents: DocumentList) -> int:
+def count_known(collection: Collection, documents: DocumentList) -> int:
     """How many of the documents are unchanged since."""
-    return int(np.count_nonzero(unchanged(collection.documents, documents) >= 0))
+    return int(np.count_nonzero(find_unchanged(collection.documents, documents) >= 0))
 
 
-def still_skipped(collection: Collection, documents: DocumentList) -> dict[bytes, SkippedFile]:
+def find_still_skipped(collection: Collection, documents: DocumentList) -> dict[bytes, SkippedFile]:
     """Unchanged files that are no documents because of what is in them, by name: they need not be read again."""
     still = {}
     for each in collection.skipped:

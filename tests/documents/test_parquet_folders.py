@@ -197,14 +197,14 @@ def test_a_file_changes_between_the_passes(here, small):
     every = answer("one.parquet", store=None, **FIELDS)[0]
     skipped = []
     workspace = Workspace(None, lambda _: None, skipped.append)
-    indexed = workspace.indexed(
+    indexed = workspace.load_or_build_index(
         Request((b"many",), DocumentParams(**FIELDS), {"threshold": 0.5}, 2), save=False
     )
     others = texts_of(N, seed=5)
     write(here / "many" / "4.parquet", [*others[4::FILES], "more"], id=[*ids[4::FILES], "x"])
     write(here / "many" / "5.parquet", others[5 : N // 2 : FILES], id=ids[5 : N // 2 : FILES])
     (here / "many" / "6.parquet").unlink()
-    found = workspace.verified(indexed, PairParams(), 2).pairs
+    found = workspace.find_pairs(indexed, PairParams(), 2).pairs
     name = indexed.collection.documents.names.__getitem__
     pairs = {
         (name(a), name(b)) for a, b in zip(found.left.tolist(), found.right.tolist(), strict=True)

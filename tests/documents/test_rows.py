@@ -93,10 +93,10 @@ def answer(*documents, store="s", check_content=False, given=None, **params):
         2,
         check_content,
     )
-    indexed = workspace.indexed(request, save=False)
+    indexed = workspace.load_or_build_index(request, save=False)
     found = expand_copies(
-        workspace.verified(indexed, PairParams(), 2).pairs,
-        indexed.made.duplicate_of,
+        workspace.find_pairs(indexed, PairParams(), 2).pairs,
+        indexed.index.duplicate_of,
         collapse=False,
     )
     name = indexed.collection.documents.names.__getitem__

@@ -31,7 +31,8 @@ from lshdup.params import ClusterParams, DocumentParams, ShingleParams
 from lshdup.shingling.shingler import fingerprint_sets
 from lshdup.store.store import Store
 from lshdup.utils.ragged import RaggedSets, StringTable
-from lshdup.workspace import workspace
+from lshdup.workspace import clustering
+from lshdup.workspace import pairs as workspace_pairs
 from lshdup.workspace.request import Request
 from lshdup.workspace.workspace import Workspace
 from tests import reference
@@ -731,8 +732,8 @@ def grouped(
     out = [] if skipped is None else skipped
     steps = Workspace(tmp_path / ".lshdup", (said if said is not None else []).append, out.append)
     request = Request(tuple(documents), DocumentParams(), given or {}, 1)
-    indexed = steps.indexed(request, save=False)
-    return indexed.collection.documents, steps.grouped(
+    indexed = steps.load_or_build_index(request, save=False)
+    return indexed.collection.documents, steps.find_clusters(
         indexed, ClusterParams(linkage, keep), request
     )
 
@@ -747,7 +748,7 @@ def unreadable(monkeypatch):
     def never(*_):
         pytest.fail("a document is read again")
 
-    monkeypatch.setattr(workspace, "set_source", lambda *_: never)
+    monkeypatch.setattr(clustering, "set_source", lambda *_: never)
 
 
 @pytest.mark.parametrize("linkage", ["representative", "single"])
@@ -870,12 +871,14 @@ def test_what_vanishes_meanwhile_is_never_dropped_nor_a_reason_to_drop(
 def test_a_bucket_of_very_many_is_said_before(tmp_path, monkeypatch):
     for i in range(4):
         (tmp_path / f"{i}").write_text(" ".join(map(str, range(100 + i))))
-    monkeypatch.setattr(workspace, "_MANY_PAIRS", 6)
+    monkeypatch.setattr(workspace_pairs, "_MANY_PAIRS", 6)
     for limit, expected in ((0, True), (3, False)):
         said = []
         steps = Workspace(None, said.append)
         request = Request((bytes(tmp_path),), DocumentParams(), {"bands": 128, "rows": 1}, 1)
-        found = steps.grouped(steps.indexed(request), ClusterParams(max_bucket=limit), request)
+        found = steps.find_clusters(
+            steps.load_or_build_index(request), ClusterParams(max_bucket=limit), request
+        )
         assert found.buckets.largest == 4
         assert (
             any("a bucket has 4 documents" in line and "--max-bucket" in line for line in said)
@@ -903,14 +906,14 @@ def test_members_are_first_copies_with_tokens(folder, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     steps = Workspace(None)
     request = Request((b"d",), DocumentParams(), {}, 1)
-    indexed = steps.indexed(request)
-    found = steps.grouped(indexed, ClusterParams(), request)
+    indexed = steps.load_or_build_index(request)
+    found = steps.find_clusters(indexed, ClusterParams(), request)
     own = found.groups.representative
     assert np.array_equal(own >= 0, indexed.collection.sizes > 0)
     assert np.array_equal(own[own >= 0], own[own[own >= 0]])
     assert set(
-        documents_to_compare(indexed.made.duplicate_of, indexed.collection.sizes).tolist()
+        documents_to_compare(indexed.index.duplicate_of, indexed.collection.sizes).tolist()
     ) <= set(np.flatnonzero(own >= 0).tolist())
     assert Store(tmp_path / "s").load_groups(
-        indexed.collection, indexed.made, indexed.params, ClusterParams(), np.arange(len(own))
+        indexed.collection, indexed.index, indexed.params, ClusterParams(), np.arange(len(own))
     ) is None  # fmt: skip

@@ -597,7 +597,7 @@ def folder(tmp_path, monkeypatch):
 def run_here(store="s"):
     skipped = []
     workspace = Workspace(Path(store), skipped=skipped.append)
-    indexed = workspace.indexed(Request((b"d",), DocumentParams(), {}, 2), save=False)
+    indexed = workspace.load_or_build_index(Request((b"d",), DocumentParams(), {}, 2), save=False)
     return indexed.collection, {each.name: each.reason for each in skipped}
 
 

@@ -52,8 +52,8 @@ def pairs(store, documents, threshold, said=None, given=(), asked=USUAL):
     request = Request(
         tuple(documents), DocumentParams(hidden=False), {"threshold": threshold, **dict(given)}, 2
     )
-    indexed = run.indexed(request, save=False)
-    found = run.verified(indexed, asked, 2).pairs
+    indexed = run.load_or_build_index(request, save=False)
+    found = run.find_pairs(indexed, asked, 2).pairs
     names = list(indexed.collection.documents.names)
     return [
         (names[a], names[b], s)

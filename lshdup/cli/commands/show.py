@@ -87,13 +87,13 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         message = "A and B are both standard input"
         raise InputError(message, "name a file for one of them")
     with sessions.session(ctx, options) as session:
-        stored = session.workspace.last_collection()
+        stored = session.workspace.load_last_collection()
         params = shingle_params(stored, session.request.given)
         a, b = (_read(ask(options[name], stored), params) for name in "ab")
         for each in (a, b):
             if each.asked.note:
                 session.console.say(each.asked.note)
-        shingle_filter = session.workspace.filter_to_show(session.request, params, stored)
+        shingle_filter = session.workspace.load_or_build_filter(session.request, params, stored)
         if options["shingles"]:
             columns = listing_columns.columns("show-shingles", sometimes=shingle_filter is not None)
             sessions.write(
