@@ -26,7 +26,7 @@ from lshdup.shingling.shingle_filter import ShingleFilter, Unfiltered
 from lshdup.store.collection_io import all_arrays, filter_arrays, read_collection
 from lshdup.store.npz import FORMAT_VERSION, Array, Artifact
 from lshdup.store.store import Store
-from lshdup.utils.atomic import resumable
+from lshdup.utils.atomic import JOURNAL, note_kept
 from lshdup.utils.ragged import RaggedSets, StringTable, offsets_of
 from lshdup.version import __version__
 
@@ -105,7 +105,7 @@ class Journal:
                     self._file.write(_record({"header": np.frombuffer(text, np.uint8)}))
             self._file.write(_record(all_arrays(part)))
             self._file.flush()
-            resumable(self._path, there=True)
+            note_kept(JOURNAL)
         except OSError as error:
             self._failed = True
             self._say(
@@ -123,7 +123,7 @@ class Journal:
     def remove(self) -> bool:
         """Its work is done, or its room is needed. Returns whether there was one."""
         self.close()
-        resumable(self._path, there=False)
+        note_kept(JOURNAL, kept=False)
         try:
             self._path.unlink()
         except OSError:

@@ -222,15 +222,14 @@ def shingle_rows(text: bytes, params: ShingleParams) -> "Iterator[tuple[int, str
 
     With --bag, a repeat is an element of its own.
     """
-    from lshdup.shingling.shingler import Shingler
+    from lshdup.shingling.inspection import list_tokens, number_repeats
 
-    shingler = Shingler(params)
-    tokens, shingles = shingler.in_order(text)
+    tokens, shingles = list_tokens(text, params)
     between = b"" if params.tokens == "char" else b" "
     decimal, width = params.tokens == "ids" or params.hash == "poly31", 16
     seen: set[int] = set()
     for at, (shingle, element) in enumerate(
-        zip(shingles.tolist(), shingler.elements(shingles).tolist(), strict=True)
+        zip(shingles.tolist(), number_repeats(shingles, params).tolist(), strict=True)
     ):
         if element not in seen:
             seen.add(element)

@@ -28,7 +28,7 @@ from lshdup.matching.clusters import (
 )
 from lshdup.matching.pairs import Pairs
 from lshdup.params import ClusterParams, DocumentParams, ShingleParams
-from lshdup.shingling.shingler import fingerprints
+from lshdup.shingling.shingler import fingerprint_sets
 from lshdup.store.store import Store
 from lshdup.utils.ragged import RaggedSets, StringTable
 from lshdup.workspace import clustering
@@ -91,7 +91,7 @@ class Made:
         self.sets, self.order, self.max_bucket = sets, np.array(order, np.int64), max_bucket
         self.ragged = RaggedSets.from_sets(sets)
         self.sizes = self.ragged.sizes
-        self.duplicate_of = find_exact_duplicates(fingerprints(self.ragged, ShingleParams()))
+        self.duplicate_of = find_exact_duplicates(fingerprint_sets(self.ragged, ShingleParams()))
         self.members = np.flatnonzero(
             (self.duplicate_of == np.arange(len(sets))) & (self.sizes > 0)
         )
@@ -215,7 +215,9 @@ def large():
     keys = [
         [min(s) + 100_000 * band if rng.random() < 0.9 else 7 for s in sets] for band in range(3)
     ]
-    duplicate_of = find_exact_duplicates(fingerprints(RaggedSets.from_sets(sets), ShingleParams()))
+    duplicate_of = find_exact_duplicates(
+        fingerprint_sets(RaggedSets.from_sets(sets), ShingleParams())
+    )
     keys = [[band[first] for first in duplicate_of.tolist()] for band in keys]
     return Made(sets, keys, rng.sample(range(1500), 1500))
 
