@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.collection.collection import Collection
-from lshdup.documents.rows import RowFields
+from lshdup.documents.records import RecordFields
 from lshdup.errors import ArtifactError, ParameterError
 from lshdup.lsh import band_plan
 from lshdup.lsh.band_table import BandTable
@@ -161,7 +161,7 @@ class Store:
         header = self.parameters(
             collection.shingle,
             sketch,
-            documents.row_fields,
+            documents.record_fields,
             documents.home,
             collection.shingle_filter,
         )
@@ -171,7 +171,7 @@ class Store:
         self,
         shingle: ShingleParams,
         sketch: SketchParams | None,
-        fields: RowFields | None,
+        fields: RecordFields | None,
         home: bytes = b"",
         shingle_filter: ShingleFilter | None = None,
     ) -> dict[str, Any]:
