@@ -10,13 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.collection.collection import Unfiltered
-from lshdup.documents.document_list import DocumentList, Reason
+from lshdup.documents.document_list import DocumentList
 from lshdup.documents.files import LARGE, Buffer
 from lshdup.documents.reading import BATCH_BYTES, batches, read_batch
 from lshdup.lsh.signatures import Sketcher
 from lshdup.params import ShingleParams
 from lshdup.shingling.shingle_filter import ShingleFilter
-from lshdup.shingling.shingler import ShingleBatch, Shingler, fingerprints
+from lshdup.shingling.shingler import ShingleBatch, Shingler, fingerprint_sets
+from lshdup.skipped import Reason
 from lshdup.utils.ragged import RaggedSets
 
 #: A document of more bytes is read, shingled and sketched alone, at any number of threads.
@@ -102,10 +103,10 @@ def process_batches(
             if shingle_filter is not None:
                 filtered = shingle_filter.apply(made.sets, workers.room(len(made.sets.values)))
                 unfiltered = Unfiltered(
-                    shingle_filter, made.sets.sizes, fingerprints(made.sets, workers.shingle)
+                    shingle_filter, made.sets.sizes, fingerprint_sets(made.sets, workers.shingle)
                 )
             signatures = sketcher.sketch(filtered) if sketcher is not None else None
-            prints = fingerprints(filtered, workers.shingle)
+            prints = fingerprint_sets(filtered, workers.shingle)
             sets = keep(made, filtered, prints)
             return FinishedBatch(
                 made.indices,

@@ -15,10 +15,11 @@ from lshdup.collection.collection import (
     current_reader,
 )
 from lshdup.collection.set_keeper import SetKeeper, SetsAgain
-from lshdup.documents.document_list import DocumentList, Reason, Skipped
+from lshdup.documents.document_list import DocumentList
 from lshdup.lsh.signatures import Allocate, Sketcher, in_memory, make_signatures
 from lshdup.params import ShingleParams, SketchParams
 from lshdup.shingling.shingle_filter import ShingleFilter
+from lshdup.skipped import Reason, Skipped
 from lshdup.utils.parallel import Progress, no_progress
 from lshdup.utils.ragged import RaggedSets, StringTable
 from lshdup.utils.scratch import Spool

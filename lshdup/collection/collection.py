@@ -9,9 +9,10 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.documents.document_list import DocumentList, Skipped
+from lshdup.documents.document_list import DocumentList
 from lshdup.params import ShingleParams, SketchParams
 from lshdup.shingling.shingle_filter import ShingleFilter
+from lshdup.skipped import Skipped
 from lshdup.utils.ragged import RaggedSets, StringTable
 
 _NO_DOCUMENTS = np.zeros(0, np.int64)

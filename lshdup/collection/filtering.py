@@ -18,7 +18,7 @@ from lshdup.shingling.shingle_filter import (
     fingerprint,
     least_count,
 )
-from lshdup.shingling.shingler import fingerprints
+from lshdup.shingling.shingler import fingerprint_sets
 from lshdup.utils.ragged import RaggedSets
 
 #: Sets that a thread filters together.
@@ -100,7 +100,7 @@ def filter_collection(
         filtered = shingle_filter.apply(
             RaggedSets(sets.values, sets.offsets[rows.start : rows.stop + 1])
         )
-        sizes[rows], prints[rows] = filtered.sizes, fingerprints(filtered, collection.shingle)
+        sizes[rows], prints[rows] = filtered.sizes, fingerprint_sets(filtered, collection.shingle)
         if signatures is not None and sketcher is not None:
             signatures[rows] = sketcher.sketch(filtered)
         return filtered if keep else NO_SETS

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.collection.collection import Collection, ReadingNotes, Unfiltered
-from lshdup.documents.locations import Places
+from lshdup.documents.locations import Locations
 from lshdup.utils.ragged import RaggedSets, StringTable, offsets_of
 
 
@@ -25,11 +25,11 @@ def join_collections(parts: list[Collection]) -> Collection:
         names=_join_strings([part.documents.names for part in parts]),
         sizes=column(lambda part: part.documents.sizes),
         mtimes=column(lambda part: part.documents.mtimes),
-        places=None,
+        locations=None,
     )
-    places = [part.documents.places for part in parts if part.documents.places is not None]
-    if len(places) == len(parts):
-        documents = replace(documents, places=Places.joined(places))
+    locations = [part.documents.locations for part in parts if part.documents.locations is not None]
+    if len(locations) == len(parts):
+        documents = replace(documents, locations=Locations.joined(locations))
     sets = [part.unfiltered_sets for part in parts if part.unfiltered_sets is not None]
     signatures = None
     if all(part.signatures is not None and part.sketch == first.sketch for part in parts):

@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 
 from lshdup.collection.collection import Collection, ReadingNotes, SkippedFile, Unfiltered
-from lshdup.documents.document_list import DocumentList, Reason, Skipped
-from lshdup.documents.locations import Places
-from lshdup.documents.row_files import OpenRows
-from lshdup.documents.rows import Kind, RowFields
+from lshdup.documents.document_list import DocumentList
+from lshdup.documents.locations import Locations
+from lshdup.documents.record_files import RecordFiles
+from lshdup.documents.records import Kind, RecordFields
 from lshdup.params import FilterParams, ShingleParams, SketchParams
 from lshdup.shingling.shingle_filter import ShingleFilter, fingerprint
+from lshdup.skipped import Reason, Skipped
 from lshdup.store.members import (
     are_offsets,
     is_column,
@@ -65,14 +66,14 @@ def _document_arrays(collection: Collection) -> dict[str, Array]:
         "set_sizes": collection.sizes,
         "fingerprints": collection.fingerprints,
     }
-    if documents.places is not None:
-        places = documents.places
-        arrays |= _string_arrays("paths", places.paths)
+    if documents.locations is not None:
+        locations = documents.locations
+        arrays |= _string_arrays("paths", locations.paths)
         arrays |= {
-            "path_kinds": places.kinds,
-            "path_of": places.file,
-            "starts": places.starts,
-            "lengths": places.lengths,
+            "path_kinds": locations.kinds,
+            "path_of": locations.file,
+            "starts": locations.starts,
+            "lengths": locations.lengths,
         }
     return arrays
 
@@ -180,30 +181,32 @@ def _read_documents(artifact: Artifact, home: bytes, folder: Path | None) -> Doc
         names,
         read_numbers(artifact, "file_sizes", n),
         read_numbers(artifact, "file_mtimes", n),
-        _read_places(artifact, n) if "starts" in artifact.arrays else None,
+        _read_locations(artifact, n) if "starts" in artifact.arrays else None,
         home,
-        opened=OpenRows(folder, _row_fields(header)) if "rows" in header else OpenRows(folder),
+        record_files=RecordFiles(folder, _record_fields(header))
+        if "rows" in header
+        else RecordFiles(folder),
     )
-    fits = ("rows" in header) == (documents.row_fields is not None)
+    fits = ("rows" in header) == (documents.record_fields is not None)
     refuse_if(not fits, "it has rows without fields, or fields without rows")
     return documents
 
 
-def _read_places(artifact: Artifact, n: int) -> Places:
+def _read_locations(artifact: Artifact, n: int) -> Locations:
     """Return the locations of documents. Whether a file is there is seen when it is read."""
     refuse_if("path_kinds" not in artifact.arrays, "where its documents are is missing")
     paths, kinds = read_strings(artifact, "paths"), artifact.arrays["path_kinds"]
     fits = kinds.dtype == np.uint8 and kinds.shape == (len(paths),)
     refuse_if(not fits or kinds.max(initial=0) > max(Kind), "kinds of files do not fit")
     columns = (read_numbers(artifact, name, n) for name in ("path_of", "starts", "lengths"))
-    return Places(paths, kinds, *columns)
+    return Locations(paths, kinds, *columns)
 
 
-def _row_fields(header: Mapping[str, Any]) -> RowFields:
+def _record_fields(header: Mapping[str, Any]) -> RecordFields:
     fields = header["rows"]
     are_strings = type(fields) is dict and all(type(each) is str for each in fields.values())
     refuse_if(not are_strings, "its fields of rows are none")
-    return RowFields(**fields)
+    return RecordFields(**fields)
 
 
 def _read_skipped(artifact: Artifact) -> tuple[SkippedFile, ...]:
@@ -278,11 +281,11 @@ def would_save_the_same(old: Collection, new: Collection) -> bool:
 
 
 def _locations(documents: DocumentList) -> list[object]:
-    places = documents.places
-    if places is None:
+    locations = documents.locations
+    if locations is None:
         return []
     columns = (
-        places.paths.offsets, places.paths.blob, places.kinds, places.file, places.starts,
-        places.lengths,
+        locations.paths.offsets, locations.paths.blob, locations.kinds, locations.file, locations.starts,
+        locations.lengths,
     )  # fmt: skip
-    return [documents.row_fields, *(column.tobytes() for column in columns)]
+    return [documents.record_fields, *(column.tobytes() for column in columns)]

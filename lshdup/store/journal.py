@@ -17,14 +17,14 @@ import numpy as np
 
 from lshdup.collection.collection import Collection
 from lshdup.collection.joining import join_collections
-from lshdup.documents.rows import RowFields
+from lshdup.documents.records import RecordFields
 from lshdup.errors import ParameterError
 from lshdup.params import ShingleParams, SketchParams
 from lshdup.shingling.shingle_filter import ShingleFilter
 from lshdup.store.collection_io import collection_arrays, filter_arrays, read_collection
 from lshdup.store.npz import FORMAT_VERSION, Array, Artifact
 from lshdup.store.store import Store
-from lshdup.utils.atomic import resumable
+from lshdup.utils.atomic import JOURNAL, note_kept
 from lshdup.version import __version__
 
 #: Seconds after which a run is long: what is finished by then is written, and all that comes after.
@@ -47,7 +47,7 @@ class Journal:
         store: Store,
         shingle: ShingleParams,
         sketch: SketchParams | None,
-        fields: RowFields | None,
+        fields: RecordFields | None,
         say: Callable[[str], None],
         shingle_filter: ShingleFilter | None = None,
     ) -> None:
@@ -102,7 +102,7 @@ class Journal:
                     self._file.write(_record({"header": np.frombuffer(text, np.uint8)}))
             self._file.write(_record(collection_arrays(part, "journal")))
             self._file.flush()
-            resumable(self._path, there=True)
+            note_kept(JOURNAL)
         except OSError as error:
             self._failed = True
             self._say(
@@ -120,7 +120,7 @@ class Journal:
     def remove(self) -> bool:
         """Its work is done, or its room is needed. Returns whether there was one."""
         self.close()
-        resumable(self._path, there=False)
+        note_kept(JOURNAL, kept=False)
         try:
             self._path.unlink()
         except OSError:
