@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.collection.collection import Collection
-from lshdup.documents.locations import Places
-from lshdup.documents.rows import RowFields
+from lshdup.documents.locations import Locations
+from lshdup.documents.records import RecordFields
 from lshdup.errors import ParameterError
 from lshdup.params import ShingleParams, SketchParams
 from lshdup.shingling.shingle_filter import ShingleFilter, Unfiltered
@@ -50,7 +50,7 @@ class Journal:
         store: Store,
         shingle: ShingleParams,
         sketch: SketchParams | None,
-        fields: RowFields | None,
+        fields: RecordFields | None,
         say: Callable[[str], None],
         shingle_filter: ShingleFilter | None = None,
     ) -> None:
@@ -197,8 +197,8 @@ def joined(parts: list[Collection]) -> Collection:
         names=_strings([each.names for each in lists]),
         sizes=column(lambda part: part.documents.sizes),
         mtimes=column(lambda part: part.documents.mtimes),
-        places=Places.joined([_there(each.places) for each in lists])
-        if all(each.places is not None for each in lists)
+        locations=Locations.joined([_there(each.locations) for each in lists])
+        if all(each.locations is not None for each in lists)
         else None,
     )
     sets = signatures = None

@@ -20,7 +20,7 @@ from lshdup.cli.help import _GROUPS
 from lshdup.documents.document_list import DocumentList
 from lshdup.documents.filtering import check_target
 from lshdup.documents.finding import find_documents
-from lshdup.documents.rows import field_names, no_field
+from lshdup.documents.records import field_names, no_field
 from lshdup.documents.whereabouts import are_elsewhere, counted_where
 from lshdup.errors import LshdupError, ParameterError
 from lshdup.params import DocumentParams
