@@ -64,7 +64,7 @@ def session(
         given, documents, files = asked(ctx, options, console)
 
         from lshdup.kernels.jit import on_first_compilation
-        from lshdup.utils.parallel import processors
+        from lshdup.utils.parallel import count_processors
         from lshdup.workspace.request import Request
         from lshdup.workspace.workspace import Workspace
 
@@ -82,7 +82,7 @@ def session(
             given.get("secret", b""),
             warn=console.warn,
         )
-        jobs = options["jobs"] or processors()
+        jobs = options["jobs"] or count_processors()
         templates = tuple(options.get("templates", ()))
         command = (ctx.info_name or "") if "docs" in options else "index"
         request = Request(
