@@ -6,17 +6,28 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lshdup.cli import columns as listing_columns
-from lshdup.cli import options as shared
-from lshdup.cli import session as sessions
+from lshdup.cli.columns import column_names
+from lshdup.cli.conflicts import is_set, refuse
 from lshdup.cli.console import Console
+from lshdup.cli.help import Command, plain_option
+from lshdup.cli.listings import listing_target
 from lshdup.cli.messages import say_contract
+from lshdup.cli.options import (
+    columns_of,
+    output_options,
+    perms_option,
+    plot_option,
+    shape_options,
+    store_option,
+    talk_options,
+)
 from lshdup.params import BandParams, SketchParams
 from lshdup.utils.messages import counted
 
 if TYPE_CHECKING:
-    from lshdup.cli.output import Cell, Target
+    from lshdup.cli.output import Target
     from lshdup.lsh.band_plan import BandPlan
+    from lshdup.utils.json_cells import Cell
 
 #: How far below the threshold `--all` shows the chance to become a candidate.
 BELOW = (0.1, 0.2, 0.3, 0.4)
@@ -25,10 +36,10 @@ BELOW = (0.1, 0.2, 0.3, 0.4)
 _STEP = 0.05
 
 
-@shared.columns_of("curve", "curve-all", "curve-data")
+@columns_of("curve", "curve-all", "curve-data")
 @click.command(
     "curve",
-    cls=shared.Command,
+    cls=Command,
     short_help="S-curve, thresholds, and the choice of bands and rows",
     epilog="""\b
 Examples:
@@ -37,23 +48,23 @@ Examples:
   lshdup pairs sample_corpus --threshold 0.5 --output pairs.tsv && lshdup curve --data
 """,
 )
-@shared.shape_options
-@shared.perms_option
-@shared.plain_option(
+@shape_options
+@perms_option
+@plain_option(
     "--all",
     "every",
     is_flag=True,
     help="All (bands, rows) of K: their misses at the threshold, and candidates below it.",
 )
-@shared.plain_option(
+@plain_option(
     "--data",
     is_flag=True,
     help="Beside the pairs that the last run of `pairs` found: at which similarities they are.",
 )
-@shared.store_option
-@shared.plot_option
-@shared.talk_options
-@shared.output_options
+@store_option
+@plot_option
+@talk_options
+@output_options
 @click.pass_context
 def command(ctx: click.Context, /, **options: Any) -> int:
     """Print the chance to become a candidate at each similarity, for given bands and rows or for those lshdup would choose.
@@ -65,23 +76,21 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     With --data: the chances of the bands of the last run, or of those that are given here, beside the pairs that were found from each
     similarity to the next, and how many of that similarity these bands are expected to miss.
     """
-    target = sessions.target(options)
+    target = listing_target(options)
     console = Console(quiet=options["quiet"], color=options["color"])
     if options["data"]:
-        sessions.refuse(ctx, ("every",), "with --data")
-        shared.check_plot(options["plot"])
+        refuse(ctx, ("every",), "with --data")
         return _beside_data(ctx, console, target, options)
-    sessions.refuse(ctx, ("store",), "without --data")
+    refuse(ctx, ("store",), "without --data")
     given = {name: options[name] for name in ("bands", "rows") if options[name] is not None}
     params = BandParams(options["threshold"], options["recall"], **given)
-    explicit = ctx.get_parameter_source("perms") != click.core.ParameterSource.DEFAULT
+    explicit = is_set(ctx, "perms")
     perms = (
         params.bands * params.rows
         if params.bands and params.rows and not explicit
         else options["perms"]
     )
     SketchParams(perms=perms)
-    shared.check_plot(options["plot"])
 
     from lshdup.lsh import band_plan
 
@@ -104,7 +113,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         )
         target.write(columns, _shapes(perms, params, plan))
     else:
-        target.write(listing_columns.columns("curve"), _curve(plan))
+        target.write(column_names("curve"), _curve(plan))
     if options["plot"] is not None:
         _plot(options["plot"], plan, params)
     return console.exit_code
@@ -119,12 +128,9 @@ def _beside_data(
 
     collection, run, listing = Workspace(options["store"], console.say, read_only=True).last_pairs()
     assert collection.sketch is not None
-    default = click.core.ParameterSource.DEFAULT
     named = ("threshold", "recall", "bands", "rows", "perms")
     given = {
-        name: options[name]
-        for name in named
-        if options[name] is not None and ctx.get_parameter_source(name) != default
+        name: options[name] for name in named if options[name] is not None and is_set(ctx, name)
     }
     perms = given.pop("perms", collection.sketch.perms)
     SketchParams(perms=perms)
@@ -145,7 +151,7 @@ def _beside_data(
         f"{'fewer than 0.05 pairs' if missed < 0.05 else f'{missed:,.1f} pairs'} of that similarity"
     )
     target.write(
-        listing_columns.columns("curve-data"),
+        column_names("curve-data"),
         ((each.low, each.chance, each.pairs, each.missed) for each in bins),
     )
     if options["plot"] is not None:
