@@ -21,7 +21,7 @@ from lshdup.errors import InputError, ParameterError
 from lshdup.lsh import band_plan, candidates
 from lshdup.lsh import band_table as banding
 from lshdup.lsh.signatures import estimate
-from lshdup.matching.clusters import listing
+from lshdup.matching.clusters import list_clusters
 from lshdup.matching.similarity import jaccard
 from lshdup.params import BandParams, ClusterParams, DocumentParams, ShingleParams, SketchParams
 from lshdup.shingling.shingler import Shingler, fingerprints
@@ -186,7 +186,7 @@ class LSH:
         signatures = np.ascontiguousarray(matrix.T)
         # A column of 2^32 - 1 is a document without tokens: near nothing.
         members = np.flatnonzero((signatures != 0xFFFFFFFF).any(axis=1))
-        self._table = banding.band_table(signatures, members, self.plan)
+        self._table = banding.build_band_table(signatures, members, self.plan)
         self._members = members
 
     def near_duplicates_of(self, doc: str) -> list[str]:
@@ -278,7 +278,7 @@ class NearDuplicates:
         found = pipeline.find_pairs(
             self.minhash.collection, self._made, self.minhash.sets.take, self.threshold
         )
-        pairs = pipeline.expand_copies(found.pairs, self._made.firsts)
+        pairs = pipeline.expand_copies(found.pairs, self._made.duplicate_of)
         names = self.minhash.all_docs()
         rows = (
             row
@@ -296,7 +296,7 @@ class NearDuplicates:
         groups = pipeline.find_clusters(
             collection, self._made, self.minhash.sets.take, self.threshold, asked, order
         ).groups
-        listed = listing(groups)
+        listed = list_clusters(groups)
         names = self.minhash.all_docs()
         made: list[list[tuple[str, float]]] = [[] for _ in range(groups.count)]
         for number, document in zip(

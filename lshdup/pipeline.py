@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 
 from lshdup.collection.collection import Collection
 from lshdup.lsh import band_plan, band_table, candidates
-from lshdup.lsh.candidates import Buckets, Pair
+from lshdup.lsh.candidates import Buckets, PairArrays
 from lshdup.lsh.signatures import estimate
 from lshdup.matching import similarity
-from lshdup.matching.copies import ExpandedPairs, listing
-from lshdup.matching.pairs import Columns, Pairs, gathered
+from lshdup.matching.copies import ExpandedPairs, expand_pairs
+from lshdup.matching.pairs import Columns, Pairs, gather_pairs
 from lshdup.matching.results import (
     _AS_USUAL,
     ClustersFound,
@@ -41,9 +41,9 @@ if TYPE_CHECKING:
     pass
 
 
-def members(collection: Collection, firsts: NDArray[np.int64]) -> NDArray[np.int64]:
+def members(collection: Collection, duplicate_of: NDArray[np.int64]) -> NDArray[np.int64]:
     """Documents that take part in comparisons: the first of each kind that has tokens; ascending int64 array."""
-    return np.flatnonzero((firsts == np.arange(len(firsts))) & (collection.sizes > 0))
+    return np.flatnonzero((duplicate_of == np.arange(len(duplicate_of))) & (collection.sizes > 0))
 
 
 def build_filter(
@@ -59,7 +59,7 @@ def build_filter(
     if not ignore_common:
         return ShingleFilter(params, template, NO_SHINGLES)
     assert collection.sets is not None
-    kinds = members(collection, candidates.first_copies(collection.fingerprints))
+    kinds = members(collection, candidates.find_exact_duplicates(collection.fingerprints))
     return ShingleFilter(
         params,
         template,
@@ -71,11 +71,13 @@ def build_index(collection: Collection, params: BandParams, jobs: int = 1) -> In
     """Plan the bands and make the table. Raises ParameterError if no plan keeps the promise."""
     assert collection.signatures is not None
     plan = band_plan.plan_bands(collection.signatures.shape[1], params)
-    firsts = candidates.first_copies(collection.fingerprints)
+    duplicate_of = candidates.find_exact_duplicates(collection.fingerprints)
     return Index(
         plan,
-        band_table.band_table(collection.signatures, members(collection, firsts), plan, jobs),
-        firsts,
+        band_table.build_band_table(
+            collection.signatures, members(collection, duplicate_of), plan, jobs
+        ),
+        duplicate_of,
     )
 
 
@@ -101,8 +103,8 @@ def find_pairs(
         made.table, params.max_bucket, lambda done, n: progress("candidates", done, n)
     )
     on_buckets(buckets)
-    met = candidates.Met()
-    passing = met.counted(pieces)
+    met = candidates.CandidateCounter()
+    passing = met.count(pieces)
     found: Iterable[Columns]
     if params.verify == "estimate":
         found = _estimated(collection, passing, threshold, jobs)
@@ -110,17 +112,15 @@ def find_pairs(
         known: list[Columns] = []
         assert collection.signatures is not None
         unknown = earlier.unknown(collection.signatures, passing, known)
-        found = chain(
-            similarity.verified(unknown, collection.sizes, source, threshold, jobs), known
-        )
+        found = chain(similarity.verify(unknown, collection.sizes, source, threshold, jobs), known)
     else:
-        found = similarity.verified(passing, collection.sizes, source, threshold, jobs)
-    pairs = gathered(found).at_least(threshold)
+        found = similarity.verify(passing, collection.sizes, source, threshold, jobs)
+    pairs = gather_pairs(found).at_least(threshold)
     return PairsFound(pairs, met.pairs, buckets)
 
 
 def _estimated(
-    collection: Collection, pieces: Iterator[Pair], threshold: float, jobs: int
+    collection: Collection, pieces: Iterator[PairArrays], threshold: float, jobs: int
 ) -> Iterator[Columns]:
     """Those candidate pairs of which the share of agreeing rows is at least the threshold."""
     assert collection.signatures is not None
@@ -135,7 +135,7 @@ def _estimated(
 def find_pairs_exactly(
     collection: Collection,
     sets: RaggedSets,
-    firsts: NDArray[np.int64],
+    duplicate_of: NDArray[np.int64],
     threshold: float,
     jobs: int = 1,
     progress: Progress = no_progress,
@@ -146,19 +146,19 @@ def find_pairs_exactly(
     progress("candidates", 0, 0)
     joined = exact_join.exact_pairs(
         sets,
-        members(collection, firsts),
+        members(collection, duplicate_of),
         threshold,
         jobs,
         on_progress=lambda done, n: progress("candidates", done, n),
     )
-    return PairsFound(gathered(joined), -1)
+    return PairsFound(gather_pairs(joined), -1)
 
 
 def expand_copies(
-    pairs: Pairs, firsts: NDArray[np.int64], *, collapse: bool = False
+    pairs: Pairs, duplicate_of: NDArray[np.int64], *, collapse: bool = False
 ) -> ExpandedPairs:
     """Pairs of first copies -> pairs of all documents, in output order. collapse : each further copy once, beside the first of its kind."""
-    return listing(pairs, firsts, collapse=collapse)
+    return expand_pairs(pairs, duplicate_of, collapse=collapse)
 
 
 # --- groups -----------------------------------------------------------------------------------------------------------------
@@ -185,7 +185,9 @@ def find_clusters(
     from lshdup.matching import clusters, leaders  # here, because a query waits for every import
 
     progress("groups", 0, 0)
-    ordered = clusters.ranked(members(collection, made.firsts), made.firsts, preference)
+    ordered = clusters.rank_documents(
+        members(collection, made.duplicate_of), made.duplicate_of, preference
+    )
     lost: list[NDArray[np.int64]] = [np.zeros(0, np.int64)]
 
     def watched(wanted: NDArray[np.int64]) -> RaggedSets:
@@ -195,19 +197,21 @@ def find_clusters(
 
     if known is not None:
         kinds, buckets, compared = (
-            clusters.from_pairs(known.pairs, ordered, len(preference), threshold, params.linkage),
+            clusters.cluster_pairs(
+                known.pairs, ordered, len(preference), threshold, params.linkage
+            ),
             known.buckets,
             -1,
         )
     else:
-        kinds, buckets, compared = leaders.from_buckets(
+        kinds, buckets, compared = leaders.cluster_buckets(
             made.table, ordered, collection.sizes, watched, threshold, linkage=params.linkage, max_bucket=params.max_bucket, jobs=jobs,
             on_buckets=on_buckets, progress=lambda done, total: progress("groups", done, total),
         )  # fmt: skip
-    kinds = clusters.completed(kinds, collection.sizes, watched, jobs)
-    groups = clusters.of_documents(kinds, made.firsts, preference)
+    kinds = clusters.complete_similarities(kinds, collection.sizes, watched, jobs)
+    groups = clusters.expand_groups(kinds, made.duplicate_of, preference)
     gone = distinct(np.concatenate(lost))[0]
-    return ClustersFound(groups.without(gone), made.firsts, compared, buckets, gone)
+    return ClustersFound(groups.without(gone), made.duplicate_of, compared, buckets, gone)
 
 
 def find_clusters_exactly(
@@ -222,14 +226,21 @@ def find_clusters_exactly(
     """The same from all pairs, none missed, by the prefix-filter join over the sets."""
     from lshdup.matching import clusters  # here, because a query waits for every import
 
-    firsts = candidates.first_copies(collection.fingerprints)
+    duplicate_of = candidates.find_exact_duplicates(collection.fingerprints)
     found = find_pairs_exactly(
-        collection, sets, firsts, threshold, jobs, lambda _, done, n: progress("groups", done, n)
+        collection,
+        sets,
+        duplicate_of,
+        threshold,
+        jobs,
+        lambda _, done, n: progress("groups", done, n),
     )
-    ordered = clusters.ranked(members(collection, firsts), firsts, preference)
-    kinds = clusters.from_pairs(found.pairs, ordered, len(firsts), threshold, params.linkage)
-    kinds = clusters.completed(kinds, collection.sizes, sets.take, jobs)
-    return ClustersFound(clusters.of_documents(kinds, firsts, preference), firsts)
+    ordered = clusters.rank_documents(members(collection, duplicate_of), duplicate_of, preference)
+    kinds = clusters.cluster_pairs(
+        found.pairs, ordered, len(duplicate_of), threshold, params.linkage
+    )
+    kinds = clusters.complete_similarities(kinds, collection.sizes, sets.take, jobs)
+    return ClustersFound(clusters.expand_groups(kinds, duplicate_of, preference), duplicate_of)
 
 
 # --- one document against the table -----------------------------------------------------------------------------------------
@@ -251,7 +262,9 @@ def find_neighbours(
     is left out of the answer.
     """
     indexed = itself >= 0 and np.array_equal(keys, made.table.keys_of(itself))
-    near = candidates.candidates_of(made.table, keys, int(made.firsts[itself]) if indexed else -1)
+    near = candidates.candidates_of(
+        made.table, keys, int(made.duplicate_of[itself]) if indexed else -1
+    )
     sets = source(near)
     pool = RaggedSets.concatenate(
         [RaggedSets.from_sizes(own, np.array([len(own)], np.int64)), sets]
@@ -259,10 +272,10 @@ def find_neighbours(
     score = similarity.jaccard(pool, np.zeros(len(near), np.int64), np.arange(1, len(near) + 1))
     keep = score >= threshold
     near, score = near[keep], score[keep]
-    is_near = np.zeros(len(made.firsts), bool)
+    is_near = np.zeros(len(made.duplicate_of), bool)
     is_near[near] = True
-    answer = np.flatnonzero(is_near[made.firsts])  # every copy of each kind
+    answer = np.flatnonzero(is_near[made.duplicate_of])  # every copy of each kind
     answer = answer[answer != itself]
-    score = score[np.searchsorted(near, made.firsts[answer])]
+    score = score[np.searchsorted(near, made.duplicate_of[answer])]
     order = np.lexsort((answer, -score))
     return Neighbours(answer[order], score[order])

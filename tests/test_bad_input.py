@@ -29,7 +29,7 @@ from lshdup.shingling import normalization
 from lshdup.shingling.normalization import normal_form
 from lshdup.shingling.shingler import Shingler
 from lshdup.text import html
-from lshdup.text.decoding import to_text
+from lshdup.text.decoding import decode
 from lshdup.utils.messages import shown
 from tests import reference
 from tests.conftest import ROOT
@@ -359,10 +359,10 @@ def test_pages_declare_encodings_of_pages(label):
     page = f"<html><head>{{}}</head><body>{body}-</body></html>"
     declared = f'<meta charset="{label}">'
     started = time.perf_counter()
-    found = to_text(page.format(declared).encode("cp1252"), b"a.html")
+    found = decode(page.format(declared).encode("cp1252"), b"a.html")
     assert time.perf_counter() - started < 5
     assert (found.reason, found.encoding) == (None, "cp1252")
-    assert found.utf8 == to_text(page.format("").encode("cp1252"), b"a.html").utf8
+    assert found.utf8 == decode(page.format("").encode("cp1252"), b"a.html").utf8
     assert found.utf8.decode().strip() == f"{body}-"
 
 
@@ -604,7 +604,7 @@ def test_a_normal_form_that_outgrows_its_text_is_reported(monkeypatch):
 def test_pages_are_walked_in_linear_time():
     """Twice as deep takes about twice as long, not four times; parsed apart, because the parser has limits of its own."""
     for page in (b"<span>x ", b"<p>x <b>y</b>", b"<li>x", b"<div>x</div>"):
-        text = html._visible_text(b"<html>" + page * 100_000)
+        text = html.visible_text(b"<html>" + page * 100_000)
         assert len(text.split()) == 100_000 * (2 if b"y" in page else 1)
 
 

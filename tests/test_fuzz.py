@@ -16,7 +16,7 @@ from lshdup.errors import ArtifactError, ParameterError
 from lshdup.kernels import text as text_kernels
 from lshdup.params import BandParams, ShingleParams, SketchParams
 from lshdup.store import npz
-from lshdup.text.decoding import to_text
+from lshdup.text.decoding import decode
 from lshdup.utils.ragged import RaggedSets, StringTable
 from tests.conftest import ROOT
 from tests.fuzz import guided
@@ -126,8 +126,8 @@ def test_text_that_outgrows_its_room_by_a_hair():
 def test_rows_of_comments_are_read_once():
     """Whether a page begins with `<html` took time exponential in the comments before it."""
     started = time.perf_counter()
-    assert to_text(b"<!---->" * 500 + b"text", b"a.txt").utf8.startswith(b"<!---->")
-    assert to_text(b"<!----> \n" * 400 + b"<html>text", b"a.txt").utf8 == b"text"
+    assert decode(b"<!---->" * 500 + b"text", b"a.txt").utf8.startswith(b"<!---->")
+    assert decode(b"<!----> \n" * 400 + b"<html>text", b"a.txt").utf8 == b"text"
     assert time.perf_counter() - started < 2
 
 
@@ -269,7 +269,7 @@ def forge(folder, kind, name, change):
             lambda order: order.__setitem__((slice(None), 1), order[:, 0]),
             "not in order",
         ),
-        ("bands", "firsts", lambda firsts: firsts.__setitem__(0, -1), "not there"),
+        ("bands", "firsts", lambda duplicate_of: duplicate_of.__setitem__(0, -1), "not there"),
         # A negative size: files were read to before the buffer.
         ("signatures", "file_sizes", lambda sizes: sizes.fill(-50), "size that none can have"),
         # More shingles than there is memory for.

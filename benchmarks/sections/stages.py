@@ -82,18 +82,18 @@ def _one_pass(folder: Path) -> dict[str, Run]:
     signatures = np.concatenate([sketcher.sketch(each) for each in made])
     lap("sketch")
     sets = RaggedSets.concatenate(made)
-    firsts = candidates.first_copies(
+    duplicate_of = candidates.find_exact_duplicates(
         np.concatenate([fingerprints(each, ShingleParams()) for each in made])
     )
-    members = np.flatnonzero((firsts == np.arange(len(firsts))) & (sets.sizes > 0))
+    members = np.flatnonzero((duplicate_of == np.arange(len(duplicate_of))) & (sets.sizes > 0))
     lap("find copies")
-    table = band_table.band_table(
+    table = band_table.build_band_table(
         signatures, members, band_plan.plan_bands(signatures.shape[1], BandParams())
     )
     lap("band")
     pieces = list(candidates.candidate_pairs(table)[1])
     lap("candidates")
-    pairs.gathered(similarity.verified(pieces, sets.sizes, sets.take, BandParams().threshold))
+    pairs.gather_pairs(similarity.verify(pieces, sets.sizes, sets.take, BandParams().threshold))
     lap("verify")
     return took
 

@@ -30,7 +30,7 @@ class Answer:
 
     collection: "Collection"
     found: "Pairs"
-    firsts: "NDArray[np.int64]"
+    duplicate_of: "NDArray[np.int64]"
     pairs: "ExpandedPairs"
     threshold: float
     plan: "BandPlan | None" = None
@@ -56,13 +56,13 @@ def _banded(session: Session, options: dict[str, Any]) -> Answer:
         console, found.buckets, indexed.collection.documents.names.some, asked.max_bucket, table
     )
     pairs = expand_copies(
-        found.pairs, indexed.made.firsts, collapse=options.get("collapse_copies", False)
+        found.pairs, indexed.made.duplicate_of, collapse=options.get("collapse_copies", False)
     )
     say_funnel(console, found.candidates, len(found.pairs), len(pairs), indexed.params.threshold)
     return Answer(
         indexed.collection,
         found.pairs,
-        indexed.made.firsts,
+        indexed.made.duplicate_of,
         pairs,
         indexed.params.threshold,
         indexed.made.plan,
@@ -70,7 +70,7 @@ def _banded(session: Session, options: dict[str, Any]) -> Answer:
 
 
 def _joined(session: Session, options: dict[str, Any]) -> Answer:
-    from lshdup.lsh.candidates import first_copies
+    from lshdup.lsh.candidates import find_exact_duplicates
     from lshdup.pipeline import expand_copies, find_pairs_exactly
 
     request = session.request
@@ -78,10 +78,12 @@ def _joined(session: Session, options: dict[str, Any]) -> Answer:
     with session.workspace.every_set(session.request) as (collection, sets):
         say_collection(session.console, collection)
         say_if_nothing(session, collection)
-        firsts = first_copies(collection.fingerprints)
+        duplicate_of = find_exact_duplicates(collection.fingerprints)
         found = find_pairs_exactly(
-            collection, sets, firsts, threshold, request.jobs, session.console.progress
+            collection, sets, duplicate_of, threshold, request.jobs, session.console.progress
         )
-        pairs = expand_copies(found.pairs, firsts, collapse=options.get("collapse_copies", False))
+        pairs = expand_copies(
+            found.pairs, duplicate_of, collapse=options.get("collapse_copies", False)
+        )
     say_joined(session.console, len(found.pairs), len(pairs), threshold)
-    return Answer(collection, found.pairs, firsts, pairs, threshold)
+    return Answer(collection, found.pairs, duplicate_of, pairs, threshold)

@@ -20,7 +20,7 @@ from typing import BinaryIO
 
 from lshdup.cli.console import use_color
 from lshdup.errors import InputError, ParameterError
-from lshdup.utils.atomic import check_writable, replacing
+from lshdup.utils.atomic import check_writable, replace_file
 from lshdup.utils.json_cells import Cell, json_cell, json_line
 from lshdup.utils.messages import decimal, shown
 
@@ -172,7 +172,7 @@ class Target:
             except BrokenPipeError:
                 close_stdout()
             return
-        with replacing(self.path) as file:
+        with replace_file(self.path) as file:
             yield file
 
     def _table(self, stream: BinaryIO, columns: Sequence[str], rows: list[Sequence[Cell]]) -> None:

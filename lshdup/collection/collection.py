@@ -109,6 +109,6 @@ class Collection:
 
 def current_reader() -> str:
     """What `Collection.reader` is of documents that are read now."""
-    from lshdup.text.office import reader
+    from lshdup.text.office import reader_version
 
-    return reader()
+    return reader_version()

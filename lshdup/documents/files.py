@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from lshdup.kernels import files as kernels
 from lshdup.kernels.helpers import PADDING
-from lshdup.utils.parallel import in_parts
+from lshdup.utils.parallel import run_in_parts
 from lshdup.utils.ragged import offsets_of
 
 #: The kernels know Linux's statx(2) and its record; elsewhere Python asks, with the same answers.
@@ -49,7 +49,7 @@ def stat_files(paths: list[bytes], jobs: int = 1) -> Stats:
             record = np.zeros(kernels.RECORD, np.uint64)
             kernels.stat_files(blob, starts[rows], record, sizes[rows], mtimes[rows])
 
-        in_parts(n, jobs, part, least=4096)
+        run_in_parts(n, jobs, part, least=4096)
     failed: dict[int, OSError | None] = {}
     for index in np.flatnonzero(sizes < 0).tolist():
         try:

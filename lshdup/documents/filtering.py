@@ -18,7 +18,7 @@ from lshdup.documents.document_list import DocumentList
 from lshdup.documents.parquet import parquet_file
 from lshdup.documents.rows import Kind, RowError
 from lshdup.errors import InputError, ParameterError
-from lshdup.utils.atomic import replacing
+from lshdup.utils.atomic import replace_file
 from lshdup.utils.compression import PIP, ZSTD, PackedError, can_unpack, chunks, packing
 
 
@@ -140,7 +140,7 @@ def _write_lines(
 ) -> None:
     """JSON Lines without the lines of those first bytes (ascending) and lengths, and without their ends."""
     spans = list(zip(starts.tolist(), (starts + lengths + 1).tolist(), strict=True))
-    with open(path, "rb") as file, replacing(target) as out:  # noqa: PTH123 (bytes path)
+    with open(path, "rb") as file, replace_file(target) as out:  # noqa: PTH123 (bytes path)
         with packing(out, os.fsencode(target.name)) as packed:
             at = span = 0
             for chunk in chunks(file):
@@ -165,7 +165,7 @@ def _write_parquet(
     check: Callable[[], None],
 ) -> None:
     """A Parquet file without the rows of those numbers (from 0, ascending): one row group after the other, each in memory for a while."""
-    with parquet_file(path) as (pa, pq, file), replacing(target) as out:
+    with parquet_file(path) as (pa, pq, file), replace_file(target) as out:
         with pq.ParquetWriter(out, file.schema_arrow, **_as_before(file.metadata)) as writer:
             at = 0
             for number in range(file.metadata.num_row_groups):

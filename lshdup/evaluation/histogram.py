@@ -54,7 +54,7 @@ def thresholds(lowest: float, step: float) -> list[float]:
 def histogram(
     collection: Collection,
     pairs: Pairs,
-    firsts: NDArray[np.int64],
+    duplicate_of: NDArray[np.int64],
     listing: ExpandedPairs,
     levels: Sequence[float],
     examples: int,
@@ -65,15 +65,15 @@ def histogram(
 
     Cost: the pairs are sorted once for each step.
     """
-    n = len(firsts)
+    n = len(duplicate_of)
     best = np.sort(listing.best(n))
     counts = listing.totals(np.array(levels))
     order, _ = preference(collection.documents, collection.sizes, ClusterParams(), ())
-    ranked = clusters.ranked(members(collection, firsts), firsts, order)
+    ranked = clusters.rank_documents(members(collection, duplicate_of), duplicate_of, order)
     steps = []
     for level, above, count in zip(levels, [*levels[1:], np.inf], counts, strict=True):
-        kinds = clusters.from_pairs(pairs, ranked, n, level)
-        groups = clusters.of_documents(kinds, firsts, order).count
+        kinds = clusters.cluster_pairs(pairs, ranked, n, level)
+        groups = clusters.expand_groups(kinds, duplicate_of, order).count
         documents = n - int(np.searchsorted(best, level))
         steps.append(
             Step(level, count, documents, groups, listing.examples(level, above, examples))

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from lshdup.kernels import banding as kernels
 from lshdup.kernels import ordering
 from lshdup.lsh.band_plan import BandPlan
-from lshdup.utils.parallel import in_parts
+from lshdup.utils.parallel import run_in_parts
 from lshdup.utils.ragged import Check, trusted
 
 
@@ -107,7 +107,7 @@ def band_keys(signatures: NDArray[np.uint32], plan: BandPlan, jobs: int = 1) -> 
     """
     keys = np.empty((plan.bands, len(signatures)), np.uint64)
     buckets = np.uint64(plan.buckets)
-    in_parts(
+    run_in_parts(
         len(signatures),
         jobs,
         lambda part: kernels.band_keys(signatures, part.start, part.stop, plan.rows, buckets, keys),
@@ -115,17 +115,17 @@ def band_keys(signatures: NDArray[np.uint32], plan: BandPlan, jobs: int = 1) -> 
     return keys
 
 
-def band_table(
+def build_band_table(
     signatures: NDArray[np.uint32], members: NDArray[np.int64], plan: BandPlan, jobs: int = 1
 ) -> BandTable:
     """The band table of the documents `members` (ascending int64 array); the others have keys but are in no bucket.
 
     Cost: one pass over the signatures, and one over the keys of each band. Memory: 8 (n) + 4 (m) bytes a band, and 16 (m) a thread.
     """
-    return ordered(band_keys(signatures, plan, jobs), members, jobs)
+    return table_of_keys(band_keys(signatures, plan, jobs), members, jobs)
 
 
-def ordered(keys: NDArray[np.uint64], members: NDArray[np.int64], jobs: int = 1) -> BandTable:
+def table_of_keys(keys: NDArray[np.uint64], members: NDArray[np.int64], jobs: int = 1) -> BandTable:
     """The band table of keys that are made: uint64 array of shape (bands, n)."""
     order = np.empty((len(keys), len(members)), np.uint32)
 
@@ -135,5 +135,5 @@ def ordered(keys: NDArray[np.uint64], members: NDArray[np.int64], jobs: int = 1)
         for band in range(bands.start, bands.stop):
             ordering.order_by_key(keys[band], members, counts, spare, order[band])
 
-    in_parts(len(keys), jobs, sort, least=1)
+    run_in_parts(len(keys), jobs, sort, least=1)
     return BandTable(keys, order)

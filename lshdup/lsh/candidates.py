@@ -16,16 +16,16 @@ from lshdup.kernels import ordering, union_find
 from lshdup.lsh.band_table import BandTable
 from lshdup.utils.ragged import distinct
 
-Pair = tuple[NDArray[np.uint32], NDArray[np.uint32]]
+PairArrays = tuple[NDArray[np.uint32], NDArray[np.uint32]]
 
 
-class Met:
+class CandidateCounter:
     """Counts candidate pairs as they are handed on."""
 
     def __init__(self) -> None:
         self.pairs = 0
 
-    def counted(self, pieces: Iterable[Pair]) -> Iterator[Pair]:
+    def count(self, pieces: Iterable[PairArrays]) -> Iterator[PairArrays]:
         """The same pieces."""
         for left, right in pieces:
             self.pairs += len(left)
@@ -54,7 +54,7 @@ class Buckets:
 NO_BUCKETS = Buckets()
 
 
-def first_copies(fingerprints: NDArray[np.uint64]) -> NDArray[np.int64]:
+def find_exact_duplicates(fingerprints: NDArray[np.uint64]) -> NDArray[np.int64]:
     """For each document the first one with the same shingle set: int64 array of shape (n,). Empty sets are their own."""
     n = len(fingerprints)
     order = np.empty(n, np.uint32)
@@ -62,16 +62,16 @@ def first_copies(fingerprints: NDArray[np.uint64]) -> NDArray[np.int64]:
     ordering.order_by_key(
         fingerprints, np.arange(n), np.empty(2 * n + 2, np.uint32), in_order, order
     )
-    firsts = np.empty(n, np.int64)
-    kernels.first_of_equal(in_order, order, firsts)
-    return firsts
+    duplicate_of = np.empty(n, np.int64)
+    kernels.first_of_equal(in_order, order, duplicate_of)
+    return duplicate_of
 
 
 def candidate_pairs(
     table: BandTable,
     max_bucket: int = 0,
     on_progress: Callable[[int, int], None] = lambda done, n: None,
-) -> tuple[Buckets, Iterator[Pair]]:
+) -> tuple[Buckets, Iterator[PairArrays]]:
     """Every pair that shares a bucket, once; pieces of (left, right), uint32 arrays, left < right.
 
     max_bucket : buckets of more documents are left out; 0: none is. on_progress : told with each piece how many documents of how many have
@@ -83,7 +83,7 @@ def candidate_pairs(
     Cost: one step a pair and common band, plus two a document and band. Memory: one piece, 5 bytes a document of the collection, and 4
     bytes a band for each document that shares a bucket.
     """
-    buckets, root = connected(table, max_bucket)
+    buckets, root = connect_buckets(table, max_bucket)
     return buckets, _pieces(table, max_bucket, root, on_progress)
 
 
@@ -92,18 +92,18 @@ def cross_pairs(
     split: int,
     max_bucket: int = 0,
     on_progress: Callable[[int, int], None] = lambda done, n: None,
-) -> tuple[Buckets, Iterator[Pair]]:
+) -> tuple[Buckets, Iterator[PairArrays]]:
     """The same of the pairs of two sides, left < split <= right: those within a side are not even met.
 
     max_bucket : of the documents of both sides together. Buckets without documents of both sides are not counted.
 
     Cost: one step a pair and common band, and two a document and band, however many documents of one side are alike.
     """
-    buckets, root = connected(table, max_bucket, split)
+    buckets, root = connect_buckets(table, max_bucket, split)
     return buckets, _pieces(table, max_bucket, root, on_progress, split)
 
 
-def connected(
+def connect_buckets(
     table: BandTable, max_bucket: int = 0, split: int | None = None
 ) -> tuple[Buckets, NDArray[np.uint32]]:
     """The buckets, and for each document the smallest one that buckets connect it with: uint32 array of shape (n,).
@@ -130,7 +130,7 @@ def _pieces(
     root: NDArray[np.uint32],
     on_progress: Callable[[int, int], None],
     split: int | None = None,
-) -> Iterator[Pair]:
+) -> Iterator[PairArrays]:
     visit = np.flatnonzero(np.bincount(root, minlength=len(root))[root[:split]] > 1).astype(
         np.uint32
     )
@@ -159,9 +159,9 @@ def largest_buckets(table: BandTable, wanted: int) -> list[tuple[int, int]]:
     """
     found: dict[int, int] = {}
     for keys, order in zip(table.keys, table.order, strict=True):
-        sizes, firsts = np.zeros(wanted, np.int64), np.zeros(wanted, np.int64)
-        kernels.largest_buckets(keys, order, sizes, firsts)
-        for size, first in zip(sizes.tolist(), firsts.tolist(), strict=True):
+        sizes, smallest = np.zeros(wanted, np.int64), np.zeros(wanted, np.int64)
+        kernels.largest_buckets(keys, order, sizes, smallest)
+        for size, first in zip(sizes.tolist(), smallest.tolist(), strict=True):
             found[first] = max(size, found.get(first, 0))
     return sorted(
         ((size, first) for first, size in found.items() if size),

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from lshdup.kernels import sketch as kernels
 from lshdup.params import SketchParams
-from lshdup.utils.parallel import in_parts
+from lshdup.utils.parallel import run_in_parts
 from lshdup.utils.ragged import RaggedSets
 
 
@@ -148,7 +148,7 @@ def estimate(
     agree in every row though their similarity is not defined: callers leave them out.
     """
     agreeing = np.empty(len(left), np.int64)
-    in_parts(
+    run_in_parts(
         len(left),
         jobs,
         lambda part: kernels.agreeing_rows(signatures, left[part], right[part], agreeing[part]),

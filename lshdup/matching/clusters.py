@@ -4,7 +4,7 @@ Representative linkage: documents are met in the order in which they are preferr
 t similar to it, or becomes one itself (leader clustering, Hartigan 1975). So every member is t similar to its representative, which is
 the most preferred of its group. Single linkage: what a chain of such pairs connects is one group.
 
-Documents with identical shingle sets are one *kind*, called by its first copy: kinds are grouped, and `of_documents` gives the rest.
+Documents with identical shingle sets are one *kind*, called by its first copy: kinds are grouped, and `expand_groups` gives the rest.
 """
 
 from collections.abc import Iterator
@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from lshdup.kernels import grouping as kernels
 from lshdup.kernels import union_find
-from lshdup.lsh.candidates import Pair
+from lshdup.lsh.candidates import PairArrays
 from lshdup.matching import similarity
-from lshdup.matching.pairs import Pairs, packed
+from lshdup.matching.pairs import Pairs, pack_pairs
 from lshdup.utils.ragged import SetSource, offsets_of
 
 #: Pairs that are looked up at a time.
@@ -90,7 +90,7 @@ class ClusterListing:
     smallest: NDArray[np.float64]
 
 
-def listing(groups: Groups) -> ClusterListing:
+def list_clusters(groups: Groups) -> ClusterListing:
     """Groups of two or more in output order."""
     sizes = groups.sizes
     leaders = np.flatnonzero(sizes > 1)
@@ -107,41 +107,48 @@ def listing(groups: Groups) -> ClusterListing:
     return ClusterListing(documents, of_each, smallest[of_each - 1])
 
 
-def of_documents(kinds: Groups, firsts: NDArray[np.int64], preference: NDArray[np.int64]) -> Groups:
+def expand_groups(
+    kinds: Groups, duplicate_of: NDArray[np.int64], preference: NDArray[np.int64]
+) -> Groups:
     """Groups of all documents from groups of first copies; of each kind the most preferred document represents.
 
-    firsts : int64 array of shape (n,), each document's first copy. preference : int64 array of shape (n,), all documents, the most
+    duplicate_of : int64 array of shape (n,), each document's first copy. preference : int64 array of shape (n,), all documents, the most
     preferred one first.
     """
-    best = best_of_kinds(firsts, preference)
-    leader = kinds.representative[firsts]
+    best = choose_representatives(duplicate_of, preference)
+    leader = kinds.representative[duplicate_of]
     compared = leader >= 0
     return Groups(
-        np.where(compared, best[leader], -1), np.where(compared, kinds.similarity[firsts], np.nan)
+        np.where(compared, best[leader], -1),
+        np.where(compared, kinds.similarity[duplicate_of], np.nan),
     )
 
 
-def best_of_kinds(firsts: NDArray[np.int64], preference: NDArray[np.int64]) -> NDArray[np.int64]:
+def choose_representatives(
+    duplicate_of: NDArray[np.int64], preference: NDArray[np.int64]
+) -> NDArray[np.int64]:
     """For each first copy the most preferred document of its kind: int64 array of shape (n,)."""
-    best = np.empty(len(firsts), np.int64)
-    best[firsts[preference[::-1]]] = preference[::-1]  # the last one that is written stays
+    best = np.empty(len(duplicate_of), np.int64)
+    best[duplicate_of[preference[::-1]]] = preference[::-1]  # the last one that is written stays
     return best
 
 
-def ranked(
-    members: NDArray[np.int64], firsts: NDArray[np.int64], preference: NDArray[np.int64]
+def rank_documents(
+    members: NDArray[np.int64], duplicate_of: NDArray[np.int64], preference: NDArray[np.int64]
 ) -> NDArray[np.int64]:
     """First copies (`members`) by preference, that of a kind being that of its most preferred document: int64 array."""
     rank = np.empty(len(preference), np.int64)
     rank[preference] = np.arange(len(preference))
-    order: NDArray[np.int64] = members[np.argsort(rank[best_of_kinds(firsts, preference)[members]])]
+    order: NDArray[np.int64] = members[
+        np.argsort(rank[choose_representatives(duplicate_of, preference)[members]])
+    ]
     return order
 
 
 # --- from pairs that are known ----------------------------------------------------------------------------------------------------
 
 
-def from_pairs(
+def cluster_pairs(
     pairs: Pairs,
     ordered: NDArray[np.int64],
     n: int,
@@ -150,8 +157,8 @@ def from_pairs(
 ) -> Groups:
     """Groups of n documents from verified pairs: those of at least `threshold`, all pairs at or above it being there.
 
-    ordered : int64 array, those that are compared, the most preferred first (`ranked`). With single linkage, similarities to
-    representatives that are no pair are NaN; `completed` finds them. Cost: the pairs are sorted. Memory: 30 bytes a pair.
+    ordered : int64 array, those that are compared, the most preferred first (`rank_documents`). With single linkage, similarities to
+    representatives that are no pair are NaN; `complete_similarities` finds them. Cost: the pairs are sorted. Memory: 30 bytes a pair.
     """
     position = np.full(n, kernels.NONE, np.uint32)
     position[ordered] = np.arange(len(ordered), dtype=np.uint32)
@@ -168,15 +175,15 @@ def from_pairs(
         known = np.where(parent == np.arange(len(parent)), 1.0, np.nan)
         direct = parent[high] == low
         known[high[direct]] = score[direct]
-        return from_positions(ordered, parent, known, n)
-    order = np.argsort(packed(low, high))
+        return groups_of_positions(ordered, parent, known, n)
+    order = np.argsort(pack_pairs(low, high))
     offsets = offsets_of(np.bincount(low, minlength=len(ordered)).astype(np.int64))
     leader, found = np.full(len(ordered), kernels.NONE, np.uint32), np.ones(len(ordered))
     kernels.lead_by_pairs(offsets, high[order], score[order], leader, found)
-    return from_positions(ordered, leader, found, n)
+    return groups_of_positions(ordered, leader, found, n)
 
 
-def from_positions(
+def groups_of_positions(
     documents: NDArray[np.int64], leader: NDArray[np.uint32], score: NDArray[np.float64], n: int
 ) -> Groups:
     """From positions to documents; those that have no position are not compared."""
@@ -186,7 +193,9 @@ def from_positions(
     return groups
 
 
-def completed(groups: Groups, sizes: NDArray[np.int64], source: SetSource, jobs: int = 1) -> Groups:
+def complete_similarities(
+    groups: Groups, sizes: NDArray[np.int64], source: SetSource, jobs: int = 1
+) -> Groups:
     """The same with similarities where they are not known, looked up in the sets of first copies; 0 where a set cannot be had."""
     unknown = np.flatnonzero((groups.representative >= 0) & np.isnan(groups.similarity))
     if not len(unknown):
@@ -195,11 +204,11 @@ def completed(groups: Groups, sizes: NDArray[np.int64], source: SetSource, jobs:
     found[unknown] = 0.0
     unknown = unknown[np.argsort(groups.representative[unknown], kind="stable")]
 
-    def pieces() -> Iterator[Pair]:
+    def pieces() -> Iterator[PairArrays]:
         for start in range(0, len(unknown), _PIECE):
             part = unknown[start : start + _PIECE]
             yield groups.representative[part].astype(np.uint32), part.astype(np.uint32)
 
-    for _, right, score in similarity.verified(pieces(), sizes, source, 0.0, jobs):
+    for _, right, score in similarity.verify(pieces(), sizes, source, 0.0, jobs):
         found[right] = score
     return replace(groups, similarity=found)

@@ -12,8 +12,8 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.lsh.candidates import Pair
-from lshdup.matching.pairs import Columns, Pairs, found_in, packed, unpacked
+from lshdup.lsh.candidates import PairArrays
+from lshdup.matching.pairs import Columns, Pairs, contains, pack_pairs, unpack_pairs
 from lshdup.utils.ragged import offsets_of, ranges
 
 #: Pairs are made and handed on in pieces of about this many.
@@ -24,7 +24,7 @@ PIECE = 1 << 18
 class ExpandedPairs:
     """Pairs of all documents, by similarity descending, then by left and right ascending.
 
-    total : how many. Made by `listing`.
+    total : how many. Made by `expand_pairs`.
     """
 
     total: int
@@ -95,7 +95,7 @@ class ExpandedPairs:
             left, right, similarity = self._pairs.part(start, min(start + PIECE, len(self._pairs)))
             # The most similar last: what is written last stays.
             best[np.stack([left, right], axis=1).ravel()[::-1]] = np.repeat(similarity[::-1], 2)
-        return best if self._kinds is None else best[self._kinds.firsts]
+        return best if self._kinds is None else best[self._kinds.duplicate_of]
 
     def examples(self, low: float, high: float, most: int) -> Columns:
         """At most so many pairs with low <= similarity < high, the least similar first; of copies, each kind once."""
@@ -124,8 +124,8 @@ class ExpandedPairs:
     def holds(self, left: NDArray[np.integer], right: NDArray[np.integer]) -> NDArray[np.bool_]:
         """Whether these pairs of different documents (two integer arrays) are among them: bool array."""
         if self._kinds is not None:
-            left, right = self._kinds.firsts[left], self._kinds.firsts[right]
-        return found_in(np.sort(self._pairs.keys), packed(left, right))
+            left, right = self._kinds.duplicate_of[left], self._kinds.duplicate_of[right]
+        return contains(np.sort(self._pairs.keys), pack_pairs(left, right))
 
     def count(self, keys: NDArray[np.uint64]) -> int:
         """How many pairs come of some of the pairs of different first copies."""
@@ -134,35 +134,38 @@ class ExpandedPairs:
     def documents(self) -> NDArray[np.int64]:
         """Which documents are in any pair: ascending int64 array."""
         n = (
-            len(self._kinds.firsts)
+            len(self._kinds.duplicate_of)
             if self._kinds
             else 1 + max((int(part.max()) for part in self._columns()), default=-1)
         )
         named = np.zeros(n, bool)
         for part in self._columns():
             named[part] = True
-        return np.flatnonzero(named[self._kinds.firsts] if self._kinds else named)
+        return np.flatnonzero(named[self._kinds.duplicate_of] if self._kinds else named)
 
     def _columns(self) -> Iterator[NDArray[np.uint32]]:
         for start in range(0, len(self._pairs), PIECE):
-            yield from unpacked(self._pairs.keys[start : start + PIECE])
+            yield from unpack_pairs(self._pairs.keys[start : start + PIECE])
 
 
-def listing(pairs: Pairs, firsts: NDArray[np.int64], *, collapse: bool = False) -> ExpandedPairs:
+def expand_pairs(
+    pairs: Pairs, duplicate_of: NDArray[np.int64], *, collapse: bool = False
+) -> ExpandedPairs:
     """Pairs of all documents from those of first copies.
 
-    firsts : int64 array of shape (n,), each document's first copy. collapse : each further copy is paired with the first of its kind only
+    duplicate_of : int64 array of shape (n,), each document's first copy. collapse : each further copy is
+    paired with the first of its kind only
     (m - 1 lines for m equal documents), and no pair of two kinds is repeated for their copies. Otherwise every pair of
     documents is there: m (m - 1) / 2 for m equal ones.
     """
-    copies = np.flatnonzero(firsts != np.arange(len(firsts)))
+    copies = np.flatnonzero(duplicate_of != np.arange(len(duplicate_of)))
     if collapse or not len(copies):
-        pairs = _with_copies(pairs, packed(firsts[copies], copies))
+        pairs = _with_copies(pairs, pack_pairs(duplicate_of[copies], copies))
         return ExpandedPairs(len(pairs), pairs, None)
-    kinds = _Kinds.of(firsts)
+    kinds = _Kinds.of(duplicate_of)
     several = np.flatnonzero(kinds.sizes > 1)
     pairs = _with_copies(
-        pairs, packed(several, several)
+        pairs, pack_pairs(several, several)
     )  # a kind beside itself stands for the pairs within it
     within = sum(size * (size - 1) // 2 - size * size for size in kinds.sizes[several].tolist())
     products = (
@@ -171,23 +174,25 @@ def listing(pairs: Pairs, firsts: NDArray[np.int64], *, collapse: bool = False) 
     return ExpandedPairs(sum(int(part.sum()) for part in products) + within, pairs, kinds)
 
 
-def listing_across(
-    pairs: Pairs, firsts: NDArray[np.int64], same: Pair, *, collapse: bool = False
+def expand_pairs_across(
+    pairs: Pairs, duplicate_of: NDArray[np.int64], same: PairArrays, *, collapse: bool = False
 ) -> ExpandedPairs:
     """Pairs of the documents of two sides from those of first copies, which each side has of its own.
 
     same : which of the pairs are of identical documents, (left, right). collapse : no pair of two kinds is repeated for their copies, but
     of identical ones each further copy is paired with the first of the other side; m and n equal ones make m + n - 1 pairs, not m n.
     """
-    copies = np.flatnonzero(firsts != np.arange(len(firsts)))
+    copies = np.flatnonzero(duplicate_of != np.arange(len(duplicate_of)))
     if collapse or not len(copies):
-        twin = np.full(len(firsts), -1)
+        twin = np.full(len(duplicate_of), -1)
         twin[same[0]], twin[same[1]] = same[1], same[0]
-        copies = copies[twin[firsts[copies]] >= 0]
-        others = twin[firsts[copies]]
-        pairs = _with_copies(pairs, packed(np.minimum(copies, others), np.maximum(copies, others)))
+        copies = copies[twin[duplicate_of[copies]] >= 0]
+        others = twin[duplicate_of[copies]]
+        pairs = _with_copies(
+            pairs, pack_pairs(np.minimum(copies, others), np.maximum(copies, others))
+        )
         return ExpandedPairs(len(pairs), pairs, None)
-    kinds = _Kinds.of(firsts)
+    kinds = _Kinds.of(duplicate_of)
     products = (
         kinds.products(pairs.keys[start : start + PIECE]) for start in range(0, len(pairs), PIECE)
     )
@@ -212,25 +217,28 @@ def _with_copies(pairs: Pairs, keys: NDArray[np.uint64]) -> Pairs:
 class _Kinds:
     """Which documents are of one kind.
 
-    firsts : int64 array of shape (n,), each document's first copy. keys : uint64 array of shape (n,), first · 2^32 + document,
+    duplicate_of : int64 array of shape (n,), each document's first copy. keys : uint64 array of shape (n,), first · 2^32 + document,
     ascending. sizes, starts : int64 arrays of shape (n,), how many documents a kind has, and where in `keys`; by its first.
     """
 
-    firsts: NDArray[np.int64]
+    duplicate_of: NDArray[np.int64]
     keys: NDArray[np.uint64]
     sizes: NDArray[np.int64]
     starts: NDArray[np.int64]
 
     @classmethod
-    def of(cls, firsts: NDArray[np.int64]) -> "_Kinds":
-        sizes = np.bincount(firsts, minlength=len(firsts))
+    def of(cls, duplicate_of: NDArray[np.int64]) -> "_Kinds":
+        sizes = np.bincount(duplicate_of, minlength=len(duplicate_of))
         return cls(
-            firsts, np.sort(packed(firsts, np.arange(len(firsts)))), sizes, offsets_of(sizes)[:-1]
+            duplicate_of,
+            np.sort(pack_pairs(duplicate_of, np.arange(len(duplicate_of)))),
+            sizes,
+            offsets_of(sizes)[:-1],
         )
 
     def products(self, keys: NDArray[np.uint64]) -> NDArray[np.int64]:
         """How many pairs of documents the members of two kinds make; of a kind beside itself, each twice and with itself."""
-        left, right = unpacked(keys)
+        left, right = unpack_pairs(keys)
         return self.sizes[left] * self.sizes[right]
 
     def members(self, places: NDArray[np.int64]) -> NDArray[np.uint32]:
@@ -248,45 +256,45 @@ class _Kinds:
         b = self.members(self.starts[right[of_pair]] + step % others)
         once = (left != right)[of_pair] | (a < b)
         a, b, of_pair = a[once], b[once], of_pair[once]
-        keys, values = packed(np.minimum(a, b), np.maximum(a, b)), similarity[of_pair]
+        keys, values = pack_pairs(np.minimum(a, b), np.maximum(a, b)), similarity[of_pair]
         order = np.lexsort((keys, -values))
-        return *unpacked(keys[order]), values[order]
+        return *unpack_pairs(keys[order]), values[order]
 
     def by_left(
         self, keys: NDArray[np.uint64]
     ) -> Iterator[tuple[NDArray[np.uint32], NDArray[np.uint32]]]:
         """All pairs of the members of these kinds (ascending), in order, some left documents at a time."""
-        n = len(self.firsts)
+        n = len(self.duplicate_of)
         edges = np.arange(n + 1, dtype=np.uint64) << np.uint64(32)
         # A copy may come after the first of a kind with a larger first: such pairs are found from that kind.
-        left, right = unpacked(keys)
+        left, right = unpack_pairs(keys)
         back = (self.sizes[left] > 1) & (left != right)
-        backwards = np.sort(packed(right[back], left[back]))
+        backwards = np.sort(pack_pairs(right[back], left[back]))
         tables = [(each, np.searchsorted(each, edges)) for each in (keys, backwards) if len(each)]
         partners = np.zeros(n)
         for each, _ in tables:
             for start in range(0, len(each), PIECE):
-                kind, other = unpacked(each[start : start + PIECE])
+                kind, other = unpack_pairs(each[start : start + PIECE])
                 partners += np.bincount(kind, self.sizes[other], n)
-        lefts = np.flatnonzero(partners[self.firsts])
-        ends = np.cumsum(partners[self.firsts[lefts]])
+        lefts = np.flatnonzero(partners[self.duplicate_of])
+        ends = np.cumsum(partners[self.duplicate_of[lefts]])
         start = 0
         while start < len(lefts):
             before = ends[start - 1] if start else 0
             end = max(start + 1, int(np.searchsorted(ends, before + PIECE, side="right")))
             found = np.concatenate([self._after(lefts[start:end], *table) for table in tables])
             found.sort()
-            yield unpacked(found)
+            yield unpack_pairs(found)
             start = end
 
     def _after(
         self, documents: NDArray[np.int64], keys: NDArray[np.uint64], edges: NDArray[np.int64]
     ) -> NDArray[np.uint64]:
         """Pairs of each document with the later members of the kinds that `keys` has beside its own."""
-        first = self.firsts[documents]
+        first = self.duplicate_of[documents]
         counts = edges[first + 1] - edges[first]
         kind = keys[ranges(edges[first], counts)].astype(np.uint32)
         document = np.repeat(documents, counts)
-        places = np.searchsorted(self.keys, packed(kind, document), side="right")
+        places = np.searchsorted(self.keys, pack_pairs(kind, document), side="right")
         counts = self.starts[kind] + self.sizes[kind] - places
-        return packed(np.repeat(document, counts), self.members(ranges(places, counts)))
+        return pack_pairs(np.repeat(document, counts), self.members(ranges(places, counts)))

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from lshdup.kernels import prefix_join
 from lshdup.matching.pairs import Columns
-from lshdup.utils.parallel import each_its_own, in_parts
+from lshdup.utils.parallel import run_in_parts, run_parts
 from lshdup.utils.ragged import RaggedSets, offsets_of
 
 #: The least number of pairs a piece has room for; 24 bytes each.
@@ -119,7 +119,7 @@ def _prefixes(sets: RaggedSets, order: NDArray[np.int64], threshold: float, jobs
             sets.values, sets.offsets, order, part, parts, np.empty(largest, np.uint32), counters
         )
 
-    each_its_own(jobs, count)
+    run_parts(jobs, count)
     # Two more than needed at least: rounding must not make the room too small.
     room = np.minimum(sizes, sizes - np.floor(threshold * sizes).astype(np.int64) + 2)
     starts = offsets_of(room)
@@ -137,7 +137,7 @@ def _prefixes(sets: RaggedSets, order: NDArray[np.int64], threshold: float, jobs
             part.start, part.stop, made.starts, made.elements, made.single, made.kept,
         )  # fmt: skip
 
-    in_parts(len(order), jobs, choose, least=64)
+    run_in_parts(len(order), jobs, choose, least=64)
     return made
 
 
@@ -152,12 +152,12 @@ def _index(prefixes: _Prefixes, threshold: float, jobs: int) -> _Index:
         prefixes.single,
         prefixes.kept,
     )
-    each_its_own(jobs, lambda part, parts: prefix_join.count_postings(*given, part, parts, starts))
+    run_parts(jobs, lambda part, parts: prefix_join.count_postings(*given, part, parts, starts))
     np.cumsum(starts, out=starts)
     index = _Index(
         starts, np.empty(int(starts[-1]), np.uint64), np.empty(int(starts[-1]), np.uint64)
     )
-    each_its_own(
+    run_parts(
         jobs,
         lambda part, parts: prefix_join.fill_postings(
             *given, part, parts, starts, index.elements, index.holders

@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 from lshdup.kernels import grouping as kernels
 from lshdup.kernels import union_find
 from lshdup.lsh.band_table import BandTable
-from lshdup.lsh.candidates import Buckets, Pair, connected
+from lshdup.lsh.candidates import Buckets, PairArrays, connect_buckets
 from lshdup.matching import similarity
-from lshdup.matching.clusters import Groups, from_positions
+from lshdup.matching.clusters import Groups, groups_of_positions
 from lshdup.matching.similarity import BLOCK_BYTES
-from lshdup.utils.parallel import in_parts
+from lshdup.utils.parallel import run_in_parts
 from lshdup.utils.ragged import SetSource, offsets_of
 
 #: Sets of leaders for so many bytes are held, where buckets connect more than a block.
@@ -29,7 +29,7 @@ _FIRST_PIECE, _PIECE = 1 << 12, 1 << 20
 _NONE = kernels.NONE
 
 
-def from_buckets(
+def cluster_buckets(
     table: BandTable,
     ordered: NDArray[np.int64],
     sizes: NDArray[np.int64],
@@ -44,23 +44,25 @@ def from_buckets(
 ) -> tuple[Groups, Buckets, int]:
     """Groups, the buckets, and how many similarities were looked at.
 
-    ordered : int64 array, those that are compared, the most preferred first (`ranked`). sizes : int64 array of shape (n,), elements of each
+    ordered : int64 array, those that are compared, the most preferred first (`rank_documents`).
+    sizes : int64 array of shape (n,), elements of each
     set. max_bucket : larger buckets are left out; 0: none is. on_buckets : told about the buckets before the work.
     progress : told documents done, and in all.
 
-    Determinism: the same as `from_pairs` of the pairs of the same buckets, at any number of jobs. Cost: a step a document and band, and a
+    Determinism: the same as `cluster_pairs` of the pairs of the same buckets, at any number of jobs.
+    Cost: a step a document and band, and a
     comparison with each representative in a document's buckets up to its own: linear where documents are alike, m²/2 in a bucket of m that
     are not. Every set is fetched once, unless representatives that buckets connect outgrow HELD_BYTES. Memory: those, one
     block of sets, and 8 bytes a band for each document that shares a bucket.
     """
     n = table.keys.shape[1]
-    buckets, root = connected(table, max_bucket)
+    buckets, root = connect_buckets(table, max_bucket)
     on_buckets(buckets)
     shelves = _Shelves.of(table, ordered, root, max_bucket)
     search = _Search(shelves, sizes[shelves.documents], source, threshold, jobs, progress)
     search.run()
     looked_at = search.compared
-    groups = from_positions(
+    groups = groups_of_positions(
         ordered, np.arange(len(ordered), dtype=np.uint32), np.ones(len(ordered)), n
     )  # each alone
     leader, score = search.leader, search.similarity
@@ -252,7 +254,7 @@ class _Search:
                 self._lead(some[cuts[part.start] : cuts[part.stop]], since=0, grow=grow)
             )
 
-        in_parts(len(cuts) - 1, self._jobs, work, least=least)
+        run_in_parts(len(cuts) - 1, self._jobs, work, least=least)
         self.compared += sum(compared)
 
     def _lead(self, some: NDArray[np.uint32], *, since: int, grow: bool) -> int:
@@ -278,7 +280,7 @@ def _unite(
     position[shelves.documents] = np.arange(len(leader), dtype=np.uint32)
     looked_at = 0
 
-    def pieces() -> Iterator[Pair]:
+    def pieces() -> Iterator[PairArrays]:
         nonlocal looked_at
         for left, right in _unconnected(shelves, leader, parent):
             looked_at += len(left)
@@ -288,7 +290,7 @@ def _unite(
             )
 
     # What a piece connects is known before the next one is made: both are lazy.
-    for left, right, _ in similarity.verified(pieces(), sizes, source, threshold, jobs):
+    for left, right, _ in similarity.verify(pieces(), sizes, source, threshold, jobs):
         union_find.unite(position[left], position[right], parent)
     union_find.find_roots(parent)
     return looked_at
@@ -296,7 +298,7 @@ def _unite(
 
 def _unconnected(
     shelves: _Shelves, leader: NDArray[np.uint32], parent: NDArray[np.uint32]
-) -> Iterator[Pair]:
+) -> Iterator[PairArrays]:
     """Pairs of positions that share a bucket and are not connected when it is their turn, but for those of two leaders, which are known not
     to be similar; pieces of (left, right), uint32 arrays. parent : changes meanwhile.
     """

@@ -42,7 +42,7 @@ class Pairs:
         cls, left: NDArray[np.integer], right: NDArray[np.integer], similarity: NDArray[np.float64]
     ) -> "Pairs":
         """Pairs in any order: integer arrays of numbers of documents below 2^32, float64 array."""
-        return gathered([(left.astype(np.uint32), right.astype(np.uint32), similarity)])
+        return gather_pairs([(left.astype(np.uint32), right.astype(np.uint32), similarity)])
 
     def at_least(self, threshold: float) -> "Pairs":
         """Those of this similarity or more: the first ones, so none is copied."""
@@ -53,19 +53,19 @@ class Pairs:
 
     def part(self, start: int, end: int) -> Columns:
         """Pairs start … end - 1."""
-        left, right = unpacked(self.keys[start:end])
+        left, right = unpack_pairs(self.keys[start:end])
         cuts = np.clip(self.offsets, start, end)
         return left, right, np.repeat(self.values, np.diff(cuts))
 
     @property
     def left(self) -> NDArray[np.uint32]:
         """The first documents: uint32 array of shape (n_pairs,)."""
-        return unpacked(self.keys)[0]
+        return unpack_pairs(self.keys)[0]
 
     @property
     def right(self) -> NDArray[np.uint32]:
         """The second documents: uint32 array of shape (n_pairs,)."""
-        return unpacked(self.keys)[1]
+        return unpack_pairs(self.keys)[1]
 
     @property
     def similarity(self) -> NDArray[np.float64]:
@@ -73,7 +73,7 @@ class Pairs:
         return np.repeat(self.values, np.diff(self.offsets))
 
 
-def packed(left: NDArray[np.integer], right: NDArray[np.integer]) -> NDArray[np.uint64]:
+def pack_pairs(left: NDArray[np.integer], right: NDArray[np.integer]) -> NDArray[np.uint64]:
     """As uint64, left · 2^32 + right: ordered as the pairs are."""
     keys = left.astype(np.uint64)
     keys <<= np.uint64(32)
@@ -81,12 +81,12 @@ def packed(left: NDArray[np.integer], right: NDArray[np.integer]) -> NDArray[np.
     return keys
 
 
-def unpacked(keys: NDArray[np.uint64]) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
-    """What `packed` was given, as uint32."""
+def unpack_pairs(keys: NDArray[np.uint64]) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
+    """What `pack_pairs` was given, as uint32."""
     return (keys >> np.uint64(32)).astype(np.uint32), keys.astype(np.uint32)
 
 
-def found_in(keys: NDArray[np.uint64], wanted: NDArray[np.uint64]) -> NDArray[np.bool_]:
+def contains(keys: NDArray[np.uint64], wanted: NDArray[np.uint64]) -> NDArray[np.bool_]:
     """Which of `wanted` are in the ascending array `keys`: bool array."""
     if not len(keys):
         return np.zeros(len(wanted), bool)
@@ -96,7 +96,7 @@ def found_in(keys: NDArray[np.uint64], wanted: NDArray[np.uint64]) -> NDArray[np
     return found
 
 
-def gathered(parts: Iterable[Columns]) -> Pairs:
+def gather_pairs(parts: Iterable[Columns]) -> Pairs:
     """All pairs of all parts, which come in any order, no pair twice.
 
     Memory: 8 bytes a pair while they come, 16 when they are put together. Cost: a part is sorted by similarity, and the whole by pairs.
@@ -127,7 +127,7 @@ def _by_similarity(
 ) -> Pairs:
     """One part, in order of similarity only."""
     values, counts = distinct(similarity)
-    keys = packed(left, right)
+    keys = pack_pairs(left, right)
     if len(values) > 1:
         places = len(values) - 1 - np.searchsorted(values, similarity)
         # NumPy sorts numbers of 16 bits by radix, an order of magnitude faster than larger ones.

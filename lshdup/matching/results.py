@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from lshdup.kernels import banding
 from lshdup.lsh.band_plan import BandPlan
 from lshdup.lsh.band_table import BandTable
-from lshdup.lsh.candidates import NO_BUCKETS, Buckets, Pair
-from lshdup.matching.pairs import Columns, Pairs, packed
+from lshdup.lsh.candidates import NO_BUCKETS, Buckets, PairArrays
+from lshdup.matching.pairs import Columns, Pairs, pack_pairs
 from lshdup.params import BandParams, PairParams
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ class Index:
 
     plan: BandPlan
     table: BandTable
-    firsts: NDArray[np.int64]
+    duplicate_of: NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -65,14 +65,14 @@ class StoredPairs:
         return self.params.threshold <= threshold and self.asked == _AS_USUAL
 
     def unknown(
-        self, signatures: NDArray[np.uint32], pieces: Iterator[Pair], known: list[Columns]
-    ) -> Iterator[Pair]:
+        self, signatures: NDArray[np.uint32], pieces: Iterator[PairArrays], known: list[Columns]
+    ) -> Iterator[PairArrays]:
         """The candidate pairs that it has not met; of the others, those that are among these go to `known`."""
         pairs = self.found.pairs
         order = np.argsort(pairs.keys)
         keys, similarity = pairs.keys[order], pairs.similarity[order]
         for left, right in pieces:
-            wanted = packed(left, right)
+            wanted = pack_pairs(left, right)
             at = np.minimum(np.searchsorted(keys, wanted), max(len(keys) - 1, 0))
             is_known = keys[at] == wanted if len(keys) else np.zeros(len(wanted), bool)
             if is_known.any():
@@ -92,7 +92,7 @@ class ClustersFound:
     """
 
     groups: "Groups"
-    firsts: NDArray[np.int64]
+    duplicate_of: NDArray[np.int64]
     compared: int = -1
     buckets: Buckets = NO_BUCKETS
     lost: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
@@ -102,7 +102,9 @@ class ClustersFound:
         """Bool array of shape (n,): whether another document represents this one, and has the same shingle set."""
         own = self.groups.representative
         copies: NDArray[np.bool_] = (
-            (own >= 0) & (own != np.arange(len(own))) & (self.firsts == self.firsts[own])
+            (own >= 0)
+            & (own != np.arange(len(own)))
+            & (self.duplicate_of == self.duplicate_of[own])
         )
         return copies
 

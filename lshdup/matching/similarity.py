@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.kernels import sets as kernels
-from lshdup.matching.pairs import Columns, packed, unpacked
-from lshdup.utils.parallel import in_parts
+from lshdup.matching.pairs import Columns, pack_pairs, unpack_pairs
+from lshdup.utils.parallel import run_in_parts
 from lshdup.utils.ragged import RaggedSets, SetSource, offsets_of
 
 #: Sets for at most this many bytes of shingles are held at a time.
@@ -48,11 +48,11 @@ def jaccard(
     def work(part: slice) -> None:
         kernels.pair_jaccard(sets.values, sets.offsets, a[part], b[part], threshold, out[part])
 
-    in_parts(len(left), jobs, work)
+    run_in_parts(len(left), jobs, work)
     return out
 
 
-def verified(
+def verify(
     pieces: Iterable[tuple[NDArray[np.uint32], NDArray[np.uint32]]],
     sizes: NDArray[np.int64],
     source: SetSource,
@@ -122,10 +122,10 @@ def _tiled(
     if sets.values.nbytes <= CACHE_BYTES or len(left) < 2 * len(sets):
         return left, right
     # One sort of whole numbers: left without its last four bits, right, those four bits. Places are numbered densely from 0.
-    keys = packed(left >> np.uint32(4), right)
+    keys = pack_pairs(left >> np.uint32(4), right)
     keys = keys << np.uint64(4) | (left & np.uint32(15)).astype(np.uint64)
     keys.sort()
-    high, right = unpacked(keys >> np.uint64(4))
+    high, right = unpack_pairs(keys >> np.uint64(4))
     return high << np.uint32(4) | (keys & np.uint64(15)).astype(np.uint32), right
 
 
@@ -165,6 +165,6 @@ def all_pairs(sets: RaggedSets, jobs: int = 1) -> Iterator[tuple[int, NDArray[np
                 out[at : int(row_ends[end - 1]) - before],
             )
 
-        in_parts(last - first, jobs, rows, least=16)
+        run_in_parts(last - first, jobs, rows, least=16)
         yield first, out
         first = last

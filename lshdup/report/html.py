@@ -78,10 +78,10 @@ class Selection:
     omitted: str = ""
 
 
-def select(pairs: Pairs, firsts: NDArray[np.int64], promise: Promise, most: int) -> Selection:
+def select(pairs: Pairs, duplicate_of: NDArray[np.int64], promise: Promise, most: int) -> Selection:
     """The most similar pairs, as many whole groups of equal similarity as make at most `most`; the first group even if it is larger.
 
-    pairs : of first copies. firsts : int64 array of shape (n,), each document's first copy.
+    pairs : of first copies. duplicate_of : int64 array of shape (n,), each document's first copy.
     """
     omitted = ""
     if len(pairs) > most:
@@ -95,7 +95,7 @@ def select(pairs: Pairs, firsts: NDArray[np.int64], promise: Promise, most: int)
             f"or more, instead of {promise.threshold:g}; --most {len(pairs)} takes all."
         )
         pairs, promise = kept, Promise(lowest, promise.bands, promise.rows, promise.exact)
-    sizes = np.bincount(firsts, minlength=len(firsts))
+    sizes = np.bincount(duplicate_of, minlength=len(duplicate_of))
     kinds = distinct(
         np.concatenate(
             [np.flatnonzero(sizes > 1), pairs.left.astype(np.int64), pairs.right.astype(np.int64)]
@@ -106,7 +106,7 @@ def select(pairs: Pairs, firsts: NDArray[np.int64], promise: Promise, most: int)
 
 def data(
     selection: Selection,
-    firsts: NDArray[np.int64],
+    duplicate_of: NDArray[np.int64],
     set_sizes: NDArray[np.int64],
     preference: NDArray[np.int64],
     names: Callable[[NDArray[np.int64]], list[bytes]],
@@ -115,7 +115,7 @@ def data(
 ) -> dict[str, Any]:
     """What the page knows, as JSON has it.
 
-    firsts, set_sizes : int64 arrays of shape (n,), each document's first copy and number of shingles. preference : int64 array of
+    duplicate_of, set_sizes : int64 arrays of shape (n,), each document's first copy and number of shingles. preference : int64 array of
     shape (n,), all documents, the most preferred first. names : gives those of some documents. passages : by number of a pair of the
     selection.
 
@@ -123,17 +123,17 @@ def data(
     preferred first. counts : how many there are in truth. pairs : columns; left and right are kinds, similarity descends.
     """
     kinds, pairs = selection.kinds, selection.pairs
-    place = np.full(len(firsts), -1, np.int64)
+    place = np.full(len(duplicate_of), -1, np.int64)
     place[kinds] = np.arange(len(kinds))
-    in_order = preference[place[firsts[preference]] >= 0]
-    kind_of = place[firsts[in_order]]
+    in_order = preference[place[duplicate_of[preference]] >= 0]
+    kind_of = place[duplicate_of[in_order]]
     by_kind = np.argsort(kind_of, kind="stable")
     counts = np.bincount(kind_of, minlength=len(kinds))
     ends = np.cumsum(counts)
     within = np.arange(len(by_kind)) - np.repeat(ends - counts, counts)
     chosen = by_kind[within < NAMED_COPIES]  # places in the order of preference
     named = np.sort(in_order[chosen])
-    rank = np.zeros(len(firsts), np.int64)
+    rank = np.zeros(len(duplicate_of), np.int64)
     rank[in_order] = np.arange(len(in_order))
     members: list[list[int]] = [[] for _ in kinds]
     for kind, document in zip(

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from lshdup.kernels import prefix_join
 from lshdup.kernels import shingle_filter as kernels
 from lshdup.params import FilterParams
-from lshdup.utils.parallel import each_its_own
+from lshdup.utils.parallel import run_parts
 from lshdup.utils.ragged import RaggedSets, distinct
 
 NO_SHINGLES = np.zeros(0, np.uint64)
@@ -166,7 +166,7 @@ def common_shingles(
             sets.values, sets.offsets, members, part, parts, np.empty(largest, np.uint32), counters
         )
 
-    each_its_own(jobs, count)
+    run_parts(jobs, count)
     found: list[tuple[NDArray[np.uint64], NDArray[np.uint32]]] = [
         (NO_SHINGLES, np.zeros(0, np.uint32))
     ] * jobs
@@ -198,7 +198,7 @@ def common_shingles(
         enough = counts >= least
         found[part] = keys[enough], counts[enough]
 
-    each_its_own(jobs, gather)
+    run_parts(jobs, gather)
     shingles, counts = (np.concatenate(column) for column in zip(*found, strict=True))
     order = np.argsort(shingles)
     return shingles[order], counts[order]

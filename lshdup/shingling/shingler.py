@@ -18,7 +18,7 @@ from lshdup.kernels.helpers import PADDING, mix64
 from lshdup.params import DEFAULT_FORMATS, LONGEST, FormatLimits, ShingleParams
 from lshdup.shingling.char_table import NO_TABLE, CharTable, char_table
 from lshdup.shingling.normalization import normal_form
-from lshdup.text.decoding import needs_patience, row_text, to_text
+from lshdup.text.decoding import decode, decode_record, may_need_decoding
 from lshdup.utils.ragged import RaggedSets, ranges
 
 _RULES = {
@@ -130,7 +130,7 @@ class Shingler:
         """Shingle sets of a batch of raw documents, whose names may tell HTML and mail by their endings. Valid until the next call.
 
         The fast path takes a document as it is in the buffer. What may be something other than UTF-8 text, and what turns out not
-        to be, goes through `to_text`, one by one; what NFKC may reorder or compose goes through `unicodedata`.
+        to be, goes through `decode`, one by one; what NFKC may reorder or compose goes through `unicodedata`.
         """
         count = len(batch.indices)
         params, names = self.params, batch.names
@@ -147,7 +147,7 @@ class Shingler:
         text_kernels.inspect(batch.text, batch.starts, batch.lengths, flags)
         patient = np.ones(count, bool)
         if not params.encoding or batch.is_text:
-            patient = needs_patience(names, batch.text, batch.starts, batch.lengths, flags)
+            patient = may_need_decoding(names, batch.text, batch.starts, batch.lengths, flags)
         lengths = np.where(
             patient, 0, batch.lengths
         )  # an empty text costs nothing and gives an empty set
@@ -166,9 +166,9 @@ class Shingler:
         for i in again.tolist():
             raw = batch.text[batch.starts[i] : batch.starts[i] + batch.lengths[i]].tobytes()
             text = (
-                row_text(raw)
+                decode_record(raw)
                 if batch.is_text
-                else to_text(raw, names[i], params.encoding, batch.max_bytes, limits)
+                else decode(raw, names[i], params.encoding, batch.max_bytes, limits)
             )
             if text.reason is not None:
                 skipped.append((int(batch.indices[i]), text.reason, text.detail))

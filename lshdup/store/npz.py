@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from lshdup.errors import ArtifactError
 from lshdup.store.checksums import CheckedBlocks, block_checksums, blocks_of
-from lshdup.utils.atomic import replacing
+from lshdup.utils.atomic import replace_file
 from lshdup.utils.ragged import Check
 from lshdup.utils.scratch import CHUNK
 from lshdup.version import __version__
@@ -78,7 +78,7 @@ def save(path: Path, kind: str, header: Mapping[str, Any], arrays: Mapping[str, 
     arrays = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
     members = {"header": np.frombuffer(text, np.uint8), **arrays, "checks": block_checksums(arrays)}
     try:
-        with replacing(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
+        with replace_file(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
             for name, array in members.items():
                 _write_member(archive, name, array)
     except OSError as error:

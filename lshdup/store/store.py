@@ -237,7 +237,7 @@ class Store:
         # No times of files: a table stays the same while the sets are, and so it must not tell which files were touched.
         names = collection.documents.names
         arrays: dict[str, Array] = {"names_blob": names.blob, "names_offsets": names.offsets}
-        arrays |= {"keys": made.table.keys, "order": made.table.order, "firsts": made.firsts}
+        arrays |= {"keys": made.table.keys, "order": made.table.order, "firsts": made.duplicate_of}
         npz.save(self.path("bands"), "bands", header, arrays)
 
     def stored_threshold(self) -> float | None:
@@ -273,7 +273,7 @@ class Store:
                 return None
             params = BandParams.from_json(artifact.header["bands"])
             plan = band_plan.plan_bands(collection.sketch.perms, params)
-            keys, order, firsts = (
+            keys, order, duplicate_of = (
                 artifact.arrays["keys"],
                 artifact.arrays["order"],
                 artifact.arrays["firsts"],
@@ -281,25 +281,29 @@ class Store:
             n = len(collection.documents)
             refuse_if(
                 keys.shape != (plan.bands, n)
-                or firsts.shape != (n,)
+                or duplicate_of.shape != (n,)
                 or len(order) != plan.bands
                 or order.shape[1] > n,
                 "shapes do not fit",
             )
             refuse_if(
-                keys.dtype != np.uint64 or order.dtype != np.uint32 or firsts.dtype != np.int64,
+                keys.dtype != np.uint64
+                or order.dtype != np.uint32
+                or duplicate_of.dtype != np.int64,
                 "types do not fit",
             )
             refuse_if(
                 n
                 and (
-                    firsts.min() < 0 or firsts.max() >= n or (verify and order.max(initial=0) >= n)
+                    duplicate_of.min() < 0
+                    or duplicate_of.max() >= n
+                    or (verify and order.max(initial=0) >= n)
                 ),
                 "it names documents that are not there",
             )
             table = BandTable(keys, order, artifact.unmap, artifact.check)
             refuse_if(verify and not table.is_in_order(), "its buckets are not in order")
-            return Index(plan, table, firsts), params
+            return Index(plan, table, duplicate_of), params
         except (KeyError, TypeError, ValueError, IndexError, ParameterError) as error:
             message = f"{path} is damaged ({error})"
             raise ArtifactError(message, remedy) from None
@@ -446,7 +450,9 @@ class Store:
                 Groups,
             )  # here, because a query waits for every import
 
-            return ClustersFound(Groups(representative, similarity), made.firsts, buckets=buckets)
+            return ClustersFound(
+                Groups(representative, similarity), made.duplicate_of, buckets=buckets
+            )
         except (ArtifactError, KeyError, TypeError, ValueError, IndexError):
             return None
 

@@ -1,7 +1,10 @@
-"""Office documents and mails -> text, in processes that a hanging or crashing file cannot take down with the program. Called by formats.py.
+"""Texts of office documents and mails, extracted in processes of their own.
 
-A document goes through a pipe to a process that does nothing else (extractor.py), which has so many seconds and so much memory for it, and
-is ended if it takes more. There are as many processes as threads that ask at the same time; each serves one document after the other.
+The reader is compiled code that parses hostile formats: a file may crash it, hang it, or make it
+take all memory, and no thread of this process could be ended for that. So each document goes
+through a pipe to a worker process (`office_worker`) that has bounds on seconds and memory and can
+be killed. There are as many workers as threads that extract at the same time; a worker serves one
+document after the other.
 """
 
 import atexit
@@ -25,11 +28,11 @@ from lshdup.params import FormatLimits
 from lshdup.skipped import Reason
 from lshdup.text import office_worker
 
-#: Version of what mending.py and extractor.py make of documents: goes up when that changes.
+#: Version of `office_worker` and `office_cleanup`: incremented when their texts change.
 _OWN_VERSION = 1
-#: Seconds in which a process must have started, whatever the limits are.
+#: Seconds in which a worker must have started, whatever the limits are.
 _START = 60.0
-#: Seconds for a process to end that has closed its pipe.
+#: Seconds for a worker to end that has closed its pipe.
 _END = 5.0
 _CHUNK = 1 << 16
 _PROGRAM = """import json, sys
@@ -37,7 +40,8 @@ sys.path[:] = json.loads(sys.argv[3])
 from lshdup.text.office_worker import main
 main(float(sys.argv[1]), int(sys.argv[2]))"""
 
-_STATUS = {
+_REASONS = {
+    office_worker.NO_READER: Reason.NO_READER,
     office_worker.ENCRYPTED: Reason.ENCRYPTED,
     office_worker.DAMAGED: Reason.SPOILT,
     office_worker.LARGE: Reason.TOO_LARGE,
@@ -46,8 +50,8 @@ _STATUS = {
 
 
 @dataclass(frozen=True)
-class Extracted:
-    """A document's text as UTF-8, which may be an HTML page; or why there is none."""
+class OfficeText:
+    """The text of an office document as UTF-8, perhaps an HTML page; or why there is none."""
 
     utf8: bytes = b""
     is_page: bool = False
@@ -55,34 +59,36 @@ class Extracted:
     detail: str = ""
 
 
-def extract(data: bytes, kind: str, limits: FormatLimits) -> Extracted:
-    """The text of a document of one of the kinds that recognition.py tells. For any thread.
+def extract(data: bytes, file_type: str, limits: FormatLimits) -> OfficeText:
+    """Extract the text of an office document or a mail. For any thread.
 
-    Cost: about 1 ms a document and 1 ms a page of a PDF; 0.1 s for a process. Errors: none are raised; what the file does to the process
-    is its reason. A process that has served other documents before may suffer from those: the document gets a new one then.
+    file_type : as `file_types.recognize_file_type` returns it.
+    limits : seconds and bytes of memory for this document.
+    Errors: none are raised; whatever a file does to its worker becomes the reason.
+    Cost: about 1 ms a document and 1 ms a page of a PDF; 0.1 s to start a worker.
     """
-    if kind != office_worker.MAIL and not _has_reader():
-        return Extracted(reason=Reason.NO_READER)
+    if file_type != office_worker.MAIL and not _has_reader():
+        return OfficeText(reason=Reason.NO_READER)
     try:
-        done, served = _extracted(_idle.take(limits), data, kind)
-        if done.reason in (Reason.CRASHED, Reason.MEMORY) and served > 1:
-            done, _ = _extracted(_Process(limits), data, kind)
+        result, served = _extract_with(_pool.take(limits), data, file_type)
+        # An earlier document may have used up the worker, so this one gets a new worker.
+        if result.reason in (Reason.CRASHED, Reason.MEMORY) and served > 1:
+            result, _ = _extract_with(_Worker(limits), data, file_type)
     except OSError as error:
-        return Extracted(
-            reason=Reason.CRASHED, detail=f"no process can be started for it: {error.strerror}"
-        )
-    return done
+        detail = f"no process can be started for it: {error.strerror}"
+        return OfficeText(reason=Reason.CRASHED, detail=detail)
+    return result
 
 
-def _extracted(process: "_Process", data: bytes, kind: str) -> tuple[Extracted, int]:
-    """What a process makes of a document, and how many it has served with this one; afterwards it waits for others, or has ended."""
+def _extract_with(worker: "_Worker", data: bytes, file_type: str) -> tuple[OfficeText, int]:
+    """Return the text and the number of documents the worker has served; keep or end the worker."""
     try:
-        return process.extract(data, kind), process.served
+        return worker.extract(data, file_type), worker.served
     finally:
-        if process.is_well:
-            _idle.give_back(process)
+        if worker.is_well:
+            _pool.give_back(worker)
         else:
-            process.end()
+            worker.end()
 
 
 @functools.cache
@@ -91,8 +97,8 @@ def _has_reader() -> bool:
 
 
 @functools.cache
-def reader() -> str:
-    """What decides the text of an office document, beside the document: kept with whatever is made of such texts."""
+def reader_version() -> str:
+    """Return the versions that decide the text of an office document, to be stored with results."""
     if not _has_reader():
         return f"{_OWN_VERSION}"
     from importlib.metadata import PackageNotFoundError, version
@@ -103,71 +109,62 @@ def reader() -> str:
         return f"{_OWN_VERSION} kreuzberg"
 
 
-class _Process:
-    """One process, for one thread at a time. is_well : whether it can serve another document. served : how many it has."""
+class _Worker:
+    """A worker process, for one thread at a time.
+
+    is_well : whether it can serve another document.
+    served : number of documents it has been given.
+    """
 
     def __init__(self, limits: FormatLimits) -> None:
         self.limits = limits
         self.served = 0
         self.is_well = False
-        self._complaints = tempfile.TemporaryFile()  # noqa: SIM115 (closed by `end`)
-        command = [
-            sys.executable,
-            "-I",
-            "-c",
-            _PROGRAM,
-            str(limits.seconds),
-            str(limits.memory),
-            json.dumps(_folders()),
-        ]
+        self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 (closed by `end`)
+        limits_and_path = (str(limits.seconds), str(limits.memory), json.dumps(_import_path()))
         self._process = subprocess.Popen(
-            command,
+            [sys.executable, "-I", "-c", _PROGRAM, *limits_and_path],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=self._complaints,
+            stderr=self._stderr,
             bufsize=0,
             close_fds=True,
         )
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._in, self._out = self._process.stdin.fileno(), self._process.stdout.fileno()
-        self._own_peak = _peak(resource.getrusage(resource.RUSAGE_SELF))
+        self._own_peak = _peak_memory(resource.getrusage(resource.RUSAGE_SELF))
         os.set_blocking(self._in, False)
         os.set_blocking(self._out, False)
 
-    def extract(self, data: bytes, kind: str) -> Extracted:
+    def extract(self, data: bytes, file_type: str) -> OfficeText:
         self.served += 1
         try:
             if not self.is_well:
                 self._exchange(b"", b"", time.monotonic() + _START)
             self.is_well = False
-            name = kind.encode("ascii")
+            name = file_type.encode("ascii")
             request = office_worker.REQUEST.pack(len(name), len(data)) + name
             status, payload = self._exchange(request, data, time.monotonic() + self.limits.seconds)
         except TimeoutError:
-            return Extracted(
-                reason=Reason.SLOW,
-                detail=f"more than {self.limits.seconds:g} s; --format-seconds allows more",
-            )
+            detail = f"more than {self.limits.seconds:g} s; --format-seconds allows more"
+            return OfficeText(reason=Reason.SLOW, detail=detail)
         except (EOFError, BrokenPipeError):
-            return self._cause_of_death()
+            return self._explain_end()
         self.is_well = status != office_worker.MEMORY
-        if status == office_worker.NO_READER:
-            return Extracted(reason=Reason.NO_READER, detail=payload.decode("utf-8", "replace"))
-        if status in _STATUS:
-            detail = (
-                self._memory_detail()
-                if status == office_worker.MEMORY
-                else payload.decode("utf-8", "replace")
-            )
-            return Extracted(reason=_STATUS[status], detail=detail)
-        return Extracted(payload, status == office_worker.PAGE)
+        if status not in _REASONS:
+            return OfficeText(payload, status == office_worker.PAGE)
+        detail = self._memory_detail() if not self.is_well else payload.decode("utf-8", "replace")
+        return OfficeText(reason=_REASONS[status], detail=detail)
 
     def _exchange(self, head: bytes, data: bytes, deadline: float) -> tuple[bytes, bytes]:
-        """Send a request and wait for its reply. Raises TimeoutError, or EOFError or BrokenPipeError if the process has ended."""
+        """Send a request and return the reply: status and payload.
+
+        Raise TimeoutError, or EOFError or BrokenPipeError if the worker has ended.
+        """
         pending = [memoryview(part) for part in (head, data) if part]
         reply = bytearray()
-        size = office_worker.REPLY.size
+        head_size = size = office_worker.REPLY.size
         poll = select.poll()
         poll.register(self._out, select.POLLIN)
         if pending:
@@ -189,26 +186,28 @@ class _Process:
                     if not part:
                         raise EOFError
                     reply += part
-                    if len(reply) >= office_worker.REPLY.size:
-                        size = office_worker.REPLY.size + office_worker.REPLY.unpack_from(reply)[1]
-        return office_worker.REPLY.unpack_from(reply)[0], bytes(reply[office_worker.REPLY.size :])
+                    if len(reply) >= head_size:
+                        size = head_size + office_worker.REPLY.unpack_from(reply)[1]
+        return office_worker.REPLY.unpack_from(reply)[0], bytes(reply[head_size:])
 
-    def _cause_of_death(self) -> Extracted:
-        code, peak = self._ended()
-        self._complaints.seek(max(0, self._complaints.seek(0, os.SEEK_END) - _CHUNK))
-        last = self._complaints.read().decode("utf-8", "replace")
-        # A library that gets no more memory ends in many ways; it asks for the double of what it has. What this process had counts too.
+    def _explain_end(self) -> OfficeText:
+        """Return why a worker ended in the middle of a document: memory, or a crash."""
+        code, peak = self._wait()
+        self._stderr.seek(max(0, self._stderr.seek(0, os.SEEK_END) - _CHUNK))
+        last = self._stderr.read().decode("utf-8", "replace")
+        # A library that gets no more memory ends in many ways. It may have requested the double of
+        # its memory. The peak of a worker includes that of this process, which it was forked of.
         if (
             "memory allocation of" in last
             or "MemoryError" in last
             or (code != 0 and peak > max(self.limits.memory // 3, self._own_peak))
         ):
-            return Extracted(reason=Reason.MEMORY, detail=self._memory_detail())
+            return OfficeText(reason=Reason.MEMORY, detail=self._memory_detail())
         how = f"code {code}" if code >= 0 else signal.strsignal(-code) or f"signal {-code}"
-        return Extracted(reason=Reason.CRASHED, detail=f"the process that read it ended: {how}")
+        return OfficeText(reason=Reason.CRASHED, detail=f"the process that read it ended: {how}")
 
-    def _ended(self) -> tuple[int, int]:
-        """The exit code of the process, which has closed its pipe, and the most memory it had, in bytes (0 where that is not known)."""
+    def _wait(self) -> tuple[int, int]:
+        """Wait for a worker that has closed its pipe; return its exit code and peak memory."""
         with contextlib.suppress(ChildProcessError):
             for last in (False, True):
                 until = time.monotonic() + _END
@@ -216,7 +215,7 @@ class _Process:
                     process, status, usage = os.wait4(self._process.pid, os.WNOHANG)
                     if process:
                         self._process.returncode = os.waitstatus_to_exitcode(status)
-                        return self._process.returncode, _peak(usage)
+                        return self._process.returncode, _peak_memory(usage)
                     time.sleep(0.005)
                 if not last:
                     self._process.kill()
@@ -226,59 +225,61 @@ class _Process:
         return f"more than {self.limits.memory:,} bytes; --format-memory allows more"
 
     def end(self) -> None:
-        """Kill it, if it has not ended, and let go of all it had."""
+        """Kill the worker if it has not ended, and release its resources."""
         self._process.kill()
         self._process.wait()
-        for stream in (self._process.stdin, self._process.stdout, self._complaints):
+        for stream in (self._process.stdin, self._process.stdout, self._stderr):
             if stream is not None:
                 with contextlib.suppress(OSError):
                     stream.close()
 
 
-def _peak(usage: resource.struct_rusage) -> int:
-    """The most memory a process had, in bytes; 0 where memory is not bounded."""
+def _peak_memory(usage: resource.struct_rusage) -> int:
+    """Return the peak memory of a process in bytes; 0 on systems that do not bound memory."""
     return usage.ru_maxrss * 1024 if sys.platform == "linux" else 0
 
 
-def _folders() -> list[str]:
-    """Where the process shall import from: the same folders as this one, but not whatever the current one is."""
-    home = str(Path(__file__).parent.parent)
+def _import_path() -> list[str]:
+    """Return the folders that a worker imports from: those of this process but the current one."""
+    home = str(Path(__file__).parents[2])
     folders = [folder for folder in sys.path if folder]
     return folders if home in folders else [home, *folders]
 
 
-class _Idle:
-    """Processes that wait for a document; the one that served last is taken first."""
+class _Pool:
+    """Workers that wait for a document; the last one that served is the first one taken."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._waiting: list[_Process] = []
+        self._waiting: list[_Worker] = []
         self._owner = os.getpid()
 
-    def take(self, limits: FormatLimits) -> _Process:
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def take(self, limits: FormatLimits) -> _Worker:
         with self._lock:
-            if (
-                self._owner != os.getpid()
-            ):  # this is a fork of the program: those are not its processes
+            # In a fork of the program the workers still belong to its parent.
+            if self._owner != os.getpid():
                 self._waiting, self._owner = [], os.getpid()
             for at in reversed(range(len(self._waiting))):
                 if self._waiting[at].limits == limits:
                     return self._waiting.pop(at)
-        return _Process(limits)
+        return _Worker(limits)
 
-    def give_back(self, process: _Process) -> None:
+    def give_back(self, worker: _Worker) -> None:
         with self._lock:
-            self._waiting.append(process)
+            self._waiting.append(worker)
 
     def close(self) -> None:
-        """End all of them. Where this is not called (the program was killed), they end because nobody can write to them any more."""
+        """End all workers. If the program is killed instead, they end when their pipe closes."""
         with self._lock:
             if self._owner == os.getpid():
-                for process in self._waiting:
-                    process.end()
+                for worker in self._waiting:
+                    worker.end()
             self._waiting.clear()
 
 
-_idle = _Idle()
-close = _idle.close
+_pool = _Pool()
+close = _pool.close
 atexit.register(close)

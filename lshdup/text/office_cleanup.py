@@ -1,6 +1,7 @@
-"""What a reader of an office document sees, where kreuzberg gives more or less than that: by mending the file before, or its text after.
+"""Corrections to what kreuzberg gives of an office document: of the file before, of the text after.
 
-Works on one document at a time, in the process of its own that reads it (extractor.py). Standard library only.
+The aim is the text that a person reads in the document. Standard library only, because this runs in
+the worker process (`office_worker`).
 """
 
 import io
@@ -9,24 +10,27 @@ import zipfile
 from collections import Counter
 from collections.abc import Iterator
 
-#: Of what a zip unpacks to, so much is looked at; what is beyond is left to the reader as it is.
+#: A package whose XML unpacks to more bytes is given to kreuzberg as it is.
 _MOST_XML = 1 << 30
 
 _GAP = b'<w:t xml:space="preserve"> </w:t>'
-#: Parts of a package, a word that says whether there is anything to mend, and what takes its place.
-_RULES: dict[str, tuple[re.Pattern[str], tuple[tuple[bytes, re.Pattern[bytes], bytes], ...]]] = {
+#: A corrected element: bytes that tell whether the XML has it, its pattern, and its replacement.
+_Rule = tuple[bytes, re.Pattern[bytes], bytes]
+#: For each file type the names of the members that are corrected, and the rules.
+_RULES: dict[str, tuple[re.Pattern[str], tuple[_Rule, ...]]] = {
     "docx": (
         re.compile(r"word/[a-z]+[0-9]*\.xml"),
         (
-            # Hidden text, which otherwise would be read.
+            # kreuzberg reads hidden text.
             (
                 b"<w:vanish",
                 re.compile(
-                    rb"(?s)<w:r(?:\s[^>]*)?>\s*<w:rPr>(?:(?!</w:rPr>).)*?<w:vanish\s*/>(?:(?!</w:r>).)*</w:r>"
+                    rb"(?s)<w:r(?:\s[^>]*)?>\s*<w:rPr>(?:(?!</w:rPr>).)*?<w:vanish\s*/>"
+                    rb"(?:(?!</w:r>).)*</w:r>"
                 ),
                 b"",
             ),
-            # Otherwise the words on both sides would be one.
+            # kreuzberg joins the words on both sides of a gap.
             (b"<w:tab/>", re.compile(rb"<w:tab/>"), _GAP),
             (b"<w:ptab", re.compile(rb"<w:ptab\b[^>]*/>"), _GAP),
             (b"<w:cr", re.compile(rb"<w:cr\s*/>"), _GAP),
@@ -38,11 +42,12 @@ _RULES: dict[str, tuple[re.Pattern[str], tuple[tuple[bytes, re.Pattern[bytes], b
     "pptx": (
         re.compile(r"ppt/(?:slides|notesSlides)/[^/]+\.xml"),
         (
-            # A word of which a part is bold, or was spelt wrong, is one word.
+            # kreuzberg splits a word of which a part is bold, or was marked as misspelt.
             (
                 b"</a:r>",
                 re.compile(
-                    rb"(?s)</a:t>\s*</a:r>\s*<a:r(?:\s[^>]*)?>\s*(?:<a:rPr\b[^>]*/>\s*|<a:rPr\b[^>]*(?<!/)>(?:(?!</a:r>).)*?</a:rPr>\s*)?<a:t>"
+                    rb"(?s)</a:t>\s*</a:r>\s*<a:r(?:\s[^>]*)?>\s*(?:<a:rPr\b[^>]*/>\s*|"
+                    rb"<a:rPr\b[^>]*(?<!/)>(?:(?!</a:r>).)*?</a:rPr>\s*)?<a:t>"
                 ),
                 b"",
             ),
@@ -54,101 +59,97 @@ _RULES: dict[str, tuple[re.Pattern[str], tuple[tuple[bytes, re.Pattern[bytes], b
     ),
 }
 
-#: What stands for a footnote's number, which is no part of a word; and the soft hyphen, which nobody sees.
+#: The number of a footnote, which is no part of the word before; and the invisible soft hyphen.
 _NOTE_MARK = re.compile(r"\[\^\w+\]:?")
 _SOFT_HYPHEN = "\u00ad"
 
 
-def before(data: bytes, kind: str) -> bytes:
-    """The document as the reader shall have it. Raises ValueError if it is damaged and the reader would not notice."""
-    if kind in _RULES:
-        return _package(data, *_RULES[kind])
-    return _rtf(data) if kind == "rtf" else data
+def prepare(data: bytes, file_type: str) -> bytes:
+    """Return the document as kreuzberg shall read it.
+
+    Raise ValueError if it is damaged and kreuzberg would not notice.
+    """
+    if file_type in _RULES:
+        return _correct_package(data, *_RULES[file_type])
+    return b"".join(_visible_rtf(data)) if file_type == "rtf" else data
 
 
-def after(text: str, kind: str, pages: list[str]) -> str:
-    """The text as a person sees it. pages : of a PDF, each page's."""
-    if kind == "pdf":
-        text = "\n".join(
-            _without_running_lines(
-                [page.replace("\r\n", "\n").replace("\r", "\n") for page in pages] or [text]
-            )
-        )
-        text = _unhyphenated(text)
-    elif kind in ("docx", "odt", "rtf"):
+def clean(text: str, file_type: str, pages: list[str]) -> str:
+    """Return the text of a document as a person sees it.
+
+    text : as kreuzberg gives it.
+    pages : the text of each page of a PDF.
+    """
+    if file_type == "pdf":
+        pages = [page.replace("\r\n", "\n").replace("\r", "\n") for page in pages] or [text]
+        text = _join_hyphenated("\n".join(_remove_running_lines(pages)))
+    elif file_type in ("docx", "odt", "rtf"):
         text = _NOTE_MARK.sub("", text)
-    if kind == "rtf":
+    if file_type == "rtf":
         text = text.replace("[TABLE_ROW]", "")
-    elif kind == "msg":
-        # What is before the first empty line are sender, receivers and subject: the text is the rest, as of any mail.
+    elif file_type == "msg":
+        # The lines before the first empty one are headers, which no mail has in its text.
         head, _, body = text.partition("\n\n")
-        text = (
-            body
-            if head.startswith(("Subject:", "From:", "To:", "CC:", "Cc:", "BCC:", "Date:"))
-            else text
-        )
+        if head.startswith(("Subject:", "From:", "To:", "CC:", "Cc:", "BCC:", "Date:")):
+            text = body
     return text.replace(_SOFT_HYPHEN, "")
 
 
-# --- zips of XML ----------------------------------------------------------------------------------------------------------
+# --- zips of XML -------------------------------------------------------------------------------
 
 
-def _package(
-    data: bytes, parts: re.Pattern[str], rules: tuple[tuple[bytes, re.Pattern[bytes], bytes], ...]
-) -> bytes:
-    """The same package with some of its XML changed; itself, if there is nothing to change, or it is none."""
+def _correct_package(data: bytes, members: re.Pattern[str], rules: tuple[_Rule, ...]) -> bytes:
+    """Return a package with its XML corrected; the same bytes if nothing has to be corrected."""
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            infos = [info for info in archive.infolist() if parts.fullmatch(info.filename)]
+            infos = [info for info in archive.infolist() if members.fullmatch(info.filename)]
             if sum(info.file_size for info in infos) > _MOST_XML:
                 return data
             changed = {}
             for info in infos:
-                xml = old = archive.read(info)
-                for sign, pattern, instead in rules:
+                xml = original = archive.read(info)
+                for sign, pattern, replacement in rules:
                     if sign in xml:
-                        xml = pattern.sub(instead, xml)
-                if xml is not old:
+                        xml = pattern.sub(replacement, xml)
+                if xml is not original:
                     changed[info.filename] = xml
-            if not changed:
-                return data
-            out = io.BytesIO()
-            with zipfile.ZipFile(out, "w") as copy:
-                for info in archive.infolist():
-                    if (
-                        info.filename in changed
-                        or info.filename.endswith((".xml", ".rels", "/mimetype"))
-                        or info.filename == "mimetype"
-                    ):
-                        copy.writestr(
-                            info.filename, changed.get(info.filename) or archive.read(info)
-                        )
-            return out.getvalue()
+            return _copy_package(archive, changed) if changed else data
     except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, OSError, LookupError):
-        return data  # the reader will say what is wrong with it
+        return data  # kreuzberg will say what is wrong with it.
 
 
-# --- RTF ------------------------------------------------------------------------------------------------------------------
+def _copy_package(archive: zipfile.ZipFile, changed: dict[str, bytes]) -> bytes:
+    """Return a package of the members that matter for the text, with some of them changed."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as copy:
+        for info in archive.infolist():
+            name = info.filename
+            if (
+                name in changed
+                or name == "mimetype"
+                or name.endswith((".xml", ".rels", "/mimetype"))
+            ):
+                copy.writestr(name, changed.get(name) or archive.read(info))
+    return out.getvalue()
+
+
+# --- RTF ---------------------------------------------------------------------------------------
 
 _RTF_TOKEN = re.compile(
     rb"\\'[0-9a-fA-F]{2}|\\([a-zA-Z]+)(-?[0-9]+)? ?|\\.|[{}]|[^\\{}]+", re.DOTALL
 )
-#: Groups that are not in the text: what is on every page, pictures, what was deleted.
-_RTF_LEFT_OUT = frozenset(
+#: Groups that are no part of the text: running lines, pictures, deleted and hidden text.
+_RTF_INVISIBLE = frozenset(
     b"header headerl headerr headerf footer footerl footerr footerf pict deleted v".split()
 )
-_RTF_INSTEAD = {b"page": b"\\par ", b"sect": b"\\par ", b"column": b"\\par "}
+_RTF_REPLACED = {b"page": b"\\par ", b"sect": b"\\par ", b"column": b"\\par "}
 _RTF_SYMBOLS = {b"\\~": b" ", b"\\_": b"-", b"\\-": b""}
 
 
-def _rtf(data: bytes) -> bytes:
-    """Without what is not in the text. Raises ValueError for a file that ends before its groups do."""
-    return b"".join(_rtf_kept(data))
-
-
-def _rtf_kept(data: bytes) -> Iterator[bytes]:
+def _visible_rtf(data: bytes) -> Iterator[bytes]:
+    """Yield the parts of an RTF file without invisible groups. Raise ValueError if it was cut."""
     at = depth = 0
-    skipped = 0  # the depth of the group that is left out; 0: none is
+    invisible = 0  # The depth of the invisible group that is open; 0: none is.
     opened = False
     while at < len(data) and (token := _RTF_TOKEN.match(data, at)) is not None:
         at = token.end()
@@ -158,18 +159,15 @@ def _rtf_kept(data: bytes) -> Iterator[bytes]:
         elif word == b"bin" and token[2]:
             at += max(0, int(token[2]))
             continue
-        elif opened and not skipped and word in _RTF_LEFT_OUT and token[2] != b"0":
-            skipped = depth
-            yield b"}"  # the brace that opened it is out already
-        if not skipped:
-            yield (
-                _RTF_SYMBOLS.get(text, _RTF_INSTEAD.get(word, text))
-                if word or text in _RTF_SYMBOLS
-                else text
-            )
+        elif opened and not invisible and word in _RTF_INVISIBLE and token[2] != b"0":
+            invisible = depth
+            yield b"}"  # Closes the group, whose opening brace has been yielded already.
+        if not invisible:
+            default = _RTF_REPLACED.get(word, text) if word else text
+            yield _RTF_SYMBOLS.get(text, default)
         if text == b"}":
-            if depth == skipped:
-                skipped = 0
+            if depth == invisible:
+                invisible = 0
             depth -= 1
             if depth <= 0:
                 return
@@ -178,48 +176,42 @@ def _rtf_kept(data: bytes) -> Iterator[bytes]:
     raise ValueError(message)
 
 
-# --- PDF ------------------------------------------------------------------------------------------------------------------
+# --- PDF ---------------------------------------------------------------------------------------
 
 _DIGITS = re.compile(r"\d+")
-#: A running line is looked for among so many lines at either end of a page, on documents of so many pages.
+#: Running lines are looked for among the first and last _EDGE lines, from _FEWEST_PAGES pages on.
 _EDGE, _FEWEST_PAGES = 2, 3
 
 
-def _without_running_lines(pages: list[str]) -> list[str]:
-    """Pages without their headers and footers: lines at the edge that most pages have there, but for numbers."""
-    if len(pages) < _FEWEST_PAGES:
-        return pages
-    if not "".join(pages).strip():
+def _remove_running_lines(pages: list[str]) -> list[str]:
+    """Return pages without the lines that most pages begin or end with, but for numbers."""
+    if len(pages) < _FEWEST_PAGES or not "".join(pages).strip():
         return pages
     lines = [page.strip("\n").split("\n") for page in pages]
-    for first in (True, False):
+    for end in (0, -1):
         for _ in range(_EDGE):
-            edges = [
-                _DIGITS.sub("0", page[0 if first else -1].strip()) if page else "" for page in lines
-            ]
-            line, count = (
-                Counter(edge for edge in edges if edge).most_common(1)[0] if any(edges) else ("", 0)
-            )
+            edges = [_DIGITS.sub("0", page[end].strip()) if page else "" for page in lines]
+            line, count = Counter(filter(None, edges)).most_common(1)[0] if any(edges) else ("", 0)
             if 2 * count <= len(pages):
                 break
-            lines = [
-                (page[1:] if first else page[:-1]) if edge == line else page
-                for page, edge in zip(lines, edges, strict=True)
-            ]
-    kept = ["\n".join(page) for page in lines]
-    return kept if "".join(kept).strip() else pages  # the same page again and again
+            for page, edge in zip(lines, edges, strict=True):
+                if edge == line:
+                    del page[end]
+    remaining = ["\n".join(page) for page in lines]
+    return remaining if "".join(remaining).strip() else pages  # All pages may be the same page.
 
 
-#: What the reader gives for a hyphen at the end of a line, and for the end of the line.
+#: The character that kreuzberg gives for a hyphen at the end of a line and for the end of the line.
 _CUT = re.compile(r"([^\W\d_]+)\x02([^\W\d_]+)")
 _HYPHENATED = re.compile(r"[^\W\d_]+-[^\W\d_]+")
 
 
-def _unhyphenated(text: str) -> str:
-    """Words that were cut at the end of a line, whole again.
+def _join_hyphenated(text: str) -> str:
+    """Return the text with the words joined that were cut at the end of a line.
 
-    A hyphen of the word itself, "well-known", may stand at the end of a line too: it stays where the second part begins with a capital,
-    and where the document has the word with its hyphen elsewhere.
+    A hyphen that belongs to the word, as in "well-known", may stand at the end of a line too. It
+    stays if the second part begins with a capital, or if the document has the word with its hyphen
+    elsewhere.
     """
     if "\x02" not in text:
         return text
@@ -227,7 +219,7 @@ def _unhyphenated(text: str) -> str:
 
     def join(found: re.Match[str]) -> str:
         left, right = found.groups()
-        cut = right[0].islower() and f"{left}-{right}".casefold() not in known
-        return left + right if cut else f"{left}-{right}"
+        is_cut = right[0].islower() and f"{left}-{right}".casefold() not in known
+        return left + right if is_cut else f"{left}-{right}"
 
     return _CUT.sub(join, text).replace("\x02", "-")

@@ -20,7 +20,7 @@ _resumable: set[Path] = set()
 
 
 @contextlib.contextmanager
-def replacing(path: Path) -> Iterator[BinaryIO]:
+def replace_file(path: Path) -> Iterator[BinaryIO]:
     """A file beside `path` that takes its place when the block ends well, after fsync: killed at any instant, the old or the new file is
     there, whole. It keeps the permissions of the old file; a symbolic link stays one; what is no regular file (a pipe, a device) is written
     to as it is. Raises OSError as the file system does; the old file is then untouched.
@@ -102,7 +102,7 @@ def resumable(path: Path, *, there: bool) -> None:
 
 
 def finished(path: Path) -> None:
-    """Remember what was written, whole, by `replacing` or by something else."""
+    """Remember what was written, whole, by `replace_file` or by something else."""
     _finished.add(path)
 
 

@@ -11,7 +11,9 @@ def processors() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def in_parts(steps: int, jobs: int, work: Callable[[slice], None], *, least: int = 1024) -> None:
+def run_in_parts(
+    steps: int, jobs: int, work: Callable[[slice], None], *, least: int = 1024
+) -> None:
     """Call `work` on slices that together cover range(steps), on `jobs` threads; returns when all are done.
 
     least : a part of fewer steps is not worth a thread.
@@ -25,14 +27,14 @@ def in_parts(steps: int, jobs: int, work: Callable[[slice], None], *, least: int
         list(pool.map(work, (slice(start, end) for start, end in pairwise(cuts))))
 
 
-def each_its_own(jobs: int, work: Callable[[int, int], None]) -> None:
+def run_parts(jobs: int, work: Callable[[int, int], None]) -> None:
     """Call work(part, jobs) for every part below `jobs`, side by side: each reads everything and writes what is its own."""
 
     def run(parts: slice) -> None:
         for part in range(parts.start, parts.stop):
             work(part, jobs)
 
-    in_parts(jobs, jobs, run, least=1)
+    run_in_parts(jobs, jobs, run, least=1)
 
 
 #: Told (stage, steps done, steps in all) every now and then.

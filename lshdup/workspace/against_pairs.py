@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 from lshdup.kernels import sets as kernels
 from lshdup.lsh import band_table, candidates
 from lshdup.lsh.band_plan import BandPlan
-from lshdup.lsh.candidates import Buckets, Pair
+from lshdup.lsh.candidates import Buckets, PairArrays
 from lshdup.lsh.signatures import estimate
 from lshdup.matching import exact_join, similarity
-from lshdup.matching.copies import ExpandedPairs, listing_across
-from lshdup.matching.pairs import Columns, Pairs, found_in, gathered, packed, unpacked
+from lshdup.matching.copies import ExpandedPairs, expand_pairs_across
+from lshdup.matching.pairs import Columns, Pairs, contains, gather_pairs, pack_pairs, unpack_pairs
 from lshdup.matching.results import PairsFound
 from lshdup.params import PairParams
 from lshdup.utils.parallel import Progress, no_progress
@@ -36,7 +36,7 @@ class Across:
     """
 
     found: PairsFound
-    firsts: NDArray[np.int64]
+    duplicate_of: NDArray[np.int64]
     estimated: NDArray[np.uint64]
     by_estimate: int = 0
 
@@ -56,20 +56,22 @@ def near_duplicates_across(
     decide. Documents with the same fingerprint are identical, wherever they are.
     """
     progress("candidates", 0, 0)
-    firsts = sides.firsts()
-    members = sides.members(firsts)
+    duplicate_of = sides.find_exact_duplicates()
+    members = sides.members(duplicate_of)
     keys = np.concatenate(
         [sides.here.band_keys(plan, jobs), sides.there.band_keys(plan, jobs)], axis=1
     )
-    table = band_table.ordered(keys, members, jobs)
+    table = band_table.table_of_keys(keys, members, jobs)
     buckets, pieces = candidates.cross_pairs(
         table, sides.split, asked.max_bucket, lambda done, n: progress("candidates", done, n)
     )
-    decision = _Decision(sides, firsts, threshold, asked.verify == "estimate", jobs)
-    met = candidates.Met()
-    pairs = gathered(decision.pairs(met.counted(pieces)))
+    decision = _Decision(sides, duplicate_of, threshold, asked.verify == "estimate", jobs)
+    met = candidates.CandidateCounter()
+    pairs = gather_pairs(decision.pairs(met.count(pieces)))
     estimated = np.sort(np.concatenate([np.zeros(0, np.uint64), *decision.estimated]))
-    return Across(PairsFound(pairs, met.pairs, buckets), firsts, estimated, decision.by_estimate)
+    return Across(
+        PairsFound(pairs, met.pairs, buckets), duplicate_of, estimated, decision.by_estimate
+    )
 
 
 def exact_near_duplicates_across(
@@ -80,13 +82,15 @@ def exact_near_duplicates_across(
     progress: Progress = no_progress,
 ) -> Across:
     """The same, no misses, by the prefix-filter join of the sets of both sides."""
-    firsts = sides.firsts()
-    members = sides.members(firsts)
+    duplicate_of = sides.find_exact_duplicates()
+    members = sides.members(duplicate_of)
     progress("candidates", 0, 0)
     joined = exact_join.exact_pairs(
         sets, members, threshold, jobs, sides.split, lambda done, n: progress("candidates", done, n)
     )
-    return Across(PairsFound(gathered(joined), -1, Buckets()), firsts, np.zeros(0, np.uint64))
+    return Across(
+        PairsFound(gather_pairs(joined), -1, Buckets()), duplicate_of, np.zeros(0, np.uint64)
+    )
 
 
 class _Decision:
@@ -95,13 +99,13 @@ class _Decision:
     def __init__(
         self,
         sides: Sides,
-        firsts: NDArray[np.int64],
+        duplicate_of: NDArray[np.int64],
         threshold: float,
         only_estimate: bool,
         jobs: int,
     ) -> None:
         self._sides = sides
-        self._firsts = firsts
+        self._duplicate_of = duplicate_of
         self._threshold = threshold
         self._only_estimate = only_estimate
         self._jobs = jobs
@@ -113,7 +117,7 @@ class _Decision:
         self.estimated: list[NDArray[np.uint64]] = []
         self.by_estimate = 0
 
-    def pairs(self, pieces: Iterator[Pair]) -> Iterator[Columns]:
+    def pairs(self, pieces: Iterator[PairArrays]) -> Iterator[Columns]:
         """Those candidate pairs (left, right), uint32 arrays, that are at least as similar as the threshold, in no order."""
         for left, right in pieces:
             same = self._prints[left] == self._prints[right]
@@ -126,7 +130,7 @@ class _Decision:
             left, right = left[:possible], right[:possible]
             hopeful = ~self._gone[right]
             left, right, rest = left[hopeful], right[hopeful], (left[~hopeful], right[~hopeful])
-            yield from similarity.verified(
+            yield from similarity.verify(
                 [(left.copy(), right.copy())], self._sizes, self._sets, self._threshold, self._jobs
             )
             disappointed = self._gone[right]
@@ -151,9 +155,9 @@ class _Decision:
         """The same with the sets of copies that are still there, for those at the places `lost`."""
         split = self._sides.split
         if self._order is None:
-            self._order = np.argsort(self._firsts, kind="stable")
+            self._order = np.argsort(self._duplicate_of, kind="stable")
         starts, ends = (
-            np.searchsorted(self._firsts, documents[lost], side=side, sorter=self._order)
+            np.searchsorted(self._duplicate_of, documents[lost], side=side, sorter=self._order)
             for side in ("left", "right")
         )
         found = np.full(len(lost), -1)
@@ -178,21 +182,21 @@ class _Decision:
             ).similarity
         keep = share >= self._threshold
         self.by_estimate += len(left)
-        self.estimated.append(packed(left[keep], right[keep]))
+        self.estimated.append(pack_pairs(left[keep], right[keep]))
         return left[keep], right[keep], share[keep]
 
 
 class Crossing:
     """The pairs of all documents across two sides, by similarity descending, then a, then b; no file with itself.
 
-    collapse : of copies, see `listing_across`. documents : int64 array, those in any pair, ascending.
+    collapse : of copies, see `expand_pairs_across`. documents : int64 array, those in any pair, ascending.
     """
 
     def __init__(self, sides: Sides, across: Across, *, collapse: bool = False) -> None:
         pairs, prints = across.found.pairs, sides.fingerprints
         self._across = across
-        self._listing: ExpandedPairs = listing_across(
-            pairs, across.firsts, _identical(pairs, prints), collapse=collapse
+        self._listing: ExpandedPairs = expand_pairs_across(
+            pairs, across.duplicate_of, _identical(pairs, prints), collapse=collapse
         )
         self.documents = self._listing.documents()
         here, there = sides.of(self.documents)
@@ -208,7 +212,7 @@ class Crossing:
             if path in at
         ]
         left, right = np.array(both, np.int64).reshape(-1, 2).T
-        self._itself = np.sort(packed(left, right)[self._listing.holds(left, right)])
+        self._itself = np.sort(pack_pairs(left, right)[self._listing.holds(left, right)])
 
     def __len__(self) -> int:
         return self._listing.total - len(self._itself)
@@ -216,28 +220,30 @@ class Crossing:
     @property
     def estimates(self) -> int:
         """How many of the similarities are estimates."""
-        firsts = self._across.firsts
-        itself = packed(*(firsts[each] for each in unpacked(self._itself)))
+        duplicate_of = self._across.duplicate_of
+        itself = pack_pairs(*(duplicate_of[each] for each in unpack_pairs(self._itself)))
         return self._listing.count(self._across.estimated) - int(
-            found_in(self._across.estimated, itself).sum()
+            contains(self._across.estimated, itself).sum()
         )
 
     def pieces(self) -> Iterator[Decided]:
         """All pairs in order."""
-        firsts = self._across.firsts
+        duplicate_of = self._across.duplicate_of
         for left, right, score in self._listing.pieces():
             if len(self._itself):
-                other = ~found_in(self._itself, packed(left, right))
+                other = ~contains(self._itself, pack_pairs(left, right))
                 left, right, score = left[other], right[other], score[other]
             yield (
                 left,
                 right,
                 score,
-                found_in(self._across.estimated, packed(firsts[left], firsts[right])),
+                contains(
+                    self._across.estimated, pack_pairs(duplicate_of[left], duplicate_of[right])
+                ),
             )
 
 
-def _identical(pairs: Pairs, prints: NDArray[np.uint64]) -> Pair:
+def _identical(pairs: Pairs, prints: NDArray[np.uint64]) -> PairArrays:
     ones = pairs.at_least(1.0)
     same = prints[ones.left] == prints[ones.right]
     return ones.left[same], ones.right[same]

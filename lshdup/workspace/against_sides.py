@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from lshdup.collection.collection import Collection
 from lshdup.lsh import band_table
 from lshdup.lsh.band_plan import BandPlan
-from lshdup.lsh.candidates import first_copies
+from lshdup.lsh.candidates import find_exact_duplicates
 from lshdup.utils.ragged import RaggedSets, SetSource, offsets_of
 
 
@@ -172,14 +172,17 @@ class Sides:
     def fingerprints(self) -> NDArray[np.uint64]:
         return np.concatenate([self.here.fingerprints, self.there.fingerprints])
 
-    def firsts(self) -> NDArray[np.int64]:
+    def find_exact_duplicates(self) -> NDArray[np.int64]:
         """The first copy of each document on its own side: int64 array."""
-        here, there = first_copies(self.here.fingerprints), first_copies(self.there.fingerprints)
+        here, there = (
+            find_exact_duplicates(self.here.fingerprints),
+            find_exact_duplicates(self.there.fingerprints),
+        )
         return np.concatenate([here, there + self.split])
 
-    def members(self, firsts: NDArray[np.int64]) -> NDArray[np.int64]:
+    def members(self, duplicate_of: NDArray[np.int64]) -> NDArray[np.int64]:
         """Documents that take part in comparisons: the first of each kind that has tokens; ascending int64 array."""
-        return np.flatnonzero((firsts == np.arange(len(firsts))) & (self.sizes > 0))
+        return np.flatnonzero((duplicate_of == np.arange(len(duplicate_of))) & (self.sizes > 0))
 
     def of(self, documents: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Ascending numbers of documents of both sides -> of the first, and of the other by its own numbering."""

@@ -37,9 +37,9 @@ class Asked:
 
     def read(self, raw: bytes, is_text: bool, encoding: str = "") -> "Text":
         """The same of its bytes, with what kind of bytes they were."""
-        from lshdup.text.decoding import row_text, to_text
+        from lshdup.text.decoding import decode, decode_record
 
-        text = row_text(raw) if is_text else to_text(raw, self.name, encoding)
+        text = decode_record(raw) if is_text else decode(raw, self.name, encoding)
         if text.reason is not None:
             message = f"{shown(self.name)} is no text: {text.reason}{f' ({text.detail})' if text.detail else ''}"
             raise InputError(message, "name a document that is text")

@@ -20,7 +20,7 @@ from lshdup.collection.set_source import set_source
 from lshdup.documents.document_list import DocumentList, Reason, Skipped
 from lshdup.errors import ArtifactError, InputError
 from lshdup.lsh import band_plan
-from lshdup.lsh.candidates import Buckets, first_copies
+from lshdup.lsh.candidates import Buckets, find_exact_duplicates
 from lshdup.matching.copies import ExpandedPairs
 from lshdup.matching.results import ClustersFound, Index, PairsFound, StoredPairs
 from lshdup.params import (
@@ -422,7 +422,9 @@ class Workspace:
         return (
             collection,
             found,
-            pipeline.expand_copies(found.found.pairs, first_copies(collection.fingerprints)),
+            pipeline.expand_copies(
+                found.found.pairs, find_exact_duplicates(collection.fingerprints)
+            ),
         )
 
     def threshold(self, request: Request) -> float:

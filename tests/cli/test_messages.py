@@ -26,7 +26,7 @@ from lshdup.errors import LshdupError
 from lshdup.params import DocumentParams
 from lshdup.skipped import Reason, Skipped
 from lshdup.utils import atomic
-from lshdup.utils.atomic import replacing, resumable, what_is_kept
+from lshdup.utils.atomic import replace_file, resumable, what_is_kept
 from lshdup.utils.messages import chance, counted
 from lshdup.utils.ragged import StringTable
 from tests.conftest import ROOT
@@ -940,7 +940,7 @@ def test_what_an_interrupt_leaves_is_said(tmp_path, monkeypatch):
     for name in ("_finished", "_resumable"):
         monkeypatch.setattr(atomic, name, set())
     assert what_is_kept() == "nothing of this run was kept"
-    with replacing(tmp_path / "a") as file:
+    with replace_file(tmp_path / "a") as file:
         file.write(b"x")
         assert what_is_kept() == "nothing of this run was kept"
     assert what_is_kept() == "what was finished is kept, whole"

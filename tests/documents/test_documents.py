@@ -13,7 +13,7 @@ from lshdup.documents.reading import BATCH_BYTES, BATCH_DOCUMENTS, TextBatch, ba
 from lshdup.errors import InputError
 from lshdup.params import DocumentParams, ShingleParams
 from lshdup.shingling.shingler import Shingler
-from lshdup.text.decoding import to_text
+from lshdup.text.decoding import decode
 from lshdup.utils.ragged import StringTable
 from tests import reference
 
@@ -309,6 +309,6 @@ def test_pages_in_declared_and_marked_encodings():
 
 def test_a_text_that_speaks_of_markup_is_no_page():
     text = b"<p> is a tag; <html> begins a page"
-    assert to_text(text, b"notes.txt").utf8 == text
+    assert decode(text, b"notes.txt").utf8 == text
     made = shingled(text, names=[b"notes.txt"], k=1)
     assert made.sets[0].tolist() == sorted(set(reference.shingle_list(text.decode(), k=1)))

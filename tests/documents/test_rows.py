@@ -95,7 +95,9 @@ def answer(*documents, store="s", check_content=False, given=None, **params):
     )
     indexed = workspace.indexed(request, save=False)
     found = expand_copies(
-        workspace.verified(indexed, PairParams(), 2).pairs, indexed.made.firsts, collapse=False
+        workspace.verified(indexed, PairParams(), 2).pairs,
+        indexed.made.duplicate_of,
+        collapse=False,
     )
     name = indexed.collection.documents.names.__getitem__
     pairs = [

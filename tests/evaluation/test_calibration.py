@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from lshdup.evaluation import histogram
 from lshdup.lsh.band_plan import BandPlan, collision_probability
 from lshdup.matching import copies
-from lshdup.matching.copies import listing
-from lshdup.matching.pairs import gathered
+from lshdup.matching.copies import expand_pairs
+from lshdup.matching.pairs import gather_pairs
 from lshdup.matching.results import PairsFound, StoredPairs
 from lshdup.params import BandParams, PairParams
 from tests.matching.test_pairs import collections, columns_of, found_pairs, rows
@@ -25,10 +25,10 @@ LEVELS = [0.3, 1 / 3, 0.4, 0.5, 0.6, 0.9, 0.95, 1.0]
 @given(collections(), st.sampled_from([1, 3, 1 << 18]), st.booleans())
 def test_counts_are_those_of_all_pairs_made(collection, piece, collapse):
     kinds, similar = collection
-    pairs, firsts = found_pairs(kinds, similar)
+    pairs, duplicate_of = found_pairs(kinds, similar)
     before, copies.PIECE = copies.PIECE, piece
     try:
-        made = listing(pairs, firsts, collapse=collapse)
+        made = expand_pairs(pairs, duplicate_of, collapse=collapse)
         every = [row for part in made.pieces() for row in rows(part)]
         totals, best = made.totals(np.array(LEVELS)), made.best(len(kinds))
     finally:
@@ -49,7 +49,7 @@ def test_counts_are_those_of_all_pairs_made(collection, piece, collapse):
 
 
 def test_no_pair_of_copies_is_made():
-    made = listing(gathered([]), np.zeros(1_000_000, np.int64))
+    made = expand_pairs(gather_pairs([]), np.zeros(1_000_000, np.int64))
     assert made.totals(np.array([0.5, 1.0])) == [1_000_000 * 999_999 // 2] * 2
     assert rows(made.examples(1.0, np.inf, 5)) == [(0, 1, 1.0)]
     assert (made.best(1_000_000) == 1.0).all()
@@ -174,11 +174,11 @@ def test_expected_misses_are_those_of_a_simulation():
     chance = np.array([collision_probability(s, 10, 4) for s in true])
     found = true[rng.random(len(true)) < chance]
     left = np.arange(len(found)) * 2
-    pairs = gathered(
+    pairs = gather_pairs(
         [columns_of(list(zip(left.tolist(), (left + 1).tolist(), found.tolist(), strict=True)))]
     )
     run = StoredPairs(PairsFound(pairs, len(found)), BandParams(0.5, 0.9), PairParams(), 10, 4)
-    made = listing(pairs, np.arange(2 * len(found)))
+    made = expand_pairs(pairs, np.arange(2 * len(found)))
     bins = histogram.expected_misses(run, made, plan, [0.4, 0.5, 0.6, 0.7, 1.0])
     assert [each.pairs for each in bins] == [
         None,

@@ -19,7 +19,7 @@ from lshdup.kernels import statistics
 from lshdup.lsh import band_plan, band_table
 from lshdup.lsh.signatures import smallest_prime_from
 from lshdup.matching import exact_join
-from lshdup.matching.pairs import gathered
+from lshdup.matching.pairs import gather_pairs
 from lshdup.params import BandParams, ShingleParams, SketchParams
 from lshdup.utils.ragged import RaggedSets, StringTable
 from tests import reference
@@ -193,7 +193,7 @@ def test_band_expectations_are_met_on_average():
 def with_true_pairs(sets, threshold):
     ragged, collection = collection_of(sets)
     joined = exact_join.exact_pairs(ragged, np.arange(len(sets)), threshold)
-    return gathered(joined), ragged, collection
+    return gather_pairs(joined), ragged, collection
 
 
 @pytest.mark.parametrize("buckets", [0, 7])

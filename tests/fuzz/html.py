@@ -5,7 +5,7 @@ import signal
 from contextlib import contextmanager
 
 from lshdup.documents.document_list import Reason
-from lshdup.text.decoding import to_text
+from lshdup.text.decoding import decode
 from tests import reference
 from tests.conftest import ROOT
 from tests.fuzz import Tally
@@ -119,7 +119,7 @@ class Html:
         tally.tried += 1
         tally.outcomes["compared"] += 1
         found = reference.word_tokens(
-            reference.normal_form(to_text(page.encode(), b"a.html").utf8.decode())
+            reference.normal_form(decode(page.encode(), b"a.html").utf8.decode())
         )
         expected = reference.word_tokens(reference.normal_form(reference.visible_text(page)))
         if found != expected:
@@ -133,7 +133,7 @@ class Html:
                     b"\xff" in page and page[-1] % 8
                 ):  # guessing takes milliseconds, and is not what is looked for here
                     page = page.replace(b"\xff", b"")
-                text, again = to_text(page, name), to_text(page, name)
+                text, again = decode(page, name), decode(page, name)
         except TimeoutError:
             tally.found("takes too long", page)
             return

@@ -14,7 +14,7 @@ from lshdup.documents.reading import TextBatch
 from lshdup.kernels import text as kernels
 from lshdup.params import ShingleParams
 from lshdup.shingling.shingler import Shingler
-from lshdup.text.file_types import kind_of
+from lshdup.text.file_types import recognize_file_type
 from tests import reference
 from tests.conftest import ROOT
 from tests.fuzz import Tally
@@ -280,7 +280,7 @@ class Texts:
 
     def _from_bytes(self, rng, tally, shingler, datas):
         """The whole way, with refusals; of what has to be guessed, which takes milliseconds, a few only. Nothing that needs a reader."""
-        datas = [data for data in datas if not kind_of(data, b"")]
+        datas = [data for data in datas if not recognize_file_type(data, b"")]
         known = [
             (data, text)
             for data in datas

@@ -78,7 +78,7 @@ def test_overrides():
 def table_of(signatures, n_bands, rows, buckets=0, members=None):
     signatures = np.array(signatures, np.uint32)
     plan = band_plan.BandPlan(n_bands, rows, 0.5, 0.9, buckets)
-    return band_table.band_table(
+    return band_table.build_band_table(
         signatures, np.arange(len(signatures)) if members is None else members, plan
     ), plan
 
@@ -240,7 +240,8 @@ def test_a_table_is_the_same_on_any_number_of_threads():
     signatures = rng.integers(0, 4, (5000, 12), dtype=np.uint32)
     plan = band_plan.BandPlan(4, 3, 0.5, 0.9)
     one, four = (
-        band_table.band_table(signatures, np.arange(0, 5000, 2), plan, jobs) for jobs in (1, 4)
+        band_table.build_band_table(signatures, np.arange(0, 5000, 2), plan, jobs)
+        for jobs in (1, 4)
     )
     assert (one.keys == four.keys).all()
     assert (one.order == four.order).all()

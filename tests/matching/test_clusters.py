@@ -17,9 +17,15 @@ from lshdup.documents.preference import preference
 from lshdup.documents.rows import Kind
 from lshdup.errors import ParameterError
 from lshdup.lsh.band_table import BandTable
-from lshdup.lsh.candidates import first_copies
+from lshdup.lsh.candidates import find_exact_duplicates
 from lshdup.matching import clusters, leaders, similarity
-from lshdup.matching.clusters import Groups, from_pairs, listing, of_documents, ranked
+from lshdup.matching.clusters import (
+    Groups,
+    cluster_pairs,
+    expand_groups,
+    list_clusters,
+    rank_documents,
+)
 from lshdup.matching.pairs import Pairs
 from lshdup.params import ClusterParams, DocumentParams, ShingleParams
 from lshdup.pipeline import members
@@ -85,15 +91,17 @@ class Made:
         self.sets, self.order, self.max_bucket = sets, np.array(order, np.int64), max_bucket
         self.ragged = RaggedSets.from_sets(sets)
         self.sizes = self.ragged.sizes
-        self.firsts = first_copies(fingerprints(self.ragged, ShingleParams()))
-        self.members = np.flatnonzero((self.firsts == np.arange(len(sets))) & (self.sizes > 0))
+        self.duplicate_of = find_exact_duplicates(fingerprints(self.ragged, ShingleParams()))
+        self.members = np.flatnonzero(
+            (self.duplicate_of == np.arange(len(sets))) & (self.sizes > 0)
+        )
         self.keys = np.array(keys, np.uint64).reshape(len(keys), len(sets))
         places = np.array(
             [self.members[np.argsort(band[self.members], kind="stable")] for band in self.keys],
             np.uint32,
         )
         self.table = BandTable(self.keys, places.reshape(len(keys), len(self.members)))
-        self.ordered = ranked(self.members, self.firsts, self.order)
+        self.ordered = rank_documents(self.members, self.duplicate_of, self.order)
 
     @cached_property
     def candidates(self):
@@ -108,16 +116,16 @@ class Made:
         return found
 
     def is_candidate(self, a, b):
-        a, b = sorted((int(self.firsts[a]), int(self.firsts[b])))
+        a, b = sorted((int(self.duplicate_of[a]), int(self.duplicate_of[b])))
         return a == b or (a, b) in self.candidates
 
     def expected(self, linkage, threshold):
         obvious = obvious_components if linkage == "single" else obvious_groups
         return obvious(self.sets, self.is_candidate, self.order.tolist(), threshold)
 
-    def from_buckets(self, linkage, threshold, jobs=1, source=None):
+    def cluster_buckets(self, linkage, threshold, jobs=1, source=None):
         source = source or self.ragged.take
-        kinds, _, compared = leaders.from_buckets(
+        kinds, _, compared = leaders.cluster_buckets(
             self.table,
             self.ordered,
             self.sizes,
@@ -127,10 +135,10 @@ class Made:
             max_bucket=self.max_bucket,
             jobs=jobs,
         )
-        kinds = clusters.completed(kinds, self.sizes, source, jobs)
-        return of_documents(kinds, self.firsts, self.order), compared
+        kinds = clusters.complete_similarities(kinds, self.sizes, source, jobs)
+        return expand_groups(kinds, self.duplicate_of, self.order), compared
 
-    def from_pairs(self, linkage, threshold):
+    def cluster_pairs(self, linkage, threshold):
         rows = [(a, b, reference.jaccard(self.sets[a], self.sets[b])) for a, b in self.candidates]
         rows = [
             row for row in rows if row[2] >= threshold / 2
@@ -139,9 +147,11 @@ class Made:
         pairs = Pairs.of(
             np.array(left, np.uint32), np.array(right, np.uint32), np.array(score, np.float64)
         )
-        kinds = from_pairs(pairs, self.ordered, len(self.sets), threshold, linkage)
-        return of_documents(
-            clusters.completed(kinds, self.sizes, self.ragged.take), self.firsts, self.order
+        kinds = cluster_pairs(pairs, self.ordered, len(self.sets), threshold, linkage)
+        return expand_groups(
+            clusters.complete_similarities(kinds, self.sizes, self.ragged.take),
+            self.duplicate_of,
+            self.order,
         )
 
 
@@ -173,10 +183,10 @@ def _in_pieces(monkeypatch):
 def check(made, threshold):
     for linkage in ("representative", "single"):
         expected = made.expected(linkage, threshold)
-        groups, compared = made.from_buckets(linkage, threshold)
+        groups, compared = made.cluster_buckets(linkage, threshold)
         assert as_dict(groups) == expected
         assert compared <= 2 * len(made.candidates)
-        assert as_dict(made.from_pairs(linkage, threshold)) == expected
+        assert as_dict(made.cluster_pairs(linkage, threshold)) == expected
         assert {d for d in range(len(made.sets)) if made.sets[d]} == set(expected)
 
 
@@ -205,8 +215,8 @@ def large():
     keys = [
         [min(s) + 100_000 * band if rng.random() < 0.9 else 7 for s in sets] for band in range(3)
     ]
-    firsts = first_copies(fingerprints(RaggedSets.from_sets(sets), ShingleParams()))
-    keys = [[band[first] for first in firsts.tolist()] for band in keys]
+    duplicate_of = find_exact_duplicates(fingerprints(RaggedSets.from_sets(sets), ShingleParams()))
+    keys = [[band[first] for first in duplicate_of.tolist()] for band in keys]
     return Made(sets, keys, rng.sample(range(1500), 1500))
 
 
@@ -215,10 +225,10 @@ def large():
 def test_the_same_on_any_number_of_threads(large, linkage, block, monkeypatch):
     monkeypatch.setattr(leaders, "BLOCK_BYTES", block)
     monkeypatch.setattr(leaders, "HELD_BYTES", block)
-    one, compared = large.from_buckets(linkage, 0.7)
+    one, compared = large.cluster_buckets(linkage, 0.7)
     assert as_dict(one) == large.expected(linkage, 0.7)
     for jobs in (2, 5):
-        many, compared_too = large.from_buckets(linkage, 0.7, jobs)
+        many, compared_too = large.cluster_buckets(linkage, 0.7, jobs)
         assert np.array_equal(one.representative, many.representative)
         assert np.array_equal(one.similarity, many.similarity, equal_nan=True)
         assert compared_too == compared
@@ -238,7 +248,7 @@ def test_one_template_costs_a_comparison_a_document(linkage, block, monkeypatch)
         fetched.extend(wanted.tolist())
         return made.ragged.take(wanted)
 
-    groups, compared = made.from_buckets(linkage, 0.9, source=source)
+    groups, compared = made.cluster_buckets(linkage, 0.9, source=source)
     assert compared == n - 1
     assert sorted(fetched) == list(range(n))
     assert groups.kept.tolist() == [0]
@@ -252,7 +262,7 @@ def test_a_set_that_is_lost_represents_nothing_and_is_dropped_for_nothing():
     def source(wanted):
         return RaggedSets.from_sets([set() if d == 0 else sets[d] for d in wanted.tolist()])
 
-    groups, _ = made.from_buckets("representative", 0.5, source=source)
+    groups, _ = made.cluster_buckets("representative", 0.5, source=source)
     # Documents 0 and 1 are of one kind, whose set cannot be had: together still, but near nobody else.
     assert as_dict(groups) == {
         0: (0, 1.0),
@@ -273,7 +283,7 @@ def test_a_set_that_is_lost_represents_nothing_and_is_dropped_for_nothing():
 def test_pairs_of_documents_that_are_not_compared_are_ignored():
     """As an artifact may have them that somebody forged."""
     pairs = Pairs.of(np.array([0, 1]), np.array([1, 2]), np.array([0.9, 0.9]))
-    groups = from_pairs(pairs, np.array([2, 0]), 3, 0.5)
+    groups = cluster_pairs(pairs, np.array([2, 0]), 3, 0.5)
     assert as_dict(groups) == {0: (0, 1.0), 2: (2, 1.0)}
 
 
@@ -285,7 +295,7 @@ def test_listing_is_in_order(rows):
         own.setdefault(group, d)
     representative = np.array([own[group] if group else -1 for group, _ in rows], np.int64)
     score = np.array([1.0 if representative[d] == d else s for d, (_, s) in enumerate(rows)])
-    made = listing(Groups(representative, score))
+    made = list_clusters(Groups(representative, score))
     by_group = defaultdict(list)
     for d in range(n):
         by_group[int(representative[d])].append(d)
@@ -876,7 +886,7 @@ def test_a_table_with_documents_that_are_not_compared(tmp_path):
     made = Made([{1, 2}, {1, 2, 3}, {4}], [[1, 1, 1], [2, 2, 2]], [0, 1, 2])
     for ordered in ([], [2], [1, 2]):
         for linkage in ("representative", "single"):
-            groups, _, _ = leaders.from_buckets(
+            groups, _, _ = leaders.cluster_buckets(
                 made.table,
                 np.array(ordered, np.int64),
                 made.sizes,
@@ -896,7 +906,7 @@ def test_members_are_first_copies_with_tokens(folder, tmp_path, monkeypatch):
     own = found.groups.representative
     assert np.array_equal(own >= 0, indexed.collection.sizes > 0)
     assert np.array_equal(own[own >= 0], own[own[own >= 0]])
-    assert set(members(indexed.collection, indexed.made.firsts).tolist()) <= set(
+    assert set(members(indexed.collection, indexed.made.duplicate_of).tolist()) <= set(
         np.flatnonzero(own >= 0).tolist()
     )
     assert Store(tmp_path / "s").load_groups(

@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lshdup.cli.output import FORMATS, Target
-from lshdup.lsh.candidates import first_copies
+from lshdup.lsh.candidates import find_exact_duplicates
 from lshdup.matching import copies
-from lshdup.matching.copies import listing
-from lshdup.matching.pairs import Pairs, gathered
+from lshdup.matching.copies import expand_pairs
+from lshdup.matching.pairs import Pairs, gather_pairs
 from lshdup.params import DocumentParams, PairParams
 from lshdup.workspace import workspace
 from lshdup.workspace.request import Request
@@ -43,7 +43,9 @@ pair_sets = st.dictionaries(
 @given(pair_sets, st.integers(1, 9))
 def test_parts_in_any_order_make_one_order(pairs, size):
     pairs = [(a, b, s) for (a, b), s in pairs.items()]
-    made = gathered(columns_of(pairs[start : start + size]) for start in range(0, len(pairs), size))
+    made = gather_pairs(
+        columns_of(pairs[start : start + size]) for start in range(0, len(pairs), size)
+    )
     assert len(made) == len(pairs)
     assert rows((made.left, made.right, made.similarity)) == ordered(pairs)
     assert rows(made.part(3, 7)) == ordered(pairs)[3:7]
@@ -66,33 +68,35 @@ def collections(draw):
 
 def found_pairs(kinds, similar):
     """The pairs of first copies as `near_duplicates` finds them, and each document's first copy."""
-    firsts = first_copies(np.array(kinds, np.uint64))
+    duplicate_of = find_exact_duplicates(np.array(kinds, np.uint64))
     first_of = {kind: kinds.index(kind) for kind in set(kinds)}
-    assert firsts.tolist() == [first_of[kind] if kind else i for i, kind in enumerate(kinds)]
+    assert duplicate_of.tolist() == [first_of[kind] if kind else i for i, kind in enumerate(kinds)]
     pairs = [
         (*sorted((first_of[a], first_of[b])), s)
         for (a, b), s in similar.items()
         if a in first_of and b in first_of
     ]
-    return gathered([columns_of(pairs)]), firsts
+    return gather_pairs([columns_of(pairs)]), duplicate_of
 
 
 @settings(max_examples=300, deadline=None)
 @given(collections(), st.sampled_from([1, 2, 5, 20, 1 << 18]), st.booleans())
 def test_pairs_of_copies_are_those_of_brute_force(collection, piece, collapse):
     kinds, similar = collection
-    pairs, firsts = found_pairs(kinds, similar)
+    pairs, duplicate_of = found_pairs(kinds, similar)
     expected = []
     for i, j in combinations(range(len(kinds)), 2):
         low, high = sorted((kinds[i], kinds[j]))
-        if low == high != 0 and (not collapse or firsts[j] == i):
+        if low == high != 0 and (not collapse or duplicate_of[j] == i):
             expected.append((i, j, 1.0))
-        elif (low, high) in similar and (not collapse or (firsts[i] == i and firsts[j] == j)):
+        elif (low, high) in similar and (
+            not collapse or (duplicate_of[i] == i and duplicate_of[j] == j)
+        ):
             expected.append((i, j, similar[low, high]))
     before = copies.PIECE
     copies.PIECE = piece
     try:
-        made = listing(pairs, firsts, collapse=collapse)
+        made = expand_pairs(pairs, duplicate_of, collapse=collapse)
         pieces = list(made.pieces())
     finally:
         copies.PIECE = before
@@ -106,12 +110,12 @@ def test_pairs_of_copies_are_those_of_brute_force(collection, piece, collapse):
 
 def test_pairs_of_copies_are_counted_but_not_made():
     n = 1_000_000
-    made = listing(gathered([]), np.zeros(n, np.int64))
+    made = expand_pairs(gather_pairs([]), np.zeros(n, np.int64))
     assert len(made) == n * (n - 1) // 2
     left, right, similarity = next(made.pieces())
     assert (left[0], right[0], similarity[0]) == (0, 1, 1.0)
     assert len(left) <= n
-    assert len(listing(gathered([]), np.zeros(n, np.int64), collapse=True)) == n - 1
+    assert len(expand_pairs(gather_pairs([]), np.zeros(n, np.int64), collapse=True)) == n - 1
 
 
 def test_two_large_kinds_and_one_document(monkeypatch):
@@ -119,15 +123,15 @@ def test_two_large_kinds_and_one_document(monkeypatch):
     monkeypatch.setattr(copies, "PIECE", 100)
     rng = np.random.default_rng(3)
     kinds = [*rng.integers(1, 3, 60).tolist(), 3]
-    pairs, firsts = found_pairs(kinds, {(1, 2): 0.5, (1, 3): 0.5, (2, 3): 0.9})
+    pairs, duplicate_of = found_pairs(kinds, {(1, 2): 0.5, (1, 3): 0.5, (2, 3): 0.9})
     value = {(1, 2): 0.5, (1, 3): 0.5, (2, 3): 0.9}
     expected = [
         (i, j, value.get((*sorted((kinds[i], kinds[j])),), 1.0))
         for i, j in combinations(range(61), 2)
     ]
-    assert [row for each in listing(pairs, firsts).pieces() for row in rows(each)] == ordered(
-        expected
-    )
+    assert [
+        row for each in expand_pairs(pairs, duplicate_of).pieces() for row in rows(each)
+    ] == ordered(expected)
 
 
 @pytest.mark.parametrize("kind", [kind for kind in FORMATS if kind != "table"] + ["nul"])

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from lshdup.lsh import band_plan, band_table, candidates
 from lshdup.matching import similarity
 from lshdup.matching.exact_join import exact_pairs
-from lshdup.matching.pairs import gathered
+from lshdup.matching.pairs import gather_pairs
 from lshdup.utils.ragged import RaggedSets, StringTable
 from tests import reference
 
@@ -189,8 +189,8 @@ def test_verification_in_blocks_of_any_size(monkeypatch, room, piece, cache, job
 
     monkeypatch.setattr(similarity, "SET_BYTES", room)
     monkeypatch.setattr(similarity, "CACHE_BYTES", cache)
-    found = gathered(
-        similarity.verified(cut(*np.triu_indices(80, 1), piece), ragged.sizes, source, 0.3, jobs)
+    found = gather_pairs(
+        similarity.verify(cut(*np.triu_indices(80, 1), piece), ragged.sizes, source, 0.3, jobs)
     )
     expected = sorted(reference.all_pairs(sets, 0.3), key=lambda each: (-each[2], each[0], each[1]))
     assert (
@@ -208,7 +208,9 @@ def test_sets_of_a_cluster_are_fetched_once(monkeypatch):
         np.repeat(np.arange(100), 5)
     )  # five documents of each, all over the collection
     signatures = clusters[:, None].astype(np.uint32).repeat(4, 1)
-    table = band_table.band_table(signatures, np.arange(500), band_plan.BandPlan(2, 2, 0.5, 0.9))
+    table = band_table.build_band_table(
+        signatures, np.arange(500), band_plan.BandPlan(2, 2, 0.5, 0.9)
+    )
     sets = RaggedSets.from_sets(
         [set(range(1000 * kind, 1000 * kind + 20)) for kind in clusters.tolist()]
     )
@@ -220,8 +222,8 @@ def test_sets_of_a_cluster_are_fetched_once(monkeypatch):
 
     monkeypatch.setattr(similarity, "SET_BYTES", 16 * 20 * 30)  # thirty sets
     monkeypatch.setattr(candidates, "PIECE", 64)
-    found = gathered(
-        similarity.verified(candidates.candidate_pairs(table)[1], sets.sizes, source, 0.5)
+    found = gather_pairs(
+        similarity.verify(candidates.candidate_pairs(table)[1], sets.sizes, source, 0.5)
     )
     assert len(found) == 100 * 10
     assert set(asked) == set(range(500))

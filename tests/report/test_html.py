@@ -29,7 +29,7 @@ HOSTILE = [
 
 
 def page_of(
-    names, triples, passages=None, firsts=None, threshold=0.5, most=10_000, preference=None
+    names, triples, passages=None, duplicate_of=None, threshold=0.5, most=10_000, preference=None
 ):
     """A page of these names, with pairs (left, right, similarity) of first copies."""
     n = len(names)
@@ -38,14 +38,14 @@ def page_of(
         if triples
         else (np.zeros(0, int),) * 3
     )
-    firsts = np.arange(n) if firsts is None else np.array(firsts)
+    duplicate_of = np.arange(n) if duplicate_of is None else np.array(duplicate_of)
     pairs = Pairs.of(left, right, similarity.astype(float))
-    selection = html.select(pairs, firsts, html.Promise(threshold, 20, 5), most)
+    selection = html.select(pairs, duplicate_of, html.Promise(threshold, 20, 5), most)
     order = np.arange(n) if preference is None else np.array(preference)
     facts = html.Facts("what was compared", n, "1 May 2020", {"binary": 2}, [("tokens", "word")])
     known = html.data(
         selection,
-        firsts,
+        duplicate_of,
         np.full(n, 10),
         order,
         lambda some: [names[i] for i in some.tolist()],
@@ -116,10 +116,13 @@ def test_what_does_not_fit_is_said_and_the_threshold_is_that_of_what_does():
 
 def test_copies_are_counted_though_not_all_are_named():
     n = html.NAMED_COPIES + 300
-    firsts = [0] * n + [n]
+    duplicate_of = [0] * n + [n]
     preference = [n - 1, *range(n - 1), n]
     known, _ = page_of(
-        [f"{i}".encode() for i in range(n + 1)], [(0, n, 0.8)], firsts=firsts, preference=preference
+        [f"{i}".encode() for i in range(n + 1)],
+        [(0, n, 0.8)],
+        duplicate_of=duplicate_of,
+        preference=preference,
     )
     assert known["counts"] == [n, 1]
     assert len(known["kinds"][0]) == html.NAMED_COPIES
@@ -197,7 +200,7 @@ def test_the_threshold_moves_counts_groups_and_list(chromium, tmp_path):
             names,
             triples,
             {1: [("=", "same "), ("-", "old"), ("+", "new")]},
-            firsts=[0, 1, 2, 3, 3],
+            duplicate_of=[0, 1, 2, 3, 3],
         )[1],
     )
     shown = lambda: [  # noqa: E731

@@ -24,7 +24,7 @@ from benchmarks.letters import letters
 from lshdup import MinHash, NearDuplicates
 from lshdup.cli.main import main
 from lshdup.errors import ArtifactError, ParameterError
-from lshdup.lsh.candidates import first_copies
+from lshdup.lsh.candidates import find_exact_duplicates
 from lshdup.params import DocumentParams, FilterParams, PairParams, ShingleParams
 from lshdup.pipeline import build_filter, expand_copies, find_pairs_exactly
 from lshdup.shingling import shingle_filter as filter_module
@@ -239,16 +239,18 @@ def pairs_of(store, asked, said=None, **given):
     indexed = steps.indexed(wanted, save=False)
     found = steps.verified(indexed, PairParams(), wanted.jobs)
     return shown(
-        indexed.collection, expand_copies(found.pairs, indexed.made.firsts)
+        indexed.collection, expand_copies(found.pairs, indexed.made.duplicate_of)
     ), indexed.collection
 
 
 def exact_pairs_of(store, asked, documents=(b"d",), **given):
     wanted = request(asked, documents, **given)
     with Workspace(Path(store) if store else None).every_set(wanted) as (collection, sets):
-        firsts = first_copies(collection.fingerprints)
-        found = find_pairs_exactly(collection, sets, firsts, wanted.given["threshold"], wanted.jobs)
-        return shown(collection, expand_copies(found.pairs, firsts))
+        duplicate_of = find_exact_duplicates(collection.fingerprints)
+        found = find_pairs_exactly(
+            collection, sets, duplicate_of, wanted.given["threshold"], wanted.jobs
+        )
+        return shown(collection, expand_copies(found.pairs, duplicate_of))
 
 
 def expected_pairs(asked, threshold=0.4, **given):
@@ -457,7 +459,7 @@ def test_documents_that_change_before_they_are_verified(here, monkeypatch):
     with open("d/000", "a") as file:
         file.write(" and more")
     found = steps.verified(indexed, PairParams(), 1)
-    pairs = shown(indexed.collection, expand_copies(found.pairs, indexed.made.firsts))
+    pairs = shown(indexed.collection, expand_copies(found.pairs, indexed.made.duplicate_of))
     assert [pair[:2] for pair in pairs if pair[2] < 1] == [(b"d/001", b"d/near")]
     steps.source(indexed, 1)(np.array([list(indexed.collection.documents.names).index(b"d/000")]))
     assert [each.name for each in skipped] == [b"d/000"]

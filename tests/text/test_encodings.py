@@ -10,7 +10,7 @@ from webencodings.labels import LABELS
 
 from lshdup.documents.document_list import Reason
 from lshdup.text import encodings
-from lshdup.text.decoding import to_text
+from lshdup.text.decoding import decode
 from tests.conftest import ROOT
 
 UDHR = ROOT / "sample_corpus" / "udhr"
@@ -71,7 +71,7 @@ def declaration(name):
     path = UDHR / f"{name}.txt"
     if path.exists():
         return path.read_text("utf-8")
-    return to_text((UDHR / f"{name}.html").read_bytes(), b"page.html").utf8.decode()
+    return decode((UDHR / f"{name}.html").read_bytes(), b"page.html").utf8.decode()
 
 
 def slices(text, codec, length, rng):
@@ -102,7 +102,7 @@ def right(pairs):
             (each for each in pairs if not is_utf8(each[0])), range(SAMPLES), strict=False
         )
     ]
-    return sum(to_text(data, b"a").utf8.decode() == text for data, text in pairs)
+    return sum(decode(data, b"a").utf8.decode() == text for data, text in pairs)
 
 
 def measured(key, length):
@@ -163,18 +163,18 @@ def test_one_byte_does_not_decide_for_a_hundred_thousand(byte):
     for at in (1_000, 50_000, len(text)):
         data = text[:at] + bytes([byte]) + text[at:]
         for packed in (data, gzip.compress(data)):
-            made = to_text(packed, b"changelog.gz")
+            made = decode(packed, b"changelog.gz")
             assert (made.encoding, made.codec) == ("cp1252", "cp1252")
             assert made.utf8 == data.decode("cp1252").encode()
         info = (
             b"\x1f\nFile: groff.info" * 20 + data
         )  # control characters make every encoding look odd
-        assert to_text(info, b"a").encoding == "cp1252"
+        assert decode(info, b"a").encoding == "cp1252"
 
 
 def test_what_has_no_character_in_windows_1252_is_read_all_the_same():
     data = b"\x01\x02\x03 ab " * 100 + b"\x81"
-    made = to_text(data, b"a")
+    made = decode(data, b"a")
     assert (made.encoding, made.utf8) == ("latin-1", data.decode("latin-1").encode())
 
 
@@ -184,7 +184,7 @@ def test_a_few_characters_in_a_row_are_no_stray_bytes():
         "This page was written by 山田太郎 and translated by 鈴木花子, as far as anybody can remember that now. "
         * 12
     )
-    made = to_text(text.encode("euc_jp"), b"a")
+    made = decode(text.encode("euc_jp"), b"a")
     assert made.encoding != "cp1252"
 
 
@@ -195,17 +195,15 @@ def test_what_a_text_declares_counts_for_more_than_that_it_is_nearly_ascii():
         + "plain words and so on, " * 100
         + "wałęsa"
     )
-    assert to_text(text.encode("iso8859_2"), b"a.xml").utf8 == text.encode()
-    assert (
-        to_text(text.replace("iso-8859-2", "").encode("iso8859_2"), b"a.xml").encoding == "cp1252"
-    )
+    assert decode(text.encode("iso8859_2"), b"a.xml").utf8 == text.encode()
+    assert decode(text.replace("iso-8859-2", "").encode("iso8859_2"), b"a.xml").encoding == "cp1252"
 
 
 def test_koi8_is_not_half_width_katakana():
     russian = declaration("rus")
     for start in range(0, 4000, 100):
         data = russian[start : start + 300].encode("koi8_r", "ignore")
-        assert "jis" not in to_text(data, b"a").encoding
+        assert "jis" not in decode(data, b"a").encoding
     katakana = "ﾆﾎﾝｺﾞ ﾉ ﾌﾞﾝｼｮｳ ｦ ﾊﾝｶｸ ｶﾀｶﾅ ﾀﾞｹ ﾃﾞ ｶｷﾏｼﾀ｡ ﾜｶﾘﾆｸｲ ｶﾓ ｼﾚﾏｾﾝ｡ " * 5
     assert not encodings.is_misread_koi8(katakana)
     assert encodings.is_misread_koi8(
@@ -226,11 +224,11 @@ def test_bytes_that_are_not_utf8_become_replacement_characters_and_are_counted()
         (text * 20).encode().replace(b"selten", b"s\xe9lten", 5): 5,
         b"\xef\xbb\xbf" + b"plain \xff words" * 2 + b" and so on" * 20: 2,
     }.items():
-        made = to_text(data, b"a")
+        made = decode(data, b"a")
         what = "1 byte is" if count == 1 else f"{count} bytes are"
         assert (made.encoding, made.codec) == (f"utf-8, {what} not UTF-8", "utf-8"), data
         assert made.utf8 == data.decode("utf-8", "replace").removeprefix("\ufeff").encode()
-    page = to_text(
+    page = decode(
         f"<!doctype html><body><p>{text}\udcff<p>{text}".encode("utf-8", "surrogateescape"),
         b"a.html",
     )
@@ -240,7 +238,7 @@ def test_bytes_that_are_not_utf8_become_replacement_characters_and_are_counted()
 
 
 def test_an_encoding_that_is_forced_is_not_mended():
-    made = to_text("Größe und Übermut\n".encode() + b"\xff", b"a", "utf-8")
+    made = decode("Größe und Übermut\n".encode() + b"\xff", b"a", "utf-8")
     assert made.reason == Reason.UNDECODABLE
 
 
@@ -303,7 +301,7 @@ def test_declared_encodings_are_what_browsers_take_them_for(label, codec, text):
     page = f'<html><head><meta http-equiv="Content-Type" content="text/html; charset={label}"></head><body>{text}</body></html>'
     data = page.encode(codec)
     if codec != "iso2022_jp":  # which is ASCII with escapes: valid UTF-8, and taken for that
-        assert to_text(data, b"a.html").utf8.decode().strip() == text
+        assert decode(data, b"a.html").utf8.decode().strip() == text
     assert encodings.look_up_codec(label) == codec
 
 
@@ -311,7 +309,7 @@ def test_bytes_without_a_character_in_a_declared_western_encoding():
     page = '<html><head><meta charset="latin1"></head><body>caf\xe9 \x81</body></html>'.encode(
         "latin-1"
     )
-    assert to_text(page, b"a.html").utf8.decode().strip() == "café \x81"
+    assert decode(page, b"a.html").utf8.decode().strip() == "café \x81"
 
 
 def test_labels_are_those_of_the_standard_and_codecs_those_of_texts():

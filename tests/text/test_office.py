@@ -17,8 +17,8 @@ from lshdup.documents.document_list import Reason
 from lshdup.params import DocumentParams, FormatLimits
 from lshdup.text import office as office_text
 from lshdup.text import office_cleanup
-from lshdup.text.decoding import to_text
-from lshdup.text.file_types import ENCRYPTED, kind_of
+from lshdup.text.decoding import decode
+from lshdup.text.file_types import ENCRYPTED, recognize_file_type
 from lshdup.workspace.request import Request
 from lshdup.workspace.workspace import Workspace
 from tests import office, reference
@@ -45,9 +45,9 @@ def kreuzberg():
 def without_reader(monkeypatch):
     """As if the extra were not installed."""
     monkeypatch.setattr(office_text, "_has_reader", lambda: False)
-    office_text.reader.cache_clear()
+    office_text.reader_version.cache_clear()
     yield
-    office_text.reader.cache_clear()
+    office_text.reader_version.cache_clear()
 
 
 @pytest.fixture
@@ -84,7 +84,7 @@ def tokens(utf8):
 
 
 def text_of(data, name=b"x", **settings):
-    text = to_text(data, name, **settings)
+    text = decode(data, name, **settings)
     assert text.reason is None, (text.reason, text.detail)
     return text.utf8
 
@@ -95,9 +95,9 @@ def text_of(data, name=b"x", **settings):
 def test_kinds_are_told_by_content_alone():
     for kind, write in WRITERS.items():
         name = b"a.eml" if kind == "eml" else b"picture.png"
-        assert kind_of(write("some words of text"), name) == kind
-    assert kind_of(office.encrypted_docx(), b"a.docx") == ENCRYPTED
-    assert kind_of(office.doc("some words", encrypted=True), b"") == ENCRYPTED
+        assert recognize_file_type(write("some words of text"), name) == kind
+    assert recognize_file_type(office.encrypted_docx(), b"a.docx") == ENCRYPTED
+    assert recognize_file_type(office.doc("some words", encrypted=True), b"") == ENCRYPTED
 
 
 def test_other_zips_and_containers_are_none():
@@ -110,16 +110,16 @@ def test_other_zips_and_containers_are_none():
     ):
         for stored in ((), tuple(members)):
             data = office.zipped(members, stored=stored)
-            assert kind_of(data, b"a.docx") == ""
-            assert to_text(data, b"a.docx").reason is Reason.FORMAT
-    assert kind_of(office.ole({"Contents": b"x"}), b"a.doc") == ""
+            assert recognize_file_type(data, b"a.docx") == ""
+            assert decode(data, b"a.docx").reason is Reason.FORMAT
+    assert recognize_file_type(office.ole({"Contents": b"x"}), b"a.doc") == ""
     for junk in (
         b"PK\x03\x04",
         b"PK\x03\x04" + b"\xff" * 60,
         b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1",
         office.docx("x")[-22:],
     ):
-        assert kind_of(junk, b"") == ""
+        assert recognize_file_type(junk, b"") == ""
 
 
 @pytest.mark.parametrize("kind", ["epub", "odt", "ods"])
@@ -136,11 +136,15 @@ def test_a_package_whose_declaration_is_not_its_first_member(kind, packed):
     }
     data = office.zipped(members, stored=() if packed else tuple(members))
     assert not data[30:].startswith(b"mimetype")
-    assert kind_of(data, b"") == kind_of(b"PK\x03\x04 before it" + data, b"") == kind
+    assert (
+        recognize_file_type(data, b"")
+        == recognize_file_type(b"PK\x03\x04 before it" + data, b"")
+        == kind
+    )
     if kind == "epub":
-        assert to_text(data, b"").utf8 == b"some words"
+        assert decode(data, b"").utf8 == b"some words"
         del members["mimetype"]
-        assert kind_of(office.zipped(members), b"") == kind
+        assert recognize_file_type(office.zipped(members), b"") == kind
 
 
 def test_damaged_directories_are_harmless():
@@ -150,23 +154,22 @@ def test_damaged_directories_are_harmless():
     begin = data.find(b"PK\x01\x02")
     for at in range(begin, len(data)):
         for value in (0, 0xFF):
-            assert kind_of(bytes(data[:at]) + bytes([value]) + bytes(data[at + 1 :]), b"") in (
-                "",
-                "epub",
-            )
+            assert recognize_file_type(
+                bytes(data[:at]) + bytes([value]) + bytes(data[at + 1 :]), b""
+            ) in ("", "epub")
     bomb = office.zipped({"a": b"", "mimetype": b"application/epub+zip" + bytes(1 << 22)})
-    assert kind_of(bomb, b"") == ""
+    assert recognize_file_type(bomb, b"") == ""
 
 
 def test_an_unknown_container_is_said_to_be_one():
-    assert to_text(office.zipped({"a.txt": b"x"}), b"").detail == "a zip archive of unknown kind"
-    assert to_text(office.ole({"Contents": b"x"}), b"").detail == "a compound file of unknown kind"
+    assert decode(office.zipped({"a.txt": b"x"}), b"").detail == "a zip archive of unknown kind"
+    assert decode(office.ole({"Contents": b"x"}), b"").detail == "a compound file of unknown kind"
 
 
 def test_a_cut_package_is_still_told():
     for kind in ("docx", "xlsx", "pptx", "odt", "epub"):
         data = WRITERS[kind]("some words")
-        assert kind_of(data[: len(data) - 30], b"") == kind
+        assert recognize_file_type(data[: len(data) - 30], b"") == kind
 
 
 @pytest.mark.parametrize(
@@ -182,9 +185,9 @@ def test_a_cut_package_is_still_told():
     ],
 )
 def test_mails_need_the_name_and_the_headers(name, head, is_mail):
-    assert (kind_of(head.encode(), name) == "eml") is is_mail
+    assert (recognize_file_type(head.encode(), name) == "eml") is is_mail
     if not is_mail:
-        assert to_text(head.encode(), name).utf8 == head.encode()
+        assert decode(head.encode(), name).utf8 == head.encode()
 
 
 # --- the same text ----------------------------------------------------------------------------------------------------------
@@ -228,12 +231,12 @@ def test_hyphens_of_words_stay():
         ("Anglo\x02Saxon", "Anglo-Saxon"),
         ("1\x022", "1-2"),
     ]:
-        assert office_cleanup.after("", "pdf", [text]) == expected
+        assert office_cleanup.clean("", "pdf", [text]) == expected
 
 
 def test_running_lines_are_those_of_most_pages():
     pages = [f"Title\n{word} of one page\nPage {n} of 9" for n, word in enumerate("abcdefghi", 1)]
-    assert office_cleanup.after("", "pdf", pages) == "\n".join(
+    assert office_cleanup.clean("", "pdf", pages) == "\n".join(
         f"{word} of one page" for word in "abcdefghi"
     )
     # Two pages show nothing; what differs is none; and a document that consists of the same page again and again keeps it.
@@ -243,7 +246,7 @@ def test_running_lines_are_those_of_most_pages():
         ["a\nb", "", "c\nd"],
         ["a\nb"] * 5,
     ):
-        assert office_cleanup.after("", "pdf", pages) == "\n".join(pages)
+        assert office_cleanup.clean("", "pdf", pages) == "\n".join(pages)
 
 
 def test_one_text_in_every_format_and_encoding_is_one_cluster(run, tmp_path, kreuzberg):
@@ -344,8 +347,8 @@ def test_rtf_words_are_those_a_reader_sees(kreuzberg):
 
 def test_an_rtf_that_ends_in_the_middle_is_damaged(kreuzberg):
     data = office.rtf(TEXT)
-    assert to_text(data + b"\0\n", b"").reason is None
-    assert to_text(data[: len(data) // 2], b"").reason is Reason.SPOILT
+    assert decode(data + b"\0\n", b"").reason is None
+    assert decode(data[: len(data) // 2], b"").reason is Reason.SPOILT
 
 
 def test_a_mail_is_its_body(without_reader):
@@ -440,7 +443,7 @@ def test_what_a_file_does_to_its_process_is_its_own_matter(doubled, monkeypatch,
     fine, bad = b"%PDF-1.4 fine", b"%PDF-1.4 bad"
     limits = FormatLimits(1.0 if reason is Reason.SLOW else 30.0, LIMITS.memory)
     assert text_of(fine, limits=limits) == b"fine words"
-    text = to_text(bad, b"", limits=limits)
+    text = decode(bad, b"", limits=limits)
     assert text.reason is reason, text
     assert text.detail or reason is None
     assert "\n" not in text.detail
@@ -465,11 +468,11 @@ def test_many_threads_at_once(doubled):
     ]
 
     def one(document):
-        return to_text(document, b"", limits=FormatLimits(30))
+        return decode(document, b"", limits=FormatLimits(30))
 
     with ThreadPoolExecutor(6) as pool:
         together = list(pool.map(one, documents))
-    assert len(office_text._idle._waiting) <= 6
+    assert len(office_text._pool) <= 6
     assert together == [one(document) for document in documents]
     assert {text.reason for text in together} == {None, Reason.CRASHED}
 
@@ -515,7 +518,7 @@ def test_processes_end_with_the_program(doubled, tmp_path):
         "limits = FormatLimits(1.5)\n"
         "office_text.extract(b'%PDF', 'pdf', limits)\n"
         "if len(sys.argv) > 1: threading.Thread(target=office_text.extract, args=(b'hang', 'pdf', limits), daemon=True).start()\n"
-        "else: office_text._idle.take(FormatLimits(9)).extract(b'', 'pdf')\n"
+        "else: office_text._pool.take(FormatLimits(9)).extract(b'', 'pdf')\n"
         "time.sleep(0.3); print('ready', flush=True); time.sleep(float(600 if len(sys.argv) > 1 else 0))\n"
     )
     for arguments in ([], ["hang"]):
@@ -575,8 +578,8 @@ def test_interrupted_while_a_document_hangs(doubled, tmp_path):
 
 
 def test_no_processes_for_plain_text(monkeypatch):
-    monkeypatch.setattr(office_text, "_Process", None)
-    assert to_text(b"plain text", b"a.docx").utf8 == b"plain text"
+    monkeypatch.setattr(office_text, "_Worker", None)
+    assert decode(b"plain text", b"a.docx").utf8 == b"plain text"
 
 
 # --- with and without the extra, and the next version ------------------------------------------------------------------------
@@ -623,16 +626,16 @@ def test_without_the_extra_they_are_counted_and_nothing_else_changes(
 def test_runs_without_office_documents_do_not_depend_on_the_extra(folder, kreuzberg, monkeypatch):
     run_here("with")
     monkeypatch.setattr(office_text, "_has_reader", lambda: False)
-    office_text.reader.cache_clear()
+    office_text.reader_version.cache_clear()
     run_here("without")
-    office_text.reader.cache_clear()
+    office_text.reader_version.cache_clear()
     assert artifacts_of("with") == artifacts_of("without")
 
 
 @pytest.fixture
 def version(monkeypatch):
     def version(name):
-        monkeypatch.setattr(office_text, "reader", lambda: name)
+        monkeypatch.setattr(office_text, "reader_version", lambda: name)
 
     return version
 

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from lshdup.utils import atomic
-from lshdup.utils.atomic import replacing
+from lshdup.utils.atomic import replace_file
 from tests.conftest import ROOT
 
 
@@ -24,7 +24,7 @@ def way(request, monkeypatch):
 def test_replaced_when_complete(way, tmp_path):
     path = tmp_path / "out"
     for content in (b"first", b"second"):
-        with replacing(path) as file:
+        with replace_file(path) as file:
             file.write(content)
             assert not path.exists() or path.read_bytes() == b"first"
             assert (len(os.listdir(tmp_path)) > path.exists()) == (way == "named")
@@ -37,14 +37,14 @@ def test_permissions_and_links_stay(way, tmp_path):
     path, link = tmp_path / "out", tmp_path / "link"
     old = os.umask(0o027)
     try:
-        with replacing(path) as file:
+        with replace_file(path) as file:
             file.write(b"1")
     finally:
         os.umask(old)
     assert stat.S_IMODE(path.stat().st_mode) == 0o640
     path.chmod(0o604)
     link.symlink_to("out")
-    with replacing(link) as file:
+    with replace_file(link) as file:
         file.write(b"2")
     assert stat.S_IMODE(path.stat().st_mode) == 0o604
     assert (link.is_symlink(), path.read_bytes()) == (True, b"2")
@@ -54,7 +54,7 @@ def test_abandoned(way, tmp_path):
     (tmp_path / "out").write_bytes(b"old")
 
     def fail():
-        with replacing(tmp_path / "out") as file:
+        with replace_file(tmp_path / "out") as file:
             file.write(b"new")
             raise ValueError
 
@@ -64,7 +64,7 @@ def test_abandoned(way, tmp_path):
 
 
 def test_a_folder_that_is_not_there(way, tmp_path):
-    with pytest.raises(FileNotFoundError), replacing(tmp_path / "no/out"):
+    with pytest.raises(FileNotFoundError), replace_file(tmp_path / "no/out"):
         pass
 
 
@@ -76,8 +76,8 @@ def test_a_killed_run_leaves_nothing(tmp_path):
     os.close(descriptor)
     (tmp_path / "out").write_bytes(b"old")
     script = (
-        "import os, signal, sys; from pathlib import Path; from lshdup.utils.atomic import replacing\n"
-        "with replacing(Path(sys.argv[1])) as file:\n"
+        "import os, signal, sys; from pathlib import Path; from lshdup.utils.atomic import replace_file\n"
+        "with replace_file(Path(sys.argv[1])) as file:\n"
         "    file.write(b'x' * 100_000); file.flush(); os.kill(os.getpid(), signal.SIGKILL)"
     )
     command = [sys.executable, "-c", script, tmp_path / "out"]

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lshdup.skipped import Reason
-from lshdup.text.decoding import to_text
+from lshdup.text.decoding import decode
 from lshdup.utils import scratch
 from lshdup.utils.compression import PackedError, TooLongError, unpack_to, unpacked
 from tests.conftest import ROOT, require
@@ -81,19 +81,19 @@ def test_flipped_bits(packer, place, bit):
 @pytest.mark.parametrize("packer", PACKERS)
 def test_a_packed_document_is_what_is_in_it(packer):
     page = b"<p>one<script>no</script>two &amp; three</p>"
-    assert to_text(packer(TEXT), b"notes.txt.gz").utf8 == TEXT
-    assert to_text(packer(page), b"page.html.gz").utf8 == to_text(page, b"page.html").utf8
-    assert to_text(packer(page), b"page.gz").utf8 == page
-    assert to_text(packer("Größe".encode("utf-16")), b"x").utf8 == "Größe".encode()
-    assert to_text(packer("Größe".encode("latin-1")), b"x.gz", "latin-1").utf8 == "Größe".encode()
-    assert to_text(packer(b"\0binary"), b"x.gz").reason == Reason.BINARY
-    assert to_text(packer(packer(TEXT)), b"x.gz.gz").reason == Reason.FORMAT
-    assert to_text(packer(TEXT), b"x.gz", max_bytes=len(TEXT) - 1).reason == Reason.TOO_LARGE
-    assert to_text(packer(TEXT)[:-6], b"x.gz").reason == Reason.DAMAGED
+    assert decode(packer(TEXT), b"notes.txt.gz").utf8 == TEXT
+    assert decode(packer(page), b"page.html.gz").utf8 == decode(page, b"page.html").utf8
+    assert decode(packer(page), b"page.gz").utf8 == page
+    assert decode(packer("Größe".encode("utf-16")), b"x").utf8 == "Größe".encode()
+    assert decode(packer("Größe".encode("latin-1")), b"x.gz", "latin-1").utf8 == "Größe".encode()
+    assert decode(packer(b"\0binary"), b"x.gz").reason == Reason.BINARY
+    assert decode(packer(packer(TEXT)), b"x.gz.gz").reason == Reason.FORMAT
+    assert decode(packer(TEXT), b"x.gz", max_bytes=len(TEXT) - 1).reason == Reason.TOO_LARGE
+    assert decode(packer(TEXT)[:-6], b"x.gz").reason == Reason.DAMAGED
     archive = io.BytesIO()
     with tarfile.open(fileobj=archive, mode="w") as tar:
         tar.add(__file__, "a")
-    assert to_text(packer(archive.getvalue()), b"a.tar.gz").reason == Reason.BINARY
+    assert decode(packer(archive.getvalue()), b"a.tar.gz").reason == Reason.BINARY
 
 
 def test_without_zstandard(run, tmp_path):

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from lshdup.lsh import band_table, candidates
 from lshdup.lsh.candidates import cross_pairs
-from lshdup.matching.copies import listing_across
+from lshdup.matching.copies import expand_pairs_across
 from lshdup.matching.exact_join import exact_pairs
-from lshdup.matching.pairs import gathered
+from lshdup.matching.pairs import gather_pairs
 from lshdup.params import DocumentParams, PairParams
 from lshdup.utils.ragged import RaggedSets
 from lshdup.workspace.against import against
@@ -144,16 +144,16 @@ def test_one_side_in_pieces_and_several_stores(two_sides, run):
 
 def test_collapsed_copies(two_sides):
     sets = [list(reference.folder_sets(side).items()) for side in ("new", "old")]
-    firsts = [{} for _ in sets]
-    for first, side in zip(firsts, sets, strict=True):
+    duplicate_of = [{} for _ in sets]
+    for first, side in zip(duplicate_of, sets, strict=True):
         for name, each in sorted(side):
             first.setdefault(frozenset(each), os.fsencode(name))
     kind = {os.fsencode(name): frozenset(each) for side in sets for name, each in side}
     expected = [
         (a, b, s)
         for a, b, s in brute_force(0.6)
-        if (a == firsts[0][kind[a]] and b == firsts[1][kind[b]])
-        or (s == 1.0 and (a == firsts[0][kind[a]] or b == firsts[1][kind[b]]))
+        if (a == duplicate_of[0][kind[a]] and b == duplicate_of[1][kind[b]])
+        or (s == 1.0 and (a == duplicate_of[0][kind[a]] or b == duplicate_of[1][kind[b]]))
     ]
     assert len(expected) < len(brute_force(0.6))
     assert exactly(asked(0.6, collapse=True)[0]) == expected
@@ -370,7 +370,7 @@ def test_what_is_made_of_docs_is_kept(run, two_sides):
 def table_of(buckets):
     """A band table of documents with these keys: a row for each band."""
     keys = np.array(buckets, np.uint64)
-    return band_table.ordered(keys, np.arange(keys.shape[1]))
+    return band_table.table_of_keys(keys, np.arange(keys.shape[1]))
 
 
 @settings(max_examples=200, deadline=None)
@@ -436,12 +436,12 @@ def test_the_join_across_is_brute_force(each, split, threshold):
 
 def test_copies_on_both_sides_are_counted_but_not_made():
     """100,000 equal documents on one side, 50,000 on the other: five thousand million pairs."""
-    firsts = np.concatenate([np.zeros(100_000, np.int64), np.full(50_000, 100_000)])
+    duplicate_of = np.concatenate([np.zeros(100_000, np.int64), np.full(50_000, 100_000)])
     same = np.array([0], np.uint32), np.array([100_000], np.uint32)
-    pairs = gathered([(*same, np.array([1.0]))])
-    made = listing_across(pairs, firsts, same)
+    pairs = gather_pairs([(*same, np.array([1.0]))])
+    made = expand_pairs_across(pairs, duplicate_of, same)
     assert len(made) == 100_000 * 50_000
     left, right, _ = next(made.pieces())
     assert (left[:2].tolist(), right[:2].tolist()) == ([0, 0], [100_000, 100_001])
     assert len(left) <= 1 << 18
-    assert len(listing_across(pairs, firsts, same, collapse=True)) == 150_000 - 1
+    assert len(expand_pairs_across(pairs, duplicate_of, same, collapse=True)) == 150_000 - 1

@@ -134,7 +134,7 @@ def test_a_higher_threshold_of_documents_is_a_run_of_its_own_but_verifies_nothin
             for kind in ("signatures", "bands", "pairs")
         }
     read = []
-    real = similarity.verified
+    real = similarity.verify
 
     def spied(pieces, *others):
         def counted():
@@ -144,7 +144,7 @@ def test_a_higher_threshold_of_documents_is_a_run_of_its_own_but_verifies_nothin
 
         return real(counted(), *others)
 
-    monkeypatch.setattr(similarity, "verified", spied)
+    monkeypatch.setattr(similarity, "verify", spied)
     for t in HIGHER:
         read.clear()
         shutil.copytree("store", f"copy{t}")

@@ -310,7 +310,7 @@ def _found(
 ) -> "list[BandRecall]":
     from lshdup.evaluation.accuracy import band_recall
     from lshdup.lsh.band_plan import plan_bands
-    from lshdup.lsh.candidates import first_copies
+    from lshdup.lsh.candidates import find_exact_duplicates
     from lshdup.pipeline import find_pairs_exactly
 
     console, jobs, threshold = session.console, session.request.jobs, options["threshold"]
@@ -321,7 +321,12 @@ def _found(
         for plan, params in zip(plans[k], wanted, strict=True):
             say_contract(console, plan, params)
     pairs = find_pairs_exactly(
-        collection, sets, first_copies(collection.fingerprints), threshold, jobs, console.progress
+        collection,
+        sets,
+        find_exact_duplicates(collection.fingerprints),
+        threshold,
+        jobs,
+        console.progress,
     ).pairs
     console.say(
         f"{counted(len(pairs), 'pair')} of similarity {threshold:g} or more, by the exact join{console.took('candidates')}"

@@ -159,9 +159,9 @@ def _print(
 
 
 def _rows(found: "ClustersFound", documents: "DocumentList") -> "Iterator[Piece]":
-    from lshdup.matching.clusters import listing
+    from lshdup.matching.clusters import list_clusters
 
-    listed = listing(found.groups)
+    listed = list_clusters(found.groups)
     copies = found.copies
     own = found.groups.representative
     for start in range(0, len(listed.documents), PIECE_ROWS):

@@ -29,7 +29,12 @@ def print_histogram(
 
     levels = thresholds(answer.threshold, options["step"])
     steps = histogram(
-        answer.collection, answer.found, answer.firsts, answer.pairs, levels, options["examples"]
+        answer.collection,
+        answer.found,
+        answer.duplicate_of,
+        answer.pairs,
+        levels,
+        options["examples"],
     )
     columns = column_names("pairs-histogram", optional=options["examples"] > 0)
     print_rows(

@@ -100,7 +100,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
             if plan
             else html.Promise(answer.threshold, exact=True)
         )
-        selection = html.select(answer.found, answer.firsts, promise, options["most"])
+        selection = html.select(answer.found, answer.duplicate_of, promise, options["most"])
         without: dict[int | str, str] = {"": f"more than --passages {options['passages']}"}
         passages = dict(_passages(session, answer, selection, order, options["passages"], without))
         skipped = dict(console.left_out_counts) if session.request.documents else None
@@ -110,7 +110,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         )
         known = html.data(
             selection,
-            answer.firsts,
+            answer.duplicate_of,
             collection.sizes,
             order,
             collection.documents.typed_names,
@@ -242,14 +242,14 @@ def _chosen(answer: Answer, selection: "Selection", order: "NDArray[np.int64]") 
     import numpy as np
 
     from lshdup.matching import clusters
-    from lshdup.matching.pairs import packed
+    from lshdup.matching.pairs import pack_pairs
 
-    pairs, firsts = selection.pairs, answer.firsts
-    ranked = clusters.ranked(selection.kinds, firsts, order)
-    groups = clusters.from_pairs(pairs, ranked, len(firsts), selection.promise.threshold)
+    pairs, duplicate_of = selection.pairs, answer.duplicate_of
+    ranked = clusters.rank_documents(selection.kinds, duplicate_of, order)
+    groups = clusters.cluster_pairs(pairs, ranked, len(duplicate_of), selection.promise.threshold)
     members = groups.dropped
     leaders = groups.representative[members]
-    wanted = packed(np.minimum(members, leaders), np.maximum(members, leaders))
+    wanted = pack_pairs(np.minimum(members, leaders), np.maximum(members, leaders))
     is_member = np.isin(pairs.keys, wanted)
     at = np.arange(len(pairs))
     return [*at[is_member].tolist(), *at[~is_member][::-1].tolist()]
