@@ -6,14 +6,16 @@ names, have no hidden state, and can be pickled.
 
 import os
 from collections.abc import Iterable, Mapping
-from pathlib import Path
+from dataclasses import replace
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lshdup import pipeline
-from lshdup.collection.collect import collect, filter_collection, sketched
+from lshdup.collection.collect import collect, sketched
 from lshdup.collection.collection import Collection
+from lshdup.collection.filtering import FilterRequest, build_filter, filter_collection
 from lshdup.documents.document_list import DocumentList
 from lshdup.documents.finding import find_documents
 from lshdup.documents.preference import preference
@@ -23,7 +25,14 @@ from lshdup.lsh import band_table as banding
 from lshdup.lsh.signatures import estimate
 from lshdup.matching.clusters import list_clusters
 from lshdup.matching.similarity import jaccard
-from lshdup.params import BandParams, ClusterParams, DocumentParams, ShingleParams, SketchParams
+from lshdup.params import (
+    BandParams,
+    ClusterParams,
+    DocumentParams,
+    Params,
+    ShingleParams,
+    SketchParams,
+)
 from lshdup.shingling.shingler import Shingler, fingerprints
 from lshdup.utils.parallel import processors
 from lshdup.utils.ragged import RaggedSets, StringTable, distinct
@@ -80,18 +89,21 @@ class MinHash:
         hash_key: str = "",
         jobs: int | None = None,
     ) -> None:
-        shingle = ShingleParams(
-            tokens=tokens,
-            k=k or 0,
-            bag=bag,
-            normalize=normalize,
-            keep_case=keep_case,
-            secret=os.fsencode(hash_key),
+        params = _params(
+            tokens, k, bag, normalize, keep_case, hash_key, scheme, num_permutations, seed
         )
-        sketch = SketchParams(scheme, num_permutations, seed)
-        threads = jobs or processors()
-        collection = _read(documents, shingle, threads)
-        self.collection = _signed(collection, sketch, ignore_common, list(templates), threads)
+        texts = list(templates)
+        self._hold(_collect(documents, params, ignore_common, texts, jobs or processors()))
+
+    @classmethod
+    def of_collection(cls, collection: Collection) -> Self:
+        """Return the object that holds a collection with sets and signatures."""
+        made = cls.__new__(cls)
+        made._hold(collection)
+        return made
+
+    def _hold(self, collection: Collection) -> None:
+        self.collection = collection
         self._names = [os.fsdecode(name) for name in collection.documents.names]
         self._rows = {name: row for row, name in enumerate(self._names)}
 
@@ -242,30 +254,32 @@ class NearDuplicates:
         hash_key: str = "",
         jobs: int | None = None,
     ) -> None:
-        params = BandParams(threshold, recall, bands=num_bands or 0)
-        self.plan = band_plan.plan_bands(num_permutations, params)
+        bands = BandParams(threshold, recall, bands=num_bands or 0)
+        self.plan = band_plan.plan_bands(num_permutations, bands)
         self.threshold = threshold
-        self.minhash = MinHash(
-            documents, num_permutations, tokens=tokens, k=k, bag=bag, normalize=normalize, keep_case=keep_case,
-            scheme=scheme, seed=seed, ignore_common=ignore_common, templates=templates, hash_key=hash_key, jobs=jobs,
-        )  # fmt: skip
-        self._made = pipeline.build_index(self.minhash.collection, params)
+        params = replace(
+            _params(tokens, k, bag, normalize, keep_case, hash_key, scheme, num_permutations, seed),
+            bands=bands,
+        )
+        threads, texts = jobs or processors(), list(templates)
+        source: list[bytes] | Collection
+        if isinstance(documents, str | os.PathLike) and not ignore_common and not texts:
+            source = [os.fsencode(documents)]
+        else:
+            source = _collect(documents, params, ignore_common, texts, threads)
+        self._answer = pipeline.find_near_duplicates(source, params, jobs=threads)
+        _refuse_nothing(documents, self._answer.collection)
+        self.minhash = MinHash.of_collection(self._answer.collection)
 
     def of(self, doc: str) -> list[tuple[str, float]]:
         """(name, exact similarity) of the near-duplicates of a document, most similar first. Raises KeyError for an unknown name."""
-        row = self.minhash.row(doc)
+        row, index = self.minhash.row(doc), self._answer.index
         sets = self.minhash.sets
-        keys = np.ascontiguousarray(self._made.table.keys[:, row])
+        keys = np.ascontiguousarray(index.table.keys[:, row])
         if not len(sets[row]):
             return []
         near = pipeline.find_neighbours(
-            self.minhash.collection,
-            self._made,
-            sets.take,
-            self.threshold,
-            keys=keys,
-            own=sets[row],
-            itself=row,
+            index, sets.take, self.threshold, keys=keys, shingles=sets[row], itself=row
         )
         names = self.minhash.all_docs()
         return [
@@ -275,14 +289,10 @@ class NearDuplicates:
 
     def pairs(self) -> list[tuple[str, str, float]]:
         """(name, name, exact similarity) of all pairs, most similar first: what `lshdup pairs` prints."""
-        found = pipeline.find_pairs(
-            self.minhash.collection, self._made, self.minhash.sets.take, self.threshold
-        )
-        pairs = pipeline.expand_copies(found.pairs, self._made.duplicate_of)
         names = self.minhash.all_docs()
         rows = (
             row
-            for piece in pairs.pieces()
+            for piece in self._answer.pairs.pieces()
             for row in zip(*(column.tolist() for column in piece), strict=True)
         )
         return [(names[left], names[right], score) for left, right, score in rows]
@@ -291,10 +301,10 @@ class NearDuplicates:
         """Groups of two or more, the largest first: (name, exact similarity to the first); the first has most shingles, and is to
         be kept: what `lshdup clusters` prints.
         """
-        collection, asked = self.minhash.collection, ClusterParams()
-        order, _ = preference(collection.documents, collection.sizes, asked, ())
+        collection, params = self.minhash.collection, ClusterParams()
+        order, _ = preference(collection.documents, collection.sizes, params, ())
         groups = pipeline.find_clusters(
-            collection, self._made, self.minhash.sets.take, self.threshold, asked, order
+            collection, self._answer.index, self.minhash.sets.take, self.threshold, params, order
         ).groups
         listed = list_clusters(groups)
         names = self.minhash.all_docs()
@@ -339,36 +349,36 @@ def _plan(perms: int, n_bands: int, buckets: int) -> band_plan.BandPlan:
     return band_plan.BandPlan(n_bands, perms // n_bands, 1.0, 0.0, buckets)
 
 
-def _signed(
-    collection: Collection,
-    sketch: SketchParams,
-    ignore_common: float,
-    templates: list[str],
-    jobs: int,
+def _params(
+    tokens: str, k: int | None, bag: bool, normalize: bool, keep_case: bool, hash_key: str,
+    scheme: str, perms: int, seed: int,
+) -> Params:  # fmt: skip
+    key = os.fsencode(hash_key)
+    shingle = ShingleParams(tokens, k or 0, bag, normalize, keep_case, secret=key)
+    return Params(shingle=shingle, sketch=SketchParams(scheme, perms, seed))
+
+
+def _collect(
+    documents: Documents, params: Params, ignore_common: float, templates: list[str], jobs: int
 ) -> Collection:
-    """The collection with signatures of what is left of its sets."""
+    """Return the collection of a folder or of texts in memory, with its sets, filtered, and signatures."""
+    collection = _collect_sets(documents, params.shingle, jobs)
     if not ignore_common and not templates:
-        return sketched(collection, sketch, jobs)
-    template = Shingler(collection.shingle).shingle_texts(
-        [text.encode("utf-8") for text in templates]
-    )
-    shingle_filter = pipeline.build_filter(
-        collection, ignore_common, distinct(template.values)[0], jobs
-    )
-    return filter_collection(collection, shingle_filter, sketch, jobs, keep=True)
+        return sketched(collection, params.sketch, jobs)
+    texts = [text.encode("utf-8") for text in templates]
+    template = distinct(Shingler(params.shingle).shingle_texts(texts).values)[0]
+    shingle_filter = build_filter(collection, FilterRequest(template, ignore_common), jobs)
+    return filter_collection(collection, shingle_filter, params.sketch, jobs, keep=True)
 
 
-def _read(documents: Documents, shingle: ShingleParams, jobs: int) -> Collection:
-    """The collection with its sets, from a folder or from memory."""
+def _collect_sets(documents: Documents, shingle: ShingleParams, jobs: int) -> Collection:
     if isinstance(documents, str | os.PathLike):
-        folder = Path(documents)
         found = find_documents(
-            [os.fsencode(folder)], DocumentParams(), id_lists=shingle.tokens == "ids"
+            [os.fsencode(documents)], DocumentParams(), id_lists=shingle.tokens == "ids"
         )
-        if not len(found):
-            message = f"{folder}: there are no documents in it"
-            raise InputError(message, "name a folder with text files")
-        return collect(found, shingle, jobs=jobs, keep=1 << 62)
+        collection = collect(found, shingle, jobs=jobs, keep=pipeline.EVERY_SET)
+        _refuse_nothing(documents, collection)
+        return collection
     if isinstance(documents, Mapping):
         names, texts = list(documents.keys()), list(documents.values())
     else:
@@ -380,3 +390,11 @@ def _read(documents: Documents, shingle: ShingleParams, jobs: int) -> Collection
         StringTable.from_strings(os.fsencode(name) for name in names), zeros, zeros
     )
     return Collection(listed, shingle, sets.sizes, fingerprints(sets, shingle), sets=sets)
+
+
+def _refuse_nothing(documents: Documents, collection: Collection) -> None:
+    """Raise InputError if a folder holds no documents."""
+    is_folder = isinstance(documents, str | os.PathLike)
+    if is_folder and not len(collection.documents) and not collection.skipped:
+        message = f"{os.fspath(documents)}: there are no documents in it"  # type: ignore[arg-type]
+        raise InputError(message, "name a folder with text files")

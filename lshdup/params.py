@@ -329,3 +329,14 @@ class ClusterParams(_Params):
         _check(self.keep in KEEP, f"--keep is {self.keep!r}; it must be one of {', '.join(KEEP)}")
         _check(self.max_bucket >= 0, f"--max-bucket is {self.max_bucket}; it must be at least 1")
         _check(all(self.prefer), "--prefer is empty", "name a folder or a pattern")
+
+
+@dataclass(frozen=True, slots=True)
+class Params:
+    """The parameters of a whole run: one bundle for each stage of `pipeline.find_near_duplicates`."""
+
+    documents: DocumentParams = DocumentParams()
+    shingle: ShingleParams = ShingleParams()
+    sketch: SketchParams = SketchParams()
+    bands: BandParams = BandParams()
+    pairs: PairParams = PairParams()

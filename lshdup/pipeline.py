@@ -1,128 +1,167 @@
-"""The main path: a collection of signatures -> band table -> candidate pairs -> verified pairs.
+"""The main path, one call a stage: paths -> documents -> sets and signatures -> index -> candidates -> pairs.
 
-Read `build_index` and `find_pairs`: they are the table of contents; what comes before them is `collection.collect`. Knows no terminal
-and no store; takes a callback for progress.
+`find_near_duplicates` is the whole program, in memory. The workspace (`--engine local`), `--against` and
+Spark are variations of it and use its six calls by name. Nothing here knows a terminal or a store.
 """
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lshdup.collection.collect import collect
 from lshdup.collection.collection import Collection
+from lshdup.documents.finding import find_documents
 from lshdup.lsh import band_plan, band_table, candidates
-from lshdup.lsh.candidates import Buckets, PairArrays
+from lshdup.lsh.candidates import (
+    NO_BUCKETS,
+    Buckets,
+    PairArrays,
+    candidate_pairs,
+    documents_to_compare,
+    find_exact_duplicates,
+)
 from lshdup.lsh.signatures import estimate
 from lshdup.matching import similarity
 from lshdup.matching.copies import ExpandedPairs, expand_pairs
 from lshdup.matching.pairs import Columns, Pairs, gather_pairs
-from lshdup.matching.results import (
-    _AS_USUAL,
-    ClustersFound,
-    Index,
-    Neighbours,
-    PairsFound,
-    StoredPairs,
-)
-from lshdup.params import BandParams, ClusterParams, FilterParams, PairParams
-from lshdup.shingling.shingle_filter import (
-    NO_SHINGLES,
-    ShingleFilter,
-    common_shingles,
-    fingerprint,
-    least_count,
-)
+from lshdup.matching.results import ClustersFound, Index, Neighbours, PairsFound, StoredPairs
+from lshdup.params import BandParams, ClusterParams, Params
 from lshdup.utils.parallel import Progress, no_progress
 from lshdup.utils.ragged import RaggedSets, SetSource, distinct
 
-if TYPE_CHECKING:
-    pass
+#: Bytes of shingle sets that may be kept in memory: all of them.
+EVERY_SET = 1 << 62
+
+_DEFAULTS = Params()
 
 
-def members(collection: Collection, duplicate_of: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Documents that take part in comparisons: the first of each kind that has tokens; ascending int64 array."""
-    return np.flatnonzero((duplicate_of == np.arange(len(duplicate_of))) & (collection.sizes > 0))
+@dataclass(frozen=True)
+class Answer:
+    """The near-duplicate pairs of a collection.
 
-
-def build_filter(
-    collection: Collection, ignore_common: float, template: NDArray[np.uint64], jobs: int = 1
-) -> ShingleFilter:
-    """Which shingles are removed from a collection of whole sets: those of the templates, and those of too many documents.
-
-    template : uint64 array, ascending, without repeats. ignore_common : see `FilterParams`; 0: none are of too many. Copies of one document
-    count once: a text is common if many different documents have it, and that one document is there many times says nothing about it.
-    Documents without tokens do not count.
+    collection : documents, with their sets and signatures.
+    index : band table over one of all exact duplicates.
+    found : verified pairs of the documents in the index.
+    pairs : pairs of all documents, in output order.
     """
-    params = FilterParams(ignore_common, fingerprint(template))
-    if not ignore_common:
-        return ShingleFilter(params, template, NO_SHINGLES)
-    assert collection.sets is not None
-    kinds = members(collection, candidates.find_exact_duplicates(collection.fingerprints))
-    return ShingleFilter(
-        params,
-        template,
-        *common_shingles(collection.sets, kinds, least_count(ignore_common, len(kinds)), jobs),
-    )
+
+    collection: Collection
+    index: Index
+    found: PairsFound
+    pairs: ExpandedPairs
 
 
-def build_index(collection: Collection, params: BandParams, jobs: int = 1) -> Index:
-    """Plan the bands and make the table. Raises ParameterError if no plan keeps the promise."""
-    assert collection.signatures is not None
-    plan = band_plan.plan_bands(collection.signatures.shape[1], params)
-    duplicate_of = candidates.find_exact_duplicates(collection.fingerprints)
-    return Index(
-        plan,
-        band_table.build_band_table(
-            collection.signatures, members(collection, duplicate_of), plan, jobs
-        ),
-        duplicate_of,
-    )
-
-
-def find_pairs(
-    collection: Collection,
-    made: Index,
-    source: SetSource,
-    threshold: float,
-    params: PairParams = _AS_USUAL,
+def find_near_duplicates(
+    source: Iterable[bytes] | Collection,
+    params: Params = _DEFAULTS,
     *,
     jobs: int = 1,
     progress: Progress = no_progress,
-    on_buckets: Callable[[Buckets], None] = lambda _: None,
-    earlier: StoredPairs | None = None,
-) -> PairsFound:
-    """All pairs of first copies at or above the threshold among the candidates; `expand_copies` adds the rest.
+) -> Answer:
+    """Find all near-duplicate pairs among documents: the program in six calls.
 
-    on_buckets : told about the buckets before their pairs are looked at. earlier : what need not be verified again; the answer does not
-    depend on it.
+    Parameters
+    ----------
+    source : folders and files, as typed; or a collection that has its sets and signatures already.
+    params : parameters of all stages.
+    jobs : threads; the answer is the same for any number.
+    progress : notified (stage, steps done, steps in all).
+
+    Errors: InputError if no path exists, ParameterError if no plan of bands keeps the promised recall.
+
+    >>> params = Params(bands=BandParams(threshold=0.9))
+    >>> answer = find_near_duplicates([b"sample_corpus/licences"], params)
+    >>> names = answer.collection.documents.names
+    >>> for left, right, similarity in answer.pairs.pieces():
+    ...     print(names[int(left[0])], names[int(right[0])], round(similarity[0], 3), len(left))
+    b'sample_corpus/licences/Apache-1.1.txt' b'sample_corpus/licences/Apache-1.1.txt.copy1' 1.0 9
+
     """
-    progress("candidates", 0, 0)
-    buckets, pieces = candidates.candidate_pairs(
-        made.table, params.max_bucket, lambda done, n: progress("candidates", done, n)
+    if isinstance(source, Collection):
+        collection = source
+    else:
+        id_lists = params.shingle.tokens == "ids"
+        documents = find_documents(source, params.documents, id_lists=id_lists, jobs=jobs)
+        collection = collect(
+            documents, params.shingle, params.sketch, jobs=jobs, keep=EVERY_SET, progress=progress
+        )
+    assert collection.sets is not None
+    index = build_index(collection, params.bands, jobs)
+    _, pieces = candidate_pairs(index.table, params.pairs.max_bucket)
+    found = verify(
+        pieces,
+        collection,
+        collection.sets.take,
+        params.bands.threshold,
+        method=params.pairs.verify,
+        jobs=jobs,
     )
-    on_buckets(buckets)
-    met = candidates.CandidateCounter()
-    passing = met.count(pieces)
-    found: Iterable[Columns]
-    if params.verify == "estimate":
-        found = _estimated(collection, passing, threshold, jobs)
-    elif earlier is not None and earlier.knows_all_it_met(threshold):
+    return Answer(collection, index, found, expand_copies(found.pairs, index.duplicate_of))
+
+
+def build_index(collection: Collection, params: BandParams, jobs: int = 1) -> Index:
+    """Plan the bands and build the band table of a collection with signatures.
+
+    Errors: ParameterError if no plan keeps the promised recall.
+    """
+    signatures = np.asarray(collection.signatures)
+    plan = band_plan.plan_bands(signatures.shape[1], params)
+    duplicate_of = find_exact_duplicates(collection.fingerprints)
+    members = documents_to_compare(duplicate_of, collection.sizes)
+    table = band_table.build_band_table(signatures, members, plan, jobs)
+    return Index(plan, table, duplicate_of)
+
+
+def verify(
+    pieces: Iterable[PairArrays],
+    collection: Collection,
+    source: SetSource,
+    threshold: float,
+    *,
+    method: str = "exact",
+    earlier: StoredPairs | None = None,
+    buckets: Buckets = NO_BUCKETS,
+    jobs: int = 1,
+) -> PairsFound:
+    """Verify candidate pairs: return those whose similarity is at least the threshold.
+
+    Parameters
+    ----------
+    pieces : candidate pairs, (left, right), uint32 arrays; they are overwritten.
+    collection : collection of the candidates.
+    source : gives their shingle sets.
+    threshold : smallest similarity.
+    method : "exact" compares sets; "estimate" takes the share of agreeing rows of the signatures.
+    earlier : pairs of an earlier run over the same documents, which are not verified again. They change the
+        cost, never the answer.
+    buckets : buckets of the candidates, which the result passes on.
+    jobs : threads.
+
+    """
+    counter = candidates.CandidateCounter()
+    pieces = counter.count(pieces)
+    verified: Iterable[Columns]
+    if method == "estimate":
+        verified = _verify_by_estimate(collection, pieces, threshold, jobs)
+    elif earlier is not None and earlier.has_verified_all(threshold):
         known: list[Columns] = []
         assert collection.signatures is not None
-        unknown = earlier.unknown(collection.signatures, passing, known)
-        found = chain(similarity.verify(unknown, collection.sizes, source, threshold, jobs), known)
+        pieces = earlier.split_off_known(collection.signatures, pieces, known)
+        verified = chain(
+            similarity.verify(pieces, collection.sizes, source, threshold, jobs), known
+        )
     else:
-        found = similarity.verify(passing, collection.sizes, source, threshold, jobs)
-    pairs = gather_pairs(found).at_least(threshold)
-    return PairsFound(pairs, met.pairs, buckets)
+        verified = similarity.verify(pieces, collection.sizes, source, threshold, jobs)
+    pairs = gather_pairs(verified).at_least(threshold)
+    return PairsFound(pairs, counter.pairs, buckets)
 
 
-def _estimated(
-    collection: Collection, pieces: Iterator[PairArrays], threshold: float, jobs: int
+def _verify_by_estimate(
+    collection: Collection, pieces: Iterable[PairArrays], threshold: float, jobs: int
 ) -> Iterator[Columns]:
-    """Those candidate pairs of which the share of agreeing rows is at least the threshold."""
     assert collection.signatures is not None
     for left, right in pieces:
         found = estimate(
@@ -130,6 +169,24 @@ def _estimated(
         ).similarity
         keep = found >= threshold
         yield left[keep], right[keep], found[keep]
+
+
+def expand_copies(
+    pairs: Pairs, duplicate_of: NDArray[np.int64], *, collapse: bool = False
+) -> ExpandedPairs:
+    """Expand pairs of indexed documents to pairs of all documents, in output order.
+
+    Parameters
+    ----------
+    pairs : pairs of documents of which each stands for all its exact duplicates.
+    duplicate_of : int64 array of shape (n,), the document that stands for each document.
+    collapse : list each further exact duplicate once, beside the document that stands for it.
+
+    """
+    return expand_pairs(pairs, duplicate_of, collapse=collapse)
+
+
+# --- variations: the exact join, clusters, one document against the index -------------------------
 
 
 def find_pairs_exactly(
@@ -140,13 +197,13 @@ def find_pairs_exactly(
     jobs: int = 1,
     progress: Progress = no_progress,
 ) -> PairsFound:
-    """The same, no misses, by the prefix-filter join over the sets."""
-    from lshdup.matching import exact_join  # here, because a query waits for every import
+    """Find all pairs at or above the threshold, none missed, by the prefix-filter join of the sets."""
+    from lshdup.matching import exact_join  # Imported here to keep `query` fast.
 
     progress("candidates", 0, 0)
     joined = exact_join.exact_pairs(
         sets,
-        members(collection, duplicate_of),
+        documents_to_compare(duplicate_of, collection.sizes),
         threshold,
         jobs,
         on_progress=lambda done, n: progress("candidates", done, n),
@@ -154,19 +211,9 @@ def find_pairs_exactly(
     return PairsFound(gather_pairs(joined), -1)
 
 
-def expand_copies(
-    pairs: Pairs, duplicate_of: NDArray[np.int64], *, collapse: bool = False
-) -> ExpandedPairs:
-    """Pairs of first copies -> pairs of all documents, in output order. collapse : each further copy once, beside the first of its kind."""
-    return expand_pairs(pairs, duplicate_of, collapse=collapse)
-
-
-# --- groups -----------------------------------------------------------------------------------------------------------------
-
-
 def find_clusters(
     collection: Collection,
-    made: Index,
+    index: Index,
     source: SetSource,
     threshold: float,
     params: ClusterParams,
@@ -177,26 +224,36 @@ def find_clusters(
     progress: Progress = no_progress,
     on_buckets: Callable[[Buckets], None] = lambda _: None,
 ) -> ClustersFound:
-    """All documents that have tokens in groups, by their candidates' exact similarities.
+    """Cluster all documents that have shingles, by the exact similarities of their candidates.
 
-    preference : int64 array of shape (n,), all documents, the most preferred one first. known : the pairs of the same candidates, if they
-    were verified before. on_buckets : told about the buckets before the work.
+    Parameters
+    ----------
+    collection : documents and the sizes of their sets.
+    index : band table of the collection.
+    source : gives shingle sets.
+    threshold : smallest similarity to the representative of a cluster.
+    params : linkage, and the limit of buckets.
+    preference : int64 array of shape (n,), all documents, the most preferred one first.
+    known : verified pairs of the same candidates, if an earlier run has found them.
+    jobs : threads.
+    progress : notified (stage, steps done, steps in all).
+    on_buckets : notified of the buckets before the work.
+
     """
-    from lshdup.matching import clusters, leaders  # here, because a query waits for every import
+    from lshdup.matching import clusters, leaders  # Imported here to keep `query` fast.
 
     progress("groups", 0, 0)
-    ordered = clusters.rank_documents(
-        members(collection, made.duplicate_of), made.duplicate_of, preference
-    )
+    members = documents_to_compare(index.duplicate_of, collection.sizes)
+    ordered = clusters.rank_documents(members, index.duplicate_of, preference)
     lost: list[NDArray[np.int64]] = [np.zeros(0, np.int64)]
 
-    def watched(wanted: NDArray[np.int64]) -> RaggedSets:
+    def watch(wanted: NDArray[np.int64]) -> RaggedSets:
         sets = source(wanted)
         lost.append(wanted[sets.sizes == 0])
         return sets
 
     if known is not None:
-        kinds, buckets, compared = (
+        groups, buckets, compared = (
             clusters.cluster_pairs(
                 known.pairs, ordered, len(preference), threshold, params.linkage
             ),
@@ -204,14 +261,17 @@ def find_clusters(
             -1,
         )
     else:
-        kinds, buckets, compared = leaders.cluster_buckets(
-            made.table, ordered, collection.sizes, watched, threshold, linkage=params.linkage, max_bucket=params.max_bucket, jobs=jobs,
-            on_buckets=on_buckets, progress=lambda done, total: progress("groups", done, total),
+        groups, buckets, compared = leaders.cluster_buckets(
+            index.table, ordered, collection.sizes, watch, threshold, linkage=params.linkage,
+            max_bucket=params.max_bucket, jobs=jobs, on_buckets=on_buckets,
+            progress=lambda done, total: progress("groups", done, total),
         )  # fmt: skip
-    kinds = clusters.complete_similarities(kinds, collection.sizes, watched, jobs)
-    groups = clusters.expand_groups(kinds, made.duplicate_of, preference)
-    gone = distinct(np.concatenate(lost))[0]
-    return ClustersFound(groups.without(gone), made.duplicate_of, compared, buckets, gone)
+    groups = clusters.complete_similarities(groups, collection.sizes, watch, jobs)
+    groups = clusters.expand_groups(groups, index.duplicate_of, preference)
+    unreadable = distinct(np.concatenate(lost))[0]
+    return ClustersFound(
+        groups.without(unreadable), index.duplicate_of, compared, buckets, unreadable
+    )
 
 
 def find_clusters_exactly(
@@ -223,10 +283,10 @@ def find_clusters_exactly(
     jobs: int = 1,
     progress: Progress = no_progress,
 ) -> ClustersFound:
-    """The same from all pairs, none missed, by the prefix-filter join over the sets."""
-    from lshdup.matching import clusters  # here, because a query waits for every import
+    """Cluster documents by all pairs, none missed, from the prefix-filter join of the sets."""
+    from lshdup.matching import clusters  # Imported here to keep `query` fast.
 
-    duplicate_of = candidates.find_exact_duplicates(collection.fingerprints)
+    duplicate_of = find_exact_duplicates(collection.fingerprints)
     found = find_pairs_exactly(
         collection,
         sets,
@@ -235,47 +295,50 @@ def find_clusters_exactly(
         jobs,
         lambda _, done, n: progress("groups", done, n),
     )
-    ordered = clusters.rank_documents(members(collection, duplicate_of), duplicate_of, preference)
-    kinds = clusters.cluster_pairs(
+    members = documents_to_compare(duplicate_of, collection.sizes)
+    ordered = clusters.rank_documents(members, duplicate_of, preference)
+    groups = clusters.cluster_pairs(
         found.pairs, ordered, len(duplicate_of), threshold, params.linkage
     )
-    kinds = clusters.complete_similarities(kinds, collection.sizes, sets.take, jobs)
-    return ClustersFound(clusters.expand_groups(kinds, duplicate_of, preference), duplicate_of)
-
-
-# --- one document against the table -----------------------------------------------------------------------------------------
+    groups = clusters.complete_similarities(groups, collection.sizes, sets.take, jobs)
+    return ClustersFound(clusters.expand_groups(groups, duplicate_of, preference), duplicate_of)
 
 
 def find_neighbours(
-    collection: Collection,
-    made: Index,
+    index: Index,
     source: SetSource,
     threshold: float,
     *,
     keys: NDArray[np.uint64],
-    own: NDArray[np.uint64],
+    shingles: NDArray[np.uint64],
     itself: int = -1,
 ) -> Neighbours:
-    """Documents at least `threshold` similar to one.
+    """Find the documents that are at least `threshold` similar to one document.
 
-    keys : uint64 array of shape (bands,), its band keys. own : its shingle set. itself : its number if it is in the collection; then it
-    is left out of the answer.
+    Parameters
+    ----------
+    index : band table of the collection.
+    source : gives shingle sets.
+    threshold : smallest similarity.
+    keys : uint64 array of shape (bands,), band keys of the document.
+    shingles : uint64 array, shingle set of the document.
+    itself : number of the document if it is in the collection: it is not in the answer; else -1.
+
     """
-    indexed = itself >= 0 and np.array_equal(keys, made.table.keys_of(itself))
+    is_indexed = itself >= 0 and np.array_equal(keys, index.table.keys_of(itself))
     near = candidates.candidates_of(
-        made.table, keys, int(made.duplicate_of[itself]) if indexed else -1
+        index.table, keys, int(index.duplicate_of[itself]) if is_indexed else -1
     )
-    sets = source(near)
     pool = RaggedSets.concatenate(
-        [RaggedSets.from_sizes(own, np.array([len(own)], np.int64)), sets]
+        [RaggedSets.from_sizes(shingles, np.array([len(shingles)], np.int64)), source(near)]
     )
     score = similarity.jaccard(pool, np.zeros(len(near), np.int64), np.arange(1, len(near) + 1))
     keep = score >= threshold
     near, score = near[keep], score[keep]
-    is_near = np.zeros(len(made.duplicate_of), bool)
+    is_near = np.zeros(len(index.duplicate_of), bool)
     is_near[near] = True
-    answer = np.flatnonzero(is_near[made.duplicate_of])  # every copy of each kind
+    answer = np.flatnonzero(is_near[index.duplicate_of])  # with all exact duplicates
     answer = answer[answer != itself]
-    score = score[np.searchsorted(near, made.duplicate_of[answer])]
+    score = score[np.searchsorted(near, index.duplicate_of[answer])]
     order = np.lexsort((answer, -score))
     return Neighbours(answer[order], score[order])

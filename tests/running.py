@@ -6,6 +6,8 @@ that would not be the same, a run is a new process.
 
 import atexit
 import fcntl
+import gc
+import importlib
 import os
 import pickle
 import pty
@@ -198,13 +200,7 @@ def _fixed(environment):
 
 def _serve(descriptor):
     """Wait for commands until nobody is there who has any."""
-    # What most children need; none of it starts a thread.
-    import lshdup.cli.commands.pairs
-    import lshdup.workspace.workspace  # noqa: F401
-    from lshdup.shingling.char_table import char_table
-
-    char_table("word", normalize=True, keep_case=False)
-    char_table("word", normalize=False, keep_case=True)
+    _prepare()
     connection = socket.socket(fileno=descriptor)
     while True:
         word, descriptors, _, _ = socket.recv_fds(connection, 1, 4)
@@ -225,6 +221,24 @@ def _serve(descriptor):
         alarm.cancel()
         alarm.join()  # this process must have one thread when it becomes two
         connection.send(_ANSWER.pack(number, code))
+
+
+def _prepare():
+    """Import and load what most runs need, so that no child does it again."""
+    from lshdup import NearDuplicates
+    from lshdup.shingling.char_table import char_table
+
+    for path in sorted((ROOT / "lshdup/cli/commands").glob("[!_]*.py")):
+        importlib.import_module(f"lshdup.cli.commands.{path.stem}")
+    importlib.import_module("lshdup.workspace.workspace")
+    char_table("word", normalize=False, keep_case=True)
+    found = NearDuplicates(
+        str(ROOT / "sample_corpus/odd"), jobs=1
+    )  # kernels, and detection of encodings
+    found.pairs()
+    found.clusters()
+    gc.freeze()  # a collection in a child would copy all pages
+    assert threading.active_count() == 1  # a child has only the thread that made it
 
 
 def _become(descriptors, arguments, cwd, environment):

@@ -75,7 +75,6 @@ LISTINGS: dict[str, dict[str, Type]] = {
                "largest": NUMBER, "runs": COUNT},
     "curve": {"similarity": SHARE, "probability": SHARE, "approximation": NUMBER},
     "curve-all": {"bands": COUNT, "rows": COUNT, "half": SHARE, "estimate": SHARE, "chosen": _one_of("chosen", "")},
-    "curve-data": {"similarity": SHARE, "probability": SHARE, "pairs": _or_empty(COUNT), "missed": _or_empty(NUMBER)},
 }  # fmt: skip
 
 _FILTERED = {"removed": _one_of("template", "common", "")}
@@ -97,7 +96,6 @@ COMMANDS = {
     "accuracy-bands": "accuracy --bands",
     "accuracy-found": "accuracy --found",
     "curve-all": "curve --all",
-    "curve-data": "curve --data",
 }
 
 #: When a column is printed, and columns with a value of an option in their name.

@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.collection.batches import NO_VALUES, Workers, batches_done
+from lshdup.collection.batches import Workers, batches_done
 from lshdup.collection.collection import Collection, SkippedFile, current_reader
 from lshdup.collection.set_keeper import Kept, SetKeeper
 from lshdup.documents.document_list import DocumentList, Reason, Skipped
@@ -16,7 +16,6 @@ from lshdup.errors import ParameterError
 from lshdup.lsh.signatures import Sketcher, linear_signatures
 from lshdup.params import ShingleParams, SketchParams
 from lshdup.shingling.shingle_filter import ShingleFilter, Unfiltered
-from lshdup.shingling.shingler import fingerprints
 from lshdup.utils.parallel import Progress, no_progress
 from lshdup.utils.ragged import RaggedSets, StringTable
 from lshdup.utils.scratch import Spool
@@ -205,7 +204,7 @@ def _known_guesses(previous: Previous, known: NDArray[np.bool_]) -> dict[int, by
     """As what those of the known documents were read whose encoding was detected."""
     old = previous.collection
     indices = np.flatnonzero(known & np.isin(previous.rows, old.guessed))
-    found = old.guesses.some(np.searchsorted(old.guessed, previous.rows[indices]))
+    found = old.guesses.take(np.searchsorted(old.guessed, previous.rows[indices]))
     return dict(zip(indices.tolist(), found, strict=True))
 
 
@@ -262,57 +261,6 @@ def sketched(
     with ThreadPoolExecutor(jobs) as pool:
         list(pool.map(part, range(0, len(sets), 4096)))
     return replace(collection, sketch=sketch, signatures=signatures)
-
-
-def filter_collection(
-    collection: Collection,
-    shingle_filter: ShingleFilter,
-    sketch: SketchParams | None = None,
-    jobs: int = 1,
-    room: Room = in_memory,
-    *,
-    keep: bool = False,
-) -> Collection:
-    """A collection and its whole sets -> what is left of them when shingles are removed, with signatures if `sketch` is given.
-
-    keep : whether what is left is kept beside the whole sets. Memory: signatures, what is kept (the linear scheme needs it while it works),
-    and what is left of 4096 sets a thread.
-    """
-    sets = collection.sets
-    assert sets is not None
-    n = len(sets)
-    linear = sketch is not None and sketch.scheme == "linear"
-    sketcher = Sketcher(sketch) if sketch is not None and not linear else None
-    signatures = room((n, sketch.perms)) if sketcher and sketch else None
-    sizes, prints = np.empty(n, np.int64), np.empty(n, np.uint64)
-
-    def part(start: int) -> RaggedSets:
-        end = min(start + 4096, n)
-        left = shingle_filter.apply(RaggedSets(sets.values, sets.offsets[start : end + 1]))
-        sizes[start:end], prints[start:end] = left.sizes, fingerprints(left, collection.shingle)
-        if signatures is not None and sketcher is not None:
-            signatures[start:end] = sketcher.sketch(left)
-        return left if keep or linear else NO_VALUES
-
-    with ThreadPoolExecutor(jobs) as pool:
-        parts = list(pool.map(part, range(0, n, 4096)))
-    unfiltered = Unfiltered(collection.sizes, collection.fingerprints, sets, collection.corpus)
-    kept = RaggedSets.concatenate(parts) if keep or linear else None
-    made = replace(
-        collection,
-        sizes=sizes,
-        fingerprints=prints,
-        sets=kept,
-        sketch=sketch,
-        signatures=signatures,
-        corpus="",
-        shingle_filter=shingle_filter,
-        unfiltered=unfiltered,
-    )
-    if linear and sketch is not None:
-        made = sketched(made, sketch, jobs)
-        return made if keep else replace(made, sets=None)
-    return made
 
 
 def _all_the_same(

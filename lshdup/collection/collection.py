@@ -87,16 +87,6 @@ class Collection:
             return replace(self, sets=sets)
         return replace(self, sets=None, unfiltered=replace(self.unfiltered, sets=sets))
 
-    def check_rows(self, indices: NDArray[np.int64]) -> None:
-        """Have everything checked that is known of these documents but their names, sets and signatures, if that was not done."""
-        self.documents.check_rows(indices, self.sizes, self.fingerprints)
-
-    def check_signatures(self) -> None:
-        """Have all checked that a band table is made from, if that was not done."""
-        for array in (self.sizes, self.fingerprints, self.signatures):
-            if array is not None:
-                self.documents.check(array, None, None)
-
     def without_other_readers(self) -> "Collection":
         """The same with nothing known of what another reader of office formats, or another version of this one, made."""
         if not self.reader or self.reader == current_reader():

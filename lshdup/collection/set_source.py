@@ -10,49 +10,25 @@ from lshdup.collection.collection import Collection
 from lshdup.documents.document_list import Reason, Skipped
 from lshdup.errors import ArtifactError
 from lshdup.params import LONGEST
-from lshdup.shingling.shingler import ShingleBatch, fingerprints
+from lshdup.shingling.shingler import ShingleBatch
 from lshdup.utils.ragged import RaggedSets, SetSource
 
 
 def set_source(
-    collection: Collection,
-    jobs: int,
-    on_skipped: Callable[[Skipped], None],
-    kept: RaggedSets | None = None,
+    collection: Collection, jobs: int, on_skipped: Callable[[Skipped], None]
 ) -> SetSource:
-    """Where verification gets shingle sets: from memory or a mapped artifact, else by reading the documents again.
+    """Return a function that gives shingle sets to verify pairs with: the sets that the collection
+    holds, or else the sets of the documents, read again.
 
-    kept : the sets of the artifact, whole, of which nobody has looked at every byte: those that are taken are checked. Raises ArtifactError
-    if they are not what was indexed.
-
-    A document that cannot be read again, or whose set is another one now, is reported once and has an empty set: its pairs are not in
-    the answer, rather than wrong in it.
+    A document that cannot be read again, or whose set has changed, is reported once and has an
+    empty set: its pairs are missing from the answer, rather than wrong in it.
     """
     shingle_filter = collection.shingle_filter
     if collection.sets is not None:
         return collection.sets.take
-    held = collection.unfiltered_sets
-    if held is not None and shingle_filter is not None:
-        return lambda wanted: shingle_filter.apply(held.take(wanted))
-
-    def checked(wanted: NDArray[np.int64]) -> RaggedSets:
-        assert kept is not None
-        collection.check_rows(wanted)
-        try:
-            sets = kept.take(wanted)
-            if shingle_filter is not None:
-                sets = shingle_filter.apply(sets)
-            if np.array_equal(
-                fingerprints(sets, collection.shingle), collection.fingerprints[wanted]
-            ):
-                return sets
-        except IndexError:  # offsets that are damaged too
-            pass
-        message = "shingles.npz is damaged: its sets are not those that were indexed"
-        raise ArtifactError(message, "run the command with DOCS: what is damaged is made anew")
-
-    if kept is not None:
-        return checked
+    whole = collection.unfiltered_sets
+    if whole is not None and shingle_filter is not None:
+        return lambda wanted: shingle_filter.apply(whole.take(wanted))
     reported: set[int] = set()
     workers = Workers(collection.shingle, jobs)
 
@@ -62,7 +38,6 @@ def set_source(
             on_skipped(Skipped(collection.documents.names[index], reason, detail))
 
     def read_again(wanted: NDArray[np.int64]) -> RaggedSets:
-        collection.check_rows(wanted)
         sizes = collection.sizes[wanted]
         if len(wanted) and (sizes.min() < 0 or sizes.max() > LONGEST):  # a token is a byte at least
             message = "the store names sets of a size that none can have: it is damaged"

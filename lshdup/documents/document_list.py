@@ -18,7 +18,7 @@ from lshdup.errors import ArtifactError
 from lshdup.params import DEFAULT_FORMATS, DEFAULT_MAX_BYTES, FormatLimits
 from lshdup.skipped import Reason as Reason
 from lshdup.skipped import Skipped as Skipped
-from lshdup.utils.ragged import Check, StringTable, distinct, trusted
+from lshdup.utils.ragged import StringTable, distinct
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class DocumentList:
     names : n names. sizes, mtimes : int64 arrays of shape (n,), bytes and nanoseconds of the file a document is in. places : where they
     are; None where each is a whole file and names are paths. home : the folder that names and paths start from; empty: the current one.
     max_bytes : a file that is larger when it is read is not read. opened : where rows are read from, and which of their fields.
-    formats : bounds for reading office documents. check : told what of the arrays is used.
+    formats : bounds for reading office documents.
     """
 
     names: StringTable
@@ -39,20 +39,9 @@ class DocumentList:
     max_bytes: int = DEFAULT_MAX_BYTES
     opened: OpenRows = field(default_factory=OpenRows, compare=False)
     formats: FormatLimits = DEFAULT_FORMATS
-    check: Check = trusted
 
     def __len__(self) -> int:
         return len(self.names)
-
-    def check_rows(self, indices: NDArray[np.int64], *more: NDArray[Any]) -> None:
-        """Tell `check` that these documents are looked at: what files they are, where in them, and `more` columns."""
-        places = (
-            ()
-            if self.places is None
-            else (self.places.file, self.places.starts, self.places.lengths)
-        )
-        for column in (self.sizes, self.mtimes, *places, *more):
-            self.check(column, indices, indices + 1)
 
     def path(self, index: int) -> bytes:
         """Where to read a document from, as seen from the current folder."""
@@ -63,7 +52,6 @@ class DocumentList:
     def _files_of(self, indices: Any) -> Any:
         """In which of the files documents are."""
         assert self.places is not None
-        self.check(self.places.file, indices, indices + 1)
         return _checked(self.places, indices)
 
     def file_path(self, number: int) -> bytes:
@@ -95,7 +83,6 @@ class DocumentList:
 
     def changed(self, indices: NDArray[np.int64]) -> NDArray[np.int64]:
         """Which of these documents have vanished, or have another size or time than when they were listed. Opens none."""
-        self.check_rows(indices)
         firsts, file = indices, np.arange(len(indices))
         if self.places is not None:  # one look at each file
             files = self._files_of(indices)
@@ -133,7 +120,6 @@ class DocumentList:
 
     def take(self, indices: NDArray[np.int64]) -> "DocumentList":
         """The documents at `indices`, in that order."""
-        self.check_rows(indices)
         places = None if self.places is None else self.places.take(indices)
         return replace(
             self,

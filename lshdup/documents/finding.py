@@ -94,7 +94,7 @@ def find_files(
         meant = perhaps_meant(each.name) if at < _LOOKED_FOR else ""
         on_skipped(replace(each, detail=f"{each.detail}; {meant}" if meant else each.detail))
     files = finder.files(jobs)
-    for line in finder.selection.unused(finder.met):
+    for line in finder.selection.warnings(finder.met):
         warn(line)
     if not id_lists:
         finder.say_of_rows(files.names, say)
@@ -120,6 +120,7 @@ class _Finder:
         self._store = _identity(store) if store is not None and os.path.isdir(store) else None
         self._on_left_out = on_skipped
         self.selection = Selection(params.include, params.exclude)
+        self._excluded: list[bytes] = []
 
     def add(self, argument: bytes) -> Skipped | None:
         """Take what an argument names; returns it if it cannot be had."""
@@ -132,10 +133,8 @@ class _Finder:
         is_folder = stat.S_ISDIR(status.st_mode)
         if not is_folder and self._met_already(argument, status):
             return None
-        if self.selection and (
-            self._excluded(name, is_folder=is_folder) or self.selection.is_below_excluded(name)
-        ):
-            self._on_left_out(Skipped(name, Reason.EXCLUDED))
+        if is_folder and self.selection and not self.selection.enter(name):
+            self._excluded.append(name)
         elif is_folder:
             self._walk(name)
         elif stat.S_ISREG(status.st_mode):
@@ -146,6 +145,9 @@ class _Finder:
 
     def files(self, jobs: int) -> DocumentList:
         """What was found, in byte order of the names."""
+        for name in self._excluded:
+            if name not in self.found:  # a file that is named itself is taken all the same
+                self._on_left_out(Skipped(name, Reason.EXCLUDED))
         plain = [name for name, known in self.found.items() if known is None]
         stats = stat_files(plain, jobs)
         for index, error in stats.failed.items():
@@ -232,13 +234,13 @@ class _Finder:
             is_folder = entry.is_dir(follow_symlinks=self._params.follow)
             if is_folder and self._store is not None and _identity(name) == self._store:
                 return
-            excluded = bool(self.selection) and self._excluded(name, is_folder=is_folder)
+            allowed = not self.selection or self.selection.allows(name, is_folder=is_folder)
             if entry.name.startswith(b".") and not self._params.hidden:
                 self._on_left_out(Skipped(name, Reason.HIDDEN))
             elif link and not self._params.follow:
                 self._on_left_out(Skipped(name, Reason.LINK))
-            elif excluded:
-                self._on_left_out(Skipped(name, Reason.EXCLUDED))
+            elif not allowed:
+                self._excluded.append(name)
             elif is_folder:
                 folders.append(name)
             elif self._was_named(entry, name):
@@ -253,11 +255,6 @@ class _Finder:
                 self._on_left_out(Skipped(name, Reason.SPECIAL))
         except OSError as error:
             self._fail(name, error)
-
-    def _excluded(self, name: bytes, *, is_folder: bool) -> bool:
-        if is_folder and name in (b".", b".."):  # no name of a folder
-            return False
-        return self.selection.leaves_out(name, is_folder=is_folder)
 
     def met(self) -> Iterator[bytes]:
         """Names of folders and files that were met."""

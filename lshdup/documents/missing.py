@@ -1,17 +1,17 @@
 """Names of files and folders that are not there: the error, and what was perhaps meant. Called by what reads."""
 
 import os
-import re
 import shlex
 from collections.abc import Iterable
 from itertools import islice
 
+from lshdup.documents.patterns import GLOB
 from lshdup.errors import InputError
 from lshdup.skipped import Skipped
 from lshdup.utils.messages import closest
 
-#: What a shell takes for a pattern; and from so many names in a folder one that is nearly the same is looked for.
-_GLOB, _FEW_NAMES = re.compile(r"[*?\[]"), 1000
+#: A name that is nearly the missing one is looked for among so many names of its folder.
+_FEW_NAMES = 1000
 
 
 def check_named(arguments: Iterable[bytes], what: str, hint: str, *, included: bool = True) -> None:
@@ -51,7 +51,7 @@ def perhaps_meant(argument: bytes, *, included: bool = True) -> str:
         home = os.path.expanduser(name)  # noqa: PTH111 (a name as typed)
         return f"a shell puts the home folder for ~ only outside quotes: {home if home != name else 'name the folder'}"
     parts = name.split("/")
-    odd = next((at for at, part in enumerate(parts) if _GLOB.search(part)), None)
+    odd = next((at for at, part in enumerate(parts) if GLOB.search(part)), None)
     if odd is not None:
         folder = "/".join(parts[:odd]) or ("/" if odd else ".")
         if not os.path.isdir(folder):

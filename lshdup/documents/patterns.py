@@ -1,160 +1,134 @@
-"""Patterns of names, as those of --include, --exclude and --prefer. Called by finding.py and preference.py; knows no files."""
+"""Gitignore patterns: those of --include, --exclude and --prefer. No file is opened or listed here."""
 
-import fnmatch
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from itertools import islice
+from pathlib import Path
 
+from lshdup.errors import ParameterError
 from lshdup.utils.messages import closest
 
-#: What makes a word a pattern; and from so many names one that is nearly the same is looked for.
-_GLOB, _FEW_NAMES = re.compile(r"[*?\[]"), 1000
+#: The characters that make a word a pattern to a shell.
+GLOB = re.compile(r"[*?\[]")
 
-
-def _above(name: bytes) -> Iterator[bytes]:
-    """The folders a name is below, the nearest first.
-
-    >>> [*_above(b"a/b/c")], [*_above(b"../a/b")], [*_above(b"/a")]
-    ([b'a/b', b'a'], [b'../a'], [])
-    """
-    folder = os.path.dirname(name)  # noqa: PTH120 (bytes path)
-    while folder not in (b"", b"/", b".", b"..") and not folder.endswith(b"/.."):
-        yield folder
-        folder = os.path.dirname(folder)  # noqa: PTH120 (bytes path)
-
-
-class Pattern:
-    """One pattern: it matches a whole name, or the part behind its last slash; ``*`` matches ``/`` too.
-
-    With a slash at its end it is of folders only; ``./`` in front of it says nothing. is_used : whether it has matched anything.
-
-    >>> pattern = Pattern("./docs/")
-    >>> pattern.matches(b"docs", is_folder=True), pattern.matches(b"a/docs", is_folder=True), pattern.matches(b"docs", is_folder=False)
-    (True, True, False)
-    """
-
-    def __init__(self, text: str) -> None:
-        self.text = text
-        bare = re.sub(r"^(?:\./+)+(?=[^-])", "", text)
-        self._of_folders = len(bare.rstrip("/")) < len(bare) and bare.rstrip("/") != ""
-        bare = bare.rstrip("/") or bare
-        self.is_plain = not _GLOB.search(bare)
-        self._match: Callable[[bytes], object] = re.compile(
-            fnmatch.translate(bare).encode("utf-8", "surrogateescape")
-        ).match
-        self.is_used = False
-
-    def matches(self, name: bytes, *, is_folder: bool) -> bool:
-        """Whether it matches a name, as typed from the current folder."""
-        if self._of_folders and not is_folder:
-            return False
-        found = bool(self._match(name) or self._match(os.path.basename(name)))  # noqa: PTH119 (bytes path)
-        self.is_used |= found
-        return found
-
-    def is_above(self, name: bytes) -> bool:
-        """Whether it matches one of the folders a name is below."""
-        return any(self.matches(folder, is_folder=True) for folder in _above(name))
-
-    @property
-    def means_folders(self) -> bool:
-        """Whether a folder that matches is meant with all below it, and not perhaps by accident: no wildcard, or a slash at the end."""
-        return self.is_plain or self._of_folders
-
-    def instead(self, names: Iterable[bytes]) -> str:
-        """What was perhaps meant by one that matches nothing, for the end of a line. names : of files and folders there are."""
-        if not self.is_plain:
-            return ""
-        wanted = self.text.strip("/")
-        known = {os.fsdecode(name) for name in islice(names, _FEW_NAMES)}
-        near = closest(
-            wanted,
-            (known if "/" in wanted else {part for name in known for part in name.split("/")})
-            - {wanted},
-        )
-        return f"; did you mean {near}?" if near else ""
+#: A name that is nearly the unmatched pattern is looked for among so many names.
+_FEW_NAMES = 1000
 
 
 class Patterns:
-    """Several patterns for one purpose."""
+    """The gitignore patterns of one option. The last one that matches a path decides; ``!`` in front of it takes a match back.
 
-    def __init__(self, texts: Iterable[str]) -> None:
-        self.each = [Pattern(text) for text in texts]
+    Beyond git, ``./`` in front of a pattern anchors it, and ``#`` begins no comment.
+
+    >>> docs = Patterns("--exclude", ["docs/**/*.md", "!keep.md"])
+    >>> docs.match("docs/a/b.md"), docs.match("docs/keep.md"), docs.match("other/docs/c.md")
+    (True, False, False)
+    """
+
+    def __init__(self, option: str, texts: Iterable[str]) -> None:
+        self._option = option
+        texts = tuple(texts)
+        if not texts:
+            self._spec, self._unused = None, {}
+            return
+        from pathspec import GitIgnoreSpec  # only with patterns, to keep `query` fast
+
+        taken_back = any(text.startswith("!") for text in texts)
+        lines = {text: _line(text, taken_back=taken_back) for text in texts}
+        try:
+            self._spec = GitIgnoreSpec.from_lines(lines.values(), backend="simple")
+            self._unused = {
+                text: GitIgnoreSpec.from_lines([line], backend="simple")
+                for text, line in lines.items()
+            }
+        except ValueError as error:
+            message = f"{option}: {str(error)[:1].lower()}{str(error)[1:]}"
+            raise ParameterError(message, "write it as in a .gitignore file") from None
 
     def __bool__(self) -> bool:
-        return bool(self.each)
+        return self._spec is not None
 
-    def match(self, name: bytes, *, is_folder: bool) -> bool:
-        """Whether one of them matches; each that matches anything at all is known to be used."""
-        found = False
-        for pattern in self.each:
-            if not (found and pattern.is_used) and pattern.matches(name, is_folder=is_folder):
-                found = True
-        return found
+    def match(self, path: str) -> bool:
+        """Return whether the patterns select a path, and remember which of them have matched.
 
-    @property
-    def unused(self) -> list[Pattern]:
-        """Those that have matched nothing."""
-        return [pattern for pattern in self.each if not pattern.is_used]
+        path : from the root of the patterns; a folder ends with a slash.
+        """
+        if self._spec is None:
+            return False
+        path = path.replace("\n", "\0")  # pathspec's dot matches no line break
+        for text in [
+            t for t, one in self._unused.items() if one.check_file(path).index is not None
+        ]:
+            del self._unused[text]
+        return self._spec.match_file(path)
+
+    def warnings(self, what: str, names: Callable[[], Iterable[bytes]]) -> list[str]:
+        """Return a line for each pattern that has matched nothing, with the name that was perhaps meant.
+
+        what : what it should have matched. names : gives names to choose from.
+        """
+        return [
+            f"{self._option} {text} matches {what}{_instead(text, names())}"
+            for text in self._unused
+        ]
+
+
+def _line(text: str, *, taken_back: bool) -> str:
+    """A line of a .gitignore file that means the pattern."""
+    line = re.sub(r"^(!?)(?:\./+)+(?=.)", r"\1/", text.replace("\n", "\0"))
+    # To pathspec, `a/**` matches the folder a too. Excluded, it would hide what is taken back in it.
+    line += "/*" if taken_back and line.endswith("/**") else ""
+    return "\\" + line if line.startswith("#") else line
+
+
+def _instead(text: str, names: Iterable[bytes]) -> str:
+    if GLOB.search(text):
+        return ""
+    wanted = text.strip("/")
+    known = {os.fsdecode(name) for name in islice(names, _FEW_NAMES)}
+    if "/" not in wanted:
+        known = {part for name in known for part in name.split("/")}
+    near = closest(wanted, known - {wanted})
+    return f"; did you mean {near}?" if near else ""
 
 
 class Selection:
-    """Which files and folders are taken: what --include matches, if it is given, without what --exclude matches.
+    """The files and folders that --include and --exclude leave, below one folder that was named after the other.
 
-    A folder that --exclude matches is left out with all below it. What is below a folder that --include names, without a wildcard or with
-    a slash at the end, is included.
+    Patterns begin at the current folder; for a folder outside of it, at that folder.
     """
 
     def __init__(self, include: Iterable[str], exclude: Iterable[str]) -> None:
-        self._include, self._exclude = Patterns(include), Patterns(exclude)
-        self._folders = Patterns(())
-        self._folders.each = [pattern for pattern in self._include.each if pattern.means_folders]
-        self._whole: dict[bytes, bool] = {}  # folders, by whether all in them is included
-        self._out: dict[
-            bytes, bool
-        ] = {}  # folders above what was named, by whether all in them is excluded
+        self._include = Patterns("--include", include)
+        self._exclude = Patterns("--exclude", exclude)
+        self._cut, self._root = 0, ""
 
     def __bool__(self) -> bool:
         return bool(self._include or self._exclude)
 
-    def leaves_out(self, name: bytes, *, is_folder: bool) -> bool:
-        """Whether a file is left out, or a folder with all below it."""
-        out = self._exclude.match(name, is_folder=is_folder)
-        if is_folder:
-            self._is_whole(name)
-            return out
-        included = not self._include or self._include.match(name, is_folder=False) | self._is_whole(
-            os.path.dirname(name)  # noqa: PTH120
-        )
-        return out or not included
+    def enter(self, folder: bytes) -> bool:
+        """Expect names below a folder that was named; return whether patterns allow it."""
+        here = os.fsencode(Path.cwd())
+        whole = os.path.normpath(os.path.join(here, folder))  # noqa: PTH118 (bytes path)
+        inside = whole == here or whole.startswith(here.rstrip(b"/") + b"/")
+        below = os.path.relpath(whole, here) if inside else b"."
+        self._root = "" if below == b"." else os.fsdecode(below) + "/"
+        self._cut = 0 if folder == b"." else len(folder.rstrip(b"/")) + 1
+        return not (self._root and self._exclude.match(self._root))
 
-    def is_below_excluded(self, name: bytes) -> bool:
-        """Whether a folder above a name is excluded: for names that were not met in a walk from above. An absolute name, or one that begins
-        with ``..``, is nothing below the current folder: where it stands is no part of what was named.
+    def allows(self, name: bytes, *, is_folder: bool) -> bool:
+        """Return whether a file is taken, or a folder descended into.
+
+        name : as typed from the current folder, below the folder that was entered.
         """
-        folder = os.path.dirname(name)  # noqa: PTH120 (bytes path)
-        if not self._exclude or not folder or name.startswith((b"/", b"../")):
-            return False
-        if folder not in self._out:
-            self._out[folder] = any(
-                self._exclude.match(each, is_folder=True) for each in _above(name)
-            )
-        return self._out[folder]
+        path = self._root + os.fsdecode(name[self._cut :]).removeprefix("./")
+        if is_folder:
+            return not self._exclude.match(path + "/")
+        included = self._include.match(path) or not self._include
+        return not self._exclude.match(path) and included
 
-    def _is_whole(self, folder: bytes) -> bool:
-        if not self._folders:
-            return False
-        if folder not in self._whole:
-            self._whole[folder] = any(
-                self._folders.match(each, is_folder=True) for each in _above(folder + b"/")
-            )
-        return self._whole[folder]
-
-    def unused(self, names: Callable[[], Iterable[bytes]]) -> list[str]:
-        """What to say of patterns that matched nothing. names : gives files and folders that were met."""
-        return [
-            f"{option} {pattern.text} matches nothing that was met{pattern.instead(names())}"
-            for option, patterns in (("--include", self._include), ("--exclude", self._exclude))
-            for pattern in patterns.unused
-        ]
+    def warnings(self, names: Callable[[], Iterable[bytes]]) -> list[str]:
+        """Return a line for each pattern that has matched nothing. names : gives the files and folders that were met."""
+        what = "nothing that was met"
+        return self._include.warnings(what, names) + self._exclude.warnings(what, names)

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.documents.document_list import DocumentList, typed_name
-from lshdup.documents.patterns import Pattern
+from lshdup.documents.patterns import Patterns
 from lshdup.errors import ParameterError
 from lshdup.params import ClusterParams
 
@@ -101,21 +101,17 @@ def _levels(documents: DocumentList, prefer: Sequence[str]) -> tuple[NDArray[np.
     if not prefer:
         return levels, []
     names = documents.typed_names(np.arange(len(documents)))
-    unused = []
-    for number, pattern in reversed(list(enumerate(map(Pattern, prefer)))):
-        folder = typed_name(os.fsencode(pattern.text))
-        below = folder.rstrip(b"/") + b"/"
-        here = folder == b"."
-        matches = [
-            index
-            for index, name in enumerate(names)
-            if name == folder
-            or name.startswith(below)
-            or (here and not name.startswith((b"/", b"../")))
-            or pattern.matches(name, is_folder=False)
-            or (pattern.means_folders and pattern.is_above(name))
-        ]
-        if not matches:
-            unused.append(f"--prefer {pattern.text} matches no document{pattern.instead(names)}")
-        levels[matches] = number
-    return levels, unused[::-1]
+    paths = [os.fsdecode(name).removeprefix("./").lstrip("/") for name in names]
+    unused: list[str] = []
+    for number, text in reversed(list(enumerate(prefer))):
+        here = typed_name(os.fsencode(text)) == b"."
+        pattern = Patterns("--prefer", ["/**" if here else text])
+        levels[
+            [
+                index
+                for index, path in enumerate(paths)
+                if not (here and names[index].startswith((b"/", b"../"))) and pattern.match(path)
+            ]
+        ] = number
+        unused = pattern.warnings("no document", lambda: names) + unused
+    return levels, unused

@@ -5,21 +5,17 @@ All of it from the pairs of one run at the lowest threshold: nothing is read, an
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.collection.collection import Collection
 from lshdup.documents.preference import preference
-from lshdup.lsh.band_plan import BandPlan, collision_probabilities
+from lshdup.lsh.candidates import documents_to_compare
 from lshdup.matching import clusters
 from lshdup.matching.copies import ExpandedPairs
 from lshdup.matching.pairs import Columns, Pairs
-from lshdup.matching.results import StoredPairs
 from lshdup.params import ClusterParams
-from lshdup.pipeline import members
-from lshdup.utils.ragged import distinct
 
 
 @dataclass(frozen=True)
@@ -69,7 +65,8 @@ def histogram(
     best = np.sort(listing.best(n))
     counts = listing.totals(np.array(levels))
     order, _ = preference(collection.documents, collection.sizes, ClusterParams(), ())
-    ranked = clusters.rank_documents(members(collection, duplicate_of), duplicate_of, order)
+    members = documents_to_compare(duplicate_of, collection.sizes)
+    ranked = clusters.rank_documents(members, duplicate_of, order)
     steps = []
     for level, above, count in zip(levels, [*levels[1:], np.inf], counts, strict=True):
         kinds = clusters.cluster_pairs(pairs, ranked, n, level)
@@ -79,49 +76,3 @@ def histogram(
             Step(level, count, documents, groups, listing.examples(level, above, examples))
         )
     return steps
-
-
-@dataclass(frozen=True)
-class Bin:
-    """Pairs that a run has found between two similarities, and the chances they had.
-
-    chance : of a pair of similarity `low` to be found by the plan that is asked about. pairs : found, of all documents; None below the
-    threshold of the run. missed : how many the plan is expected to miss, for all that are there.
-    """
-
-    low: float
-    chance: float
-    pairs: int | None
-    missed: float | None
-
-
-def expected_misses(
-    run: StoredPairs, listing: ExpandedPairs, plan: BandPlan, levels: Sequence[float]
-) -> list[Bin]:
-    """The S-curve of `plan` beside the pairs that a run found, by bins that begin at `levels` (ascending).
-
-    listing : its pairs of all documents.
-
-    A pair of similarity s that was found, with chance p(s), stands for 1 / p(s) that are there (Horvitz and Thompson, 1952), and the plan
-    misses one of them with chance 1 - q(s). Copies are never missed.
-    """
-    q = collision_probabilities(np.array(levels), plan.bands, plan.rows)
-    counts = [*listing.totals(np.array(levels)), 0]
-    values = distinct(np.append(run.found.pairs.values, 1.0))[0][::-1]
-    sizes = np.diff(listing.totals(values), prepend=0)
-    p = collision_probabilities(values, run.bands, run.rows)
-    missed = sizes * (1 - collision_probabilities(values, plan.bands, plan.rows)) / p
-    bins = []
-    for at, (low, high) in enumerate(pairwise([*levels, np.inf])):
-        if low < run.params.threshold:
-            bins.append(Bin(low, float(q[at]), None, None))
-        else:
-            bins.append(
-                Bin(
-                    low,
-                    float(q[at]),
-                    counts[at] - counts[at + 1],
-                    float(missed[(values >= low) & (values < high)].sum()),
-                )
-            )
-    return bins

@@ -37,33 +37,9 @@ def check(path: Path) -> None:
         raise ParameterError(message, "pip install 'lshdup[plot]'")
 
 
-def curve_figure(
-    path: Path,
-    shapes: Sequence[tuple[int, int]],
-    threshold: float | None,
-    found: Sequence[tuple[float, int]] = (),
-) -> None:
-    """S-curves of (bands, rows), with the point where each is 1/2 and (1/b)^(1/r) beside it (R3).
-
-    found : where bins of similarity begin, and how many pairs were found there: bars, if there are any.
-    """
+def curve_figure(path: Path, shapes: Sequence[tuple[int, int]], threshold: float | None) -> None:
+    """S-curves of (bands, rows), with the point where each is 1/2 and (1/b)^(1/r) beside it (R3)."""
     figure, (axes,) = _figure(1)
-    if found:
-        beside = axes.twinx()
-        beside.set_yscale("symlog", linthresh=1)
-        ends = [*(low for low, _ in found[1:]), 1.02]
-        widths = [end - low for (low, _), end in zip(found, ends, strict=True)]
-        beside.bar(
-            [low for low, _ in found],
-            [count for _, count in found],
-            widths,
-            align="edge",
-            color=_COLORS[5],
-            alpha=0.5,
-        )
-        beside.set(ylabel="pairs found", ylim=(0, None))
-        axes.set_zorder(beside.get_zorder() + 1)
-        axes.patch.set_visible(False)
     steps = [i / 400 for i in range(401)]
     for color, (bands, rows) in zip(_COLORS, shapes, strict=False):
         axes.plot(
@@ -86,7 +62,7 @@ def curve_figure(
     axes.set(
         xlabel="Jaccard similarity",
         ylabel="chance to become a candidate",
-        xlim=(0, 1.02 if found else 1),
+        xlim=(0, 1),
         ylim=(0, 1.02),
     )
     axes.set_title("Chance that two documents share a bucket")

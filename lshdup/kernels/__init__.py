@@ -1,5 +1,5 @@
-"""Compiled loops on arrays, one file per stage that calls them.
+"""Compiled loops over arrays, one file a stage.
 
-Nothing outside this folder imports numba, and nothing in it knows documents, names or parameters. A kernel checks nothing: its
-caller (the stage of the same name) has checked shapes and domains before.
+Only this package imports numba. Kernels know no documents, names or parameters, and check nothing:
+the stage that calls a kernel has checked shapes and domains.
 """

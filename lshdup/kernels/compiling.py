@@ -1,5 +1,10 @@
-"""Kernels -> object code, by numba. Imported by jit.py when a machine meets a kernel for the first time, and by nothing else."""
+"""The compilation of kernels to object code, by numba.
 
+jit.py imports this module only when the cache lacks a kernel. It uses parts of numba that are not
+documented; the bounds in pyproject.toml exclude versions that have not been tested.
+"""
+
+import functools
 import re
 import sys
 from collections.abc import Callable
@@ -12,18 +17,22 @@ from numba.core import cgutils, compiler
 from numba.core.registry import cpu_target
 from numba.extending import intrinsic
 
-from lshdup.kernels.helpers import Helper
+from lshdup.kernels.jit import Helper
 
-#: Functions of the C library that object code may call: it is linked again in processes where numba's own are not there.
+#: Functions of the C library that object code may call. numba's own functions are missing in the
+#: processes that load the object code.
 _C_LIBRARY = {
-    "memset", "memcpy", "memmove", "floor", "ceil", "exp", "log", "log1p", "expm1", "pow", "lgamma", "statx", "open", "read", "close",
+    "memset", "memcpy", "memmove", "floor", "ceil", "exp", "log", "log1p", "expm1", "pow",
+    "lgamma", "statx", "open", "read", "close",
 }  # fmt: skip
 
 
-def compiled(function: Callable[..., Any], kinds: tuple[str, ...]) -> tuple[str, bytes]:
-    """The name of a kernel's entry in its object code, and that code. Without the GIL, integers wrap, no reference counts.
+def compile_kernel(function: Callable[..., Any], kinds: tuple[str, ...]) -> tuple[str, bytes]:
+    """Return the symbol of a kernel and its object code.
 
-    Raises numba's errors for a kernel that is none, and RuntimeError for one that calls what will not be there.
+    The code runs without the GIL and without reference counts; integers wrap. Raises numba's
+    errors if the function cannot be compiled, and RuntimeError if it calls a function that the
+    processes loading it lack.
     """
     _prepare_helpers()
     inside: Any = compiler  # numba's types know its decorators only
@@ -45,7 +54,10 @@ def compiled(function: Callable[..., Any], kinds: tuple[str, ...]) -> tuple[str,
     )
     strange = {name for name in needs if not name.startswith("llvm.")} - _C_LIBRARY
     if strange or result.signature.return_type not in (types.none, types.int64):
-        message = f"kernel {function.__name__} calls {sorted(strange)} and returns {result.signature.return_type}"
+        message = (
+            f"kernel {function.__name__} calls {sorted(strange)} "
+            f"and returns {result.signature.return_type}"
+        )
         raise RuntimeError(message)
     _, _, (code, _) = result.library.serialize_using_object_code()
     return result.fndesc.llvm_func_name, code
@@ -58,28 +70,20 @@ def _type(kind: str) -> Any:
 
 
 def _prepare_helpers() -> None:
-    """In every file of kernels, what numba knows takes the place of the helpers: functions find each other as globals."""
+    """Replace the helpers in all modules of kernels by numba's functions, found as globals."""
     for name, module in list(sys.modules.items()):
         if name.startswith("lshdup.kernels."):
             for key, value in list(vars(module).items()):
                 if isinstance(value, Helper):
-                    setattr(module, key, _made(value))
+                    setattr(module, key, _numba_function(value))
 
 
-_known: dict[int, Any] = {}
-
-
-def _made(helper: Helper) -> Any:
-    if id(helper) not in _known:
-        if helper.make == "instruction":
-            made: Any = globals()[f"_{helper.function.__name__}"]
-        else:
-            njit: Any = numba.njit
-            made = njit(nogil=True, error_model="numpy", forceinline=True, _nrt=False)(
-                helper.function
-            )
-        _known[id(helper)] = (made, helper)  # the helper too: its id must stay its own
-    return _known[id(helper)][0]
+@functools.cache
+def _numba_function(helper: Helper) -> Any:
+    if helper.kind == "instruction":
+        return globals()[f"_{helper.function.__name__}"]
+    njit: Any = numba.njit
+    return njit(nogil=True, error_model="numpy", forceinline=True, _nrt=False)(helper.function)
 
 
 @intrinsic
@@ -110,7 +114,7 @@ def _count_ones(typingctx: Any, word: Any) -> Any:
     return types.uint64(types.uint64), codegen
 
 
-# --- calls of the C library -----------------------------------------------------------------------------------------------------
+# --- calls of the C library ---
 
 _INT, _LONG, _POINTER = ir.IntType(32), ir.IntType(64), ir.IntType(8).as_pointer()
 _CURRENT_FOLDER = -100  # AT_FDCWD
@@ -119,7 +123,7 @@ _TYPE_TIME_SIZE = 0x1 | 0x40 | 0x200  # STATX_TYPE, STATX_MTIME, STATX_SIZE
 
 
 def _c_call(builder: Any, name: str, result: Any, *args: Any) -> Any:
-    """The result of a C function, as an int64."""
+    """Call a C function; return its result as an int64."""
     kind = ir.FunctionType(result, [arg.type for arg in args])
     declared: Any = cgutils
     value = builder.call(declared.get_or_insert_function(builder.module, kind, name), args)
@@ -127,7 +131,7 @@ def _c_call(builder: Any, name: str, result: Any, *args: Any) -> Any:
 
 
 def _address(context: Any, builder: Any, kind: Any, array: Any, index: Any = None) -> Any:
-    """Where an array's element is, as a pointer to bytes."""
+    """Return the address of an array's element, as a pointer to bytes."""
     data = context.make_array(kind)(context, builder, array).data
     return builder.bitcast(data if index is None else builder.gep(data, [index]), _POINTER)
 

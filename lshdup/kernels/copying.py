@@ -1,18 +1,17 @@
-"""Runs of values, one after the other. Called by ragged.py."""
+"""Copies of runs of values. Reference: RaggedSets, in tests/matching/test_similarity.py."""
 
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lshdup.kernels.helpers import I64
 from lshdup.kernels.jit import kernel
-
-I64 = NDArray[np.int64]
 
 
 @kernel
 def copy_runs(values: NDArray[Any], starts: I64, sizes: I64, out: NDArray[Any]) -> None:
-    """Copy values[starts[0]:starts[0] + sizes[0]] to `out`, then those of the next run, and so on."""
+    """Copy the runs values[starts[i]:starts[i] + sizes[i]] to `out`, one after the other."""
     at = np.uint64(0)
     for i in range(len(starts)):
         start = np.uint64(starts[i])

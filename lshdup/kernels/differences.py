@@ -1,36 +1,34 @@
-"""Where two rows of tokens agree: the longest common subsequence of short ones, the heaviest chain of passages of long ones.
+"""Alignment of two sequences of tokens, and the heaviest chain of common passages.
 
-Called by differences.py, which cuts long rows into short ones and owns the arrays.
+Reference in the tests: `lcs_score` and the trial of all chains, in tests/report/test_show.py.
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
+from lshdup.kernels.helpers import I32, I64, U8, U64
 from lshdup.kernels.jit import kernel
-
-U8 = NDArray[np.uint8]
-I32 = NDArray[np.int32]
-I64 = NDArray[np.int64]
-U64 = NDArray[np.uint64]
 
 _BOTH, _LEFT, _RIGHT = 0, 1, 2
 
 
 @kernel
 def align(a: U64, b: U64, steps: U8, scores: I32, matches: I64) -> int:
-    """A common subsequence of a and b, as long as can be and preferably in one piece: matches[2 i], matches[2 i + 1] are the positions of
-    its i-th element, ascending; returns how many there are.
+    """Find a common subsequence of a and b of the highest score; return its length.
 
-    An element counts two, and one more where the next of both is taken too. steps : at least len(a) * len(b) long. scores : len(b) + 1.
-    matches : twice the shorter of both. Cost: about 1.5 ns for each of len(a) * len(b).
+    An element scores two, and one more if the next elements of both are matched too.
+
+    steps, scores : scratch, for len(a) * len(b) and len(b) + 1.
+    matches : matches[2 i], matches[2 i + 1] are the positions of element i, ascending; room for
+        twice the shorter sequence.
+
+    Cost: about 1.5 ns for each of len(a) * len(b).
     """
     n = len(a)
     m = len(b)
     for j in range(m + 1):
         scores[j] = 0
-    for i in range(
-        n - 1, -1, -1
-    ):  # scores[j]: of a[i + 1:] and b[j:], until this row has passed it
+    # scores[j] is the score of a[i + 1:] and b[j:] until row i overwrites it.
+    for i in range(n - 1, -1, -1):
         diagonal = scores[m]
         scores[m] = 0
         base = i * m
@@ -72,10 +70,15 @@ def align(a: U64, b: U64, steps: U8, scores: I32, matches: I64) -> int:
 
 @kernel
 def heaviest_chain(rank: I64, weight: I64, best: I64, last: I64, before: I64, chain: I64) -> int:
-    """Of passages in the order of one text, those of the largest weight in all that stand in the same order in the other text.
+    """Find the passages of largest total weight that have the same order in both texts.
 
-    rank : int64 array of shape (n,), the place of each in the other text, a permutation of 0 … n - 1. chain : takes their numbers,
-    ascending, at its end; returns how many. best, last : n + 1 long, before : n long. Cost: n log n (a tree of prefix maxima).
+    rank : int64 array of shape (n,), a permutation: passages are numbered by their order in one
+        text, and this is their order in the other.
+    weight : int64 array of shape (n,).
+    best, last, before : scratch, for n + 1, n + 1 and n.
+    chain : the passages, ascending, at its end.
+
+    Returns the number of passages. Cost: n log n, by a tree of prefix maxima.
     """
     n = len(rank)
     for i in range(n + 1):

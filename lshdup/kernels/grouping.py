@@ -1,23 +1,20 @@
-"""Buckets -> groups: who represents whom. Called by clusters.py.
+"""Buckets, or pairs -> the representative of each document.
 
-Documents are numbered here by *position*, in the order in which they are preferred among those that buckets connect. So the earliest
-representative that a document finds is the one it belongs to.
+Documents are numbered by *position*: their place in the order of preference among the documents
+that share a bucket. A *leader* is a document that represents itself; a document belongs to the
+first leader that is similar enough. Reference in the tests: `obvious_groups` and
+`obvious_components` of tests/matching/test_clusters.py.
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
-from lshdup.kernels.helpers import inlined
-from lshdup.kernels.jit import kernel
+from lshdup.kernels.banding import bucket_end
+from lshdup.kernels.helpers import F64, I64, U8, U32, U64
+from lshdup.kernels.jit import inlined, kernel
 from lshdup.kernels.sets import jaccard_of, sizes_allow
+from lshdup.kernels.union_find import find_root
 
-F64 = NDArray[np.float64]
-I64 = NDArray[np.int64]
-U8 = NDArray[np.uint8]
-U32 = NDArray[np.uint32]
-U64 = NDArray[np.uint64]
-
-#: No bucket, no position, no representative yet.
+#: In place of a bucket, a position or a leader: none.
 NONE = 0xFFFFFFFF
 
 
@@ -25,17 +22,14 @@ NONE = 0xFFFFFFFF
 def number_buckets(
     keys: U64, order: U32, limit: int, position: U32, band: int, first: int, bucket: U32
 ) -> int:
-    """bucket[position[d], band] = number of the bucket of d in this band, from `first` on; returns the number after the last.
+    """Number the buckets of one band from `first` on; return the number after the last.
 
-    Buckets of one document, and of more than `limit` if that is not 0, have none; nor have documents of position NONE. keys, order : one
-    band.
+    Sets bucket[position[d], band] for every document d, but for documents of position NONE and
+    for buckets of one document or, if `limit` is not 0, of more than `limit`.
     """
     start = 0
     while start < len(order):
-        key = keys[order[start]]
-        end = start + 1
-        while end < len(order) and keys[order[end]] == key:
-            end += 1
+        end = bucket_end(keys, order, start)
         if end - start > 1 and not (limit and end - start > limit):
             for p in range(start, end):
                 if position[order[p]] != NONE:
@@ -46,7 +40,8 @@ def number_buckets(
 
 
 @inlined
-def _met_before(bucket: U32, band: int, a: int, b: int) -> bool:
+def _share_earlier(bucket: U32, band: int, a: int, b: int) -> bool:
+    """Return whether two positions share a bucket of an earlier band."""
     for earlier in range(band):
         if bucket[a, earlier] != NONE and bucket[a, earlier] == bucket[b, earlier]:
             return True
@@ -54,13 +49,13 @@ def _met_before(bucket: U32, band: int, a: int, b: int) -> bool:
 
 
 @kernel
-def lead(
+def assign_leaders(
     values: U64,
     starts: I64,
     sizes: I64,
-    some: U32,
+    positions: U32,
     since: int,
-    grow: bool,
+    add: bool,
     threshold: float,
     bucket: U32,
     heads: U32,
@@ -69,17 +64,23 @@ def lead(
     leader: U32,
     similarity: F64,
 ) -> int:
-    """Each position of `some` (ascending) without a leader gets the first leader in its buckets that is similar enough; returns how many
-    similarities were looked at.
+    """Assign to each position the first leader in its buckets that is similar enough.
 
-    Leaders of a bucket are a list in the order of their positions: heads[bucket], then following[position, band]. grow : who finds none
-    becomes a leader and is added to the lists. since : leaders before this position were looked at already.
-    values : of the sets at hand; that of position p is ``values[starts[p]:starts[p] + sizes[p]]``. A position whose set is empty has lost
-    it: it leads itself, and nobody else.
+    values, starts, sizes : the sets; that of position p is values[starts[p]:starts[p] + sizes[p]].
+        A position with an empty set has lost it: it leads itself and no other position.
+    positions : ascending; those that have a leader are passed over.
+    since : leaders before this position are not compared.
+    add : whether a position without a leader becomes one.
+    bucket : of `number_buckets`.
+    heads, tails, following : the leaders of each bucket as a list in ascending order: from
+        heads[bucket] to tails[bucket] by following[position, band].
+    leader, similarity : the result.
+
+    Returns the number of similarities that were computed.
     """
     compared = 0
-    for i in range(len(some)):
-        v = np.int64(some[i])
+    for i in range(len(positions)):
+        v = np.int64(positions[i])
         if leader[v] != NONE:
             continue
         size = sizes[v]
@@ -91,11 +92,11 @@ def lead(
                 if bucket[v, band] == NONE:
                     continue
                 at = np.int64(heads[bucket[v, band]])
-                while at < best:  # the end of the list is not
+                while at < best:  # NONE, the end of the list, is not below `best`.
                     if (
                         at >= since
                         and sizes_allow(size, sizes[at], threshold)
-                        and not _met_before(bucket, band, at, v)
+                        and not _share_earlier(bucket, band, at, v)
                     ):
                         compared += 1
                         found = jaccard_of(
@@ -108,7 +109,7 @@ def lead(
         if best != NONE:
             leader[v] = best
             similarity[v] = score
-        elif grow:
+        elif add:
             leader[v] = v
             similarity[v] = 1.0
             if size:
@@ -125,12 +126,12 @@ def lead(
 
 
 @kernel
-def has_leaders(
-    some: U32, sizes: I64, threshold: float, bucket: U32, heads: U32, following: U32, out: U8
+def have_leaders(
+    positions: U32, sizes: I64, threshold: float, bucket: U32, heads: U32, following: U32, out: U8
 ) -> None:
-    """out[i] = whether a bucket of some[i] has a leader of a size that allows the threshold."""
-    for i in range(len(some)):
-        v = np.int64(some[i])
+    """Set out[i] to whether a bucket of positions[i] has a leader of a size similar enough."""
+    for i in range(len(positions)):
+        v = np.int64(positions[i])
         out[i] = 0
         for band in range(bucket.shape[1]):
             if out[i] == 0 and bucket[v, band] != NONE:
@@ -143,19 +144,22 @@ def has_leaders(
 
 
 @kernel
-def forget_leaders(some: U32, bucket: U32, heads: U32) -> None:
-    """Empty the lists of all buckets of these positions."""
-    for i in range(len(some)):
+def clear_leaders(positions: U32, bucket: U32, heads: U32) -> None:
+    """Empty the lists of leaders of all buckets of these positions."""
+    for i in range(len(positions)):
         for band in range(bucket.shape[1]):
-            if bucket[some[i], band] != NONE:
-                heads[bucket[some[i], band]] = NONE
+            if bucket[positions[i], band] != NONE:
+                heads[bucket[positions[i], band]] = NONE
 
 
 @kernel
-def lead_by_pairs(offsets: I64, partners: U32, scores: F64, leader: U32, similarity: F64) -> None:
-    """Each position without a leader, in order, leads itself and those of its later partners that have none yet.
+def assign_leaders_by_pairs(
+    offsets: I64, partners: U32, scores: F64, leader: U32, similarity: F64
+) -> None:
+    """Make each position without a leader, in order, the leader of its partners without one.
 
-    partners, scores : those of position p are at offsets[p] … offsets[p + 1] - 1.
+    partners, scores : the later partners of position p and their similarities are at
+        offsets[p] … offsets[p + 1] - 1.
     """
     for v in range(len(leader)):
         if leader[v] == NONE:
@@ -168,15 +172,7 @@ def lead_by_pairs(offsets: I64, partners: U32, scores: F64, leader: U32, similar
                     similarity[other] = scores[at]
 
 
-# --- single linkage ---------------------------------------------------------------------------------------------------------------
-
-
-@inlined
-def _root(parent: U32, at: int) -> int:
-    while parent[at] != at:
-        parent[at] = parent[parent[at]]
-        at = np.int64(parent[at])
-    return at
+# --- single linkage ---
 
 
 @kernel
@@ -192,26 +188,32 @@ def unconnected_pairs(
     left: U32,
     right: U32,
 ) -> int:
-    """Fill `left`, `right` with pairs of positions that share a bucket of this band, were not met in an earlier one, and are not connected
-    yet; returns how many.
+    """Fill `left`, `right` with pairs that share a bucket of a band and are not connected yet.
 
-    entries : positions, bucket by bucket, and within one by the root they had. run_ends, bucket_ends : for each entry where the entries of
-    its root end, and those of its bucket. Two leaders are known not to be similar enough. state : (i, j) where the last call stopped,
-    because the output was full; state[0] == len(entries) says that all is done.
+    Pairs that share a bucket of an earlier band are passed over, and so are pairs of two leaders:
+    leaders are not similar enough.
+
+    entries : positions, bucket by bucket, and within a bucket by the root they had.
+    run_ends, bucket_ends : for each entry the end of the entries of its root, and of its bucket.
+    parent : the forest of connected positions.
+    state : (i, j) where the last call stopped because the output was full; when all is done,
+        state[0] is the number of entries.
+
+    Returns the number of pairs.
     """
     n = 0
     i, j = state[0], state[1]
     while i < len(entries):
         a = np.int64(entries[i])
-        root = _root(parent, a)
+        root = find_root(parent, a)
         if j == 0:
             j = run_ends[i]
         while j < bucket_ends[i]:
             b = np.int64(entries[j])
-            if _root(parent, b) == root:
+            if find_root(parent, b) == root:
                 j = run_ends[j]
                 continue
-            if not (leader[a] == a and leader[b] == b) and not _met_before(bucket, band, a, b):
+            if not (leader[a] == a and leader[b] == b) and not _share_earlier(bucket, band, a, b):
                 if n == len(left):
                     state[0], state[1] = i, j
                     return n

@@ -1,8 +1,11 @@
-"""How kernels become machine code, and how they are called: compiled once on a machine, then loaded without the compiler.
+"""The decorators of kernels, the cache of their machine code, and the calls into it.
 
-A kernel is a Python function on arrays and numbers. Its first call on a machine compiles it by numba (compiling.py) and keeps the object
-code on disk; every later process maps that code and calls it, and never imports numba: a few milliseconds instead of half a second. The
-GIL is free while a kernel runs. Called by the other files of this folder only.
+A kernel is a Python function on arrays and numbers. Its first call on a machine compiles it with
+numba (compiling.py) and stores the object code on disk. Later processes load that code and never
+import numba, which takes half a second: every command would wait for it, `query` above all.
+numba's own cache cannot do that, because reading it needs numba. The price is a dependence on
+numba's calling convention, which is not documented: pyproject.toml therefore excludes versions
+that have not been tested. Kernels run without the GIL.
 """
 
 import contextlib
@@ -14,14 +17,14 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from lshdup.kernels.helpers import F
+F = TypeVar("F", bound=Callable[..., Any])
 
-#: How numba's calling convention passes an argument: the C types it is spread over. Arrays: owner, parent, elements, bytes of an element,
-#: data, then the shape and the strides.
+#: The C types by which numba's calling convention passes an argument. An array is spread over
+#: owner, parent, number of elements, bytes of an element, data, then the shape and the strides.
 _SCALARS = {
     "int64": ctypes.c_int64,
     "float64": ctypes.c_double,
@@ -36,8 +39,10 @@ _before_compiling: list[Callable[[], None]] = []
 
 
 class Kernel:
-    """A function that runs as machine code. Takes C-contiguous arrays of one or two dimensions, int, float, bool and `numpy.uint64`;
-    returns an int or nothing; allocates nothing and raises nothing.
+    """A function that runs as machine code.
+
+    Takes C-contiguous arrays of one or two dimensions, int, float, bool and `numpy.uint64`.
+    Returns an int or nothing. Allocates nothing and raises nothing.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
@@ -47,7 +52,8 @@ class Kernel:
         self._loaded: dict[tuple[Any, ...], Callable[..., int]] = {}
 
     def __call__(self, *args: Any) -> Any:
-        # A call costs as much as some thousand bytes of text: so what numba's dispatcher would look up, a tuple of types does.
+        # A tuple of types replaces numba's dispatcher: a call costs as much as shingling about
+        # a thousand bytes of text, and small batches make many calls.
         types: list[Any] = []
         words: list[Any] = []
         for arg in args:
@@ -79,27 +85,54 @@ class Kernel:
         return result.value
 
 
+class Helper:
+    """A small function for use in kernels.
+
+    kind : "inlined", copied into every kernel that calls it; or "instruction", a machine
+        instruction or C function without a NumPy name, whose body is in compiling.py.
+    """
+
+    def __init__(self, function: Callable[..., Any], kind: str) -> None:
+        self.function = function
+        self.kind = kind
+        self.__doc__ = function.__doc__
+
+    def __call__(self, *args: Any) -> Any:
+        """Run the function as Python; kernels never do."""
+        return self.function(*args)
+
+
 def kernel(function: F) -> F:
-    """A function to be compiled for the argument types it is called with."""
+    """Compile the function for the argument types of each call."""
     return cast("F", Kernel(function))
 
 
+def inlined(function: F) -> F:
+    """Copy the function into the kernels that call it."""
+    return cast("F", Helper(function, "inlined"))
+
+
+def instruction(function: F) -> F:
+    """Replace the function, within kernels, by its namesake in compiling.py."""
+    return cast("F", Helper(function, "instruction"))
+
+
 def on_first_compilation(callback: Callable[[], None]) -> None:
-    """Call back once if a kernel has to be compiled in this process, because this machine has not done so yet."""
+    """Call back once if this process has to compile a kernel, because the cache lacks it."""
     _before_compiling[:] = [callback]
 
 
-# --- instructions and helpers that every kernel may use -----------------------------------------------------------------------
-
-
-# --- from a call to machine code ------------------------------------------------------------------------------------------------
+# --- from a call to machine code ---
 
 
 def _kind(arg: Any) -> str:
-    """How an argument is passed: ``uint8[1]`` is a one-dimensional array."""
+    """Return the type of an argument; ``uint8[1]`` is a one-dimensional array."""
     if isinstance(arg, np.ndarray):
         if not (arg.flags.c_contiguous and arg.dtype.isnative):
-            message = f"kernels take contiguous arrays of the machine's byte order, not strides {arg.strides} of {arg.shape} {arg.dtype}"
+            message = (
+                "kernels take contiguous arrays of the machine's byte order, "
+                f"not strides {arg.strides} of {arg.shape} {arg.dtype}"
+            )
             raise TypeError(message)
         return f"{arg.dtype.name}[{arg.ndim}]"
     if isinstance(arg, bool | np.bool_):
@@ -110,22 +143,22 @@ def _kind(arg: Any) -> str:
 
 
 def _load(wanted: Kernel, kinds: tuple[str, ...]) -> Callable[..., int]:
-    """Machine code from the cache on disk, or compiled now and put there."""
+    """Load machine code from the cache on disk, or compile it and store it there."""
     llvm, engine, machine = _engine()
-    place = f"{wanted.function.__module__.removeprefix('lshdup.')}.{wanted.__name__}"
+    module = wanted.function.__module__.removeprefix("lshdup.")
     version = {"sources": _sources(), "machine": machine, "kinds": kinds}
     digest = hashlib.blake2b(json.dumps([machine, kinds]).encode(), digest_size=6).hexdigest()
-    name = f"{place}-{digest}.kernel"
-    found = _read(name, version)
-    if found is None:
+    name = f"{module}.{wanted.__name__}-{digest}.kernel"
+    symbol_and_code = _read(name, version)
+    if symbol_and_code is None:
         for callback in _before_compiling:
             callback()
         _before_compiling.clear()
-        from lshdup.kernels.compiling import compiled
+        from lshdup.kernels.compiling import compile_kernel
 
-        found = compiled(wanted.function, kinds)
-        _write(name, version, *found)
-    symbol, code = found
+        symbol_and_code = compile_kernel(wanted.function, kinds)
+        _write(name, version, *symbol_and_code)
+    symbol, code = symbol_and_code
     engine.add_object_file(llvm.ObjectFileRef.from_data(code))
     engine.finalize_object()
     types: list[Any] = [ctypes.c_void_p, ctypes.c_void_p]
@@ -139,35 +172,37 @@ _engines: list[tuple[Any, Any, str]] = []
 
 
 def _engine() -> tuple[Any, Any, str]:
-    """LLVM, the engine that links object code into this process, and what machine its code is for."""
+    """Return LLVM, the engine that links object code into this process, and its machine type."""
     if not _engines:
         import llvmlite
         import llvmlite.binding as llvm
 
         for start in (llvm.initialize_native_target, llvm.initialize_native_asmprinter):
-            with contextlib.suppress(
-                RuntimeError
-            ):  # numba has done so already, or LLVM does it by itself
+            # numba has done so already, or this version of LLVM does it by itself.
+            with contextlib.suppress(RuntimeError):
                 start()
         target = llvm.Target.from_default_triple().create_target_machine(jit=True)
         features = llvm.get_host_cpu_features().flatten()
-        machine = f"{llvm.get_default_triple()} {llvm.get_host_cpu_name()} {features} llvmlite {llvmlite.__version__}"
-        _engines.append(
-            (llvm, llvm.create_mcjit_compiler(llvm.parse_assembly(""), target), machine)
+        machine = (
+            f"{llvm.get_default_triple()} {llvm.get_host_cpu_name()} {features} "
+            f"llvmlite {llvmlite.__version__}"
         )
+        engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), target)
+        _engines.append((llvm, engine, machine))
     return _engines[0]
 
 
 def _sources() -> str:
-    """What all kernels are compiled from: a change of any file compiles all of them anew, because they call each other's helpers."""
+    """Return a digest of all files of kernels.
+
+    A change of any file recompiles all kernels, because they call each other's helpers.
+    """
     if not _stamp:
         digest = hashlib.blake2b(digest_size=16)
-        archive = getattr(
-            globals().get("__loader__"), "archive", None
-        )  # a package that was shipped as a zip file has no folder
-        for path in (
-            sorted(Path(__file__).parent.glob("*.py")) if archive is None else [Path(archive)]
-        ):
+        # A package that is shipped as a zip file (Spark's --py-files) has no folder.
+        archive = getattr(globals().get("__loader__"), "archive", None)
+        folder = Path(__file__).parent
+        for path in sorted(folder.glob("*.py")) if archive is None else [Path(archive)]:
             digest.update(path.read_bytes())
         _stamp.append(digest.hexdigest())
     return _stamp[0]
@@ -176,12 +211,12 @@ def _sources() -> str:
 _stamp: list[str] = []
 
 
-# --- the cache: one small file for each kernel, beside the byte code or in the user's cache folder -------------------------------
+# --- the cache: one small file a kernel, beside the byte code or in the user's cache folder ---
 
 
 def _folders() -> Iterator[Path]:
     yield Path(__file__).parent / "__pycache__"
-    home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")  # noqa: PTH111 (an absent home stays "~")
+    home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")  # noqa: PTH111 (a missing home stays "~")
     if os.path.isabs(home):  # noqa: PTH117
         yield Path(home) / "lshdup"
 
@@ -199,16 +234,14 @@ def _read(name: str, version: dict[str, Any]) -> tuple[str, bytes] | None:
 
 
 def _write(name: str, version: dict[str, Any], symbol: str, code: bytes) -> None:
-    """Where the first folder takes it; nowhere if none does: then every run compiles."""
+    """Store machine code in the first folder that can be written; if none can, do nothing."""
     head = json.dumps(_header(version, symbol, code)).encode()
     for folder in _folders():
         with contextlib.suppress(OSError):
             folder.mkdir(parents=True, exist_ok=True)
             with tempfile.NamedTemporaryFile(dir=folder, delete=False) as file:
                 file.write(head + b"\n" + code)
-            Path(file.name).chmod(
-                0o644
-            )  # whoever may run this installation need not compile it again
+            Path(file.name).chmod(0o644)  # Other users of this installation load the code too.
             Path(file.name).replace(folder / name)
             return
 

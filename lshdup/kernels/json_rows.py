@@ -8,14 +8,10 @@ test for Python's negative indices at every access.
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from lshdup.kernels.helpers import count_trailing_zeros, inlined, load64
-from lshdup.kernels.jit import kernel
+from lshdup.kernels.helpers import I64, U8, count_trailing_zeros, load64
+from lshdup.kernels.jit import inlined, kernel
 from lshdup.kernels.text import INVALID, decode, encode
-
-U8 = NDArray[np.uint8]
-I64 = NDArray[np.int64]
 
 _ZERO, _ONE, _TWO, _SIX, _EIGHT = (
     np.uint64(0),

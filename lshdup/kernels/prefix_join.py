@@ -1,32 +1,36 @@
-"""Kernels of the exact join: rarest elements, the inverted index of prefixes, and the pairs that its filters leave."""
+"""The exact join: prefixes of rare elements, their inverted index, and the pairs it finds.
+
+Sets are numbered by *rank*: their place in `order`, which is the order of their sizes. Reference
+in the tests: `all_pairs` of tests/reference.py.
+"""
 
 import numpy as np
 
-from lshdup.kernels.helpers import inlined
-from lshdup.kernels.jit import kernel
-from lshdup.kernels.sets import F64, I32, I64, U8, U16, U32, U64, _overlap
+from lshdup.kernels.helpers import F64, I32, I64, U8, U16, U32, U64
+from lshdup.kernels.jit import inlined, kernel
+from lshdup.kernels.sets import overlap
 
-#: Fibonacci hashing: 2^64 / golden ratio, odd. Shingles are mixed already; given ids are not.
+#: Fibonacci hashing: 2^64 / golden ratio, odd. Shingles are mixed already; ids are not.
 _FACTOR = np.uint64(0x9E3779B97F4A7C15)
-#: Elements whose counters are looked up before the next look at whether a prefix is full.
-_GLANCE = np.uint64(64)
+#: Elements whose counters are read between two checks of whether a prefix is complete.
+_CHUNK = np.uint64(64)
 #: Counters stop here.
-_MANY = 0xFFFF
-#: How far the overlap of a pair is from what is wanted, for a pair that was not met yet, or is out of reach.
+_MOST = 0xFFFF
+#: In `missing`: the pair was not met yet; or it cannot reach the threshold.
 UNMET = 0x7FFFFFFF
 _OUT = 0x7FFFFFFE
 _LOW = np.uint64(0xFFFFFFFF)
 
 
 @inlined
-def _slot(element: np.uint64, slots: np.uint64) -> np.uint64:
-    """A number below slots <= 2^32, by the high bits of a product."""
+def slot_of(element: np.uint64, slots: np.uint64) -> np.uint64:
+    """Return a number below slots <= 2^32, by the high bits of a product."""
     return ((element * _FACTOR) >> np.uint64(32)) * slots >> np.uint64(32)
 
 
 @inlined
-def _share(n: int, part: int, parts: int) -> tuple[np.uint64, np.uint64]:
-    """Where the numbers below n that are one call's begin, and how many they are."""
+def share_of(n: int, part: int, parts: int) -> tuple[np.uint64, np.uint64]:
+    """Return the first number, and how many, of one of `parts` equal parts of range(n)."""
     first = np.uint64(n * part // parts)
     return first, np.uint64(n * (part + 1) // parts) - first
 
@@ -35,27 +39,32 @@ def _share(n: int, part: int, parts: int) -> tuple[np.uint64, np.uint64]:
 def count_elements(
     values: U64, offsets: I64, order: I64, part: int, parts: int, own: U32, counters: U16
 ) -> None:
-    """Adds one to the counter of every element of the sets `order`, in that part of the counters which is this call's.
+    """Add one to the counter of every element of the sets `order`, in one part of the counters.
 
-    Elements may share a counter. own : scratch, as long as the largest set. The slots of a set are collected first and counted then, so
-    that neither loop waits for a branch, and the misses of the second overlap.
+    Elements may share a counter. The slots of a set are collected first and counted then, so that
+    neither loop waits for a branch and the cache misses of the second overlap.
+
+    own : scratch, as long as the largest set.
     """
     slots = np.uint64(len(counters))
-    first, room = _share(len(counters), part, parts)
+    first, room = share_of(len(counters), part, parts)
     for at in range(len(order)):
         n = np.uint64(0)
         for i in range(np.uint64(offsets[order[at]]), np.uint64(offsets[order[at] + 1])):
-            slot = _slot(values[i], slots)
+            slot = slot_of(values[i], slots)
             own[n] = slot
-            n += np.uint64(slot - first < room)  # below first: wraps
+            n += np.uint64(slot - first < room)  # Slots below `first` wrap.
         for i in range(n):
             slot = np.uint64(own[i])
-            counters[slot] += np.uint16(counters[slot] != _MANY)
+            counters[slot] += np.uint16(counters[slot] != _MOST)
 
 
 @inlined
 def _rarity(count: int) -> int:
-    """A number below 256 that never falls as count rises to 2^16 - 1; counts to 127 are told apart, above that eight in an octave."""
+    """Return a number below 256 that never falls as count rises to 2^16 - 1.
+
+    Counts up to 127 have a number each, and larger ones share eight an octave.
+    """
     if count < 128:
         return count
     octave = 7
@@ -65,7 +74,7 @@ def _rarity(count: int) -> int:
 
 
 @kernel
-def rarest(
+def rarest_elements(
     values: U64,
     offsets: I64,
     order: I64,
@@ -80,26 +89,30 @@ def rarest(
     single: I64,
     kept: I64,
 ) -> None:
-    """The prefixes of the sets at ranks first … last-1: their rarest elements, as many as a partner can not do without.
+    """Write the prefixes of the sets at ranks first … last - 1.
 
-    The order of elements is by (rarity of the counter, value): the same in all sets, rarer first but for elements that share a counter.
-    Elements that no other set has come first and are not written, only counted: single[rank]. The others go to
-    prefix[starts[rank] : starts[rank] + kept[rank]], so the j-th of them is element single[rank] + j of its set.
-    rarity : scratch, as long as the largest set. tally : scratch of 257.
+    The prefix of a set is its rarest elements, as many as a similar set must share one of. All
+    sets order their elements by (rarity of the counter, value).
+
+    rarity, tally : scratch, as long as the largest set, and of 257.
+    single : the number of elements at the start of the order that no other set has; they are
+        counted, not written.
+    prefix, kept : the other elements are prefix[starts[rank]:starts[rank] + kept[rank]], so the
+        j-th of them is element single[rank] + j of its set.
     """
     slots = np.uint64(len(counters))
     for rank in range(first, last):
         begin = np.uint64(offsets[order[rank]])
         size = np.uint64(offsets[order[rank] + 1]) - begin
         length = np.int64(size) - _least_size(np.int64(size), threshold) + 1
-        # Most sets of natural text have so many elements of their own that these are the whole prefix: seen soon, and in a loop without
-        # dependencies, so that cache misses overlap.
+        # In natural text, elements that no other set has often fill the whole prefix. A loop
+        # without dependencies finds out soon, because its cache misses overlap.
         alone = 0
         done = np.uint64(0)
         while done < size and alone < length:
-            until = min(size, done + _GLANCE)
+            until = min(size, done + _CHUNK)
             for i in range(done, until):
-                count = counters[_slot(values[begin + i], slots)]
+                count = counters[slot_of(values[begin + i], slots)]
                 rarity[i] = min(count, np.uint16(128))
                 alone += np.int64(count == 1)
             done = until
@@ -110,11 +123,11 @@ def rarest(
         tally[:] = 0
         for i in range(size):
             if rarity[i] == 128:
-                rarity[i] = _rarity(counters[_slot(values[begin + i], slots)])
+                rarity[i] = _rarity(counters[slot_of(values[begin + i], slots)])
             tally[rarity[i] + 1] += 1
-        for kind in range(256):
-            tally[kind + 1] += tally[kind]
-        # From here tally[kind] is the place in its set of the next element of this kind.
+        for level in range(256):
+            tally[level + 1] += tally[level]
+        # From here tally[level] is the place in its set of the next element of this rarity.
         for i in range(size):
             place = tally[rarity[i]]
             tally[rarity[i]] = place + 1
@@ -124,7 +137,10 @@ def rarest(
 
 @inlined
 def _indexed(size: int, alone: int, kept: int, threshold: float) -> int:
-    """How many of the kept elements of a set need postings: partners are no smaller, so a shorter prefix does."""
+    """Return how many of the kept elements of a set need postings.
+
+    Sets look up only sets that are no larger, so a shorter prefix is enough there.
+    """
     return max(0, min(kept, size - _least_overlap(size, size, threshold) + 1 - alone))
 
 
@@ -140,14 +156,14 @@ def count_postings(
     parts: int,
     list_starts: I64,
 ) -> None:
-    """Adds the length of each posting list to list_starts[list + 2], for that part of the lists which is this call's."""
+    """Add the length of each posting list to list_starts[list + 2], for one part of the lists."""
     lists = np.uint64(len(list_starts) - 2)
-    low, room = _share(len(list_starts) - 2, part, parts)
+    low, room = share_of(len(list_starts) - 2, part, parts)
     for rank in range(len(sizes)):
         if kept[rank] == 0:
             continue
         for j in range(_indexed(sizes[rank], single[rank], kept[rank], threshold)):
-            at = _slot(prefix[starts[rank] + j], lists)
+            at = slot_of(prefix[starts[rank] + j], lists)
             if at - low < room:
                 list_starts[at + np.uint64(2)] += 1
 
@@ -166,19 +182,21 @@ def fill_postings(
     elements: U64,
     holders: U64,
 ) -> None:
-    """The postings of the same lists, ascending by rank: element, and rank << 32 | how many elements its set has after it.
+    """Write the postings of one part of the lists, ascending by rank.
 
-    list_starts[list + 1] is where the list begins; when all parts are done it is where it ends, and list_starts[list] where it begins.
-    Elements that share a list are told apart by `elements`.
+    list_starts : list_starts[list + 1] is where the list begins. When all parts are done, it is
+        where the list ends, and list_starts[list] is where it begins.
+    elements : the element of each posting, because several elements may share a list.
+    holders : rank << 32 | number of elements that the set has after this one.
     """
     lists = np.uint64(len(list_starts) - 2)
-    low, room = _share(len(list_starts) - 2, part, parts)
+    low, room = share_of(len(list_starts) - 2, part, parts)
     for rank in range(len(sizes)):
         if kept[rank] == 0:
             continue
         for j in range(_indexed(sizes[rank], single[rank], kept[rank], threshold)):
             element = prefix[starts[rank] + j]
-            at = _slot(element, lists)
+            at = slot_of(element, lists)
             if at - low < room:
                 to = list_starts[at + np.uint64(1)]
                 list_starts[at + np.uint64(1)] = to + 1
@@ -190,16 +208,19 @@ def fill_postings(
 
 @inlined
 def _least_overlap(a: int, b: int, threshold: float) -> int:
-    """Smallest overlap of sets of sizes a and b with similarity >= threshold, as doubles divide."""
-    overlap = max(0, np.int64(np.floor(threshold / (1.0 + threshold) * (a + b))) - 1)
-    while overlap <= min(a, b) and overlap / (a + b - overlap) < threshold:
-        overlap += 1
-    return overlap
+    """Return the smallest overlap of sets of sizes a, b with similarity >= threshold.
+
+    The loop makes the result exact for the rounded division of doubles.
+    """
+    least = max(0, np.int64(np.floor(threshold / (1.0 + threshold) * (a + b))) - 1)
+    while least <= min(a, b) and least / (a + b - least) < threshold:
+        least += 1
+    return least
 
 
 @inlined
 def _least_size(a: int, threshold: float) -> int:
-    """Smallest size of a set that can be >= threshold similar to one of size a: the length filter."""
+    """Return the smallest size of a set that can be similar enough to one of size a."""
     size = max(0, np.int64(np.floor(threshold * a)) - 1)
     while size / a < threshold:
         size += 1
@@ -229,11 +250,18 @@ def prefix_join(
     right: I64,
     out: F64,
 ) -> int:
-    """PPJoin (Xiao, Wang, Lin, Yu, WWW 2008): pairs of the sets at ranks state[0] … last-1 with the sets before them, as ranks.
+    """Find the pairs of the sets at ranks state[0] … last - 1 with the sets of lower ranks.
 
-    Returns how many were written. longest[rank] : the first rank whose set is not too short for this one. missing : scratch, all UNMET,
-    one for each set: how many common elements are still wanted. met : scratch, as long. The caller comes again until state[0] is last;
-    a call ends when the output may not have room for all pairs of one more set, so it must have room for one a set.
+    PPJoin: Xiao, Wang, Lin, Yu, "Efficient similarity joins for near duplicate detection", WWW
+    2008. The caller repeats the call until state[0] is last; a call ends when the output may not
+    have room for all pairs of one more set, so it must have room for one pair a set.
+
+    longest : longest[rank] is the first rank whose set is not too short for this one.
+    missing : scratch, one for each set, all UNMET: the number of common elements still needed.
+    met : scratch, as long.
+    left, right, out : ranks, and similarities.
+
+    Returns the number of pairs.
     """
     written = 0
     lists = np.uint64(len(list_starts) - 2)
@@ -248,9 +276,9 @@ def prefix_join(
         beyond = np.uint64(x) << np.uint64(32)
         for j in range(kept[x]):
             element = prefix[starts[x] + j]
-            at = _slot(element, lists)
+            at = slot_of(element, lists)
             low, end = np.uint64(list_starts[at]), np.uint64(list_starts[at + np.uint64(1)])
-            # The length filter, by bisection: lists ascend by rank, and so by size.
+            # The length filter, by bisection, because lists ascend by rank and so by size.
             high = end
             while low < high:
                 middle = (low + high) >> np.uint64(1)
@@ -270,12 +298,12 @@ def prefix_join(
                 if lacking == UNMET:
                     met[near] = np.int64(y)
                     near += 1
-                    if sizes[y] != length:  # of many neighbours in a list it is the same
+                    if sizes[y] != length:  # Many neighbours in a list have one size.
                         length = sizes[y]
                         wanted = _least_overlap(size, length, threshold)
                     lacking = wanted
                 lacking -= 1
-                # The position filter: what is left of both cannot make up for what is missing.
+                # The position filter: the rest of both sets may be too short.
                 missing[y] = _OUT if lacking > min(rest, np.int64(holder & _LOW)) else lacking
         if written + near > len(left) and written > 0:
             for c in range(near):
@@ -287,7 +315,7 @@ def prefix_join(
             if missing[y] != _OUT:
                 b = values[offsets[order[y]] : offsets[order[y] + 1]]
                 least = _least_overlap(size, len(b), threshold)
-                common = _overlap(a, b, least)
+                common = overlap(a, b, least)
                 if common >= least:
                     left[written] = y
                     right[written] = x

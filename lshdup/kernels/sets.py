@@ -1,28 +1,22 @@
-"""Loops over sorted sets: intersections, and the prefix-filter join. Called by similarity.py and exactjoin.py."""
+"""Intersections and similarities of sorted sets.
+
+Reference in the tests: `jaccard` of tests/reference.py.
+"""
 
 import numpy as np
-from numpy.typing import NDArray
 
-from lshdup.kernels.helpers import inlined
-from lshdup.kernels.jit import kernel
-
-F64 = NDArray[np.float64]
-I32 = NDArray[np.int32]
-I64 = NDArray[np.int64]
-U8 = NDArray[np.uint8]
-U16 = NDArray[np.uint16]
-U32 = NDArray[np.uint32]
-U64 = NDArray[np.uint64]
+from lshdup.kernels.helpers import F64, I32, I64, U8, U32, U64
+from lshdup.kernels.jit import inlined, kernel
 
 _0, _1, _2, _3, _4, _5, _6, _7, _8 = (np.uint64(i) for i in range(9))
 
 
 @inlined
-def _overlap(a: U64, b: U64, least: int) -> int:
-    """|a ∩ b| of two sorted sets, or some number below `least` once that is out of reach.
+def overlap(a: U64, b: U64, least: int) -> int:
+    """Return |a ∩ b| of two sorted sets, or any number below `least` if it cannot be reached.
 
-    Sets that are compared are mostly alike: eight elements at a time while both go on alike; else eight steps of a merge in which
-    both positions move without a branch that could be mispredicted.
+    Most compared sets are similar: eight elements are compared at a time while both sets agree.
+    Otherwise eight steps of a merge move both positions without a branch to mispredict.
     """
     i = np.uint64(0)
     j = np.uint64(0)
@@ -63,17 +57,17 @@ def _overlap(a: U64, b: U64, least: int) -> int:
 
 @inlined
 def jaccard_of(a: U64, b: U64, threshold: float) -> float:
-    """Jaccard similarity of two sorted sets; 0 if it is below the threshold, or if both are empty."""
+    """Return the Jaccard similarity of two sorted sets; 0 if below the threshold or both empty."""
     together = len(a) + len(b)
-    # Less than this is too little, with one to spare for rounding.
-    common = _overlap(a, b, np.int64(threshold / (1.0 + threshold) * together) - 1)
+    # The smallest overlap that is enough, less one for rounding.
+    common = overlap(a, b, np.int64(threshold / (1.0 + threshold) * together) - 1)
     similarity = common / (together - common) if together else 0.0
     return similarity if similarity >= threshold else 0.0
 
 
 @inlined
 def sizes_allow(a: int, b: int, threshold: float) -> bool:
-    """Whether sets of these sizes can be so similar: J <= smaller / larger."""
+    """Return whether sets of these sizes can reach the threshold: J <= smaller / larger."""
     return min(a, b) >= threshold * max(a, b) * (1.0 - 1e-12)
 
 
@@ -81,7 +75,7 @@ def sizes_allow(a: int, b: int, threshold: float) -> bool:
 def pair_jaccard(
     values: U64, offsets: I64, left: U32, right: U32, threshold: float, out: F64
 ) -> None:
-    """out[p] = Jaccard similarity of sets left[p] and right[p]; 0 if it is below the threshold, or if both are empty."""
+    """Set out[p] to the Jaccard similarity of sets left[p] and right[p], as `jaccard_of`."""
     for p in range(len(left)):
         a = values[offsets[left[p]] : offsets[left[p] + 1]]
         b = values[offsets[right[p]] : offsets[right[p] + 1]]
@@ -90,7 +84,7 @@ def pair_jaccard(
 
 @kernel
 def possible_pairs(left: U32, right: U32, sizes: I64, threshold: float) -> int:
-    """Move the pairs whose sizes allow the threshold to the front, in order; returns how many."""
+    """Move the pairs whose sizes allow the threshold to the front, in order; return how many."""
     n = 0
     for p in range(len(left)):
         if sizes_allow(sizes[left[p]], sizes[right[p]], threshold):
@@ -102,10 +96,12 @@ def possible_pairs(left: U32, right: U32, sizes: I64, threshold: float) -> int:
 
 @kernel
 def block_end(left: U32, right: U32, start: int, sizes: I64, room: int, most: int, seen: U8) -> int:
-    """The end of the pairs from `start` on whose documents together have at most `room` elements; one pair at least.
+    """Return the end of the block of pairs from `start` on; it has at least one pair.
 
-    It is where a cluster begins, if one does; a cluster that does not fit by itself is cut only where it reaches `most` elements.
-    seen : over all documents, 0 before; those of the block are marked, and some that follow it.
+    The documents of a block have at most `room` elements together. A block ends where a cluster
+    begins; a cluster that does not fit by itself is cut where it reaches `most` elements.
+
+    seen : over all documents, 0 before; marks those of the block, and possibly later ones.
     """
     used = 0
     boundary = start
@@ -138,11 +134,14 @@ def all_pairs_jaccard(
     common: I32,
     out: F64,
 ) -> None:
-    """Rows first … last-1 of the upper triangle of all similarities, one row after the other, into `out`.
+    """Write rows first … last - 1 of the upper triangle of all similarities to `out`.
 
-    By counting: each element of set i adds one to every later set that its posting list names, so a pair costs what it has in common and
-    not what it is. numbers : the elements of all sets, renumbered from 0. postings : for each element the sets that have it, ascending.
-    common : scratch, one place a set.
+    Each element of set i adds one to the overlap with every later set in its posting list, so the
+    cost of a pair is its common elements, not its size.
+
+    numbers : the elements of all sets, renumbered from 0.
+    postings : for each element the sets that have it, ascending.
+    common : scratch, one for each set.
     """
     n = len(offsets) - 1
     p = 0
@@ -159,8 +158,3 @@ def all_pairs_jaccard(
             union = size + offsets[j + 1] - offsets[j] - common[j]
             out[p] = common[j] / union if union else 0.0
             p += 1
-
-
-# --- the exact join ---------------------------------------------------------------------------------------------------------
-#
-# Sets are met in the order of their sizes: `order` lists their numbers, and a set's place in it is called its rank here.

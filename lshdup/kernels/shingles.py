@@ -1,14 +1,13 @@
-"""From tokens to shingle sets: hash, roll, sort. `shingle_batch` is the whole way from bytes to sets for a batch of documents.
+"""Tokens -> shingle sets: `shingle_batch` goes from the bytes of a batch of documents to sets.
 
-`_hash_tokens` turns tokens into 64-bit hashes, `_roll` turns k neighbouring hashes into one shingle, `_sort` and `_unique` make the set.
-Called by shingles.py, which owns the scratch arrays and the definitions in words.
+`_hash_tokens` turns tokens into 64-bit hashes, `_roll` turns k consecutive hashes into a shingle,
+`_sort` and `_unique` make the set. Reference in the tests: `shingle_list` of tests/reference.py.
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
-from lshdup.kernels.helpers import inlined, load64, mix64, scatter_by
-from lshdup.kernels.jit import kernel
+from lshdup.kernels.helpers import I32, I64, U8, U32, U64, load64, mix64, scatter_by
+from lshdup.kernels.jit import inlined, kernel
 from lshdup.kernels.text import (
     ACTION_SHIFT,
     BLANK,
@@ -35,7 +34,7 @@ TOKEN_SEED = np.uint64(0x9E3779B97F4A7C15)
 SHINGLE_FACTOR = np.uint64(0xD6E8FEB86659FD93)
 BAG_STEP = np.uint64(0xA0761D6478BD642F)
 
-#: More values than this in one bucket of `_sort` are sorted by comparison.
+#: A bucket of `_sort` with more values than this is sorted by comparison.
 CROWD = 48
 
 _POLY31_FACTOR = np.uint64(31)
@@ -43,25 +42,20 @@ _POLY31_MASK = np.uint64(0xFFFFFFFF)
 _ONES = np.uint64(0xFFFFFFFFFFFFFFFF)
 _ONE = np.uint64(1)
 
-U8 = NDArray[np.uint8]
-U32 = NDArray[np.uint32]
-I32 = NDArray[np.int32]
-I64 = NDArray[np.int64]
-U64 = NDArray[np.uint64]
-
 
 @inlined
 def _hash_tokens(folded: U8, edges: I32, tokens: int, seed: np.uint64, hashes: U64) -> None:
-    """hashes[t] = the token's bytes, eight at a time, each word xor-ed into the seed and mixed; the last one padded with zeros.
+    """Set hashes[t] to the hash of a token: words of eight bytes, each xor-ed and mixed.
 
-    The first loop has no branch: nearly all words of nearly all languages end within it. Tokens contain no NUL unless they are
-    characters, where the length is one byte, so the padding is unambiguous and up to eight bytes the hash is a bijection.
+    The last word is padded with zeros. Tokens contain no NUL, unless they are one character, so
+    the padding is unambiguous, and up to eight bytes the hash is a bijection. The first loop has
+    no branch: most words of most languages end within it.
     """
     for t in range(tokens):
         start = edges[2 * t]
         size = min(edges[2 * t + 1] - start, 8)
         hashes[t] = load64(folded, start) & (_ONES >> np.uint64(64 - 8 * size))
-    for t in range(tokens):  # apart, because this much the compiler vectorises
+    for t in range(tokens):  # A loop of its own, because the compiler vectorises it.
         hashes[t] = mix64(seed ^ hashes[t])
     for t in range(tokens):
         end = edges[2 * t + 1]
@@ -77,7 +71,7 @@ def _hash_tokens(folded: U8, edges: I32, tokens: int, seed: np.uint64, hashes: U
 
 @inlined
 def _code_points(folded: U8, edges: I32, tokens: int, hashes: U64) -> None:
-    """hashes[t] = the code point of a one-character token, for the lecture's polynomial hash (R2)."""
+    """Set hashes[t] to the code point of a one-character token, for the polynomial hash of R2."""
     for t in range(tokens):
         point, _ = decode(folded, np.uint64(edges[2 * t]), np.uint64(edges[2 * t + 1]))
         hashes[t] = np.uint64(point)
@@ -87,10 +81,15 @@ def _code_points(folded: U8, edges: I32, tokens: int, hashes: U64) -> None:
 def _roll(
     hashes: U64, tokens: int, k: int, factor: np.uint64, mask: np.uint64, mixed: bool, shingles: U64
 ) -> int:
-    """shingles[t] = Horner's polynomial in `factor` over k neighbouring hashes; a shorter document is one shingle.
+    """Set shingles[t] to Horner's polynomial in `factor` over k consecutive hashes.
 
-    mixed : after each step but the first, so that who does not know the factor cannot tell which sequences are equal: without, some
-    of two tokens (Thue and Morse's) agree in many bits whatever the factor is, and from k = 1024 on in all.
+    A document of fewer than k tokens is one shingle.
+
+    mixed : whether every step but the first is mixed. Without mixing, certain sequences of two
+        tokens (Thue and Morse's) agree in many bits for any factor, and from k = 1024 on in all;
+        with a secret factor, mixing hides which sequences are equal.
+
+    Returns the number of shingles.
     """
     if tokens == 0:
         return 0
@@ -111,14 +110,14 @@ def _roll(
 
 @inlined
 def _heap_sort(values: U64, begin: int, n: int) -> None:
-    """Sort values[begin:begin + n] in place, in n log n steps whatever they are."""
+    """Sort values[begin:begin + n] in place, in at most n log n steps."""
     last = n
     root = n // 2
     while last > 1:
-        if root > 0:  # building the heap
+        if root > 0:  # The heap is built.
             root -= 1
             x = values[begin + root]
-        else:  # taking the largest from it
+        else:  # The largest is taken from it.
             last -= 1
             x = values[begin + last]
             values[begin + last] = values[begin]
@@ -139,8 +138,9 @@ def _heap_sort(values: U64, begin: int, n: int) -> None:
 def _sort(values: U64, n: int, spare: U64, counts: I32, uniform: bool) -> None:
     """Sort values[:n] in place: one scatter by the leading bits, then insertion.
 
-    Hashes are uniform over all 64 bits, so n buckets hold one or two values each and the whole costs a few cycles a value. Where values are
-    not (ids, the lecture's hash), the bits are those of their range, and what crowds in one bucket gets a sort of its own.
+    Hashes are uniform over 64 bits, so n buckets hold one or two values each, and a value costs a
+    few cycles. Other values (ids, the hash of R2) are scattered by the bits of their range, and a
+    crowded bucket is sorted by comparison.
     """
     low = np.uint64(0)
     high = _ONES
@@ -165,13 +165,13 @@ def _sort(values: U64, n: int, spare: U64, counts: I32, uniform: bool) -> None:
         spare[np.uint64(at)] = values[i]
         counts[bucket] = at + 1
     if crowd > CROWD:
-        begin = 0  # counts[b] is where bucket b ends, now
+        begin = 0  # counts[b] is now the end of bucket b.
         for i in range(buckets):
             end = counts[i]
             if end - begin > CROWD:
                 _heap_sort(spare, begin, end - begin)
             begin = end
-    # Most of what stands wrong in a bucket of two or three, one pass puts right without a branch that could be mispredicted.
+    # One pass without a branch to mispredict sorts most buckets of two or three values.
     largest = spare[0]
     for i in range(1, n):
         x = spare[i]
@@ -190,7 +190,7 @@ def _sort(values: U64, n: int, spare: U64, counts: I32, uniform: bool) -> None:
 
 @inlined
 def _unique(values: U64, n: int) -> int:
-    """Drop repeats from sorted values in place; returns how many are left."""
+    """Drop repeats from sorted values in place; return the number of distinct values."""
     m = _ONE
     for i in range(1, n):
         x = values[i]
@@ -202,7 +202,7 @@ def _unique(values: U64, n: int) -> int:
 
 @inlined
 def _count_repeats(values: U64, n: int, step: np.uint64) -> None:
-    """Turn a sorted multiset into a set: the j-th repeat of x (j = 1 …) becomes mix64(x + j * step)."""
+    """Turn a sorted multiset into a set: repeat j >= 1 of x becomes mix64(x + j * step)."""
     run = values[0]
     repeat = np.uint64(0)
     for i in range(1, n):
@@ -228,7 +228,10 @@ def _shingles_of(
     hashes: U64,
     shingles: U64,
 ) -> int:
-    """Shingles of a document's tokens in the order of the text; ids are their own hashes already. Returns how many."""
+    """Write the shingles of a document's tokens in the order of the text; return their number.
+
+    Ids are their own hashes.
+    """
     if hash_kind == HASH_POLY31:
         _code_points(folded, edges, tokens, hashes)
         return _roll(hashes, tokens, k, _POLY31_FACTOR, _POLY31_MASK, False, shingles)
@@ -264,10 +267,14 @@ def shingle_batch(
     sizes: I64,
     outcomes: U8,
 ) -> int:
-    """Shingle sets of a batch: `values` holds them one after the other, each sorted; returns the total.
+    """Write the shingle sets of a batch to `values`, one after the other, each sorted.
 
-    Documents whose outcome is not DONE have size 0 here. `values` must have room for one value per byte of text, `folded` for
-    twice the longest document and padding, the other scratch arrays for the longest document and padding.
+    values : with room for one value a byte of text.
+    sizes, outcomes : of each document; if the outcome is not DONE, the size is 0.
+    folded : scratch, for twice the longest document and padding; edges, work, hashes, spare and
+        counts : scratch, for the longest document and padding.
+
+    Returns the total size.
     """
     total = 0
     uniform = rule != RULE_IDS and hash_kind != HASH_POLY31
@@ -302,7 +309,7 @@ def shingle_batch(
 
 @kernel
 def set_fingerprints(values: U64, offsets: I64, seed: np.uint64, fingerprints: U64) -> None:
-    """One 64-bit number per set, the same exactly for equal sets (up to a chance of 2^-64 a pair); 0 for the empty set."""
+    """Set fingerprints[d] to a 64-bit hash of a set; 0 for the empty set."""
     for d in range(len(offsets) - 1):
         h = np.uint64(0)
         for i in range(offsets[d], offsets[d + 1]):
@@ -328,10 +335,12 @@ def shingles_in_order(
     shingles: U64,
     found: I64,
 ) -> int:
-    """One document's tokens (in `folded` and `edges`) and its shingles in the order of the text, repeats too.
+    """Write the tokens of one document, and its shingles in the order of the text, with repeats.
 
-    `found` takes the number of tokens and the number of shingles; returns what became of the document. For people to look at;
-    `shingle_batch` makes the sets.
+    folded, edges : the tokens.
+    found : number of tokens, number of shingles.
+
+    Returns the outcome. For display; `shingle_batch` makes the sets.
     """
     tokens, outcome = tokens_by_table(document, table, expansions, classes, folded, edges)
     found[0] = found[1] = 0
@@ -348,9 +357,10 @@ def shingles_in_order(
 
 @kernel
 def origins(document: U8, table: U32, expansions: U32, begins: I32, ends: I32) -> None:
-    """begins[o], ends[o] = from where to where in `document` the character stands that `tokens_by_table` made byte o of the normal form of.
+    """Set begins[o], ends[o] to the character of `document` that became byte o of the normal form.
 
-    document : a text that it went through to the end. begins, ends : as long as its `folded`. For people to look at.
+    document : a text for which `tokens_by_table` returned DONE.
+    begins, ends : as long as its `folded`.
     """
     length = np.uint64(len(document))
     o = 0

@@ -1,16 +1,15 @@
-"""Shingle sets -> signature rows. One kernel for each scheme; signatures.py makes their constants and says what they promise."""
+"""Shingle sets -> signatures, one kernel for each scheme.
+
+Reference in the tests: `fast_signature`, `classic_signature` and `linear_signatures` of
+tests/reference.py.
+"""
 
 import numpy as np
-from numpy.typing import NDArray
 
-from lshdup.kernels.helpers import inlined, mix64
-from lshdup.kernels.jit import kernel
+from lshdup.kernels.helpers import I64, U32, U64, mix64
+from lshdup.kernels.jit import inlined, kernel
 
-U32 = NDArray[np.uint32]
-I64 = NDArray[np.int64]
-U64 = NDArray[np.uint64]
-
-#: The row of a signature that no element reached: the empty set.
+#: Every row of the signature of an empty set.
 EMPTY_ROW = np.uint32(0xFFFFFFFF)
 MERSENNE_31 = np.uint64((1 << 31) - 1)
 
@@ -23,7 +22,10 @@ _ROUND_FACTOR = np.uint64(0xBF58476D1CE4E5B9)
 
 @inlined
 def _round_hash(mixed: np.uint64, offset: np.uint64, factor: np.uint64) -> np.uint64:
-    """The hash of one round: unrelated constants a round, so that no round of x is another round of x + 1."""
+    """Return the hash of one round.
+
+    Each round has constants of its own, so that no round of x is another round of x + 1.
+    """
     z = (mixed ^ offset) * factor
     z ^= z >> _32
     return z * _ROUND_FACTOR
@@ -40,13 +42,15 @@ def fast_sketch(
     mixed: U64,
     out: U32,
 ) -> None:
-    """Fast Similarity Sketching (Dahlgaard, Knudsen, Thorup, FOCS 2017, section 2), rows of `out` for the sets of a batch.
+    """Write the signatures of a batch of sets by Fast Similarity Sketching.
 
-    In round i every element throws a hash value into a random row; round i's values all exceed round i-1's, so a row is settled
-    by the first round that reaches it. After K rounds row j, if still unset, takes the minimum over all elements. The
-    round is kept in the upper half of a 64-bit key, so that "all exceed" is plain comparison; the row is the lower half.
+    Dahlgaard, Knudsen, Thorup, "Fast similarity sketching", FOCS 2017, section 2. In round i
+    every element throws a hash value into a random row. The values of a round exceed those of
+    the rounds before, so the first round that reaches a row settles it. After K rounds, a row j
+    still unset takes the minimum of hash K + j over all elements. The upper half of a 64-bit key
+    is the round, which makes "exceed" a plain comparison; the lower half is the row.
 
-    Scratch: `keys` has room for K, `mixed` for the largest set.
+    keys, mixed : scratch, for K and for the largest set.
     """
     k = out.shape[1]
     k64 = np.uint64(k)
@@ -61,7 +65,7 @@ def fast_sketch(
             mixed[i] = mix64(elements[i] ^ salt)
         for j in range(k):
             keys[j] = _UNSET
-        for i in range(n):  # round 0: the mixed element is its own hash
+        for i in range(n):  # Round 0: the mixed element is its own hash.
             z = mixed[i]
             at = ((z >> _32) * k64) >> _32
             keys[at] = min(keys[at], z & _LOW_32)
@@ -98,9 +102,11 @@ def fast_sketch(
 def classic_sketch(
     values: U64, offsets: I64, salt: np.uint64, multipliers: U32, addends: U32, mixed: U32, out: U32
 ) -> None:
-    """K minima of (a x + b) mod 2^31 - 1 over the strongly mixed elements (Broder 1997; Carter and Wegman 1979).
+    """Write K minima of (a x + b) mod 2^31 - 1 over the mixed elements x of each set.
 
-    Scratch: `mixed` has room for the largest set.
+    Broder 1997; Carter and Wegman 1979.
+
+    mixed : scratch, for the largest set.
     """
     for d in range(len(offsets) - 1):
         elements = values[offsets[d] : offsets[d + 1]]
@@ -124,7 +130,7 @@ def classic_sketch(
 
 @kernel
 def permuted_minima(numbers: I64, offsets: I64, permutations: U32, out: U32) -> None:
-    """out[d, j] = smallest permutations[j, x] over the element numbers x of set d, with the permutations given as tables."""
+    """Set out[d, j] to the smallest permutations[j, x] over the element numbers x of set d."""
     for d in range(len(offsets) - 1):
         for j in range(permutations.shape[0]):
             table = permutations[j]
@@ -136,7 +142,7 @@ def permuted_minima(numbers: I64, offsets: I64, permutations: U32, out: U32) -> 
 
 @kernel
 def linear_permutations(multipliers: I64, addends: I64, prime: int, out: U32) -> None:
-    """out[j, x] = (a_j x + b_j) mod prime for all numbers x, by adding instead of dividing."""
+    """Set out[j, x] to (a_j x + b_j) mod prime for all numbers x, by additions only."""
     for j in range(out.shape[0]):
         row = out[j]
         value = addends[j]
@@ -149,7 +155,7 @@ def linear_permutations(multipliers: I64, addends: I64, prime: int, out: U32) ->
 
 @kernel
 def agreeing_rows(signatures: U32, left: I64, right: I64, out: I64) -> None:
-    """out[p] = in how many rows the signatures of left[p] and right[p] agree."""
+    """Set out[p] to the number of rows in which the signatures of left[p] and right[p] agree."""
     k = signatures.shape[1]
     for p in range(len(left)):
         a = signatures[left[p]]

@@ -1,30 +1,28 @@
-"""Binomial tails, for what the experiments may expect. Called by accuracy.py."""
+"""Binomial tails. Reference: the sum of all terms, in tests/evaluation/test_experiments.py."""
 
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
-from lshdup.kernels.helpers import inlined
-from lshdup.kernels.jit import kernel
-
-F64 = NDArray[np.float64]
+from lshdup.kernels.helpers import F64
+from lshdup.kernels.jit import inlined, kernel
 
 _NEGLIGIBLE = 1e-18
 
 
 @inlined
 def _log_binomial(n: int, x: int, p: float) -> float:
-    """Log P(X = x), X binomial with n trials of chance 0 < p < 1."""
+    """Return log P(X = x), X binomial with n trials of probability 0 < p < 1."""
     choose = math.lgamma(n + 1.0) - math.lgamma(x + 1.0) - math.lgamma(n - x + 1.0)
     return choose + x * math.log(p) + (n - x) * math.log1p(-p)
 
 
 @kernel
 def chances_off(exact: F64, perms: int, epsilon: float, out: F64) -> None:
-    """out[i] = P(|X / perms - s| > epsilon) for X binomial with `perms` trials of chance s = exact[i].
+    """Set out[i] to P(|X / perms - s| > epsilon), X binomial with `perms` trials, s = exact[i].
 
-    Each tail is summed from its edge outwards by the ratio of neighbouring terms, until they no longer matter: some dozens of terms.
+    Each tail is summed from its edge outwards by the ratio of consecutive terms, until the terms
+    are negligible: after a few dozen.
     """
     for i in range(len(exact)):
         s = exact[i]

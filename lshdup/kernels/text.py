@@ -1,25 +1,35 @@
-"""From bytes to tokens: what kind of bytes they are, their normal form, and where its tokens begin and end.
+"""Bytes -> tokens: the normal form of a document, and the edges of its tokens in it.
 
-`ascii_words` or `tokens_by_table` writes a document's normal form to `folded` and the edges of its tokens (start, end, start, end …) to
-`edges`. Positions are unsigned where it matters: signed ones cost a test for Python's negative indices at every access. Called by
-kernels/shingles.py; `inspect` by shingles.py.
+`ascii_words` or `tokens_by_table` writes the normal form to `folded` and the edges of its tokens
+(start, end, start, end …) to `edges`. Positions in inner loops are unsigned: signed ones cost a
+test for Python's negative indices at every access. Reference in the tests: `normal_form` and
+`word_tokens` of tests/reference.py.
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
-from lshdup.kernels.helpers import PADDING, count_ones, count_trailing_zeros, inlined, load64
-from lshdup.kernels.jit import kernel
+from lshdup.kernels.helpers import (
+    I32,
+    I64,
+    PADDING,
+    U8,
+    U32,
+    U64,
+    count_ones,
+    count_trailing_zeros,
+    load64,
+)
+from lshdup.kernels.jit import inlined, kernel
 
-# What a code point does to the token it meets (three bits of a character table entry, see chartable.py).
+# The effect of a code point on the open token: three bits of an entry of the character table.
 SEPARATE = 0  # ends the token
 JOIN = 1  # continues a run, or begins one
 ALONE = 2  # is a token of its own, with the marks that follow it
-MARK = 3  # continues whatever token is open, or begins a run
-DROP = 4  # vanishes
+MARK = 3  # continues the open token, or begins a run
+DROP = 4  # is deleted
 BLANK = 5  # a run of these becomes one blank between two characters
 
-# An entry of the character table: code point written (21 bits), action (3 bits), and these.
+# An entry of the character table: code point to write (21 bits), action (3 bits), and these flags.
 ACTION_SHIFT = 21
 CODE_POINT_BITS = 0x1FFFFF
 EXPANDS = 1 << 24  # the low 21 bits index `expansions` instead: a length, then that many entries
@@ -28,16 +38,16 @@ HAS_CLASS = 1 << 26  # a canonical combining class is recorded at either end
 
 # Token rules that differ by more than the table.
 RULE_PLAIN = 0
-RULE_TERMS = 1  # drop "the" and what is shorter than three characters
+RULE_TERMS = 1  # drop "the" and tokens shorter than three characters
 RULE_IDS = 2  # tokens are decimal integers, and are their own hash
 
-# What became of a document.
+# The outcome of a document.
 DONE = 0
 NOT_UTF8 = 1
 NEEDS_NORMALIZING = 2
 NOT_IDS = 3
 
-# What `inspect` found in a document's bytes.
+# Flags of `inspect`.
 HAS_NUL = 1
 HAS_HIGH = 2
 STARTS_MARKUP = 4
@@ -47,9 +57,8 @@ BINARY_WINDOW = 8192
 _ONES = np.uint64(0xFFFFFFFFFFFFFFFF)
 _LOW_BITS = np.uint64(0x0101010101010101)
 _HIGH_BITS = np.uint64(0x8080808080808080)
-_GATHER = np.uint64(
-    0x0102040810204080
-)  # moves the lowest bit of each of eight bytes into the highest byte
+#: A factor that moves the lowest bit of each of eight bytes into the highest byte.
+_GATHER = np.uint64(0x0102040810204080)
 _WORD_THE = np.uint64(0x656874)
 _ONE = np.uint64(1)
 _TWO = np.uint64(2)
@@ -57,16 +66,15 @@ _THREE = np.uint64(3)
 _FOUR = np.uint64(4)
 INVALID = np.uint32(0xFFFFFFFF)
 
-U8 = NDArray[np.uint8]
-U32 = NDArray[np.uint32]
-I32 = NDArray[np.int32]
-I64 = NDArray[np.int64]
-U64 = NDArray[np.uint64]
-
 
 @kernel
 def inspect(text: U8, starts: I64, lengths: I64, flags: U8) -> None:
-    """Set HAS_NUL (within the first 8 KB), HAS_HIGH (a byte >= 0x80 anywhere) and STARTS_MARKUP for each document."""
+    """Set the flags of each document.
+
+    HAS_NUL : a NUL within the first 8 KB.
+    HAS_HIGH : a byte >= 0x80.
+    STARTS_MARKUP : "<" after white space, and possibly a byte-order mark.
+    """
     for d in range(len(starts)):
         document = text[starts[d] : starts[d] + lengths[d] + PADDING]
         length = lengths[d]
@@ -98,10 +106,11 @@ def inspect(text: U8, starts: I64, lengths: I64, flags: U8) -> None:
 
 @inlined
 def ascii_words(document: U8, folded: U8, edges: I32, work: U8) -> int:
-    """Lower-case an ASCII document into `folded` and find its runs of [0-9A-Za-z_]; returns their number.
+    """Lower-case an ASCII document into `folded`, find its runs of [0-9A-Za-z_]; return how many.
 
-    The first loop is written so that the compiler vectorises it (no branch, unsigned byte arithmetic). The second packs 64
-    verdicts into one word, where a set bit after `xor` with its neighbour is an edge: one unpredictable branch per 64 bytes.
+    The first loop has no branch and unsigned byte arithmetic, so that the compiler vectorises it.
+    The second packs 64 verdicts into one word, where a bit that differs from the one before is an
+    edge: one unpredictable branch per 64 bytes.
     """
     length = len(document)
     word_bytes = work[:length]
@@ -126,7 +135,7 @@ def ascii_words(document: U8, folded: U8, edges: I32, work: U8) -> int:
             )
         turns = verdicts ^ ((verdicts << _ONE) | carry)
         carry = verdicts >> np.uint64(63)
-        # Eight at a time, whether they are there or not: one branch a few words instead of one an edge.
+        # Eight edges are written at a time, real or not: one branch for eight, not one for each.
         found = count_ones(turns)
         done = np.uint64(0)
         while done < found:
@@ -140,7 +149,7 @@ def ascii_words(document: U8, folded: U8, edges: I32, work: U8) -> int:
 
 @inlined
 def decode(document: U8, i: np.uint64, length: np.uint64) -> tuple[np.uint32, np.uint64]:
-    """The code point at byte i of strict UTF-8 (RFC 3629) and its number of bytes, or `INVALID`."""
+    """Return the code point at byte i of strict UTF-8 (RFC 3629), or INVALID, and its bytes."""
     c = np.uint32(document[i])
     if c < 0x80:
         return c, _ONE
@@ -184,7 +193,7 @@ def decode(document: U8, i: np.uint64, length: np.uint64) -> tuple[np.uint32, np
 
 @inlined
 def encode(point: np.uint32, out: U8, o: np.uint64) -> np.uint64:
-    """Write a code point as UTF-8 at out[o]; returns the next position."""
+    """Write a code point as UTF-8 at out[o]; return the next position."""
     if point < 0x80:
         out[o] = np.uint8(point)
         return o + _ONE
@@ -208,18 +217,18 @@ def encode(point: np.uint32, out: U8, o: np.uint64) -> np.uint64:
 def tokens_by_table(
     document: U8, table: U32, expansions: U32, classes: U8, folded: U8, edges: I32
 ) -> tuple[int, int]:
-    """Fold and tokenise any UTF-8 by the character table; returns (number of tokens, what became of the document).
+    """Fold and tokenise UTF-8 by the character table; return number of tokens and outcome.
 
-    The text is its own NFKC form, character by character, as long as every character passes the quick check of UAX #15
-    (section 9) after its own mapping: no COMPLEX one, combining classes in order. Where that fails, the caller normalises.
+    The NFKC form of a text is that of its characters, as long as every character passes the quick
+    check of UAX #15 (section 9) after its own mapping: none is COMPLEX, and combining classes are
+    in order. Otherwise the outcome is NEEDS_NORMALIZING.
     """
     length = np.uint64(len(document))
-    limit = np.uint64(
-        len(folded) - 16
-    )  # room for the last character, and to load eight bytes wherever it ends
+    # Room for the last character, and to load eight bytes from its end on.
+    limit = np.uint64(len(folded) - 16)
     o = np.uint64(0)
     n = np.uint64(0)
-    opened = SEPARATE  # or JOIN: a run is open; or ALONE: such a token is open
+    opened = SEPARATE  # JOIN while a run is open, ALONE while such a token is.
     blank_pending = False
     last_class = np.uint8(0)
     i = np.uint64(0)
@@ -288,7 +297,7 @@ def tokens_by_table(
             else:
                 continue
             if o > limit:
-                # Expansions outgrew the scratch array (a text of U+FDFA grows elevenfold): take the patient way.
+                # Expansions outgrew the scratch array: a text of U+FDFA grows elevenfold.
                 return np.int64(n), NEEDS_NORMALIZING
             o = encode(part & np.uint32(CODE_POINT_BITS), folded, o)
     if opened != SEPARATE:
@@ -296,14 +305,14 @@ def tokens_by_table(
         n += _ONE
     tokens = n >> _ONE
     if tokens > length:
-        # Expansions again: there is room for one token a byte, which a text in normal form never exceeds.
+        # Expansions made more than one token a byte, which a text in normal form never has.
         return np.int64(0), NEEDS_NORMALIZING
     return np.int64(tokens), DONE
 
 
 @inlined
 def keep_terms(folded: U8, edges: I32, tokens: int) -> int:
-    """Drop the tokens that R1 drops: fewer than three characters, and "the"."""
+    """Drop tokens of fewer than three characters, and "the" (R1); return how many remain."""
     kept = 0
     for t in range(tokens):
         start = edges[2 * t]
@@ -321,7 +330,7 @@ def keep_terms(folded: U8, edges: I32, tokens: int) -> int:
 
 @inlined
 def parse_ids(document: U8, ids: U64) -> tuple[int, int]:
-    """Blank-separated decimal integers below 2^64; returns (how many, what became of the document)."""
+    """Parse blank-separated decimal integers below 2^64; return their number and the outcome."""
     n = 0
     i = 0
     length = len(document)

@@ -1,19 +1,27 @@
-"""Kernels that find the pairs of a bucket in tiles of documents."""
+"""Buckets cut into tiles of documents -> candidate pairs.
+
+The rows of a tile are consecutive. A tile has either one block, and all its pairs are wanted; or a
+left and a right block, and a pair has one document of each. Reference in the tests:
+`reference_pairs` of tests/spark/test_worker.py.
+"""
 
 import numpy as np
 
-from lshdup.kernels.helpers import I64, U8, U32, U64, inlined
-from lshdup.kernels.jit import kernel
+from lshdup.kernels.helpers import I64, U8, U32, U64
+from lshdup.kernels.jit import inlined, kernel
 
-#: In `splits`: the tile is one block, and all its pairs are wanted.
+#: In `splits`: the tile has one block.
 ONE_BLOCK = -1
-#: In place of a key: the bucket is left out, and no pair is met there. One in 2**64 true keys is this.
+#: In place of the key of a skipped bucket, which makes no pairs. One true key in 2**64 is equal.
 NO_KEY = np.uint64(0xFFFFFFFFFFFFFFFF)
 
 
 @inlined
 def _agree_earlier(keys: U64, offsets: I64, p: int, q: int) -> bool:
-    """Whether two documents of a bucket share one of an earlier band. keys, offsets : each row's keys of all earlier bands, in order."""
+    """Return whether the documents of two rows share a bucket of an earlier band.
+
+    keys, offsets : the keys of all earlier bands of each row, in order.
+    """
     a, b = offsets[p], offsets[q]
     for band in range(offsets[p + 1] - a):
         if keys[a + band] == keys[b + band] and keys[a + band] != NO_KEY:
@@ -23,10 +31,12 @@ def _agree_earlier(keys: U64, offsets: I64, p: int, q: int) -> bool:
 
 @kernel
 def mark_unmet(keys: U64, offsets: I64, starts: I64, splits: I64, unmet: U8) -> None:
-    """unmet[row] = 1 for rows that make a pair here which no earlier band has met.
+    """Set unmet[row] to 1 for rows with a pair in their tile that no earlier band has met.
 
-    starts : int64 array of shape (tiles + 1,), the first row of each tile. splits : int64 array of shape (tiles,), the first row of its
-    right block, or ONE_BLOCK. unmet : 0 before.
+    keys, offsets : as in `_agree_earlier`.
+    starts : int64 array of shape (tiles + 1,), the first row of each tile.
+    splits : int64 array of shape (tiles,), the first row of the right block, or ONE_BLOCK.
+    unmet : 0 before.
     """
     for tile in range(len(splits)):
         start, split, end = starts[tile], splits[tile], starts[tile + 1]
@@ -36,7 +46,7 @@ def mark_unmet(keys: U64, offsets: I64, starts: I64, splits: I64, unmet: U8) -> 
                 first, last = (split, end) if p < split else (start, split)
             q = first
             while q < last and not unmet[p]:
-                # A row before p without a mark has been held against p, and they have met.
+                # An unmarked row before p was compared with p: an earlier band has met that pair.
                 if q != p and (q > p or unmet[q]) and not _agree_earlier(keys, offsets, p, q):
                     unmet[p] = 1
                     unmet[q] = 1
@@ -47,10 +57,11 @@ def mark_unmet(keys: U64, offsets: I64, starts: I64, splits: I64, unmet: U8) -> 
 def tile_pairs(
     keys: U64, offsets: I64, starts: I64, splits: I64, state: I64, left: U32, right: U32
 ) -> int:
-    """Fill `left`, `right` with the pairs of rows that the tiles have and no earlier band has met; returns how many.
+    """Fill `left`, `right` with pairs of rows that no earlier band has met; return how many.
 
-    Arguments as of `mark_unmet`. state : (tile, p, q) where the last call stopped because the output was full, q 0
-    for a new p, and p -1 for a new tile; state[0] == tiles says that all is done.
+    keys, offsets, starts, splits : as in `mark_unmet`.
+    state : (tile, p, q) where the last call stopped because the output was full; q is 0 for a new
+        p, and p is -1 for a new tile. When all is done, state[0] is the number of tiles.
     """
     n = 0
     tile, p, q = state[0], state[1], state[2]

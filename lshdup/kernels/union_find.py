@@ -1,25 +1,35 @@
-"""Kernels that join documents into groups: a forest of parents, the smallest document of a group at its root."""
+"""Union-find over documents: a forest of parents with the smallest document of a group at its root.
 
-import numpy as np
+Reference in the tests: `obvious_components` of tests/matching/test_clusters.py.
+"""
 
-from lshdup.kernels.helpers import U32, inlined
-from lshdup.kernels.jit import kernel
+from lshdup.kernels.helpers import U32
+from lshdup.kernels.jit import inlined, kernel
 
 
 @inlined
-def _root(parent: U32, document: np.uint32) -> np.uint32:
+def find_root(parent: U32, document: int) -> int:
+    """Return the root of a document, and halve the path to it."""
     while parent[document] != document:
         parent[document] = parent[parent[document]]
         document = parent[document]
     return document
 
 
+@kernel
+def join_pairs(left: U32, right: U32, parent: U32) -> None:
+    """Join the documents left[i] and right[i]; the smaller root stays."""
+    for i in range(len(left)):
+        a, b = find_root(parent, left[i]), find_root(parent, right[i])
+        parent[max(a, b)] = min(a, b)
+
+
 @inlined
-def _join(parent: U32, order: U32, start: int, end: int) -> None:
-    """Give the documents at order[start:end] one root, the smallest that they have."""
-    a = _root(parent, order[start])
+def join_run(parent: U32, order: U32, start: int, end: int) -> None:
+    """Join the documents order[start:end]; their smallest root stays."""
+    a = find_root(parent, order[start])
     for p in range(start + 1, end):
-        b = _root(parent, order[p])
+        b = find_root(parent, order[p])
         if a < b:
             parent[b] = a
         elif b < a:
@@ -29,14 +39,6 @@ def _join(parent: U32, order: U32, start: int, end: int) -> None:
 
 @kernel
 def find_roots(parent: U32) -> None:
-    """Afterwards each document's parent is its root. Roots are the smallest of their kind, so one pass upwards does it."""
+    """Replace each parent by the root. One ascending pass is enough: roots are the smallest."""
     for d in range(len(parent)):
         parent[d] = parent[parent[d]]
-
-
-@kernel
-def unite(left: U32, right: U32, parent: U32) -> None:
-    """Join the positions left[i] and right[i]: roots are the smallest of all joined."""
-    for i in range(len(left)):
-        a, b = _root(parent, np.int64(left[i])), _root(parent, np.int64(right[i]))
-        parent[max(a, b)] = min(a, b)

@@ -14,11 +14,6 @@ from lshdup.kernels import banding as kernels
 from lshdup.kernels import ordering
 from lshdup.lsh.band_plan import BandPlan
 from lshdup.utils.parallel import run_in_parts
-from lshdup.utils.ragged import Check, trusted
-
-
-def _nothing_is_mapped() -> None:
-    """For tables in memory."""
 
 
 @dataclass(frozen=True)
@@ -26,15 +21,11 @@ class BandTable:
     """Which documents share which bucket.
 
     keys : uint64 array of shape (bands, n_docs), every document's key in every band. order : uint32 array of shape (bands, m), the m
-    documents that take part, by key and then by number. A bucket of band i is a run of equal ``keys[i, order[i]]``. unmap : lets go of the
-    memory of what was touched, if both are mapped from a file: systems map up to a megabyte around each touch. check : told what of them
-    is looked up, by `keys_of` and `bucket`.
+    documents that take part, by key and then by number. A bucket of band i is a run of equal ``keys[i, order[i]]``.
     """
 
     keys: NDArray[np.uint64]
     order: NDArray[np.uint32]
-    unmap: Callable[[], None] = _nothing_is_mapped
-    check: Check = trusted
 
     def is_in_order(self) -> bool:
         """Whether `order` is as promised, so that no document is twice in a band: kernels rely on it. Looks at all of the table."""
@@ -46,57 +37,29 @@ class BandTable:
         return True
 
     def keys_of(self, document: int) -> NDArray[np.uint64]:
-        """A document's keys: uint64 array of shape (bands,). Of a mapped table no more than the page of one stays in memory."""
-        keys = np.empty(len(self.keys), np.uint64)
-        for band in range(len(keys)):
-            self.check(self.keys[band], document, document + 1)
-            keys[band] = self.keys[band, document]
-            self.unmap()
-        return keys
+        """Return the keys of a document: uint64 array of shape (bands,)."""
+        return np.array([band[document] for band in self.keys], np.uint64)
 
     def bucket(self, band: int, key: np.uint64) -> NDArray[np.uint32]:
-        """The documents with this key in this band.
-
-        Keys are hashes: where one stands can be guessed from its size. A few guesses touch a few pages of a mapped table, where a binary
-        search would touch forty; keys folded into few buckets are found by the binary steps between the guesses.
-        """
+        """Return the documents with this key in this band, by binary search."""
         keys, order = self.keys[band], self.order[band]
-        wanted = int(key)
 
-        def key_at(place: int) -> int:
-            self.check(order, place, place + 1)
-            document = int(order[place])
-            self.check(keys, document, document + 1)
-            return int(keys[document])
+        def search(low: int, high: int, is_behind: Callable[[np.uint64], np.bool_]) -> int:
+            """Return the first place from `low` to `high` whose key is behind the wanted one."""
+            while low < high:
+                middle = (low + high) // 2
+                if is_behind(keys[order[middle]]):
+                    high = middle
+                else:
+                    low = middle + 1
+            return low
 
-        # Before `low` all are smaller than `wanted`, the largest of them `below`; from `high` on none is, the smallest of them `above`.
-        low, high, below, above = 0, len(order), 0, 1 << 64
-        guess = True
-        while low < high:
-            size = high - low
-            middle = low + (
-                min(size * (wanted - below) // (above - below), size - 1) if guess else size // 2
-            )
-            found = key_at(middle)
-            if found < wanted:
-                low, below = middle + 1, found
-            else:
-                high, above = middle, found
-            guess = (
-                2 * (high - low) <= size
-            )  # one that did not do even that is followed by a halving
-        size = 1
-        while low + size <= len(order) and key_at(low + size - 1) == wanted:
-            size *= 2
-        fits = size // 2  # so many have the key; the one at `size`, if there is one, has not
-        while size - fits > 1:
-            middle = (fits + size) // 2
-            if low + middle <= len(order) and key_at(low + middle - 1) == wanted:
-                fits = middle
-            else:
-                size = middle
-        self.check(order, low, low + fits)
-        bucket: NDArray[np.uint32] = order[low : low + fits]
+        start = search(0, len(order), lambda found: found >= key)
+        step = 1  # Most buckets hold a few documents: their end is near.
+        while start + step < len(order) and keys[order[start + step]] == key:
+            step *= 2
+        stop = search(start, min(start + step, len(order)), lambda found: found > key)
+        bucket: NDArray[np.uint32] = order[start:stop]
         return bucket
 
 

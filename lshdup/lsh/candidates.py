@@ -57,6 +57,7 @@ NO_BUCKETS = Buckets()
 def find_exact_duplicates(fingerprints: NDArray[np.uint64]) -> NDArray[np.int64]:
     """For each document the first one with the same shingle set: int64 array of shape (n,). Empty sets are their own."""
     n = len(fingerprints)
+    fingerprints = np.asarray(fingerprints)
     order = np.empty(n, np.uint32)
     in_order = np.empty(n, np.uint64)
     ordering.order_by_key(
@@ -65,6 +66,22 @@ def find_exact_duplicates(fingerprints: NDArray[np.uint64]) -> NDArray[np.int64]
     duplicate_of = np.empty(n, np.int64)
     kernels.first_of_equal(in_order, order, duplicate_of)
     return duplicate_of
+
+
+def documents_to_compare(
+    duplicate_of: NDArray[np.int64], sizes: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Return the documents that take part in comparisons: one of all exact duplicates, if it has shingles.
+
+    Parameters
+    ----------
+    duplicate_of : int64 array of shape (n,), what `find_exact_duplicates` returns.
+    sizes : int64 array of shape (n,), shingles of each document.
+
+    Returns an ascending int64 array.
+
+    """
+    return np.flatnonzero((duplicate_of == np.arange(len(duplicate_of))) & (sizes > 0))
 
 
 def candidate_pairs(
@@ -104,7 +121,7 @@ def cross_pairs(
 
 
 def connect_buckets(
-    table: BandTable, max_bucket: int = 0, split: int | None = None
+    table: BandTable, max_bucket: int = 0, split: int = kernels.NO_SPLIT
 ) -> tuple[Buckets, NDArray[np.uint32]]:
     """The buckets, and for each document the smallest one that buckets connect it with: uint32 array of shape (n,).
 
@@ -115,10 +132,7 @@ def connect_buckets(
     skipped = np.zeros(n, np.uint8)
     tally = np.zeros(4, np.int64)
     for keys, order in zip(table.keys, table.order, strict=True):
-        if split is None:
-            kernels.join_buckets(keys, order, max_bucket, parent, skipped, tally)
-        else:
-            kernels.join_sides(keys, order, split, max_bucket, parent, skipped, tally)
+        kernels.join_buckets(keys, order, split, max_bucket, parent, skipped, tally)
     union_find.find_roots(parent)
     largest, example, buckets, pairs = tally.tolist()
     return Buckets(largest, example, buckets, int(skipped.sum()), pairs), parent
@@ -129,24 +143,22 @@ def _pieces(
     max_bucket: int,
     root: NDArray[np.uint32],
     on_progress: Callable[[int, int], None],
-    split: int | None = None,
+    split: int = kernels.NO_SPLIT,
 ) -> Iterator[PairArrays]:
-    visit = np.flatnonzero(np.bincount(root, minlength=len(root))[root[:split]] > 1).astype(
-        np.uint32
-    )
+    visit = np.flatnonzero(
+        np.bincount(root, minlength=len(root))[root[: None if split == kernels.NO_SPLIT else split]]
+        > 1
+    ).astype(np.uint32)
     visit = visit[np.argsort(root[visit], kind="stable")]
     rows = np.zeros(len(root), np.uint32)
     rows[visit] = np.arange(len(visit), dtype=np.uint32)
-    places = np.full((len(visit), len(table.keys)), kernels.LAST, np.uint32)
+    partners_from = np.full((len(visit), len(table.keys)), kernels.NO_PARTNER, np.uint32)
     for band, (keys, order) in enumerate(zip(table.keys, table.order, strict=True)):
-        if split is None:
-            kernels.bucket_places(keys, order, max_bucket, rows, band, places)
-        else:
-            kernels.places_across(keys, order, split, max_bucket, rows, band, places)
+        kernels.find_partners(keys, order, split, max_bucket, rows, band, partners_from)
     left, right = np.empty(PIECE, np.uint32), np.empty(PIECE, np.uint32)
     state = np.zeros(3, np.int64)
     while state[0] < len(visit):
-        n = kernels.bucket_pairs(table.keys, table.order, visit, places, state, left, right)
+        n = kernels.bucket_pairs(table.keys, table.order, visit, partners_from, state, left, right)
         on_progress(int(state[0]), len(visit))
         if n:
             yield left[:n].copy(), right[:n].copy()
@@ -187,7 +199,6 @@ def candidates_of(
             break
         whole = whole and (member < 0 or bool((bucket == member).any()))
         buckets.append(bucket)
-        table.unmap()
     near = distinct(np.concatenate(buckets))[0].astype(np.int64) if whole else np.zeros(0, np.int64)
     if not whole or (len(near) and near[-1] >= table.keys.shape[1]):
         message = "bands.npz is damaged: its buckets are not in order"

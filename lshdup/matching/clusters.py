@@ -170,7 +170,7 @@ def cluster_pairs(
         low, high, score = (each[high != kernels.NONE] for each in (low, high, score))
     if linkage == "single":
         parent = np.arange(len(ordered), dtype=np.uint32)
-        union_find.unite(low, high, parent)
+        union_find.join_pairs(low, high, parent)
         union_find.find_roots(parent)
         known = np.where(parent == np.arange(len(parent)), 1.0, np.nan)
         direct = parent[high] == low
@@ -179,7 +179,7 @@ def cluster_pairs(
     order = np.argsort(pack_pairs(low, high))
     offsets = offsets_of(np.bincount(low, minlength=len(ordered)).astype(np.int64))
     leader, found = np.full(len(ordered), kernels.NONE, np.uint32), np.ones(len(ordered))
-    kernels.lead_by_pairs(offsets, high[order], score[order], leader, found)
+    kernels.assign_leaders_by_pairs(offsets, high[order], score[order], leader, found)
     return groups_of_positions(ordered, leader, found, n)
 
 

@@ -132,7 +132,7 @@ def _prefixes(sets: RaggedSets, order: NDArray[np.int64], threshold: float, jobs
     )
 
     def choose(part: slice) -> None:
-        prefix_join.rarest(
+        prefix_join.rarest_elements(
             sets.values, sets.offsets, order, threshold, counters, np.empty(largest, np.uint8), np.empty(257, np.int64),
             part.start, part.stop, made.starts, made.elements, made.single, made.kept,
         )  # fmt: skip

@@ -189,7 +189,7 @@ class _Search:
             led, rest = rest[:done], rest[done:]
             if len(rest):
                 near = np.empty(len(rest), np.uint8)
-                kernels.has_leaders(
+                kernels.have_leaders(
                     rest,
                     self._expected,
                     self._threshold,
@@ -204,7 +204,7 @@ class _Search:
                     self._fetch(block, used)
                     self._lead_in_parts(block, np.arange(len(block) + 1), 256, grow=False)
                     done += len(block)
-                kernels.forget_leaders(led, self._shelves.bucket, self._heads)
+                kernels.clear_leaders(led, self._shelves.bucket, self._heads)
                 rest = rest[self.leader[rest] == _NONE]
 
     def _block(self, some: NDArray[np.uint32], start: int) -> NDArray[np.uint32]:
@@ -258,7 +258,7 @@ class _Search:
         self.compared += sum(compared)
 
     def _lead(self, some: NDArray[np.uint32], *, since: int, grow: bool) -> int:
-        return kernels.lead(
+        return kernels.assign_leaders(
             self._values, self._starts, self._sizes, some, since, grow, self._threshold, self._shelves.bucket, self._heads, self._tails,
             self._following, self.leader, self.similarity,
         )  # fmt: skip
@@ -291,7 +291,7 @@ def _unite(
 
     # What a piece connects is known before the next one is made: both are lazy.
     for left, right, _ in similarity.verify(pieces(), sizes, source, threshold, jobs):
-        union_find.unite(position[left], position[right], parent)
+        union_find.join_pairs(position[left], position[right], parent)
     union_find.find_roots(parent)
     return looked_at
 

@@ -1,6 +1,6 @@
-"""What the stages of matching return."""
+"""Results of matching: the index, pairs, clusters, neighbours."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -18,12 +18,14 @@ if TYPE_CHECKING:
     from lshdup.matching.clusters import Groups
 
 
-_AS_USUAL = PairParams()
-
-
 @dataclass(frozen=True)
 class Index:
-    """A collection's band table over the first copies of its documents, the plan it was made by, and each document's first copy."""
+    """The band table of a collection.
+
+    plan : how many bands of how many rows.
+    table : buckets of the documents that are compared, one of all exact duplicates.
+    duplicate_of : int64 array of shape (n,), for each document the first one with the same shingle set.
+    """
 
     plan: BandPlan
     table: BandTable
@@ -32,7 +34,12 @@ class Index:
 
 @dataclass(frozen=True)
 class PairsFound:
-    """Verified pairs of first copies, how many candidate pairs there were (-1 if all pairs were joined exactly), and in what buckets."""
+    """Verified pairs of the documents of an index.
+
+    pairs : pairs at or above the threshold.
+    candidates : number of candidate pairs; -1 if the exact join found the pairs.
+    buckets : buckets that the candidates came from.
+    """
 
     pairs: Pairs
     candidates: int
@@ -41,33 +48,50 @@ class PairsFound:
 
 @dataclass(frozen=True)
 class StoredPairs:
-    """What an earlier run over the same documents has found, and how: by candidates of so many bands of so many rows."""
+    """Pairs that an earlier run over the same documents found, and its parameters.
+
+    found : verified pairs.
+    band_params, pair_params : parameters of that run.
+    bands, rows : bands of its table, and rows of each.
+    """
 
     found: PairsFound
-    params: BandParams
-    asked: PairParams
+    band_params: BandParams
+    pair_params: PairParams
     bands: int
     rows: int
 
-    def answers(self, plan: BandPlan, params: BandParams, asked: PairParams) -> bool:
-        """Whether the pairs of this table at this threshold are among these: it was the same table, at a threshold no higher."""
+    def covers(self, plan: BandPlan, band_params: BandParams, pair_params: PairParams) -> bool:
+        """Return whether a run with these parameters finds no other pairs: same table, higher threshold."""
         same_table = (self.bands, self.rows) == (plan.bands, plan.rows) and replace(
-            self.params, threshold=params.threshold
-        ) == params
-        return same_table and self.asked == asked and self.params.threshold <= params.threshold
+            self.band_params, threshold=band_params.threshold
+        ) == band_params
+        return (
+            same_table
+            and self.pair_params == pair_params
+            and self.band_params.threshold <= band_params.threshold
+        )
 
     def at_least(self, threshold: float) -> PairsFound:
-        """What was found of this similarity or more."""
+        """Return the pairs with at least this similarity."""
         return replace(self.found, pairs=self.found.pairs.at_least(threshold))
 
-    def knows_all_it_met(self, threshold: float) -> bool:
-        """Whether a pair that it met is either among these or less similar than the threshold."""
-        return self.params.threshold <= threshold and self.asked == _AS_USUAL
+    def has_verified_all(self, threshold: float) -> bool:
+        """Return whether each of its candidates is either one of its pairs or below the threshold."""
+        return self.band_params.threshold <= threshold and self.pair_params == PairParams()
 
-    def unknown(
-        self, signatures: NDArray[np.uint32], pieces: Iterator[PairArrays], known: list[Columns]
+    def split_off_known(
+        self, signatures: NDArray[np.uint32], pieces: Iterable[PairArrays], known: list[Columns]
     ) -> Iterator[PairArrays]:
-        """The candidate pairs that it has not met; of the others, those that are among these go to `known`."""
+        """Yield the candidate pairs that were no candidates in the earlier run.
+
+        Parameters
+        ----------
+        signatures : uint32 array of shape (n, K).
+        pieces : candidate pairs, (left, right), uint32 arrays.
+        known : list to which candidates that are pairs of the earlier run are appended.
+
+        """
         pairs = self.found.pairs
         order = np.argsort(pairs.keys)
         keys, similarity = pairs.keys[order], pairs.similarity[order]
@@ -85,10 +109,13 @@ class StoredPairs:
 
 @dataclass(frozen=True)
 class ClustersFound:
-    """Groups of all documents, and each document's first copy.
+    """Clusters of all documents.
 
-    compared : how many similarities of candidates were looked at; -1: groups or pairs were known. buckets : those of the table.
-    lost : int64 array, documents that are not what was indexed, or could not be read again to be compared: in no group.
+    groups : the clusters.
+    duplicate_of : int64 array of shape (n,), for each document the first one with the same shingle set.
+    compared : number of similarities that were computed; -1: clusters or pairs were known.
+    buckets : buckets of the table.
+    lost : int64 array, documents that changed or could not be read again: they are in no cluster.
     """
 
     groups: "Groups"
@@ -99,7 +126,7 @@ class ClustersFound:
 
     @property
     def copies(self) -> NDArray[np.bool_]:
-        """Bool array of shape (n,): whether another document represents this one, and has the same shingle set."""
+        """Bool array of shape (n,): whether a document has the same shingle set as its representative, another one."""
         own = self.groups.representative
         copies: NDArray[np.bool_] = (
             (own >= 0)
@@ -116,6 +143,6 @@ class Neighbours:
     documents: NDArray[np.int64]
     similarity: NDArray[np.float64]
 
-    def first(self, top: int | None) -> "Neighbours":
-        """The `top` most similar ones; all, if that is None."""
+    def take_top(self, top: int | None) -> "Neighbours":
+        """Return the `top` most similar documents; all of them for None."""
         return Neighbours(self.documents[:top], self.similarity[:top])

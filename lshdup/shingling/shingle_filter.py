@@ -76,7 +76,7 @@ class ShingleFilter:
         total = int(sets.offsets[-1] - sets.offsets[0])
         out = room if len(room) >= total else np.empty(total, np.uint64)
         sizes = np.empty(len(sets), np.int64)
-        total = kernels.without(sets.values, sets.offsets, table, marks, nothing, out, sizes)
+        total = kernels.filter_sets(sets.values, sets.offsets, table, marks, nothing, out, sizes)
         return RaggedSets.from_sizes(out[:total], sizes)
 
     def to_json(self) -> dict[str, Any]:

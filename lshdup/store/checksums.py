@@ -1,24 +1,24 @@
-"""Checksums of blocks of arrays, so that who looks up a few rows of a large file need check those only. Called by artifacts.py."""
+"""Arrays of an artifact that are verified block by block as their rows are read, so that a lookup of a few rows verifies few blocks."""
 
 import zlib
-from collections.abc import Iterable, Mapping
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NoReturn, cast
 
 import numpy as np
+from numpy.lib.mixins import NDArrayOperatorsMixin
 from numpy.typing import NDArray
 
-from lshdup.errors import ArtifactError
 from lshdup.utils.ragged import distinct, ranges
 
-#: Bytes that have a checksum together: few enough to be looked at for one of them, so many that the checksums are nothing beside them.
+#: Bytes that share a checksum: few enough to verify for a single row, and so many that the checksums take no room.
 BLOCK = 16 << 10
 
 Array = NDArray[Any]
 
 
 def block_checksums(arrays: Mapping[str, Array]) -> NDArray[np.uint32]:
-    """CRC-32 of each BLOCK bytes of each (contiguous) array, array after array."""
+    """Return the CRC-32 of each BLOCK bytes of each (contiguous) array, array after array."""
     sums: list[int] = []
     for array in arrays.values():
         view = array.reshape(-1).view(np.uint8).data
@@ -26,63 +26,132 @@ def block_checksums(arrays: Mapping[str, Array]) -> NDArray[np.uint32]:
     return np.array(sums, np.uint32)
 
 
-class CheckedBlocks:
-    """The `ragged.Check` of arrays that are mapped from a file and have not been looked at: checks the blocks that are used, once each.
-
-    Arrays of which it has not been told are trusted. It raises ArtifactError, naming the file and how it is made anew.
-    """
-
-    def __init__(self, path: Path, remedy: str) -> None:
-        self._path, self._remedy = path, remedy
-        self._members: list[tuple[int, memoryview, list[int], set[int]]] = []
-
-    def add(self, array: Array, checksums: NDArray[np.uint32]) -> None:
-        """A C-contiguous array that is not to be trusted, and what the checksums of its blocks must be."""
-        view = array.reshape(-1).view(np.uint8).data
-        self._members.append((_address(array), view, checksums.tolist(), set()))
-
-    def __call__(
-        self,
-        array: Array,
-        start: int | NDArray[np.int64] | None = None,
-        stop: int | NDArray[np.int64] | None = None,
-    ) -> None:
-        if not self._members or not array.size:
-            return
-        address = _address(array)
-        member = next(
-            (each for each in self._members if each[0] <= address < each[0] + len(each[1])), None
-        )
-        if member is None:
-            return
-        begin, view, checksums, good = member
-        offset, width = address - begin, array.strides[0]
-        blocks: Iterable[int]
-        if start is None or stop is None:
-            blocks = range(offset // BLOCK, blocks_of(offset + array.nbytes))
-        elif isinstance(start, np.ndarray):
-            ends = np.clip(offset + stop * width, 0, len(view))
-            starts = np.clip(offset + start * width, 0, ends)
-            first = starts // BLOCK
-            blocks = distinct(ranges(first, np.where(starts < ends, -(-ends // BLOCK) - first, 0)))[
-                0
-            ].tolist()
-        else:
-            end = min(max(offset + int(stop) * width, 0), len(view))
-            blocks = range(max(offset + int(start) * width, 0) // BLOCK, blocks_of(end))
-        for block in blocks:
-            if block not in good:
-                if zlib.crc32(view[block * BLOCK : (block + 1) * BLOCK]) != checksums[block]:
-                    message = f"{self._path} is damaged (a block of it has a wrong checksum)"
-                    raise ArtifactError(message, self._remedy)
-                good.add(block)
-
-
-def blocks_of(size: int) -> int:
-    """How many blocks hold so many bytes."""
+def block_count(size: int) -> int:
+    """Return the number of blocks that hold `size` bytes."""
     return -(-size // BLOCK)
 
 
-def _address(array: Array) -> int:
-    address: int = array.__array_interface__["data"][0]
-    return address
+@dataclass(frozen=True)
+class Blocks:
+    """The bytes of one mapped array, their checksums, and which of the blocks have been verified.
+
+    Parameters
+    ----------
+    data
+        The mapped bytes.
+    checksums
+        uint32 array of shape (blocks,).
+    refuse
+        Raises ArtifactError, with the name of the file.
+    release
+        Lets go of the mapped pages: the system maps up to a megabyte around each touch.
+
+    """
+
+    data: memoryview
+    checksums: NDArray[np.uint32]
+    refuse: Callable[[], NoReturn]
+    release: Callable[[], None]
+    verified: NDArray[np.bool_] = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "verified", np.zeros(len(self.checksums), bool))
+
+    def verify(self, start: int, stop: int) -> None:
+        """Verify the blocks that hold the bytes from `start` to before `stop`."""
+        start, stop = max(start, 0), min(stop, len(self.data))
+        if start < stop:
+            self._verify(range(start // BLOCK, block_count(stop)))
+
+    def verify_runs(self, starts: NDArray[np.int64], stops: NDArray[np.int64]) -> None:
+        """Verify the blocks that hold the bytes of all runs from ``starts[i]`` to ``stops[i]``."""
+        stops = np.clip(stops, 0, len(self.data))
+        starts = np.clip(starts, 0, stops)
+        firsts = starts // BLOCK
+        counts = np.where(starts < stops, -(-stops // BLOCK) - firsts, 0)
+        blocks = distinct(ranges(firsts, counts))[0]
+        self._verify(blocks[~self.verified[blocks]].tolist())
+
+    def _verify(self, blocks: "range | list[int]") -> None:
+        for block in blocks:
+            if not self.verified[block]:
+                crc = zlib.crc32(self.data[block * BLOCK : (block + 1) * BLOCK])
+                if crc != self.checksums[block]:
+                    self.refuse()
+                self.verified[block] = True
+
+
+class CheckedArray(NDArrayOperatorsMixin):
+    """A mapped array that verifies what is read of it, and stands in for an ndarray.
+
+    Rows that are taken by number, slice or index array are verified alone. Everything else that an
+    ndarray can do verifies the whole array first. A row of a two-dimensional array is again a
+    CheckedArray, of which nothing has been read.
+    """
+
+    def __init__(self, array: Array, blocks: Blocks, start: int = 0) -> None:
+        self._array, self._blocks, self._start = array, blocks, start
+        self.shape, self.dtype, self.ndim = array.shape, array.dtype, array.ndim
+
+    def __len__(self) -> int:
+        return len(self._array)
+
+    def __iter__(self) -> Iterator[Any]:
+        return (self[row] for row in range(len(self))) if self.ndim > 1 else iter(self.__array__())
+
+    def __getitem__(self, key: Any) -> Any:
+        array, width = self._array, self._array.strides[0]
+        if isinstance(key, tuple):
+            first, *rest = key
+            return self[first][tuple(rest) if len(rest) > 1 else rest[0]]
+        if isinstance(key, int | np.integer):
+            row = range(len(array))[int(key)]
+            if array.ndim > 1:
+                return CheckedArray(array[row], self._blocks, self._start + row * width)
+            self._blocks.verify(self._start + row * width, self._start + (row + 1) * width)
+            taken = array[row]
+        elif isinstance(key, slice):
+            begin, end, step = key.indices(len(array))
+            if step != 1:
+                return self.__array__()[key]
+            self._blocks.verify(self._start + begin * width, self._start + end * width)
+            return array[key]
+        else:
+            rows = np.asarray(key)
+            rows = np.flatnonzero(rows) if rows.dtype == bool else rows.reshape(-1)
+            starts = self._start + np.where(rows < 0, rows + len(array), rows) * width
+            self._blocks.verify_runs(starts, starts + width)
+            taken = array[key]
+        self._blocks.release()
+        return taken
+
+    def verified_runs(self, starts: NDArray[np.int64], sizes: NDArray[np.int64]) -> Array:
+        """Return the mapped array, of which these runs of rows have been verified."""
+        if (starts < 0).any() or (sizes < 0).any() or (sizes > len(self) - starts).any():
+            self._blocks.refuse()
+        width = self._array.strides[0]
+        begin = self._start + starts * width
+        self._blocks.verify_runs(begin, begin + sizes * width)
+        return self._array
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        self._blocks.verify(self._start, self._start + self._array.nbytes)
+        return np.array(self._array, dtype, copy=copy)
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
+        plain = (each.__array__() if isinstance(each, CheckedArray) else each for each in inputs)
+        return getattr(ufunc, method)(*plain, **options)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self.__array__(), name)
+
+    def as_array(self) -> Array:
+        """Return this array, typed as the ndarray that it stands in for."""
+        return cast("Array", self)
+
+
+def is_lazy(array: Array) -> bool:
+    """Return whether an array is a CheckedArray, which should not be read whole without need."""
+    return isinstance(array, CheckedArray)

@@ -18,6 +18,7 @@ from lshdup.documents.row_files import OpenRows
 from lshdup.documents.rows import Kind, RowFields
 from lshdup.params import FilterParams, ShingleParams, SketchParams
 from lshdup.shingling.shingle_filter import ShingleFilter, Unfiltered, fingerprint
+from lshdup.store.checksums import is_lazy
 from lshdup.store.npz import Array, Artifact
 from lshdup.utils.ragged import RaggedSets, StringTable
 
@@ -143,7 +144,7 @@ def read_collection(
     verify : look at every offset and size; without it, a query touches a few pages of them only. folder : where to unpack what has to be.
     """
     arrays, header = artifact.arrays, artifact.header
-    names = strings_of(artifact, "names", verify=verify)
+    names = strings_of(artifact, "names")
     n = len(names)
     opened = OpenRows(folder, _row_fields(header)) if "rows" in header else OpenRows(folder)
     places = _places(artifact, n) if "starts" in arrays else None
@@ -154,24 +155,12 @@ def read_collection(
         places,
         home,
         opened=opened,
-        check=artifact.check,
     )
     refuse_if(
         ("rows" in header) != (documents.row_fields is not None),
         "it has rows without fields, or fields without rows",
     )
     reasons = list(Reason)
-    for name in (
-        "left_reasons",
-        "left_sizes",
-        "left_mtimes",
-        "template",
-        "common",
-        "extracted",
-        "guessed",
-    ):
-        if name in arrays:
-            artifact.check(arrays[name], None, None)
     left_names, details = strings_of(artifact, "left_names"), strings_of(artifact, "left_details")
     skipped = tuple(
         SkippedFile(
@@ -204,7 +193,7 @@ def read_collection(
         refuse_if(
             not _are(sets.values, np.uint64)
             or len(sets) != n
-            or not _are_offsets(sets.offsets, len(sets.values), verify=verify),
+            or not _are_offsets(sets.offsets, len(sets.values)),
             "its sets do not fit",
         )
         wanted = sizes if unfiltered is None else unfiltered.sizes
@@ -240,9 +229,7 @@ def read_collection(
         )
     if "guessed" in arrays:
         made = replace(
-            made,
-            guessed=_some_of(arrays, "guessed", n),
-            guesses=strings_of(artifact, "guesses", verify=verify),
+            made, guessed=_some_of(arrays, "guessed", n), guesses=strings_of(artifact, "guesses")
         )
         refuse_if(
             len(made.guesses) != len(made.guessed),
@@ -307,7 +294,6 @@ def _places(artifact: Artifact, n: int) -> Places:
     arrays = artifact.arrays
     refuse_if("path_kinds" not in arrays, "where its documents are is missing")
     paths, kinds = strings_of(artifact, "paths"), arrays["path_kinds"]
-    artifact.check(kinds, None, None)
     refuse_if(
         kinds.dtype != np.uint8 or kinds.shape != (len(paths),) or kinds.max(initial=0) > max(Kind),
         "kinds of files do not fit",
@@ -338,16 +324,12 @@ def refuse_if(wrong: object, what: str) -> None:
         raise ValueError(what)
 
 
-def strings_of(artifact: Artifact, name: str, *, verify: bool = True) -> StringTable:
+def strings_of(artifact: Artifact, name: str) -> StringTable:
     """A table of strings that an artifact holds; raises ValueError if it is none."""
     arrays = artifact.arrays
-    table = StringTable(arrays[f"{name}_blob"], arrays[f"{name}_offsets"], artifact.check)
-    if _are(table.offsets, np.int64):
-        for start, stop in ((None, None),) if verify else ((0, 1), (len(table), len(table) + 1)):
-            artifact.check(table.offsets, start, stop)
+    table = StringTable(arrays[f"{name}_blob"], arrays[f"{name}_offsets"])
     refuse_if(
-        not _are(table.blob, np.uint8)
-        or not _are_offsets(table.offsets, len(table.blob), verify=verify),
+        not _are(table.blob, np.uint8) or not _are_offsets(table.offsets, len(table.blob)),
         f"{name} do not fit",
     )
     return table
@@ -365,13 +347,14 @@ def _are(array: Array, kind: type) -> bool:
     return array.dtype == kind and array.ndim == 1
 
 
-def _are_offsets(offsets: Array, total: int, *, verify: bool) -> bool:
+def _are_offsets(offsets: Array, total: int) -> bool:
     return bool(
         _are(offsets, np.int64)
         and len(offsets)
         and offsets[0] == 0
         and offsets[-1] == total
-        and (not verify or (np.diff(offsets) >= 0).all())
+        # A CheckedArray is not read whole: a query reads few offsets of it.
+        and (is_lazy(offsets) or (np.diff(offsets) >= 0).all())
     )
 
 

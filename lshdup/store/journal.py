@@ -27,7 +27,7 @@ from lshdup.store.collection_io import all_arrays, filter_arrays, read_collectio
 from lshdup.store.npz import FORMAT_VERSION, Array, Artifact
 from lshdup.store.store import Store
 from lshdup.utils.atomic import resumable
-from lshdup.utils.ragged import RaggedSets, StringTable, offsets_of, trusted
+from lshdup.utils.ragged import RaggedSets, StringTable, offsets_of
 from lshdup.version import __version__
 
 #: Seconds after which a run is long: what is finished by then is written, and all that comes after.
@@ -83,9 +83,7 @@ class Journal:
                     if json.loads(arrays["header"].tobytes()) != self._header:
                         return
                 else:
-                    artifact = Artifact(
-                        self._header | {"corpus": ""}, arrays | self._removed, lambda: None, trusted
-                    )
+                    artifact = Artifact(self._header | {"corpus": ""}, arrays | self._removed)
                     yield read_collection(artifact, b"", verify=True).without_other_readers()
             except (KeyError, TypeError, ValueError, IndexError, ParameterError):
                 return

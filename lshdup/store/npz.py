@@ -13,18 +13,17 @@ import re
 import struct
 import zipfile
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.errors import ArtifactError
-from lshdup.store.checksums import CheckedBlocks, block_checksums, blocks_of
+from lshdup.store.checksums import Blocks, CheckedArray, block_checksums, block_count
 from lshdup.utils.atomic import replace_file
-from lshdup.utils.ragged import Check
 from lshdup.utils.scratch import CHUNK
 from lshdup.version import __version__
 
@@ -55,16 +54,13 @@ _BROKEN = (
 
 @dataclass(frozen=True)
 class Artifact:
-    """A loaded artifact: its header and its arrays, which are mapped copy-on-write: writing to them changes no file.
+    """A loaded artifact: its header and its arrays, mapped copy-on-write: writing to them changes no file.
 
-    unmap : let go of the pages that were touched so far; they come again when they are touched again. Nobody may have written to them.
-    check : to be told what is used of large members that `load` has not looked at.
+    Large arrays that `load` has not verified are of type `CheckedArray`.
     """
 
     header: dict[str, Any]
     arrays: dict[str, Array]
-    unmap: Callable[[], None]
-    check: Check
 
 
 def save(path: Path, kind: str, header: Mapping[str, Any], arrays: Mapping[str, Array]) -> None:
@@ -109,11 +105,20 @@ def load(
 ) -> Artifact | None:
     """Map an artifact, or None if there is no such file.
 
-    kind : what the header must say. remedy : the command that makes it anew, for the error. verify : check every byte; without
-    it, members above 4 MB are only mapped (a query touches a few pages of them), and who uses them must tell the artifact's `check` what
-    of them. always : members that are checked all the same.
+    Parameters
+    ----------
+    path, kind
+        The file, and what its header must say.
+    remedy
+        The command that rebuilds the artifact, for the error.
+    verify
+        Whether every byte is verified now. Otherwise members above 4 MB are only mapped, and their
+        blocks are verified when rows of them are read: a query touches a few pages.
+    always
+        Members that are verified in any case.
 
     Raises ArtifactError, in one line, for a file that is damaged, of another kind, or of another format version.
+
     """
     if path.exists() and not path.is_file():
         message = f"{path} is no regular file"
@@ -159,17 +164,26 @@ def _load(
         message = f"{path} has format {header['format']} (lshdup {header.get('lshdup')}); this lshdup reads {FORMAT_VERSION}"
         raise ArtifactError(message, remedy)
     checks = arrays.pop("checks")
-    blocks = np.array([blocks_of(array.nbytes) for array in arrays.values()], np.int64)
-    if checks.dtype != np.uint32 or checks.shape != (blocks.sum(),):
+    counts = [block_count(array.nbytes) for array in arrays.values()]
+    if checks.dtype != np.uint32 or checks.shape != (sum(counts),):
         message = "its checksums do not fit"
         raise ValueError(message)
-    check = CheckedBlocks(path, remedy)
-    for (name, array), end, count in zip(
-        arrays.items(), np.cumsum(blocks).tolist(), blocks.tolist(), strict=True
-    ):
-        if name in unchecked:
-            check.add(array, checks[end - count : end])
-    return Artifact(header, arrays, lambda: whole.madvise(mmap.MADV_DONTNEED), check)
+
+    def refuse() -> NoReturn:
+        message = f"{path} is damaged (a block of it has a wrong checksum)"
+        raise ArtifactError(message, remedy)
+
+    def release() -> None:
+        whole.madvise(mmap.MADV_DONTNEED)
+
+    at = 0
+    for (name, array), count in zip(arrays.items(), counts, strict=True):
+        if name in unchecked and array.size:
+            data = array.reshape(-1).view(np.uint8).data
+            blocks = Blocks(data, checks[at : at + count], refuse, release)
+            arrays[name] = CheckedArray(array, blocks).as_array()
+        at += count
+    return Artifact(header, arrays)
 
 
 def _listed(archive: zipfile.ZipFile) -> list[zipfile.ZipInfo]:

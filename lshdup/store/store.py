@@ -146,8 +146,7 @@ class Store:
             kind == "shingles" and collection.unfiltered is not None
         ):  # keeps whole sets: what is removed may be another part of them next time
             collection = collection.before
-        old = self._load_quietly(kind)
-        if old is not None and same(old, collection):
+        if self._is_saved(kind, collection):
             self.path(
                 kind
             ).touch()  # the times of artifacts tell which collection the last run was of
@@ -160,11 +159,13 @@ class Store:
             header["whole"] = unfiltered_id(collection)
         npz.save(self.path(kind), kind, header, arrays)
 
-    def _load_quietly(self, kind: str) -> Collection | None:
+    def _is_saved(self, kind: str, collection: Collection) -> bool:
+        """Return whether an artifact holds this collection already."""
         try:
-            return self.load_collection(kind, here=True, verify=False)
+            old = self.load_collection(kind, here=True, verify=False)
+            return old is not None and same(old, collection)
         except ArtifactError:
-            return None
+            return False
 
     def _header(self, collection: Collection, *, with_sketch: bool) -> dict[str, Any]:
         documents = collection.documents
@@ -301,7 +302,7 @@ class Store:
                 ),
                 "it names documents that are not there",
             )
-            table = BandTable(keys, order, artifact.unmap, artifact.check)
+            table = BandTable(keys, order)
             refuse_if(verify and not table.is_in_order(), "its buckets are not in order")
             return Index(plan, table, duplicate_of), params
         except (KeyError, TypeError, ValueError, IndexError, ParameterError) as error:

@@ -12,20 +12,6 @@ from lshdup.kernels import copying
 
 T = TypeVar("T", bound="np.generic[Any]")
 
-#: Told an array and which of its rows are about to be used: from `start` to before `stop`, numbers or equally long arrays of them; None:
-#: all. Raises ArtifactError if they are not what was saved.
-Check = Callable[
-    [NDArray[Any], "int | NDArray[np.int64] | None", "int | NDArray[np.int64] | None"], None
-]
-
-
-def trusted(
-    array: NDArray[Any],
-    start: int | NDArray[np.int64] | None = None,
-    stop: int | NDArray[np.int64] | None = None,
-) -> None:
-    """The `Check` of arrays that were made in this process, or of which every byte has been looked at."""
-
 
 @dataclass(frozen=True)
 class RaggedSets:
@@ -93,7 +79,7 @@ class RaggedSets:
 class StringTable:
     """Byte strings: one blob and offsets. NumPy's own string arrays cost the longest name for each and drop trailing NULs.
 
-    blob : uint8 array. offsets : int64 array of shape (n + 1,). check : told what of them is used.
+    blob : uint8 array. offsets : int64 array of shape (n + 1,).
 
     >>> names = StringTable.from_strings([b"a.txt", b"b"])
     >>> names[0], len(names), list(names)
@@ -102,19 +88,15 @@ class StringTable:
 
     blob: NDArray[np.uint8]
     offsets: NDArray[np.int64]
-    check: Check = trusted
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
 
     def __getitem__(self, index: int) -> bytes:
-        self.check(self.offsets, index, index + 2)
         start, end = self.offsets[index], self.offsets[index + 1]
-        self.check(self.blob, start, end)
         return self.blob[start:end].tobytes()
 
     def __iter__(self) -> Iterator[bytes]:
-        self._check_all()
         blob = self.blob.tobytes()
         offsets = self.offsets.tolist()
         return (blob[start:end] for start, end in itertools.pairwise(offsets))
@@ -126,25 +108,11 @@ class StringTable:
         return cls(np.frombuffer(b"".join(strings), np.uint8), offsets_of(sizes))
 
     def some(self, indices: NDArray[np.int64]) -> list[bytes]:
-        """The strings at `indices`, as objects."""
-        if not len(indices):
-            return []
-        self.check(self.offsets, indices, indices + 2)
-        self.check(self.blob, self.offsets[indices], self.offsets[indices + 1])
-        first = int(self.offsets[indices].min())
-        blob = self.blob[
-            first : int(self.offsets[indices + 1].max())
-        ].tobytes()  # neighbours, as nearly always: little more than they are
-        starts, ends = (
-            (self.offsets[indices] - first).tolist(),
-            (self.offsets[indices + 1] - first).tolist(),
-        )
-        return [blob[start:end] for start, end in zip(starts, ends, strict=True)]
+        """Return the strings at `indices`, as objects."""
+        return list(self.take(indices))
 
     def take(self, indices: NDArray[np.int64]) -> "StringTable":
         """The strings at `indices`, in that order."""
-        self.check(self.offsets, indices, indices + 2)
-        self.check(self.blob, self.offsets[indices], self.offsets[indices + 1])
         sizes = self.offsets[indices + 1] - self.offsets[indices]
         return StringTable(_runs(self.blob, self.offsets[indices], sizes), offsets_of(sizes))
 
@@ -161,21 +129,16 @@ class StringTable:
 
     def ending_with(self, tail: bytes) -> list[int]:
         """Indices of all strings that end with `tail`; one pass over the blob, without an object per string."""
-        self._check_all()
         found: list[int] = []
-        blob = self.blob.tobytes()
+        blob, offsets = self.blob.tobytes(), np.asarray(self.offsets)
         at = blob.find(tail)
         while at >= 0:
             end = at + len(tail)
-            index = min(int(np.searchsorted(self.offsets, end)), len(self)) - 1
-            if self.offsets[index + 1] == end and self.offsets[index] <= at:
+            index = min(int(np.searchsorted(offsets, end)), len(self)) - 1
+            if offsets[index + 1] == end and offsets[index] <= at:
                 found.append(index)
             at = blob.find(tail, at + 1)
         return found
-
-    def _check_all(self) -> None:
-        self.check(self.offsets, None, None)
-        self.check(self.blob, None, None)
 
 
 def offsets_of(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -185,10 +148,12 @@ def offsets_of(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
     return offsets
 
 
-def _runs(values: NDArray[T], starts: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[T]:
+def _runs(values: Any, starts: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[Any]:
     """values[starts[i]:starts[i] + sizes[i]] for all i, one after the other. Raises IndexError for runs that are not there."""
+    if not isinstance(values, np.ndarray):  # an array of the store that verifies what is read
+        values = values.verified_runs(starts, sizes)
     n = len(values)
-    # Not starts + sizes: offsets of an artifact that nobody has looked at may be so large that the sum would wrap.
+    # Not starts + sizes: damaged offsets may be so large that the sum would wrap.
     if len(starts) and (
         starts.min() < 0 or starts.max() > n or sizes.min() < 0 or (sizes > n - starts).any()
     ):

@@ -171,7 +171,10 @@ def against(
             f"{_listed(named)}: read anew each time it is compared with; {spare} once, then --against DIR, spares that"
         )
         reader = Workspace(None, say, left_out_there, progress, secret, apart=store)
-        collection, sets = reader.compared(replace(request, documents=named, given=given))
+        files = replace(request.files, include=(), exclude=())  # patterns are of DOCS
+        collection, sets = reader.compared(
+            replace(request, documents=named, files=files, given=given)
+        )
         parts.append(Part(collection, sets))
         there.append((None, collection))
     for origin, collection in there:

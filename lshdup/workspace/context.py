@@ -13,13 +13,14 @@ from numpy.typing import NDArray
 
 from lshdup.collection.collect import in_memory
 from lshdup.collection.collection import Collection
+from lshdup.collection.filtering import FilterRequest
 from lshdup.errors import ArtifactError, ParameterError
 from lshdup.params import DocumentParams, ShingleParams
 from lshdup.skipped import Skipped
 from lshdup.store.store import Store
 from lshdup.utils.parallel import Progress
 from lshdup.utils.scratch import room_on_disk
-from lshdup.workspace.filter_request import FilterRequest, filter_requested, template_shingles
+from lshdup.workspace.filter_request import filter_requested, template_shingles
 from lshdup.workspace.request import Request
 
 #: Signatures of more bytes than this are kept in a file while the run goes on, if there is a store.

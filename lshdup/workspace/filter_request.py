@@ -5,53 +5,31 @@ Which shingles that are, `pipeline.build_filter` says; what is left of the sets,
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup import pipeline
 from lshdup.collection.collect import collect
 from lshdup.collection.collection import Collection
+from lshdup.collection.filtering import FilterRequest
 from lshdup.documents.document_list import Skipped
 from lshdup.documents.finding import find_documents
 from lshdup.documents.missing import check_named
 from lshdup.errors import ArtifactError, InputError
-from lshdup.params import DocumentParams, FilterParams, ShingleParams, SketchParams
-from lshdup.shingling.shingle_filter import NO_SHINGLES, ShingleFilter, fingerprint
+from lshdup.params import DocumentParams, ShingleParams, SketchParams
+from lshdup.shingling.shingle_filter import NO_SHINGLES
 from lshdup.store.collection_io import corpus_id, unfiltered_id
 from lshdup.utils.ragged import distinct
 
 
-@dataclass(frozen=True)
-class FilterRequest:
-    """What is to be removed from the sets: shingles of templates, and those that more documents than a limit have (0: no limit).
-
-    template : uint64 array, ascending, without repeats.
-    """
-
-    template: NDArray[np.uint64]
-    ignore_common: float
-
-    @property
-    def params(self) -> FilterParams:
-        return FilterParams(self.ignore_common, fingerprint(self.template))
-
-    def known(self) -> ShingleFilter:
-        """The shingles themselves, if there is no limit."""
-        return ShingleFilter(self.params, self.template, NO_SHINGLES)
-
-    def from_unfiltered(self, collection: Collection, jobs: int) -> ShingleFilter:
-        """The shingles themselves, from the whole sets if there is a limit."""
-        return pipeline.build_filter(collection, self.ignore_common, self.template, jobs)
-
-    def has_made(self, stored: Collection, unfiltered: Collection, sketch: SketchParams) -> bool:
-        """Whether stored signatures are what would be made of these whole sets: then nothing needs to be counted again."""
-        made = stored.shingle_filter.params if stored.shingle_filter is not None else None
-        same = (
-            made == self.params and stored.sketch == sketch and stored.shingle == unfiltered.shingle
-        )
-        return same and unfiltered_id(stored) == corpus_id(unfiltered)
+def has_made(
+    stored: Collection, unfiltered: Collection, request: FilterRequest, sketch: SketchParams
+) -> bool:
+    """Return whether stored signatures are those of these unfiltered sets and this filter: then nothing is counted again."""
+    made = stored.shingle_filter.params if stored.shingle_filter is not None else None
+    same = made == request.params and stored.sketch == sketch
+    same = same and stored.shingle == unfiltered.shingle
+    return same and unfiltered_id(stored) == corpus_id(unfiltered)
 
 
 def filter_requested(

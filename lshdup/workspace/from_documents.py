@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lshdup.collection.collect import Checkpoint, Previous, collect, filter_collection, sketched
+from lshdup.collection.collect import Checkpoint, Previous, collect, sketched
 from lshdup.collection.collection import Collection
+from lshdup.collection.filtering import FilterRequest, build_filter, filter_collection
 from lshdup.documents.document_list import DocumentList, Reason, typed_name
 from lshdup.documents.finding import find_documents
 from lshdup.documents.locations import Listings
@@ -27,7 +28,7 @@ from lshdup.utils.compression import PIP, is_lacking
 from lshdup.utils.messages import counted, some_of
 from lshdup.utils.scratch import Spool
 from lshdup.workspace.context import RunContext
-from lshdup.workspace.filter_request import FilterRequest
+from lshdup.workspace.filter_request import has_made
 from lshdup.workspace.request import Request, merged
 from lshdup.workspace.unchanged import known, still_skipped, unchanged
 
@@ -55,7 +56,7 @@ class FromDocuments:
         linear = sketch.scheme == "linear"
         if remove is not None and (remove.ignore_common or linear):
             return self._signed_in_two_passes(request, params, sketch, remove)
-        shingle_filter = remove.known() if remove is not None else None
+        shingle_filter = build_filter(None, remove) if remove is not None else None
         documents = self._find(request, params)
         # The linear scheme makes signatures of all sets together: there is nothing to resume.
         journal = None
@@ -115,15 +116,12 @@ class FromDocuments:
                     journal.close()
             if self._store is None:
                 return filter_collection(
-                    collection,
-                    remove.from_unfiltered(collection, request.jobs),
-                    sketch,
-                    request.jobs,
+                    collection, build_filter(collection, remove, request.jobs), sketch, request.jobs
                 )
             collection = replace(collection, corpus=corpus_id(collection))
             self._save(collection, ("shingles",), journal)
             stored = self._load_for_reuse("signatures")
-            if stored is not None and remove.has_made(stored, collection, sketch):
+            if stored is not None and has_made(stored, collection, remove, sketch):
                 stored = replace(stored, documents=collection.documents, skipped=collection.skipped)
                 collection = replace(
                     stored,
@@ -132,7 +130,7 @@ class FromDocuments:
                     read=collection.read,
                 )
             else:
-                shingle_filter = remove.from_unfiltered(collection, request.jobs)
+                shingle_filter = build_filter(collection, remove, request.jobs)
                 collection = filter_collection(
                     collection, shingle_filter, sketch, request.jobs, self._context.room
                 )

@@ -6,8 +6,9 @@ Called by workspace.py.
 from pathlib import Path
 from typing import NoReturn
 
-from lshdup.collection.collect import filter_collection, sketched
+from lshdup.collection.collect import sketched
 from lshdup.collection.collection import Collection
+from lshdup.collection.filtering import FilterRequest, build_filter, filter_collection
 from lshdup.errors import ArtifactError
 from lshdup.params import DEFAULT_STORE, FilterParams, SketchParams
 from lshdup.shingling.shingle_filter import fingerprint
@@ -15,7 +16,6 @@ from lshdup.store.collection_io import corpus_id, unfiltered_id
 from lshdup.store.store import Store
 from lshdup.utils.ragged import RaggedSets
 from lshdup.workspace.context import RunContext
-from lshdup.workspace.filter_request import FilterRequest
 from lshdup.workspace.request import Request, check_conflict, merged
 
 
@@ -123,7 +123,7 @@ class FromStore:
             collection = sketched(shingles, sketch, jobs, self._context.room)
         else:
             collection = filter_collection(
-                shingles, remove.from_unfiltered(shingles, jobs), sketch, jobs, self._context.room
+                shingles, build_filter(shingles, remove, jobs), sketch, jobs, self._context.room
             )
 
         def keep(store: Store) -> None:
@@ -139,12 +139,17 @@ class FromStore:
             self._context.keep("signatures.npz", keep)
         return collection
 
-    def sets_of(self, collection: Collection) -> RaggedSets | None:
+    def with_sets(self, collection: Collection) -> Collection:
+        """Return the collection with the sets of shingles.npz, if they are of this collection."""
+        sets = self.sets_of(collection)
+        return collection if sets is None else collection.with_unfiltered_sets(sets)
+
+    def sets_of(self, collection: Collection, *, verify: bool = False) -> RaggedSets | None:
         """The whole sets of shingles.npz, if they are this collection's."""
         if collection.unfiltered_sets is not None or self._store is None:
             return collection.unfiltered_sets
         try:
-            shingles = self._store.load_collection("shingles", verify=False)
+            shingles = self._store.load_collection("shingles", verify=verify)
         except ArtifactError:
             return None
         return (

@@ -14,23 +14,15 @@ from pathlib import Path
 import numpy as np
 
 from lshdup import pipeline
-from lshdup.collection.collect import filter_collection
 from lshdup.collection.collection import Collection
+from lshdup.collection.filtering import build_filter, filter_collection
 from lshdup.collection.set_source import set_source
 from lshdup.documents.document_list import DocumentList, Reason, Skipped
 from lshdup.errors import ArtifactError, InputError
 from lshdup.lsh import band_plan
-from lshdup.lsh.candidates import Buckets, find_exact_duplicates
-from lshdup.matching.copies import ExpandedPairs
-from lshdup.matching.results import ClustersFound, Index, PairsFound, StoredPairs
-from lshdup.params import (
-    BandParams,
-    ClusterParams,
-    DocumentParams,
-    PairParams,
-    ShingleParams,
-    SketchParams,
-)
+from lshdup.lsh.candidates import Buckets, candidate_pairs
+from lshdup.matching.results import ClustersFound, Index, PairsFound
+from lshdup.params import BandParams, ClusterParams, PairParams, ShingleParams, SketchParams
 from lshdup.shingling.shingle_filter import ShingleFilter, first_with
 from lshdup.store.collection_io import corpus_id, unfiltered_id
 from lshdup.store.store import Store
@@ -48,7 +40,7 @@ _MANY_DOCUMENTS, _MANY_PAIRS = 1000, 1 << 28
 
 @dataclass(frozen=True)
 class Indexed:
-    """A collection with its band table, the parameters of the bands, and the shingle sets that an artifact holds for it, if any.
+    """A collection with its band table and the parameters of the bands.
 
     named : its documents were named: artifacts are to be those of a run from nothing. last : how the last `clusters` grouped them, if
     that is continued.
@@ -57,7 +49,6 @@ class Indexed:
     collection: Collection
     made: Index
     params: BandParams
-    kept: RaggedSets | None
     named: bool = True
     last: ClusterParams | None = None
 
@@ -104,7 +95,7 @@ class Workspace:
             store.save_collection("shingles", collection)
             if remove is not None:
                 collection = filter_collection(
-                    collection, remove.from_unfiltered(collection, request.jobs), jobs=request.jobs
+                    collection, build_filter(collection, remove, request.jobs), jobs=request.jobs
                 )
             return collection.with_unfiltered_sets(None)  # they go with the spool
 
@@ -125,11 +116,10 @@ class Workspace:
         if request.documents:
             with self._context.writing() if self._store is not None else nullcontext():
                 collection = self._documents.signed(request)
-                kept = self._stored.sets_of(collection)
         else:
             collection = self._stored.signatures(request, verify=True, save=False)
-            kept = self._stored.sets_of(collection)
-        return collection, set_source(collection, request.jobs, self._context.skipped, kept)
+        collection = self._stored.with_sets(collection)
+        return collection, set_source(collection, request.jobs, self._context.skipped)
 
     def indexed(
         self, request: Request, *, save: bool = True, verify: bool = True, grouping: bool = False
@@ -151,9 +141,10 @@ class Workspace:
     def _indexed_again(
         self, request: Request, *, save: bool, verify: bool, grouping: bool
     ) -> Indexed:
-        collection = self._stored.signatures(request, verify=verify, save=save)
+        collection = self._stored.with_sets(
+            self._stored.signatures(request, verify=verify, save=save)
+        )
         assert self._store is not None
-        kept = self._stored.sets_of(collection)
         stored = self._store.load_bands(collection, verify)
         last = self._store.last_grouping(collection) if grouping else None
         grouped_as = last[1] if last is not None else None
@@ -170,8 +161,7 @@ class Workspace:
                 and replace(wanted, threshold=params.threshold) == params
             )
             if serves or wanted == params:
-                return Indexed(collection, made, wanted, kept, named=False, last=grouped_as)
-        collection.check_signatures()
+                return Indexed(collection, made, wanted, named=False, last=grouped_as)
         made = self._banded(collection, wanted, request.jobs)
         if save:
             self._store.save_bands(collection, made, wanted)
@@ -179,7 +169,7 @@ class Workspace:
             self._say(
                 f"bands made anew from signatures.npz; the stored ones were planned for {stored[1].threshold:g}"
             )
-        return Indexed(collection, made, wanted, kept, named=False, last=grouped_as)
+        return Indexed(collection, made, wanted, named=False, last=grouped_as)
 
     def _banded(self, collection: Collection, params: BandParams, jobs: int) -> Index:
         self._context.progress("bands", 0, 0)
@@ -192,31 +182,30 @@ class Workspace:
         )  # whether the promise can be kept, before the work
         if self._store is None:
             collection = self._documents.signed(request)
-            return Indexed(collection, self._banded(collection, params, request.jobs), params, None)
+            return Indexed(collection, self._banded(collection, params, request.jobs), params)
         with self._context.writing() as store:
-            collection = self._documents.signed(request)
-            kept = self._stored.sets_of(collection)
+            collection = self._stored.with_sets(self._documents.signed(request))
             try:
                 stored = store.load_bands(collection)
             except ArtifactError as error:
                 self._say(f"{error.message}; it is made anew")
                 stored = None
             if stored is not None and stored[1] == params:
-                return Indexed(collection, stored[0], params, kept)
+                return Indexed(collection, stored[0], params)
             made = self._banded(collection, params, request.jobs)
             store.save_bands(collection, made, params)
-            return Indexed(collection, made, params, kept)
+            return Indexed(collection, made, params)
 
     def verified(self, indexed: Indexed, asked: PairParams, jobs: int) -> PairsFound:
         """`lshdup pairs`: the verified pairs of first copies; those of the last run, where nothing has changed since."""
         collection, made, params = indexed.collection, indexed.made, indexed.params
         earlier = self._store.load_pairs(collection) if self._store is not None else None
-        if earlier is not None and earlier.answers(made.plan, params, asked):
+        if earlier is not None and earlier.covers(made.plan, params, asked):
             found = earlier.at_least(params.threshold)
             self.say_if_hot(indexed, found.buckets)
-            if earlier.params.threshold < params.threshold:
+            if earlier.band_params.threshold < params.threshold:
                 self._say(
-                    f"the pairs that were found at {earlier.params.threshold:g} answer this: no document is read"
+                    f"the pairs that were found at {earlier.band_params.threshold:g} answer this: no document is read"
                 )
                 if indexed.named:
                     self._context.keep(
@@ -225,11 +214,23 @@ class Workspace:
                     )
             return found
         missing: list[Skipped] = []
-        source = set_source(collection, jobs, missing.append, indexed.kept)
-        found = pipeline.find_pairs(
-            collection, made, source, params.threshold, asked,
-            jobs=jobs, progress=self._context.progress, on_buckets=lambda buckets: self.say_if_hot(indexed, buckets), earlier=earlier,
-        )  # fmt: skip
+        source = set_source(collection, jobs, missing.append)
+        progress = self._context.progress
+        progress("candidates", 0, 0)
+        buckets, pieces = candidate_pairs(
+            made.table, asked.max_bucket, lambda done, n: progress("candidates", done, n)
+        )
+        self.say_if_hot(indexed, buckets)
+        found = pipeline.verify(
+            pieces,
+            collection,
+            source,
+            params.threshold,
+            method=asked.verify,
+            earlier=earlier,
+            buckets=buckets,
+            jobs=jobs,
+        )
         for each in missing:
             self._context.skipped(each)
         if self._store is not None and not missing:
@@ -273,7 +274,7 @@ class Workspace:
             store.touch("clusters")
         if found is None:
             earlier = store.load_pairs(collection) if store is not None else None
-            usable = earlier is not None and earlier.answers(
+            usable = earlier is not None and earlier.covers(
                 made.plan, params, PairParams(max_bucket=asked.max_bucket)
             )
             known = earlier.at_least(params.threshold) if earlier is not None and usable else None
@@ -368,7 +369,7 @@ class Workspace:
 
     def source(self, indexed: Indexed, jobs: int) -> SetSource:
         """Where the shingle sets of an indexed collection come from."""
-        return set_source(indexed.collection, jobs, self._context.skipped, indexed.kept)
+        return set_source(indexed.collection, jobs, self._context.skipped)
 
     @contextmanager
     def every_set(self, request: Request) -> Iterator[tuple[Collection, RaggedSets]]:
@@ -388,7 +389,7 @@ class Workspace:
         if remove is not None:
             collection = filter_collection(
                 collection,
-                remove.from_unfiltered(collection, request.jobs),
+                build_filter(collection, remove, request.jobs),
                 jobs=request.jobs,
                 keep=True,
             )
@@ -406,26 +407,6 @@ class Workspace:
         except ArtifactError as error:
             self._say(error.message)
             return None
-
-    def last_pairs(self) -> tuple[Collection, StoredPairs, ExpandedPairs]:
-        """The collection of the last run, what `pairs` has found there, and the pairs of all its documents."""
-        collection = self._stored.signatures(
-            Request((), DocumentParams(), {}, 1, command="pairs"), verify=False, save=False
-        )
-        assert self._store is not None
-        found = self._store.load_pairs(collection)
-        if found is None:
-            message = f"there are no pairs of the last run in {self._store.folder}"
-            raise ArtifactError(
-                message, "run `lshdup pairs DOCS`, at the lowest threshold of interest"
-            )
-        return (
-            collection,
-            found,
-            pipeline.expand_copies(
-                found.found.pairs, find_exact_duplicates(collection.fingerprints)
-            ),
-        )
 
     def threshold(self, request: Request) -> float:
         """What was asked for; of documents that are named the default else, without them what the last band table was planned for."""
@@ -458,19 +439,20 @@ class Workspace:
         ):
             return last.shingle_filter
         if not remove.ignore_common:
-            return remove.known()
+            return build_filter(None, remove)
         shingles = self._stored.shingles(request)
         if shingles.shingle != params:
             message = "shingles.npz was made with other options than are shown"
             raise ArtifactError(message, "run `lshdup shingle DOCS` with these options")
-        return remove.from_unfiltered(shingles, request.jobs)
+        return build_filter(shingles, remove, request.jobs)
 
     def most_common(self, collection: Collection, wanted: int) -> list[tuple[int, int, int]]:
         """(shingle, number of different documents that have it, one of them) of those shingles that were removed because most have them.
 
         Of what was counted in this run, and is in shingles.npz; else none.
         """
-        shingle_filter, sets = collection.shingle_filter, self._stored.sets_of(collection)
+        shingle_filter = collection.shingle_filter
+        sets = self._stored.sets_of(collection, verify=True)
         if shingle_filter is None or shingle_filter.counts is None or sets is None:
             return []
         most = np.argsort(-shingle_filter.counts.astype(np.int64), kind="stable")[:wanted]

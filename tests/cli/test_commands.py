@@ -676,7 +676,8 @@ def test_options_that_would_be_ignored_are_refused(run, tmp_path):
         "--format has no meaning without --show"
         in run("shingle", "a", "--format", "json", code=2).err
     )
-    assert run("pairs", "a", "b.md", "--include", "*.md").rows == []
+    assert run("pairs", ".", "--include", "*.md").rows == []
+    assert run("pairs", "a", "b.md", "--include", "*.md").rows == [["a", "b.md", "1.0"]]
 
 
 def test_one_file_under_several_spellings_is_one_document(run, corpus, tmp_path):

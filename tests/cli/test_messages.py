@@ -22,7 +22,7 @@ from lshdup.documents.filtering import check_target
 from lshdup.documents.finding import find_documents
 from lshdup.documents.rows import field_names, no_field
 from lshdup.documents.whereabouts import are_elsewhere, counted_where
-from lshdup.errors import LshdupError
+from lshdup.errors import LshdupError, ParameterError
 from lshdup.params import DocumentParams
 from lshdup.skipped import Reason, Skipped
 from lshdup.utils import atomic
@@ -100,15 +100,10 @@ def test_without_documents_and_without_a_store(here):
 def test_what_cannot_take_documents_says_what_can(here):
     Path("begun").mkdir()
     Path("begun/.gitignore").write_text("# Made by lshdup.\n*\n")
-    query, curve, other, none = said(
-        here,
-        ["query", "x"],
-        ["curve", "--data"],
-        ["pairs", "docs", "--against", "begun"],
-        ["pairs", "--no-store"],
+    query, other, none = said(
+        here, ["query", "x"], ["pairs", "docs", "--against", "begun"], ["pairs", "--no-store"]
     )
     assert "run `lshdup index DOCS`" in query
-    assert "run `lshdup pairs DOCS`" in curve
     assert other == error(
         "there is no signatures.npz in begun", "run `lshdup index DOCS --store begun`"
     )
@@ -487,20 +482,6 @@ def test_help_is_grouped_and_fits(here):
     assert not re.search(r"\(tables?|\(R[1-5]", top)
 
 
-def test_curve_says_what_is_missed_in_plain_words(here):
-    said(here, ["pairs", "docs", "-t", "0.5"], code=0)
-    ours, fewer = said(
-        here, ["curve", "--data"], ["curve", "--data", "--bands", "1", "--rows", "20"], code=0
-    )
-    assert re.search(
-        r"3 pairs of similarity 0\.5 or more were found; on average, \d+ bands of \d rows would miss .* pairs of that similarity\n",
-        ours,
-    )
-    assert re.search(
-        r"on average, 1 band of 20 rows would miss \d+\.\d pairs of that similarity\n", fewer
-    )
-
-
 # --- what is continued, and what is replaced ---------------------------------------------------------------------------------------
 
 
@@ -690,18 +671,28 @@ def test_patterns_of_folders(here):
         return [name.decode().removeprefix("t/") for name in documents.names], warnings
 
     everything = ["a/old/deep/y", "a/old/x", "a/older", "b/old", "c.txt"]
-    for pattern in ("old/", "./t/a/old", "t/a/old/", "*/a/old"):
+    for pattern in ("old/", "./t/a/old", "t/a/old/", "/t/a/old", "*/a/old", "**/a/old/**"):
         assert found(exclude=(pattern,)) == (["a/older", "b/old", "c.txt"], []), pattern
     assert found(exclude=("old",)) == (["a/older", "c.txt"], [])
-    assert found(exclude=("t",)) == ([], [])
-    assert found(b"t/a", b"t/b/old", b"t/c.txt", exclude=("b", "a/")) == (["c.txt"], [])
-    assert found(os.path.abspath("t").encode(), exclude=(here.name,))[1] == [
-        f"--exclude {here.name} matches nothing that was met"
-    ]
+    assert found(exclude=("t",)) == found(exclude=("t/**",)) == ([], [])
+    assert found(exclude=("t/*/*", "!older")) == (["a/older", "c.txt"], [])
+    assert found(exclude=("t/**", "!c.txt")) == (["c.txt"], [])
+    assert found(exclude=("t/", "!c.txt"))[0] == []  # an excluded folder is not looked into
+    for top in (os.path.abspath("t"), "../" + here.name + "/t"):  # also a name from elsewhere
+        names, warned = found(os.fsencode(top), exclude=("t/a", here.name))
+        assert [os.path.relpath(name, top) for name in names] == ["b/old", "c.txt"]
+        assert warned == [f"--exclude {here.name} matches nothing that was met"]
+    os.chdir("t/b")
+    assert found(b"../a", exclude=("/old", "a")) == (
+        ["../a/older"],
+        ["--exclude a matches nothing that was met"],
+    )
+    os.chdir(here)
     assert found(include=("old",)) == (["a/old/deep/y", "a/old/x", "b/old"], [])
     assert found(include=("./t/a/",), exclude=("deep",)) == (["a/old/x", "a/older"], [])
-    assert found(include=("*l?/",)) == (["a/old/deep/y", "a/old/x"], [])
-    assert found(include=("*ld",)) == (["b/old"], [])
+    for pattern in ("*l?/", "t/**/x"):
+        assert found(include=(pattern, "y")) == (["a/old/deep/y", "a/old/x"], [])
+    assert found(include=("*ld", "!x")) == (["a/old/deep/y", "b/old"], [])
     assert found(exclude=("odl", "*.md", ".git")) == (
         everything,
         [
@@ -715,6 +706,21 @@ def test_patterns_of_folders(here):
     assert found(include=("t/a/odl", "c.txt"))[1] == [
         "--include t/a/odl matches nothing that was met; did you mean t/a/old?"
     ]
+    Path("t/#new\nest#").write_text(TEXT)
+    assert found(include=("#*est#",)) == (["#new\nest#"], [])
+    with pytest.raises(ParameterError, match="--exclude: invalid git pattern: '!'"):
+        found(exclude=("old", "!"))
+
+
+def test_a_file_that_is_named_itself_is_taken_whatever_the_patterns_say(here):
+    Path("docs/sub").mkdir()
+    Path("docs/sub/9.txt").write_text(TEXT)
+    for named in ([b"docs", b"docs/sub/9.txt"], [b"docs/sub/9.txt", b"docs"]):
+        skipped = []
+        params = DocumentParams(include=("docs/0.txt",), exclude=("sub",))
+        documents = find_documents(named, params, on_skipped=skipped.append)
+        assert list(documents.names) == [b"docs/0.txt", b"docs/sub/9.txt"]
+        assert b"docs/sub/9.txt" not in {each.name for each in skipped}
 
 
 def test_patterns_that_match_nothing_are_warned_of(here):

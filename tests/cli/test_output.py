@@ -61,7 +61,6 @@ COMMANDS = {
     "timing": ["timing", "d", "--perms", "50", "--runs", "1"],
     "curve": ["curve", "--bands", "20", "--rows", "5"],
     "curve-all": ["curve", "--all", "--perms", "8", "-t", "0.5"],
-    "curve-data": ["curve", "--data"],
 }
 
 #: Of those, what is another listing with an option.

@@ -287,4 +287,4 @@ def test_a_bucket_is_found_with_few_looks(folded):
     Watched.looks = 0
     for d in range(200):
         assert d in table.bucket(0, keys[d])
-    assert Watched.looks < 200 * (60 if folded else 10)  # a binary search for both ends takes 36
+    assert Watched.looks < 200 * 40  # a binary search for both ends takes 36

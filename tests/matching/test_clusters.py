@@ -17,7 +17,7 @@ from lshdup.documents.preference import preference
 from lshdup.documents.rows import Kind
 from lshdup.errors import ParameterError
 from lshdup.lsh.band_table import BandTable
-from lshdup.lsh.candidates import find_exact_duplicates
+from lshdup.lsh.candidates import documents_to_compare, find_exact_duplicates
 from lshdup.matching import clusters, leaders, similarity
 from lshdup.matching.clusters import (
     Groups,
@@ -28,7 +28,6 @@ from lshdup.matching.clusters import (
 )
 from lshdup.matching.pairs import Pairs
 from lshdup.params import ClusterParams, DocumentParams, ShingleParams
-from lshdup.pipeline import members
 from lshdup.shingling.shingler import fingerprints
 from lshdup.store.store import Store
 from lshdup.utils.ragged import RaggedSets, StringTable
@@ -393,9 +392,10 @@ def test_prefer_folders_and_patterns():
     ]
     assert preferred(names, prefer=["old/b.html"])[0][0] == b"old/b.html"
     assert preferred(names, prefer=[os.fsdecode(b"\xff*")])[0][0] == b"\xff.txt"
-    assert preferred(names, prefer=["nothing", "new", "ne?", "odl"])[1] == [
+    assert preferred(names, prefer=["ne?"])[0][:2] == [b"new/a.txt", b"new/sub/c.txt"]
+    assert preferred(names, prefer=["nothing", "new", "n?", "odl"])[1] == [
         "--prefer nothing matches no document",
-        "--prefer ne? matches no document",
+        "--prefer n? matches no document",
         "--prefer odl matches no document; did you mean old?",
     ]
     assert preferred(names, prefer=["."])[0] == names
@@ -557,7 +557,7 @@ def test_which_is_kept(run, folder):
         ("--keep", "oldest"): ["old/a", "x"],
         ("--keep", "path-order"): ["new/a", "x"],
         ("--prefer", "d/old", "--keep", "path-order"): ["old/a", "x"],
-        ("--prefer", "*/b", "--prefer", "d/old", "--prefer", "y"): ["new/b", "y"],
+        ("--prefer", "**/b", "--prefer", "d/old", "--prefer", "y"): ["new/b", "y"],
     }.items():
         assert kept(run("clusters", "d", *options)) == expected, options
     for more in (
@@ -566,7 +566,7 @@ def test_which_is_kept(run, folder):
         ["--linkage", "single"],
         ["--linkage", "single", "--exact"],
     ):
-        assert kept(run("clusters", "d", "--prefer", "*/b", "--keep", "newest", *more)) == [
+        assert kept(run("clusters", "d", "--prefer", "**/b", "--keep", "newest", *more)) == [
             "new/b",
             "y",
         ], more
@@ -906,9 +906,9 @@ def test_members_are_first_copies_with_tokens(folder, tmp_path, monkeypatch):
     own = found.groups.representative
     assert np.array_equal(own >= 0, indexed.collection.sizes > 0)
     assert np.array_equal(own[own >= 0], own[own[own >= 0]])
-    assert set(members(indexed.collection, indexed.made.duplicate_of).tolist()) <= set(
-        np.flatnonzero(own >= 0).tolist()
-    )
+    assert set(
+        documents_to_compare(indexed.made.duplicate_of, indexed.collection.sizes).tolist()
+    ) <= set(np.flatnonzero(own >= 0).tolist())
     assert Store(tmp_path / "s").load_groups(
         indexed.collection, indexed.made, indexed.params, ClusterParams(), np.arange(len(own))
     ) is None  # fmt: skip

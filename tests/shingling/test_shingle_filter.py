@@ -18,15 +18,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lshdup.collection.batches
+import lshdup.collection.filtering
 import lshdup.workspace.from_documents
 import lshdup.workspace.workspace
 from benchmarks.letters import letters
 from lshdup import MinHash, NearDuplicates
 from lshdup.cli.main import main
+from lshdup.collection.filtering import FilterRequest, build_filter
 from lshdup.errors import ArtifactError, ParameterError
 from lshdup.lsh.candidates import find_exact_duplicates
 from lshdup.params import DocumentParams, FilterParams, PairParams, ShingleParams
-from lshdup.pipeline import build_filter, expand_copies, find_pairs_exactly
+from lshdup.pipeline import expand_copies, find_pairs_exactly
 from lshdup.shingling import shingle_filter as filter_module
 from lshdup.shingling.shingle_filter import (
     NO_SHINGLES,
@@ -446,7 +448,9 @@ def test_another_limit_reads_no_document(here, monkeypatch):
 
 def test_what_is_known_is_not_counted_again(here, monkeypatch):
     first = pairs_of("store", {"ignore_common": 5})[0]
-    monkeypatch.setattr(lshdup.pipeline, "common_shingles", lambda *_: pytest.fail("counted again"))
+    monkeypatch.setattr(
+        lshdup.collection.filtering, "common_shingles", lambda *_: pytest.fail("counted again")
+    )
     assert pairs_of("store", {"ignore_common": 5})[0] == first
 
 
@@ -504,7 +508,7 @@ def test_a_filter_of_nothing_common():
     shingler = Shingler(ShingleParams())
     sets = shingler.shingle_texts([b"one two three", b"four five six"])
     collection = MinHash(["one two three", "four five six"]).collection
-    assert build_filter(collection, 0.1, NO_SHINGLES).common.tolist() == []
+    assert build_filter(collection, FilterRequest(NO_SHINGLES, 0.1)).common.tolist() == []
     assert as_sets(collection.sets) == as_sets(sets)
 
 

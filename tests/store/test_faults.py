@@ -741,9 +741,9 @@ def queried(name=b"d/00000.txt", **given):
         raise InputError(message)
     own, keys = _looked_up(Console(quiet=True), indexed, asked)
     missing = []
-    source = lshdup.collection.set_source.set_source(collection, 1, missing.append, indexed.kept)
+    source = lshdup.collection.set_source.set_source(collection, 1, missing.append)
     near = pipeline.find_neighbours(
-        collection, indexed.made, source, 0.5, keys=keys, own=own, itself=asked.index
+        indexed.made, source, 0.5, keys=keys, shingles=own, itself=asked.index
     )
     assert not missing
     assert not len(collection.documents.changed(near.documents))

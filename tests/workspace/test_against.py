@@ -346,6 +346,17 @@ def test_the_store_of_other_is_not_overwritten(run, two_sides):
     assert "name DOCS" in run("pairs", "--against", ".lshdup", code=2).err
 
 
+def test_patterns_are_of_docs_only(run, two_sides):
+    run("index", "old", "--store", "archive")
+    options = ("-t", "0.6", "--recall", "0.99999")
+    everything = run("pairs", "new", "--against", "old", *options).rows
+    some = [row for row in everything if row[0].startswith("new/00")]
+    patterns = ("--include", "new/00*", "--exclude", "old")
+    for other in ("old", "archive"):
+        assert run("pairs", "new", "--against", other, *options, *patterns).rows == some
+    assert 0 < len(some) < len(everything)
+
+
 def test_what_is_made_of_docs_is_kept(run, two_sides):
     first = run("pairs", "new", "--against", "old", "-t", "0.6")
     again = run("pairs", "new", "--against", "old", "-t", "0.6")

@@ -1,13 +1,13 @@
 """`lshdup curve`."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from lshdup.cli.columns import column_names
-from lshdup.cli.conflicts import is_set, refuse
+from lshdup.cli.conflicts import is_set
 from lshdup.cli.console import Console
 from lshdup.cli.help import Command, plain_option
 from lshdup.cli.listings import listing_target
@@ -18,25 +18,19 @@ from lshdup.cli.options import (
     perms_option,
     plot_option,
     shape_options,
-    store_option,
     talk_options,
 )
 from lshdup.params import BandParams, SketchParams
-from lshdup.utils.messages import counted
 
 if TYPE_CHECKING:
-    from lshdup.cli.output import Target
     from lshdup.lsh.band_plan import BandPlan
     from lshdup.utils.json_cells import Cell
 
 #: How far below the threshold `--all` shows the chance to become a candidate.
 BELOW = (0.1, 0.2, 0.3, 0.4)
 
-#: From one row of `--data` to the next.
-_STEP = 0.05
 
-
-@columns_of("curve", "curve-all", "curve-data")
+@columns_of("curve", "curve-all")
 @click.command(
     "curve",
     cls=Command,
@@ -45,7 +39,6 @@ _STEP = 0.05
 Examples:
   lshdup curve --bands 20 --rows 5
   lshdup curve --perms 128 --threshold 0.9 --all
-  lshdup pairs sample_corpus --threshold 0.5 --output pairs.tsv && lshdup curve --data
 """,
 )
 @shape_options
@@ -56,12 +49,6 @@ Examples:
     is_flag=True,
     help="All (bands, rows) of K: their misses at the threshold, and candidates below it.",
 )
-@plain_option(
-    "--data",
-    is_flag=True,
-    help="Beside the pairs that the last run of `pairs` found: at which similarities they are.",
-)
-@store_option
 @plot_option
 @talk_options
 @output_options
@@ -72,16 +59,9 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     The chance is 1 - (1 - s^r)^b; for small s^r it is about b s^r, and never more (approximation, which is no
     chance and may exceed 1). On stderr: where it is exactly 1/2, and
     (1/b)^(1/r). With --all: every shape that K rows allow, the chosen one marked.
-
-    With --data: the chances of the bands of the last run, or of those that are given here, beside the pairs that were found from each
-    similarity to the next, and how many of that similarity these bands are expected to miss.
     """
     target = listing_target(options)
     console = Console(quiet=options["quiet"], color=options["color"])
-    if options["data"]:
-        refuse(ctx, ("every",), "with --data")
-        return _beside_data(ctx, console, target, options)
-    refuse(ctx, ("store",), "without --data")
     given = {name: options[name] for name in ("bands", "rows") if options[name] is not None}
     params = BandParams(options["threshold"], options["recall"], **given)
     explicit = is_set(ctx, "perms")
@@ -119,51 +99,6 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     return console.exit_code
 
 
-def _beside_data(
-    ctx: click.Context, console: Console, target: "Target", options: dict[str, Any]
-) -> int:
-    from lshdup.evaluation import histogram
-    from lshdup.lsh import band_plan
-    from lshdup.workspace.workspace import Workspace
-
-    collection, run, listing = Workspace(options["store"], console.say, read_only=True).last_pairs()
-    assert collection.sketch is not None
-    named = ("threshold", "recall", "bands", "rows", "perms")
-    given = {
-        name: options[name] for name in named if options[name] is not None and is_set(ctx, name)
-    }
-    perms = given.pop("perms", collection.sketch.perms)
-    SketchParams(perms=perms)
-    fixed = (
-        {"bands": 0, "rows": 0}
-        if given or perms != collection.sketch.perms
-        else {"bands": run.bands, "rows": run.rows}
-    )
-    params = BandParams(**{**run.params.to_json(), **fixed, **given})
-    plan = band_plan.plan_bands(perms, params)
-    say_contract(console, plan, params)
-    levels = sorted({*histogram.thresholds(_STEP, _STEP), run.params.threshold})
-    bins = histogram.expected_misses(run, listing, plan, levels)
-    missed = sum(each.missed or 0.0 for each in bins)
-    shape = f"{counted(plan.bands, 'band')} of {counted(plan.rows, 'row')}"
-    console.say(
-        f"{counted(len(listing), 'pair')} of similarity {run.params.threshold:g} or more were found; on average, {shape} would miss "
-        f"{'fewer than 0.05 pairs' if missed < 0.05 else f'{missed:,.1f} pairs'} of that similarity"
-    )
-    target.write(
-        column_names("curve-data"),
-        ((each.low, each.chance, each.pairs, each.missed) for each in bins),
-    )
-    if options["plot"] is not None:
-        _plot(
-            options["plot"],
-            plan,
-            params,
-            [(each.low, each.pairs) for each in bins if each.pairs is not None],
-        )
-    return console.exit_code
-
-
 def _curve(plan: "BandPlan") -> "Iterator[tuple[Cell, ...]]":
     from lshdup.lsh.band_plan import collision_probability
 
@@ -190,9 +125,7 @@ def _shapes(perms: int, params: BandParams, plan: "BandPlan") -> "Iterator[tuple
         yield b, r, half_point(b, r), half_point_estimate(b, r), miss, *lower, chosen
 
 
-def _plot(
-    path: Path, plan: "BandPlan", params: BandParams, found: Sequence[tuple[float, int]] = ()
-) -> None:
+def _plot(path: Path, plan: "BandPlan", params: BandParams) -> None:
     from lshdup.evaluation.plots import curve_figure
 
-    curve_figure(path, [(plan.bands, plan.rows)], params.threshold, found)
+    curve_figure(path, [(plan.bands, plan.rows)], params.threshold)

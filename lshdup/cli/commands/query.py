@@ -101,14 +101,13 @@ def _rows(
             session.console.say(f"{shown(each.name)} has {what}: it is near nothing")
             continue
         near = pipeline.find_neighbours(
-            indexed.collection,
             indexed.made,
             source,
             indexed.params.threshold,
             keys=keys,
-            own=own,
+            shingles=own,
             itself=each.index,
-        ).first(top)
+        ).take_top(top)
         if not len(near.documents):
             n, threshold = len(indexed.collection.documents), indexed.params.threshold
             session.console.say(
@@ -141,7 +140,6 @@ def _looked_up(
     if collection.shingle_filter is not None:
         sets = collection.shingle_filter.apply(sets)
     if asked.index >= 0:
-        collection.check_rows(np.array([asked.index]))
         if fingerprints(sets, collection.shingle)[0] == collection.fingerprints[asked.index]:
             return sets[0], indexed.made.table.keys_of(asked.index)
         console.warn(
