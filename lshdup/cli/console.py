@@ -172,6 +172,11 @@ class Console:
         return self._verbose and not self._quiet
 
     @property
+    def shows_progress(self) -> bool:
+        """Whether `progress` shows a bar."""
+        return self._progress
+
+    @property
     def seconds(self) -> float:
         """Since the command began."""
         return time.perf_counter() - self._started

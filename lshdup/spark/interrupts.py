@@ -1,8 +1,4 @@
-"""Ctrl-C in a run on Spark: its jobs are cancelled, what is half written is removed, and Java ends, all within seconds.
-
-pyspark has a handler of its own for it, which sends a command through a connection that is in the middle of another, and then waits for
-it. Called by sparksession.py; sparkwriting.py says what is being written.
-"""
+"""SIGINT in a run on Spark: cancel the jobs, stop the session, remove half-written output folders."""
 
 import os
 import signal
@@ -18,64 +14,65 @@ from lshdup.utils import atomic
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-#: Seconds for Spark to stop in an orderly way, and then for Java to end by itself.
-_PATIENCE, _JAVA_PATIENCE = 5.0, 3.0
+#: Seconds for Spark to stop.
+_PATIENCE = 5.0
 
-#: What Spark writes into a folder begins so.
-_OF_SPARK = ("part-", "_", ".")
-
-#: Folders that Spark is writing now: Hadoop's paths and file systems, by the paths as they are spelled in full.
-_under_way: dict[str, tuple[Any, Any]] = {}
+#: Output folders that Spark is writing: Hadoop's path of each folder, and its file system.
+_unfinished: list[tuple[Any, Any]] = []
 
 
 @contextmanager
-def being_written(place: Any, files: Any) -> Iterator[None]:
-    """While Spark writes a folder: an interrupt removes it, and an error does if nothing is in it. It must be proven that it is new.
+def unfinished(path: Any, files: Any) -> Iterator[None]:
+    """Mark a new output folder as half-written for the length of a block.
 
-    place : Hadoop's path of it, in full; files : its file system.
+    SIGINT removes such a folder; an error removes it only if it is empty.
+
+    path : Hadoop's full path of the folder.
+    files : the file system of the path.
     """
-    name = str(place.toString())
-    _under_way[name] = place, files
+    _unfinished.append((path, files))
     try:
         yield
-        atomic.finished(Path(name))
+        atomic.finished(Path(str(path.toString())))
     except Exception as error:
-        if "PATH_ALREADY_EXISTS" not in str(error):  # then it is somebody else's
+        if "PATH_ALREADY_EXISTS" not in str(error):  # else another program has made the folder
             with suppress(Exception):
-                if not _entries(place, files):
-                    files.delete(place, False)
+                if not _names(path, files):
+                    files.delete(path, False)
         raise
     finally:
-        _under_way.pop(name, None)
+        _unfinished.remove((path, files))
 
 
-def _entries(place: Any, files: Any) -> list[str]:
-    """What is in a folder. Raises an error of Java's if it is none."""
-    if not files.getFileStatus(place).isDirectory():
+def _names(path: Any, files: Any) -> list[str]:
+    if not files.getFileStatus(path).isDirectory():
         raise NotADirectoryError
-    return [each.getPath().getName() for each in files.listStatus(place)]
+    return [entry.getPath().getName() for entry in files.listStatus(path)]
 
 
 class Interrupts:
-    """What SIGINT does while a session is there. A context manager; does nothing outside of the main thread.
+    """The handler of SIGINT for the life of a session; a context manager.
 
-    started : the session, once it is there. stderr : a descriptor that has to be 2 again before anything is said. happened : whether there
-    was an interrupt.
+    pyspark's own handler sends a command on a connection that may still wait for an answer. This
+    handler stops Spark from another thread, which has its own connection, and then calls the
+    previous handler. A second SIGINT calls the previous handler at once. Java ends with the process.
+    Where SIGINT is ignored, and outside of the main thread, nothing changes.
 
-    After Spark has stopped what SIGINT did before is done: the process ends, or KeyboardInterrupt is raised, behind which the session is of
-    no use. A second SIGINT does not wait.
+    session : the session, set once it has started.
+    stderr : descriptor of stderr while descriptor 2 is another file, else None.
+    happened : whether SIGINT has stopped the session.
     """
 
     def __init__(self) -> None:
-        self.started: SparkSession | None = None
+        self.session: SparkSession | None = None
         self.stderr: int | None = None
         self.happened = False
-        self._before: Any = None
+        self._previous: Any = None
 
     def __enter__(self) -> "Interrupts":
         if threading.current_thread() is threading.main_thread():
-            self._before = signal.getsignal(signal.SIGINT)
-            self.again()
+            self._previous = signal.getsignal(signal.SIGINT)
+            self.install()
         return self
 
     def __exit__(
@@ -84,62 +81,40 @@ class Interrupts:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if self._before is not None:
-            signal.signal(signal.SIGINT, self._before)
-        if self.happened and isinstance(error, Exception):  # only that there is no Java any more
+        if self._previous is not None:
+            signal.signal(signal.SIGINT, self._previous)
+        if self.happened and isinstance(error, Exception):  # of the connection to a stopped Spark
             raise KeyboardInterrupt from None
 
-    def again(self) -> None:
-        """Take the place of the handler that pyspark sets; but where SIGINT is ignored, it stays so."""
-        if self._before is not None:
-            signal.signal(signal.SIGINT, self._handle if callable(self._before) else self._before)
+    def install(self) -> None:
+        """Set the handler; again after pyspark has set its own."""
+        if self._previous is not None:
+            handler = self._handle if callable(self._previous) else self._previous
+            signal.signal(signal.SIGINT, handler)
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
+        self.happened = True
+        signal.signal(signal.SIGINT, self._previous)
         if self.stderr is not None:
             os.dup2(self.stderr, 2)
-        if not self.happened:
-            self.happened = True
-            # In another thread, which has a connection of its own: that of this one may be in the middle of an answer.
-            stopping = threading.Thread(target=self._stop, daemon=True)
+        if self.session is not None:
+            stopping = threading.Thread(target=_stop, args=(self.session,), daemon=True)
             stopping.start()
             stopping.join(_PATIENCE)
-            _end_java(_JAVA_PATIENCE)
-        else:
-            _end_java(0.0)
-        self._before(number, frame)
+        self._previous(number, frame)
 
-    def _stop(self) -> None:
-        if self.started is None:
-            return
+
+def _stop(session: "SparkSession") -> None:
+    for step in (session.sparkContext.cancelAllJobs, session.stop, _remove_unfinished):
         with suppress(Exception):
-            self.started.sparkContext.cancelAllJobs()
-        with suppress(Exception):
-            self.started.stop()
-        with suppress(Exception):
-            _remove_half_written()
+            step()
 
 
-def _remove_half_written() -> None:
-    """Folders without the mark that Spark sets last; Java is there still."""
-    for name, (place, files) in tuple(_under_way.items()):
-        entries = _entries(place, files)
-        if "_SUCCESS" in entries:
-            atomic.finished(Path(name))
-        elif all(each.startswith(_OF_SPARK) for each in entries):
-            files.delete(place, True)
-
-
-def _end_java(patience: float) -> None:
-    """If this process started it. It ends when its standard input does; if not soon, it is made to."""
-    from pyspark import SparkContext
-
-    process = getattr(SparkContext._gateway, "proc", None)  # there is no other way to it
-    if process is None:
-        return
-    with suppress(Exception):
-        process.stdin.close()
-    with suppress(Exception):
-        process.wait(patience)
-    with suppress(Exception):
-        process.kill()
-        process.wait(1)
+def _remove_unfinished() -> None:
+    """Remove the folders without Spark's last mark that hold only files of Spark."""
+    for path, files in _unfinished:
+        names = _names(path, files)
+        if "_SUCCESS" in names:
+            atomic.finished(Path(str(path.toString())))
+        elif all(name.startswith(("part-", "_", ".")) for name in names):
+            files.delete(path, True)

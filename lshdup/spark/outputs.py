@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lshdup.spark import paths
-from lshdup.spark.interrupts import being_written
+from lshdup.spark.interrupts import unfinished
 from lshdup.utils import atomic
 from lshdup.utils.json_cells import json_line
 
@@ -50,13 +50,13 @@ def write(
     mode = "overwrite" if again else "errorifexists"
     there = paths.located(answer.sparkSession, path)
     if kind == "json":
-        with being_written(*there):
+        with unfinished(*there):
             answer.mapInArrow(json_lines, "value string").write.mode(mode).text(path)
         return
     names = [name for name, kind_of_column in answer.dtypes if kind_of_column == "binary"]
     if ids.where(~f.is_valid_utf8(f.col("id").cast("string"))).isEmpty():
         answer = answer.withColumns({name: f.col(name).cast("string") for name in names})
-    with being_written(*there):
+    with unfinished(*there):
         answer.write.mode(mode).parquet(path)
 
 

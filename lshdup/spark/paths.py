@@ -1,4 +1,7 @@
-"""A name as it is typed -> where it is: on this machine, or in one of Hadoop's file systems. For what is read and what is written alike."""
+"""Names as they are typed -> locations: on this machine, or in a file system of Hadoop.
+
+Input and output use the same rules.
+"""
 
 import os
 import re
@@ -6,15 +9,28 @@ import uuid
 from typing import TYPE_CHECKING, Any
 
 from lshdup.errors import InputError
+from lshdup.spark.errors import first_line
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _SCHEME = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*:/")
 
+#: Advice for a name that cannot be looked up, by a part of the error.
+_NEEDS_PACKAGE = (
+    "Spark needs a package for it; for s3a: "
+    "--spark-conf spark.jars.packages=org.apache.hadoop:hadoop-aws:VERSION"
+)
+_HINTS = {
+    "ClassNotFoundException": _NEEDS_PACKAGE,
+    "No FileSystem for scheme": _NEEDS_PACKAGE,
+    "Illegal file pattern": r"[ ] { } * ? have a meaning in patterns; "
+    r"a \ before one is the character itself",
+}
+
 
 def has_scheme(name: str) -> bool:
-    """Whether a name says itself which file system it is in.
+    """Return whether a name says which file system it is in.
 
     >>> has_scheme("s3a://b/x"), has_scheme("dbfs:/x"), has_scheme("a/b"), has_scheme("12:30.txt")
     (True, True, False, False)
@@ -23,15 +39,16 @@ def has_scheme(name: str) -> bool:
 
 
 def is_home_local(spark: "SparkSession") -> bool:
-    """Whether names without a scheme are on this machine, as far as Spark is concerned too."""
+    """Return whether Spark takes names without a scheme to be on this machine."""
     context: Any = spark.sparkContext
-    return bool(
-        str(context._jsc.hadoopConfiguration().get("fs.defaultFS", "file:///")).startswith("file:")
-    )
+    default = str(context._jsc.hadoopConfiguration().get("fs.defaultFS", "file:///"))
+    return default.startswith("file:")
 
 
 def spark_name(name: str, *, home_local: bool) -> str:
-    """A name as Spark takes it: the text that was typed; on this machine from the root, as Java does not know the current folder.
+    """Return a name as Spark takes it: absolute on this machine, else as it was typed.
+
+    Java does not know the current folder.
 
     >>> spark_name("hdfs:///x", home_local=True), spark_name("x", home_local=False)
     ('hdfs:///x', 'x')
@@ -40,8 +57,9 @@ def spark_name(name: str, *, home_local: bool) -> str:
 
 
 def located(spark: "SparkSession", name: str) -> tuple[Any, Any]:
-    """Hadoop's path, in full, for a name that Spark takes, and its file system, as this session's settings have them. Raises InputError if
-    it knows none.
+    """Return Hadoop's full path of a name, and its file system.
+
+    Raises InputError if the session knows no such file system.
     """
     context: Any = spark.sparkContext
     try:
@@ -53,29 +71,29 @@ def located(spark: "SparkSession", name: str) -> tuple[Any, Any]:
 
 
 def not_looked_up(name: str, error: Exception) -> InputError:
-    """What to say of a name whose file system could not be asked."""
-    why = cause(error)
-    hint = "does Spark know that file system, and may it read and write there?"
-    if "ClassNotFoundException" in why or "No FileSystem for scheme" in why:
-        hint = "Spark needs a package for it; for s3a: --spark-conf spark.jars.packages=org.apache.hadoop:hadoop-aws:VERSION"
-    elif "Illegal file pattern" in why:
-        hint = r"[ ] { } * ? have a meaning in patterns; a \ before one is the character itself"
+    """Return the error for a name whose file system gave no answer."""
+    why = first_line(str(error))
+    hints = (hint for part, hint in _HINTS.items() if part in str(error))
+    hint = next(hints, "does Spark know that file system, and may it read and write there?")
     return InputError(f"{name!r} cannot be looked up: {why}", hint)
 
 
-def check_new(spark: "SparkSession", place: str, name: str) -> None:
-    """Raise InputError if something is at a place, or if nothing can be written there: a file is made where it would be, and removed.
+def check_new(spark: "SparkSession", path: str, name: str) -> None:
+    """Raise InputError if a path exists or cannot be written.
 
+    The proof is a file in its folder, created and removed.
+
+    path : as Spark takes it.
     name : as it was typed, for messages.
     """
-    path, system = located(spark, place)
+    location, system = located(spark, path)
     try:
-        if system.exists(path):
+        if system.exists(location):
             message = f"-o {name} exists already"
             raise InputError(
                 message, "Spark writes a folder and replaces none: name another, or remove it"
             )
-        folder = path.getParent()
+        folder = location.getParent()
         while folder.getParent() is not None and not system.exists(folder):
             folder = folder.getParent()
         context: Any = spark.sparkContext
@@ -85,12 +103,5 @@ def check_new(spark: "SparkSession", place: str, name: str) -> None:
     except InputError:
         raise
     except Exception as error:
-        message = f"-o {name} cannot be written: {cause(error)}"
+        message = f"-o {name} cannot be written: {first_line(str(error))}"
         raise InputError(message, "name a path where Spark may write") from None
-
-
-def cause(error: BaseException) -> str:
-    """What Java says, in one line."""
-    return (str(getattr(error, "java_exception", error)).splitlines() or [type(error).__name__])[0][
-        :300
-    ]

@@ -28,6 +28,7 @@ from lshdup.spark import clusters as spark_clusters
 from lshdup.spark import comparison as spark_comparison
 from lshdup.spark import session as spark_session
 from lshdup.spark import tiles as spark_tiles
+from lshdup.spark.errors import one_line
 from tests.conftest import DATA, ROOT, require
 
 pytestmark = pytest.mark.spark
@@ -345,7 +346,7 @@ def test_what_cannot_be_read_again(session, tmp_path, monkeypatch):
         assert comparison.summary().skipped == {"binary": 1}
         assert len(collected(comparison)) == 1
         (tmp_path / "b.txt").unlink()
-        with pytest.raises(InputError, match=r"'b\.txt' was read once"), spark_session.one_line():
+        with pytest.raises(InputError, match=r"'b\.txt' was read once"), one_line():
             collected(comparison)
 
 
@@ -839,7 +840,7 @@ def test_errors(session, rows, tmp_path, monkeypatch):
         pytest.raises(InputError, match="the id 'a' is that of 2 documents"),
     ):
         comparison.summary()
-    with pytest.raises(InputError, match="Spark: "), spark_session.one_line():
+    with pytest.raises(InputError, match="Spark: "), one_line():
         session.sql("select no_such_column")
 
 

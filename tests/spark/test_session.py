@@ -1,6 +1,6 @@
-"""A session for the command line: how it is interrupted, why it does not start, what it waits for, and the bar of its tasks.
+"""A session for the command line: interrupts, errors of the start, settings, and Spark's progress bar.
 
-What starts Java is marked, and runs only where it is asked for: `pytest -m spark`.
+Tests that start Java are marked and run only on request: `pytest -m spark`.
 """
 
 import fcntl
@@ -21,7 +21,6 @@ from types import SimpleNamespace
 
 import pytest
 
-from lshdup.cli import spark_progress
 from lshdup.errors import InputError
 from lshdup.spark import errors
 from lshdup.spark import interrupts as spark_interrupts
@@ -49,14 +48,8 @@ TRACE = """An error occurred while calling None.org.apache.spark.api.java.JavaSp
             "SparkException: Asked to run locally with 0 threads",
         ),
         (
-            TRACE.format("Failed")
-            + "Caused by: java.lang.ClassNotFoundException: no.such.Class\n\tat x\n",
-            "26/11/21 16:27:00 ERROR SparkContext: Error initializing SparkContext.\n",
-            "ClassNotFoundException: no.such.Class",
-        ),
-        (
             TRACE.format("Failed") + "Caused by: a.b.C$Exception\n\tat x\n",
-            "",
+            "26/11/21 16:27:00 ERROR SparkContext: Error initializing SparkContext.\n",
             "SparkException: Failed",
         ),
         (
@@ -71,6 +64,7 @@ TRACE = """An error occurred while calling None.org.apache.spark.api.java.JavaSp
         ),
         (
             "[JAVA_GATEWAY_EXITED] Java gateway process exited before sending its port number.",
+            "26/11/21 16:27:00 WARN Utils: a warning\n"
             'Exception in thread "main" org.apache.spark.SparkException: no such file\n\tat x\n',
             "SparkException: no such file",
         ),
@@ -78,19 +72,21 @@ TRACE = """An error occurred while calling None.org.apache.spark.api.java.JavaSp
     ],
 )
 def test_why_it_does_not_start(error, said, why):
-    found = errors.not_started(error, said, "local")
+    found = errors.not_started(error, said)
     assert found.message == f"Spark did not start: {why}"
 
 
-def test_a_master_that_spark_does_not_know():
-    for text in (
-        "Could not parse Master URL: 'x'",
-        "Master must either be yarn or start with spark, k8s, or local",
-    ):
-        assert (
-            "--master is 'x', which Spark does not know"
-            in errors.not_started(TRACE.format(text), "", "x").message
-        )
+@pytest.mark.parametrize(
+    ("error", "said", "hint"),
+    [
+        (TRACE.format("Could not parse Master URL: 'x'"), "", "for instance --master local[4]"),
+        (TRACE.format("Master must either be yarn or start with spark"), "", "for instance"),
+        (TRACE.format("x"), "ERROR: All masters are unresponsive! Giving up.", "is the master"),
+        ("[JAVA_GATEWAY_EXITED] x", "java.lang.UnsupportedClassVersionError: x", "Java 17"),
+    ],
+)
+def test_hints_for_a_start(error, said, hint):
+    assert hint in errors.not_started(error, said).hint
 
 
 @pytest.mark.parametrize(
@@ -116,40 +112,49 @@ def test_hints(text, hint):
     assert text in raised.value.message
 
 
-def test_said_is_told_once():
-    """Of a text that comes in pieces; and what fails there does not stop the reading."""
-    said, told = spark_session._Said(), []
+def test_a_text_is_notified_once():
+    """Also if it comes in pieces; an error of the callback does not stop the reading."""
+    output, told = spark_session.JavaOutput(), []
 
-    def tell():
+    def callback():
         told.append(threading.current_thread())
         raise OSError
 
-    said.await_text(b"not accepted any", tell)
+    output.notify(b"not accepted any", callback)
     for part in (
         b"WARN: Initial job has not acc",
         b"epted any resources\n",
         b"has not accepted any resources\n",
         b"x" * 300_000,
     ):
-        os.write(said.writer, part)
+        os.write(output.writer, part)
         time.sleep(0.05)
-    os.close(said.writer)
-    assert said.text().endswith("xxx")
+    os.close(output.writer)
+    assert output.text().endswith("xxx")
     assert len(told) == 1
     assert told[0] is not threading.main_thread()
 
 
-def test_what_is_waited_for():
+def test_only_the_progress_bar_goes_on(capfd):
+    output = spark_session.JavaOutput()
+    bar, blanks = b"\r[Stage 0:===>    (1 + 2) / 4]\r", b"\r" + b" " * 80 + b"\r"
+    os.write(output.writer, b"a warning\n" + bar + b"another one\n" + blanks)
+    os.close(output.writer)
+    assert "another one" in output.text()
+    assert capfd.readouterr().err == (bar + blanks).decode()
+
+
+def test_waiting_for_executors():
     conf = {"spark.executor.memory": "9g"}
     session = SimpleNamespace(
         sparkContext=SimpleNamespace(getConf=lambda: conf, master="spark://there:7077")
     )
-    said = spark_session._waiting(session)
+    said = spark_session.waiting_for_executors(session)
     assert "waiting for executors" in said
     assert (
-        "spark://there:7077 must have 9g of memory (spark.executor.memory) and 1 of its cores (spark.executor.cores) free"
-        in said
-    )
+        "spark://there:7077 must have 9g of memory (spark.executor.memory) "
+        "and 1 of its cores (spark.executor.cores) free"
+    ) in said
     assert "\n" not in said
 
 
@@ -164,12 +169,11 @@ class Handled:
 
 
 @pytest.mark.parametrize("hangs", [False, True])
-def test_an_interrupt_stops_first(monkeypatch, hangs):
-    """For some seconds; and what is raised meanwhile is an interrupt all the same. Then what was there before is there again."""
+def test_an_interrupt_stops_spark_first(monkeypatch, hangs):
+    """From another thread, for some seconds; errors that this causes are the interrupt itself."""
     monkeypatch.setattr(spark_interrupts, "_PATIENCE", 0.2)
-    ended, stopped, over = [], [], threading.Event()
-    monkeypatch.setattr(spark_interrupts, "_end_java", ended.append)
-    monkeypatch.setattr(spark_interrupts, "_remove_half_written", lambda: None)
+    stopped, over = [], threading.Event()
+    monkeypatch.setattr(spark_interrupts, "_remove_unfinished", lambda: stopped.append("folders"))
 
     def stop():
         if hangs:
@@ -183,8 +187,8 @@ def test_an_interrupt_stops_first(monkeypatch, hangs):
         signal.signal(signal.SIGINT, signal.default_int_handler)
         with pytest.raises(KeyboardInterrupt), spark_interrupts.Interrupts() as interrupts:  # noqa: PT012
             signal.signal(signal.SIGINT, lambda *_: pytest.fail("this is pyspark's"))
-            interrupts.again()
-            interrupts.started = session
+            interrupts.install()
+            interrupts.session = session
             try:
                 signal.raise_signal(signal.SIGINT)
             except KeyboardInterrupt:
@@ -192,39 +196,51 @@ def test_an_interrupt_stops_first(monkeypatch, hangs):
         assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     assert interrupts.happened
     assert stopped[0] == "jobs"
-    assert len(stopped) == (1 if hangs else 2)
-    assert stopped[-1] is not threading.main_thread()
-    assert ended == [spark_interrupts._JAVA_PATIENCE]
+    if not hangs:
+        assert stopped[1] is not threading.main_thread()
+        assert stopped[2] == "folders"
     over.set()
 
 
 def test_a_second_interrupt_does_not_wait(monkeypatch):
-    ended = []
-    monkeypatch.setattr(spark_interrupts, "_end_java", ended.append)
     monkeypatch.setattr(spark_interrupts, "_PATIENCE", 30.0)
     over = threading.Event()
     session = SimpleNamespace(
         sparkContext=SimpleNamespace(cancelAllJobs=lambda: over.wait(30)), stop=lambda: None
     )
+    begun = time.monotonic()
     with Handled():
         signal.signal(signal.SIGINT, signal.default_int_handler)
         with pytest.raises(KeyboardInterrupt), spark_interrupts.Interrupts() as interrupts:  # noqa: PT012
-            interrupts.started = session
+            interrupts.session = session
             threading.Timer(
                 0.2, signal.pthread_kill, (threading.main_thread().ident, signal.SIGINT)
             ).start()
             signal.raise_signal(signal.SIGINT)
     over.set()
-    assert ended == [0.0]
+    assert time.monotonic() - begun < 20
+
+
+def test_an_interrupt_before_spark_has_started(capfd):
+    """What the previous handler says goes to stderr, not to where Java's output goes."""
+    own = os.dup(2)
+    with Handled():
+        signal.signal(signal.SIGINT, lambda *_: os.write(2, b"interrupted"))
+        with spark_interrupts.Interrupts() as interrupts, open(os.devnull, "wb") as elsewhere:
+            interrupts.stderr = own
+            os.dup2(elsewhere.fileno(), 2)
+            signal.raise_signal(signal.SIGINT)
+    os.close(own)
+    assert capfd.readouterr().err == "interrupted"
 
 
 def test_an_interrupt_that_is_ignored_stays_so():
-    """As shells have it for what runs in the background."""
+    """As shells set it for programs in the background."""
     with Handled():
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         with spark_interrupts.Interrupts() as interrupts:
             signal.signal(signal.SIGINT, signal.default_int_handler)
-            interrupts.again()
+            interrupts.install()
             signal.raise_signal(signal.SIGINT)
         assert not interrupts.happened
 
@@ -255,14 +271,12 @@ class Folder:
 def test_what_spark_wrote_is_kept(monkeypatch, tmp_path):
     monkeypatch.setattr(atomic, "_finished", set())
     folder = Folder(tmp_path)
-    with suppress(ConnectionError), spark_interrupts.being_written(folder, folder):
-        assert list(spark_interrupts._under_way) == [f"file:{tmp_path}"]
+    with suppress(ConnectionError), spark_interrupts.unfinished(folder, folder):
         raise ConnectionError
     assert atomic.what_is_kept() == "nothing of this run was kept"
-    with spark_interrupts.being_written(folder, folder):
+    with spark_interrupts.unfinished(folder, folder):
         pass
     assert atomic.what_is_kept() == "what was finished is kept, whole"
-    assert not spark_interrupts._under_way
 
 
 @pytest.mark.parametrize(
@@ -285,16 +299,16 @@ def test_only_what_spark_began_is_removed(monkeypatch, tmp_path, files, by_error
         folder.path.mkdir()
         for name in files:
             (folder.path / name).write_text("")
-    with pytest.raises(ConnectionError), spark_interrupts.being_written(folder, folder):
+    with pytest.raises(ConnectionError), spark_interrupts.unfinished(folder, folder):
         raise ConnectionError
     assert folder.removed == by_error
     folder.removed.clear()
-    with spark_interrupts.being_written(folder, folder), suppress(NotADirectoryError):
-        spark_interrupts._remove_half_written()
+    with spark_interrupts.unfinished(folder, folder), suppress(NotADirectoryError):
+        spark_interrupts._remove_unfinished()
     assert folder.removed == by_interrupt
     with (
         pytest.raises(OSError, match="PATH_ALREADY_EXISTS"),
-        spark_interrupts.being_written(folder, folder),
+        spark_interrupts.unfinished(folder, folder),
     ):
         raise OSError("[PATH_ALREADY_EXISTS] it is there")
     assert folder.removed == by_interrupt
@@ -303,119 +317,14 @@ def test_only_what_spark_began_is_removed(monkeypatch, tmp_path, files, by_error
 def test_what_a_file_of_settings_says_stands(monkeypatch, tmp_path):
     require("spark", "pyspark")
     monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
-    assert spark_session._in_file() == {}
+    assert spark_session.settings_in_file() == {}
     lines = "# a comment\n\n spark.driver.memory\t16g \nspark.master=spark://h:1\nspark.x : y z\n"
     (tmp_path / "spark-defaults.conf").write_text(lines)
-    assert spark_session._in_file() == {
+    assert spark_session.settings_in_file() == {
         "spark.driver.memory": "16g",
         "spark.master": "spark://h:1",
         "spark.x": "y z",
     }
-
-
-class Tracker:
-    """What Spark says about stages: (done, tasks) by number; those that run."""
-
-    def __init__(self):
-        self.stages, self.active = {}, []
-
-    def getActiveStageIds(self):  # noqa: N802
-        return self.active
-
-    def getStageInfo(self, number):  # noqa: N802
-        stage = self.stages.get(number)
-        return stage and SimpleNamespace(numCompletedTasks=stage[0], numTasks=stage[1])
-
-
-def test_tasks_are_those_of_all_stages_that_were_seen():
-    tracker = Tracker()
-    tasks = spark_progress._Tasks(tracker)
-    assert tasks.counted() == (0, 0)
-    tracker.stages, tracker.active = {1: (2, 8)}, [1, 9]
-    assert tasks.counted() == (2, 8)
-    tracker.stages, tracker.active = {1: (8, 8), 2: (1, 4)}, [2]
-    assert tasks.counted() == (9, 12)
-    tracker.stages, tracker.active = {}, []  # Spark forgets
-    assert tasks.counted() == (9, 12)
-
-
-class Talk:
-    """A stderr that remembers."""
-
-    encoding = "utf-8"
-
-    def __init__(self):
-        self.text = ""
-
-    def write(self, text):
-        self.text += text
-
-    def flush(self):
-        pass
-
-    def isatty(self):
-        return False
-
-
-def watched(monkeypatch, tracker, **options):
-    """What is said in the course of a stage that lasts for some questions, and what threads there are then."""
-    require("spark", "tqdm")
-    monkeypatch.setattr(spark_progress, "_PAUSE", 0.01)
-    monkeypatch.setattr(spark_progress, "_PATIENCE", 0.05)
-    talk = Talk()
-    monkeypatch.setattr(sys, "stderr", talk)
-    before = set(threading.enumerate())
-    console = spark_progress.SparkConsole(**options)
-    session = SimpleNamespace(sparkContext=SimpleNamespace(statusTracker=lambda: tracker))
-    with suppress(ConnectionError), console, console.watching(session):
-        time.sleep(0.1)
-        assert not talk.text
-        console.progress("documents", 0, 0)
-        tracker.stages, tracker.active = {1: (3, 8)}, [1]
-        time.sleep(0.2)
-        tracker.stages, tracker.active = {1: (8, 8), 2: (0, 5)}, [2]
-        time.sleep(0.2)
-        console.say(f"done{console.took('documents')}")
-        time.sleep(0.1)
-        console.progress("buckets", 0, 0)
-        time.sleep(0.2)
-        raise ConnectionError
-    left = {
-        each for each in set(threading.enumerate()) - before if "Monitor" not in type(each).__name__
-    }
-    return talk.text, left
-
-
-def test_the_bar(monkeypatch):
-    said, left = watched(monkeypatch, Tracker(), progress=True)
-    assert not left
-    assert "documents: 3 of 8 tasks so far |" in said
-    assert "documents: 8 of 13 tasks so far |" in said
-    before, line, after = said.partition("lshdup: done; 0.")
-    assert line
-    assert before.endswith("\r")
-    assert not before.split("\r")[-2].strip()
-    assert "documents" not in after
-    assert "buckets: 0 of 5 tasks so far" in after  # the stage that still runs
-    assert not after.split("\r")[-2].strip()
-
-
-@pytest.mark.parametrize("options", [{"quiet": True}, {"progress": False}, {}])
-def test_no_bar(monkeypatch, options):
-    tracker = Tracker()
-    tracker.getActiveStageIds = lambda: pytest.fail("nobody wants to know")
-    said, left = watched(monkeypatch, tracker, **options)
-    assert not left
-    assert "documents:" not in said
-
-
-def test_the_bar_of_a_spark_that_has_ended(monkeypatch):
-    tracker = Tracker()
-    tracker.getStageInfo = lambda _: 1 / 0
-    said, left = watched(monkeypatch, tracker, progress=True)
-    assert not left
-    assert "documents:" in said or "lshdup: done" in said
-    assert "Error" not in said
 
 
 # --- with Java --------------------------------------------------------------------------------------------------------------------
@@ -540,8 +449,13 @@ def test_an_interrupt_in_the_middle_of_a_job(slow, program, options, group):
     assert process.returncode == 130
     assert not out
     assert seconds < 60  # not 300
-    if options:  # it may have been about to start
+    if options:  # Java may have been about to start
         time.sleep(5)
+    until = time.monotonic() + 30
+    while (
+        java_of(process) and time.monotonic() < until
+    ):  # it ends when it reads the end of its pipe
+        time.sleep(0.1)
     assert not java_of(process)
 
 
@@ -561,27 +475,37 @@ def test_nothing_half_written_is_left(slow, tmp_path):
 
 
 @pytest.mark.spark
-def test_a_bar_in_a_terminal(slow):
+def test_the_bar_of_spark_in_a_terminal(slow):
+    """It is shown while tasks run, and no line of the command is mixed with it."""
     process, descriptor = slow(2, terminal=True)
     said = read_until(descriptor).decode().replace("\r\n", "\n")
     out = process.communicate(timeout=60)[0]
     os.close(descriptor)
     assert process.returncode == 0, said
-    assert re.search(r"\rdocuments: \d of \d tasks so far \|", said)
+    assert re.search(r"\r\[Stage \d+:[ =>]*\(\d \+ \d\) / \d\]\r", said)
     assert "WARN" not in said
-    assert b"tasks" not in out
+    assert b"Stage" not in out
     assert len(out.splitlines()) == 6
-    stays = [
-        line.rstrip().split("\r")[-1] for line in said.split("\n")
-    ]  # what is written behind the last return
+    stays = [line.rstrip().split("\r")[-1] for line in said.split("\n")]  # behind the last return
     assert all(not line.strip() or line.startswith(("lshdup: ", "  ")) for line in stays), stays
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("options", [("-q",), ("--no-progress",)])
+def test_no_bar_on_request(slow, options):
+    process, descriptor = slow(1, *options, terminal=True)
+    said = read_until(descriptor).decode()
+    process.communicate(timeout=60)
+    os.close(descriptor)
+    assert process.returncode == 0, said
+    assert "Stage" not in said
 
 
 @pytest.mark.spark
 def test_java_that_is_killed(slow):
     """No traceback, neither of the connection to it nor of another."""
     process, descriptor = slow(300, "--progress")
-    read_until(descriptor, rb"documents: \d+ of")
+    read_until(descriptor, rb"\[Stage \d+:[^\r]*\]\r")
     of_it = java_of(process)
     assert of_it
     for number in of_it:
@@ -593,7 +517,7 @@ def test_java_that_is_killed(slow):
     lines = [
         line
         for line in said.replace("\r", "\n").split("\n")
-        if line.strip() and not line.startswith(("documents: ", " of"))
+        if line.strip() and not line.startswith("[Stage ")
     ]
     assert lines[0] == "lshdup: error: Spark's driver, which is Java, ended"
     assert len(lines) == 2

@@ -246,16 +246,13 @@ def test_a_driver_that_ended(error):
     require("spark", "pyspark")
     from py4j.protocol import Py4JError, Py4JNetworkError
 
-    from lshdup.spark import session
+    from lshdup.spark.errors import one_line
 
     error = {
         "py4j": Py4JNetworkError("An error occurred"),
         "answer": Py4JError("Answer from Java side is empty"),
     }.get(error, error)
-    with (
-        pytest.raises(InputError, match="driver, which is Java, ended") as raised,
-        session.one_line(),
-    ):
+    with pytest.raises(InputError, match="driver, which is Java, ended") as raised, one_line():
         raise error
     assert "--spark-conf spark.driver.memory=" in raised.value.hint
 

@@ -19,7 +19,6 @@ from lshdup.cli.messages import (
     warn_if_nothing,
 )
 from lshdup.cli.session import read_parameters
-from lshdup.cli.spark_progress import SparkConsole
 from lshdup.errors import ParameterError
 from lshdup.params import BandParams, PairParams, ShingleParams, SketchParams
 from lshdup.spark.paths import has_scheme
@@ -144,7 +143,7 @@ def _as_words(documents: Any) -> Any:
 @contextmanager
 def _run(ctx: click.Context, options: dict[str, Any]) -> Iterator[tuple[_Run, "_Target"]]:
     """From parsed options to a comparison on Spark, with what the first stages have to say."""
-    console = SparkConsole(
+    console = Console(
         quiet=options["quiet"],
         verbose=options["verbose"],
         progress=options["progress"],
@@ -161,6 +160,7 @@ def _run(ctx: click.Context, options: dict[str, Any]) -> Iterator[tuple[_Run, "_
         target = _Target(options)
         settings = _settings(options["spark_conf"])
         from lshdup.spark import session as spark_session
+        from lshdup.spark.errors import one_line
 
         spark_session.check_packages()
         from lshdup.spark import comparison as spark_comparison
@@ -170,9 +170,13 @@ def _run(ctx: click.Context, options: dict[str, Any]) -> Iterator[tuple[_Run, "_
         recipe = spark_comparison.recipe(shingle, sketch, band, asked)
         console.say(_starting(options["master"] or settings.get("spark.master", "")))
         starting = spark_session.session(
-            options["master"], settings, loud=options["verbose"], warn=console.warn
+            options["master"],
+            settings,
+            loud=options["verbose"],
+            progress=console.shows_progress,
+            warn=console.warn,
         )
-        with starting as session, spark_session.one_line(), console.watching(session):
+        with starting as session, one_line():
             target.prove(session)
             ids = shingle.tokens == "ids"
             documents = inputs.read(
