@@ -30,7 +30,7 @@ def complete_document(
     store = Path(ctx.params.get("store") or params.DEFAULT_STORE)
     names: list[bytes] = []
     try:
-        collection = Workspace(store, lambda _: None, read_only=True).last_collection()
+        collection = Workspace(store, lambda _: None, read_only=True).load_last_collection()
         if collection is not None:
             names = names_beginning(collection.documents, os.fsencode(incomplete))
     except (LshdupError, OSError):

@@ -37,10 +37,10 @@ def pairs_of(store, check_content=False):
     """`lshdup pairs d --store STORE`: all pairs, and what was left out."""
     skipped = []
     workspace = Workspace(Path(store), skipped=skipped.append)
-    indexed = workspace.indexed(
+    indexed = workspace.load_or_build_index(
         Request((b"d",), DocumentParams(), {"threshold": 0.6}, 2, check_content), save=False
     )
-    found = workspace.verified(indexed, PairParams(), 2).pairs
+    found = workspace.find_pairs(indexed, PairParams(), 2).pairs
     return [column.tolist() for column in found.part(0, len(found))], sorted(
         skipped, key=lambda each: (each.name, each.reason)
     )

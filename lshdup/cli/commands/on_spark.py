@@ -23,7 +23,7 @@ from lshdup.errors import ParameterError
 from lshdup.params import BandParams, PairParams, ShingleParams, SketchParams
 from lshdup.spark.paths import has_scheme
 from lshdup.utils.messages import counted, shown
-from lshdup.workspace.request import merged
+from lshdup.workspace.request import merge_params
 
 if TYPE_CHECKING:
     from lshdup.cli.output import Piece
@@ -152,9 +152,9 @@ def _run(ctx: click.Context, options: dict[str, Any]) -> Iterator[tuple[_Run, "_
     with console:
         given, names, files = read_parameters(ctx, options, console)
         shingle, sketch, band = (
-            merged(ShingleParams, given),
-            merged(SketchParams, given),
-            merged(BandParams, given),
+            merge_params(ShingleParams, given),
+            merge_params(SketchParams, given),
+            merge_params(BandParams, given),
         )
         asked = PairParams(max_bucket=options.get("max_bucket") or 0)
         target = _Target(options)

@@ -68,17 +68,17 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         refuse(ctx, ("format_", "header", "output"), "without --show")
     with open_session(ctx, options) as session:
         if options["show"] is not None:
-            stored = session.workspace.last_collection()
+            stored = session.workspace.load_last_collection()
             asked = ask(options["show"], stored)
             if asked.note:
                 session.console.say(asked.note)
             params = shingle_params(stored, session.request.given)
             text = asked.ids() if params.tokens == "ids" else asked.text(params.encoding)
-            shingle_filter = session.workspace.filter_to_show(session.request, params, stored)
+            shingle_filter = session.workspace.load_or_build_filter(session.request, params, stored)
             columns = column_names("shingle", optional=shingle_filter is not None)
             print_rows(session.console, target, columns, _rows(text, params, shingle_filter))
             return session.console.exit_code
-        collection = session.workspace.shingled(session.request)
+        collection = session.workspace.make_shingles(session.request)
         say_collection(session.console, collection)
         say_if_nothing(session, collection, 1)
         if collection.shingle_filter is not None:
@@ -104,7 +104,9 @@ def _say_most_common(session: Session, collection: "Collection") -> None:
     """For -v: the shingles that were removed because most documents have them, as text."""
     params = collection.shingle
     names = collection.documents.names
-    for shingle, count, document in session.workspace.most_common(collection, _MOST_COMMON):
+    for shingle, count, document in session.workspace.most_common_shingles(
+        collection, _MOST_COMMON
+    ):
         asked = Asked(names[document], document, collection=collection)
         try:
             rows = shingle_rows(

@@ -39,7 +39,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     made from shingles.npz.
     """
     with open_session(ctx, options) as session:
-        collection = session.workspace.signed(session.request)
+        collection = session.workspace.make_signatures(session.request)
         say_collection(session.console, collection)
         say_if_nothing(session, collection, 1)
         return session.console.exit_code
