@@ -63,7 +63,7 @@ def open_session(
         explicit, documents, files = read_parameters(ctx, options, console)
 
         from lshdup.kernels.jit import on_first_compilation
-        from lshdup.utils.parallel import processors
+        from lshdup.utils.parallel import count_processors
         from lshdup.workspace.request import Request
         from lshdup.workspace.workspace import Workspace
 
@@ -84,7 +84,7 @@ def open_session(
             documents,
             files,
             explicit,
-            options["jobs"] or processors(),
+            options["jobs"] or count_processors(),
             options.get("check_content", False),
             tuple(options.get("templates", ())),
             (ctx.info_name or "") if "docs" in options else "index",
