@@ -20,14 +20,15 @@ import pytest
 from lshdup.collection import batches
 from lshdup.collection.collect import collect
 from lshdup.documents import files
-from lshdup.documents.document_list import Reason
 from lshdup.documents.finding import find_documents
 from lshdup.documents.reading import TextBatch, read_batch
 from lshdup.errors import InputError
 from lshdup.params import DocumentParams, ShingleParams
 from lshdup.shingling import normalization
+from lshdup.shingling.inspection import list_tokens
 from lshdup.shingling.normalization import normal_form
 from lshdup.shingling.shingler import Shingler
+from lshdup.skipped import Reason
 from lshdup.text import html
 from lshdup.text.decoding import decode
 from lshdup.utils.messages import shown
@@ -598,7 +599,7 @@ def test_a_normal_form_that_outgrows_its_text_is_reported(monkeypatch):
     with pytest.raises(InputError, match="too long"):
         Shingler(ShingleParams()).shingle_texts([flood.encode()])
     with pytest.raises(InputError, match="too long"):
-        Shingler(ShingleParams()).in_order(flood.encode())
+        list_tokens(flood.encode(), ShingleParams())
 
 
 def test_pages_are_walked_in_linear_time():

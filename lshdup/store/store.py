@@ -5,7 +5,6 @@ import errno
 import hashlib
 import json
 import os
-import re
 import unicodedata
 from collections.abc import Iterator
 from dataclasses import asdict, replace
@@ -16,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.collection.collection import Collection
-from lshdup.documents.rows import RowFields
+from lshdup.documents.records import RecordFields
 from lshdup.errors import ArtifactError, ParameterError
 from lshdup.lsh import band_plan
 from lshdup.lsh.band_table import BandTable
@@ -38,15 +37,11 @@ from lshdup.store.collection_io import (
 )
 from lshdup.store.lock import locked
 from lshdup.store.npz import Array
+from lshdup.utils.atomic import remove_temporary_files
 
 #: The first line of a store's .gitignore, by which it is known, and the whole of it.
 _MARK = "# Made by lshdup."
 _MARK_FILE = f"{_MARK}\n*\n".encode()
-
-#: What a run that was killed leaves behind: files that were to be renamed to an artifact, or had not lost their name yet.
-_REMAINS = re.compile(
-    r"\.(?:(?:shingles|signatures|bands|pairs|clusters|rows)\.npz|scratch)\.[a-z0-9_]{8}"
-)
 
 #: More verified pairs than this (64 MB) are not kept for the next run.
 _MOST_PAIRS = 1 << 22
@@ -115,15 +110,8 @@ class Store:
         """
         self.make_writable()
         with locked(self.folder / ".lock", self.folder) as held:
-            if held:  # else what looks left behind may be in use
-                for entry in self.folder.iterdir():
-                    if (
-                        _REMAINS.fullmatch(entry.name)
-                        and entry.is_file()
-                        and not entry.is_symlink()
-                    ):
-                        with contextlib.suppress(OSError):
-                            entry.unlink()
+            if held:  # Without a lock, a temporary file may belong to another run.
+                remove_temporary_files(self.folder)
             self.is_held = True
             try:
                 yield
@@ -173,7 +161,7 @@ class Store:
         header = self.parameters(
             collection.shingle,
             sketch,
-            documents.row_fields,
+            documents.record_fields,
             documents.home,
             collection.shingle_filter,
         )
@@ -183,7 +171,7 @@ class Store:
         self,
         shingle: ShingleParams,
         sketch: SketchParams | None,
-        fields: RowFields | None,
+        fields: RecordFields | None,
         home: bytes = b"",
         shingle_filter: ShingleFilter | None = None,
     ) -> dict[str, Any]:

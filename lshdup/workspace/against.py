@@ -12,13 +12,13 @@ from pathlib import Path
 import numpy as np
 
 from lshdup.collection.collection import Collection
-from lshdup.documents.document_list import Reason, Skipped
 from lshdup.documents.missing import check_named
 from lshdup.errors import InputError, ParameterError
 from lshdup.lsh import band_plan
 from lshdup.lsh.band_plan import BandPlan
 from lshdup.params import BandParams, DocumentParams, PairParams, SketchParams
 from lshdup.shingling.shingle_filter import same_filter
+from lshdup.skipped import Reason, Skipped
 from lshdup.store.store import Store
 from lshdup.utils.messages import counted, typed
 from lshdup.utils.parallel import Progress, no_progress

@@ -13,7 +13,7 @@ from lshdup.errors import ArtifactError, ParameterError
 from lshdup.skipped import Skipped
 from lshdup.store.store import Store
 from lshdup.utils.parallel import Progress
-from lshdup.utils.scratch import room_on_disk
+from lshdup.utils.scratch import mapped_signatures
 
 #: Signatures of more bytes than this are in a file during the run, if there is a store.
 MOST_IN_MEMORY = 256 << 20
@@ -78,7 +78,7 @@ class RunContext:
         """Return an array for signatures: in memory, or if they are many in a file of the store."""
         if self.store is None or self.read_only or 4 * shape[0] * shape[1] <= MOST_IN_MEMORY:
             return in_memory(shape)
-        return room_on_disk(self.store.folder, shape)
+        return mapped_signatures(self.store.folder, shape)
 
     def shingles_are_newer(self) -> bool:
         """Return whether shingles.npz was saved after signatures.npz. There must be a store."""

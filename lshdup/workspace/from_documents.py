@@ -12,8 +12,8 @@ from lshdup.collection.collection import Collection
 from lshdup.collection.filtering import FilterRequest, build_filter, filter_collection
 from lshdup.documents.document_list import DocumentList, typed_name
 from lshdup.documents.finding import find_documents
-from lshdup.documents.locations import Listings
-from lshdup.documents.rows import by_number
+from lshdup.documents.locations import KnownRecords
+from lshdup.documents.records import by_number
 from lshdup.documents.whereabouts import are_elsewhere, counted_where
 from lshdup.errors import ArtifactError
 from lshdup.matching.similarity import SET_BYTES
@@ -161,7 +161,7 @@ def _open_journal(
         return None
     from lshdup.store.journal import Journal  # Imported here to keep `query` fast.
 
-    return Journal(run.store, shingle, sketch, documents.row_fields, run.say, shingle_filter)
+    return Journal(run.store, shingle, sketch, documents.record_fields, run.say, shingle_filter)
 
 
 def _save(
@@ -183,7 +183,7 @@ def _save(
 def _find(run: RunContext, request: Request, shingle: ShingleParams) -> DocumentList:
     """Find the documents that a request names."""
     run.progress("documents", 0, 0)
-    listings: Listings = {}
+    listings: KnownRecords = {}
     if run.store is not None and not request.check_content:
         listings = load_listings(run.store, request.files)
     documents = find_documents(
@@ -193,7 +193,7 @@ def _find(run: RunContext, request: Request, shingle: ShingleParams) -> Document
         jobs=request.jobs,
         store=os.fsencode(run.apart) if run.apart is not None else None,
         on_skipped=run.skipped,
-        listings=listings,
+        known_records=listings,
         say=run.say,
         warn=run.warn,
     )
@@ -289,7 +289,7 @@ def _load_previous(
             what = ("document of an interrupted run is", "documents of an interrupted run are")
             run.say(f"resumed: {counted(int(resumed), *what)} not read again")
     # A record that other fields make no document may be one with these fields.
-    same_fields = old.documents.row_fields in (None, documents.row_fields)
+    same_fields = old.documents.record_fields in (None, documents.record_fields)
     return Previous(old, rows, find_still_skipped(old, documents) if same_fields else {})
 
 

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lshdup.documents.locations import Places
+from lshdup.documents.locations import Locations
 from lshdup.documents.preference import preference
-from lshdup.documents.rows import Kind
+from lshdup.documents.records import Kind
 from lshdup.errors import ParameterError
 from lshdup.lsh.band_table import BandTable
 from lshdup.lsh.candidates import documents_to_compare, find_exact_duplicates
@@ -28,7 +28,7 @@ from lshdup.matching.clusters import (
 )
 from lshdup.matching.pairs import Pairs
 from lshdup.params import ClusterParams, DocumentParams, ShingleParams
-from lshdup.shingling.shingler import fingerprints
+from lshdup.shingling.shingler import fingerprint_sets
 from lshdup.store.store import Store
 from lshdup.utils.ragged import RaggedSets, StringTable
 from lshdup.workspace import clustering
@@ -91,7 +91,7 @@ class Made:
         self.sets, self.order, self.max_bucket = sets, np.array(order, np.int64), max_bucket
         self.ragged = RaggedSets.from_sets(sets)
         self.sizes = self.ragged.sizes
-        self.duplicate_of = find_exact_duplicates(fingerprints(self.ragged, ShingleParams()))
+        self.duplicate_of = find_exact_duplicates(fingerprint_sets(self.ragged, ShingleParams()))
         self.members = np.flatnonzero(
             (self.duplicate_of == np.arange(len(sets))) & (self.sizes > 0)
         )
@@ -215,7 +215,9 @@ def large():
     keys = [
         [min(s) + 100_000 * band if rng.random() < 0.9 else 7 for s in sets] for band in range(3)
     ]
-    duplicate_of = find_exact_duplicates(fingerprints(RaggedSets.from_sets(sets), ShingleParams()))
+    duplicate_of = find_exact_duplicates(
+        fingerprint_sets(RaggedSets.from_sets(sets), ShingleParams())
+    )
     keys = [[band[first] for first in duplicate_of.tolist()] for band in keys]
     return Made(sets, keys, rng.sample(range(1500), 1500))
 
@@ -366,8 +368,10 @@ def test_first_follows_the_arguments():
 def test_first_of_the_lines_of_files():
     paths = StringTable.from_strings([b"l/2", b"l/1", b"k"])
     starts = np.array([0, 9, 0, 0])
-    places = Places(paths, np.full(3, Kind.IDS, np.uint8), np.array([0, 1, 1, 2]), starts, starts)
-    made = preferred([b"a", b"b", b"c", b"d"], "first", arguments=(b"l", b"k"), places=places)
+    locations = Locations(
+        paths, np.full(3, Kind.IDS, np.uint8), np.array([0, 1, 1, 2]), starts, starts
+    )
+    made = preferred([b"a", b"b", b"c", b"d"], "first", arguments=(b"l", b"k"), locations=locations)
     assert made[0] == [b"c", b"b", b"a", b"d"]
 
 

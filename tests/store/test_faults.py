@@ -152,20 +152,14 @@ with Store(Path('.lshdup')).writing():
 def test_what_killed_runs_leave_is_removed_and_nothing_else(here):
     make_documents(here / "d", 30)
     steps(".lshdup")
-    ours = [".pairs.npz.abcd_123", ".signatures.npz.00000000", ".scratch.zzzzzzzz"]
-    others = [
-        ".pairs.npz.abcd_1234",
-        ".pairs.npz.ABCDEFGH",
-        "pairs.npz.abcd_123",
-        ".notes.npz.abcd_123",
-        "notes.txt",
-    ]
+    ours = [".lshdup-abcd_123.tmp", ".lshdup-00000000.tmp"]
+    others = [".lshdup-abcd_1234.tmp", ".lshdup-.tmp", "lshdup-abcd_123.tmp", "notes.txt"]
     for name in [*ours, *others]:
         (here / ".lshdup" / name).write_text("x")
-    (here / ".bands.npz.abcd_123").write_text("x")  # not in the store
+    (here / ".lshdup-abcd_123.tmp").write_text("x")  # Not in the store.
     steps(".lshdup", perms=64)
     assert remains(".lshdup") == sorted(others)
-    assert (here / ".bands.npz.abcd_123").exists()
+    assert (here / ".lshdup-abcd_123.tmp").exists()
 
 
 def test_a_store_that_was_only_begun_is_gone_on_with(here):

@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lshdup.documents.document_list import Reason
 from lshdup.params import DocumentParams, FormatLimits
+from lshdup.skipped import Reason
 from lshdup.text import office as office_text
 from lshdup.text import office_cleanup
 from lshdup.text.decoding import decode

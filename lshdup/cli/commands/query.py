@@ -129,7 +129,7 @@ def _looked_up(
 
     from lshdup.lsh import band_table
     from lshdup.lsh.signatures import Sketcher
-    from lshdup.shingling.shingler import Shingler, fingerprints
+    from lshdup.shingling.shingler import Shingler, fingerprint_sets
 
     collection = indexed.collection
     assert collection.sketch is not None
@@ -142,7 +142,7 @@ def _looked_up(
     if collection.shingle_filter is not None:
         sets = collection.shingle_filter.apply(sets)
     if asked.index >= 0:
-        if fingerprints(sets, collection.shingle)[0] == collection.fingerprints[asked.index]:
+        if fingerprint_sets(sets, collection.shingle)[0] == collection.fingerprints[asked.index]:
             return sets[0], indexed.index.table.keys_of(asked.index)
         console.warn(
             f"{shown(asked.name)} has changed since it was indexed; its present text is looked up"

@@ -163,7 +163,7 @@ def _sketch(stored: "Collection | None") -> SketchParams | None:
 
 
 def _warn_if_changed(console: Console, document: _Document, params: ShingleParams) -> None:
-    from lshdup.shingling.shingler import Shingler, fingerprints
+    from lshdup.shingling.shingler import Shingler, fingerprint_sets
 
     asked = document.asked
     if asked.collection is None or params != asked.collection.shingle:
@@ -171,7 +171,7 @@ def _warn_if_changed(console: Console, document: _Document, params: ShingleParam
     sets = Shingler(params).shingle_texts([document.text])
     if asked.collection.shingle_filter is not None:
         sets = asked.collection.shingle_filter.apply(sets)
-    if fingerprints(sets, params)[0] != asked.collection.fingerprints[asked.index]:
+    if fingerprint_sets(sets, params)[0] != asked.collection.fingerprints[asked.index]:
         console.warn(
             f"{shown(document.name)} has changed since it was indexed; its present text is shown"
         )
