@@ -20,16 +20,16 @@ from lshdup.utils.messages import counted
 if TYPE_CHECKING:
     from lshdup.cli.output import Cell, Target
     from lshdup.workspace.against import Against
-    from lshdup.workspace.against_pairs import Crossing
+    from lshdup.workspace.against_pairs import ExpandedCrossPairs
 
 
 def pairs_against(session: sessions.Session, options: dict[str, Any], target: "Target") -> int:
     """Print the pairs of DOCS with OTHER; returns the exit code."""
-    from lshdup.workspace.against import against
+    from lshdup.workspace.against import load_sides
 
     console, jobs = session.console, session.request.jobs
     store = None if options["no_store"] else options["store"]
-    both = against(
+    both = load_sides(
         session.request,
         options["against"],
         store,
@@ -41,23 +41,22 @@ def pairs_against(session: sessions.Session, options: dict[str, Any], target: "T
     asked = PairParams(options["verify"], options["max_bucket"] or 0)
     say_collection(console, both.here, " of DOCS")
     say_if_nothing(session, both.here, 1)
-    for folder, collection in both.there:
-        where = f"stored in {folder}" if folder is not None else "of OTHER"
-        console.say(f"against {counted(len(collection.documents), 'document')} {where}")
+    where = f"stored in {both.store}" if both.store is not None else "of OTHER"
+    console.say(f"against {counted(len(both.there.documents), 'document')} {where}")
     say_left_out(console, console.of_other, " of OTHER")
-    if not any((collection.sizes > 0).any() for _, collection in both.there):
+    if not (both.there.sizes > 0).any():
         console.warn(
             "nothing to compare with: OTHER has no document with shingles; name another, or see with -v what was left out"
         )
     if options["exact"]:
-        across = both.joined(jobs, console.progress)
+        across = both.find_pairs_exactly(jobs, console.progress)
         before, after = "", ", none missed"
     else:
         say_contract(console, both.plan(), both.params)
-        across = both.near_duplicates(asked, jobs, console.progress)
+        across = both.find_pairs(asked, jobs, console.progress)
         say_buckets(console, across.found.buckets, both.sides.names, asked.max_bucket)
         before, after = f"{counted(across.found.candidates, 'candidate pair')} -> ", ""
-    pairs = both.pairs(across, collapse=options["collapse_copies"])
+    pairs = both.expand_copies(across, collapse=options["collapse_copies"])
     _say_estimates(session, both, pairs, across.by_estimate)
     say_found(console, before, len(pairs), both.params.threshold, after)
     names = Names(len(both.sides.sizes), both.sides.names)
@@ -67,8 +66,8 @@ def pairs_against(session: sessions.Session, options: dict[str, Any], target: "T
         listing_columns.columns("pairs-against"),
         columns(pairs.pieces(), names, _verified),
     )
-    sessions.warn_of_changes(session, both.here.documents, both.sides.of(pairs.documents)[0])
-    changed = both.changed(pairs)
+    sessions.warn_of_changes(session, both.here.documents, both.sides.separate(pairs.documents)[0])
+    changed = both.count_changed(pairs)
     if changed:
         console.warn(
             f"{counted(changed, 'document')} of OTHER in this answer changed or vanished since OTHER was indexed"
@@ -83,7 +82,7 @@ def _verified(estimated: Any) -> "list[Cell]":
 
 
 def _say_estimates(
-    session: sessions.Session, both: "Against", pairs: "Crossing", decided: int
+    session: sessions.Session, both: "Against", pairs: "ExpandedCrossPairs", decided: int
 ) -> None:
     if not decided:
         return
