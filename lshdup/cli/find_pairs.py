@@ -1,4 +1,4 @@
-"""What `pairs` and `report` look for: all pairs from the threshold on, by the bands or by the exact join, and what is said of them."""
+"""The pairs that `pairs` and `report` print, by bands or by the exact join, and what stderr says of them."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -20,7 +20,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Answer:
-    """What was found. found : pairs of first copies; pairs : of all documents, from the threshold on. plan : None if all were joined."""
+    """All pairs at or above a threshold.
+
+    collection : the documents.
+    found : verified pairs of documents that stand for their exact duplicates.
+    duplicate_of : int64 array of shape (n,), the document that stands for each document.
+    pairs : pairs of all documents.
+    threshold : smallest similarity.
+    plan : bands; None for the exact join.
+    """
 
     collection: "Collection"
     found: "Pairs"
@@ -30,12 +38,12 @@ class Answer:
     plan: "BandPlan | None" = None
 
 
-def found_pairs(session: sessions.Session, options: dict[str, Any]) -> Answer:
-    """Find them, by what the options of `pairs` say."""
-    return _joined(session, options) if options["exact"] else _banded(session, options)
+def find_pairs(session: sessions.Session, options: dict[str, Any]) -> Answer:
+    """Find the pairs that the options of `pairs` request."""
+    return _join(session, options) if options["exact"] else _find_by_bands(session, options)
 
 
-def _banded(session: sessions.Session, options: dict[str, Any]) -> Answer:
+def _find_by_bands(session: sessions.Session, options: dict[str, Any]) -> Answer:
     from lshdup.pipeline import expand_copies
 
     console, workspace, request = session.console, session.workspace, session.request
@@ -63,7 +71,7 @@ def _banded(session: sessions.Session, options: dict[str, Any]) -> Answer:
     )
 
 
-def _joined(session: sessions.Session, options: dict[str, Any]) -> Answer:
+def _join(session: sessions.Session, options: dict[str, Any]) -> Answer:
     from lshdup.lsh.candidates import find_exact_duplicates
     from lshdup.pipeline import expand_copies, find_pairs_exactly
 

@@ -8,7 +8,7 @@ from lshdup.cli import columns as listing_columns
 from lshdup.cli import options as shared
 from lshdup.cli import session as sessions
 from lshdup.cli.console import OK, PAIRS_FOUND
-from lshdup.cli.find_pairs import found_pairs
+from lshdup.cli.find_pairs import find_pairs
 from lshdup.cli.pair_columns import Names, columns
 
 
@@ -91,7 +91,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
             from lshdup.cli.commands.pairs_against import pairs_against
 
             return pairs_against(session, options, target)
-        answer = found_pairs(session, options)
+        answer = find_pairs(session, options)
         documents, pairs = answer.collection.documents, answer.pairs
         if options["histogram"]:
             from lshdup.cli.commands.pairs_histogram import print_histogram

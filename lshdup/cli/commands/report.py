@@ -16,7 +16,7 @@ from lshdup.errors import InputError
 from lshdup.params import ClusterParams
 from lshdup.utils.messages import counted, typed
 from lshdup.version import __version__
-from lshdup.workspace.lookup import Asked
+from lshdup.workspace.lookup import NamedDocument
 
 if TYPE_CHECKING:
     import numpy as np
@@ -78,7 +78,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         from lshdup.report import html
 
         console = session.console
-        answer = found_pairs(session, options)
+        answer = find_pairs(session, options)
         collection, plan = answer.collection, answer.plan
         asked = ClusterParams(keep=options["keep"], prefer=options["prefer"])
         order, unused = preference(
@@ -260,7 +260,7 @@ class _Texts:
         if document not in self._known:
             if len(self._known) >= self._KEPT:
                 del self._known[next(iter(self._known))]
-            asked = Asked(
+            asked = NamedDocument(
                 self._collection.documents.names[document], document, collection=self._collection
             )
             try:
