@@ -35,7 +35,7 @@ from lshdup.utils.messages import shown
 from tests import reference
 from tests.conftest import ROOT
 from tests.shingling.test_text import SPICY
-from tests.test_layers import modules
+from tests.test_layers import Package
 
 TEXT = "Größe und Maß, 漢字 and naïve café: ΟΔΟΣ, ที่นี่, one two three four five six seven eight nine ten."
 OTHER = TEXT + " eleven"
@@ -464,6 +464,7 @@ finally: print(*[line.split()[1] for line in open("/proc/self/status") if line.s
 """
 
 
+@pytest.mark.long
 @pytest.mark.skipif(
     not os.path.exists("/proc/self/status"),
     reason="this system does not tell the memory of a process alone",
@@ -765,7 +766,7 @@ def test_nothing_in_the_package_runs_code_from_outside():
     calls = {"eval", "exec", "compile", "__import__"}
     methods = {"system", "popen", "execv", "execve", "execvp", "spawnv", "fork", "posix_spawn"}
     seen = 0
-    for name, tree in modules():
+    for name, tree in Package(ROOT / "lshdup").trees.items():
         for node in ast.walk(tree):
             imported = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             imported += [node.module or ""] if isinstance(node, ast.ImportFrom) else []

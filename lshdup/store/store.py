@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -314,7 +314,10 @@ class Store:
                 "similarity": pairs.similarity,
             }
             header = self._pairs_header(collection, made, params, asked)
-            header = header | {"candidates": found.candidates, "buckets": asdict(found.buckets)}
+            header = header | {
+                "candidates": found.candidates,
+                "buckets": _buckets_to_json(found.buckets),
+            }
             npz.save(self.path("pairs"), "pairs", header, arrays)
 
     def load_pairs(self, collection: Collection) -> StoredPairs | None:
@@ -353,7 +356,7 @@ class Store:
                 or not ((similarity >= params.threshold) & (similarity <= 1)).all(),
                 "they are no pairs",
             )
-            candidates, buckets = header["candidates"], Buckets(**header["buckets"])
+            candidates, buckets = header["candidates"], _buckets_from_json(header["buckets"])
             planned = header["planned_bands"], header["planned_rows"]
             counts = (candidates, *planned)
             refuse_if(
@@ -386,7 +389,7 @@ class Store:
         """The groups of a run, so that the next one over the same documents need read none of them: 12 bytes a document."""
         representative = found.groups.representative.astype(np.uint32)  # -1 becomes 2^32 - 1
         header = self._groups_header(collection, made, params, asked, preference)
-        header = header | {"buckets": asdict(found.buckets)}
+        header = header | {"buckets": _buckets_to_json(found.buckets)}
         npz.save(
             self.path("clusters"),
             "clusters",
@@ -433,7 +436,7 @@ class Store:
                 not ((similarity[compared] >= 0) & (similarity[compared] <= 1)).all(),
                 "similarities are none",
             )
-            buckets = Buckets(**artifact.header["buckets"])
+            buckets = _buckets_from_json(artifact.header["buckets"])
             refuse_if(not _are_counts(buckets, n), "counts are none")
             from lshdup.matching.clusters import (
                 Groups,
@@ -500,6 +503,18 @@ class Store:
         self, collection: Collection, made: Index, params: BandParams, asked: PairParams
     ) -> dict[str, Any]:
         return self._made_header(collection, made, params) | {"pairs": asked.to_json()}
+
+
+def _buckets_to_json(buckets: Buckets) -> dict[str, int]:
+    """Return the counts under the names that format 3 of the artifacts has for them."""
+    counts = asdict(buckets)
+    return counts | {"left_out": counts.pop("skipped")}
+
+
+def _buckets_from_json(counts: Mapping[str, int]) -> Buckets:
+    """Return the counts of `_buckets_to_json`. Raise TypeError or KeyError if one is missing."""
+    named = dict(counts)
+    return Buckets(skipped=named.pop("left_out"), **named)
 
 
 def _are_counts(buckets: Buckets, documents: int) -> bool:

@@ -293,15 +293,20 @@ def disturbed(here, number, wanted):
         assert steps(".lshdup") == expected
 
 
-def test_killed_at_any_instant(here):
-    """SIGKILL at 100 instants: every artifact that is there is whole, and the next run gives the answer of an undisturbed one."""
-    codes = [code for code, _ in disturbed(here, signal.SIGKILL, 100)]
+@pytest.mark.parametrize("instants", [10, pytest.param(100, marks=pytest.mark.long)])
+def test_killed_at_any_instant(here, instants):
+    """SIGKILL: every artifact that is there is whole, and the next run gives the answer of an undisturbed one."""
+    codes = [code for code, _ in disturbed(here, signal.SIGKILL, instants)]
     assert set(codes) <= {0, -signal.SIGKILL}
 
 
-def test_interrupted_at_any_instant(here):
-    """SIGINT at 40 instants: exit code 130, soon, one line, nothing left behind; a second is the aim, the bound is for a busy machine."""
-    for code, seconds in disturbed(here, signal.SIGINT, 40):
+@pytest.mark.parametrize("instants", [8, pytest.param(40, marks=pytest.mark.long)])
+def test_interrupted_at_any_instant(here, instants):
+    """SIGINT: exit code 130, soon, one line, nothing left behind.
+
+    A second is the aim; the bound is for a busy machine.
+    """
+    for code, seconds in disturbed(here, signal.SIGINT, instants):
         assert code in (0, 130)
         assert seconds < 5
         if os.path.isdir(".lshdup"):

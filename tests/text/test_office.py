@@ -477,6 +477,7 @@ def test_many_threads_at_once(doubled):
     assert {text.reason for text in together} == {None, Reason.CRASHED}
 
 
+@pytest.mark.long
 def test_a_slow_document_that_is_one(run, tmp_path, kreuzberg):
     """A small file that unpacks to very many paragraphs; and one that unpacks to more than the reader takes."""
     folder = tmp_path / "d"
