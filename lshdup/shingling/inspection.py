@@ -120,9 +120,7 @@ def list_shingles(text: bytes, params: ShingleParams) -> Iterator[tuple[int, str
     decimal = params.tokens == "ids" or params.hash == "poly31"
     elements = number_repeats(shingles, params)
     seen: set[int] = set()
-    for at, (shingle, element) in enumerate(
-        zip(shingles.tolist(), elements.tolist(), strict=True)
-    ):
+    for at, (shingle, element) in enumerate(zip(shingles.tolist(), elements.tolist(), strict=True)):
         if element not in seen:
             seen.add(element)
             printed = str(shingle) if decimal else f"{shingle:016x}"

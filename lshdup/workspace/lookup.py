@@ -163,11 +163,7 @@ def look_up(word: bytes, collection: "Collection | None") -> NamedDocument:
                     (*some, "…") if len(found) > 3 else tuple(some),
                 )
     message = f"{shown(word)} is {'a folder' if os.path.isdir(word) else 'no document of the store and no file'}"
-    near = (
-        _suggest(word, collection)
-        if collection is not None and not os.path.isdir(word)
-        else ""
-    )
+    near = _suggest(word, collection) if collection is not None and not os.path.isdir(word) else ""
     raise InputError(
         message,
         f"did you mean {near}?"

@@ -10,7 +10,7 @@ import click
 
 from lshdup.cli import options as shared
 from lshdup.cli import session as sessions
-from lshdup.cli.find_pairs import Answer, found_pairs
+from lshdup.cli.find_pairs import Answer, find_pairs
 from lshdup.cli.output import Target
 from lshdup.errors import InputError
 from lshdup.params import ClusterParams
