@@ -1,4 +1,6 @@
-"""Errors that end a run and that a user can mend: `cli/` prints one line for each, and exits with 2."""
+"""Errors that end a run and that a user can mend: `cli/` prints one line for each, and exits with
+2.
+"""
 
 #: Characters of a message that quotes an artifact.
 _LONGEST = 500

@@ -1,7 +1,7 @@
 """Every parameter of the method: its default, its domain, its check. The only home of defaults.
 
-Click parses text into these frozen classes, one for each arrow of the data flow. Algorithms see only
-these classes. Pure Python, no NumPy.
+Click parses text into these frozen classes, one for each arrow of the data flow. Algorithms see
+only these classes. Pure Python, no NumPy.
 """
 
 import re
@@ -129,8 +129,9 @@ class DocumentParams(_Params):
     hidden : take names that begin with a dot.
     include, exclude : patterns of .gitignore.
     max_bytes : larger files are skipped.
-    text_field, id_field : fields of a record with its text and its name. Without a text field, records of
-        files in folders are not read; without an id field, a record is called FILE:NUMBER.
+    text_field, id_field : fields of a record with its text and its name. Without a text field,
+        records of files in folders are not read; without an id field, a record is called
+        FILE:NUMBER.
     formats : limits of reading office documents.
     """
 
@@ -162,8 +163,8 @@ class ShingleParams(_Params):
     encoding : forced on every document; empty: recognised.
     hash : mix64 (64 bits), or poly31 (the 32-bit hash of the lecture, R2; characters only).
     key : name of the secret, by which artifacts know it; computed from the secret.
-    secret : key for mix64, so that nobody without it can prepare texts with equal hashes; empty: none. It
-        is never written.
+    secret : key for mix64, so that nobody without it can prepare texts with equal hashes; empty:
+        none. It is never written.
     """
 
     tokens: str = "word"
@@ -212,11 +213,12 @@ class ShingleParams(_Params):
             try:
                 "a".encode(self.encoding)  # not every codec is of text
             except (LookupError, ValueError):
-                message = f"--encoding is {self.encoding!r}, which Python does not know as an encoding of text"
+                unknown = "which Python does not know as an encoding of text"
+                message = f"--encoding is {self.encoding!r}, {unknown}"
                 raise ParameterError(message, "try utf-8, latin-1, cp1252 or utf-16") from None
 
     def with_secret(self, secret: bytes) -> "ShingleParams":
-        """Return the parameters with the secret, if its name is theirs; artifacts hold only the name."""
+        """Return the parameters with the secret, if its name is theirs."""
         if not secret or self.key != key_name(secret):
             return self
         return ShingleParams(**self.to_json(), secret=secret)
@@ -233,8 +235,8 @@ def key_name(secret: bytes) -> str:
 class FilterParams(_Params):
     """Which shingles are filtered from every set before documents are compared.
 
-    ignore_common : shingles of more documents than this limit: below 1 a share of the documents, from 1 on a
-        number of them; 0: no limit.
+    ignore_common : shingles of more documents than this limit: below 1 a share of the documents,
+        from 1 on a number of them; 0: no limit.
     template : fingerprint of the shingles of template texts; empty: no template.
     """
 
@@ -246,7 +248,8 @@ class FilterParams(_Params):
         object.__setattr__(self, "ignore_common", limit)  # one way to write it in headers
         _check(
             0 <= limit < 1 or (limit >= 1 and limit.is_integer()),
-            f"--ignore-common is {limit:g}; it must be a share of the documents, above 0 and below 1, or a whole number of them",
+            f"--ignore-common is {limit:g}; it must be a share of the documents, above 0 and below"
+            " 1, or a whole number of them",
         )
 
 
@@ -307,7 +310,8 @@ class BandParams(_Params):
 class PairParams(_Params):
     """How candidate pairs are found and verified.
 
-    verify : "exact" computes |A ∩ B| / |A ∪ B| of the shingle sets, "estimate" the share of agreeing rows.
+    verify : "exact" computes |A ∩ B| / |A ∪ B| of the shingle sets, "estimate" the share of
+        agreeing rows.
     max_bucket : larger buckets, exact duplicates counted once, give no candidates; 0: no limit.
     """
 
@@ -326,10 +330,11 @@ class PairParams(_Params):
 class ClusterParams(_Params):
     """How documents are clustered, and which document of a cluster is kept.
 
-    linkage : "representative": every member is similar enough to the document that is kept; "single": chains
-        of pairs connect.
-    keep : the document with the most or fewest shingles, the newest or oldest file, the first as documents
-        were named, or the first in byte order of the names. Ties go to the first name in byte order.
+    linkage : "representative": every member is similar enough to the document that is kept;
+        "single": chains of pairs connect.
+    keep : the document with the most or fewest shingles, the newest or oldest file, the first as
+        documents were named, or the first in byte order of the names. Ties go to the first name in
+        byte order.
     prefer : folders and patterns that come before `keep`, the strongest first.
     max_bucket : as for pairs.
     """
@@ -351,7 +356,7 @@ class ClusterParams(_Params):
 
 @dataclass(frozen=True, slots=True)
 class Params:
-    """The parameters of a whole run: one bundle for each stage of `pipeline.find_near_duplicates`."""
+    """The parameters of `pipeline.find_near_duplicates`: one bundle for each stage."""
 
     documents: DocumentParams = DocumentParams()
     shingle: ShingleParams = ShingleParams()

@@ -1,4 +1,6 @@
-"""The pairs that `pairs` and `report` print, by bands or by the exact join, and what stderr says of them."""
+"""The pairs that `pairs` and `report` print, by bands or by the exact join, and what stderr says of
+them.
+"""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any

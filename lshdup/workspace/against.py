@@ -1,7 +1,7 @@
 """`pairs DOCS --against OTHER`: both sides are read or loaded, with the same parameters.
 
-OTHER is one store, which is only read and sets the parameters of both sides (its documents may be gone), or one
-collection of folders and files, which is read each time.
+OTHER is one store, which is only read and sets the parameters of both sides (its documents may be
+gone), or one collection of folders and files, which is read each time.
 """
 
 import os
@@ -43,7 +43,8 @@ class Against:
     sides : DOCS (here) and OTHER (there).
     store : store that OTHER is; None for a collection that was read now.
     params : parameters of the bands.
-    fates : number of documents of a stored OTHER that were needed and could not be read, by what became of them.
+    fates : number of documents of a stored OTHER that were needed and could not be read, by what
+        became of them.
     """
 
     sides: Sides
@@ -62,7 +63,9 @@ class Against:
         return self.sides.there.collection
 
     def plan(self) -> BandPlan:
-        """Plan the bands for both sides. Raise ParameterError if no plan keeps the promised recall."""
+        """Plan the bands for both sides. Raise ParameterError if no plan keeps the promised
+        recall.
+        """
         assert self.here.sketch is not None
         return plan_bands(self.here.sketch.perms, self.params)
 
@@ -80,7 +83,10 @@ class Against:
         if len(lost):
             name = os.fsdecode(self.sides.names(lost[:1])[0])
             gone = counted(len(lost), "document is", "documents are")
-            message = f"--exact needs the shingle sets of all documents, and {gone} not to be had any more, as {name}"
+            message = (
+                f"--exact needs the shingle sets of all documents, and {gone} not to be had any"
+                f" more, as {name}"
+            )
             raise InputError(
                 message, "leave --exact out: signatures decide where documents are gone"
             )
@@ -91,7 +97,9 @@ class Against:
         return ExpandedCrossPairs(self.sides, pairs, collapse=collapse)
 
     def count_changed(self, pairs: ExpandedCrossPairs) -> int:
-        """Return how many documents of a stored OTHER in this answer changed since they were indexed."""
+        """Return how many documents of a stored OTHER in this answer changed since they were
+        indexed.
+        """
         if self.store is None:
             return 0
         return len(self.there.documents.changed(self.sides.separate(pairs.documents)[1]))
@@ -118,7 +126,8 @@ def load_sides(
     progress : notified (stage, steps done, steps in all).
     skipped_there : notified of each file of OTHER that is not compared.
 
-    Errors: ParameterError or ArtifactError, which name the difference, if the sides cannot be compared.
+    Errors: ParameterError or ArtifactError, which name the difference, if the sides cannot be
+    compared.
 
     """
     other = _select_store(others)
@@ -131,12 +140,18 @@ def load_sides(
         there = _load_store(other, request, say, fates)
         request = _adopt_params(request, other, there.collection)
     if merge_params(SketchParams, request.given).scheme == "linear":
-        message = "the linear scheme numbers the elements of one whole collection: two collections cannot be compared by it"
+        message = (
+            "the linear scheme numbers the elements of one whole collection: two collections cannot"
+            " be compared by it"
+        )
         raise ParameterError(message, "use --scheme fast or classic")
     beside = store
     if store is not None and other is not None and store.resolve() == other.resolve():
         if not request.documents:
-            message = f"the last run in {store} is what OTHER names: without DOCS there is nothing to hold against it"
+            message = (
+                f"the last run in {store} is what OTHER names: without DOCS there is nothing to"
+                " hold against it"
+            )
             raise InputError(message, "name DOCS, or another --store")
         say(f"what is made of DOCS is not kept: {store} is OTHER's; --store DIR keeps it elsewhere")
         beside = None
@@ -151,14 +166,20 @@ def load_sides(
     here = Side(collection, workspace.set_source(collection, request.jobs))
     assert collection.sketch is not None
     if collection.sketch.scheme == "linear":
-        message = f"the last run in {store} made signatures of the linear scheme, by which two collections cannot be compared"
+        message = (
+            f"the last run in {store} made signatures of the linear scheme, by which two"
+            " collections cannot be compared"
+        )
         raise ParameterError(message, "name DOCS, and --scheme fast or classic")
     if there is None:
         say(_advise_index(others))
         reader = Workspace(None, say, skipped_there, progress, secret, apart=store)
         there = _read_other(reader, request, others, collection)
     if not same_filter(collection.shingle_filter, there.collection.shingle_filter):
-        message = f"from the sets of DOCS and of {other or _listed(others)} not the same shingles were removed: they cannot be compared"
+        message = (
+            f"from the sets of DOCS and of {other or _listed(others)} not the same shingles were"
+            " removed: they cannot be compared"
+        )
         raise ParameterError(
             message,
             "use the same --template for both, and no --ignore-common, which counts one side only",
@@ -167,7 +188,9 @@ def load_sides(
 
 
 def _select_store(others: tuple[bytes, ...]) -> Path | None:
-    """Return the store that OTHER is; None if it is folders and files. Raise ParameterError for a mixture."""
+    """Return the store that OTHER is; None if it is folders and files. Raise ParameterError for a
+    mixture.
+    """
     stores = [each for each in others if Store(Path(os.fsdecode(each))).is_ours()]
     if not stores:
         return None
@@ -176,7 +199,8 @@ def _select_store(others: tuple[bytes, ...]) -> Path | None:
         message = f"--against names {what}: {_listed(others)}"
         raise ParameterError(
             message,
-            "index the documents of all of them in one store, `lshdup index A B --store DIR`, then --against DIR",
+            "index the documents of all of them in one store, `lshdup index A B --store DIR`, then"
+            " --against DIR",
         )
     return Path(os.fsdecode(stores[0]))
 
@@ -199,7 +223,9 @@ def _load_store(
 
 
 def _adopt_params(request: Request, folder: Path, stored: Collection) -> Request:
-    """Return the request with the parameters of a store. Raise ArtifactError if explicit ones differ."""
+    """Return the request with the parameters of a store. Raise ArtifactError if explicit ones
+    differ.
+    """
     remedy = f"leave that out, or run `lshdup index OTHER --store {folder}` with it"
     assert stored.sketch is not None
     for params in (stored.shingle, stored.sketch):
@@ -211,7 +237,9 @@ def _adopt_params(request: Request, folder: Path, stored: Collection) -> Request
 def _read_other(
     reader: Workspace, request: Request, others: tuple[bytes, ...], here: Collection
 ) -> Side:
-    """Read the folders and files of OTHER with the parameters of DOCS; patterns are of DOCS only."""
+    """Read the folders and files of OTHER with the parameters of DOCS; patterns are of DOCS
+    only.
+    """
     assert here.sketch is not None
     given = {**request.given, **here.shingle.to_json(), **here.sketch.to_json()}
     files = replace(request.files, include=(), exclude=())
@@ -223,7 +251,10 @@ def _read_other(
 def _advise_index(others: tuple[bytes, ...]) -> str:
     names = [os.fsdecode(name) for name in others[:3]] + (["..."] if len(others) > 3 else [])
     command = typed("lshdup", "index", *names, "--store", "DIR")
-    return f"{_listed(others)}: read anew each time it is compared with; {command} once, then --against DIR, spares that"
+    return (
+        f"{_listed(others)}: read anew each time it is compared with; {command} once, then"
+        " --against DIR, spares that"
+    )
 
 
 def _listed(names: tuple[bytes, ...]) -> str:

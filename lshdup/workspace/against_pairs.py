@@ -1,4 +1,5 @@
-"""Pairs across two sides: candidates of one band table over both, verified, and expanded to exact duplicates.
+"""Pairs across two sides: candidates of one band table over both, verified, and expanded to exact
+duplicates.
 
 A variation of `pipeline.find_near_duplicates`. Knows no terminal and no store.
 """
@@ -37,7 +38,8 @@ class CrossPairs:
     """Verified pairs across two sides, of documents that stand for their exact duplicates.
 
     found : the pairs.
-    duplicate_of : int64 array of shape (n,), for each document the first one of its side with the same set.
+    duplicate_of : int64 array of shape (n,), for each document the first one of its side with the
+        same set.
     estimated : uint64 array, ascending keys of the pairs whose similarity is an estimate.
     by_estimate : number of candidates that were decided by an estimate, rejected ones too.
     """
@@ -59,8 +61,8 @@ def find_cross_pairs(
 ) -> CrossPairs:
     """Find pairs across the sides among the candidates of one band table over both.
 
-    Similarities are exact as long as the sets of both documents are available. Where the set of a document
-    there is not, signatures decide; equal fingerprints mean equal sets.
+    Similarities are exact as long as the sets of both documents are available. Where the set of a
+    document there is not, signatures decide; equal fingerprints mean equal sets.
     """
     progress("candidates", 0, 0)
     duplicate_of = sides.find_exact_duplicates()
@@ -84,7 +86,9 @@ def find_cross_pairs_exactly(
     jobs: int = 1,
     progress: Progress = no_progress,
 ) -> CrossPairs:
-    """Find all pairs across the sides, none missed, by the prefix-filter join of the sets of both."""
+    """Find all pairs across the sides, none missed, by the prefix-filter join of the sets of
+    both.
+    """
     progress("candidates", 0, 0)
     duplicate_of = sides.find_exact_duplicates()
     members = documents_to_compare(duplicate_of, sides.sizes)
@@ -95,7 +99,9 @@ def find_cross_pairs_exactly(
 
 
 class _Verifier:
-    """Verification of candidates across two sides, by sets where they are available, else by signatures."""
+    """Verification of candidates across two sides, by sets where they are available, else by
+    signatures.
+    """
 
     def __init__(
         self,
@@ -117,7 +123,9 @@ class _Verifier:
         self.by_estimate = 0
 
     def verify(self, pieces: Iterable[PairArrays]) -> Iterator[Columns]:
-        """Yield the candidate pairs, (left, right) uint32 arrays, whose similarity reaches the threshold."""
+        """Yield the candidate pairs, (left, right) uint32 arrays, whose similarity reaches the
+        threshold.
+        """
         for left, right in pieces:
             same = self._prints[left] == self._prints[right]
             yield left[same], right[same], np.ones(int(same.sum()))
@@ -150,7 +158,9 @@ class _Verifier:
     def _replace_by_duplicates(
         self, sets: RaggedSets, documents: NDArray[np.int64], lost: NDArray[np.int64]
     ) -> RaggedSets:
-        """Return the sets, those at the positions `lost` from exact duplicates whose files exist."""
+        """Return the sets, those at the positions `lost` from exact duplicates whose files
+        exist.
+        """
         split = self._sides.split
         if self._by_duplicate is None:
             self._by_duplicate = np.argsort(self._duplicate_of, kind="stable")

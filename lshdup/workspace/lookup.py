@@ -1,4 +1,6 @@
-"""Lookup of the document that a word on the command line means: of the store, a file, or standard input."""
+"""Lookup of the document that a word on the command line means: of the store, a file, or standard
+input.
+"""
 
 import os
 import sys
@@ -43,7 +45,10 @@ class NamedDocument:
 
         text = decode_record(raw) if is_text else decode(raw, self.name, encoding)
         if text.reason is not None:
-            message = f"{shown(self.name)} is no text: {text.reason}{f' ({text.detail})' if text.detail else ''}"
+            message = (
+                f"{shown(self.name)} is no text:"
+                f" {text.reason}{f' ({text.detail})' if text.detail else ''}"
+            )
             raise InputError(message, "name a document that is text")
         return text
 
@@ -62,7 +67,10 @@ class NamedDocument:
             for each in ids
         )
         if len(lines) != 1 or not good:
-            message = f"{shown(self.name)} is not one line of an id list: a name, then integers from 0 to 2^64 - 1"
+            message = (
+                f"{shown(self.name)} is not one line of an id list: a name, then integers from 0 to"
+                " 2^64 - 1"
+            )
             raise InputError(
                 message,
                 "give one document at a time, for instance: echo 'name 1 2 3' | lshdup query -",
@@ -85,7 +93,10 @@ class NamedDocument:
         batch = read_batch(self.collection.documents, np.array([self.index]))
         if batch.skipped:
             _, reason, detail = batch.skipped[0]
-            message = f"{shown(self.name)} cannot be read: {detail if reason == Reason.UNREADABLE else f'{reason}, {detail}'}"
+            message = (
+                f"{shown(self.name)} cannot be read:"
+                f" {detail if reason == Reason.UNREADABLE else f'{reason}, {detail}'}"
+            )
             remedy = (
                 "see that it may be read, or name another"
                 if reason == Reason.UNREADABLE
@@ -97,9 +108,11 @@ class NamedDocument:
 
 
 def look_up(word: bytes, collection: "Collection | None") -> NamedDocument:
-    """Return the document that a word means: standard input (-), a name of the store, a file, or a unique tail of a name.
+    """Return the document that a word means: standard input (-), a name of the store, a file, or a
+    unique tail of a name.
 
-    A tail behind a slash is preferred: ``a.txt`` means ``docs/a.txt`` even if there is a ``docs/ba.txt``.
+    A tail behind a slash is preferred: ``a.txt`` means ``docs/a.txt`` even if there is a
+    ``docs/ba.txt``.
 
     Errors: InputError if the word means no document, or several.
     Cost: a binary search for a name of the store; one pass over all names for a tail.
@@ -128,7 +141,8 @@ def look_up(word: bytes, collection: "Collection | None") -> NamedDocument:
             message = f"{shown(word)} was indexed row by row"
             raise InputError(
                 message,
-                f"name one of its rows, {'by its id' if documents.record_files.fields.id else f'as {shown(word)}:1'}",
+                "name one of its rows,"
+                f" {'by its id' if documents.record_files.fields.id else f'as {shown(word)}:1'}",
             )
     if os.path.isfile(word):  # noqa: PTH113 (bytes path)
         try:
@@ -162,13 +176,18 @@ def look_up(word: bytes, collection: "Collection | None") -> NamedDocument:
                     "give more of the name",
                     (*some, "…") if len(found) > 3 else tuple(some),
                 )
-    message = f"{shown(word)} is {'a folder' if os.path.isdir(word) else 'no document of the store and no file'}"
+    message = (
+        f"{shown(word)} is"
+        f" {'a folder' if os.path.isdir(word) else 'no document of the store and no file'}"
+    )
     near = _suggest(word, collection) if collection is not None and not os.path.isdir(word) else ""
     raise InputError(
         message,
-        f"did you mean {near}?"
-        if near
-        else "name a file, or a document that `lshdup index DOCS` has seen",
+        (
+            f"did you mean {near}?"
+            if near
+            else "name a file, or a document that `lshdup index DOCS` has seen"
+        ),
     )
 
 
@@ -189,18 +208,25 @@ def _note_other_names(word: bytes, collection: "Collection | None") -> str:
     found = names.ending_with(b"/" + name)
     if not found or name.startswith(b"/"):
         return ""
-    return f"{shown(name)}: the file of that name, not {shown(names[found[0]])} of the store{' or another' if len(found) > 1 else ''}"
+    return (
+        f"{shown(name)}: the file of that name, not {shown(names[found[0]])} of the"
+        f" store{' or another' if len(found) > 1 else ''}"
+    )
 
 
 def _split_name(name: bytes) -> tuple[str, str, str]:
-    """Return the part of a name behind its last slash, this part without its ending, and the ending."""
+    """Return the part of a name behind its last slash, this part without its ending, and the
+    ending.
+    """
     base = os.fsdecode(name).rpartition("/")[2]
     stem, _, ending = base.rpartition(".")
     return (base, stem, ending) if stem else (base, base, "")
 
 
 def _suggest(word: bytes, collection: "Collection") -> str:
-    """Return the end of a name of the store that resembles the word; "" if there is none, or for very many names."""
+    """Return the end of a name of the store that resembles the word; "" if there is none, or for
+    very many names.
+    """
     if len(collection.documents.names) > _FEW_NAMES:
         return ""
     _, wanted, ending = _split_name(word)
@@ -216,7 +242,9 @@ def _suggest(word: bytes, collection: "Collection") -> str:
 def merge_shingle_params(
     collection: "Collection | None", given: "Mapping[str, Any]"
 ) -> ShingleParams:
-    """Return the shingle parameters to show a document with: those of the store, under explicit ones."""
+    """Return the shingle parameters to show a document with: those of the store, under explicit
+    ones.
+    """
     known = {field.name for field in fields(ShingleParams)}
     typed = {name: value for name, value in given.items() if name in known}
     base = collection.shingle.to_json() if collection is not None and "tokens" not in typed else {}

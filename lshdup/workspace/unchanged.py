@@ -1,4 +1,6 @@
-"""Documents and skipped files that have not changed since an earlier run, and need not be read again."""
+"""Documents and skipped files that have not changed since an earlier run, and need not be read
+again.
+"""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +19,8 @@ _LASTING = {
 
 
 def find_unchanged(old: DocumentList, new: DocumentList) -> NDArray[np.int64]:
-    """Return for each new document the old one with the same name, size, time and location: int64 array.
+    """Return for each new document the old one with the same name, size, time and location: int64
+    array.
 
     A new document without such an old one has -1.
     """
@@ -43,7 +46,9 @@ def find_unchanged(old: DocumentList, new: DocumentList) -> NDArray[np.int64]:
 def _have_same_location(
     old: DocumentList, rows: NDArray[np.int64], new: DocumentList
 ) -> NDArray[np.bool_]:
-    """Return whether new documents have the location of the old `rows`: a whole file, or the same part, read the same way."""
+    """Return whether new documents have the location of the old `rows`: a whole file, or the same
+    part, read the same way.
+    """
     whole = np.full(len(new), Kind.FILE, np.uint8)
     before = whole if old.locations is None else old.locations.kinds[old.locations.file[rows]]
     now = whole if new.locations is None else new.locations.kinds[new.locations.file]
