@@ -1,13 +1,17 @@
-"""The pairs that `pairs` and `report` print, by bands or by the exact join, and what stderr says of
-them.
-"""
+"""The pairs that `pairs` and `report` print, by bands or by the exact join."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from lshdup.cli import session as sessions
-from lshdup.cli.messages import say_buckets, say_collection, say_contract, say_if_nothing
-from lshdup.cli.pair_columns import say_funnel, say_joined
+from lshdup.cli.messages import (
+    say_buckets,
+    say_collection,
+    say_contract,
+    say_funnel,
+    say_if_nothing,
+    say_joined,
+)
+from lshdup.cli.session import Session
 from lshdup.params import PairParams
 
 if TYPE_CHECKING:
@@ -40,12 +44,12 @@ class Answer:
     plan: "BandPlan | None" = None
 
 
-def find_pairs(session: sessions.Session, options: dict[str, Any]) -> Answer:
-    """Find the pairs that the options of `pairs` request."""
+def find_pairs(session: Session, options: dict[str, Any]) -> Answer:
+    """Find the pairs that the options of `pairs` request, and say on stderr what was done."""
     return _join(session, options) if options["exact"] else _find_by_bands(session, options)
 
 
-def _find_by_bands(session: sessions.Session, options: dict[str, Any]) -> Answer:
+def _find_by_bands(session: Session, options: dict[str, Any]) -> Answer:
     from lshdup.pipeline import expand_copies
 
     console, workspace, request = session.console, session.workspace, session.request
@@ -73,7 +77,7 @@ def _find_by_bands(session: sessions.Session, options: dict[str, Any]) -> Answer
     )
 
 
-def _join(session: sessions.Session, options: dict[str, Any]) -> Answer:
+def _join(session: Session, options: dict[str, Any]) -> Answer:
     from lshdup.lsh.candidates import find_exact_duplicates
     from lshdup.pipeline import expand_copies, find_pairs_exactly
 

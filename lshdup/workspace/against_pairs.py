@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from lshdup.kernels import sets as kernels
 from lshdup.lsh.band_plan import BandPlan
-from lshdup.lsh.band_table import table_of_keys
+from lshdup.lsh.band_table import sort_keys
 from lshdup.lsh.candidates import CandidateCounter, PairArrays, cross_pairs, documents_to_compare
 from lshdup.lsh.signatures import estimate
 from lshdup.matching import exact_join, similarity
@@ -67,7 +67,7 @@ def find_cross_pairs(
     progress("candidates", 0, 0)
     duplicate_of = sides.find_exact_duplicates()
     members = documents_to_compare(duplicate_of, sides.sizes)
-    table = table_of_keys(sides.build_band_keys(plan, jobs), members, jobs)
+    table = sort_keys(sides.build_band_keys(plan, jobs), members, jobs)
     buckets, pieces = cross_pairs(
         table, sides.split, params.max_bucket, lambda done, n: progress("candidates", done, n)
     )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from lshdup.errors import InputError
 from lshdup.params import ShingleParams
-from lshdup.utils.messages import closest, shown
+from lshdup.utils.messages import did_you_mean, shown
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -176,18 +176,12 @@ def look_up(word: bytes, collection: "Collection | None") -> NamedDocument:
                     "give more of the name",
                     (*some, "…") if len(found) > 3 else tuple(some),
                 )
-    message = (
-        f"{shown(word)} is"
-        f" {'a folder' if os.path.isdir(word) else 'no document of the store and no file'}"
-    )
-    near = _suggest(word, collection) if collection is not None and not os.path.isdir(word) else ""
+    message = f"{shown(word)} is {'a folder' if os.path.isdir(word) else 'no document of the store and no file'}"
+    question = ""
+    if collection is not None and not os.path.isdir(word):
+        question = _suggest(word, collection)
     raise InputError(
-        message,
-        (
-            f"did you mean {near}?"
-            if near
-            else "name a file, or a document that `lshdup index DOCS` has seen"
-        ),
+        message, question or "name a file, or a document that `lshdup index DOCS` has seen"
     )
 
 
@@ -235,8 +229,7 @@ def _suggest(word: bytes, collection: "Collection") -> str:
         base, stem, its = _split_name(name)
         if abs(len(stem) - len(wanted)) <= 3 and (its == ending or stem not in known):
             known[stem] = base
-    near = closest(wanted, known, 0.75)
-    return shown(known[near]) if near else ""
+    return did_you_mean(wanted, known, lambda stem: shown(known[stem]), 0.75)
 
 
 def merge_shingle_params(
