@@ -16,15 +16,19 @@ F = TypeVar("F", bound=Callable[..., Any])
 #: The options that several commands share, by what they are about. All others are the command's own.
 OPTION_GROUPS = {
     "Documents": (
-        "files_from", "include", "exclude", "hidden", "follow", "encoding", "text_field", "id_field", "max_bytes", "format_seconds",
+        "files_from", "include", "exclude", "hidden", "follow", "encoding", "text_field",
+        "id_field", "max_bytes", "format_seconds",
         "format_memory", "check_content",
     ),
-    "Shingles": ("tokens", "k", "bag", "keep_case", "no_normalize", "hash", "hash_key", "templates", "ignore_common"),
+    "Shingles": ("tokens", "k", "bag", "keep_case", "no_normalize", "hash", "hash_key", "templates",
+                 "ignore_common"),
     "Signatures and bands": (
-        "scheme", "schemes", "perms", "seed", "recall", "bands", "rows", "buckets", "max_bucket", "verify", "exact",
+        "scheme", "schemes", "perms", "seed", "recall", "bands", "rows", "buckets", "max_bucket",
+        "verify", "exact",
     ),
     "Output": ("format_", "header", "nul", "output", "plot"),
-    "Running": ("store", "no_store", "engine", "master", "spark_conf", "jobs", "verbose", "quiet", "progress", "color"),
+    "Running": ("store", "no_store", "engine", "master", "spark_conf", "jobs", "verbose", "quiet",
+                "progress", "color"),
 }  # fmt: skip
 _GROUP_OF = {name: title for title, names in OPTION_GROUPS.items() for name in names}
 

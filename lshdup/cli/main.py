@@ -64,13 +64,15 @@ class _Group(click.Group):
 @click.group(
     cls=_Group,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
-    epilog="Exit codes: 0 done; 1 pairs or groups (only with --check); 2 usage, error, or input that could not be read; 130 interrupted.",
+    epilog="Exit codes: 0 done; 1 pairs or groups (only with --check); 2 usage, error, or input "
+    "that could not be read; 130 interrupted.",
 )
 @click.version_option(__version__, prog_name="lshdup", message="%(prog)s %(version)s")
 def lshdup() -> None:
     """Find near-duplicate documents in folders.
 
-    documents -> shingle sets -> signatures -> band table -> candidate pairs -> verified pairs -> clusters
+    documents -> shingle sets -> signatures -> band table -> candidate pairs -> verified pairs ->
+    clusters
 
     \b
     lshdup pairs docs --threshold 0.9         all near-duplicate pairs below docs
@@ -78,8 +80,9 @@ def lshdup() -> None:
     lshdup index docs && lshdup query NAME    the near-duplicates of one document
     lshdup show A B                           why two documents match, and where they differ
 
-    Each step is a command and leaves an artifact in the store (.lshdup); a step that is given documents runs the steps
-    before it, a step that is given none continues from the last run. Nothing ever changes a document.
+    Each step is a command and leaves an artifact in the store (.lshdup); a step that is given
+    documents runs the steps before it, a step that is given none continues from the last run.
+    Nothing ever changes a document.
     """  # noqa: D301
 
 

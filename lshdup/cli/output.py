@@ -47,7 +47,8 @@ def format_of(path: Path) -> str:
         message = f"-o {path}: {ending} is not written here"
         raise ParameterError(
             message,
-            f"name a file that ends with {', '.join(_ENDINGS)}, or say with --format what it is to hold",
+            f"name a file that ends with {', '.join(_ENDINGS)}, or say with --format what it is to "
+            "hold",
         )
     return _ENDINGS.get(ending, "")
 
@@ -71,7 +72,10 @@ class Target:
             message = f"-0 and --format {self.format} exclude each other"
             raise ParameterError(message, "leave one of them out")
         if self.header is not None and self.format in ("json", "jsonl"):
-            message = f"--{'' if self.header else 'no-'}header has no meaning with --format {self.format}, where each row names its columns"
+            message = (
+                f"--{'' if self.header else 'no-'}header has no meaning with --format "
+                f"{self.format}, where each row names its columns"
+            )
             raise ParameterError(message, "leave it out")
         if self.path is None and sys.stdout is None:
             message = "standard output is closed"

@@ -12,7 +12,7 @@ from lshdup.cli.messages import (
     say_contract,
     say_found,
     say_if_nothing,
-    say_left_out,
+    say_skipped,
     warn_of_changes,
 )
 from lshdup.cli.session import Session
@@ -39,7 +39,7 @@ def pairs_against(session: Session, options: dict[str, Any], target: "Target") -
         console.say,
         console.skipped,
         console.progress,
-        console.left_out_of_other,
+        console.skipped_of_other,
     )
     asked = PairParams(options["verify"], options["max_bucket"] or 0)
     say_collection(console, both.here, " of DOCS")
@@ -47,10 +47,11 @@ def pairs_against(session: Session, options: dict[str, Any], target: "Target") -
     for folder, collection in both.there:
         where = f"stored in {folder}" if folder is not None else "of OTHER"
         console.say(f"against {counted(len(collection.documents), 'document')} {where}")
-    say_left_out(console, console.of_other, " of OTHER")
+    say_skipped(console, console.other_skipped_counts, " of OTHER")
     if not any((collection.sizes > 0).any() for _, collection in both.there):
         console.warn(
-            "nothing to compare with: OTHER has no document with shingles; name another, or see with -v what was left out"
+            "nothing to compare with: OTHER has no document with shingles; name another, or see "
+            "with -v what was left out"
         )
     if options["exact"]:
         across = both.joined(jobs, console.progress)
@@ -71,7 +72,8 @@ def pairs_against(session: Session, options: dict[str, Any], target: "Target") -
     changed = both.changed(pairs)
     if changed:
         console.warn(
-            f"{counted(changed, 'document')} of OTHER in this answer changed or vanished since OTHER was indexed"
+            f"{counted(changed, 'document')} of OTHER in this answer changed or vanished since "
+            "OTHER was indexed"
         )
     if options["check"] and console.exit_code == OK and len(pairs):
         return PAIRS_FOUND
@@ -95,6 +97,7 @@ def _say_estimates(session: Session, both: "Against", pairs: "Crossing", decided
         for fate, count in sorted(both.fates.items())
     )
     session.console.warn(
-        f"{counted(pairs.estimates, 'pair')} of {len(pairs):,} by signature estimate, standard error {error:.3f} or less (K = {rows}); "
+        f"{counted(pairs.estimates, 'pair')} of {len(pairs):,} by signature estimate, standard "
+        f"error {error:.3f} or less (K = {rows}); "
         f"{counted(decided, 'candidate')} decided so{f': {why}' if why else ''}"
     )
