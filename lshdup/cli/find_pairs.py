@@ -1,4 +1,4 @@
-"""What `pairs` and `report` look for: all pairs from the threshold on, by the bands or by the exact join, and what is said of them."""
+"""The pairs that `pairs` and `report` print, by bands or by the exact join."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -26,7 +26,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Answer:
-    """What was found. found : pairs of first copies; pairs : of all documents, from the threshold on. plan : None if all were joined."""
+    """All pairs at or above a threshold.
+
+    collection : the documents.
+    found : verified pairs of documents that stand for their exact duplicates.
+    duplicate_of : int64 array of shape (n,), the document that stands for each document.
+    pairs : pairs of all documents.
+    threshold : smallest similarity.
+    plan : bands; None for the exact join.
+    """
 
     collection: "Collection"
     found: "Pairs"
@@ -37,11 +45,11 @@ class Answer:
 
 
 def find_pairs(session: Session, options: dict[str, Any]) -> Answer:
-    """Find them, by what the options of `pairs` say."""
-    return _joined(session, options) if options["exact"] else _banded(session, options)
+    """Find the pairs that the options of `pairs` request, and say on stderr what was done."""
+    return _join(session, options) if options["exact"] else _find_by_bands(session, options)
 
 
-def _banded(session: Session, options: dict[str, Any]) -> Answer:
+def _find_by_bands(session: Session, options: dict[str, Any]) -> Answer:
     from lshdup.pipeline import expand_copies
 
     console, workspace, request = session.console, session.workspace, session.request
@@ -69,7 +77,7 @@ def _banded(session: Session, options: dict[str, Any]) -> Answer:
     )
 
 
-def _joined(session: Session, options: dict[str, Any]) -> Answer:
+def _join(session: Session, options: dict[str, Any]) -> Answer:
     from lshdup.lsh.candidates import find_exact_duplicates
     from lshdup.pipeline import expand_copies, find_pairs_exactly
 

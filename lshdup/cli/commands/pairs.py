@@ -46,8 +46,7 @@ Examples:
     type=click.Path(path_type=bytes),
     metavar="OTHER",
     help="Only pairs of DOCS with documents of OTHER: a folder, a file, or the store of an earlier "
-    "run, whose documents need not be there "
-    "any more; repeatable.",
+    "run, whose documents need not be there any more; repeatable for folders and files.",
 )
 @option(
     "--histogram",

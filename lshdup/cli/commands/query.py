@@ -15,7 +15,7 @@ from lshdup.cli.options import band_options, columns_of, option, output_options,
 from lshdup.cli.session import Session, open_session
 from lshdup.errors import ArtifactError, InputError
 from lshdup.utils.messages import counted, shown
-from lshdup.workspace.lookup import Asked, ask
+from lshdup.workspace.lookup import NamedDocument, look_up
 
 if TYPE_CHECKING:
     import numpy as np
@@ -70,7 +70,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         asked = []
         for word in words:
             try:
-                asked.append(ask(word, indexed.collection))
+                asked.append(look_up(word, indexed.collection))
                 if asked[-1].note:
                     session.console.say(asked[-1].note)
             except InputError as error:
@@ -89,7 +89,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
 def _rows(
     session: Session,
     indexed: "IndexedCollection",
-    asked: list[Asked],
+    asked: list[NamedDocument],
     top: int | None,
     *,
     wide: bool,
@@ -129,7 +129,7 @@ def _rows(
 
 
 def _looked_up(
-    console: Console, indexed: "IndexedCollection", asked: Asked
+    console: Console, indexed: "IndexedCollection", asked: NamedDocument
 ) -> "tuple[NDArray[np.uint64], NDArray[np.uint64]]":
     """The document's shingle set, and its band keys."""
     import numpy as np

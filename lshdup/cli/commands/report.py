@@ -27,7 +27,7 @@ from lshdup.errors import InputError
 from lshdup.params import ClusterParams
 from lshdup.utils.messages import counted, typed
 from lshdup.version import __version__
-from lshdup.workspace.lookup import Asked
+from lshdup.workspace.lookup import NamedDocument
 
 if TYPE_CHECKING:
     import numpy as np
@@ -277,7 +277,7 @@ class _Texts:
         if document not in self._known:
             if len(self._known) >= self._KEPT:
                 del self._known[next(iter(self._known))]
-            asked = Asked(
+            asked = NamedDocument(
                 self._collection.documents.names[document], document, collection=self._collection
             )
             try:

@@ -22,7 +22,7 @@ from lshdup.cli.options import (
 from lshdup.cli.session import Session, open_session
 from lshdup.errors import InputError
 from lshdup.params import ShingleParams
-from lshdup.workspace.lookup import Asked, ask, shingle_params, shingle_rows, why_removed
+from lshdup.workspace.lookup import NamedDocument, look_up, merge_shingle_params
 
 if TYPE_CHECKING:
     from lshdup.collection.collection import Collection
@@ -71,10 +71,10 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     with open_session(ctx, options) as session:
         if options["show"] is not None:
             stored = session.workspace.load_last_collection()
-            asked = ask(options["show"], stored)
+            asked = look_up(options["show"], stored)
             if asked.note:
                 session.console.say(asked.note)
-            params = shingle_params(stored, session.request.given)
+            params = merge_shingle_params(stored, session.request.given)
             text = asked.ids() if params.tokens == "ids" else asked.text(params.encoding)
             shingle_filter = session.workspace.load_or_build_filter(session.request, params, stored)
             columns = column_names("shingle", optional=shingle_filter is not None)
@@ -96,23 +96,26 @@ def command(ctx: click.Context, /, **options: Any) -> int:
 def _rows(
     text: bytes, params: ShingleParams, shingle_filter: "ShingleFilter | None"
 ) -> "Iterator[tuple[Cell, ...]]":
-    rows = shingle_rows(text, replace(params, bag=False))  # repeats are the same line again
+    from lshdup.shingling.inspection import list_shingles
+
+    rows = list_shingles(text, replace(params, bag=False))  # repeats are the same line again
     if shingle_filter is None:
         return ((number, words) for _, number, words in rows)
-    why = why_removed(shingle_filter)
-    return ((number, words, why(element)) for element, number, words in rows)
+    return ((number, words, shingle_filter.explain(element)) for element, number, words in rows)
 
 
 def _say_most_common(session: Session, collection: "Collection") -> None:
     """For -v: the shingles that were removed because most documents have them, as text."""
+    from lshdup.shingling.inspection import list_shingles
+
     params = collection.shingle
     names = collection.documents.names
     for shingle, count, document in session.workspace.most_common_shingles(
         collection, _MOST_COMMON
     ):
-        asked = Asked(names[document], document, collection=collection)
+        asked = NamedDocument(names[document], document, collection=collection)
         try:
-            rows = shingle_rows(
+            rows = list_shingles(
                 asked.ids() if params.tokens == "ids" else asked.text(params.encoding), params
             )
             words = next((words for element, _, words in rows if element == shingle), b"")

@@ -17,7 +17,7 @@ from lshdup.cli.session import open_session
 from lshdup.errors import InputError
 from lshdup.params import ShingleParams, SketchParams
 from lshdup.utils.messages import counted, decimal, shown
-from lshdup.workspace.lookup import Asked, ask, shingle_params, shingle_rows, why_removed
+from lshdup.workspace.lookup import NamedDocument, look_up, merge_shingle_params
 
 if TYPE_CHECKING:
     from lshdup.cli.output import Target
@@ -99,8 +99,8 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         raise InputError(message, "name a file for one of them")
     with open_session(ctx, options) as session:
         stored = session.workspace.load_last_collection()
-        params = shingle_params(stored, session.request.given)
-        a, b = (_read(ask(options[name], stored), params) for name in "ab")
+        params = merge_shingle_params(stored, session.request.given)
+        a, b = (_read(look_up(options[name], stored), params) for name in "ab")
         for each in (a, b):
             if each.asked.note:
                 session.console.say(each.asked.note)
@@ -133,7 +133,7 @@ class _Document:
     packed : gzip or zstd, if it was.
     """
 
-    asked: Asked
+    asked: NamedDocument
     size: int
     text: bytes
     codec: str = "utf-8"
@@ -147,11 +147,11 @@ class _Document:
         return self.asked.name
 
 
-def _read(asked: Asked, params: ShingleParams) -> _Document:
+def _read(asked: NamedDocument, params: ShingleParams) -> _Document:
     raw, is_text = asked.content()
     if params.tokens == "ids":
         return _Document(asked, len(raw), asked.ids())
-    text = asked.read(raw, is_text, params.encoding)
+    text = asked.decode(raw, is_text, params.encoding)
     return _Document(
         asked,
         len(raw),
@@ -192,22 +192,24 @@ def _shingles(
     a: bytes, b: bytes, params: ShingleParams, shingle_filter: "ShingleFilter | None"
 ) -> "Iterator[tuple[Cell, ...]]":
     """Those of both and of A in the order of A, then those of B only."""
-    why = why_removed(shingle_filter) if shingle_filter is not None else None
+    from lshdup.shingling.inspection import list_shingles
+
+    why = shingle_filter.explain if shingle_filter is not None else None
 
     def row(where: str, element: int, number: str, text: bytes) -> "tuple[Cell, ...]":
         return (where, number, text) if why is None else (where, number, text, why(element))
 
-    of_b = {element for element, _, _ in shingle_rows(b, params)}
+    of_b = {element for element, _, _ in list_shingles(b, params)}
     of_a = set()
     only_a = []
-    for each in shingle_rows(a, params):
+    for each in list_shingles(a, params):
         of_a.add(each[0])
         if each[0] in of_b:
             yield row("both", *each)
         else:
             only_a.append(row("a", *each))
     yield from only_a
-    for each in shingle_rows(b, params):
+    for each in list_shingles(b, params):
         if each[0] not in of_a:
             yield row("b", *each)
 
