@@ -60,7 +60,10 @@ def refuse_without_documents(ctx: click.Context) -> None:
 
 
 def runs_on_spark(ctx: click.Context, options: dict[str, Any]) -> bool:
-    """Return whether Spark does the work; raise ParameterError for a typed option of the other engine."""
+    """Return whether Spark does the work.
+
+    Errors: ParameterError for a typed option that the engine ignores.
+    """
     if options["engine"] == "spark":
         refuse(ctx, _NOT_ON_SPARK, "with --engine spark")
         return True

@@ -104,7 +104,8 @@ class Console:
     def skipped(self, what: "Skipped") -> None:
         """Count a skipped input; name it with -v, or if it is one of the first errors.
 
-        Of the records of a file that are skipped for one cause, the first is named with the number of the others.
+        Of the records of a file that are skipped for one cause, the first is named with the number
+        of the others.
         """
         self._count_skipped(what, self.skipped_counts)
 
@@ -172,7 +173,7 @@ class Console:
         self._bar.update(done - self._bar.n)
 
     def took(self, stage: str) -> str:
-        """Return the duration of a stage as "; 1.23 s", or "" if the stage never reported progress."""
+        """Return the duration of a stage as "; 1.23 s", or "" if it never reported progress."""
         self._end_stage()
         seconds = self._stage_seconds.pop(stage, None)
         return "" if seconds is None else f"; {seconds:.2f} s"

@@ -255,7 +255,7 @@ def _say_filter(console: Console, collection: "Collection") -> None:
 
 
 def say_contract(console: Console, plan: "BandPlan", params: "BandParams") -> None:
-    """Say how many bands and rows there are, and the chance to miss a pair from the threshold on."""
+    """Say how many bands and rows there are, and the chances to miss a pair."""
     steps = [min(1.0, round(params.threshold + step, 4)) for step in (0.0, 0.02, 0.05)]
     misses = ", ".join(f"{s:g}: {chance(plan.miss(s))}" for s in dict.fromkeys(steps))
     shape = f"{counted(plan.bands, 'band')} of {counted(plan.rows, 'row')}"
