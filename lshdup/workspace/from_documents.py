@@ -1,7 +1,7 @@
 """Collections from documents: what has not changed comes from the store or a journal."""
 
 import os
-from contextlib import closing, nullcontext
+from contextlib import ExitStack, closing, nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -25,7 +25,7 @@ from lshdup.store.collection_io import corpus_id, unfiltered_id
 from lshdup.store.row_lists import load_listings, save_listings
 from lshdup.utils.compression import PIP, is_lacking
 from lshdup.utils.messages import counted, some_of
-from lshdup.utils.scratch import Spool
+from lshdup.utils.scratch import Spool, open_optional_spool
 from lshdup.workspace.context import RunContext
 from lshdup.workspace.request import Request, merge_params
 from lshdup.workspace.unchanged import count_known, find_still_skipped, find_unchanged
@@ -80,14 +80,22 @@ def collect_signatures(
     )
     # A token has about seven bytes and makes a shingle of eight: the sets of more text than this
     # would outgrow the memory limit in the end.
-    keep = SET_BYTES // 2 if documents.spans.sum() <= SET_BYTES else 0
-    with closing(journal) if journal is not None else nullcontext():
+    few = bool(documents.spans.sum() <= SET_BYTES)
+    with ExitStack() as stack:
+        keep: Spool | int = SET_BYTES // 2 if few else 0
+        # The sets of a spool are mapped and outlive it: no row is decoded a second time.
+        in_spool = documents.has_parquet and not (few or linear)
+        spool = open_optional_spool(documents.record_files.folder) if in_spool else None
+        if spool is not None:
+            keep = stack.enter_context(spool)
+        if journal is not None:
+            stack.enter_context(closing(journal))
         collection = _collect(
             run, request, documents, shingle, sketch, previous, keep, shingle_filter, journal
         )
     if run.store is not None:
         collection = replace(collection, corpus=corpus_id(collection))
-        _save(run, collection, ("shingles", "signatures"), journal)
+        _save(run, collection, ("shingles", "signatures") if few else ("signatures",), journal)
     if journal is not None:
         journal.remove()
     return collection
