@@ -257,7 +257,9 @@ class NearDuplicates:
         self.threshold = threshold
         params = replace(_params(num_permutations, options), bands=bands)
         source: list[bytes] | Collection
-        if isinstance(documents, str | os.PathLike) and not _is_filtered(options):
+        # A filter that counts, and the linear scheme, need all sets before the first signature.
+        in_one_pass = not _is_filtered(options) and params.sketch.scheme != "linear"
+        if isinstance(documents, str | os.PathLike) and in_one_pass:
             source = [os.fsencode(documents)]
         else:
             source = _collect(documents, params, options)
