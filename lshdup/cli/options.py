@@ -103,9 +103,8 @@ perms_option = option(
 )
 
 sketch_options = _stack(
-    option("--scheme", type=click.Choice(params.SCHEMES), default=_SKETCH.scheme, show_default=True,
-           help="How signatures are made: Fast Similarity Sketching, K independent permutations, "
-                "or biased linear maps."),
+    option("--scheme", type=click.Choice(("fast", "classic")), default=_SKETCH.scheme, show_default=True,
+           help="How signatures are made: Fast Similarity Sketching, or K independent permutations."),
     perms_option,
     option("--seed", type=int, default=_SKETCH.seed, show_default=True,
            help="Makes all randomness."),

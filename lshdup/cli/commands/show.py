@@ -174,9 +174,8 @@ def _read(named: NamedDocument, params: ShingleParams) -> _Document:
 
 
 def _sketch(stored: "Collection | None") -> SketchParams | None:
-    """Return how the store makes signatures, unless it cannot make signatures of two documents."""
-    sketch = stored.sketch if stored is not None else None
-    return sketch if sketch is not None and sketch.scheme != "linear" else None
+    """Return how the store makes signatures; None without a store."""
+    return stored.sketch if stored is not None else None
 
 
 def _warn_if_changed(console: Console, document: _Document, params: ShingleParams) -> None:
