@@ -321,7 +321,8 @@ class NearDuplicates:
         doc: str,
         **options: Unpack[Options],
     ) -> list[str]:
-        """Return the LSH candidates of `doc` whose *estimated* similarity is at least s, as R1 does.
+        """Return the LSH candidates of `doc` whose *estimated* similarity is at least s, as R1
+        does.
 
         R1's own options are ``tokens="terms", scheme="linear"``. Estimates lose near-duplicates
         just above s; `of` verifies exactly.
