@@ -3,12 +3,11 @@
 from pathlib import Path
 from typing import NoReturn
 
-from lshdup.collection.collect import sketched
+from lshdup.collection.collect import sketch_collection
 from lshdup.collection.collection import Collection
 from lshdup.collection.filtering import FilterRequest, build_filter, filter_collection
 from lshdup.errors import ArtifactError
 from lshdup.params import DEFAULT_STORE, BandParams, FilterParams, SketchParams
-from lshdup.store.collection_io import corpus_id, unfiltered_id
 from lshdup.store.store import Store
 from lshdup.utils.ragged import RaggedSets
 from lshdup.workspace.context import RunContext
@@ -67,7 +66,8 @@ def _load_current(
     shingles = run.store.load_collection("shingles", verify=False)
     if signatures is not None and signatures.sketch is not None:
         is_newer = shingles is not None and run.shingles_are_newer()
-        if shingles is None or not is_newer or corpus_id(shingles) == unfiltered_id(signatures):
+        is_same = shingles is not None and shingles.identity == signatures.unfiltered_identity
+        if not is_newer or is_same:
             return signatures, None
     if shingles is None:
         _refuse_nothing(run, "signatures", request)
@@ -88,7 +88,7 @@ def sketch_shingles(
     save : whether it is an error if they cannot be saved.
     """
     if wanted is None:
-        collection = sketched(shingles, sketch, jobs, run.room)
+        collection = sketch_collection(shingles, sketch, jobs, run.room)
     else:
         shingle_filter = build_filter(shingles, wanted, jobs)
         collection = filter_collection(shingles, shingle_filter, sketch, jobs, run.room)
@@ -96,7 +96,7 @@ def sketch_shingles(
     def keep(store: Store) -> None:
         stored = store.load_collection("shingles", verify=False)
         # Another run may have replaced shingles.npz in between.
-        if stored is not None and corpus_id(stored) == corpus_id(shingles):
+        if stored is not None and stored.identity == shingles.identity:
             store.save_collection("signatures", collection)
 
     if save:
@@ -137,7 +137,7 @@ def load_if_of_last_run(run: RunContext, shingles: Collection) -> Collection | N
     """
     assert run.store is not None
     signatures = run.store.load_collection("signatures", verify=False)
-    if signatures is None or unfiltered_id(signatures) == corpus_id(shingles):
+    if signatures is None or signatures.unfiltered_identity == shingles.identity:
         return signatures
     if not run.shingles_are_newer():
         message = f"shingles.npz in {run.store.folder} is not of the last run"
@@ -157,7 +157,7 @@ def load_sets(
         shingles = run.store.load_collection("shingles", verify=verify)
     except ArtifactError:
         return None
-    is_same = shingles is not None and corpus_id(shingles) == unfiltered_id(collection)
+    is_same = shingles is not None and shingles.identity == collection.unfiltered_identity
     return shingles.sets if shingles is not None and is_same else None
 
 
