@@ -53,15 +53,15 @@ def _find_by_bands(session: Session, options: dict[str, Any]) -> Answer:
     from lshdup.pipeline import expand_copies
 
     console, workspace, request = session.console, session.workspace, session.request
-    asked = PairParams(options.get("verify", PairParams().verify), options["max_bucket"] or 0)
+    params = PairParams(options.get("verify", PairParams().verify), options["max_bucket"] or 0)
     indexed = workspace.load_or_build_index(request, save=False)
     say_collection(console, indexed.collection)
     say_if_nothing(session, indexed.collection)
     say_contract(console, indexed.index.plan, indexed.params)
-    found = workspace.find_pairs(indexed, asked, request.jobs)
+    found = workspace.find_pairs(indexed, params, request.jobs)
     table = indexed.index.table if options["verbose"] else None
     say_buckets(
-        console, found.buckets, indexed.collection.documents.names.some, asked.max_bucket, table
+        console, found.buckets, indexed.collection.documents.names.some, params.max_bucket, table
     )
     pairs = expand_copies(
         found.pairs, indexed.index.duplicate_of, collapse=options.get("collapse_copies", False)

@@ -12,7 +12,7 @@ from lshdup.cli.messages import (
     say_contract,
     say_found,
     say_if_nothing,
-    say_left_out,
+    say_skipped,
     warn_of_changes,
 )
 from lshdup.cli.session import Session
@@ -39,17 +39,18 @@ def pairs_against(session: Session, options: dict[str, Any], target: "Target") -
         console.say,
         console.skipped,
         console.progress,
-        console.left_out_of_other,
+        console.skipped_of_other,
     )
     asked = PairParams(options["verify"], options["max_bucket"] or 0)
     say_collection(console, both.here, " of DOCS")
     say_if_nothing(session, both.here, 1)
     where = f"stored in {both.store}" if both.store is not None else "of OTHER"
     console.say(f"against {counted(len(both.there.documents), 'document')} {where}")
-    say_left_out(console, console.of_other, " of OTHER")
+    say_skipped(console, console.other_skipped_counts, " of OTHER")
     if not (both.there.sizes > 0).any():
         console.warn(
-            "nothing to compare with: OTHER has no document with shingles; name another, or see with -v what was left out"
+            "nothing to compare with: OTHER has no document with shingles; name another, or see "
+            "with -v what was left out"
         )
     if options["exact"]:
         across = both.find_pairs_exactly(jobs, console.progress)
@@ -70,7 +71,8 @@ def pairs_against(session: Session, options: dict[str, Any], target: "Target") -
     changed = both.count_changed(pairs)
     if changed:
         console.warn(
-            f"{counted(changed, 'document')} of OTHER in this answer changed or vanished since OTHER was indexed"
+            f"{counted(changed, 'document')} of OTHER in this answer changed or vanished since "
+            "OTHER was indexed"
         )
     if options["check"] and console.exit_code == OK and len(pairs):
         return PAIRS_FOUND
@@ -96,6 +98,7 @@ def _say_estimates(
         for fate, count in sorted(both.fates.items())
     )
     session.console.warn(
-        f"{counted(pairs.estimates, 'pair')} of {len(pairs):,} by signature estimate, standard error {error:.3f} or less (K = {rows}); "
+        f"{counted(pairs.estimates, 'pair')} of {len(pairs):,} by signature estimate, standard "
+        f"error {error:.3f} or less (K = {rows}); "
         f"{counted(decided, 'candidate')} decided so{f': {why}' if why else ''}"
     )

@@ -51,7 +51,8 @@ Examples:
     metavar="DOC",
     type=click.Path(readable=False, allow_dash=True, path_type=bytes),
     shell_complete=complete_document,
-    help="Print the shingles of this file, document of the store, or - (standard input): hash and text. Writes nothing.",
+    help="Print the shingles of this file, document of the store, or - (standard input): hash and "
+    "text. Writes nothing.",
 )
 @run_options
 @output_options
@@ -59,10 +60,11 @@ Examples:
 def command(ctx: click.Context, /, **options: Any) -> int:
     """Make the shingle sets of all documents and keep them in the store.
 
-    A shingle is a run of k consecutive tokens of the normal form of the text; a document becomes the set of its shingles. Only
-    new and changed documents are read when it is run again. With --template or --ignore-common it says what they would remove (with -v,
-    the shingles that most documents have as text too), and --show marks it.
-    """  # fmt: skip
+    A shingle is a run of k consecutive tokens of the normal form of the text; a document becomes
+    the set of its shingles. Only new and changed documents are read when it is run again. With
+    --template or --ignore-common it says what they would remove (with -v, the shingles that most
+    documents have as text too), and --show marks it.
+    """
     target = listing_target(options)
     if options["show"] is None:
         refuse(ctx, ("format_", "header", "output"), "without --show")
@@ -83,7 +85,8 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         say_if_nothing(session, collection, 1)
         if collection.shingle_filter is not None:
             session.console.say(
-                "shingles.npz keeps the whole sets: give --template and --ignore-common to `signatures` too"
+                "shingles.npz keeps the whole sets: give --template and --ignore-common to "
+                "`signatures` too"
             )
             if options["verbose"]:
                 _say_most_common(session, collection)

@@ -62,8 +62,10 @@ Examples:
     flag_value="side",
     help="Two columns.  [default: on terminals of 120 columns and more]",
 )
-@plain_option("--context", type=click.IntRange(0), metavar="N", show_default="12 words, 60 characters",
-              help="Words (or other tokens) to show around each difference; what is alike beyond them is folded.")  # fmt: skip
+@plain_option("--context", type=click.IntRange(0), metavar="N",
+              show_default="12 words, 60 characters",
+              help="Words (or other tokens) to show around each difference; what is alike beyond "
+                   "them is folded.")  # fmt: skip
 @plain_option(
     "--shingles",
     is_flag=True,
@@ -74,15 +76,19 @@ Examples:
 @output_options
 @click.pass_context
 def command(ctx: click.Context, /, **options: Any) -> int:
-    """Show why two documents match: their similarity, what their shingle sets share, and the words in which their texts differ.
+    """Show why two documents match: their similarity, what their shingle sets share, and the words
+    in which their texts differ.
 
-    A and B are names in the store or unique ends of names, files, or - for standard input. The normal form is compared, without what
-    --template and --ignore-common remove now, or did in the last run. The texts are shown as they are written, so differences of case,
-    punctuation and layout alone are not marked. [-removed-] and {+added+} are words of A and of B only; [~moved~] and {~moved~} are
-    passages that stand elsewhere in the other. On a terminal with colours, those say it.
+    A and B are names in the store or unique ends of names, files, or - for standard input. The
+    normal form is compared, without what --template and --ignore-common remove now, or did in the
+    last run. The texts are shown as they are written, so differences of case, punctuation and
+    layout alone are not marked. [-removed-] and {+added+} are words of A and of B only; [~moved~]
+    and {~moved~} are passages that stand elsewhere in the other. On a terminal with colours, those
+    say it.
 
-    With --format tsv, csv, json or jsonl: the differences as data (json: with all that is known of the two).
-    """  # fmt: skip
+    With --format tsv, csv, json or jsonl: the differences as data (json: with all that is known of
+    the two).
+    """
     target = listing_target(options)
     if target.format in ("", "table") and not options["shingles"] and not options["nul"]:
         refuse(ctx, ("header",), "without --shingles, -0, or --format tsv or csv")
@@ -296,13 +302,20 @@ def _picture(
     for name, known in heads:  # a terminal would break a line in the middle of a word
         yield from [f"{name} {known}"] if fits else [name, f"   {known}"]
     yield (
-        f"similarity {decimal(found.similarity)}, exact: {counted(found.shared, 'shingle')} shared, {found.only_a:,} only in A, "
+        f"similarity {decimal(found.similarity)}, exact: {counted(found.shared, 'shingle')} "
+        f"shared, {found.only_a:,} only in A, "
         f"{found.only_b:,} only in B"
     )
     if found.removed_a or found.removed_b:
-        yield f"removed before: {counted(found.removed_a, 'shingle')} of A, {found.removed_b:,} of B, by --template or --ignore-common"
+        yield (
+            f"removed before: {counted(found.removed_a, 'shingle')} of A, {found.removed_b:,} "
+            "of B, by --template or --ignore-common"
+        )
     if found.estimate is not None and sketch is not None:
-        yield f"estimate {decimal(found.estimate)} ± {found.standard_error:.4f}, by signatures: {sketch.scheme}, K = {sketch.perms}"
+        yield (
+            f"estimate {decimal(found.estimate)} ± {found.standard_error:.4f}, by signatures: "
+            f"{sketch.scheme}, K = {sketch.perms}"
+        )
     yield summary(found, noun)
     if len(found.changes) == 1 and found.similarity == 1.0:
         same = (
