@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup import pipeline
-from lshdup.collection.collect import collect, sketched
+from lshdup.collection.collect import collect, sketch_collection
 from lshdup.collection.collection import Collection
 from lshdup.collection.filtering import FilterRequest, build_filter, filter_collection
 from lshdup.documents.document_list import DocumentList
@@ -365,12 +365,13 @@ def _collect(documents: Documents, params: Params, options: Options) -> Collecti
     jobs = _jobs(options)
     collection = _collect_sets(documents, params, jobs)
     if not _is_filtered(options):
-        return sketched(collection, params.sketch, jobs)
+        return sketch_collection(collection, params.sketch, jobs)
     texts = [text.encode("utf-8") for text in options.get("templates", ())]
     template = distinct(Shingler(params.shingle).shingle_texts(texts).values)[0]
     request = FilterRequest(template, options.get("ignore_common", 0.0))
     shingle_filter = build_filter(collection, request, jobs)
-    return filter_collection(collection, shingle_filter, params.sketch, jobs, keep=True)
+    filtered = filter_collection(collection, shingle_filter, None, jobs, keep=True)
+    return sketch_collection(filtered, params.sketch, jobs)
 
 
 def _collect_sets(documents: Documents, params: Params, jobs: int) -> Collection:

@@ -97,9 +97,8 @@ perms_option = option("--perms", type=int, default=_SKETCH.perms, show_default=T
                       help="Rows of a signature. More: smaller error, longer time, larger index.")  # fmt: skip
 
 sketch_options = _stack(
-    option("--scheme", type=click.Choice(params.SCHEMES), default=_SKETCH.scheme, show_default=True,
-           help="How signatures are made: Fast Similarity Sketching, K independent permutations, "
-                "or biased linear maps."),
+    option("--scheme", type=click.Choice(("fast", "classic")), default=_SKETCH.scheme, show_default=True,
+           help="How signatures are made: Fast Similarity Sketching, or K independent permutations."),
     perms_option,
     option("--seed", type=int, default=_SKETCH.seed, show_default=True,
            help="Makes all randomness."),

@@ -3,12 +3,11 @@
 from pathlib import Path
 from typing import NoReturn
 
-from lshdup.collection.collect import sketched
+from lshdup.collection.collect import sketch_collection
 from lshdup.collection.collection import Collection
 from lshdup.collection.filtering import FilterRequest, build_filter, filter_collection
 from lshdup.errors import ArtifactError
 from lshdup.params import DEFAULT_STORE, BandParams, FilterParams, SketchParams
-from lshdup.store.collection_io import corpus_id, unfiltered_id
 from lshdup.store.store import Store
 from lshdup.utils.ragged import RaggedSets
 from lshdup.workspace.context import RunContext
@@ -49,7 +48,7 @@ def load_or_sketch_signatures(
     if signatures is not None and signatures.sketch is not None:
         is_stale = (
             shingles is not None
-            and corpus_id(shingles) != unfiltered_id(signatures)
+            and shingles.identity != signatures.unfiltered_identity
             and run.shingles_are_newer()
         )
         if not is_stale:
@@ -81,7 +80,7 @@ def sketch_shingles(
     save : whether it is an error if they cannot be saved.
     """
     if wanted is None:
-        collection = sketched(shingles, sketch, jobs, run.room)
+        collection = sketch_collection(shingles, sketch, jobs, run.room)
     else:
         shingle_filter = build_filter(shingles, wanted, jobs)
         collection = filter_collection(shingles, shingle_filter, sketch, jobs, run.room)
@@ -89,7 +88,7 @@ def sketch_shingles(
     def keep(store: Store) -> None:
         stored = store.load_collection("shingles", verify=False)
         # Another run may have replaced shingles.npz in between.
-        if stored is not None and corpus_id(stored) == corpus_id(shingles):
+        if stored is not None and stored.identity == shingles.identity:
             store.save_collection("signatures", collection)
 
     if save:
@@ -124,7 +123,7 @@ def load_if_of_last_run(run: RunContext, shingles: Collection) -> Collection | N
     """
     assert run.store is not None
     signatures = run.store.load_collection("signatures", verify=False)
-    if signatures is None or unfiltered_id(signatures) == corpus_id(shingles):
+    if signatures is None or signatures.unfiltered_identity == shingles.identity:
         return signatures
     if not run.shingles_are_newer():
         message = f"shingles.npz in {run.store.folder} is not of the last run"
@@ -144,7 +143,7 @@ def load_sets(
         shingles = run.store.load_collection("shingles", verify=verify)
     except ArtifactError:
         return None
-    is_same = shingles is not None and corpus_id(shingles) == unfiltered_id(collection)
+    is_same = shingles is not None and shingles.identity == collection.unfiltered_identity
     return shingles.sets if shingles is not None and is_same else None
 
 

@@ -601,7 +601,7 @@ def test_no_room_for_the_journal(here, monkeypatch, small_batches):
     expected = steps("undisturbed")
     written = max(map(len, contents("undisturbed").values()))
     monkeypatch.setattr(
-        lshdup.store.journal, "all_arrays", lambda _: {"much": np.zeros(written, np.uint64)}
+        lshdup.store.journal, "collection_arrays", lambda *_: {"much": np.zeros(written, np.uint64)}
     )
     said = []
     with files_of_at_most(written):

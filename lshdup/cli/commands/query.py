@@ -13,7 +13,7 @@ from lshdup.cli.listings import listing_target, print_rows
 from lshdup.cli.messages import say_contract, say_last_run, warn_of_changes
 from lshdup.cli.options import band_options, columns_of, option, output_options, store_options
 from lshdup.cli.session import Session, open_session
-from lshdup.errors import ArtifactError, InputError
+from lshdup.errors import InputError
 from lshdup.utils.messages import counted, shown
 from lshdup.workspace.lookup import NamedDocument, look_up
 
@@ -153,14 +153,6 @@ def _looked_up(
             return sets[0], indexed.index.table.keys_of(asked.index)
         console.warn(
             f"{shown(asked.name)} has changed since it was indexed; its present text is looked up"
-        )
-    if collection.sketch.scheme == "linear":
-        message = (
-            "the linear scheme numbers the elements of the whole collection: it cannot look "
-            "up a document that is not in it"
-        )
-        raise ArtifactError(
-            message, "add the document to the folder, or use --scheme fast or classic"
         )
     signature = Sketcher(collection.sketch).sketch(sets)
     return sets[0], np.ascontiguousarray(band_table.band_keys(signature, indexed.index.plan)[:, 0])

@@ -165,12 +165,8 @@ def _read(asked: NamedDocument, params: ShingleParams) -> _Document:
 
 
 def _sketch(stored: "Collection | None") -> SketchParams | None:
-    """How the store makes signatures, if it can make those of two documents alone."""
-    return (
-        stored.sketch
-        if stored is not None and stored.sketch is not None and stored.sketch.scheme != "linear"
-        else None
-    )
+    """Return how the store makes signatures; None without a store."""
+    return stored.sketch if stored is not None else None
 
 
 def _warn_if_changed(console: Console, document: _Document, params: ShingleParams) -> None:
