@@ -15,7 +15,7 @@ from lshdup.cli.messages import (
     say_contract,
     say_funnel,
     say_guesses,
-    say_left_out,
+    say_skipped,
     warn_if_nothing,
 )
 from lshdup.cli.session import read_parameters
@@ -206,12 +206,7 @@ def _run(ctx: click.Context, options: dict[str, Any]) -> Iterator[tuple[_Run, "_
                 summary = _say_documents(console, comparison, sketch)
                 n, compared = summary.documents, summary.documents - summary.empty
                 warn_if_nothing(
-                    console,
-                    names,
-                    n,
-                    compared,
-                    console.left_out_counts,
-                    has_rows=documents.has_rows,
+                    console, names, n, compared, console.skipped_counts, has_rows=documents.has_rows
                 )
                 say_contract(console, recipe.plan, band)
                 console.progress("buckets", 0, 0)
@@ -255,7 +250,7 @@ def _say_documents(console: Console, comparison: "Comparison", sketch: SketchPar
         )
         for row in rows:
             console.skipped(Skipped(bytes(row.id), Reason(reason), row.detail or ""))
-        console.left_out_counts[reason] += n - len(rows)
+        console.skipped_counts[reason] += n - len(rows)
     line = f"{counted(summary.documents, 'document')} -> {counted(summary.shingles, 'shingle')}"
     line += f" -> signatures: {sketch.scheme}, K = {sketch.perms}{took}"
 
@@ -265,7 +260,7 @@ def _say_documents(console: Console, comparison: "Comparison", sketch: SketchPar
             f"{counted(summary.empty, 'document')} without tokens: near nothing, not compared (-v names them)"
         )
     say_guesses(console, summary.guessed)
-    say_left_out(console, console.left_out_counts)
+    say_skipped(console, console.skipped_counts)
     if console.is_verbose:
         for row in (
             comparison.sketches.where("size = 0 and reason is null")

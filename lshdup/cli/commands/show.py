@@ -17,7 +17,7 @@ from lshdup.cli.session import open_session
 from lshdup.errors import InputError
 from lshdup.params import ShingleParams, SketchParams
 from lshdup.utils.messages import counted, decimal, shown
-from lshdup.workspace.lookup import Asked, ask, shingle_params, shingle_rows, why_removed
+from lshdup.workspace.lookup import NamedDocument, look_up, merge_shingle_params
 
 if TYPE_CHECKING:
     from lshdup.cli.output import Target
@@ -62,8 +62,10 @@ Examples:
     flag_value="side",
     help="Two columns.  [default: on terminals of 120 columns and more]",
 )
-@plain_option("--context", type=click.IntRange(0), metavar="N", show_default="12 words, 60 characters",
-              help="Words (or other tokens) to show around each difference; what is alike beyond them is folded.")  # fmt: skip
+@plain_option("--context", type=click.IntRange(0), metavar="N",
+              show_default="12 words, 60 characters",
+              help="Words (or other tokens) to show around each difference; what is alike beyond "
+                   "them is folded.")  # fmt: skip
 @plain_option(
     "--shingles",
     is_flag=True,
@@ -74,15 +76,19 @@ Examples:
 @output_options
 @click.pass_context
 def command(ctx: click.Context, /, **options: Any) -> int:
-    """Show why two documents match: their similarity, what their shingle sets share, and the words in which their texts differ.
+    """Show why two documents match: their similarity, what their shingle sets share, and the words
+    in which their texts differ.
 
-    A and B are names in the store or unique ends of names, files, or - for standard input. The normal form is compared, without what
-    --template and --ignore-common remove now, or did in the last run. The texts are shown as they are written, so differences of case,
-    punctuation and layout alone are not marked. [-removed-] and {+added+} are words of A and of B only; [~moved~] and {~moved~} are
-    passages that stand elsewhere in the other. On a terminal with colours, those say it.
+    A and B are names in the store or unique ends of names, files, or - for standard input. The
+    normal form is compared, without what --template and --ignore-common remove now, or did in the
+    last run. The texts are shown as they are written, so differences of case, punctuation and
+    layout alone are not marked. [-removed-] and {+added+} are words of A and of B only; [~moved~]
+    and {~moved~} are passages that stand elsewhere in the other. On a terminal with colours, those
+    say it.
 
-    With --format tsv, csv, json or jsonl: the differences as data (json: with all that is known of the two).
-    """  # fmt: skip
+    With --format tsv, csv, json or jsonl: the differences as data (json: with all that is known of
+    the two).
+    """
     target = listing_target(options)
     if target.format in ("", "table") and not options["shingles"] and not options["nul"]:
         refuse(ctx, ("header",), "without --shingles, -0, or --format tsv or csv")
@@ -93,41 +99,50 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         raise InputError(message, "name a file for one of them")
     with open_session(ctx, options) as session:
         stored = session.workspace.load_last_collection()
-        params = shingle_params(stored, session.request.given)
-        a, b = (_read(ask(options[name], stored), params) for name in "ab")
+        params = merge_shingle_params(stored, session.request.given)
+        a, b = (_read(look_up(options[name], stored), params) for name in "ab")
         for each in (a, b):
-            if each.asked.note:
-                session.console.say(each.asked.note)
+            if each.named.note:
+                session.console.say(each.named.note)
         shingle_filter = session.workspace.load_or_build_filter(session.request, params, stored)
         if options["shingles"]:
             columns = column_names("show-shingles", optional=shingle_filter is not None)
             print_rows(
-                session.console, target, columns, _shingles(a.text, b.text, params, shingle_filter)
+                session.console,
+                target,
+                columns,
+                _list_shingles(a.text, b.text, params, shingle_filter),
             )
             return session.console.exit_code
         from lshdup.report.comparison import compare
 
         for each in (a, b):
             _warn_if_changed(session.console, each, params)
-        found = compare(a.text, b.text, params, _sketch(stored), shingle_filter)
+        comparison = compare(a.text, b.text, params, _sketch(stored), shingle_filter)
         if target.format == "json":
-            target.write_object(_object(a, b, found, params))
+            target.write_object(_object(a, b, comparison, params))
         elif target.format in ("tsv", "csv", "jsonl") or options["nul"]:
-            print_rows(session.console, target, column_names("show"), _rows(found))
+            print_rows(session.console, target, column_names("show"), _rows(comparison))
         else:
-            target.write_lines(_picture(a, b, found, params, target, options, _sketch(stored)))
+            target.write_lines(_picture(a, b, comparison, params, target, options, _sketch(stored)))
         return session.console.exit_code
 
 
 @dataclass(frozen=True)
 class _Document:
-    """One of the two. size : bytes of its file. text : UTF-8, or ids.
+    """A document to show.
 
-    codec : what it was decoded from; detected : whether that is a guess. page : of HTML. office : the kind of office document it was in.
-    packed : gzip or zstd, if it was.
+    named : where it comes from.
+    size : bytes of its file.
+    text : UTF-8, or ids.
+    codec : encoding of its file.
+    detected : whether the encoding was detected.
+    page : whether it is HTML.
+    office : type of its office document, or "".
+    packed : gzip or zstd, or "".
     """
 
-    asked: Asked
+    named: NamedDocument
     size: int
     text: bytes
     codec: str = "utf-8"
@@ -138,16 +153,16 @@ class _Document:
 
     @property
     def name(self) -> bytes:
-        return self.asked.name
+        return self.named.name
 
 
-def _read(asked: Asked, params: ShingleParams) -> _Document:
-    raw, is_text = asked.content()
+def _read(named: NamedDocument, params: ShingleParams) -> _Document:
+    raw, is_text = named.content()
     if params.tokens == "ids":
-        return _Document(asked, len(raw), asked.ids())
-    text = asked.read(raw, is_text, params.encoding)
+        return _Document(named, len(raw), named.ids())
+    text = named.decode(raw, is_text, params.encoding)
     return _Document(
-        asked,
+        named,
         len(raw),
         text.utf8,
         text.codec,
@@ -159,49 +174,47 @@ def _read(asked: Asked, params: ShingleParams) -> _Document:
 
 
 def _sketch(stored: "Collection | None") -> SketchParams | None:
-    """How the store makes signatures, if it can make those of two documents alone."""
-    return (
-        stored.sketch
-        if stored is not None and stored.sketch is not None and stored.sketch.scheme != "linear"
-        else None
-    )
+    """Return how the store makes signatures; None without a store."""
+    return stored.sketch if stored is not None else None
 
 
 def _warn_if_changed(console: Console, document: _Document, params: ShingleParams) -> None:
     from lshdup.shingling.shingler import Shingler, fingerprint_sets
 
-    asked = document.asked
-    if asked.collection is None or params != asked.collection.shingle:
+    collection = document.named.collection
+    if collection is None or params != collection.shingle:
         return
     sets = Shingler(params).shingle_texts([document.text])
-    if asked.collection.shingle_filter is not None:
-        sets = asked.collection.shingle_filter.apply(sets)
-    if fingerprint_sets(sets, params)[0] != asked.collection.fingerprints[asked.index]:
+    if collection.shingle_filter is not None:
+        sets = collection.shingle_filter.apply(sets)
+    if fingerprint_sets(sets, params)[0] != collection.fingerprints[document.named.index]:
         console.warn(
             f"{shown(document.name)} has changed since it was indexed; its present text is shown"
         )
 
 
-def _shingles(
+def _list_shingles(
     a: bytes, b: bytes, params: ShingleParams, shingle_filter: "ShingleFilter | None"
 ) -> "Iterator[tuple[Cell, ...]]":
-    """Those of both and of A in the order of A, then those of B only."""
-    why = why_removed(shingle_filter) if shingle_filter is not None else None
+    """Yield the shingles of both and of A in the order of A, then those of B only."""
+    from lshdup.shingling.inspection import list_shingles
+
+    why = shingle_filter.explain if shingle_filter is not None else None
 
     def row(where: str, element: int, number: str, text: bytes) -> "tuple[Cell, ...]":
         return (where, number, text) if why is None else (where, number, text, why(element))
 
-    of_b = {element for element, _, _ in shingle_rows(b, params)}
+    of_b = {element for element, _, _ in list_shingles(b, params)}
     of_a = set()
     only_a = []
-    for each in shingle_rows(a, params):
+    for each in list_shingles(a, params):
         of_a.add(each[0])
         if each[0] in of_b:
             yield row("both", *each)
         else:
             only_a.append(row("a", *each))
     yield from only_a
-    for each in shingle_rows(b, params):
+    for each in list_shingles(b, params):
         if each[0] not in of_a:
             yield row("b", *each)
 
@@ -280,7 +293,7 @@ def _picture(
         ("B", b, found.b, found.only_b + found.removed_b),
     ):
         facts = [counted(document.size, "byte")]
-        facts += [_kind(document, located.text)] if params.tokens != "ids" else []
+        facts += [_describe_format(document, located.text)] if params.tokens != "ids" else []
         facts += [counted(len(located.tokens), noun)]
         heads.append(
             (
@@ -289,18 +302,25 @@ def _picture(
             )
         )
     fits = target.columns is None or all(
-        len(name) + 1 + len(known) <= target.columns for name, known in heads
+        len(name) + 1 + len(facts_line) <= target.columns for name, facts_line in heads
     )
-    for name, known in heads:  # a terminal would break a line in the middle of a word
-        yield from [f"{name} {known}"] if fits else [name, f"   {known}"]
+    for name, facts_line in heads:
+        yield from [f"{name} {facts_line}"] if fits else [name, f"   {facts_line}"]
     yield (
-        f"similarity {decimal(found.similarity)}, exact: {counted(found.shared, 'shingle')} shared, {found.only_a:,} only in A, "
+        f"similarity {decimal(found.similarity)}, exact: {counted(found.shared, 'shingle')} "
+        f"shared, {found.only_a:,} only in A, "
         f"{found.only_b:,} only in B"
     )
     if found.removed_a or found.removed_b:
-        yield f"removed before: {counted(found.removed_a, 'shingle')} of A, {found.removed_b:,} of B, by --template or --ignore-common"
+        yield (
+            f"removed before: {counted(found.removed_a, 'shingle')} of A, {found.removed_b:,} "
+            "of B, by --template or --ignore-common"
+        )
     if found.estimate is not None and sketch is not None:
-        yield f"estimate {decimal(found.estimate)} ± {found.standard_error:.4f}, by signatures: {sketch.scheme}, K = {sketch.perms}"
+        yield (
+            f"estimate {decimal(found.estimate)} ± {found.standard_error:.4f}, by signatures: "
+            f"{sketch.scheme}, K = {sketch.perms}"
+        )
     yield summary(found, noun)
     if len(found.changes) == 1 and found.similarity == 1.0:
         same = (
@@ -316,11 +336,11 @@ def _picture(
     context = CONTEXT[params.tokens] if options["context"] is None else options["context"]
     width = target.columns or (160 if side else None)
     yield from rendered(found, Layout(side, width, target.colored, context, noun))
-    yield ""  # pictures of several runs, as of xargs, stand apart
+    yield ""  # It separates the outputs of several runs, as of xargs.
 
 
-def _kind(document: _Document, spelling: bytes) -> str:
-    """What kind of text it was, from the outside in: gzip, HTML UTF-8."""
+def _describe_format(document: _Document, spelling: bytes) -> str:
+    """Return the formats of a document from the outside in, for instance gzip, HTML UTF-8."""
     parts = [document.packed] if document.packed else []
     if document.office:
         parts.append("mail" if document.office == "eml" else document.office.upper())
