@@ -257,7 +257,6 @@ class NearDuplicates:
         self.threshold = threshold
         params = replace(_params(num_permutations, options), bands=bands)
         source: list[bytes] | Collection
-        # A filter that counts, and the linear scheme, need all sets before the first signature.
         in_one_pass = not _is_filtered(options) and params.sketch.scheme != "linear"
         if isinstance(documents, str | os.PathLike) and in_one_pass:
             source = [os.fsencode(documents)]
@@ -323,7 +322,7 @@ class NearDuplicates:
         doc: str,
         **options: Unpack[Options],
     ) -> list[str]:
-        """Return the LSH candidates of `doc` whose *estimated* similarity is at least s, as R1 does.
+        """Return R1's LSH candidates of `doc` whose *estimated* similarity is at least s.
 
         R1's own options are ``tokens="terms", scheme="linear"``. Estimates lose near-duplicates
         just above s; `of` verifies exactly.

@@ -27,6 +27,7 @@ from lshdup.utils.compression import PIP, is_lacking
 from lshdup.utils.messages import counted, some_of
 from lshdup.utils.scratch import Spool, open_optional_spool
 from lshdup.workspace.context import RunContext
+from lshdup.workspace.filter_request import read_filter_request
 from lshdup.workspace.request import Request, merge_params
 from lshdup.workspace.unchanged import count_known, find_still_skipped, find_unchanged
 
@@ -52,21 +53,13 @@ def collect_sets(
     return _collect(run, request, documents, shingle, None, previous, keep)
 
 
-def collect_signatures(
-    run: RunContext, request: Request, wanted: FilterRequest | None
-) -> Collection:
+def collect_signatures(run: RunContext, request: Request) -> Collection:
     """Collect and save the signatures of the documents that a request names.
 
-    Sets are kept and saved too, if they are few.
-
-    Parameters
-    ----------
-    run : state of the run; without a store nothing is saved.
-    request : names the documents.
-    wanted : filter of the sets; None: no filter.
-
+    Sets are kept and saved too, if they are few. Without a store nothing is saved.
     """
     shingle = merge_params(ShingleParams, request.given)
+    wanted = read_filter_request(run, request, shingle)
     sketch = merge_params(SketchParams, request.given)
     if wanted is not None and wanted.ignore_common:
         return _collect_in_two_passes(run, request, shingle, sketch, wanted)
