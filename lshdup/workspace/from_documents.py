@@ -136,7 +136,7 @@ def _collect_in_two_passes(
 def _is_made_from(
     stored: Collection, unfiltered: Collection, wanted: FilterRequest, sketch: SketchParams
 ) -> bool:
-    """Return whether stored signatures are those of these sets and this filter."""
+    """Return whether signatures were made from these sets with this filter."""
     made = stored.shingle_filter.params if stored.shingle_filter is not None else None
     same = made == wanted.params and stored.sketch == sketch
     same = same and stored.shingle == unfiltered.shingle

@@ -153,27 +153,13 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     perms = options.pop("perms") or (
         (SketchParams().perms,) if found else (1200,) if bands else (400, 600, 800)
     )
-    for scheme in options["schemes"]:
-        for k in perms:
-            SketchParams(scheme, k, options["seed"])
+    _list_sketches(options, perms)
     params = BandParams(options["threshold"], options["recall"])
     _check_use(ctx, bands, perms)
     if found and not bands:
         _check_plans(perms, params)
-    measured = {
-        name: options.pop(name)
-        for name in (
-            "threshold",
-            "recall",
-            "sample",
-            "queries",
-            "buckets",
-            "epsilon",
-            "runs",
-            "seed",
-            "schemes",
-        )
-    }
+    names = "threshold recall sample queries buckets epsilon runs seed schemes".split()
+    measured = {name: options.pop(name) for name in names}
     measure = _measure_recall if found else _measure_bands if bands else _measure_estimates
     with open_session(ctx, options) as session:
         collection, sets = session.workspace.load_or_collect_sets(session.request)
@@ -223,6 +209,13 @@ def _check_use(ctx: click.Context, bands: tuple[int, ...] | None, perms: tuple[i
         if not 1 <= b <= min(perms):
             message = f"--bands {b} with --perms {min(perms)}: there must be 1 to K bands"
             raise ParameterError(message, "use fewer bands or more --perms")
+
+
+def _list_sketches(options: dict[str, Any], perms: tuple[int, ...]) -> list[SketchParams]:
+    """Return the parameters of all signatures to measure, which are checked by this."""
+    return [
+        SketchParams(scheme, k, options["seed"]) for scheme in options["schemes"] for k in perms
+    ]
 
 
 def _check_plans(perms: tuple[int, ...], params: BandParams) -> None:
@@ -285,12 +278,11 @@ def _measure_bands(
     jobs, progress = session.request.jobs, session.console.progress
     return [
         result
-        for scheme in options["schemes"]
-        for k in perms
+        for sketch in _list_sketches(options, perms)
         for result in band_accuracy(
             sets,
             collection,
-            SketchParams(scheme, k, options["seed"]),
+            sketch,
             bands,
             options["threshold"],
             options["sample"],
@@ -336,16 +328,9 @@ def _measure_recall(
     )
     return [
         result
-        for scheme in options["schemes"]
-        for k in perms
+        for sketch in _list_sketches(options, perms)
         for result in band_recall(
-            pairs,
-            sets,
-            collection,
-            SketchParams(scheme, k, options["seed"]),
-            plans[k],
-            jobs,
-            console.progress,
+            pairs, sets, collection, sketch, plans[sketch.perms], jobs, console.progress
         )
     ]
 

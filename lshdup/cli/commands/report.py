@@ -106,7 +106,9 @@ def command(ctx: click.Context, /, **options: Any) -> int:
             if plan
             else html.Promise(answer.threshold, exact=True)
         )
-        selection = html.select(answer.found, answer.duplicate_of, promise, options["most"])
+        selection = html.select(
+            answer.distinct_pairs, answer.duplicate_of, promise, options["most"]
+        )
         without: dict[int | str, str] = {"": f"more than --passages {options['passages']}"}
         passages = dict(_passages(session, answer, selection, order, options["passages"], without))
         skipped = dict(console.skipped_counts) if session.request.documents else None
