@@ -73,12 +73,9 @@ Examples:
     "--epsilon",
     type=Listed(float),
     default="0.04,0.07,0.09",
-    show_default=True,
     help="An estimate is off if it differs from the exact similarity by more than this.",
 )
-@plain_option(
-    "--runs", type=click.IntRange(1), default=5, show_default=True, help="Independent seeds."
-)
+@plain_option("--runs", type=click.IntRange(1), default=5, help="Independent seeds.")
 @plain_option(
     "--bands", type=Listed(int), help="Measure what so many bands find, instead of estimates."
 )
@@ -93,7 +90,6 @@ Examples:
     type=Share(),
     metavar="T",
     default=0.9,
-    show_default=True,
     help="With --bands, --found: similarity of near-duplicates.",
 )
 @plain_option(
@@ -101,15 +97,10 @@ Examples:
     type=Share(),
     metavar="P",
     default=BandParams().recall,
-    show_default=True,
     help="With --found: plan the bands for this chance.",
 )
 @plain_option(
-    "--sample",
-    type=click.IntRange(1),
-    default=110,
-    show_default=True,
-    help="With --bands: documents to query.",
+    "--sample", type=click.IntRange(1), default=110, help="With --bands: documents to query."
 )
 @plain_option(
     "--queries",
@@ -123,13 +114,7 @@ Examples:
     help="With --bands, --found: fold keys into so many buckets; prime: the smallest prime from "
     "the number of documents.",
 )
-@plain_option(
-    "--seed",
-    type=int,
-    default=SketchParams().seed,
-    show_default=True,
-    help="The first of the seeds.",
-)
+@plain_option("--seed", type=int, default=SketchParams().seed, help="The first of the seeds.")
 @plot_option
 @run_options
 @output_options

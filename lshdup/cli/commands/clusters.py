@@ -58,19 +58,16 @@ Examples:
 @exact_option
 @max_bucket_option
 @option("--linkage", type=click.Choice(params.LINKAGES), default=_DEFAULT.linkage,
-        show_default=True,
                help="Every member similar enough to the one that is kept; or all that chains of "
                     "pairs connect.")  # fmt: skip
 @keep_options
 @plain_option("--emit", type=click.Choice(("all", "keep", "drop")), default="all",
-              show_default=True,
               help="Groups of two or more with all that is known; or names only: what stays, also "
                    "what is alone; what may go.")  # fmt: skip
 @plain_option("--write", type=click.Path(path_type=Path), metavar="FILE",
               help="Of rows of JSON Lines or Parquet: write the file they are in without those "
-                   "that may go, in the same order, all else "
-                   "as it is; of several files, FILE is a folder. No groups are printed then, "
-                   "unless --emit says so.")  # fmt: skip
+                   "that may go, in the same order, all else as it is; of several files, FILE is a "
+                   "folder. No groups are printed then, unless --emit says so.")  # fmt: skip
 @option("--check", is_flag=True, help="Exit with 1 if there are groups.")
 @engine_options
 @run_options

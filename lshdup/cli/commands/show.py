@@ -168,7 +168,8 @@ def _warn_if_changed(console: Console, document: _Document, params: ShingleParam
         sets = collection.shingle_filter.apply(sets)
     if fingerprint_sets(sets, params)[0] != collection.fingerprints[document.named.index]:
         console.warn(
-            f"{shown(document.named.name)} has changed since it was indexed; its present text is shown"
+            f"{shown(document.named.name)} has changed since it was indexed; its present text is "
+            "shown"
         )
 
 
@@ -282,18 +283,21 @@ def _picture(
     for name, facts_line in heads:
         yield from [f"{name} {facts_line}"] if fits else [name, f"   {facts_line}"]
     yield (
-        f"similarity {decimal(comparison.similarity)}, exact: {counted(comparison.shared, 'shingle')} "
+        f"similarity {decimal(comparison.similarity)}, exact: "
+        f"{counted(comparison.shared, 'shingle')} "
         f"shared, {comparison.only_a:,} only in A, "
         f"{comparison.only_b:,} only in B"
     )
     if comparison.removed_a or comparison.removed_b:
         yield (
-            f"removed before: {counted(comparison.removed_a, 'shingle')} of A, {comparison.removed_b:,} "
+            f"removed before: {counted(comparison.removed_a, 'shingle')} of A, "
+            f"{comparison.removed_b:,} "
             "of B, by --template or --ignore-common"
         )
     if comparison.estimate is not None and sketch is not None:
         yield (
-            f"estimate {decimal(comparison.estimate)} ± {comparison.standard_error:.4f}, by signatures: "
+            f"estimate {decimal(comparison.estimate)} ± {comparison.standard_error:.4f}, by "
+            "signatures: "
             f"{sketch.scheme}, K = {sketch.perms}"
         )
     yield summary(comparison, noun)
@@ -321,9 +325,8 @@ def _describe_format(document: _Document, spelling: bytes) -> str:
         parts.append("mail" if document.text.office == "eml" else document.text.office.upper())
     else:
         codec = document.text.codec.upper().replace("UTF-8-SIG", "UTF-8 with byte-order mark")
-        parts.append(
-            f"{'HTML ' if document.text.page else ''}{codec}{' (detected)' if document.text.encoding else ''}"
-        )
+        page = "HTML " if document.text.page else ""
+        parts.append(f"{page}{codec}{' (detected)' if document.text.encoding else ''}")
     if spelling != document.text.utf8:
         parts.append("shown in NFKC")
     return ", ".join(parts)
