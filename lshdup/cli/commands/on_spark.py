@@ -9,7 +9,7 @@ import click
 
 from lshdup.cli.columns import column_names
 from lshdup.cli.console import OK, PAIRS_FOUND, Console
-from lshdup.cli.listings import listing_target, print_pieces, print_rows
+from lshdup.cli.listings import make_target, print_pieces, print_rows
 from lshdup.cli.messages import (
     say_buckets,
     say_contract,
@@ -68,7 +68,7 @@ def pairs(ctx: click.Context, options: dict[str, Any]) -> int:
         # Tasks that ran again for a lost executor are counted again: then it is not known what are copies.
         say_funnel(console, found["candidates"], min(found["pairs"], total), total, run.threshold)
         if table is not None:
-            print_pieces(console, listing_target(options), column_names("pairs"), _in_order(table))
+            print_pieces(console, make_target(options), column_names("pairs"), _in_order(table))
         if options["check"] and console.exit_code == OK and total:
             return PAIRS_FOUND
         return console.exit_code
@@ -113,7 +113,7 @@ def _grouped(run: _Run, target: "_Target", options: dict[str, Any]) -> int:
             )
         total, kept, dropped, copies = groups.counts
         table = target.taken(wanted, run.comparison)
-        seconds = f"{console.took('groups')}; {console.seconds:.2f} s in all"
+        seconds = f"{console.duration_of('groups')}; {console.seconds:.2f} s in all"
         if dropped:
             what = f"{counted(total, 'group')} of similarity {run.threshold:g} or more with {counted(total + dropped, 'document')}"
             console.say(f"{what}; {counted(groups.rounds, 'round')}")
@@ -124,10 +124,10 @@ def _grouped(run: _Run, target: "_Target", options: dict[str, Any]) -> int:
                 f"no groups of similarity {run.threshold:g} or more: {counted(kept, 'document')} alone{seconds}"
             )
         if table is not None and options["emit"] == "all":
-            print_rows(console, listing_target(options), column_names("clusters"), _groups(table))
+            print_rows(console, make_target(options), column_names("clusters"), _groups(table))
         elif table is not None:
             names = ((name,) for name in sorted(table.column("id").to_pylist()))
-            print_rows(console, listing_target(options), column_names("clusters-names"), names)
+            print_rows(console, make_target(options), column_names("clusters-names"), names)
     if options["check"] and console.exit_code == OK and dropped:
         return PAIRS_FOUND
     return console.exit_code
@@ -184,7 +184,7 @@ def _run(ctx: click.Context, options: dict[str, Any]) -> Iterator[tuple[_Run, "_
                 names,
                 files,
                 ids=ids,
-                skipped=console.skipped,
+                skipped=console.report_skipped,
                 say=console.say,
                 warn=console.warn,
             )
@@ -239,7 +239,7 @@ def _say_documents(console: Console, comparison: "Comparison", sketch: SketchPar
 
     console.progress("documents", 0, 0)
     summary = comparison.summary()
-    took = console.took("documents")
+    took = console.duration_of("documents")
     for reason, n in sorted(summary.skipped.items()):
         rows = (
             comparison.sketches.where(f"reason = '{reason}'")
@@ -249,7 +249,7 @@ def _say_documents(console: Console, comparison: "Comparison", sketch: SketchPar
             .collect()
         )
         for row in rows:
-            console.skipped(Skipped(bytes(row.id), Reason(reason), row.detail or ""))
+            console.report_skipped(Skipped(bytes(row.id), Reason(reason), row.detail or ""))
         console.skipped_counts[reason] += n - len(rows)
     line = f"{counted(summary.documents, 'document')} -> {counted(summary.shingles, 'shingle')}"
     line += f" -> signatures: {sketch.scheme}, K = {sketch.perms}{took}"
@@ -285,7 +285,7 @@ def _say_buckets(console: Console, comparison: "Comparison", tiles: "Tiles") -> 
     """How many documents have candidates; the largest bucket, as far as it is wanted."""
     rows, documents = tiles.counts
     found = f"{counted(documents, 'document')} with candidates, {counted(rows, 'row')} in buckets to be compared"
-    console.say(found + console.took("buckets"))
+    console.say(found + console.duration_of("buckets"))
     limit = comparison.max_bucket
     if not (limit or console.is_verbose):
         return
@@ -321,7 +321,7 @@ class _Target:
                 raise ParameterError(
                     message, "give it such an ending, or name a file of this machine"
                 )
-            listing_target(options)  # whether it can be written, before the work
+            make_target(options)  # whether it can be written, before the work
 
     def prove(self, session: Any) -> None:
         """Before the work: raise InputError if it cannot be written, or if something is there, because a folder is not replaced."""
