@@ -6,6 +6,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 from benchmarks.corpora import text_of
@@ -80,20 +81,23 @@ def _map_side(bench: Bench) -> Table:
     from lshdup.documents import finding
     from lshdup.lsh import band_table
     from lshdup.params import DocumentParams
-    from lshdup.spark import comparison as spark_comparison
-    from lshdup.spark import inputs, worker
+    from lshdup.spark import inputs, worker_sets
     from lshdup.spark import session as spark_session
+    from lshdup.spark.recipe import make_recipe
+    from lshdup.spark.sources import map_documents
 
     folder = parquet(bench, "natural", bench.documents, lambda _: "natural")
     files = DocumentParams(text_field="text", id_field="id")
-    recipe = spark_comparison.recipe()
+    recipe = make_recipe()
     with spark_session.session("local[2]", {}) as session:
 
         def by_spark() -> None:
-            found = inputs.read(session, (os.fsencode(bench.home / folder),), files, ids=False)
+            found = inputs.find_documents(
+                session, (os.fsencode(bench.home / folder),), files, ids=False
+            )
             session.sparkContext.setLogLevel("ERROR")
-            comparison = spark_comparison.Comparison(found.rows, recipe, sources=found.sources)
-            mapped = comparison.mapped(worker.sketch_rows, worker.SKETCHES)
+            work = partial(worker_sets.sketch_rows, recipe)
+            mapped = map_documents(found.sources, work, worker_sets.SKETCHES)
             mapped.write.format("noop").mode("overwrite").save()
 
         def by_local() -> None:

@@ -29,6 +29,8 @@ from lshdup.spark import comparison as spark_comparison
 from lshdup.spark import session as spark_session
 from lshdup.spark import tiles as spark_tiles
 from lshdup.spark.errors import one_line
+from lshdup.spark.recipe import make_recipe
+from lshdup.spark.sources import id_and_text
 from tests.conftest import DATA, ROOT, require
 
 pytestmark = pytest.mark.spark
@@ -83,12 +85,12 @@ def collected(comparison, **options):
 def compared(
     session, names, band, shingle=ShingleParams(), files=DocumentParams(), asked=PairParams()
 ):
-    documents = inputs.read(
+    documents = inputs.find_documents(
         session, tuple(map(os.fsencode, names)), files, ids=shingle.tokens == "ids"
     )
-    recipe = spark_comparison.recipe(shingle, SketchParams(), band, asked)
-    recipe = replace(recipe, kind=documents.kind, home=documents.home, max_bytes=files.max_bytes)
-    return spark_comparison.Comparison(documents.rows, recipe, asked.max_bucket, documents.sources)
+    recipe = make_recipe(shingle, SketchParams(), band, asked)
+    recipe = replace(recipe, max_bytes=files.max_bytes)
+    return spark_comparison.Comparison(documents.sources, recipe, asked.max_bucket)
 
 
 def texts_of(n):
@@ -284,10 +286,12 @@ def test_no_task_gets_all_rows_of_a_bucket(session):
         spark_comparison.near_duplicates(documents, asked=PairParams(max_bucket=4)) as comparison,
         spark_clusters.Clusters(comparison) as groups,
     ):
-        covered = comparison.kinds.select("first.id").limit(3)
-        tiles = spark_tiles.of_buckets(comparison.compared, documents, comparison.recipe, covered)
+        covered = comparison.distinct_sets.select("first.id").limit(3)
+        tiles = spark_tiles.candidate_pairs(
+            comparison.compared, comparison.sources, comparison.recipe, covered
+        )
         points = session.createDataFrame([(b"a", b"b")], "bucket binary, id binary")
-        stars = spark_tiles.stars(
+        stars = spark_tiles.star_tiles(
             points, points.groupBy("bucket").count().withColumnRenamed("count", "n")
         )
         for rows in (
@@ -312,7 +316,7 @@ def test_only_wanted_values_pass(session, monkeypatch, most):
         "cast(cast(id as string) as binary) as id", "id as number"
     )
     passed = [
-        row.number for row in caching.sifted(ids, ids.where("number < 9000"), 9000, "id").collect()
+        row.number for row in caching.sift(ids, ids.where("number < 9000"), 9000, "id").collect()
     ]
     assert sorted(passed)[:9000] == list(range(9000))
     assert len(passed) == len(set(passed))
@@ -328,7 +332,7 @@ def test_sets_are_made_of_what_has_candidates(session, monkeypatch):
     with spark_comparison.near_duplicates(documents, band=BandParams(threshold=0.5)) as comparison:
         tiles = comparison.tiles
         sets = spark_tiles.sets_of(
-            comparison.documents, tiles.rows, tiles.counts[1], comparison.recipe
+            comparison.sources, tiles.rows, tiles.counts[1], comparison.recipe
         )
         wanted = {row.id for row in tiles.rows.select("id").distinct().collect()}
         made = {row.id for row in sets.collect()}
@@ -436,7 +440,7 @@ def test_names_of_any_kind(session, run, tmp_path, monkeypatch):
 
 def by_spark(monkeypatch):
     """From here on Spark looks up what is on this machine, as it does what is elsewhere."""
-    monkeypatch.setattr(inputs, "_here", lambda name, at_home: None)
+    monkeypatch.setattr(inputs, "_local_path", lambda name, home_local: None)
 
 
 def outcome(session, run, monkeypatch, capfdbinary, arguments, cwd, code=0):
@@ -803,35 +807,41 @@ def test_clusters_command(session, run, tmp_path, monkeypatch, capfdbinary):
 def test_errors(session, rows, tmp_path, monkeypatch):
     monkeypatch.chdir(rows)
     with pytest.raises(InputError, match="'nothing': No such file"):
-        inputs.read(session, (b"nothing",), DocumentParams(), ids=False)
+        inputs.find_documents(session, (b"nothing",), DocumentParams(), ids=False)
     with pytest.raises(InputError, match="'/nothing': No such file"):
-        inputs.read(session, (b"file:/nothing",), DocumentParams(), ids=False)
+        inputs.find_documents(session, (b"file:/nothing",), DocumentParams(), ids=False)
     with pytest.raises(ParameterError, match="are for names on this machine"):
-        inputs.read(session, (b"hdfs://host/x",), DocumentParams(include=("*.txt",)), ids=False)
+        inputs.find_documents(
+            session, (b"hdfs://host/x",), DocumentParams(include=("*.txt",)), ids=False
+        )
     for name, hint in (
         (b"nofs://x/y", "needs a package"),
         (b"s3a://x/y", "hadoop-aws"),
         (b"file:/[x/[[]*", "have a meaning in patterns"),
     ):
         with pytest.raises(InputError, match="cannot be looked up") as raised:
-            inputs.read(session, (name,), DocumentParams(), ids=False)
+            inputs.find_documents(session, (name,), DocumentParams(), ids=False)
         assert hint in raised.value.hint
     with pytest.raises(InputError, match="no documents were named"):
-        inputs.read(session, (), DocumentParams(), ids=False)
+        inputs.find_documents(session, (), DocumentParams(), ids=False)
     with pytest.raises(ParameterError, match="a name that comes from the data"):
-        inputs.read(session, (b"r.jsonl",), DocumentParams(), ids=False)
+        inputs.find_documents(session, (b"r.jsonl",), DocumentParams(), ids=False)
     by_spark(monkeypatch)
     with pytest.raises(InputError, match="does not exist"):
-        inputs.read(session, (b"file:/nothing",), DocumentParams(), ids=False)
+        inputs.find_documents(session, (b"file:/nothing",), DocumentParams(), ids=False)
     uri = os.fsencode(f"file:{rows}/p")
     with pytest.raises(InputError, match="there is no column 'words', but body, key"):
-        inputs.read(session, (uri,), DocumentParams(text_field="words", id_field="key"), ids=False)
+        inputs.find_documents(
+            session, (uri,), DocumentParams(text_field="words", id_field="key"), ids=False
+        )
     with pytest.raises(InputError, match="'key' is of type bigint"):
-        inputs.read(session, (uri,), DocumentParams(text_field="key", id_field="key"), ids=False)
+        inputs.find_documents(
+            session, (uri,), DocumentParams(text_field="key", id_field="key"), ids=False
+        )
     with pytest.raises(ParameterError, match="needs the whole collection"):
-        spark_comparison.recipe(sketch=SketchParams("linear"))
+        make_recipe(sketch=SketchParams("linear"))
     with pytest.raises(ParameterError, match="verified exactly"):
-        spark_comparison.recipe(asked=PairParams("estimate"))
+        make_recipe(asked=PairParams("estimate"))
     documents = session.createDataFrame(
         [("a", "x y z"), ("b", "x y z"), ("a", "u v w")], "id string, text string"
     )
@@ -852,9 +862,7 @@ def test_columns(session):
     with pytest.raises(InputError, match="the documents are a list, and must be a DataFrame"):
         spark_comparison.near_duplicates([("a", "x y z")])
     by_case = session.createDataFrame([("a", "x y z", "b")], "id string, text string, ID string")
-    assert [
-        bytes(row.id) for row in spark_comparison.id_and_text(by_case, "id", "text").collect()
-    ] == [b"a"]
+    assert [bytes(row.id) for row in id_and_text(by_case, "id", "text").collect()] == [b"a"]
     with pytest.raises(InputError, match="the documents have 1 column, and need two"):
         spark_comparison.near_duplicates(documents.select("score"))
     for id_field, text_field, said in (
@@ -864,18 +872,16 @@ def test_columns(session):
         ("back`tick", "no`ne", "no column 'no`ne'"),
     ):
         with pytest.raises(InputError, match=re.escape(said)):
-            spark_comparison.id_and_text(documents, id_field, text_field)
+            id_and_text(documents, id_field, text_field)
     named = session.createDataFrame(
         [(("k", None), "x y z")], "a struct<b: string, `c.d`: int>, `back``tick` string"
     )
     assert [
         tuple(map(bytes, row))
-        for row in spark_comparison.id_and_text(named.select("*"), "a.b", "back`tick")
-        .select("id")
-        .collect()
+        for row in id_and_text(named.select("*"), "a.b", "back`tick").select("id").collect()
     ] == [(b"k",)]
     with pytest.raises(InputError, match=r"there is no column 'a\.x'"):
-        spark_comparison.id_and_text(named, "a.x", "back`tick")
+        id_and_text(named, "a.x", "back`tick")
     with pytest.raises(InputError, match="there are 2 columns 'back`tick'"):
         spark_comparison.near_duplicates(named.select("`back``tick`", "`back``tick`"))
 
