@@ -33,7 +33,7 @@ from lshdup.params import (
     ShingleParams,
     SketchParams,
 )
-from lshdup.shingling.shingler import Shingler, fingerprints
+from lshdup.shingling.shingler import Shingler, fingerprint_sets
 from lshdup.utils.parallel import processors
 from lshdup.utils.ragged import RaggedSets, StringTable, distinct
 
@@ -389,7 +389,7 @@ def _collect_sets(documents: Documents, shingle: ShingleParams, jobs: int) -> Co
     listed = DocumentList(
         StringTable.from_strings(os.fsencode(name) for name in names), zeros, zeros
     )
-    return Collection(listed, shingle, sets.sizes, fingerprints(sets, shingle), sets=sets)
+    return Collection(listed, shingle, sets.sizes, fingerprint_sets(sets, shingle), sets=sets)
 
 
 def _refuse_nothing(documents: Documents, collection: Collection) -> None:

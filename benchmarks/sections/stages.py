@@ -21,7 +21,7 @@ from lshdup.lsh import band_plan, band_table, candidates
 from lshdup.lsh.signatures import Sketcher
 from lshdup.matching import pairs, similarity
 from lshdup.params import BandParams, DocumentParams, ShingleParams, SketchParams
-from lshdup.shingling.shingler import Shingler, fingerprints
+from lshdup.shingling.shingler import Shingler, fingerprint_sets
 from lshdup.utils.ragged import RaggedSets
 
 AIMS = {"shingle": "700 MB/s", "sketch": "6 µs"}
@@ -83,7 +83,7 @@ def _one_pass(folder: Path) -> dict[str, Run]:
     lap("sketch")
     sets = RaggedSets.concatenate(made)
     duplicate_of = candidates.find_exact_duplicates(
-        np.concatenate([fingerprints(each, ShingleParams()) for each in made])
+        np.concatenate([fingerprint_sets(each, ShingleParams()) for each in made])
     )
     members = np.flatnonzero((duplicate_of == np.arange(len(duplicate_of))) & (sets.sizes > 0))
     lap("find copies")

@@ -14,8 +14,7 @@ from lshdup.utils.messages import counted, shown
 if TYPE_CHECKING:
     from tqdm import tqdm
 
-    from lshdup.documents.document_list import Skipped
-    from lshdup.skipped import Reason
+    from lshdup.skipped import Reason, Skipped
 
 OK = 0
 PAIRS_FOUND = 1  # only with --check

@@ -40,26 +40,26 @@ def _banded(session: sessions.Session, options: dict[str, Any]) -> Answer:
 
     console, workspace, request = session.console, session.workspace, session.request
     asked = PairParams(options.get("verify", PairParams().verify), options["max_bucket"] or 0)
-    indexed = workspace.indexed(request, save=False)
+    indexed = workspace.load_or_build_index(request, save=False)
     say_collection(console, indexed.collection)
     say_if_nothing(session, indexed.collection)
-    say_contract(console, indexed.made.plan, indexed.params)
-    found = workspace.verified(indexed, asked, request.jobs)
-    table = indexed.made.table if options["verbose"] else None
+    say_contract(console, indexed.index.plan, indexed.params)
+    found = workspace.find_pairs(indexed, asked, request.jobs)
+    table = indexed.index.table if options["verbose"] else None
     say_buckets(
         console, found.buckets, indexed.collection.documents.names.some, asked.max_bucket, table
     )
     pairs = expand_copies(
-        found.pairs, indexed.made.duplicate_of, collapse=options.get("collapse_copies", False)
+        found.pairs, indexed.index.duplicate_of, collapse=options.get("collapse_copies", False)
     )
     say_funnel(console, found.candidates, len(found.pairs), len(pairs), indexed.params.threshold)
     return Answer(
         indexed.collection,
         found.pairs,
-        indexed.made.duplicate_of,
+        indexed.index.duplicate_of,
         pairs,
         indexed.params.threshold,
-        indexed.made.plan,
+        indexed.index.plan,
     )
 
 
@@ -68,16 +68,14 @@ def _joined(session: sessions.Session, options: dict[str, Any]) -> Answer:
     from lshdup.pipeline import expand_copies, find_pairs_exactly
 
     request = session.request
-    threshold = session.workspace.threshold(request)
-    with session.workspace.every_set(session.request) as (collection, sets):
-        say_collection(session.console, collection)
-        say_if_nothing(session, collection)
-        duplicate_of = find_exact_duplicates(collection.fingerprints)
-        found = find_pairs_exactly(
-            collection, sets, duplicate_of, threshold, request.jobs, session.console.progress
-        )
-        pairs = expand_copies(
-            found.pairs, duplicate_of, collapse=options.get("collapse_copies", False)
-        )
+    threshold = session.workspace.choose_threshold(request)
+    collection, sets = session.workspace.load_or_collect_sets(request)
+    say_collection(session.console, collection)
+    say_if_nothing(session, collection)
+    duplicate_of = find_exact_duplicates(collection.fingerprints)
+    found = find_pairs_exactly(
+        collection, sets, duplicate_of, threshold, request.jobs, session.console.progress
+    )
+    pairs = expand_copies(found.pairs, duplicate_of, collapse=options.get("collapse_copies", False))
     say_joined(session.console, len(found.pairs), len(pairs), threshold)
     return Answer(collection, found.pairs, duplicate_of, pairs, threshold)

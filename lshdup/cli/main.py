@@ -13,7 +13,7 @@ import click
 from lshdup.cli.commands import COMMANDS
 from lshdup.cli.console import INTERRUPTED, OK, TROUBLE, Console
 from lshdup.errors import LshdupError
-from lshdup.utils.atomic import abandon, what_is_kept
+from lshdup.utils.atomic import describe_kept, remove_own_temporary_files
 from lshdup.utils.messages import shown
 from lshdup.version import __version__
 
@@ -157,7 +157,7 @@ def program() -> NoReturn:
 def _interrupted(number: int, frame: object) -> NoReturn:
     """End now. An exception would be lost in a destructor, become another one on its way out, or wait for threads."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    abandon()
+    remove_own_temporary_files()
     with contextlib.suppress(OSError):
         # Behind the ^C that a terminal shows, or a progress bar, a new line. Not through sys.stderr: it may be in the middle of a line.
         os.write(2, (b"\n" if os.isatty(2) else b"") + _farewell().encode())
@@ -165,7 +165,7 @@ def _interrupted(number: int, frame: object) -> NoReturn:
 
 
 def _farewell() -> str:
-    return f"lshdup: interrupted; {what_is_kept()}\n"
+    return f"lshdup: interrupted; {describe_kept()}\n"
 
 
 def _close_stdout() -> None:

@@ -94,7 +94,7 @@ def say_if_nothing(session: "Session", collection: "Collection", least: int = 2)
     )
     n, compared = len(collection.documents), int((collection.sizes > 0).sum())
     has_rows, removed = (
-        collection.documents.places is not None,
+        collection.documents.locations is not None,
         collection.shingle_filter is not None,
     )
     warn_if_nothing(

@@ -9,13 +9,14 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.documents.document_list import DocumentList, Reason
+from lshdup.documents.document_list import DocumentList
 from lshdup.documents.files import LARGE, Buffer
 from lshdup.documents.reading import BATCH_BYTES, batches, read_batch
 from lshdup.lsh.signatures import Sketcher
 from lshdup.params import ShingleParams
 from lshdup.shingling.shingle_filter import ShingleFilter, Unfiltered
-from lshdup.shingling.shingler import ShingleBatch, Shingler, fingerprints
+from lshdup.shingling.shingler import ShingleBatch, Shingler, fingerprint_sets
+from lshdup.skipped import Reason
 from lshdup.utils.ragged import RaggedSets
 
 #: A document of more bytes than this is read, shingled and sketched alone, whatever the number of threads.
@@ -91,9 +92,11 @@ def batches_done(
             left, unfiltered = made.sets, None
             if shingle_filter is not None:
                 left = shingle_filter.apply(made.sets, workers.room(len(made.sets.values)))
-                unfiltered = Unfiltered(made.sets.sizes, fingerprints(made.sets, workers.shingle))
+                unfiltered = Unfiltered(
+                    made.sets.sizes, fingerprint_sets(made.sets, workers.shingle)
+                )
             signatures = sketcher.sketch(left) if sketcher is not None else None
-            prints = fingerprints(left, workers.shingle)
+            prints = fingerprint_sets(left, workers.shingle)
             sets = keep(made, left, prints)
             return Done(
                 made.indices,

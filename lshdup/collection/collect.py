@@ -11,11 +11,12 @@ from numpy.typing import NDArray
 from lshdup.collection.batches import Workers, batches_done
 from lshdup.collection.collection import Collection, SkippedFile, current_reader
 from lshdup.collection.set_keeper import Kept, SetKeeper
-from lshdup.documents.document_list import DocumentList, Reason, Skipped
+from lshdup.documents.document_list import DocumentList
 from lshdup.errors import ParameterError
 from lshdup.lsh.signatures import Sketcher, linear_signatures
 from lshdup.params import ShingleParams, SketchParams
 from lshdup.shingling.shingle_filter import ShingleFilter, Unfiltered
+from lshdup.skipped import Reason, Skipped
 from lshdup.utils.parallel import Progress, no_progress
 from lshdup.utils.ragged import RaggedSets, StringTable
 from lshdup.utils.scratch import Spool

@@ -8,9 +8,10 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.documents.document_list import DocumentList, Skipped
+from lshdup.documents.document_list import DocumentList
 from lshdup.params import ShingleParams, SketchParams
 from lshdup.shingling.shingle_filter import ShingleFilter, Unfiltered
+from lshdup.skipped import Skipped
 from lshdup.utils.ragged import RaggedSets, StringTable
 
 _NONE = np.zeros(0, np.int64)

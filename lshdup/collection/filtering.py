@@ -20,7 +20,7 @@ from lshdup.shingling.shingle_filter import (
     fingerprint,
     least_count,
 )
-from lshdup.shingling.shingler import fingerprints
+from lshdup.shingling.shingler import fingerprint_sets
 from lshdup.utils.ragged import RaggedSets
 
 
@@ -98,7 +98,7 @@ def filter_collection(
     def part(start: int) -> RaggedSets:
         end = min(start + 4096, n)
         left = shingle_filter.apply(RaggedSets(sets.values, sets.offsets[start : end + 1]))
-        sizes[start:end], prints[start:end] = left.sizes, fingerprints(left, collection.shingle)
+        sizes[start:end], prints[start:end] = left.sizes, fingerprint_sets(left, collection.shingle)
         if signatures is not None and sketcher is not None:
             signatures[start:end] = sketcher.sketch(left)
         return left if keep or linear else NO_VALUES

@@ -7,10 +7,10 @@ from numpy.typing import NDArray
 
 from lshdup.collection.batches import NO_VALUES, Workers, batches_done
 from lshdup.collection.collection import Collection
-from lshdup.documents.document_list import Reason, Skipped
 from lshdup.errors import ArtifactError
 from lshdup.params import LONGEST
 from lshdup.shingling.shingler import ShingleBatch
+from lshdup.skipped import Reason, Skipped
 from lshdup.utils.ragged import RaggedSets, SetSource
 
 

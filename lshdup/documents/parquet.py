@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.documents.files import Buffer
-from lshdup.documents.rows import RowError, RowList, field_names, no_field
+from lshdup.documents.records import RecordError, RecordList, field_names, no_field
 from lshdup.documents.text_cache import KeptTexts, Scratch
 from lshdup.errors import InputError
 from lshdup.kernels import copying
@@ -37,8 +37,8 @@ class ParquetFile:
     """One Parquet file and the texts in it; for any thread. Raises InputError if pyarrow is not there.
 
     It is opened when it is needed, as often as it was closed; which of its texts are kept, and how many were decoded, outlives that. `rows`
-    and `texts` raise OSError as the system does, and RowError if it is no such file, or has no such text. scratch : where texts are kept;
-    None: nowhere.
+    and `texts` raise OSError as the system does, and RecordError if it is no such file, or has no such text. scratch : where texts are
+    kept; None: nowhere.
     """
 
     def __init__(self, path: bytes, field: str, scratch: Scratch | None = None) -> None:
@@ -73,14 +73,14 @@ class ParquetFile:
         self._means = np.array([_mean(group, self._column) for group in groups], np.int64)
         self._file = file
 
-    def rows(self, id_field: str) -> RowList:
+    def rows(self, id_field: str) -> RecordList:
         """All rows, and their ids."""
         with self._lock, _damaged():
             self._open()
             n = int(self._offsets[-1])
             numbers, lengths = np.arange(1, n + 1), np.repeat(self._means, np.diff(self._offsets))
             if not id_field:
-                return RowList(numbers, numbers - 1, lengths)
+                return RecordList(numbers, numbers - 1, lengths)
             column = _column(self._file.schema_arrow, id_field, text=False)
             blobs, sizes, null = (
                 [np.zeros(0, np.uint8)],
@@ -99,18 +99,18 @@ class ParquetFile:
             for row in np.flatnonzero(bad).tolist()
         ]
         keep = np.flatnonzero(~bad)
-        return RowList(numbers[keep], keep, lengths[keep], ids.take(keep), skipped)
+        return RecordList(numbers[keep], keep, lengths[keep], ids.take(keep), skipped)
 
     def texts(
         self, rows: NDArray[np.int64], longest: int, buffer: Buffer
-    ) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64], dict[int, RowError]]:
+    ) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64], dict[int, RecordError]]:
         """The texts of some rows (numbers from 0, ascending) in one array: see `jsonlines.read_texts`."""
         with self._lock:
             slabs = None if self._all is not None else self._slabs(rows)
         if slabs is None:
             assert self._all is not None
             if len(rows) and rows[-1] >= len(self._all.null):
-                raise RowError(Reason.CHANGED, _FEWER)
+                raise RecordError(Reason.CHANGED, _FEWER)
             starts, lengths = self._all.spans(rows)
             failed = _refused(lengths, self._all.null[rows], longest, self._field)
             text, places = self._all.read(starts, lengths, buffer)
@@ -139,7 +139,7 @@ class ParquetFile:
         return text, places[:-1], lengths, failed
 
     def groups(self, id_field: str) -> int:
-        """How many row groups it has, which `batches` reads one after the other. Raises RowError if it has no such ids."""
+        """How many row groups it has, which `batches` reads one after the other. Raises RecordError if it has no such ids."""
         with self._lock, _damaged():
             self._open()
             _column(self._file.schema_arrow, id_field, text=False)
@@ -147,7 +147,7 @@ class ParquetFile:
 
     def batches(
         self, id_field: str, groups: range
-    ) -> Iterator[tuple[int, Texts, Texts, RowError | None]]:
+    ) -> Iterator[tuple[int, Texts, Texts, RecordError | None]]:
         """Rows of some row groups, some at a time, for whoever reads a file in pieces: the number of the first, their ids, their texts,
         and why all these are null, if they could not be decoded. Like `texts`, it misses the rows of a group behind damage, and goes on
         with the next.
@@ -163,7 +163,7 @@ class ParquetFile:
                 ):
                     yield first, ids, texts, None
                     first += len(texts[2])
-            except RowError as error:
+            except RecordError as error:
                 yield (
                     first,
                     self._last_ids(column, group, end - first),
@@ -176,23 +176,23 @@ class ParquetFile:
         rows = int(self._offsets[group + 1] - self._offsets[group])
         try:
             data, offsets, null = next(_pieces(self._file, column, max(rows, 1), [group]))
-        except (RowError, StopIteration):
+        except (RecordError, StopIteration):
             return _nothing(n)
         return (data, offsets[-n - 1 :], null[-n:]) if len(null) == rows else _nothing(n)
 
     def _slabs(
         self, rows: NDArray[np.int64]
-    ) -> tuple[list[tuple[slice, int, Texts]], dict[int, RowError]] | None:
+    ) -> tuple[list[tuple[slice, int, Texts]], dict[int, RecordError]] | None:
         """Which of these rows are among which decoded texts, and the row that is the first of those; and by their places, why others are
         not. None: all texts are kept now.
         """
         found: list[tuple[slice, int, Texts]] = []
-        failed: dict[int, RowError] = {}
+        failed: dict[int, RecordError] = {}
         done = 0
         with _damaged():
             self._open()
         if len(rows) and rows[-1] >= self._offsets[-1]:
-            raise RowError(Reason.CHANGED, _FEWER)
+            raise RecordError(Reason.CHANGED, _FEWER)
         while done < len(rows):
             number = int(np.searchsorted(self._offsets, rows[done], side="right")) - 1
             group, row = self._group(number), int(rows[done] - self._offsets[number])
@@ -202,10 +202,10 @@ class ParquetFile:
             before = group.decoded
             try:
                 at, texts = group.slab(row)
-            except RowError as error:  # the other groups may be good for all that
+            except RecordError as error:  # the other groups may be good for all that
                 stop = int(np.searchsorted(rows, self._offsets[number + 1]))
                 failed.update(
-                    dict.fromkeys(range(done, stop), RowError(error.reason, error.detail))
+                    dict.fromkeys(range(done, stop), RecordError(error.reason, error.detail))
                 )
             else:
                 first = int(self._offsets[number]) + at
@@ -223,7 +223,7 @@ class ParquetFile:
         try:
             with _damaged():
                 self._all = self._scratch.keep(self._path, _pieces(self._file, self._column, step))
-        except (OSError, RowError):  # other rows may be good for all that
+        except (OSError, RecordError):  # other rows may be good for all that
             self._broken = True
         if self._all is None:
             return False
@@ -256,13 +256,13 @@ def _rows_of(mean: int) -> int:
 
 def _refused(
     lengths: NDArray[np.int64], null: NDArray[np.bool_], longest: int, field: str
-) -> dict[int, RowError]:
+) -> dict[int, RecordError]:
     """The rows whose texts cannot be had, by their places; their lengths become 0."""
     failed = {}
     for row in np.flatnonzero((lengths > longest) | null).tolist():
-        failed[row] = RowError(Reason.NO_TEXT, f"{field!r} is null")
+        failed[row] = RecordError(Reason.NO_TEXT, f"{field!r} is null")
         if not null[row]:
-            failed[row] = RowError(
+            failed[row] = RecordError(
                 Reason.TOO_LARGE, f"{lengths[row]} bytes, --max-bytes is {longest}"
             )
         lengths[row] = 0
@@ -301,12 +301,12 @@ class _Group:
         if not self._error:
             try:
                 return next(self._pieces)
-            except RowError as error:  # without what it was raised in: that holds decoded texts
+            except RecordError as error:  # without what it was raised in: that holds decoded texts
                 self._error = error.reason, error.detail
             except OSError:
                 self._begin()  # the next try may succeed
                 raise
-        raise RowError(*self._error)
+        raise RecordError(*self._error)
 
     def slab(self, row: int) -> tuple[int, Texts]:
         if self._is_dropped(row):
@@ -350,7 +350,7 @@ def _pyarrow() -> tuple[Any, Any]:
 
 @contextlib.contextmanager
 def _damaged() -> Iterator[None]:
-    """What Arrow raises for a damaged file, as a RowError."""
+    """What Arrow raises for a damaged file, as a RecordError."""
     import pyarrow as pa
 
     try:
@@ -358,15 +358,15 @@ def _damaged() -> Iterator[None]:
     except pa.ArrowMemoryError:
         raise
     except pa.ArrowException as error:
-        raise RowError(Reason.DAMAGED, str(error).partition("\n")[0][:200]) from None
+        raise RecordError(Reason.DAMAGED, str(error).partition("\n")[0][:200]) from None
     except OSError as error:
         if error.errno is not None:
             raise
-        raise RowError(Reason.DAMAGED, str(error).partition("\n")[0][:200]) from None
+        raise RecordError(Reason.DAMAGED, str(error).partition("\n")[0][:200]) from None
 
 
 def _column(schema: Any, field: str, *, text: bool) -> list[str]:
-    """The names on the way to a field, checked to be a string, or for an id an integer. Raises RowError."""
+    """The names on the way to a field, checked to be a string, or for an id an integer. Raises RecordError."""
     import pyarrow as pa
 
     types = pa.types
@@ -376,7 +376,7 @@ def _column(schema: Any, field: str, *, text: bool) -> list[str]:
     kind: Any = None
     for name in way:
         if name not in fields:
-            raise RowError(
+            raise RecordError(
                 missing,
                 f"it has {no_field(field, _columns(schema), '--text-field' if text else '--id-field', 'column')}",
             )
@@ -393,7 +393,7 @@ def _column(schema: Any, field: str, *, text: bool) -> list[str]:
     )
     if any(is_kind(inner) for is_kind in strings) or (not text and types.is_integer(inner)):
         return way
-    raise RowError(
+    raise RecordError(
         Reason.NOT_TEXT if text else Reason.NO_ID, f"its column {field!r} is of type {kind}"
     )
 
@@ -426,7 +426,7 @@ def _mean(group: Any, column: list[str]) -> int:
 def _pieces(
     file: Any, column: list[str], rows: int, groups: Iterable[int] | None = None
 ) -> Iterator[Texts]:
-    """One column of an open file, or of some of its row groups, so many rows at a time. Raises RowError for what is damaged."""
+    """One column of an open file, or of some of its row groups, so many rows at a time. Raises RecordError for what is damaged."""
     return (texts for (texts,) in _columns_of(file, [column], rows, groups))
 
 
@@ -446,4 +446,4 @@ def _columns_of(
                     break
                 yield [texts_of(batch, column) for column in columns]
             if left:
-                raise RowError(Reason.DAMAGED, "a row group has not as many rows as it says")
+                raise RecordError(Reason.DAMAGED, "a row group has not as many rows as it says")

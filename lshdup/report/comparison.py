@@ -9,8 +9,9 @@ from lshdup.lsh.signatures import Sketcher, estimate
 from lshdup.matching.similarity import jaccard
 from lshdup.params import ShingleParams, SketchParams
 from lshdup.report.token_diff import Change, differences
+from lshdup.shingling.inspection import LocatedText, locate_tokens
 from lshdup.shingling.shingle_filter import ShingleFilter
-from lshdup.shingling.shingler import Located, Shingler
+from lshdup.shingling.shingler import Shingler
 from lshdup.utils.ragged import RaggedSets
 
 #: Tokens in a passage that holds two texts together, and in one that is said to have moved.
@@ -35,8 +36,8 @@ class Comparison:
     only_b: int
     removed_a: int
     removed_b: int
-    a: Located
-    b: Located
+    a: LocatedText
+    b: LocatedText
     changes: list[Change]
 
     @property
@@ -76,7 +77,7 @@ def compare(
         standard_error = math.sqrt(
             similarity * (1 - similarity) / sketch.perms
         )  # of the true similarity: it is known here
-    a, b = shingler.located(text_a), shingler.located(text_b)
+    a, b = locate_tokens(text_a, params), locate_tokens(text_b, params)
     changes = differences(a.tokens, b.tokens, _PASSAGE[params.tokens], _MOVED[params.tokens])
     (only_a, only_b), (removed_a, removed_b) = (
         (sets.sizes - shared).tolist(),

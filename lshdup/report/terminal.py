@@ -10,7 +10,7 @@ from itertools import chain, zip_longest
 
 from lshdup.report.comparison import Comparison
 from lshdup.report.token_diff import ADDED, ALIKE, MOVED_AWAY, MOVED_HERE, REMOVED, Change
-from lshdup.shingling.shingler import Located
+from lshdup.shingling.inspection import LocatedText
 from lshdup.utils.messages import counted, fitting_start, shown
 
 #: Terminals from this width on have room for two texts side by side.
@@ -139,7 +139,7 @@ def _columns(comparison: Comparison, hunk: list[Change], layout: Layout) -> Iter
             yield f"{_line(one, layout)}{space} {bar} {_line(other, layout)}".rstrip()
 
 
-def passage(located: Located, start: int, end: int) -> str:
+def passage(located: LocatedText, start: int, end: int) -> str:
     """The text of tokens start … end - 1, with what stands around them: opening marks before, closing marks and white space behind."""
     return (
         located.text[_border(located, start) : _border(located, end)].decode("utf-8")
@@ -148,7 +148,7 @@ def passage(located: Located, start: int, end: int) -> str:
     )
 
 
-def _border(located: Located, token: int) -> int:
+def _border(located: LocatedText, token: int) -> int:
     """Where the text of a token begins: behind the first white space between it and the one before."""
     if token == 0:
         return 0

@@ -155,7 +155,7 @@ def char_table(tokens: str, normalize: bool, keep_case: bool) -> CharTable:
 
 
 def peculiar(characters: str, *, normalize: bool, keep_case: bool) -> list[int]:
-    """Places of those whose entry may be more than the character itself and what it does: what NFKC changes, NFKD does too."""
+    """Locations of those whose entry may be more than the character itself and what it does: what NFKC changes, NFKD does too."""
     found = set() if keep_case else set(_changed(characters, str.casefold))
     if normalize:
         found.update(_changed(characters, functools.partial(unicodedata.normalize, "NFKD")))
@@ -167,7 +167,7 @@ def peculiar(characters: str, *, normalize: bool, keep_case: bool) -> list[int]:
 
 
 def _changed(characters: str, change: Callable[[str], str]) -> Iterator[int]:
-    """Places of the characters that this makes others of. It is asked of many at once: most of them stay as they are."""
+    """Locations of the characters that this makes others of. It is asked of many at once: most of them stay as they are."""
     for start in range(0, len(characters), _AT_ONCE):
         part = characters[start : start + _AT_ONCE]
         if change(part) != part:

@@ -16,7 +16,7 @@ from lshdup.documents.document_list import DocumentList
 from lshdup.documents.finding import find_files
 from lshdup.documents.missing import not_there
 from lshdup.documents.parquet import ParquetFile
-from lshdup.documents.rows import Kind, RowError, RowFields, kind_of
+from lshdup.documents.records import Kind, RecordError, RecordFields, classify_file
 from lshdup.errors import InputError, ParameterError
 from lshdup.params import DEFAULT_TEXT_FIELD, DocumentParams
 from lshdup.skipped import Reason, Skipped
@@ -37,7 +37,7 @@ _PATTERN = re.compile(r"[*?\[{]")
 #: Taken literally, as Hadoop does: %20 is three characters.
 _FILE_URI = re.compile(rb"(?is)file:(?://(?:localhost)?)?(/(?!/).*|/)\Z")
 
-#: Regular expressions over whole paths: files of records; see `rows.kind_of`.
+#: Regular expressions over whole paths: files of records; see `records.classify_file`.
 _ENDINGS = {Kind.JSON: r"(?i)\.(jsonl|ndjson)(\.gz|\.zst)?$", Kind.PARQUET: r"(?i)\.parquet$"}
 
 #: The same, as Spark's readers take them.
@@ -195,20 +195,20 @@ class _Reader:
         self._spark, self._params, self._ids = spark, params, ids
         self.has_rows = False
 
-    def _fields(self) -> RowFields:
+    def _fields(self) -> RecordFields:
         """Return the fields of records. Raise ParameterError if none is for the id."""
         self.has_rows = True
         if not self._params.id_field:
             message = "rows need a name that comes from the data"
             raise ParameterError(message, "name the field that holds it with --id-field")
-        return RowFields(self._params.text_field or DEFAULT_TEXT_FIELD, self._params.id_field)
+        return RecordFields(self._params.text_field or DEFAULT_TEXT_FIELD, self._params.id_field)
 
     def local(self, files: DocumentList, kinds: dict[bytes, Kind]) -> Iterator[_Sized]:
         """Yield the sources of files of this machine, which workers read.
 
         kinds : of files that have records.
         """
-        fields = self._fields() if kinds else RowFields()
+        fields = self._fields() if kinds else RecordFields()
         home, max_bytes = os.getcwdb(), self._params.max_bytes  # noqa: PTH109 (bytes path)
         plain: list[tuple[bytes, int]] = []
         pieces: list[tuple[Any, ...]] = []
@@ -254,7 +254,7 @@ class _Reader:
         by_kind: dict[Kind, list[str]] = {}
         folders: list[str] = []
         for path in named.files + named.folders:
-            kind = kind_of(os.fsencode(path), named=True, field_given=field_given)
+            kind = classify_file(os.fsencode(path), named=True, field_given=field_given)
             if kind == Kind.FILE and path in named.folders:
                 folders.append(path)
             else:  # also a folder with such a name, as Spark itself writes a file
@@ -327,7 +327,7 @@ def _escaped(path: str) -> str:
     return re.sub(r"([\\*?\[\]{}])", r"\\\1", path)
 
 
-def _spans(path: bytes, kind: Kind, size: int, fields: RowFields) -> Iterator[tuple[int, int]]:
+def _spans(path: bytes, kind: Kind, size: int, fields: RecordFields) -> Iterator[tuple[int, int]]:
     """Yield starts and stops of the pieces of a file; one piece if it cannot be cut or opened."""
     step = TASK_BYTES  # bytes, or row groups, which have about equal sizes
     end = size
@@ -340,7 +340,7 @@ def _spans(path: bytes, kind: Kind, size: int, fields: RowFields) -> Iterator[tu
         elif kind == Kind.JSON:
             with open(path, "rb") as file:  # noqa: PTH123 (bytes path)
                 end = 0 if is_packed(file.read(4)) else size
-    except (RowError, OSError):  # the worker that reads it says why
+    except (RecordError, OSError):  # the worker that reads it says why
         end = 0
     starts = range(0, max(end, 1), step)
     for start in starts:

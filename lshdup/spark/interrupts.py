@@ -5,7 +5,6 @@ import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -33,7 +32,7 @@ def unfinished(path: Any, files: Any) -> Iterator[None]:
     _unfinished.append((path, files))
     try:
         yield
-        atomic.finished(Path(str(path.toString())))
+        atomic.note_kept(atomic.FILES)
     except Exception as error:
         if "PATH_ALREADY_EXISTS" not in str(error):  # else another program has made the folder
             with suppress(Exception):
@@ -115,6 +114,6 @@ def _remove_unfinished() -> None:
     for path, files in _unfinished:
         names = _names(path, files)
         if "_SUCCESS" in names:
-            atomic.finished(Path(str(path.toString())))
+            atomic.note_kept(atomic.FILES)
         elif all(name.startswith(("part-", "_", ".")) for name in names):
             files.delete(path, True)

@@ -19,8 +19,8 @@ from lshdup.documents.document_list import DocumentList
 from lshdup.documents.files import Buffer
 from lshdup.documents.parquet import ParquetFile
 from lshdup.documents.reading import BATCH_BYTES, BATCH_DOCUMENTS, batches, read_batch
-from lshdup.documents.row_files import OpenRows
-from lshdup.documents.rows import Kind, RowError, RowFields
+from lshdup.documents.record_files import RecordFiles
+from lshdup.documents.records import Kind, RecordError, RecordFields
 from lshdup.skipped import Reason, Skipped
 from lshdup.utils.arrow import array_of, as_binary, batch_of, content
 from lshdup.utils.ragged import StringTable
@@ -72,13 +72,13 @@ def read_files(home: bytes, max_bytes: int, rows: Batches) -> Batches:
             )
 
 
-def read_pieces(fields: RowFields, home: bytes, max_bytes: int, rows: Batches) -> Batches:
+def read_pieces(fields: RecordFields, home: bytes, max_bytes: int, rows: Batches) -> Batches:
     """Read PIECES, and return DOCUMENTS.
 
     fields : names of the fields with text and id.
     home : the folder that paths start from.
     """
-    files = OpenRows(None, fields, max_bytes)
+    files = RecordFiles(None, fields, max_bytes)
     for batch in rows:
         columns = (column.to_pylist() for column in batch.columns)
         for path, kind, start, stop in zip(*columns, strict=True):
@@ -88,7 +88,7 @@ def read_pieces(fields: RowFields, home: bytes, max_bytes: int, rows: Batches) -
 
 
 def read_json_lines(
-    fields: RowFields, max_bytes: int, root: bytes, typed: bytes, rows: Batches
+    fields: RecordFields, max_bytes: int, root: bytes, typed: bytes, rows: Batches
 ) -> Batches:
     """Return DOCUMENTS of lines of JSON, and of the URIs of their files; blank lines have none.
 
@@ -119,7 +119,12 @@ def _read_lines(
 
 
 def _piece(
-    files: OpenRows, path: bytes, location: bytes, kind: int, span: tuple[int, int], max_bytes: int
+    files: RecordFiles,
+    path: bytes,
+    location: bytes,
+    kind: int,
+    span: tuple[int, int],
+    max_bytes: int,
 ) -> Iterator[_Row]:
     """Yield the documents of a piece; an unreadable file is one row with the reason."""
     try:
@@ -133,7 +138,7 @@ def _piece(
                 lines = jsonlines.lines_between(plain.fileno(), *span, sys.maxsize - 1)
                 found = (_id_row(line, path) for _, line, _ in lines)
                 yield from (row for row in found if row is not None)
-    except RowError as error:
+    except RecordError as error:
         yield path, None, str(error.reason), error.detail
     except OSError as error:
         skipped = Skipped.because(path, error)
@@ -141,7 +146,7 @@ def _piece(
 
 
 def _json_rows(
-    path: bytes, file: int, fields: RowFields, span: tuple[int, int], max_bytes: int
+    path: bytes, file: int, fields: RecordFields, span: tuple[int, int], max_bytes: int
 ) -> Iterator[_Row]:
     """Yield documents; bad records are named by their numbers, for which lines are counted once."""
     start, before = span[0], -1
@@ -161,7 +166,7 @@ def _json_rows(
 
 
 def _parquet_rows(
-    path: bytes, location: bytes, fields: RowFields, span: tuple[int, int], max_bytes: int
+    path: bytes, location: bytes, fields: RecordFields, span: tuple[int, int], max_bytes: int
 ) -> Iterator[_Row]:
     """Yield documents; a record of a damaged row group is skipped under its own id."""
     file = ParquetFile(location, fields.text)
@@ -190,13 +195,13 @@ def _parquet_rows(
 
 
 def _json_row(
-    line: bytes, size: int, file: bytes, fields: RowFields, max_bytes: int
+    line: bytes, size: int, file: bytes, fields: RecordFields, max_bytes: int
 ) -> _Row | None:
     if size > max_bytes:
         return file, None, str(Reason.TOO_LARGE), f"{size} bytes, --max-bytes is {max_bytes}"
     try:
         row = jsonlines.row_of(line, fields)
-    except RowError as error:
+    except RecordError as error:
         return file, None, str(error.reason), error.detail
     return None if row is None else (*row, None, _location(file))
 

@@ -12,12 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.collection.collection import Collection, SkippedFile
-from lshdup.documents.document_list import DocumentList, Reason, Skipped
-from lshdup.documents.locations import Places
-from lshdup.documents.row_files import OpenRows
-from lshdup.documents.rows import Kind, RowFields
+from lshdup.documents.document_list import DocumentList
+from lshdup.documents.locations import Locations
+from lshdup.documents.record_files import RecordFiles
+from lshdup.documents.records import Kind, RecordFields
 from lshdup.params import FilterParams, ShingleParams, SketchParams
 from lshdup.shingling.shingle_filter import ShingleFilter, Unfiltered, fingerprint
+from lshdup.skipped import Reason, Skipped
 from lshdup.store.checksums import is_lazy
 from lshdup.store.npz import Array, Artifact
 from lshdup.utils.ragged import RaggedSets, StringTable
@@ -89,15 +90,15 @@ def document_arrays(collection: Collection) -> dict[str, Array]:
             "guesses_blob": guesses.blob,
             "guesses_offsets": guesses.offsets,
         }
-    if documents.places is not None:
-        places = documents.places
+    if documents.locations is not None:
+        locations = documents.locations
         arrays |= {
-            "paths_blob": places.paths.blob,
-            "paths_offsets": places.paths.offsets,
-            "path_kinds": places.kinds,
-            "path_of": places.file,
-            "starts": places.starts,
-            "lengths": places.lengths,
+            "paths_blob": locations.paths.blob,
+            "paths_offsets": locations.paths.offsets,
+            "path_kinds": locations.kinds,
+            "path_of": locations.file,
+            "starts": locations.starts,
+            "lengths": locations.lengths,
         }
     return arrays
 
@@ -146,7 +147,7 @@ def read_collection(
     arrays, header = artifact.arrays, artifact.header
     names = strings_of(artifact, "names")
     n = len(names)
-    opened = OpenRows(folder, _row_fields(header)) if "rows" in header else OpenRows(folder)
+    opened = RecordFiles(folder, _row_fields(header)) if "rows" in header else RecordFiles(folder)
     places = _places(artifact, n) if "starts" in arrays else None
     documents = DocumentList(
         names,
@@ -154,10 +155,10 @@ def read_collection(
         ints_of(arrays, "file_mtimes", n),
         places,
         home,
-        opened=opened,
+        record_files=opened,
     )
     refuse_if(
-        ("rows" in header) != (documents.row_fields is not None),
+        ("rows" in header) != (documents.record_fields is not None),
         "it has rows without fields, or fields without rows",
     )
     reasons = list(Reason)
@@ -280,16 +281,16 @@ def _prints(arrays: Mapping[str, Array], name: str, n: int) -> NDArray[np.uint64
     return array
 
 
-def _row_fields(header: Mapping[str, Any]) -> RowFields:
+def _row_fields(header: Mapping[str, Any]) -> RecordFields:
     fields = header["rows"]
     refuse_if(
         type(fields) is not dict or any(type(each) is not str for each in fields.values()),
         "its fields of rows are none",
     )
-    return RowFields(**fields)
+    return RecordFields(**fields)
 
 
-def _places(artifact: Artifact, n: int) -> Places:
+def _places(artifact: Artifact, n: int) -> Locations:
     """Where documents are; that each is in a file that is there is looked at when it is read."""
     arrays = artifact.arrays
     refuse_if("path_kinds" not in arrays, "where its documents are is missing")
@@ -298,7 +299,7 @@ def _places(artifact: Artifact, n: int) -> Places:
         kinds.dtype != np.uint8 or kinds.shape != (len(paths),) or kinds.max(initial=0) > max(Kind),
         "kinds of files do not fit",
     )
-    return Places(
+    return Locations(
         paths,
         kinds,
         ints_of(arrays, "path_of", n),
@@ -377,15 +378,15 @@ def same(old: Collection, new: Collection) -> bool:
 
 def _place(documents: DocumentList) -> list[object]:
     """Where the documents are that are parts of files."""
-    if documents.places is None:
+    if documents.locations is None:
         return []
-    places = documents.places
+    locations = documents.locations
     columns = (
-        places.paths.offsets,
-        places.paths.blob,
-        places.kinds,
-        places.file,
-        places.starts,
-        places.lengths,
+        locations.paths.offsets,
+        locations.paths.blob,
+        locations.kinds,
+        locations.file,
+        locations.starts,
+        locations.lengths,
     )
-    return [documents.row_fields, *(column.tobytes() for column in columns)]
+    return [documents.record_fields, *(column.tobytes() for column in columns)]

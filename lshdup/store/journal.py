@@ -18,15 +18,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.collection.collection import Collection
-from lshdup.documents.locations import Places
-from lshdup.documents.rows import RowFields
+from lshdup.documents.locations import Locations
+from lshdup.documents.records import RecordFields
 from lshdup.errors import ParameterError
 from lshdup.params import ShingleParams, SketchParams
 from lshdup.shingling.shingle_filter import ShingleFilter, Unfiltered
 from lshdup.store.collection_io import all_arrays, filter_arrays, read_collection
 from lshdup.store.npz import FORMAT_VERSION, Array, Artifact
 from lshdup.store.store import Store
-from lshdup.utils.atomic import resumable
+from lshdup.utils.atomic import JOURNAL, note_kept
 from lshdup.utils.ragged import RaggedSets, StringTable, offsets_of
 from lshdup.version import __version__
 
@@ -50,7 +50,7 @@ class Journal:
         store: Store,
         shingle: ShingleParams,
         sketch: SketchParams | None,
-        fields: RowFields | None,
+        fields: RecordFields | None,
         say: Callable[[str], None],
         shingle_filter: ShingleFilter | None = None,
     ) -> None:
@@ -105,7 +105,7 @@ class Journal:
                     self._file.write(_record({"header": np.frombuffer(text, np.uint8)}))
             self._file.write(_record(all_arrays(part)))
             self._file.flush()
-            resumable(self._path, there=True)
+            note_kept(JOURNAL)
         except OSError as error:
             self._failed = True
             self._say(
@@ -123,7 +123,7 @@ class Journal:
     def remove(self) -> bool:
         """Its work is done, or its room is needed. Returns whether there was one."""
         self.close()
-        resumable(self._path, there=False)
+        note_kept(JOURNAL, kept=False)
         try:
             self._path.unlink()
         except OSError:
@@ -197,8 +197,8 @@ def joined(parts: list[Collection]) -> Collection:
         names=_strings([each.names for each in lists]),
         sizes=column(lambda part: part.documents.sizes),
         mtimes=column(lambda part: part.documents.mtimes),
-        places=Places.joined([_there(each.places) for each in lists])
-        if all(each.places is not None for each in lists)
+        locations=Locations.joined([_there(each.locations) for each in lists])
+        if all(each.locations is not None for each in lists)
         else None,
     )
     sets = signatures = None

@@ -4,8 +4,8 @@ from dataclasses import asdict
 
 import numpy as np
 
-from lshdup.documents.locations import Listings
-from lshdup.documents.rows import RowList
+from lshdup.documents.locations import KnownRecords
+from lshdup.documents.records import RecordList
 from lshdup.errors import ArtifactError
 from lshdup.params import DocumentParams
 from lshdup.skipped import Reason
@@ -18,7 +18,7 @@ from lshdup.utils.ragged import StringTable, offsets_of
 _COLUMNS = ("numbers", "starts", "lengths")
 
 
-def save_listings(store: Store, params: DocumentParams, listings: Listings) -> None:
+def save_listings(store: Store, params: DocumentParams, listings: KnownRecords) -> None:
     """Keep `listings` as rows.npz. Determinism: equal listings give equal bytes."""
     keys = sorted(listings)
     lists = [listings[key] for key in keys]
@@ -48,7 +48,7 @@ def save_listings(store: Store, params: DocumentParams, listings: Listings) -> N
     npz.save(store.path("rows"), "rows", _header(store, params), arrays)
 
 
-def load_listings(store: Store, params: DocumentParams) -> Listings:
+def load_listings(store: Store, params: DocumentParams) -> KnownRecords:
     """What rows.npz knows, if it was made with the same parameters and from the same folder; damaged, it is as good as not there."""
     try:
         artifact = npz.load(store.path("rows"), "rows", "run the command again")
@@ -68,7 +68,7 @@ def _header(store: Store, params: DocumentParams) -> dict[str, object]:
     }
 
 
-def _listings(artifact: Artifact, *, with_ids: bool) -> Listings:
+def _listings(artifact: Artifact, *, with_ids: bool) -> KnownRecords:
     arrays = artifact.arrays
     paths, details = strings_of(artifact, "paths"), strings_of(artifact, "left_details")
     n = len(paths)
@@ -96,12 +96,12 @@ def _listings(artifact: Artifact, *, with_ids: bool) -> Listings:
             left_numbers, arrays["left_reasons"].tolist(), details, strict=True
         )
     ]
-    made: Listings = {}
+    made: KnownRecords = {}
     for at, path in enumerate(paths):
         part = slice(int(ends[at]), int(ends[at + 1]))
         own = None if ids is None else ids.take(np.arange(part.start, part.stop))
         others = left[left_ends[at] : left_ends[at + 1]]
-        made[path, sizes[at], mtimes[at]] = RowList(
+        made[path, sizes[at], mtimes[at]] = RecordList(
             numbers[part], starts[part], lengths[part], own, others
         )
     return made

@@ -5,9 +5,8 @@ import errno
 import hashlib
 import json
 import os
-import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.collection.collection import Collection
-from lshdup.documents.rows import RowFields
+from lshdup.documents.records import RecordFields
 from lshdup.errors import ArtifactError, ParameterError
 from lshdup.lsh import band_plan
 from lshdup.lsh.band_table import BandTable
@@ -38,15 +37,11 @@ from lshdup.store.collection_io import (
 )
 from lshdup.store.lock import locked
 from lshdup.store.npz import Array
+from lshdup.utils.atomic import remove_temporary_files
 
 #: The first line of a store's .gitignore, by which it is known, and the whole of it.
 _MARK = "# Made by lshdup."
 _MARK_FILE = f"{_MARK}\n*\n".encode()
-
-#: What a run that was killed leaves behind: files that were to be renamed to an artifact, or had not lost their name yet.
-_REMAINS = re.compile(
-    r"\.(?:(?:shingles|signatures|bands|pairs|clusters|rows)\.npz|scratch)\.[a-z0-9_]{8}"
-)
 
 #: More verified pairs than this (64 MB) are not kept for the next run.
 _MOST_PAIRS = 1 << 22
@@ -115,15 +110,8 @@ class Store:
         """
         self.make_writable()
         with locked(self.folder / ".lock", self.folder) as held:
-            if held:  # else what looks left behind may be in use
-                for entry in self.folder.iterdir():
-                    if (
-                        _REMAINS.fullmatch(entry.name)
-                        and entry.is_file()
-                        and not entry.is_symlink()
-                    ):
-                        with contextlib.suppress(OSError):
-                            entry.unlink()
+            if held:  # Without a lock, a temporary file may belong to another run.
+                remove_temporary_files(self.folder)
             self.is_held = True
             try:
                 yield
@@ -173,7 +161,7 @@ class Store:
         header = self.parameters(
             collection.shingle,
             sketch,
-            documents.row_fields,
+            documents.record_fields,
             documents.home,
             collection.shingle_filter,
         )
@@ -183,7 +171,7 @@ class Store:
         self,
         shingle: ShingleParams,
         sketch: SketchParams | None,
-        fields: RowFields | None,
+        fields: RecordFields | None,
         home: bytes = b"",
         shingle_filter: ShingleFilter | None = None,
     ) -> dict[str, Any]:
@@ -326,7 +314,10 @@ class Store:
                 "similarity": pairs.similarity,
             }
             header = self._pairs_header(collection, made, params, asked)
-            header = header | {"candidates": found.candidates, "buckets": asdict(found.buckets)}
+            header = header | {
+                "candidates": found.candidates,
+                "buckets": _buckets_to_json(found.buckets),
+            }
             npz.save(self.path("pairs"), "pairs", header, arrays)
 
     def load_pairs(self, collection: Collection) -> StoredPairs | None:
@@ -365,7 +356,7 @@ class Store:
                 or not ((similarity >= params.threshold) & (similarity <= 1)).all(),
                 "they are no pairs",
             )
-            candidates, buckets = header["candidates"], Buckets(**header["buckets"])
+            candidates, buckets = header["candidates"], _buckets_from_json(header["buckets"])
             planned = header["planned_bands"], header["planned_rows"]
             counts = (candidates, *planned)
             refuse_if(
@@ -398,7 +389,7 @@ class Store:
         """The groups of a run, so that the next one over the same documents need read none of them: 12 bytes a document."""
         representative = found.groups.representative.astype(np.uint32)  # -1 becomes 2^32 - 1
         header = self._groups_header(collection, made, params, asked, preference)
-        header = header | {"buckets": asdict(found.buckets)}
+        header = header | {"buckets": _buckets_to_json(found.buckets)}
         npz.save(
             self.path("clusters"),
             "clusters",
@@ -445,7 +436,7 @@ class Store:
                 not ((similarity[compared] >= 0) & (similarity[compared] <= 1)).all(),
                 "similarities are none",
             )
-            buckets = Buckets(**artifact.header["buckets"])
+            buckets = _buckets_from_json(artifact.header["buckets"])
             refuse_if(not _are_counts(buckets, n), "counts are none")
             from lshdup.matching.clusters import (
                 Groups,
@@ -512,6 +503,18 @@ class Store:
         self, collection: Collection, made: Index, params: BandParams, asked: PairParams
     ) -> dict[str, Any]:
         return self._made_header(collection, made, params) | {"pairs": asked.to_json()}
+
+
+def _buckets_to_json(buckets: Buckets) -> dict[str, int]:
+    """Return the counts under the names that format 3 of the artifacts has for them."""
+    counts = asdict(buckets)
+    return counts | {"left_out": counts.pop("skipped")}
+
+
+def _buckets_from_json(counts: Mapping[str, int]) -> Buckets:
+    """Return the counts of `_buckets_to_json`. Raise TypeError or KeyError if one is missing."""
+    named = dict(counts)
+    return Buckets(skipped=named.pop("left_out"), **named)
 
 
 def _are_counts(buckets: Buckets, documents: int) -> bool:

@@ -1,31 +1,38 @@
-"""Files that are replaced whole or not at all. Called by artifacts.py and output.py."""
+"""Atomic replacement of files, and a record of what an interrupted run leaves."""
 
 import contextlib
 import os
+import stat
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
 from lshdup.errors import InputError
 
-#: Names of files that have none, on file systems where they need one for an instant, begin like this.
-SCRATCH = ".scratch."
+#: Names of temporary files begin and end like this; between are eight characters.
+PREFIX, SUFFIX = ".lshdup-", ".tmp"
 
-#: What is being written now.
-_under_way: set[Path] = set()
+#: Outside of a store, which is locked, a temporary file may belong to a live run for this long.
+_SECONDS_IN_USE = 86_400.0
 
-#: What this process has finished, and journals that the next run goes on from.
-_finished: set[Path] = set()
-_resumable: set[Path] = set()
+#: Temporary files of this process, for `remove_own_temporary_files`.
+_temporary: set[Path] = set()
+
+#: For `describe_kept`: what this run has written that survives it.
+FILES, JOURNAL = "files", "journal"
+_kept: set[str] = set()
 
 
 @contextlib.contextmanager
 def replace_file(path: Path) -> Iterator[BinaryIO]:
-    """A file beside `path` that takes its place when the block ends well, after fsync: killed at any instant, the old or the new file is
-    there, whole. It keeps the permissions of the old file; a symbolic link stays one; what is no regular file (a pipe, a device) is written
-    to as it is. Raises OSError as the file system does; the old file is then untouched.
+    """Open a temporary file that replaces `path` when the block ends without an error.
 
-    Where the system can do it, the file has no name until it is complete, and a run that is killed leaves nothing behind.
+    The file is synced before it is renamed: a process killed at any instant leaves the old or the
+    new file, whole, and at most a temporary file that a later call for the folder removes. The
+    permissions of the old file and symbolic links stay. A pipe or a device is written to directly.
+
+    Raises OSError as the file system does; the old file is then untouched.
     """
     path = path.resolve()
     if path.exists() and not path.is_file():
@@ -33,84 +40,60 @@ def replace_file(path: Path) -> Iterator[BinaryIO]:
             yield direct
         return
     mode = path.stat().st_mode & 0o7777 if path.exists() else 0o666 & ~_umask()
-    temporary = path.with_name(f".{path.name}.{os.urandom(4).hex()}")
-    _under_way.add(temporary)  # before it is there, so that it is never there unknown
+    remove_temporary_files(path.parent, _SECONDS_IN_USE)
+    temporary = path.with_name(f"{PREFIX}{os.urandom(4).hex()}{SUFFIX}")
+    _temporary.add(temporary)  # Before the file exists, so that an interrupt always finds it.
     try:
-        nameless = _nameless(path.parent)
-        descriptor = (
-            os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
-            if nameless is None
-            else nameless
-        )
+        descriptor = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(descriptor, "w+b") as file:
             yield file
             file.flush()
             os.fchmod(descriptor, mode)
             os.fsync(descriptor)
-            if nameless is not None:
-                _name(nameless, temporary)
         temporary.replace(path)
-        finished(path)
-        with contextlib.suppress(OSError):  # some file systems cannot sync a folder
+        note_kept(FILES)
+        with contextlib.suppress(OSError):  # Some file systems cannot sync a folder.
             folder = os.open(path.parent, os.O_RDONLY)
             try:
                 os.fsync(folder)
             finally:
                 os.close(folder)
     finally:
-        abandon(temporary)
+        _remove(temporary)
 
 
-def _nameless(folder: Path) -> int | None:
-    """A file without a name in a folder, open for reading and writing; None where the system or the file system has no such thing."""
-    if not hasattr(os, "O_TMPFILE"):
-        return None
-    try:
-        descriptor = os.open(folder, os.O_RDWR | os.O_TMPFILE, 0o600)
-    except OSError:  # if the folder cannot be written, the next attempt will say so
-        return None
-    if os.path.exists(_place(descriptor)):  # noqa: PTH110 (by which it will get its name)
-        return descriptor
-    os.close(descriptor)
-    return None
+def remove_temporary_files(folder: Path, seconds: float = 0.0) -> None:
+    """Remove temporary files of killed runs that were not modified for at least `seconds`."""
+    with contextlib.suppress(OSError):
+        for path in folder.glob(f"{PREFIX}{'?' * 8}{SUFFIX}"):
+            with contextlib.suppress(OSError):
+                status = path.lstat()
+                if stat.S_ISREG(status.st_mode) and time.time() - status.st_mtime >= seconds:
+                    path.unlink()
 
 
-def _name(descriptor: int, path: Path) -> None:
-    """Give a nameless file a name. (It cannot take the place of another file at once: that is what renaming is for.)"""
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.link(_place(descriptor), path.name, dst_dir_fd=folder, follow_symlinks=True)
-    finally:
-        os.close(folder)
+def remove_own_temporary_files() -> None:
+    """Remove the temporary files of this process before an interrupt ends it."""
+    for temporary in tuple(_temporary):
+        _remove(temporary)
 
 
-def _place(descriptor: int) -> str:
-    return f"/proc/self/fd/{descriptor}"
+def _remove(temporary: Path) -> None:
+    with contextlib.suppress(OSError):
+        temporary.unlink()
+    _temporary.discard(temporary)
 
 
-def abandon(*some: Path) -> None:
-    """Remove files that are being written, if they have not taken their place; without arguments all of them, before the process ends."""
-    for temporary in some or tuple(_under_way):
-        with contextlib.suppress(OSError):
-            temporary.unlink()
-        _under_way.discard(temporary)
+def note_kept(what: str, *, kept: bool = True) -> None:
+    """Note that FILES or a JOURNAL of this run survive an interrupt, or no longer do."""
+    (_kept.add if kept else _kept.discard)(what)
 
 
-def resumable(path: Path, *, there: bool) -> None:
-    """Remember whether there is a journal that the next run goes on from."""
-    (_resumable.add if there else _resumable.discard)(path)
-
-
-def finished(path: Path) -> None:
-    """Remember what was written, whole, by `replace_file` or by something else."""
-    _finished.add(path)
-
-
-def what_is_kept() -> str:
-    """Of a run that ends now, before its end."""
-    if _resumable:
+def describe_kept() -> str:
+    """Return what is kept of a run that is interrupted now, for its last message."""
+    if JOURNAL in _kept:
         return "what is done is kept in a journal, and the same command goes on from there"
-    return "what was finished is kept, whole" if _finished else "nothing of this run was kept"
+    return "what was finished is kept, whole" if _kept else "nothing of this run was kept"
 
 
 def _umask() -> int:
@@ -120,7 +103,7 @@ def _umask() -> int:
 
 
 def check_writable(path: Path) -> None:
-    """Before any work starts: that a file can be written there."""
+    """Raise InputError if no file can be written at `path`; for a check before the work."""
     if not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
         message = f"{path} cannot be written"
         raise InputError(message, "name a file in a folder that exists and may be written")

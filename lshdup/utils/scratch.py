@@ -1,4 +1,4 @@
-"""Temporary files without a name, and arrays that are kept in them."""
+"""Temporary files without a name, and arrays in them."""
 
 import contextlib
 import math
@@ -13,41 +13,63 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.errors import ArtifactError, InputError
-from lshdup.utils.atomic import SCRATCH
+from lshdup.utils.atomic import PREFIX, SUFFIX
 from lshdup.utils.ragged import RaggedSets
-
-
-def room_on_disk(folder: Path, shape: tuple[int, int]) -> NDArray[np.uint32]:
-    """A uint32 array in a nameless file of `folder`, for signatures that together may exceed memory: the system writes them as they come
-    and takes their memory back when it needs it. Raises ArtifactError if the disk has no room.
-    """
-    size = 4 * math.prod(shape)
-    try:
-        with tempfile.TemporaryFile(dir=folder, prefix=SCRATCH) as file:
-            # All of it now: a mapped file that runs into a full disk later would end the process without a word.
-            os.posix_fallocate(file.fileno(), 0, size)
-            return np.memmap(file, np.uint32, "r+", shape=shape)
-    except OSError as error:
-        message = f"{folder} has no room for {size:,} bytes of signatures: {error.strerror}"
-        raise ArtifactError(
-            message, "name another store with --store DIR, or use fewer --perms"
-        ) from None
-
 
 #: Bytes that are written at a time.
 CHUNK = 64 << 20
 
+_OTHER_STORE = "name another store with --store DIR"
+
+
+class NoRoomError(InputError):
+    """The disk has no room for an unpacked document."""
+
+
+def temporary_file(folder: Path | None, buffering: int = -1) -> IO[bytes]:
+    """Open a temporary file in a folder, or in the system's; it vanishes when it is closed.
+
+    Raises OSError as the file system does.
+    """
+    return tempfile.TemporaryFile(dir=folder, prefix=PREFIX, suffix=SUFFIX, buffering=buffering)
+
+
+@contextlib.contextmanager
+def _explained(
+    message: str, hint: str, kind: type[ArtifactError | InputError] = ArtifactError
+) -> Iterator[None]:
+    """Raise an error of `kind` instead of OSError."""
+    try:
+        yield
+    except OSError as error:
+        message = f"{message}: {error.strerror}"
+        raise kind(message, hint) from None
+
+
+def mapped_signatures(folder: Path, shape: tuple[int, int]) -> NDArray[np.uint32]:
+    """Return a uint32 array in a temporary file, for signatures that may exceed memory.
+
+    The system writes pages to the file when it needs their memory. Raises ArtifactError if the
+    disk has no room.
+    """
+    size = 4 * math.prod(shape)
+    no_room = _explained(
+        f"{folder} has no room for {size:,} bytes of signatures",
+        f"{_OTHER_STORE}, or use fewer --perms",
+    )
+    with no_room, temporary_file(folder) as file:
+        # Allocated now: a mapped file that meets a full disk later kills the process.
+        os.posix_fallocate(file.fileno(), 0, size)
+        return np.memmap(file, np.uint32, "r+", shape=shape)
+
 
 class Spool:
-    """A nameless file of uint64 values that grows while a run goes on, for sets that together exceed memory."""
+    """A temporary file of uint64 values that grows during a run, for sets that exceed memory."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        try:
-            self._file = tempfile.TemporaryFile(dir=folder, prefix=SCRATCH)  # noqa: SIM115 (closed by __exit__)
-        except OSError as error:
-            message = f"{folder} cannot be written: {error.strerror}"
-            raise ArtifactError(message, "name another store with --store DIR") from None
+        with _explained(f"{folder} cannot be written", _OTHER_STORE):
+            self._file = temporary_file(folder)
 
     def __enter__(self) -> Self:
         return self
@@ -58,38 +80,33 @@ class Spool:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        with contextlib.suppress(
-            OSError
-        ):  # what could not be written has been said, and nobody needs it any more
+        with contextlib.suppress(OSError):  # A failed write was reported when it happened.
             self._file.close()
 
     def append(self, values: NDArray[np.uint64]) -> None:
-        try:
+        """Write values behind those that are there."""
+        with self._reporting():
             self._file.write(values.tobytes())
-        except OSError as error:
-            raise self._full(error) from None
 
     def values(self) -> NDArray[np.uint64]:
-        """All that was appended, mapped; valid until the spool is closed and the array is dropped."""
-        try:
+        """Return all values, mapped; valid until the spool is closed and the array is dropped."""
+        with self._reporting():
             self._file.flush()
-        except OSError as error:
-            raise self._full(error) from None
         size = self._file.tell() // 8
-        return (
-            np.memmap(self._file, np.uint64, "r", shape=(size,)) if size else np.zeros(0, np.uint64)
-        )
+        if not size:
+            return np.zeros(0, np.uint64)
+        return np.memmap(self._file, np.uint64, "r", shape=(size,))
 
     def in_order(self, sizes: NDArray[np.int64], order: NDArray[np.int64]) -> RaggedSets:
-        """Sets of these sizes (int64 array of shape (n,)) that were appended one after the other, in another order (int64 array of shape
-        (n,)); some at a time, because they may exceed memory.
+        """Rewrite the sets of the spool in another order and return them, mapped.
+
+        sizes : int64 array of shape (n,), of the sets as they were appended.
+        order : int64 array of shape (n,), their numbers in the wanted order.
         """
         sets = RaggedSets.from_sizes(self.values(), sizes)
         old = self._file
-        try:
-            self._file = tempfile.TemporaryFile(dir=self._folder, prefix=SCRATCH)  # noqa: SIM115 (closed by __exit__)
-        except OSError as error:
-            raise self._full(error) from None
+        with self._reporting():
+            self._file = temporary_file(self._folder)
         with old:
             ends = np.cumsum(sizes[order])
             start = 0
@@ -100,38 +117,30 @@ class Spool:
                 start = stop
         return RaggedSets.from_sizes(self.values(), sizes[order])
 
-    def _full(self, error: OSError) -> ArtifactError:
-        message = f"{self._folder} has no room for the shingle sets: {error.strerror}"
-        return ArtifactError(message, "name another store with --store DIR")
-
-
-class NoRoomError(InputError):
-    """There is no room on the disk for what has to be unpacked."""
+    def _reporting(self) -> contextlib.AbstractContextManager[None]:
+        return _explained(f"{self._folder} has no room for the shingle sets", _OTHER_STORE)
 
 
 def new_scratch(path: bytes, folder: Path | None) -> IO[bytes]:
-    """A nameless file for what `path` holds. Raises NoRoomError."""
-    with _no_room(path, folder):
-        usable = folder is not None and folder.is_dir() and os.access(folder, os.W_OK)
-        return tempfile.TemporaryFile(dir=folder if usable else None, prefix=SCRATCH, buffering=0)
+    """Open a temporary file for the unpacked content of `path`. Raises NoRoomError."""
+    usable = folder is not None and folder.is_dir() and os.access(folder, os.W_OK)
+    with _unpacking(path, folder):
+        return temporary_file(folder if usable else None, buffering=0)
 
 
 def write_scratch(
     file: IO[bytes], data: memoryview, at: int, path: bytes, folder: Path | None
 ) -> None:
-    """Write to such a file, from byte `at` on. Raises NoRoomError."""
+    """Write unpacked content of `path` to such a file, from byte `at` on. Raises NoRoomError."""
     written = 0
-    with _no_room(path, folder):
+    with _unpacking(path, folder):
         while written < len(data):
             written += os.pwrite(file.fileno(), data[written:], at + written)
 
 
-@contextlib.contextmanager
-def _no_room(path: bytes, folder: Path | None) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        message = f"{os.fsdecode(path)!r} cannot be unpacked in {folder or tempfile.gettempdir()}: {error.strerror}"
-        raise NoRoomError(
-            message, "name a store with more room with --store DIR, or a folder with TMPDIR"
-        ) from None
+def _unpacking(path: bytes, folder: Path | None) -> contextlib.AbstractContextManager[None]:
+    return _explained(
+        f"{os.fsdecode(path)!r} cannot be unpacked in {folder or tempfile.gettempdir()}",
+        "name a store with more room with --store DIR, or a folder with TMPDIR",
+        NoRoomError,
+    )

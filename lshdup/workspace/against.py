@@ -12,13 +12,13 @@ from pathlib import Path
 import numpy as np
 
 from lshdup.collection.collection import Collection
-from lshdup.documents.document_list import Reason, Skipped
 from lshdup.documents.missing import check_named
 from lshdup.errors import InputError, ParameterError
 from lshdup.lsh import band_plan
 from lshdup.lsh.band_plan import BandPlan
 from lshdup.params import BandParams, DocumentParams, PairParams, SketchParams
 from lshdup.shingling.shingle_filter import same_filter
+from lshdup.skipped import Reason, Skipped
 from lshdup.store.store import Store
 from lshdup.utils.messages import counted, typed
 from lshdup.utils.parallel import Progress, no_progress
@@ -30,7 +30,7 @@ from lshdup.workspace.against_pairs import (
     near_duplicates_across,
 )
 from lshdup.workspace.against_sides import Part, Side, Sides
-from lshdup.workspace.request import Request, check_conflict, merged
+from lshdup.workspace.request import Request, check_conflict, merge_params
 from lshdup.workspace.workspace import Workspace
 
 #: What a sentence says of a document of OTHER whose set could not be had.
@@ -128,7 +128,7 @@ def against(
         )
     for folder, collection, _ in stored:
         _refuse_differences(folder, collection, request.given)
-    if merged(SketchParams, request.given).scheme == "linear":
+    if merge_params(SketchParams, request.given).scheme == "linear":
         message = "the linear scheme numbers the elements of one whole collection: two collections cannot be compared by it"
         raise ParameterError(message, "use --scheme fast or classic")
 
@@ -144,11 +144,12 @@ def against(
     if request.documents:
         threshold = BandParams().threshold
         band_plan.plan_bands(
-            merged(SketchParams, request.given).perms, merged(BandParams, request.given)
+            merge_params(SketchParams, request.given).perms, merge_params(BandParams, request.given)
         )  # before the work
     else:
-        threshold = workspace.last_threshold()
-    here, source = workspace.compared(request)
+        threshold = workspace.choose_threshold(request)
+    here = workspace.load_or_collect_signatures(request)
+    source = workspace.set_source(here, request.jobs)
     assert here.sketch is not None
     if here.sketch.scheme == "linear":
         message = f"the last run in {store} made signatures of the linear scheme, by which two collections cannot be compared"
@@ -172,9 +173,10 @@ def against(
         )
         reader = Workspace(None, say, left_out_there, progress, secret, apart=store)
         files = replace(request.files, include=(), exclude=())  # patterns are of DOCS
-        collection, sets = reader.compared(
+        collection = reader.load_or_collect_signatures(
             replace(request, documents=named, files=files, given=given)
         )
+        sets = reader.set_source(collection, request.jobs)
         parts.append(Part(collection, sets))
         there.append((None, collection))
     for origin, collection in there:
@@ -186,7 +188,11 @@ def against(
             )
     sides = Sides(Side([Part(here, source)]), Side(parts))
     return Against(
-        here, there, sides, merged(BandParams, {"threshold": threshold, **request.given}), fates
+        here,
+        there,
+        sides,
+        merge_params(BandParams, {"threshold": threshold, **request.given}),
+        fates,
     )
 
 
@@ -198,7 +204,9 @@ def _stored(
     workspace = Workspace(
         folder, lambda text: say(f"{folder}: {text}"), lost, secret=secret, read_only=True
     )
-    return workspace.compared(Request((), DocumentParams(), {}, request.jobs, command=""))
+    stored = Request((), DocumentParams(), {}, request.jobs, command="")
+    collection = workspace.load_or_collect_signatures(stored)
+    return collection, workspace.set_source(collection, request.jobs)
 
 
 def _refuse_differences(folder: Path, collection: Collection, given: Mapping[str, object]) -> None:

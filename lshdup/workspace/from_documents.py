@@ -1,324 +1,340 @@
-"""From documents to a collection: what is new or changed is read, the rest is as the store or a journal has it, and all is saved.
-
-Called by workspace.py.
-"""
+"""Collections from documents: new and changed documents are read, all else comes from the store or a journal."""
 
 import os
-from contextlib import nullcontext
+from contextlib import closing, nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lshdup.collection.collect import Checkpoint, Previous, collect, sketched
+from lshdup.collection.collect import Previous, collect, sketched
 from lshdup.collection.collection import Collection
 from lshdup.collection.filtering import FilterRequest, build_filter, filter_collection
-from lshdup.documents.document_list import DocumentList, Reason, typed_name
+from lshdup.documents.document_list import DocumentList, typed_name
 from lshdup.documents.finding import find_documents
-from lshdup.documents.locations import Listings
-from lshdup.documents.rows import by_number
+from lshdup.documents.locations import KnownRecords
+from lshdup.documents.records import by_number
 from lshdup.documents.whereabouts import are_elsewhere, counted_where
 from lshdup.errors import ArtifactError
 from lshdup.matching.similarity import SET_BYTES
 from lshdup.params import ShingleParams, SketchParams
+from lshdup.pipeline import EVERY_SET
 from lshdup.shingling.shingle_filter import ShingleFilter, same_filter
+from lshdup.skipped import Reason
 from lshdup.store.collection_io import corpus_id, unfiltered_id
 from lshdup.store.row_lists import load_listings, save_listings
 from lshdup.utils.compression import PIP, is_lacking
 from lshdup.utils.messages import counted, some_of
 from lshdup.utils.scratch import Spool
 from lshdup.workspace.context import RunContext
-from lshdup.workspace.filter_request import has_made
-from lshdup.workspace.request import Request, merged
-from lshdup.workspace.unchanged import known, still_skipped, unchanged
+from lshdup.workspace.request import Request, merge_params
+from lshdup.workspace.unchanged import count_known, find_still_skipped, find_unchanged
 
 if TYPE_CHECKING:
     from lshdup.store.journal import Journal
 
 
-class FromDocuments:
-    """Collections of the documents that a request names."""
+def collect_sets(
+    run: RunContext, request: Request, shingle: ShingleParams, keep: Spool | int
+) -> Collection:
+    """Collect the unfiltered sets of the documents that a request names.
 
-    def __init__(self, context: RunContext) -> None:
-        self._context, self._store, self._say = context, context.store, context.say
-        self._said_reader = False
+    Parameters
+    ----------
+    run : state of the run.
+    request : names the documents.
+    shingle : parameters of the sets.
+    keep : where the sets are: in a spool, or in memory as far as they fit into so many bytes.
 
-    def shingled(self, request: Request, params: ShingleParams, keep: Spool | int) -> Collection:
-        """With all shingle sets, whole. keep : where they are, or how many bytes of them may be in memory."""
-        documents = self._find(request, params)
-        previous = self._previous(request, documents, params, None, need_sets=True)
-        return self._collect(request, documents, params, None, previous, keep)
+    """
+    documents = _find(run, request, shingle)
+    previous = _load_previous(run, request, documents, shingle, None, need_sets=True)
+    return _collect(run, request, documents, shingle, None, previous, keep)
 
-    def signed(self, request: Request) -> Collection:
-        """With signatures, and sets if they are few. If there is a store, both are saved there."""
-        params, sketch = merged(ShingleParams, request.given), merged(SketchParams, request.given)
-        remove = self._context.filter_requested(request, params)
-        linear = sketch.scheme == "linear"
-        if remove is not None and (remove.ignore_common or linear):
-            return self._signed_in_two_passes(request, params, sketch, remove)
-        shingle_filter = build_filter(None, remove) if remove is not None else None
-        documents = self._find(request, params)
-        # The linear scheme makes signatures of all sets together: there is nothing to resume.
-        journal = None
-        if self._store is not None and not linear:
-            from lshdup.store.journal import Journal  # here, because a query waits for every import
 
-            journal = Journal(
-                self._store, params, sketch, documents.row_fields, self._say, shingle_filter
-            )
-        previous = self._previous(
-            request,
-            documents,
-            params,
-            sketch,
-            need_sets=linear,
-            journal=journal,
-            shingle_filter=shingle_filter,
+def collect_signatures(
+    run: RunContext, request: Request, wanted: FilterRequest | None
+) -> Collection:
+    """Collect the signatures of the documents that a request names, and the sets if they are few; save both.
+
+    Parameters
+    ----------
+    run : state of the run; without a store nothing is saved.
+    request : names the documents.
+    wanted : filter of the sets; None: no filter.
+
+    """
+    shingle = merge_params(ShingleParams, request.given)
+    sketch = merge_params(SketchParams, request.given)
+    linear = sketch.scheme == "linear"
+    if wanted is not None and (wanted.ignore_common or linear):
+        return _collect_in_two_passes(run, request, shingle, sketch, wanted)
+    shingle_filter = build_filter(None, wanted) if wanted is not None else None
+    documents = _find(run, request, shingle)
+    # The linear scheme makes all signatures together, so there is nothing to resume.
+    journal = None if linear else _open_journal(run, documents, shingle, sketch, shingle_filter)
+    previous = _load_previous(
+        run, request, documents, shingle, sketch, shingle_filter, journal, need_sets=linear
+    )
+    # A token has about seven bytes and makes a shingle of eight: the sets of more text than this
+    # would outgrow the memory limit in the end.
+    keep = SET_BYTES // 2 if documents.spans.sum() <= SET_BYTES else 0
+    with closing(journal) if journal is not None else nullcontext():
+        collection = _collect(
+            run, request, documents, shingle, sketch, previous, keep, shingle_filter, journal
         )
-        # A token is seven bytes or so and makes a shingle of eight: of more text than this, the sets would not be kept in the end.
-        keep = SET_BYTES // 2 if documents.spans.sum() <= SET_BYTES else 0
-        try:
-            collection = self._collect(
-                request, documents, params, sketch, previous, keep, journal, shingle_filter
+    if run.store is not None:
+        collection = replace(collection, corpus=corpus_id(collection))
+        _save(run, collection, ("shingles", "signatures"), journal)
+    if journal is not None:
+        journal.remove()
+    return collection
+
+
+def _collect_in_two_passes(
+    run: RunContext,
+    request: Request,
+    shingle: ShingleParams,
+    sketch: SketchParams,
+    wanted: FilterRequest,
+) -> Collection:
+    """Collect all unfiltered sets, then count the common shingles, filter and sketch."""
+    store = run.store
+    with Spool(store.folder) if store is not None else nullcontext() as spool:
+        documents = _find(run, request, shingle)
+        journal = _open_journal(run, documents, shingle)
+        previous = _load_previous(
+            run, request, documents, shingle, None, journal=journal, need_sets=True
+        )
+        with closing(journal) if journal is not None else nullcontext():
+            collection = _collect(
+                run, request, documents, shingle, None, previous, spool or EVERY_SET, None, journal
             )
-        finally:
-            if journal is not None:
-                journal.close()
-        if self._store is not None:
+        if store is None:
+            shingle_filter = build_filter(collection, wanted, request.jobs)
+            return filter_collection(collection, shingle_filter, sketch, request.jobs)
+        collection = replace(collection, corpus=corpus_id(collection))
+        _save(run, collection, ("shingles",), journal)
+        stored = _load_for_reuse(run, "signatures")
+        if stored is not None and _is_made_from(stored, collection, wanted, sketch):
+            collection = replace(
+                stored,
+                documents=collection.documents,
+                skipped=collection.skipped,
+                guessed=collection.guessed,
+                guesses=collection.guesses,
+                read=collection.read,
+            )
+        else:
+            shingle_filter = build_filter(collection, wanted, request.jobs)
+            collection = filter_collection(
+                collection, shingle_filter, sketch, request.jobs, run.room
+            )
             collection = replace(collection, corpus=corpus_id(collection))
-            self._save(collection, ("shingles", "signatures"), journal)
+        _save(run, collection, ("signatures",), journal)
         if journal is not None:
             journal.remove()
-        return collection
+        # The spool ends here, and shingles.npz holds its sets now. The sets of an unchanged folder are
+        # those of shingles.npz already.
+        return collection.with_unfiltered_sets(None) if collection.read else collection
 
-    def _signed_in_two_passes(
-        self, request: Request, params: ShingleParams, sketch: SketchParams, remove: FilterRequest
-    ) -> Collection:
-        """First all sets, whole; then what is left of them when it is known what too many have."""
-        with Spool(self._store.folder) if self._store is not None else nullcontext() as spool:
-            documents = self._find(request, params)
-            from lshdup.store.journal import Journal
 
-            journal = (
-                Journal(self._store, params, None, documents.row_fields, self._say)
-                if self._store is not None
-                else None
+def _is_made_from(
+    stored: Collection, unfiltered: Collection, wanted: FilterRequest, sketch: SketchParams
+) -> bool:
+    """Return whether stored signatures are those of these sets and this filter, so that nothing is counted again."""
+    made = stored.shingle_filter.params if stored.shingle_filter is not None else None
+    same = made == wanted.params and stored.sketch == sketch
+    same = same and stored.shingle == unfiltered.shingle
+    return same and unfiltered_id(stored) == corpus_id(unfiltered)
+
+
+def _open_journal(
+    run: RunContext,
+    documents: DocumentList,
+    shingle: ShingleParams,
+    sketch: SketchParams | None = None,
+    shingle_filter: ShingleFilter | None = None,
+) -> "Journal | None":
+    """Open the journal from which an interrupted run is resumed, if there is a store."""
+    if run.store is None:
+        return None
+    from lshdup.store.journal import Journal  # Imported here to keep `query` fast.
+
+    return Journal(run.store, shingle, sketch, documents.record_fields, run.say, shingle_filter)
+
+
+def _save(
+    run: RunContext, collection: Collection, kinds: tuple[str, ...], journal: "Journal | None"
+) -> None:
+    """Save artifacts; remove the journal first if the disk has no room beside it, as it is nearly as large."""
+    assert run.store is not None
+    try:
+        for kind in kinds:
+            # Sets that are kept are few: saved, they spare the next run reading documents.
+            if kind != "shingles" or collection.unfiltered_sets is not None:
+                run.store.save_collection(kind, collection)
+    except ArtifactError:
+        if journal is None or not journal.remove():
+            raise
+        _save(run, collection, kinds, None)
+
+
+def _find(run: RunContext, request: Request, shingle: ShingleParams) -> DocumentList:
+    """Find the documents that a request names."""
+    run.progress("documents", 0, 0)
+    listings: KnownRecords = {}
+    if run.store is not None and not request.check_content:
+        listings = load_listings(run.store, request.files)
+    documents = find_documents(
+        request.documents,
+        request.files,
+        id_lists=shingle.tokens == "ids",
+        jobs=request.jobs,
+        store=os.fsencode(run.apart) if run.apart is not None else None,
+        on_skipped=run.skipped,
+        known_records=listings,
+        say=run.say,
+        warn=run.warn,
+    )
+    request.accept(documents, False)
+    _say_replaced_documents(run, request)
+    if run.store is not None and run.store.is_held and listings:
+        save_listings(run.store, request.files, listings)
+    run.progress("documents", 0, len(documents))
+    return documents
+
+
+def _say_replaced_documents(run: RunContext, request: Request) -> None:
+    """Say so if the store holds documents of other DOCS, which this run drops from it."""
+    if run.store is None or not run.store.is_held:
+        return
+    try:
+        kind = "shingles" if run.shingles_are_newer() else "signatures"
+        old = run.store.load_collection(kind, verify=False)
+        if old is not None and are_elsewhere(old.documents, request.documents):
+            held = counted_where(old.documents, counted(len(old.documents), "document"))
+            now = some_of(map(os.fsdecode, request.documents), 3)
+            run.say(
+                f"the store {run.store.folder} held {held}; from now on it holds what is in {now} "
+                "(--store DIR keeps both)"
             )
-            previous = self._previous(
-                request, documents, params, None, need_sets=True, journal=journal
-            )
-            try:
-                collection = self._collect(
-                    request, documents, params, None, previous, spool or 1 << 62, journal
-                )
-            finally:
-                if journal is not None:
-                    journal.close()
-            if self._store is None:
-                return filter_collection(
-                    collection, build_filter(collection, remove, request.jobs), sketch, request.jobs
-                )
-            collection = replace(collection, corpus=corpus_id(collection))
-            self._save(collection, ("shingles",), journal)
-            stored = self._load_for_reuse("signatures")
-            if stored is not None and has_made(stored, collection, remove, sketch):
-                stored = replace(stored, documents=collection.documents, skipped=collection.skipped)
-                collection = replace(
-                    stored,
-                    guessed=collection.guessed,
-                    guesses=collection.guesses,
-                    read=collection.read,
-                )
-            else:
-                shingle_filter = build_filter(collection, remove, request.jobs)
-                collection = filter_collection(
-                    collection, shingle_filter, sketch, request.jobs, self._context.room
-                )
-                collection = replace(collection, corpus=corpus_id(collection))
-            self._save(collection, ("signatures",), journal)
-            if journal is not None:
-                journal.remove()
-            # The spool goes, and what was in it is in shingles.npz now; of an unchanged folder, the sets are those of shingles.npz already.
-            return collection.with_unfiltered_sets(None) if collection.read else collection
+    except (ArtifactError, IndexError):  # A damaged artifact is rebuilt, and that is said then.
+        return
 
-    def _save(
-        self, collection: Collection, kinds: tuple[str, ...], journal: "Journal | None"
-    ) -> None:
-        """What of these there is; without the journal, if there is no room beside it, which has nearly the size of what it is for."""
-        assert self._store is not None
-        try:
-            for kind in kinds:
-                if (
-                    kind != "shingles" or collection.unfiltered_sets is not None
-                ):  # if so small: the next run need not read it to verify
-                    self._store.save_collection(kind, collection)
-        except ArtifactError:
-            if journal is None or not journal.remove():
-                raise
-            self._save(collection, kinds, None)
 
-    def _find(self, request: Request, params: ShingleParams) -> DocumentList:
-        self._context.progress("documents", 0, 0)
-        listings: Listings = {}
-        if self._store is not None and not request.check_content:
-            listings = load_listings(self._store, request.files)
-        documents = find_documents(
-            request.documents,
-            request.files,
-            id_lists=params.tokens == "ids",
-            jobs=request.jobs,
-            store=os.fsencode(self._context.apart) if self._context.apart is not None else None,
-            on_skipped=self._context.skipped,
-            listings=listings,
-            say=self._say,
-            warn=self._context.warn,
-        )
-        request.accept(documents, False)
-        self._say_what_is_replaced(request)
-        if self._store is not None and self._store.is_held and listings:
-            save_listings(self._store, request.files, listings)
-        self._context.progress("documents", 0, len(documents))
-        return documents
+def _collect(
+    run: RunContext,
+    request: Request,
+    documents: DocumentList,
+    shingle: ShingleParams,
+    sketch: SketchParams | None,
+    previous: Previous | None,
+    keep: Spool | int,
+    shingle_filter: ShingleFilter | None = None,
+    journal: "Journal | None" = None,
+) -> Collection:
+    """Call `collect`, and report the files that it skips."""
+    collection = collect(
+        documents,
+        shingle,
+        sketch,
+        shingle_filter=shingle_filter,
+        jobs=request.jobs,
+        previous=previous,
+        keep=keep,
+        room=run.room,
+        progress=run.progress,
+        checkpoint=journal,
+    )
+    skipped = [each.skipped for each in collection.skipped]
+    named = {typed_name(argument) for argument in request.documents} if skipped else set()
+    for each in sorted(skipped, key=lambda each: by_number(each.name)):
+        run.skipped(replace(each, named=each.name in named))
+    if any(each.reason == Reason.FORMAT and is_lacking(each.detail) for each in skipped):
+        run.say(f"files that zstd made are not read; {PIP} reads them")
+    return collection
 
-    def _say_what_is_replaced(self, request: Request) -> None:
-        """If the store holds documents of other DOCS, which this run drops from it."""
-        if self._store is None or not self._store.is_held:
-            return
-        try:
-            old = self._store.load_collection(
-                "shingles" if self._context.shingles_are_newer() else "signatures", verify=False
-            )
-            if old is not None and are_elsewhere(old.documents, request.documents):
-                held = counted_where(old.documents, counted(len(old.documents), "document"))
-                now = some_of(map(os.fsdecode, request.documents), 3)
-                self._say(
-                    f"the store {self._store.folder} held {held}; from now on it holds what is in {now} (--store DIR keeps both)"
-                )
-        except (ArtifactError, IndexError):  # it will be made anew, and that is said then
-            return
 
-    def _collect(
-        self,
-        request: Request,
-        documents: DocumentList,
-        params: ShingleParams,
-        sketch: SketchParams | None,
-        previous: Previous | None,
-        keep: Spool | int,
-        checkpoint: Checkpoint | None = None,
-        shingle_filter: ShingleFilter | None = None,
-    ) -> Collection:
-        collection = collect(
-            documents,
-            params,
-            sketch,
-            shingle_filter=shingle_filter,
-            jobs=request.jobs,
-            previous=previous,
-            keep=keep,
-            room=self._context.room,
-            progress=self._context.progress,
-            checkpoint=checkpoint,
-        )
-        named = (
-            {typed_name(argument) for argument in request.documents}
-            if collection.skipped
-            else set()
-        )
-        for each in sorted(collection.skipped, key=lambda each: by_number(each.skipped.name)):
-            self._context.skipped(replace(each.skipped, named=each.skipped.name in named))
-        if any(
-            each.skipped.reason == Reason.FORMAT and is_lacking(each.skipped.detail)
-            for each in collection.skipped
-        ):
-            self._say(f"files that zstd made are not read; {PIP} reads them")
-        return collection
+def _load_previous(
+    run: RunContext,
+    request: Request,
+    documents: DocumentList,
+    shingle: ShingleParams,
+    sketch: SketchParams | None,
+    shingle_filter: ShingleFilter | None = None,
+    journal: "Journal | None" = None,
+    *,
+    need_sets: bool,
+) -> Previous | None:
+    """Load the results of earlier runs for these documents: of the store, and of an interrupted run's journal."""
+    if request.check_content:
+        return None
+    old = _load_stored(run, documents, shingle, sketch, shingle_filter, need_sets=need_sets)
+    if old is not None and shingle_filter is not None and old.shingle_filter is None:
+        old = filter_collection(old, shingle_filter, sketch, request.jobs, run.room)
+    finished = journal.finished() if journal is not None else None
+    if finished is not None:
+        if old is not None and sketch is not None and old.signatures is None:
+            old = sketched(old, sketch, request.jobs)
+        from lshdup.store.journal import joined  # Imported here to keep `query` fast.
 
-    def _previous(
-        self,
-        request: Request,
-        documents: DocumentList,
-        params: ShingleParams,
-        sketch: SketchParams | None,
-        *,
-        need_sets: bool,
-        journal: "Journal | None" = None,
-        shingle_filter: ShingleFilter | None = None,
-    ) -> Previous | None:
-        """What the store knows about these documents, and the journal of an interrupted run, if made with the same parameters."""
-        if request.check_content:
-            return None
-        old = self._stored(
-            documents, params, sketch, need_sets=need_sets, shingle_filter=shingle_filter
-        )
-        if old is not None and shingle_filter is not None and old.shingle_filter is None:
-            old = filter_collection(old, shingle_filter, sketch, request.jobs, self._context.room)
-        finished = journal.finished() if journal is not None else None
-        if finished is not None:
-            if old is not None and sketch is not None and old.signatures is None:
-                old = sketched(old, sketch, request.jobs)
-            from lshdup.store.journal import joined
+        old = finished if old is None else joined([old, finished])
+    if old is None:
+        return None
+    rows = find_unchanged(old.documents, documents)
+    if finished is not None:
+        resumed = np.count_nonzero(rows >= len(old.documents) - len(finished.documents))
+        if resumed:
+            what = ("document of an interrupted run is", "documents of an interrupted run are")
+            run.say(f"resumed: {counted(int(resumed), *what)} not read again")
+    # A record that other fields make no document may be one with these fields.
+    same_fields = old.documents.record_fields in (None, documents.record_fields)
+    return Previous(old, rows, find_still_skipped(old, documents) if same_fields else {})
 
-            old = finished if old is None else joined([old, finished])
-        if old is None:
-            return None
-        rows = unchanged(old.documents, documents)
-        if finished is not None:
-            resumed = np.count_nonzero(rows >= len(old.documents) - len(finished.documents))
-            if resumed:
-                what = counted(
-                    int(resumed),
-                    "document of an interrupted run is",
-                    "documents of an interrupted run are",
-                )
-                self._say(f"resumed: {what} not read again")
-        # What was no document with other fields may be one with these.
-        same_fields = old.documents.row_fields in (None, documents.row_fields)
-        return Previous(old, rows, still_skipped(old, documents) if same_fields else {})
 
-    def _stored(
-        self,
-        documents: DocumentList,
-        params: ShingleParams,
-        sketch: SketchParams | None,
-        *,
-        need_sets: bool,
-        shingle_filter: ShingleFilter | None,
-    ) -> Collection | None:
-        """The stored collection with these parameters, with its sets if they are there too; or else the whole sets."""
-        shingles = self._load_for_reuse("shingles")
-        old = None if need_sets else self._load_for_reuse("signatures")
-        if old is not None and (
-            old.shingle != params
-            or old.sketch != sketch
-            or not same_filter(old.shingle_filter, shingle_filter)
-        ):
-            old = None
-        if shingles is not None and shingles.shingle == params:
-            if old is None:
-                old = shingles
-            elif unfiltered_id(old) == corpus_id(shingles):
-                old = old.with_unfiltered_sets(shingles.sets)
-            elif known(shingles, documents) >= known(
-                old, documents
-            ):  # the last run ended between the two
-                old = shingles
+def _load_stored(
+    run: RunContext,
+    documents: DocumentList,
+    shingle: ShingleParams,
+    sketch: SketchParams | None,
+    shingle_filter: ShingleFilter | None,
+    *,
+    need_sets: bool,
+) -> Collection | None:
+    """Load the stored collection with these parameters, with its sets if they are stored; else the unfiltered sets."""
+    shingles = _load_for_reuse(run, "shingles")
+    old = None if need_sets else _load_for_reuse(run, "signatures")
+    if old is not None and (
+        old.shingle != shingle
+        or old.sketch != sketch
+        or not same_filter(old.shingle_filter, shingle_filter)
+    ):
+        old = None
+    if shingles is None or shingles.shingle != shingle:
         return old
+    if old is None:
+        return shingles
+    if unfiltered_id(old) == corpus_id(shingles):
+        return old.with_unfiltered_sets(shingles.sets)
+    # If the last run ended between saving shingles and signatures, shingles.npz knows more.
+    return shingles if count_known(shingles, documents) >= count_known(old, documents) else old
 
-    def _load_for_reuse(self, kind: str) -> Collection | None:
-        if self._store is None:
-            return None
-        try:
-            stored = self._store.load_collection(kind, here=True)
-            known = stored.without_other_readers() if stored is not None else None
-            if known is not stored and not self._said_reader:
-                self._said_reader = True
-                self._say(
-                    "the reader of office documents is another one than in the last run: they are read again"
-                )
-            return known
-        except ArtifactError as error:
-            self._say(f"{error.message}; it is made anew")
-            if self._store.is_held:
-                self._store.drop(kind)
-            return None
+
+def _load_for_reuse(run: RunContext, kind: str) -> Collection | None:
+    """Load an artifact; drop it and return None if it is damaged."""
+    if run.store is None:
+        return None
+    try:
+        stored = run.store.load_collection(kind, here=True)
+        usable = stored.without_other_readers() if stored is not None else None
+        if usable is not stored:
+            run.say_once(
+                "the reader of office documents is another one than in the last run: they are read again"
+            )
+        return usable
+    except ArtifactError as error:
+        run.say(f"{error.message}; it is made anew")
+        if run.store.is_held:
+            run.store.drop(kind)
+        return None

@@ -73,8 +73,8 @@ class Asked:
             return self.raw, False
         import numpy as np
 
-        from lshdup.documents.document_list import Reason
         from lshdup.documents.reading import read_batch
+        from lshdup.skipped import Reason
 
         assert self.collection is not None
         batch = read_batch(self.collection.documents, np.array([self.index]))
@@ -118,11 +118,11 @@ def ask(word: bytes, collection: "Collection | None") -> Asked:
                 return Asked(
                     documents.typed_names(np.array([index]))[0], index, collection=collection
                 )
-        if documents.rows_in(typed_name(word)) and not home:
+        if documents.has_records_of(typed_name(word)) and not home:
             message = f"{shown(word)} was indexed row by row"
             raise InputError(
                 message,
-                f"name one of its rows, {'by its id' if documents.opened.fields.id else f'as {shown(word)}:1'}",
+                f"name one of its rows, {'by its id' if documents.record_files.fields.id else f'as {shown(word)}:1'}",
             )
     if os.path.isfile(word):  # noqa: PTH113 (bytes path)
         try:
@@ -222,15 +222,14 @@ def shingle_rows(text: bytes, params: ShingleParams) -> "Iterator[tuple[int, str
 
     With --bag, a repeat is an element of its own.
     """
-    from lshdup.shingling.shingler import Shingler
+    from lshdup.shingling.inspection import list_tokens, number_repeats
 
-    shingler = Shingler(params)
-    tokens, shingles = shingler.in_order(text)
+    tokens, shingles = list_tokens(text, params)
     between = b"" if params.tokens == "char" else b" "
     decimal, width = params.tokens == "ids" or params.hash == "poly31", 16
     seen: set[int] = set()
     for at, (shingle, element) in enumerate(
-        zip(shingles.tolist(), shingler.elements(shingles).tolist(), strict=True)
+        zip(shingles.tolist(), number_repeats(shingles, params).tolist(), strict=True)
     ):
         if element not in seen:
             seen.add(element)

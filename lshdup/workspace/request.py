@@ -1,4 +1,4 @@
-"""What a command was asked, and how that becomes the parameters of each stage. Called by workspace.py and below, against.py, cli/."""
+"""What a command requests, and the parameters of each stage that follow from it."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
@@ -12,19 +12,24 @@ if TYPE_CHECKING:
 
 P = TypeVar("P", ShingleParams, SketchParams, BandParams, ClusterParams)
 
-#: Options that are not called like their parameter.
+#: Options whose name is not that of their parameter.
 _OPTIONS = {"k": "-k", "keep_case": "--keep-case", "normalize": "normalization"}
 
 
 @dataclass(frozen=True)
 class Request:
-    """What a command was asked.
+    """What a command requests.
 
-    documents : folders and files; empty: continue from the store. given : parameters that were set explicitly, by field name.
-    check_content : read documents even if nothing about their files has changed. templates : files and folders of texts whose shingles are
-    removed. command : what takes documents instead, where a step finds nothing to continue from; empty: the store was named, and must hold
-    something. accept : told the documents that were found, False, and those that are left when they have been read, True; raises if what is
-    to come cannot be done with them.
+    documents : folders and files; empty: the command continues from the store.
+    files : which files below the folders are documents.
+    given : parameters that were set explicitly, by field name.
+    jobs : threads.
+    check_content : read all documents, even those whose size and time have not changed.
+    templates : files and folders of the texts whose shingles are filtered.
+    command : command to suggest where the store holds nothing to continue from; empty: the user named
+        this store, which must hold an index.
+    accept : notified of the documents that were found, with False, and of those that were read, with True;
+        raises if the command cannot work with them.
     """
 
     documents: tuple[bytes, ...]
@@ -37,22 +42,22 @@ class Request:
     accept: Callable[["DocumentList", bool], None] = lambda _documents, _read: None
 
 
-def merged(kind: type[P], given: Mapping[str, Any], base: P | None = None) -> P:
-    """The parameters of one stage: those given, over those of `base`, over the defaults."""
+def merge_params(kind: type[P], given: Mapping[str, Any], base: P | None = None) -> P:
+    """Return the parameters of one stage: explicit ones, over those of `base`, over the defaults."""
     known = {field.name for field in fields(kind)}
     values = base.to_json() if base is not None else {}
     return kind(**(values | {name: value for name, value in given.items() if name in known}))
 
 
-def band_options(given: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Bands or rows that are given replace both of the stored ones."""
+def reset_bands(given: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return explicit parameters in which bands or rows replace both stored numbers."""
     return {"bands": 0, "rows": 0, **given} if "bands" in given or "rows" in given else given
 
 
 def check_conflict(
     name: str, stored: ShingleParams | SketchParams, given: Mapping[str, Any], remedy: str
 ) -> None:
-    """Raise if an artifact was made with another value than the one given."""
+    """Raise ArtifactError if an artifact was made with another value than the explicit one."""
     for field in fields(stored):
         actual = getattr(stored, field.name)
         if field.compare and field.name in given and given[field.name] != actual:

@@ -20,13 +20,13 @@ from lshdup.cli.help import _GROUPS
 from lshdup.documents.document_list import DocumentList
 from lshdup.documents.filtering import check_target
 from lshdup.documents.finding import find_documents
-from lshdup.documents.rows import field_names, no_field
+from lshdup.documents.records import field_names, no_field
 from lshdup.documents.whereabouts import are_elsewhere, counted_where
 from lshdup.errors import LshdupError, ParameterError
 from lshdup.params import DocumentParams
 from lshdup.skipped import Reason, Skipped
 from lshdup.utils import atomic
-from lshdup.utils.atomic import replace_file, resumable, what_is_kept
+from lshdup.utils.atomic import JOURNAL, describe_kept, note_kept, replace_file
 from lshdup.utils.messages import chance, counted
 from lshdup.utils.ragged import StringTable
 from tests.conftest import ROOT
@@ -942,17 +942,16 @@ def test_a_chance_below_a_bound_looks_so():
 
 
 def test_what_an_interrupt_leaves_is_said(tmp_path, monkeypatch):
-    for name in ("_finished", "_resumable"):
-        monkeypatch.setattr(atomic, name, set())
-    assert what_is_kept() == "nothing of this run was kept"
+    monkeypatch.setattr(atomic, "_kept", set())
+    assert describe_kept() == "nothing of this run was kept"
     with replace_file(tmp_path / "a") as file:
         file.write(b"x")
-        assert what_is_kept() == "nothing of this run was kept"
-    assert what_is_kept() == "what was finished is kept, whole"
-    resumable(tmp_path / ".journal", there=True)
-    assert "the same command goes on from there" in what_is_kept()
-    resumable(tmp_path / ".journal", there=False)
-    assert "journal" not in what_is_kept()
+        assert describe_kept() == "nothing of this run was kept"
+    assert describe_kept() == "what was finished is kept, whole"
+    note_kept(JOURNAL)
+    assert "the same command goes on from there" in describe_kept()
+    note_kept(JOURNAL, kept=False)
+    assert "journal" not in describe_kept()
 
 
 def test_lines_are_folded_between_words_on_a_terminal(monkeypatch):

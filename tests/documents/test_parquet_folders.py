@@ -13,16 +13,16 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from lshdup.documents import parquet, row_files
+from lshdup.documents import parquet, record_files
 from lshdup.documents.finding import find_documents
 from lshdup.documents.reading import batches, read_batch
-from lshdup.documents.rows import RowError
+from lshdup.documents.records import RecordError
 from lshdup.errors import InputError
 from lshdup.params import DocumentParams, PairParams
 from lshdup.skipped import Reason
 from lshdup.workspace.request import Request
 from lshdup.workspace.workspace import Workspace
-from tests.documents.test_rows import answer, pa, texts_of, write
+from tests.documents.test_records import answer, pa, texts_of, write
 
 FILES, N = 9, 360
 
@@ -103,7 +103,7 @@ def test_a_folder_is_what_one_file_would_be(here, small, decoded, store):
     assert len(pairs) > N // 4
     assert answer("one.parquet", store=None, **FIELDS)[0] == pairs
     decoded.clear()
-    assert row_files._OPEN_FILES < FILES
+    assert record_files._OPEN_FILES < FILES
     found, skipped, read, _ = answer("many", store=store, **FIELDS)
     assert (found, skipped, read) == (pairs, {}, N)
     assert N < decoded["text"] <= 2 * N
@@ -152,7 +152,7 @@ def test_any_rows_by_any_thread(here, small, decoded):
 def test_few_rows_decode_few(here, small, decoded):
     fill(here)
     documents = find_documents([b"many"], DocumentParams(**FIELDS))
-    rows = np.flatnonzero(documents.places.starts == 9)
+    rows = np.flatnonzero(documents.locations.starts == 9)
     assert len(rows) == FILES
     for _ in range(2):
         for row in rows:
@@ -197,14 +197,14 @@ def test_a_file_changes_between_the_passes(here, small):
     every = answer("one.parquet", store=None, **FIELDS)[0]
     skipped = []
     workspace = Workspace(None, lambda _: None, skipped.append)
-    indexed = workspace.indexed(
+    indexed = workspace.load_or_build_index(
         Request((b"many",), DocumentParams(**FIELDS), {"threshold": 0.5}, 2), save=False
     )
     others = texts_of(N, seed=5)
     write(here / "many" / "4.parquet", [*others[4::FILES], "more"], id=[*ids[4::FILES], "x"])
     write(here / "many" / "5.parquet", others[5 : N // 2 : FILES], id=ids[5 : N // 2 : FILES])
     (here / "many" / "6.parquet").unlink()
-    found = workspace.verified(indexed, PairParams(), 2).pairs
+    found = workspace.find_pairs(indexed, PairParams(), 2).pairs
     name = indexed.collection.documents.names.__getitem__
     pairs = {
         (name(a), name(b)) for a, b in zip(found.left.tolist(), found.right.tolist(), strict=True)
@@ -291,7 +291,7 @@ def test_a_row_group_with_other_rows_than_it_says(here, said):
     )
     file = SimpleNamespace(metadata=metadata, iter_batches=true.iter_batches)
     read = []
-    with pytest.raises(RowError, match="has not as many rows as it says"):
+    with pytest.raises(RecordError, match="has not as many rows as it says"):
         read.extend(len(offsets) - 1 for _, offsets, _ in parquet._pieces(file, ["text"], 10))
     assert sizes[0] <= sum(read) <= sum(sizes[:2])
     assert sum(
@@ -318,7 +318,7 @@ def test_memory_and_descriptors_are_given_back(here, decoded):
         for _ in range(3):
             for indices in batches(documents, np.arange(600)):
                 assert len(read_batch(documents, indices).indices) == len(indices)
-                assert descriptors() - first <= row_files._OPEN_FILES + 1
+                assert descriptors() - first <= record_files._OPEN_FILES + 1
                 assert pa.total_allocated_bytes() - held < 20 * 300_000 / 2
         assert decoded["kept"] == 20
         assert decoded["text"] == 2 * 600

@@ -37,7 +37,7 @@ class Fence:
         return bool((self._before == _CANARY).all())
 
 
-class FencedScratch(shingler_module._Scratch):
+class FencedScratch(shingler_module.ScratchArrays):
     """Scratch arrays of exactly the sizes that `Shingler` gives them."""
 
     def __init__(self, room):
@@ -66,5 +66,8 @@ def run_fenced(shingler, batch, flags):
     sets, outcomes = shingler._run(batch, flags)
     whole = all(fence.is_whole() for fence in (text_fence, values, *shingler._scratch.fences))
     sets = sets.copy()
-    shingler._scratch, shingler._values = shingler_module._Scratch(1 << 12), np.empty(0, np.uint64)
+    shingler._scratch, shingler._values = (
+        shingler_module.ScratchArrays(1 << 12),
+        np.empty(0, np.uint64),
+    )
     return sets, outcomes, whole

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lshdup.documents.locations import Places
+from lshdup.documents.locations import Locations
 from lshdup.documents.preference import preference
-from lshdup.documents.rows import Kind
+from lshdup.documents.records import Kind
 from lshdup.errors import ParameterError
 from lshdup.lsh.band_table import BandTable
 from lshdup.lsh.candidates import documents_to_compare, find_exact_duplicates
@@ -28,10 +28,11 @@ from lshdup.matching.clusters import (
 )
 from lshdup.matching.pairs import Pairs
 from lshdup.params import ClusterParams, DocumentParams, ShingleParams
-from lshdup.shingling.shingler import fingerprints
+from lshdup.shingling.shingler import fingerprint_sets
 from lshdup.store.store import Store
 from lshdup.utils.ragged import RaggedSets, StringTable
-from lshdup.workspace import workspace
+from lshdup.workspace import clustering
+from lshdup.workspace import pairs as workspace_pairs
 from lshdup.workspace.request import Request
 from lshdup.workspace.workspace import Workspace
 from tests import reference
@@ -90,7 +91,7 @@ class Made:
         self.sets, self.order, self.max_bucket = sets, np.array(order, np.int64), max_bucket
         self.ragged = RaggedSets.from_sets(sets)
         self.sizes = self.ragged.sizes
-        self.duplicate_of = find_exact_duplicates(fingerprints(self.ragged, ShingleParams()))
+        self.duplicate_of = find_exact_duplicates(fingerprint_sets(self.ragged, ShingleParams()))
         self.members = np.flatnonzero(
             (self.duplicate_of == np.arange(len(sets))) & (self.sizes > 0)
         )
@@ -214,7 +215,9 @@ def large():
     keys = [
         [min(s) + 100_000 * band if rng.random() < 0.9 else 7 for s in sets] for band in range(3)
     ]
-    duplicate_of = find_exact_duplicates(fingerprints(RaggedSets.from_sets(sets), ShingleParams()))
+    duplicate_of = find_exact_duplicates(
+        fingerprint_sets(RaggedSets.from_sets(sets), ShingleParams())
+    )
     keys = [[band[first] for first in duplicate_of.tolist()] for band in keys]
     return Made(sets, keys, rng.sample(range(1500), 1500))
 
@@ -365,8 +368,10 @@ def test_first_follows_the_arguments():
 def test_first_of_the_lines_of_files():
     paths = StringTable.from_strings([b"l/2", b"l/1", b"k"])
     starts = np.array([0, 9, 0, 0])
-    places = Places(paths, np.full(3, Kind.IDS, np.uint8), np.array([0, 1, 1, 2]), starts, starts)
-    made = preferred([b"a", b"b", b"c", b"d"], "first", arguments=(b"l", b"k"), places=places)
+    locations = Locations(
+        paths, np.full(3, Kind.IDS, np.uint8), np.array([0, 1, 1, 2]), starts, starts
+    )
+    made = preferred([b"a", b"b", b"c", b"d"], "first", arguments=(b"l", b"k"), locations=locations)
     assert made[0] == [b"c", b"b", b"a", b"d"]
 
 
@@ -729,8 +734,8 @@ def grouped(
     out = [] if skipped is None else skipped
     steps = Workspace(tmp_path / ".lshdup", (said if said is not None else []).append, out.append)
     request = Request(tuple(documents), DocumentParams(), given or {}, 1)
-    indexed = steps.indexed(request, save=False)
-    return indexed.collection.documents, steps.grouped(
+    indexed = steps.load_or_build_index(request, save=False)
+    return indexed.collection.documents, steps.find_clusters(
         indexed, ClusterParams(linkage, keep), request
     )
 
@@ -745,7 +750,7 @@ def unreadable(monkeypatch):
     def never(*_):
         pytest.fail("a document is read again")
 
-    monkeypatch.setattr(workspace, "set_source", lambda *_: never)
+    monkeypatch.setattr(clustering, "set_source", lambda *_: never)
 
 
 @pytest.mark.parametrize("linkage", ["representative", "single"])
@@ -868,12 +873,14 @@ def test_what_vanishes_meanwhile_is_never_dropped_nor_a_reason_to_drop(
 def test_a_bucket_of_very_many_is_said_before(tmp_path, monkeypatch):
     for i in range(4):
         (tmp_path / f"{i}").write_text(" ".join(map(str, range(100 + i))))
-    monkeypatch.setattr(workspace, "_MANY_PAIRS", 6)
+    monkeypatch.setattr(workspace_pairs, "_MANY_PAIRS", 6)
     for limit, expected in ((0, True), (3, False)):
         said = []
         steps = Workspace(None, said.append)
         request = Request((bytes(tmp_path),), DocumentParams(), {"bands": 128, "rows": 1}, 1)
-        found = steps.grouped(steps.indexed(request), ClusterParams(max_bucket=limit), request)
+        found = steps.find_clusters(
+            steps.load_or_build_index(request), ClusterParams(max_bucket=limit), request
+        )
         assert found.buckets.largest == 4
         assert (
             any("a bucket has 4 documents" in line and "--max-bucket" in line for line in said)
@@ -901,14 +908,14 @@ def test_members_are_first_copies_with_tokens(folder, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     steps = Workspace(None)
     request = Request((b"d",), DocumentParams(), {}, 1)
-    indexed = steps.indexed(request)
-    found = steps.grouped(indexed, ClusterParams(), request)
+    indexed = steps.load_or_build_index(request)
+    found = steps.find_clusters(indexed, ClusterParams(), request)
     own = found.groups.representative
     assert np.array_equal(own >= 0, indexed.collection.sizes > 0)
     assert np.array_equal(own[own >= 0], own[own[own >= 0]])
     assert set(
-        documents_to_compare(indexed.made.duplicate_of, indexed.collection.sizes).tolist()
+        documents_to_compare(indexed.index.duplicate_of, indexed.collection.sizes).tolist()
     ) <= set(np.flatnonzero(own >= 0).tolist())
     assert Store(tmp_path / "s").load_groups(
-        indexed.collection, indexed.made, indexed.params, ClusterParams(), np.arange(len(own))
+        indexed.collection, indexed.index, indexed.params, ClusterParams(), np.arange(len(own))
     ) is None  # fmt: skip

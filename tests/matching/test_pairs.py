@@ -14,7 +14,7 @@ from lshdup.matching import copies
 from lshdup.matching.copies import expand_pairs
 from lshdup.matching.pairs import Pairs, gather_pairs
 from lshdup.params import DocumentParams, PairParams
-from lshdup.workspace import workspace
+from lshdup.workspace import pairs as workspace_pairs
 from lshdup.workspace.request import Request
 from lshdup.workspace.workspace import Workspace
 
@@ -165,14 +165,14 @@ def test_columns_print_as_rows(tmp_path: Path, kind, names):
 def test_a_bucket_of_very_many_pairs_is_said_before_they_are_compared(tmp_path, monkeypatch):
     for i in range(4):
         (tmp_path / f"{i}").write_text(" ".join(map(str, range(100 + i))))
-    monkeypatch.setattr(workspace, "_MANY_PAIRS", 6)
+    monkeypatch.setattr(workspace_pairs, "_MANY_PAIRS", 6)
     for limit, expected in ((0, True), (3, False)):
         said = []
         steps = Workspace(None, said.append)
-        indexed = steps.indexed(
+        indexed = steps.load_or_build_index(
             Request((bytes(tmp_path),), DocumentParams(), {"bands": 128, "rows": 1}, 1)
         )
-        found = steps.verified(indexed, PairParams(max_bucket=limit), 1)
+        found = steps.find_pairs(indexed, PairParams(max_bucket=limit), 1)
         assert found.buckets.largest == 4
         assert (
             any(

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 import lshdup.collection.batches
 import lshdup.collection.filtering
 import lshdup.workspace.from_documents
-import lshdup.workspace.workspace
+import lshdup.workspace.pairs
 from benchmarks.letters import letters
 from lshdup import MinHash, NearDuplicates
 from lshdup.cli.main import main
@@ -238,21 +238,22 @@ def pairs_of(store, asked, said=None, **given):
         Path(store) if store else None, said.append if said is not None else lambda _: None
     )
     wanted = request(asked, **given)
-    indexed = steps.indexed(wanted, save=False)
-    found = steps.verified(indexed, PairParams(), wanted.jobs)
+    indexed = steps.load_or_build_index(wanted, save=False)
+    found = steps.find_pairs(indexed, PairParams(), wanted.jobs)
     return shown(
-        indexed.collection, expand_copies(found.pairs, indexed.made.duplicate_of)
+        indexed.collection, expand_copies(found.pairs, indexed.index.duplicate_of)
     ), indexed.collection
 
 
 def exact_pairs_of(store, asked, documents=(b"d",), **given):
     wanted = request(asked, documents, **given)
-    with Workspace(Path(store) if store else None).every_set(wanted) as (collection, sets):
-        duplicate_of = find_exact_duplicates(collection.fingerprints)
-        found = find_pairs_exactly(
-            collection, sets, duplicate_of, wanted.given["threshold"], wanted.jobs
-        )
-        return shown(collection, expand_copies(found.pairs, duplicate_of))
+    workspace = Workspace(Path(store) if store else None)
+    collection, sets = workspace.load_or_collect_sets(wanted)
+    duplicate_of = find_exact_duplicates(collection.fingerprints)
+    found = find_pairs_exactly(
+        collection, sets, duplicate_of, wanted.given["threshold"], wanted.jobs
+    )
+    return shown(collection, expand_copies(found.pairs, duplicate_of))
 
 
 def expected_pairs(asked, threshold=0.4, **given):
@@ -459,13 +460,15 @@ def test_documents_that_change_before_they_are_verified(here, monkeypatch):
     monkeypatch.setattr(lshdup.workspace.from_documents, "SET_BYTES", 0)
     skipped = []
     steps = Workspace(None, skipped=skipped.append)
-    indexed = steps.indexed(request(ASKED["template"]))
+    indexed = steps.load_or_build_index(request(ASKED["template"]))
     with open("d/000", "a") as file:
         file.write(" and more")
-    found = steps.verified(indexed, PairParams(), 1)
-    pairs = shown(indexed.collection, expand_copies(found.pairs, indexed.made.duplicate_of))
+    found = steps.find_pairs(indexed, PairParams(), 1)
+    pairs = shown(indexed.collection, expand_copies(found.pairs, indexed.index.duplicate_of))
     assert [pair[:2] for pair in pairs if pair[2] < 1] == [(b"d/001", b"d/near")]
-    steps.source(indexed, 1)(np.array([list(indexed.collection.documents.names).index(b"d/000")]))
+    steps.set_source(indexed.collection, 1)(
+        np.array([list(indexed.collection.documents.names).index(b"d/000")])
+    )
     assert [each.name for each in skipped] == [b"d/000"]
 
 
@@ -563,7 +566,7 @@ def test_forged_lists_of_what_was_removed(here, monkeypatch):
     ):
         npz.save(Path("store/signatures.npz"), "signatures", header, arrays | change)
         with pytest.raises(ArtifactError, match="damaged"):
-            Workspace(Path("store")).indexed(request({}, documents=()), save=False)
+            Workspace(Path("store")).load_or_build_index(request({}, documents=()), save=False)
     expected = pairs_of("other", ASKED["both"])[0]
     assert pairs_of("store", ASKED["both"])[0] == expected  # made anew
     assert artifacts_in("store") == artifacts_in("other")
@@ -677,7 +680,7 @@ def test_templates_that_cannot_all_be_read(run, here):
 
 def test_hot_buckets_are_said_with_an_example_and_what_helps(run, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(lshdup.workspace.workspace, "_MANY_DOCUMENTS", 100)
+    monkeypatch.setattr(lshdup.workspace.pairs, "_MANY_DOCUMENTS", 100)
     (tmp_path / "d").mkdir()
     form = " ".join(f"w{i}" for i in range(200))
     for i in range(120):

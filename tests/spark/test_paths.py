@@ -13,7 +13,7 @@ import pytest
 from lshdup.cli.commands import on_spark
 from lshdup.cli.main import lshdup
 from lshdup.documents import jsonlines
-from lshdup.documents.rows import Kind, RowFields
+from lshdup.documents.records import Kind, RecordFields
 from lshdup.errors import ParameterError
 from lshdup.params import BandParams, PairParams, ShingleParams, SketchParams
 from lshdup.spark import paths
@@ -117,7 +117,7 @@ def read(tmp_path, *rows, max_bytes=50):
     from lshdup.spark import worker_documents as worker
 
     batches = iter([batch_of(worker.PIECES, *rows)])
-    fields = RowFields("body", "key")
+    fields = RecordFields("body", "key")
     return documents_of(worker.read_pieces(fields, os.fsencode(tmp_path), max_bytes, batches))
 
 
@@ -202,7 +202,7 @@ def test_rows_that_spark_has_read():
     read = [
         batch.to_pylist()
         for batch in worker_documents.read_json_lines(
-            RowFields("body", "key"), 60, b"hdfs://h/a b", b"hdfs:///a b", iter([batch])
+            RecordFields("body", "key"), 60, b"hdfs://h/a b", b"hdfs:///a b", iter([batch])
         )
     ]
     rows = [tuple(row.values())[:3] for row in read[0]]

@@ -269,14 +269,14 @@ class Folder:
 
 
 def test_what_spark_wrote_is_kept(monkeypatch, tmp_path):
-    monkeypatch.setattr(atomic, "_finished", set())
+    monkeypatch.setattr(atomic, "_kept", set())
     folder = Folder(tmp_path)
     with suppress(ConnectionError), spark_interrupts.unfinished(folder, folder):
         raise ConnectionError
-    assert atomic.what_is_kept() == "nothing of this run was kept"
+    assert atomic.describe_kept() == "nothing of this run was kept"
     with spark_interrupts.unfinished(folder, folder):
         pass
-    assert atomic.what_is_kept() == "what was finished is kept, whole"
+    assert atomic.describe_kept() == "what was finished is kept, whole"
 
 
 @pytest.mark.parametrize(
@@ -291,7 +291,7 @@ def test_what_spark_wrote_is_kept(monkeypatch, tmp_path):
 )
 def test_only_what_spark_began_is_removed(monkeypatch, tmp_path, files, by_error, by_interrupt):
     """By an error, if it is empty; by an interrupt, unless it is whole. A file that is there, or somebody's in the folder, stays."""
-    monkeypatch.setattr(atomic, "_finished", set())
+    monkeypatch.setattr(atomic, "_kept", set())
     folder = Folder(tmp_path / "out")
     if files is None:
         folder.path.write_text("somebody's")

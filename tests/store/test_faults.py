@@ -20,7 +20,6 @@ import lshdup.store.journal
 import lshdup.store.npz
 import lshdup.workspace.context
 import lshdup.workspace.from_documents
-import lshdup.workspace.workspace
 from lshdup import pipeline
 from lshdup.errors import ArtifactError, InputError
 from lshdup.params import DocumentParams, PairParams
@@ -58,10 +57,10 @@ def make_documents(folder, n, words=60):
 def steps(store, said=None, jobs=2, check_content=False, documents=(b"d",), **given):
     """`lshdup pairs d` in this process: every pair with its similarity."""
     workspace = Workspace(Path(store), (said if said is not None else []).append)
-    indexed = workspace.indexed(
+    indexed = workspace.load_or_build_index(
         Request(documents, DocumentParams(), given, jobs, check_content), save=False
     )
-    found = workspace.verified(indexed, PairParams(), jobs).pairs
+    found = workspace.find_pairs(indexed, PairParams(), jobs).pairs
     names = list(indexed.collection.documents.names)
     left, right, similarity = found.part(0, len(found))
     return [
@@ -153,20 +152,14 @@ with Store(Path('.lshdup')).writing():
 def test_what_killed_runs_leave_is_removed_and_nothing_else(here):
     make_documents(here / "d", 30)
     steps(".lshdup")
-    ours = [".pairs.npz.abcd_123", ".signatures.npz.00000000", ".scratch.zzzzzzzz"]
-    others = [
-        ".pairs.npz.abcd_1234",
-        ".pairs.npz.ABCDEFGH",
-        "pairs.npz.abcd_123",
-        ".notes.npz.abcd_123",
-        "notes.txt",
-    ]
+    ours = [".lshdup-abcd_123.tmp", ".lshdup-00000000.tmp"]
+    others = [".lshdup-abcd_1234.tmp", ".lshdup-.tmp", "lshdup-abcd_123.tmp", "notes.txt"]
     for name in [*ours, *others]:
         (here / ".lshdup" / name).write_text("x")
-    (here / ".bands.npz.abcd_123").write_text("x")  # not in the store
+    (here / ".lshdup-abcd_123.tmp").write_text("x")  # Not in the store.
     steps(".lshdup", perms=64)
     assert remains(".lshdup") == sorted(others)
-    assert (here / ".bands.npz.abcd_123").exists()
+    assert (here / ".lshdup-abcd_123.tmp").exists()
 
 
 def test_a_store_that_was_only_begun_is_gone_on_with(here):
@@ -300,15 +293,20 @@ def disturbed(here, number, wanted):
         assert steps(".lshdup") == expected
 
 
-def test_killed_at_any_instant(here):
-    """SIGKILL at 100 instants: every artifact that is there is whole, and the next run gives the answer of an undisturbed one."""
-    codes = [code for code, _ in disturbed(here, signal.SIGKILL, 100)]
+@pytest.mark.parametrize("instants", [10, pytest.param(100, marks=pytest.mark.long)])
+def test_killed_at_any_instant(here, instants):
+    """SIGKILL: every artifact that is there is whole, and the next run gives the answer of an undisturbed one."""
+    codes = [code for code, _ in disturbed(here, signal.SIGKILL, instants)]
     assert set(codes) <= {0, -signal.SIGKILL}
 
 
-def test_interrupted_at_any_instant(here):
-    """SIGINT at 40 instants: exit code 130, soon, one line, nothing left behind; a second is the aim, the bound is for a busy machine."""
-    for code, seconds in disturbed(here, signal.SIGINT, 40):
+@pytest.mark.parametrize("instants", [8, pytest.param(40, marks=pytest.mark.long)])
+def test_interrupted_at_any_instant(here, instants):
+    """SIGINT: exit code 130, soon, one line, nothing left behind.
+
+    A second is the aim; the bound is for a busy machine.
+    """
+    for code, seconds in disturbed(here, signal.SIGINT, instants):
         assert code in (0, 130)
         assert seconds < 5
         if os.path.isdir(".lshdup"):
@@ -479,11 +477,11 @@ def files_of_at_most(size):
 
 
 def shingled(store, said, **given):
-    Workspace(Path(store), said.append).shingled(Request((b"d",), DocumentParams(), given, 2))
+    Workspace(Path(store), said.append).make_shingles(Request((b"d",), DocumentParams(), given, 2))
 
 
 def continued(store, said, **given):
-    Workspace(Path(store), said.append).indexed(
+    Workspace(Path(store), said.append).load_or_build_index(
         Request((), DocumentParams(), {"threshold": 0.9, **given}, 2)
     )
 
@@ -733,7 +731,9 @@ def queried(name=b"d/00000.txt", **given):
     from lshdup.workspace.lookup import ask
 
     workspace = Workspace(Path(".lshdup"))
-    indexed = workspace.indexed(Request((), DocumentParams(), given, 1), save=False, verify=False)
+    indexed = workspace.load_or_build_index(
+        Request((), DocumentParams(), given, 1), save=False, verify=False
+    )
     collection = indexed.collection
     asked = ask(name, collection)
     if asked.index < 0:
@@ -743,7 +743,7 @@ def queried(name=b"d/00000.txt", **given):
     missing = []
     source = lshdup.collection.set_source.set_source(collection, 1, missing.append)
     near = pipeline.find_neighbours(
-        indexed.made, source, 0.5, keys=keys, shingles=own, itself=asked.index
+        indexed.index, source, 0.5, keys=keys, shingles=own, itself=asked.index
     )
     assert not missing
     assert not len(collection.documents.changed(near.documents))

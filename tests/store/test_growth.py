@@ -5,6 +5,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, multiple, rule
@@ -37,10 +38,10 @@ def pairs_of(store, check_content=False):
     """`lshdup pairs d --store STORE`: all pairs, and what was left out."""
     skipped = []
     workspace = Workspace(Path(store), skipped=skipped.append)
-    indexed = workspace.indexed(
+    indexed = workspace.load_or_build_index(
         Request((b"d",), DocumentParams(), {"threshold": 0.6}, 2, check_content), save=False
     )
-    found = workspace.verified(indexed, PairParams(), 2).pairs
+    found = workspace.find_pairs(indexed, PairParams(), 2).pairs
     return [column.tolist() for column in found.part(0, len(found))], sorted(
         skipped, key=lambda each: (each.name, each.reason)
     )
@@ -125,8 +126,13 @@ class Growth(RuleBasedStateMachine):
         shutil.rmtree("fresh")
 
 
-TestGrowth = Growth.TestCase
-TestGrowth.settings = settings(max_examples=40, stateful_step_count=20, deadline=None)
+class TestGrowth(Growth.TestCase):
+    settings = settings(max_examples=8, stateful_step_count=20, deadline=None)
+
+
+@pytest.mark.long
+class TestLongGrowth(Growth.TestCase):
+    settings = settings(max_examples=40, stateful_step_count=20, deadline=None)
 
 
 def test_check_content(run, tmp_path):

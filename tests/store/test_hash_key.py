@@ -8,7 +8,7 @@ import pytest
 from lshdup.documents.reading import TextBatch
 from lshdup.errors import ParameterError
 from lshdup.params import ShingleParams, key_name
-from lshdup.shingling.shingler import Shingler, fingerprints
+from lshdup.shingling.shingler import Shingler, fingerprint_sets
 from tests import reference
 
 KEY = "correct horse battery staple"
@@ -139,7 +139,7 @@ def test_fingerprints_with_a_key():
         params = ShingleParams(tokens="ids", secret=secret)
         sets = Shingler(params).shingle(TextBatch.of([0, 1], [ids, ids])).sets
         assert sets[0].tolist() == list(range(100))  # ids are themselves
-        first, second = fingerprints(sets, params).tolist()
+        first, second = fingerprint_sets(sets, params).tolist()
         assert first == second
         prints.add(first)
     assert len(prints) == 3

@@ -50,8 +50,8 @@ def request(documents=(b"d",), **given):
 def made(store, documents=(b"d",), **given):
     """The collection of a run of all steps, and what is known of guesses by name."""
     workspace = Workspace(Path(store))
-    indexed = workspace.indexed(request(documents, **given))
-    workspace.verified(indexed, PairParams(), 2)
+    indexed = workspace.load_or_build_index(request(documents, **given))
+    workspace.find_pairs(indexed, PairParams(), 2)
     return indexed.collection
 
 
@@ -149,11 +149,14 @@ def test_artifacts_are_those_of_a_run_from_nothing(here, given):
 def test_without_docs_the_store_knows_them(here):
     made("store")
     workspace = Workspace(Path("store"))
-    assert guesses(workspace.indexed(request(()), save=False, verify=False).collection) == EXPECTED
+    assert (
+        guesses(workspace.load_or_build_index(request(()), save=False, verify=False).collection)
+        == EXPECTED
+    )
     Path("store/signatures.npz").unlink()
     Path("store/bands.npz").unlink()
     assert (
-        guesses(workspace.indexed(request(()), save=False).collection) == EXPECTED
+        guesses(workspace.load_or_build_index(request(()), save=False).collection) == EXPECTED
     )  # from shingles.npz
 
 
@@ -162,7 +165,7 @@ def test_a_run_that_was_killed_is_resumed_with_them(here):
     made("undisturbed")
     said = []
     resumed = Workspace(Path(".lshdup"), said.append)
-    collection = resumed.indexed(request()).collection
+    collection = resumed.load_or_build_index(request()).collection
     assert any("of an interrupted run are not read again" in line for line in said)
     assert guesses(collection) == EXPECTED
     for kind in ("shingles", "signatures"):
@@ -195,7 +198,7 @@ def test_forged_guesses_are_refused(here):
         npz.save(Path("store/signatures.npz"), "signatures", header, arrays | change)
         for verify in (True, False):
             with pytest.raises(ArtifactError, match="damaged"):
-                Workspace(Path("store")).indexed(request(()), save=False, verify=verify)
+                Workspace(Path("store")).load_or_build_index(request(()), save=False, verify=verify)
     made("store")
     assert contents("store") == expected
 

@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lshdup.documents.document_list import Reason
 from lshdup.params import DocumentParams, FormatLimits
+from lshdup.skipped import Reason
 from lshdup.text import office as office_text
 from lshdup.text import office_cleanup
 from lshdup.text.decoding import decode
@@ -477,6 +477,7 @@ def test_many_threads_at_once(doubled):
     assert {text.reason for text in together} == {None, Reason.CRASHED}
 
 
+@pytest.mark.long
 def test_a_slow_document_that_is_one(run, tmp_path, kreuzberg):
     """A small file that unpacks to very many paragraphs; and one that unpacks to more than the reader takes."""
     folder = tmp_path / "d"
@@ -597,7 +598,7 @@ def folder(tmp_path, monkeypatch):
 def run_here(store="s"):
     skipped = []
     workspace = Workspace(Path(store), skipped=skipped.append)
-    indexed = workspace.indexed(Request((b"d",), DocumentParams(), {}, 2), save=False)
+    indexed = workspace.load_or_build_index(Request((b"d",), DocumentParams(), {}, 2), save=False)
     return indexed.collection, {each.name: each.reason for each in skipped}
 
 

@@ -126,6 +126,7 @@ def bomb(path, size, packer):
             stream.write(b"a" * (1 << 20))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("ending", "packer"), [(".gz", gzip_stream), (".zst", zstandard.ZstdCompressor().stream_writer)]
 )

@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lshdup.documents.document_list import Skipped
 from lshdup.kernels.banding import agree_in_a_band
 from lshdup.matching import similarity
 from lshdup.matching.pairs import Pairs
 from lshdup.params import DocumentParams, PairParams
+from lshdup.skipped import Skipped
 from lshdup.workspace.request import Request
 from lshdup.workspace.workspace import Workspace
 from tests import reference
@@ -52,8 +52,8 @@ def pairs(store, documents, threshold, said=None, given=(), asked=USUAL):
     request = Request(
         tuple(documents), DocumentParams(hidden=False), {"threshold": threshold, **dict(given)}, 2
     )
-    indexed = run.indexed(request, save=False)
-    found = run.verified(indexed, asked, 2).pairs
+    indexed = run.load_or_build_index(request, save=False)
+    found = run.find_pairs(indexed, asked, 2).pairs
     names = list(indexed.collection.documents.names)
     return [
         (names[a], names[b], s)

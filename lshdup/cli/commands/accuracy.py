@@ -162,10 +162,8 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         )
     }
     measure = _found if found else _bands if bands else _estimates
-    with (
-        sessions.session(ctx, options) as session,
-        session.workspace.every_set(session.request) as (collection, sets),
-    ):
+    with sessions.session(ctx, options) as session:
+        collection, sets = session.workspace.load_or_collect_sets(session.request)
         say_collection(session.console, collection)
         if int((collection.sizes > 0).sum()) < 2:
             message = "fewer than two documents with tokens: there is no pair to measure"

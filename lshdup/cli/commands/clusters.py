@@ -88,19 +88,23 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     with sessions.session(ctx, options, partial(_check_write, options["write"])) as session:
         console, workspace, request = session.console, session.workspace, session.request
         if options["exact"]:
-            collection, found, threshold, last = workspace.grouped_exactly(request, merged)
+            collection, found, threshold, last = workspace.find_clusters_exactly(request, merged)
             asked = merged(last)
             say_collection(console, collection)
             say_if_nothing(session, collection)
         else:
-            indexed = workspace.indexed(request, save=False, grouping=True)
-            collection, threshold, last = indexed.collection, indexed.params.threshold, indexed.last
+            indexed = workspace.load_or_build_index(request, save=False, clustering=True)
+            collection, threshold, last = (
+                indexed.collection,
+                indexed.params.threshold,
+                indexed.last_clustering,
+            )
             asked = merged(last)
             say_collection(console, collection)
             say_if_nothing(session, collection)
-            say_contract(console, indexed.made.plan, indexed.params)
-            found = workspace.grouped(indexed, asked, request)
-            table = indexed.made.table if options["verbose"] else None
+            say_contract(console, indexed.index.plan, indexed.params)
+            found = workspace.find_clusters(indexed, asked, request)
+            table = indexed.index.table if options["verbose"] else None
             say_buckets(
                 console, found.buckets, collection.documents.names.some, asked.max_bucket, table
             )
@@ -189,9 +193,9 @@ def _given(ctx: click.Context, options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _merged(given: dict[str, Any], last: ClusterParams | None) -> ClusterParams:
-    from lshdup.workspace.request import merged
+    from lshdup.workspace.request import merge_params
 
-    return merged(ClusterParams, given, last)
+    return merge_params(ClusterParams, given, last)
 
 
 #: Which document of a group is kept, for people.

@@ -34,14 +34,14 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     with sessions.session(ctx, options) as session:
         from lshdup.lsh.candidates import Buckets, largest_buckets
 
-        indexed = session.workspace.indexed(session.request)
+        indexed = session.workspace.load_or_build_index(session.request)
         say_collection(session.console, indexed.collection)
         say_if_nothing(session, indexed.collection, 1)
-        say_contract(session.console, indexed.made.plan, indexed.params)
-        for size, first in largest_buckets(indexed.made.table, 1):
-            session.workspace.say_if_hot(indexed, Buckets(size, first))
+        say_contract(session.console, indexed.index.plan, indexed.params)
+        for size, first in largest_buckets(indexed.index.table, 1):
+            session.workspace.say_large_bucket(indexed, Buckets(size, first))
         if options["verbose"]:
             say_largest(
-                session.console, indexed.made.table, indexed.collection.documents.names.some
+                session.console, indexed.index.table, indexed.collection.documents.names.some
             )
         return session.console.exit_code

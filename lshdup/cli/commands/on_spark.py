@@ -22,7 +22,7 @@ from lshdup.errors import ParameterError
 from lshdup.params import BandParams, PairParams, ShingleParams, SketchParams
 from lshdup.spark.paths import has_scheme
 from lshdup.utils.messages import counted, shown
-from lshdup.workspace.request import merged
+from lshdup.workspace.request import merge_params
 
 if TYPE_CHECKING:
     from lshdup.spark.comparison import Comparison, Summary
@@ -157,9 +157,9 @@ def _comparison(
     with console:
         given, names, files = sessions.asked(ctx, options, console)
         shingle, sketch, band = (
-            merged(ShingleParams, given),
-            merged(SketchParams, given),
-            merged(BandParams, given),
+            merge_params(ShingleParams, given),
+            merge_params(SketchParams, given),
+            merge_params(BandParams, given),
         )
         pair = PairParams(max_bucket=options.get("max_bucket") or 0)
         answer, settings = _Answer(options), settings_of(options["spark_conf"])

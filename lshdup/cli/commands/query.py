@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from lshdup.cli.output import Cell
-    from lshdup.workspace.workspace import Indexed
+    from lshdup.workspace.index import IndexedCollection
 
 
 @shared.columns_of("query")
@@ -55,9 +55,9 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     target = sessions.target(options)
     words = options.pop("docs")
     with sessions.session(ctx, options) as session:
-        indexed = session.workspace.indexed(session.request, save=False, verify=False)
+        indexed = session.workspace.load_or_build_index(session.request, save=False, verify=False)
         say_last_run(session.console, indexed.collection)
-        say_contract(session.console, indexed.made.plan, indexed.params)
+        say_contract(session.console, indexed.index.plan, indexed.params)
         several = len(words) > 1
         wide = several or options["format_"] in ("json", "jsonl")
         columns = listing_columns.columns("query")[: 3 if wide else 2]
@@ -82,7 +82,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
 
 def _rows(
     session: sessions.Session,
-    indexed: "Indexed",
+    indexed: "IndexedCollection",
     asked: list[Asked],
     top: int | None,
     *,
@@ -90,7 +90,7 @@ def _rows(
 ) -> "Iterator[tuple[Cell, ...]]":
     from lshdup import pipeline
 
-    source = session.workspace.source(indexed, session.request.jobs)
+    source = session.workspace.set_source(indexed.collection, session.request.jobs)
     for done, each in enumerate(asked):
         session.console.progress("queries", done, len(asked))
         own, keys = _looked_up(session.console, indexed, each)
@@ -103,7 +103,7 @@ def _rows(
             session.console.say(f"{shown(each.name)} has {what}: it is near nothing")
             continue
         near = pipeline.find_neighbours(
-            indexed.made,
+            indexed.index,
             source,
             indexed.params.threshold,
             keys=keys,
@@ -122,14 +122,14 @@ def _rows(
 
 
 def _looked_up(
-    console: Console, indexed: "Indexed", asked: Asked
+    console: Console, indexed: "IndexedCollection", asked: Asked
 ) -> "tuple[NDArray[np.uint64], NDArray[np.uint64]]":
     """The document's shingle set, and its band keys."""
     import numpy as np
 
     from lshdup.lsh import band_table
     from lshdup.lsh.signatures import Sketcher
-    from lshdup.shingling.shingler import Shingler, fingerprints
+    from lshdup.shingling.shingler import Shingler, fingerprint_sets
 
     collection = indexed.collection
     assert collection.sketch is not None
@@ -142,8 +142,8 @@ def _looked_up(
     if collection.shingle_filter is not None:
         sets = collection.shingle_filter.apply(sets)
     if asked.index >= 0:
-        if fingerprints(sets, collection.shingle)[0] == collection.fingerprints[asked.index]:
-            return sets[0], indexed.made.table.keys_of(asked.index)
+        if fingerprint_sets(sets, collection.shingle)[0] == collection.fingerprints[asked.index]:
+            return sets[0], indexed.index.table.keys_of(asked.index)
         console.warn(
             f"{shown(asked.name)} has changed since it was indexed; its present text is looked up"
         )
@@ -153,4 +153,4 @@ def _looked_up(
             message, "add the document to the folder, or use --scheme fast or classic"
         )
     signature = Sketcher(collection.sketch).sketch(sets)
-    return sets[0], np.ascontiguousarray(band_table.band_keys(signature, indexed.made.plan)[:, 0])
+    return sets[0], np.ascontiguousarray(band_table.band_keys(signature, indexed.index.plan)[:, 0])

@@ -58,17 +58,17 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         sessions.refuse(ctx, ("format_", "header", "output"), "without --show")
     with sessions.session(ctx, options) as session:
         if options["show"] is not None:
-            stored = session.workspace.last_collection()
+            stored = session.workspace.load_last_collection()
             asked = ask(options["show"], stored)
             if asked.note:
                 session.console.say(asked.note)
             params = shingle_params(stored, session.request.given)
             text = asked.ids() if params.tokens == "ids" else asked.text(params.encoding)
-            shingle_filter = session.workspace.filter_to_show(session.request, params, stored)
+            shingle_filter = session.workspace.load_or_build_filter(session.request, params, stored)
             columns = listing_columns.columns("shingle", sometimes=shingle_filter is not None)
             sessions.write(session.console, target, columns, _rows(text, params, shingle_filter))
             return session.console.exit_code
-        collection = session.workspace.shingled(session.request)
+        collection = session.workspace.make_shingles(session.request)
         say_collection(session.console, collection)
         say_if_nothing(session, collection, 1)
         if collection.shingle_filter is not None:
@@ -94,7 +94,9 @@ def _say_most_common(session: sessions.Session, collection: "Collection") -> Non
     """For -v: the shingles that were removed because most documents have them, as text."""
     params = collection.shingle
     names = collection.documents.names
-    for shingle, count, document in session.workspace.most_common(collection, _MOST_COMMON):
+    for shingle, count, document in session.workspace.most_common_shingles(
+        collection, _MOST_COMMON
+    ):
         asked = Asked(names[document], document, collection=collection)
         try:
             rows = shingle_rows(

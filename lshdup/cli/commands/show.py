@@ -87,13 +87,13 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         message = "A and B are both standard input"
         raise InputError(message, "name a file for one of them")
     with sessions.session(ctx, options) as session:
-        stored = session.workspace.last_collection()
+        stored = session.workspace.load_last_collection()
         params = shingle_params(stored, session.request.given)
         a, b = (_read(ask(options[name], stored), params) for name in "ab")
         for each in (a, b):
             if each.asked.note:
                 session.console.say(each.asked.note)
-        shingle_filter = session.workspace.filter_to_show(session.request, params, stored)
+        shingle_filter = session.workspace.load_or_build_filter(session.request, params, stored)
         if options["shingles"]:
             columns = listing_columns.columns("show-shingles", sometimes=shingle_filter is not None)
             sessions.write(
@@ -163,7 +163,7 @@ def _sketch(stored: "Collection | None") -> SketchParams | None:
 
 
 def _warn_if_changed(console: Console, document: _Document, params: ShingleParams) -> None:
-    from lshdup.shingling.shingler import Shingler, fingerprints
+    from lshdup.shingling.shingler import Shingler, fingerprint_sets
 
     asked = document.asked
     if asked.collection is None or params != asked.collection.shingle:
@@ -171,7 +171,7 @@ def _warn_if_changed(console: Console, document: _Document, params: ShingleParam
     sets = Shingler(params).shingle_texts([document.text])
     if asked.collection.shingle_filter is not None:
         sets = asked.collection.shingle_filter.apply(sets)
-    if fingerprints(sets, params)[0] != asked.collection.fingerprints[asked.index]:
+    if fingerprint_sets(sets, params)[0] != asked.collection.fingerprints[asked.index]:
         console.warn(
             f"{shown(document.name)} has changed since it was indexed; its present text is shown"
         )

@@ -34,7 +34,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     made from shingles.npz.
     """
     with sessions.session(ctx, options) as session:
-        collection = session.workspace.signed(session.request)
+        collection = session.workspace.make_signatures(session.request)
         say_collection(session.console, collection)
         say_if_nothing(session, collection, 1)
         return session.console.exit_code

@@ -61,10 +61,8 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         for k in options["perms"]
     ]
     perms, runs = options.pop("perms"), options.pop("runs")
-    with (
-        sessions.session(ctx, options) as session,
-        session.workspace.every_set(session.request) as (collection, sets),
-    ):
+    with sessions.session(ctx, options) as session:
+        collection, sets = session.workspace.load_or_collect_sets(session.request)
         from lshdup.evaluation.timing import Timing, timing, winners
 
         say_collection(session.console, collection)

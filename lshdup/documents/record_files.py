@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.documents.files import Buffer
-from lshdup.documents.rows import Kind, RowError, RowFields, RowList
+from lshdup.documents.records import Kind, RecordError, RecordFields, RecordList
 from lshdup.documents.text_cache import Scratch
 from lshdup.errors import InputError
 from lshdup.skipped import Reason
@@ -31,7 +31,7 @@ _OPEN_FILES = 2
 _Stamp = tuple[int, int]  # size and time of a file: another one is another file
 
 
-class OpenRows:
+class RecordFiles:
     """Where rows come from. For any thread.
 
     folder : where to unpack; None: where the system keeps such files. fields : where text and id are in a row. longest : texts of more
@@ -39,7 +39,10 @@ class OpenRows:
     """
 
     def __init__(
-        self, folder: Path | None = None, fields: RowFields = RowFields(), longest: int = 1 << 31
+        self,
+        folder: Path | None = None,
+        fields: RecordFields = RecordFields(),
+        longest: int = 1 << 31,
     ) -> None:
         self.fields = fields
         self._folder = folder
@@ -52,24 +55,24 @@ class OpenRows:
             tuple[bytes, _Stamp], int
         ] = {}  # of those that may be open: threads that read them; the last in use last
 
-    def __reduce__(self) -> tuple[type["OpenRows"], tuple[Path | None, RowFields, int]]:
+    def __reduce__(self) -> tuple[type["RecordFiles"], tuple[Path | None, RecordFields, int]]:
         """Pickled without what is open, which is opened again when it is asked for."""
-        return OpenRows, (self._folder, self.fields, self._longest)
+        return RecordFiles, (self._folder, self.fields, self._longest)
 
     def __del__(self) -> None:
         for file in self._unpacked.values():
             file.close()
         self._scratch.close()
 
-    def rows(self, path: bytes, kind: Kind) -> RowList:
-        """The rows of a file. Raises RowError if it has none to give, OSError if it cannot be read."""
+    def rows(self, path: bytes, kind: Kind) -> RecordList:
+        """The rows of a file. Raises RecordError if it has none to give, OSError if it cannot be read."""
         if kind == Kind.PARQUET:
             with self._parquet_file(path) as parquet:
                 return parquet.rows(self.fields.id)
         from lshdup.documents import jsonlines  # here, because a query waits for every import
 
         with self.lines(path) as file:
-            return jsonlines.list_rows(file, self.fields, self._longest)
+            return jsonlines.list_records(file, self.fields, self._longest)
 
     def texts(
         self,
@@ -78,7 +81,7 @@ class OpenRows:
         starts: NDArray[np.int64],
         lengths: NDArray[np.int64],
         buffer: Buffer,
-    ) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64], dict[int, RowError]]:
+    ) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64], dict[int, RecordError]]:
         """The texts of some rows of one file, by what `rows` said of them, ascending: uint8 array with room to load past the end, int64
         starts and lengths of shape (n,) in it, and why others have none. Raises what `rows` does.
         """
@@ -107,7 +110,7 @@ class OpenRows:
                     try:
                         self._unpacked[known] = unpack_to(path, self._folder, self._longest)
                     except PackedError as error:
-                        raise RowError(Reason.DAMAGED, str(error)) from None
+                        raise RecordError(Reason.DAMAGED, str(error)) from None
                 unpacked = self._unpacked[known]
         yield unpacked.fileno()
 

@@ -11,9 +11,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lshdup.documents import parquet, rows, text_cache
+from lshdup.documents import parquet, text_cache
 from lshdup.documents.finding import find_documents
 from lshdup.documents.reading import batches, read_batch
+from lshdup.documents.records import name_records
 from lshdup.params import DocumentParams, PairParams
 from lshdup.pipeline import expand_copies
 from lshdup.skipped import Reason
@@ -93,10 +94,10 @@ def answer(*documents, store="s", check_content=False, given=None, **params):
         2,
         check_content,
     )
-    indexed = workspace.indexed(request, save=False)
+    indexed = workspace.load_or_build_index(request, save=False)
     found = expand_copies(
-        workspace.verified(indexed, PairParams(), 2).pairs,
-        indexed.made.duplicate_of,
+        workspace.find_pairs(indexed, PairParams(), 2).pairs,
+        indexed.index.duplicate_of,
         collapse=False,
     )
     name = indexed.collection.documents.names.__getitem__
@@ -292,8 +293,8 @@ def test_unchanged_files_are_not_looked_through(here, monkeypatch):
     def refuse(*_):
         raise AssertionError
 
-    monkeypatch.setattr("lshdup.documents.row_files.OpenRows.rows", refuse)
-    monkeypatch.setattr("lshdup.documents.row_files.OpenRows.texts", refuse)
+    monkeypatch.setattr("lshdup.documents.record_files.RecordFiles.rows", refuse)
+    monkeypatch.setattr("lshdup.documents.record_files.RecordFiles.texts", refuse)
     assert answer(*FORMS, id_field="id")[0] == expected[0]
     with pytest.raises(AssertionError):
         answer(*FORMS, id_field="id", check_content=True)
@@ -508,6 +509,6 @@ def test_a_row_is_no_page_by_its_name(here):
 @pytest.mark.parametrize("n", [0, 1, 9, 10, 11, 100, 1234])
 def test_row_names(n):
     numbers = np.arange(1, n + 1)
-    names, order = rows.row_names(b"\xff:", numbers)
+    names, order = name_records(b"\xff:", numbers)
     assert list(names) == [b"\xff::%d" % number for number in range(1, n + 1)]
     assert list(names.take(order)) == sorted(names)

@@ -1,0 +1,143 @@
+"""Tokens and shingles of one text in the order of the text, for people to look at."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lshdup.documents.reading import TextBatch
+from lshdup.kernels import shingles as kernels
+from lshdup.kernels import text as text_kernels
+from lshdup.kernels.helpers import mix64
+from lshdup.params import LONGEST, ShingleParams
+from lshdup.shingling.char_table import CharTable, char_table
+from lshdup.shingling.normalization import normal_form
+from lshdup.shingling.shingler import (
+    TOKEN_RULES,
+    ScratchArrays,
+    Shingler,
+    shingle_hash,
+    too_long_error,
+)
+
+
+@dataclass(frozen=True)
+class LocatedText:
+    """A text, its tokens, and where each token stands.
+
+    text : UTF-8, in the spelling of the document unless characters had to be composed (`_walk`).
+    starts, ends : int64 arrays of shape (n_tokens,), in bytes of text.
+    tokens : uint64 array of shape (n_tokens,), equal where the normal forms of tokens are.
+    shingles : uint64 array of shape (max(1, n_tokens - k + 1),), or (0,) without tokens.
+    """
+
+    text: bytes
+    starts: NDArray[np.int64]
+    ends: NDArray[np.int64]
+    tokens: NDArray[np.uint64]
+    shingles: NDArray[np.uint64]
+
+
+@dataclass(frozen=True)
+class _Walk:
+    """A text cut into tokens: the document as it was cut, in scratch arrays, with its shingles."""
+
+    document: NDArray[np.uint8]
+    table: CharTable
+    scratch: ScratchArrays
+    n_tokens: int
+    shingles: NDArray[np.uint64]
+
+    @property
+    def edges(self) -> NDArray[np.int32]:
+        """Start and end of each token in the folded text: int32 array of shape (n_tokens, 2)."""
+        return self.scratch.edges[: 2 * self.n_tokens].reshape(-1, 2)
+
+
+def list_tokens(text: bytes, params: ShingleParams) -> tuple[list[bytes], NDArray[np.uint64]]:
+    """Return the tokens of a text in normal form and its shingles, both in order and with repeats.
+
+    text : valid UTF-8. Ids have no order: their tokens are the numbers, ascending.
+    Returns a uint64 array of max(1, n_tokens - k + 1) shingles; none without tokens.
+    """
+    if params.tokens == "ids":
+        ids = _parse_ids(text, params)
+        return [str(number).encode() for number in ids.tolist()], ids
+    walk = _walk(text, params)
+    folded = walk.scratch.folded.tobytes()
+    return [folded[start:end] for start, end in walk.edges.tolist()], walk.shingles
+
+
+def locate_tokens(text: bytes, params: ShingleParams) -> LocatedText:
+    """Locate the tokens of a text, in the order of the text.
+
+    text : valid UTF-8. Ids have no order: they are located in their list, ascending.
+    Cost: linear, without an object a token.
+    """
+    if params.tokens == "ids":
+        ids = _parse_ids(text, params)
+        words = [str(number).encode() for number in ids.tolist()]
+        sizes = np.fromiter(map(len, words), np.int64, len(words))
+        starts = np.cumsum(sizes + 1) - sizes - 1
+        return LocatedText(b" ".join(words), starts, starts + sizes, ids, ids)
+    walk = _walk(text, params)
+    begins, ends = np.empty((2, len(walk.scratch.folded)), np.int32)
+    kernels.origins(walk.document, walk.table.entries, walk.table.expansions, begins, ends)
+    return LocatedText(
+        walk.document.tobytes(),
+        begins[walk.edges[:, 0]].astype(np.int64),
+        ends[walk.edges[:, 1] - 1].astype(np.int64),
+        walk.scratch.hashes[: walk.n_tokens].copy(),
+        walk.shingles,
+    )
+
+
+def number_repeats(shingles: NDArray[np.uint64], params: ShingleParams) -> NDArray[np.uint64]:
+    """Return the element of the shingle set for each shingle of a text.
+
+    An element is the shingle itself; in a bag, each repeat of a shingle is an element of its own.
+
+    shingles : uint64 array, in the order of the text. Returns a uint64 array of its shape.
+    """
+    if not params.bag or params.tokens == "ids":
+        return shingles
+    order = np.argsort(shingles, kind="stable")
+    ascending = shingles[order]
+    repeats = np.empty(len(shingles), np.uint64)
+    repeats[order] = np.arange(len(shingles)) - np.searchsorted(ascending, ascending)
+    elements = mix64(shingles + repeats * shingle_hash(params).step)  # type: ignore[arg-type]
+    return np.where(repeats == 0, shingles, elements)
+
+
+def _parse_ids(text: bytes, params: ShingleParams) -> NDArray[np.uint64]:
+    return Shingler(params).shingle_texts([text]).values
+
+
+def _walk(text: bytes, params: ShingleParams) -> _Walk:
+    """Cut a text into tokens. Raise InputError if it is too long.
+
+    The document is the text itself if its normal form is that of each character alone. Otherwise it
+    is the text in NFKC, or, where even that outgrows the scratch arrays, in its normal form.
+    """
+    table = char_table(params.tokens, params.normalize, params.keep_case)
+    hashing = shingle_hash(params)
+    for form in (None, replace(params, keep_case=True), params):
+        spelling = text if form is None else normal_form(text, form)
+        if spelling is None or len(spelling) > LONGEST:
+            raise too_long_error(text)
+        if form is not None:
+            keep_case = params.keep_case or form is params
+            table = char_table(params.tokens, normalize=False, keep_case=keep_case)
+        document = TextBatch.of([0], [spelling]).text[: len(spelling)]
+        scratch = ScratchArrays(len(spelling))
+        shingles = np.empty(len(spelling) + 1, np.uint64)
+        counts = np.zeros(2, np.int64)
+        outcome = kernels.shingles_in_order(
+            document, table.entries, table.expansions, table.classes,
+            TOKEN_RULES[params.tokens], hashing.kind, hashing.seed, hashing.factor, params.k,
+            scratch.folded, scratch.edges, scratch.hashes, shingles, counts,
+        )  # fmt: skip
+        if outcome == text_kernels.DONE:
+            break
+    n_tokens, count = counts.tolist()
+    return _Walk(document, table, scratch, n_tokens, shingles[:count])

@@ -1,0 +1,92 @@
+"""The verified pairs of an indexed collection: loaded from the store, or found and saved."""
+
+import os
+
+from lshdup.collection.set_source import set_source
+from lshdup.lsh.candidates import Buckets, candidate_pairs
+from lshdup.matching.results import PairsFound
+from lshdup.params import PairParams
+from lshdup.pipeline import verify
+from lshdup.skipped import Skipped
+from lshdup.workspace.context import RunContext
+from lshdup.workspace.index import IndexedCollection
+
+#: A bucket of more documents, or with more pairs, is said before the work: it may take minutes and gigabytes.
+_MANY_DOCUMENTS, _MANY_PAIRS = 1000, 1 << 28
+
+
+def load_or_find_pairs(
+    run: RunContext, indexed: IndexedCollection, params: PairParams, jobs: int
+) -> PairsFound:
+    """Return the verified pairs of the indexed documents: those of the last run if they cover this run.
+
+    Parameters
+    ----------
+    run : state of the run.
+    indexed : collection and index.
+    params : how candidates are met and verified.
+    jobs : threads.
+
+    """
+    collection, index, bands = indexed.collection, indexed.index, indexed.params
+    earlier = run.store.load_pairs(collection) if run.store is not None else None
+    if earlier is not None and earlier.covers(index.plan, bands, params):
+        found = earlier.at_least(bands.threshold)
+        say_large_bucket(run, indexed, found.buckets)
+        found_at = earlier.band_params.threshold
+        if found_at < bands.threshold:
+            run.say(f"the pairs that were found at {found_at:g} answer this: no document is read")
+            if indexed.from_documents:
+                _save(run, indexed, params, found)
+        return found
+    run.progress("candidates", 0, 0)
+    buckets, pieces = candidate_pairs(
+        index.table, params.max_bucket, lambda done, n: run.progress("candidates", done, n)
+    )
+    say_large_bucket(run, indexed, buckets)
+    skipped: list[Skipped] = []
+    found = verify(
+        pieces,
+        collection,
+        set_source(collection, jobs, skipped.append),
+        bands.threshold,
+        method=params.verify,
+        earlier=earlier,
+        buckets=buckets,
+        jobs=jobs,
+    )
+    for each in skipped:
+        run.skipped(each)
+    if not skipped:
+        _save(run, indexed, params, found)
+    return found
+
+
+def _save(
+    run: RunContext, indexed: IndexedCollection, params: PairParams, found: PairsFound
+) -> None:
+    if run.store is not None:
+        collection, index, bands = indexed.collection, indexed.index, indexed.params
+        run.keep(
+            "pairs.npz", lambda store: store.save_pairs(collection, index, bands, params, found)
+        )
+
+
+def say_large_bucket(
+    run: RunContext, indexed: IndexedCollection, buckets: Buckets, *, clustering: bool = False
+) -> None:
+    """Say what the largest bucket means for time and memory, if it has many documents.
+
+    clustering : whether clusters are made of it, or pairs.
+    """
+    size, pairs = buckets.largest, buckets.largest * (buckets.largest - 1) // 2
+    if buckets.skipped or (size <= _MANY_DOCUMENTS and pairs < _MANY_PAIRS):
+        return
+    name = os.fsdecode(indexed.collection.documents.names[buckets.example])
+    means = (
+        f"quick to group if they are alike; if not, up to {pairs:,} pairs are compared"
+        if clustering
+        else f"their {pairs:,} pairs are candidates, 16 bytes each if they are found"
+    )
+    helps = "--ignore-common X or --template FILE compares without what they share, --max-bucket N leaves such buckets out"
+    run.say(f"a bucket has {size:,} documents: {means}; one is {name}; {helps}")
