@@ -1,4 +1,4 @@
-"""Where -o goes, what the workers read and write: what needs no Java of `--engine spark`."""
+"""Outputs, settings, and what workers read and write; no Java needed."""
 
 import gzip
 import json
@@ -137,7 +137,7 @@ def test_files(tmp_path):
 
 
 def test_pieces_of_files(tmp_path):
-    """Rows, files and id lists as documents; what is none of them, by its number; what cannot be read, by the name of its file."""
+    """Records and lines of id lists are documents; bad ones have numbers, bad files their names."""
     pa, pq = require("spark", "pyarrow"), require("spark", "pyarrow.parquet")
     good = json.dumps({"key": "a", "body": "x y"}) + "\n"
     (tmp_path / "r.jsonl").write_text(
@@ -169,8 +169,9 @@ def test_pieces_of_files(tmp_path):
         (b"n2", b"", None, "in l.txt", False),
     ]
     assert read(tmp_path, (b"p.parquet", parquet, 0, 1)) == [
-        (b"a", b"x", None, "row 1 of p.parquet", False), (b"p.parquet:2", None, "row without id", "'key' is null", False)
-    ]  # fmt: skip
+        (b"a", b"x", None, "row 1 of p.parquet", False),
+        (b"p.parquet:2", None, "row without id", "'key' is null", False),
+    ]
     assert read(tmp_path, (b"p.parquet", parquet, 1, -1)) == [
         (b"c", None, "row without text", "'body' is null; row 3 of p.parquet", False),
         (b"d", None, "too large", "60 bytes, --max-bytes is 50; row 4 of p.parquet", False),
@@ -185,7 +186,7 @@ def test_pieces_of_files(tmp_path):
 
 
 def test_rows_that_spark_has_read():
-    """Their files are called as they were typed, also where a document is only later found to be none; --max-bytes is of the row."""
+    """Files have their typed names, also in later details; --max-bytes is of the record."""
     pa = require("spark", "pyarrow")
     from lshdup.spark import worker_documents, worker_sets
     from lshdup.spark.recipe import make_recipe

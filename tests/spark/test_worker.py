@@ -1,4 +1,4 @@
-"""What Spark's workers do with rows, and what is said where Spark is not: no Java needed. The engine itself is in test_comparison.py."""
+"""What Spark's workers do with rows, and errors without Spark; no Java needed."""
 
 import itertools
 import os
@@ -99,8 +99,11 @@ def test_tiles_are_whole_whatever_the_batches(monkeypatch, size):
 
 
 def test_a_shipped_package_knows_its_kernels(tmp_path):
-    """With --py-files the package is a zip file: another one must not run the machine code of the first."""
-    code = "import sys; sys.path.insert(0, sys.argv[1]); from lshdup.kernels import jit; print(jit.__file__); print(jit._sources())"
+    """With --py-files the package is a zip file; another one must not run its machine code."""
+    code = (
+        "import sys; sys.path.insert(0, sys.argv[1]); from lshdup.kernels import jit; "
+        "print(jit.__file__); print(jit._sources())"
+    )
     stamps = []
     for number in range(2):
         archive = tmp_path / f"{number}.zip"
@@ -129,7 +132,7 @@ def rows_of(pa, texts):
 
 
 def test_sets_of_more_bytes_than_arrow_has_offsets_for(monkeypatch):
-    """They are handed on in pieces; one set that is too large alone is an error, and so are ids and keys."""
+    """Sets are handed on in pieces; a single set, ids or keys that are too large are an error."""
     pa = require("spark", "pyarrow")
     texts = {b"d%d" % i: b" ".join(b"w%d" % j for j in range(i, i + 12)) for i in range(20)}
     recipe = make_recipe()
@@ -154,7 +157,7 @@ def test_sets_of_more_bytes_than_arrow_has_offsets_for(monkeypatch):
 
 
 def test_what_was_read_once_and_not_again_is_an_error():
-    """Its pairs would be lost, and nobody would know."""
+    """Its pairs would be lost in silence."""
     pa = require("spark", "pyarrow")
     sets = [np.arange(5, dtype="<u8").tobytes()] * 2
     columns = {
@@ -194,7 +197,7 @@ def test_what_was_read_once_and_not_again_is_an_error():
 
 
 def test_a_damaged_row_group_costs_only_its_rows(tmp_path):
-    """As with the local engine: each is left out under its own name, and the groups behind it are read."""
+    """Its records are skipped under their own names, and the groups behind it are read."""
     pa, pq = require("parquet", "pyarrow"), require("parquet", "pyarrow.parquet")
     path = tmp_path / "a.parquet"
     texts = [f"text {number} " * 50 for number in range(90)]
@@ -229,8 +232,14 @@ def test_pairs_are_handed_on_in_pieces(monkeypatch):
     pa = require("spark", "pyarrow")
     n = 12
     sets = pa.array([np.arange(5, dtype="<u8").tobytes()] * n, pa.binary())
-    columns = [pa.array([b"b"] * n, pa.binary()), pa.array([0] * n, pa.int64()), pa.array([worker_pairs.WITHIN] * n, pa.int32()),
-               pa.array([b"%02d" % i for i in range(n)], pa.binary()), pa.array([b""] * n, pa.binary()), sets]  # fmt: skip
+    columns = [
+        pa.array([b"b"] * n, pa.binary()),
+        pa.array([0] * n, pa.int64()),
+        pa.array([worker_pairs.WITHIN] * n, pa.int32()),
+        pa.array([b"%02d" % i for i in range(n)], pa.binary()),
+        pa.array([b""] * n, pa.binary()),
+        sets,
+    ]
     batch = pa.RecordBatch.from_arrays(columns, ["bucket", "tile", "side", "id", "before", "set"])
     monkeypatch.setattr(worker_pairs, "PAIRS_GIVEN", 10)
     given = list(worker_pairs.verified_rows(make_recipe(), iter([batch])))
@@ -242,14 +251,14 @@ def test_pairs_are_handed_on_in_pieces(monkeypatch):
     assert sum(table["candidates"].to_pylist()) == 66
 
 
-# --- errors ---------------------------------------------------------------------------------------------------------------------
+# --- errors -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     "error", [ConnectionRefusedError(111, "Connection refused"), EOFError(), "py4j", "answer"]
 )
 def test_a_driver_that_ended(error):
-    """Java was killed: all that comes is that nobody answers."""
+    """Java was killed, and the connection is lost."""
     require("spark", "pyspark")
     from py4j.protocol import Py4JError, Py4JNetworkError
 
@@ -265,7 +274,7 @@ def test_a_driver_that_ended(error):
 
 
 def test_checkpoints_of_a_session_without_a_context():
-    """Spark Connect has no context here: what the server was started with says whether there is a folder."""
+    """Spark Connect has no context here: settings of the server say whether there is a folder."""
 
     class Connected:
         def __init__(self, settings):
@@ -292,16 +301,23 @@ def test_checkpoints_of_a_session_without_a_context():
 
 
 def test_without_java_or_pyspark(run, tmp_path):
-    """In one line, with what to install; nothing of Spark is needed for that."""
+    """One line, and a hint to install packages."""
     (tmp_path / "a.txt").write_text("a b c")
     (tmp_path / "pyspark").mkdir()
     (tmp_path / "none.py").write_text(
         "import sys, importlib.util as u\nold = u.find_spec\n"
         "u.find_spec = lambda name, *rest: None if name == 'pyspark' else old(name, *rest)\n"
-        "sys.argv = ['lshdup', 'pairs', 'a.txt', '--engine', 'spark']\nfrom lshdup.cli.main import main\nmain()\n"
+        "sys.argv = ['lshdup', 'pairs', 'a.txt', '--engine', 'spark']\n"
+        "from lshdup.cli.main import main\nmain()\n"
     )
-    process = subprocess.run([sys.executable, "none.py"], capture_output=True, text=True, cwd=tmp_path, check=False,
-                             env={**os.environ, "PYTHONPATH": str(ROOT)})  # fmt: skip
+    process = subprocess.run(
+        [sys.executable, "none.py"],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        check=False,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
     assert process.returncode == 2
     said, hint = process.stderr.splitlines()[-2:]
     assert said.startswith("lshdup: error: --engine spark needs pyspark")
