@@ -34,7 +34,7 @@ from lshdup.params import (
     SketchParams,
 )
 from lshdup.shingling.shingler import Shingler, fingerprint_sets
-from lshdup.utils.parallel import processors
+from lshdup.utils.parallel import count_processors
 from lshdup.utils.ragged import RaggedSets, StringTable, distinct
 
 #: A folder, a mapping of names to texts, or texts, whose names are then "0", "1", …
@@ -93,7 +93,7 @@ class MinHash:
             tokens, k, bag, normalize, keep_case, hash_key, scheme, num_permutations, seed
         )
         texts = list(templates)
-        self._hold(_collect(documents, params, ignore_common, texts, jobs or processors()))
+        self._hold(_collect(documents, params, ignore_common, texts, jobs or count_processors()))
 
     @classmethod
     def of_collection(cls, collection: Collection) -> Self:
@@ -261,7 +261,7 @@ class NearDuplicates:
             _params(tokens, k, bag, normalize, keep_case, hash_key, scheme, num_permutations, seed),
             bands=bands,
         )
-        threads, texts = jobs or processors(), list(templates)
+        threads, texts = jobs or count_processors(), list(templates)
         source: list[bytes] | Collection
         if isinstance(documents, str | os.PathLike) and not ignore_common and not texts:
             source = [os.fsencode(documents)]

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import sys
+import textwrap
 import time
 from collections import Counter
 from types import TracebackType
@@ -218,7 +219,7 @@ class Console:
         if self._rows:
             self._say_rows()
         if _on_terminal():
-            text = "\n".join(folded(text, _columns()))
+            text = "\n".join(fold(text, _columns()))
         if color and self._color:
             text = text.replace(painted, f"\x1b[{color}m{painted}\x1b[0m", 1)
         if self._bar is not None:
@@ -245,37 +246,36 @@ def _columns() -> int:
     return 0
 
 
-def folded(text: str, columns: int) -> list[str]:
-    """A line as lines of at most so many cells, broken between words only: what is longer than a line stands alone.
+def fold(text: str, columns: int) -> list[str]:
+    """Return a line as lines that fit a terminal, broken between words only.
 
-    columns : of the terminal; 0 or few: no line is broken.
+    columns : cells of a line; with few of them, or 0, no line is broken.
 
-    >>> folded("lshdup: some words", 13), folded("  a hint of words", 10)
+    >>> fold("lshdup: some words", 13), fold("  a hint of words", 10)
     (['lshdup: some', '  words'], ['  a hint', '    of', '    words'])
     """
-    if columns < _NARROWEST or (text.isascii() and len(text) <= columns):
+    if columns < _NARROWEST:
         return [text]
     indent = len(text) - len(text.lstrip(" ")) + 2
-    lines, room = [text[: indent - 2]], columns - indent + 2
-    for word in text[indent - 2 :].split(" "):
-        width = _cells(word)
-        if lines[-1].strip() and room < width + 1:
-            lines.append(" " * indent)
-            room = columns - indent
-        elif lines[-1].strip():
-            lines[-1] += " "
-            room -= 1
-        lines[-1] += word
-        room -= width
-    return lines
+    lines = textwrap.wrap(
+        text if text.isascii() else _with_fillers(text),
+        columns,
+        subsequent_indent=" " * indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    return [line.replace(_FILLER, "") for line in lines] or [text]
 
 
-def _cells(word: str) -> int:
-    if word.isascii():
-        return len(word)
+#: Stands behind a character for each more cell that a terminal shows it in.
+_FILLER = "\0"
+
+
+def _with_fillers(text: str) -> str:
+    """Return text of as many characters as it has cells, which is what textwrap counts."""
     from rich.cells import cell_len
 
-    return cell_len(word)
+    return "".join(c + _FILLER * (cell_len(c) - 1) for c in text)
 
 
 def use_color(choice: bool | None, is_terminal: bool) -> bool:

@@ -3,9 +3,15 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from lshdup.cli import session as sessions
-from lshdup.cli.messages import say_buckets, say_collection, say_contract, say_if_nothing
-from lshdup.cli.pair_columns import say_funnel, say_joined
+from lshdup.cli.messages import (
+    say_buckets,
+    say_collection,
+    say_contract,
+    say_funnel,
+    say_if_nothing,
+    say_joined,
+)
+from lshdup.cli.session import Session
 from lshdup.params import PairParams
 
 if TYPE_CHECKING:
@@ -30,12 +36,12 @@ class Answer:
     plan: "BandPlan | None" = None
 
 
-def found_pairs(session: sessions.Session, options: dict[str, Any]) -> Answer:
+def find_pairs(session: Session, options: dict[str, Any]) -> Answer:
     """Find them, by what the options of `pairs` say."""
     return _joined(session, options) if options["exact"] else _banded(session, options)
 
 
-def _banded(session: sessions.Session, options: dict[str, Any]) -> Answer:
+def _banded(session: Session, options: dict[str, Any]) -> Answer:
     from lshdup.pipeline import expand_copies
 
     console, workspace, request = session.console, session.workspace, session.request
@@ -63,7 +69,7 @@ def _banded(session: sessions.Session, options: dict[str, Any]) -> Answer:
     )
 
 
-def _joined(session: sessions.Session, options: dict[str, Any]) -> Answer:
+def _joined(session: Session, options: dict[str, Any]) -> Answer:
     from lshdup.lsh.candidates import find_exact_duplicates
     from lshdup.pipeline import expand_copies, find_pairs_exactly
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 #: The options that several commands share, by what they are about. All others are the command's own.
-_GROUPS = {
+OPTION_GROUPS = {
     "Documents": (
         "files_from", "include", "exclude", "hidden", "follow", "encoding", "text_field", "id_field", "max_bytes", "format_seconds",
         "format_memory", "check_content",
@@ -26,7 +26,7 @@ _GROUPS = {
     "Output": ("format_", "header", "nul", "output", "plot"),
     "Running": ("store", "no_store", "engine", "master", "spark_conf", "jobs", "verbose", "quiet", "progress", "color"),
 }  # fmt: skip
-_GROUP_OF = {name: title for title, names in _GROUPS.items() for name in names}
+_GROUP_OF = {name: title for title, names in OPTION_GROUPS.items() for name in names}
 
 #: Columns for an option; what is longer has a line of its own.
 _OPTION = 24
@@ -58,7 +58,9 @@ class Command(click.Command):
             return super().invoke(ctx)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        groups: dict[str, list[tuple[str, str]]] = {title: [] for title in ("Options", *_GROUPS)}
+        groups: dict[str, list[tuple[str, str]]] = {
+            title: [] for title in ("Options", *OPTION_GROUPS)
+        }
         for parameter in self.get_params(ctx):
             record = parameter.get_help_record(ctx)
             if record is not None and not isinstance(parameter, click.Argument):

@@ -90,7 +90,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 def main(arguments: list[str] | None = None) -> NoReturn:
     """Run the command line and exit: the one place where exceptions become exit codes."""
     try:
-        code = lshdup.main(args=arguments, standalone_mode=False) or OK
+        code = lshdup.main(args=arguments, prog_name="lshdup", standalone_mode=False) or OK
         if sys.stdout is not None:
             sys.stdout.flush()
     except BrokenPipeError:  # in the last flush

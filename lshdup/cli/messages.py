@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from lshdup.cli.session import Session
     from lshdup.collection.collection import Collection
+    from lshdup.documents.document_list import DocumentList
     from lshdup.lsh.band_plan import BandPlan
     from lshdup.lsh.band_table import BandTable
     from lshdup.lsh.candidates import Buckets
@@ -277,3 +278,54 @@ def say_buckets(
         f"{counted(buckets.pairs, 'pair')} not looked at, which the chances above do not count; "
         f"the largest has {counted(buckets.largest, 'document')}, with {name}"
     )
+
+
+def say_found(console: Console, before: str, pairs: int, threshold: float, after: str) -> None:
+    """Say how many pairs were found, and how long that took."""
+    found = f"{before}{counted(pairs, 'pair')} of similarity {threshold:g} or more{after}"
+    console.say(f"{found}{console.took('candidates')}; {console.seconds:.2f} s in all")
+
+
+def say_funnel(
+    console: Console, candidates: int, different: int, pairs: int, threshold: float
+) -> None:
+    """Say how many candidates and pairs a comparison through bands came to.
+
+    different : pairs before their exact duplicates were added.
+    """
+    before = f"{counted(candidates, 'candidate pair')} -> "
+    say_found(console, _with_copies(before, different, pairs), pairs, threshold, "")
+
+
+def say_joined(console: Console, different: int, pairs: int, threshold: float) -> None:
+    """Say how many pairs the exact join came to.
+
+    different : pairs before their exact duplicates were added.
+    """
+    say_found(console, _with_copies("", different, pairs), pairs, threshold, ", none missed")
+
+
+def _with_copies(before: str, different: int, pairs: int) -> str:
+    """Add to `before` how many pairs there were without exact duplicates, if there are any.
+
+    Of exact duplicates one is compared, so that there may be more pairs than candidates.
+    """
+    if pairs == different:
+        return before
+    return f"copies compared once: {before}{counted(different, 'pair')}; with all copies "
+
+
+def warn_of_changes(
+    session: "Session", documents: "DocumentList", named: "NDArray[np.int64]"
+) -> None:
+    """Warn if an answer from the store alone names documents that have changed or vanished.
+
+    named : int64 array, the documents of the answer.
+    """
+    if session.request.documents:
+        return
+    changed = len(documents.changed(named))
+    if changed:
+        session.console.warn(
+            f"{counted(changed, 'document')} of this answer changed or vanished since the last run; name DOCS to look again"
+        )

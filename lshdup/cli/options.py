@@ -1,32 +1,25 @@
-"""Options shared by commands, and how they become a request, a workspace and a target."""
+"""Decorators that give a command its options: groups that several commands share."""
 
 import textwrap
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from lshdup import params
-from lshdup.cli.columns import described
-from lshdup.cli.help import Command as Command
-from lshdup.cli.help import F
-from lshdup.cli.help import plain_option as plain_option
+from lshdup.cli.columns import describe
+from lshdup.cli.help import F, plain_option
 from lshdup.cli.output import FORMATS
-from lshdup.cli.types import Lines, Size
-from lshdup.cli.types import Listed as Listed
-from lshdup.cli.types import Share as Share
+from lshdup.cli.types import Lines, Listed, Share, Size
 from lshdup.params import BandParams, ClusterParams, PairParams, ShingleParams, SketchParams
-
-if TYPE_CHECKING:
-    pass
 
 _SHINGLE, _SKETCH, _BANDS = ShingleParams(), SketchParams(), BandParams()
 _PAIRS, _CLUSTERS, _FORMATS = PairParams(), ClusterParams(), params.DEFAULT_FORMATS
 
 
 def option(*names: str, **settings: Any) -> Callable[[F], F]:
-    """An option with its environment variable LSHDUP_…, both shown in the help."""
+    """Return a decorator for an option that has a variable, LSHDUP_…; the help shows both."""
     long = next(name for name in names if name.startswith("--")).split("/")[0]
     settings.setdefault("envvar", "LSHDUP_" + long[2:].replace("-", "_").upper())
     return plain_option(*names, show_envvar=True, **settings)
@@ -39,13 +32,6 @@ def _stack(*decorators: Callable[[F], F]) -> Callable[[F], F]:
         return function
 
     return decorate
-
-
-def stored_names(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
-    """For a shell that completes a word: names of documents of the store."""
-    from lshdup.cli.commands.completion import documents
-
-    return list(documents(ctx, param, incomplete))
 
 
 documents_options = _stack(
@@ -116,7 +102,7 @@ band_options = _stack(
     option("--buckets", type=click.IntRange(1), help="Fold the 64-bit band keys into N buckets, whose candidates are then more."),
 )  # fmt: skip
 
-#: What makes a band table of documents.
+#: All parameters of a band table.
 table_options = _stack(documents_options, shingle_options, sketch_options, band_options)
 
 exact_option = option(
@@ -145,11 +131,6 @@ keep_options = _stack(
            help="Documents below this folder, or whose name or path matches, win before --keep; repeatable, the first is strongest."),
 )  # fmt: skip
 
-#: What has no meaning for a step that continues from the store.
-_OF_DOCUMENTS = (
-    "include", "exclude", "hidden", "follow", "max_bytes", "format_seconds", "format_memory", "text_field", "id_field", "check_content",
-)  # fmt: skip
-
 talk_options = _stack(
     option("-q", "--quiet", is_flag=True, help="Only errors and warnings on stderr."),
     option("--color/--no-color", default=None, help="Colour.  [default: on a terminal, unless NO_COLOR is set]"),
@@ -169,6 +150,8 @@ store_options = _stack(
     talk_options,
 )  # fmt: skip
 
+null_names_option = plain_option("-0", "--null", "nul", is_flag=True, help="Names of --files-from are NUL-separated.")  # fmt: skip
+
 run_options = _stack(
     store_options,
     option("--no-store", is_flag=True, help="Write no artifacts and use none."),
@@ -182,25 +165,28 @@ engine_options = _stack(
     option("--spark-conf", type=Lines(), multiple=True, metavar="K=V", help="A setting of Spark; repeatable; in the variable one a line."),
 )  # fmt: skip
 
-#: What has no meaning on Spark: nothing is kept there, and it has its own threads.
-_NOT_ON_SPARK = (
-    "exact", "verify", "store", "no_store", "check_content", "jobs", "ignore_common", "templates", "against", "histogram", "step",
-    "examples", "plot", "prefer", "write",
-)  # fmt: skip
-
 output_options = _stack(
     option("--format", "format_", type=click.Choice(FORMATS), show_default="by the ending of -o; else table on a terminal, tsv elsewhere",
            help="How to print. In csv, a spreadsheet takes a name that begins with =, +, - or @ for a formula: import it as text."),
     option("--header/--no-header", default=None, help="Names of the columns in the first line.  [default: in tables and csv]"),
     plain_option("-0", "--null", "nul", is_flag=True, help="NUL after every field, and between the names of --files-from; for xargs -0."),
-    # As it was typed, because Spark takes URIs: a path would make one slash of two.
+    # A str, because Spark takes URIs: a Path would make one slash of two.
     plain_option("-o", "--output", type=click.Path(readable=False, path_type=str), metavar="FILE",
                  help="Write there instead of standard output (-). The format is that of the ending .tsv, .csv, .json, .jsonl or .ndjson, "
                       "unless --format is typed."),
 )  # fmt: skip
 
 
-plot_option = plain_option("--plot", type=click.Path(readable=False, path_type=Path), metavar="FILE",
+def _check_plot(ctx: click.Context, _: click.Parameter, path: Path | None) -> Path | None:
+    """Raise before any work starts if a figure cannot be made, or not be written there."""
+    if path is not None and not ctx.resilient_parsing:
+        from lshdup.evaluation.plots import check
+
+        check(path)
+    return path
+
+
+plot_option = plain_option("--plot", type=click.Path(readable=False, path_type=Path), metavar="FILE", callback=_check_plot,
                            help="Draw it too: FILE.png, .svg or .pdf (needs lshdup[plot]).")  # fmt: skip
 
 schemes_option = plain_option("--scheme", "schemes", type=Listed(str), default="fast", show_default=True,
@@ -208,14 +194,14 @@ schemes_option = plain_option("--scheme", "schemes", type=Listed(str), default="
 
 
 def columns_of(*listings: str) -> Callable[[click.Command], click.Command]:
-    """Say at the end of a command's help which columns it prints; the listings are those of `lshdup schema`."""
+    """Return a decorator that lists the columns of these listings at the end of a command's help."""
 
     def decorate(command: click.Command) -> click.Command:
         width = max(map(len, listings)) + 2
         lines = ["\b", "Columns (--header prints their names too):"]
         for each in listings:
             lines += textwrap.wrap(
-                described(each),
+                describe(each),
                 76,
                 initial_indent=f"  {each:{width}}",
                 subsequent_indent=" " * (width + 2),
@@ -224,11 +210,3 @@ def columns_of(*listings: str) -> Callable[[click.Command], click.Command]:
         return command
 
     return decorate
-
-
-def check_plot(path: Path | None) -> None:
-    """Before any work starts: that a figure can be made and written there."""
-    if path is not None:
-        from lshdup.evaluation.plots import check
-
-        check(path)

@@ -21,8 +21,7 @@ from typing import BinaryIO
 from lshdup.cli.console import use_color
 from lshdup.errors import InputError, ParameterError
 from lshdup.utils.atomic import check_writable, replace_file
-from lshdup.utils.json_cells import Cell as Cell
-from lshdup.utils.json_cells import json_cell, json_line
+from lshdup.utils.json_cells import Cell, json_cell, json_line
 from lshdup.utils.messages import decimal, shown
 
 FORMATS = ("table", "tsv", "csv", "json", "jsonl")

@@ -7,7 +7,7 @@ import click
 
 from lshdup.cli.commands import COMMANDS
 from lshdup.errors import ParameterError
-from lshdup.utils.messages import closest, typed
+from lshdup.utils.messages import did_you_mean, typed
 
 #: Words that other programs have for it.
 _OTHER_WORDS = {
@@ -32,11 +32,13 @@ def no_such_command(words: list[str]) -> ParameterError:
         wanted = [rest[0]] if rest and rest[0] in COMMANDS else []
         return ParameterError("'help' is no command", f"run {typed('lshdup', *wanted, '--help')}")
     is_there = os.path.lexists(word)
-    meant = _OTHER_WORDS.get(word.casefold(), "") or closest(word, COMMANDS)
-    if meant and not (is_there and "/" in word):
-        return ParameterError(
-            f"{word!r} is no command", f"did you mean {typed('lshdup', meant, *rest)}?"
-        )
+    question = did_you_mean(
+        _OTHER_WORDS.get(word.casefold(), word),
+        COMMANDS,
+        lambda command: typed("lshdup", command, *rest),
+    )
+    if question and not (is_there and "/" in word):
+        return ParameterError(f"{word!r} is no command", question)
     if is_there or "/" in word:
         what = (
             ("a folder" if os.path.isdir(word) else "a file")
@@ -55,18 +57,17 @@ def no_such_command(words: list[str]) -> ParameterError:
 
 def as_error(error: click.ClickException) -> ParameterError:
     """What Click says of a command line, as lshdup says such things."""
-    message = error.format_message().strip()
-    if isinstance(error, click.NoSuchOption):
-        message = f"there is no option {error.option_name}"
-    hint = ""
+    message, hint = error.format_message().strip(), ""
     if isinstance(error, click.UsageError):
         path = (
             f"lshdup {error.ctx.info_name}"
             if error.ctx is not None and error.ctx.parent is not None
             else "lshdup"
         )
-        near = getattr(error, "possibilities", None) or ()
-        hint = f"did you mean {' or '.join(sorted(near))}?" if near else f"run `{path} --help`"
+        hint = f"run `{path} --help`"
+    if isinstance(error, click.NoSuchOption):
+        message = f"there is no option {error.option_name}"
+        hint = did_you_mean(error.option_name, error.possibilities or ()) or hint
     message = re.sub(r"\s+", " ", message).removesuffix(".")
     return ParameterError(message[:1].lower() + message[1:], hint)
 

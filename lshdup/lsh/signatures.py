@@ -1,7 +1,8 @@
-"""Shingle sets -> signature matrix, by three schemes; and what two signatures say about similarity. Called by pipeline.py.
+"""Shingle sets -> signatures, by three schemes; and the estimate of similarity from signatures.
 
-Every scheme has the alignment property: row j of two signatures agrees with probability J, the Jaccard similarity of the
-sets, so the share of agreeing rows estimates J without bias. `linear` is the exception that proves it (R1).
+Row j of two signatures agrees with probability J, the Jaccard similarity of the sets (Broder,
+"On the resemblance and containment of documents", 1997). The share of agreeing rows therefore
+estimates J without bias; only for the scheme `linear` of R1 it is biased.
 """
 
 from dataclasses import dataclass
@@ -16,10 +17,13 @@ from lshdup.utils.ragged import RaggedSets
 
 
 class Sketcher:
-    """Makes signatures of scheme `fast` or `classic`, set by set; safe to share between threads.
+    """The scheme `fast` or `classic` with its random constants; safe to share between threads.
 
-    ``fast``: Fast Similarity Sketching, cost about n + K log K a set of n elements. ``classic``: K independent permutations, cost
-    n K. Determinism: the seed and the set make the signature, and nothing else does.
+    fast : Fast Similarity Sketching (Dahlgaard, Knudsen, Thorup, FOCS 2017), cost about
+        n + K log K for a set of n elements.
+    classic : K independent permutations (a x + b) mod 2^31 - 1, cost n K.
+
+    Determinism: a signature depends on the seed and the set only.
     """
 
     def __init__(self, params: SketchParams) -> None:
@@ -36,7 +40,7 @@ class Sketcher:
             ) | np.uint64(1)
 
     def sketch(self, sets: RaggedSets) -> NDArray[np.uint32]:
-        """Signatures of some sets: uint32 array of shape (n_sets, K); rows of an empty set are 2^32 - 1."""
+        """Return the signatures: uint32 array of shape (n_sets, K); 2^32 - 1 for empty sets."""
         out = np.empty((len(sets), self.params.perms), np.uint32)
         if not len(sets):
             return out
@@ -62,13 +66,15 @@ class Sketcher:
 
 
 def linear_signatures(sets: RaggedSets, params: SketchParams) -> NDArray[np.uint32]:
-    """R1 to the letter: x -> (a x + b) mod p on consecutive element numbers, p the smallest prime >= their number n.
+    """Return signatures by R1's permutations x -> (a x + b) mod p of element numbers x.
 
-    Elements are numbered 0, 1, 2 … in order of first appearance over the collection, the new elements of one set by size. All a
-    are distinct, all b are distinct, drawn from [0, p). The small consecutive numbers make the estimates biased; this scheme exists to
-    show it. Needs the whole collection at once: a new document changes every signature.
+    Elements are numbered 0 … n - 1 in order of first appearance in the collection, the new
+    elements of a set by value; p is the smallest prime >= n. All a are distinct and all b are
+    distinct, drawn from [0, p). The consecutive numbers bias the estimates, which this scheme
+    exists to show. A new document changes every signature.
 
-    Returns a uint32 array of shape (n_sets, K). Raises ValueError if K > p. Cost: K n for the permutations, K a set element.
+    Returns a uint32 array of shape (n_sets, K). Raises ValueError if K > p. Cost: K n for the
+    permutations, and K for each element of a set.
     """
     numbers, n = _numbered(sets)
     p = smallest_prime_from(n)
@@ -95,9 +101,11 @@ def linear_signatures(sets: RaggedSets, params: SketchParams) -> NDArray[np.uint
 def permutation_signatures(
     sets: RaggedSets, permutations: NDArray[np.uint32]
 ) -> NDArray[np.uint32]:
-    """Signatures by permutations given as tables (R2's worked example).
+    """Return signatures by permutations in tables (R2's worked example).
 
-    sets : elements are numbers from 0 to n - 1. permutations : uint32 array of shape (K, n), the new position of each.
+    sets : of elements from 0 to n - 1.
+    permutations : uint32 array of shape (K, n), the new position of each element.
+
     Returns a uint32 array of shape (n_sets, K).
 
     >>> rows = RaggedSets.from_sets([{0, 2}, {1}])
@@ -112,7 +120,7 @@ def permutation_signatures(
 
 
 def _numbered(sets: RaggedSets) -> tuple[NDArray[np.int64], int]:
-    """Each element's number in order of first appearance, and how many numbers there are."""
+    """Return the number of each element in order of first appearance, and how many there are."""
     elements, first, inverse = np.unique(sets.values, return_index=True, return_inverse=True)
     numbers = np.empty(len(elements), np.int64)
     numbers[np.argsort(first)] = np.arange(len(elements))
@@ -120,7 +128,7 @@ def _numbered(sets: RaggedSets) -> tuple[NDArray[np.int64], int]:
 
 
 def smallest_prime_from(n: int) -> int:
-    """The smallest prime >= n.
+    """Return the smallest prime >= n.
 
     >>> [smallest_prime_from(n) for n in (0, 2, 4, 1001, 32804)]
     [2, 2, 5, 1009, 32831]
@@ -133,7 +141,10 @@ def smallest_prime_from(n: int) -> int:
 
 @dataclass(frozen=True)
 class Estimate:
-    """Estimated similarities of pairs with their standard errors: float64 arrays of shape (n_pairs,)."""
+    """Estimated similarities of pairs.
+
+    similarity, standard_error : float64 arrays of shape (n_pairs,).
+    """
 
     similarity: NDArray[np.float64]
     standard_error: NDArray[np.float64]
@@ -142,10 +153,13 @@ class Estimate:
 def estimate(
     signatures: NDArray[np.uint32], left: NDArray[np.int64], right: NDArray[np.int64], jobs: int = 1
 ) -> Estimate:
-    """Share of agreeing rows for the pairs (left[i], right[i]) of rows of a (n, K) uint32 matrix.
+    """Return the share s of agreeing rows of the pairs (left[i], right[i]) of signatures.
 
-    The standard error is that of K independent rows, sqrt(s (1 - s) / K); the fast scheme does at least as well. Two empty sets
-    agree in every row though their similarity is not defined: callers leave them out.
+    The standard error is that of K independent rows, sqrt(s (1 - s) / K); the scheme `fast` has at
+    most that. Empty sets must not be among the pairs: they agree in every row.
+
+    signatures : uint32 array of shape (n, K).
+    left, right : int64 arrays of shape (n_pairs,).
     """
     agreeing = np.empty(len(left), np.int64)
     run_in_parts(

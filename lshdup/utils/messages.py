@@ -1,6 +1,6 @@
 """Words of messages: counts with their nouns, what was perhaps meant, a command to type. Pure Python; used by all that says something."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 #: Of a name so many characters are said.
 _LONGEST = 60
@@ -26,17 +26,24 @@ def some_of(names: Iterable[str], most: int = 10) -> str:
     return ", ".join([*said, "…"] if len(listed) > most else said) or "none"
 
 
-def closest(word: str, known: Iterable[str], least: float = 0.6) -> str:
-    """What was perhaps meant by a word that is not known; empty if it is like none. least : how like it, from 0 to 1.
+def did_you_mean(
+    word: str, known: Iterable[str], say: Callable[[str], str] = str, least: float = 0.6
+) -> str:
+    """Return a question with the known word that is most like `word`, or "" if none is like it.
 
-    >>> closest("pair", ["query", "pairs"]), closest("TEXT", ["id", "text"]), closest("data", ["query", "pairs"])
-    ('pairs', 'text', '')
+    say : how a known word is said in the question.
+    least : how like the words must be, from 0 to 1.
+
+    >>> did_you_mean("pair", ["query", "pairs"], "`lshdup {}`".format)
+    'did you mean `lshdup pairs`?'
+    >>> did_you_mean("TEXT", ["id", "text"]), did_you_mean("data", ["query", "pairs"])
+    ('did you mean text?', '')
     """
-    import difflib  # here, because every start of the program waits for what is above
+    import difflib  # Imported here to keep the start of every command fast.
 
     by_small = {each.casefold(): each for each in known}
-    found = difflib.get_close_matches(word.casefold(), by_small, n=1, cutoff=least)
-    return by_small[found[0]] if found else ""
+    nearest = difflib.get_close_matches(word.casefold(), by_small, n=1, cutoff=least)
+    return f"did you mean {say(by_small[nearest[0]])}?" if nearest else ""
 
 
 def typed(*words: str) -> str:

@@ -61,7 +61,7 @@ def near_duplicates_across(
     keys = np.concatenate(
         [sides.here.band_keys(plan, jobs), sides.there.band_keys(plan, jobs)], axis=1
     )
-    table = band_table.table_of_keys(keys, members, jobs)
+    table = band_table.sort_keys(keys, members, jobs)
     buckets, pieces = candidates.cross_pairs(
         table, sides.split, asked.max_bucket, lambda done, n: progress("candidates", done, n)
     )

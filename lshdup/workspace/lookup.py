@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from lshdup.errors import InputError
 from lshdup.params import ShingleParams
-from lshdup.utils.messages import closest, shown
+from lshdup.utils.messages import did_you_mean, shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -157,16 +157,11 @@ def ask(word: bytes, collection: "Collection | None") -> Asked:
                     (*some, "…") if len(found) > 3 else tuple(some),
                 )
     message = f"{shown(word)} is {'a folder' if os.path.isdir(word) else 'no document of the store and no file'}"
-    near = (
-        _perhaps_meant(word, collection)
-        if collection is not None and not os.path.isdir(word)
-        else ""
-    )
+    question = ""
+    if collection is not None and not os.path.isdir(word):
+        question = _perhaps_meant(word, collection)
     raise InputError(
-        message,
-        f"did you mean {near}?"
-        if near
-        else "name a file, or a document that `lshdup index DOCS` has seen",
+        message, question or "name a file, or a document that `lshdup index DOCS` has seen"
     )
 
 
@@ -205,8 +200,7 @@ def _perhaps_meant(word: bytes, collection: "Collection") -> str:
         base, stem, its = _parts(name)
         if abs(len(stem) - len(wanted)) <= 3 and (its == ending or stem not in known):
             known[stem] = base
-    near = closest(wanted, known, 0.75)
-    return shown(known[near]) if near else ""
+    return did_you_mean(wanted, known, lambda stem: shown(known[stem]), 0.75)
 
 
 def shingle_params(collection: "Collection | None", given: "Mapping[str, Any]") -> ShingleParams:

@@ -17,7 +17,7 @@ from tests.conftest import ROOT
 from tests.running import in_terminal
 
 COMMANDS = (
-    "shingle", "signatures", "index", "query", "pairs", "clusters", "show", "report", "accuracy", "timing", "curve", "schema", "completion",
+    "shingle", "signatures", "index", "query", "pairs", "clusters", "show", "report", "accuracy", "timing", "curve",
 )  # fmt: skip
 
 
@@ -920,9 +920,7 @@ def test_help_ends_with_examples_that_run(run, corpus, tmp_path, command):
         assert process.stdout or command in ("shingle", "signatures", "index"), line
 
 
-@pytest.mark.parametrize(
-    "command", [command for command in COMMANDS if command not in ("schema", "completion")]
-)  # no options to set
+@pytest.mark.parametrize("command", COMMANDS)
 def test_every_option_shows_its_default_or_variable(run, command):
     text = run(command, "--help").out.decode()
     variable = "LSHDUP_PERMS" if command == "curve" else "LSHDUP_STORE"

@@ -381,7 +381,7 @@ def test_what_is_made_of_docs_is_kept(run, two_sides):
 def table_of(buckets):
     """A band table of documents with these keys: a row for each band."""
     keys = np.array(buckets, np.uint64)
-    return band_table.table_of_keys(keys, np.arange(keys.shape[1]))
+    return band_table.sort_keys(keys, np.arange(keys.shape[1]))
 
 
 @settings(max_examples=200, deadline=None)

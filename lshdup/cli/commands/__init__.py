@@ -13,6 +13,4 @@ COMMANDS = (
     "accuracy",
     "timing",
     "curve",
-    "schema",
-    "completion",
 )

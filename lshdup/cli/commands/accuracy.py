@@ -8,9 +8,21 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lshdup.cli import options as shared
-from lshdup.cli import session as sessions
+from lshdup.cli.conflicts import is_set
+from lshdup.cli.help import Command, plain_option
+from lshdup.cli.listings import listing_target
 from lshdup.cli.messages import say_collection, say_contract
+from lshdup.cli.options import (
+    columns_of,
+    documents_options,
+    output_options,
+    plot_option,
+    run_options,
+    schemes_option,
+    shingle_options,
+)
+from lshdup.cli.session import Session, open_session
+from lshdup.cli.types import Listed, Share
 from lshdup.errors import InputError, ParameterError
 from lshdup.params import BandParams, SketchParams
 from lshdup.utils.messages import counted
@@ -36,10 +48,10 @@ class _Buckets(click.ParamType[str | int]):
         return int(value)
 
 
-@shared.columns_of("accuracy", "accuracy-bands", "accuracy-found")
+@columns_of("accuracy", "accuracy-bands", "accuracy-found")
 @click.command(
     "accuracy",
-    cls=shared.Command,
+    cls=Command,
     short_help="how far estimates are from exact, and what bands find",
     epilog="""\b
 Examples:
@@ -48,80 +60,78 @@ Examples:
   lshdup accuracy sample_corpus --found --threshold 0.7
 """,
 )
-@shared.documents_options
-@shared.shingle_options
-@shared.schemes_option
-@shared.plain_option(
+@documents_options
+@shingle_options
+@schemes_option
+@plain_option(
     "--perms",
-    type=shared.Listed(int),
+    type=Listed(int),
     show_default="400,600,800; with --bands 1200; with --found 128",
     help="Rows of a signature, K.",
 )
-@shared.plain_option(
+@plain_option(
     "--epsilon",
-    type=shared.Listed(float),
+    type=Listed(float),
     default="0.04,0.07,0.09",
     show_default=True,
     help="An estimate is off if it differs from the exact similarity by more than this.",
 )
-@shared.plain_option(
+@plain_option(
     "--runs", type=click.IntRange(1), default=5, show_default=True, help="Independent seeds."
 )
-@shared.plain_option(
-    "--bands",
-    type=shared.Listed(int),
-    help="Measure what so many bands find, instead of estimates.",
+@plain_option(
+    "--bands", type=Listed(int), help="Measure what so many bands find, instead of estimates."
 )
-@shared.plain_option(
+@plain_option(
     "--found",
     is_flag=True,
     help="Measure what share of all true pairs the bands find: planned ones, or --bands.",
 )
-@shared.plain_option(
+@plain_option(
     "-t",
     "--threshold",
-    type=shared.Share(),
+    type=Share(),
     metavar="T",
     default=0.9,
     show_default=True,
     help="With --bands, --found: similarity of near-duplicates.",
 )
-@shared.plain_option(
+@plain_option(
     "--recall",
-    type=shared.Share(),
+    type=Share(),
     metavar="P",
     default=BandParams().recall,
     show_default=True,
     help="With --found: plan the bands for this chance.",
 )
-@shared.plain_option(
+@plain_option(
     "--sample",
     type=click.IntRange(1),
     default=110,
     show_default=True,
     help="With --bands: documents to query.",
 )
-@shared.plain_option(
+@plain_option(
     "--queries",
     metavar="GLOB",
     help="With --bands: draw the queries from documents whose name matches.",
 )
-@shared.plain_option(
+@plain_option(
     "--buckets",
     type=_Buckets(),
     show_default="whole 64-bit keys",
     help="With --bands, --found: fold keys into so many buckets; prime: the smallest prime from the number of documents.",
 )
-@shared.plain_option(
+@plain_option(
     "--seed",
     type=int,
     default=SketchParams().seed,
     show_default=True,
     help="The first of the seeds.",
 )
-@shared.plot_option
-@shared.run_options
-@shared.output_options
+@plot_option
+@run_options
+@output_options
 @click.pass_context
 def command(ctx: click.Context, /, **options: Any) -> int:
     """Compare the estimates of all pairs with their exact similarities; with --bands or --found, what bands find with what there is.
@@ -134,8 +144,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     With --found: all pairs from the threshold on, by the exact join, and the share of them that the bands of `lshdup pairs` find, with a
     95 % interval, in each bin of similarity (the last line: in all), beside what the S-curve expects. Exact copies are counted once.
     """  # fmt: skip
-    target = sessions.target(options)
-    shared.check_plot(options["plot"])
+    target = listing_target(options)
     bands, found = options.pop("bands"), options.pop("found")
     perms = options.pop("perms") or (
         (SketchParams().perms,) if found else (1200,) if bands else (400, 600, 800)
@@ -162,7 +171,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         )
     }
     measure = _found if found else _bands if bands else _estimates
-    with sessions.session(ctx, options) as session:
+    with open_session(ctx, options) as session:
         collection, sets = session.workspace.load_or_collect_sets(session.request)
         say_collection(session.console, collection)
         if int((collection.sizes > 0).sum()) < 2:
@@ -191,9 +200,7 @@ def _check_use(ctx: click.Context, bands: tuple[int, ...] | None, perms: tuple[i
     """Refuse options that this experiment would ignore, and bands that need more rows than there are."""
     mode = "found" if ctx.params["found"] else "bands" if bands else ""
     for name, modes in _USE.items():
-        if ctx.get_parameter_source(name) != click.core.ParameterSource.DEFAULT and mode not in (
-            modes or ("",)
-        ):
+        if is_set(ctx, name) and mode not in (modes or ("",)):
             where = (
                 f"with --{mode}"
                 if mode
@@ -223,7 +230,7 @@ def _check_plans(perms: tuple[int, ...], params: BandParams) -> None:
 
 
 def _estimates(
-    session: sessions.Session,
+    session: Session,
     collection: "Collection",
     sets: "RaggedSets",
     perms: tuple[int, ...],
@@ -250,7 +257,7 @@ def _estimates(
 
 
 def _bands(
-    session: sessions.Session,
+    session: Session,
     collection: "Collection",
     sets: "RaggedSets",
     perms: tuple[int, ...],
@@ -292,7 +299,7 @@ def _bands(
 
 
 def _found(
-    session: sessions.Session,
+    session: Session,
     collection: "Collection",
     sets: "RaggedSets",
     perms: tuple[int, ...],

@@ -9,12 +9,25 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lshdup import params
-from lshdup.cli import columns
-from lshdup.cli import options as shared
-from lshdup.cli import session as sessions
+from lshdup.cli.columns import column_names
+from lshdup.cli.conflicts import is_set, refuse_with_exact, runs_on_spark
 from lshdup.cli.console import OK, PAIRS_FOUND, Console
+from lshdup.cli.help import Command, plain_option
+from lshdup.cli.listings import PIECE_ROWS, listing_target, print_pieces
 from lshdup.cli.messages import say_buckets, say_collection, say_contract, say_if_nothing
+from lshdup.cli.options import (
+    columns_of,
+    engine_options,
+    exact_option,
+    keep_options,
+    max_bucket_option,
+    option,
+    output_options,
+    run_options,
+    table_options,
+)
 from lshdup.cli.output import Target
+from lshdup.cli.session import open_session
 from lshdup.params import ClusterParams
 from lshdup.utils.atomic import check_writable
 from lshdup.utils.messages import counted, shown, some_of
@@ -27,16 +40,13 @@ if TYPE_CHECKING:
     from lshdup.documents.document_list import DocumentList
     from lshdup.matching.results import ClustersFound
 
-#: Rows that are made and printed at a time.
-_ROWS = 1 << 13
-
 _DEFAULT = ClusterParams()
 
 
-@shared.columns_of("clusters", "clusters-names")
+@columns_of("clusters", "clusters-names")
 @click.command(
     "clusters",
-    cls=shared.Command,
+    cls=Command,
     short_help="groups of near-duplicates, and which of each to keep",
     epilog="""\b
 Examples:
@@ -44,21 +54,21 @@ Examples:
   lshdup clusters sample_corpus --prefer '*.txt' --emit drop -0 | xargs -0 -r ls -l
 """,
 )
-@shared.table_options
-@shared.exact_option
-@shared.max_bucket_option
-@shared.option("--linkage", type=click.Choice(params.LINKAGES), default=_DEFAULT.linkage, show_default=True,
+@table_options
+@exact_option
+@max_bucket_option
+@option("--linkage", type=click.Choice(params.LINKAGES), default=_DEFAULT.linkage, show_default=True,
                help="Every member similar enough to the one that is kept; or all that chains of pairs connect.")  # fmt: skip
-@shared.keep_options
-@shared.plain_option("--emit", type=click.Choice(("all", "keep", "drop")), default="all", show_default=True,
+@keep_options
+@plain_option("--emit", type=click.Choice(("all", "keep", "drop")), default="all", show_default=True,
               help="Groups of two or more with all that is known; or names only: what stays, also what is alone; what may go.")  # fmt: skip
-@shared.plain_option("--write", type=click.Path(path_type=Path), metavar="FILE",
+@plain_option("--write", type=click.Path(path_type=Path), metavar="FILE",
               help="Of rows of JSON Lines or Parquet: write the file they are in without those that may go, in the same order, all else "
                    "as it is; of several files, FILE is a folder. No groups are printed then, unless --emit says so.")  # fmt: skip
-@shared.option("--check", is_flag=True, help="Exit with 1 if there are groups.")
-@shared.engine_options
-@shared.run_options
-@shared.output_options
+@option("--check", is_flag=True, help="Exit with 1 if there are groups.")
+@engine_options
+@run_options
+@output_options
 @click.pass_context
 def command(ctx: click.Context, /, **options: Any) -> int:
     """Print groups of near-duplicates: group, keep or drop, name, similarity, copy, smallest similarity of the group.
@@ -73,19 +83,19 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     With --engine spark (see `lshdup pairs`), -o OUT.parquet or OUT.jsonl has a row for each compared document, in no order: id,
     representative (itself, if alone), similarity, copy (yes or no); with --emit keep or drop: name.
     """  # fmt: skip
-    if sessions.on_spark(ctx, options):
+    if runs_on_spark(ctx, options):
         from lshdup.cli.commands import on_spark
 
         return on_spark.clusters(ctx, options)
-    target = sessions.target(options)
+    target = listing_target(options)
     if options["write"] is not None:
         check_writable(options["write"])
     if options["exact"]:
-        sessions.refuse_with_exact(ctx)
+        refuse_with_exact(ctx)
     given = _given(ctx, options)
     merged = partial(_merged, given)
     merged(None)  # an error in them is said before anything is loaded
-    with sessions.session(ctx, options, partial(_check_write, options["write"])) as session:
+    with open_session(ctx, options, partial(_check_write, options["write"])) as session:
         console, workspace, request = session.console, session.workspace, session.request
         if options["exact"]:
             collection, found, threshold, last = workspace.find_clusters_exactly(request, merged)
@@ -119,10 +129,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         )
         if options["write"] is not None:
             _write(console, found, collection.documents, options["write"])
-        if (
-            options["write"] is None
-            or ctx.get_parameter_source("emit") != click.core.ParameterSource.DEFAULT
-        ):
+        if options["write"] is None or is_set(ctx, "emit"):
             _print(console, target, found, collection.documents, options["emit"])
         if options["check"] and console.exit_code == OK and found.groups.count:
             return PAIRS_FOUND
@@ -149,12 +156,10 @@ def _print(
     console: Console, target: Target, found: "ClustersFound", documents: "DocumentList", what: str
 ) -> None:
     if what == "all":
-        sessions.write_pieces(console, target, columns.columns("clusters"), _rows(found, documents))
+        print_pieces(console, target, column_names("clusters"), _rows(found, documents))
     else:
         some = found.groups.kept if what == "keep" else found.groups.dropped
-        sessions.write_pieces(
-            console, target, columns.columns("clusters-names"), _names(some, documents)
-        )
+        print_pieces(console, target, column_names("clusters-names"), _names(some, documents))
 
 
 def _rows(found: "ClustersFound", documents: "DocumentList") -> "Iterator[Piece]":
@@ -163,8 +168,8 @@ def _rows(found: "ClustersFound", documents: "DocumentList") -> "Iterator[Piece]
     listed = list_clusters(found.groups)
     copies = found.copies
     own = found.groups.representative
-    for start in range(0, len(listed.documents), _ROWS):
-        part = slice(start, start + _ROWS)
+    for start in range(0, len(listed.documents), PIECE_ROWS):
+        part = slice(start, start + PIECE_ROWS)
         rows = listed.documents[part]
         yield (
             listed.numbers[part].tolist(),
@@ -177,19 +182,14 @@ def _rows(found: "ClustersFound", documents: "DocumentList") -> "Iterator[Piece]
 
 
 def _names(some: "NDArray[np.int64]", documents: "DocumentList") -> "Iterator[Piece]":
-    for start in range(0, len(some), _ROWS):
-        yield (documents.typed_names(some[start : start + _ROWS]),)
+    for start in range(0, len(some), PIECE_ROWS):
+        yield (documents.typed_names(some[start : start + PIECE_ROWS]),)
 
 
 def _given(ctx: click.Context, options: dict[str, Any]) -> dict[str, Any]:
     """What was said of how to group, by name of the parameter."""
     known = {field.name: options[field.name] for field in fields(ClusterParams)}
-    default = click.core.ParameterSource.DEFAULT
-    return {
-        name: value
-        for name, value in known.items()
-        if value is not None and ctx.get_parameter_source(name) != default
-    }
+    return {name: value for name, value in known.items() if value is not None and is_set(ctx, name)}
 
 
 def _merged(given: dict[str, Any], last: ClusterParams | None) -> ClusterParams:

@@ -7,17 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lshdup.cli import columns as listing_columns
-from lshdup.cli import session as sessions
+from lshdup.cli.columns import column_names
 from lshdup.cli.console import OK, PAIRS_FOUND, Console
+from lshdup.cli.listings import listing_target, print_pieces, print_rows
 from lshdup.cli.messages import (
     say_buckets,
     say_contract,
+    say_funnel,
     say_guesses,
     say_left_out,
     warn_if_nothing,
 )
-from lshdup.cli.pair_columns import say_funnel
+from lshdup.cli.session import read_parameters
 from lshdup.errors import ParameterError
 from lshdup.params import BandParams, PairParams, ShingleParams, SketchParams
 from lshdup.spark.paths import has_scheme
@@ -59,9 +60,9 @@ def pairs(ctx: click.Context, options: dict[str, Any]) -> int:
             comparison.recipe.threshold,
         )
         if table is not None:
-            columns = listing_columns.columns("pairs")
-            target = sessions.target(options)
-            sessions.write_pieces(console, target, columns, ordered_pairs(table))
+            columns = column_names("pairs")
+            target = listing_target(options)
+            print_pieces(console, target, columns, ordered_pairs(table))
         if options["check"] and console.exit_code == OK and total:
             return PAIRS_FOUND
         return console.exit_code
@@ -125,12 +126,12 @@ def _clusters(
             )
         if table is not None:
             listing = "clusters" if emit == "all" else "clusters-names"
-            columns, target = listing_columns.columns(listing), sessions.target(options)
+            columns, target = column_names(listing), listing_target(options)
             if emit == "all":
-                sessions.write(console, target, columns, ordered_clusters(table))
+                print_rows(console, target, columns, ordered_clusters(table))
             else:
                 names = ((name,) for name in sorted(table.column("id").to_pylist()))
-                sessions.write(console, target, columns, names)
+                print_rows(console, target, columns, names)
     if options["check"] and console.exit_code == OK and dropped:
         return PAIRS_FOUND
     return console.exit_code
@@ -155,7 +156,7 @@ def _comparison(
         color=options["color"],
     )
     with console:
-        given, names, files = sessions.asked(ctx, options, console)
+        given, names, files = read_parameters(ctx, options, console)
         shingle, sketch, band = (
             merge_params(ShingleParams, given),
             merge_params(SketchParams, given),
@@ -310,7 +311,7 @@ class _Answer:
                 raise ParameterError(
                     message, "give it such an ending, or name a file of this machine"
                 )
-            sessions.target(options)  # raises if it cannot be written
+            listing_target(options)  # raises if it cannot be written
 
     def check(self, session: Any) -> None:
         """Raise InputError, before the work, if the answer cannot be written or exists."""

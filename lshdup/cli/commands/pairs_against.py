@@ -3,27 +3,30 @@
 import math
 from typing import TYPE_CHECKING, Any
 
-from lshdup.cli import columns as listing_columns
-from lshdup.cli import session as sessions
+from lshdup.cli.columns import column_names
 from lshdup.cli.console import OK, PAIRS_FOUND
+from lshdup.cli.listings import DocumentNames, name_pairs, print_pieces
 from lshdup.cli.messages import (
     say_buckets,
     say_collection,
     say_contract,
+    say_found,
     say_if_nothing,
     say_left_out,
+    warn_of_changes,
 )
-from lshdup.cli.pair_columns import Names, columns, say_found
+from lshdup.cli.session import Session
 from lshdup.params import PairParams
 from lshdup.utils.messages import counted
 
 if TYPE_CHECKING:
-    from lshdup.cli.output import Cell, Target
+    from lshdup.cli.output import Target
+    from lshdup.utils.json_cells import Cell
     from lshdup.workspace.against import Against
     from lshdup.workspace.against_pairs import Crossing
 
 
-def pairs_against(session: sessions.Session, options: dict[str, Any], target: "Target") -> int:
+def pairs_against(session: Session, options: dict[str, Any], target: "Target") -> int:
     """Print the pairs of DOCS with OTHER; returns the exit code."""
     from lshdup.workspace.against import against
 
@@ -60,14 +63,11 @@ def pairs_against(session: sessions.Session, options: dict[str, Any], target: "T
     pairs = both.pairs(across, collapse=options["collapse_copies"])
     _say_estimates(session, both, pairs, across.by_estimate)
     say_found(console, before, len(pairs), both.params.threshold, after)
-    names = Names(len(both.sides.sizes), both.sides.names)
-    sessions.write_pieces(
-        console,
-        target,
-        listing_columns.columns("pairs-against"),
-        columns(pairs.pieces(), names, _verified),
+    names = DocumentNames(len(both.sides.sizes), both.sides.names)
+    print_pieces(
+        console, target, column_names("pairs-against"), name_pairs(pairs.pieces(), names, _verified)
     )
-    sessions.warn_of_changes(session, both.here.documents, both.sides.of(pairs.documents)[0])
+    warn_of_changes(session, both.here.documents, both.sides.of(pairs.documents)[0])
     changed = both.changed(pairs)
     if changed:
         console.warn(
@@ -82,9 +82,7 @@ def _verified(estimated: Any) -> "list[Cell]":
     return ["estimate" if each else "exact" for each in estimated.tolist()]
 
 
-def _say_estimates(
-    session: sessions.Session, both: "Against", pairs: "Crossing", decided: int
-) -> None:
+def _say_estimates(session: Session, both: "Against", pairs: "Crossing", decided: int) -> None:
     if not decided:
         return
     assert both.here.sketch is not None

@@ -5,11 +5,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lshdup.cli import columns as listing_columns
-from lshdup.cli import options as shared
-from lshdup.cli import session as sessions
+from lshdup.cli.columns import column_names
+from lshdup.cli.completion import complete_document
 from lshdup.cli.console import Console
-from lshdup.cli.messages import say_contract, say_last_run
+from lshdup.cli.help import Command
+from lshdup.cli.listings import listing_target, print_rows
+from lshdup.cli.messages import say_contract, say_last_run, warn_of_changes
+from lshdup.cli.options import band_options, columns_of, option, output_options, store_options
+from lshdup.cli.session import Session, open_session
 from lshdup.errors import ArtifactError, InputError
 from lshdup.utils.messages import counted, shown
 from lshdup.workspace.lookup import Asked, ask
@@ -18,14 +21,14 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from lshdup.cli.output import Cell
+    from lshdup.utils.json_cells import Cell
     from lshdup.workspace.index import IndexedCollection
 
 
-@shared.columns_of("query")
+@columns_of("query")
 @click.command(
     "query",
-    cls=shared.Command,
+    cls=Command,
     short_help="the near-duplicates of one document",
     epilog="""\b
 Examples:
@@ -34,17 +37,17 @@ Examples:
 """,
 )
 @click.argument("docs", nargs=-1, required=True, type=click.Path(readable=False, allow_dash=True, path_type=bytes), metavar="DOC...",
-                shell_complete=shared.stored_names)  # fmt: skip
-@shared.band_options
-@shared.option(
+                shell_complete=complete_document)  # fmt: skip
+@band_options
+@option(
     "--top",
     type=click.IntRange(1),
     metavar="N",
     show_default="all",
     help="At most N documents for each DOC: the most similar ones; of equally similar ones, the first names.",
 )
-@shared.store_options
-@shared.output_options
+@store_options
+@output_options
 @click.pass_context
 def command(ctx: click.Context, /, **options: Any) -> int:
     """Print the documents of the store that are near-duplicates of DOC: similarity, name (and DOC, if several are given).
@@ -52,15 +55,15 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     DOC is a name in the store or its unique end, any other file, or - for standard input. The answer comes from the last `lshdup index`
     (or `pairs`); the similarity is exact.
     """
-    target = sessions.target(options)
+    target = listing_target(options)
     words = options.pop("docs")
-    with sessions.session(ctx, options) as session:
+    with open_session(ctx, options) as session:
         indexed = session.workspace.load_or_build_index(session.request, save=False, verify=False)
         say_last_run(session.console, indexed.collection)
         say_contract(session.console, indexed.index.plan, indexed.params)
         several = len(words) > 1
         wide = several or options["format_"] in ("json", "jsonl")
-        columns = listing_columns.columns("query")[: 3 if wide else 2]
+        columns = column_names("query")[: 3 if wide else 2]
         asked = []
         for word in words:
             try:
@@ -71,7 +74,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
                 if not several:
                     raise
                 session.console.error(error)
-        sessions.write(
+        print_rows(
             session.console,
             target,
             columns,
@@ -81,7 +84,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
 
 
 def _rows(
-    session: sessions.Session,
+    session: Session,
     indexed: "IndexedCollection",
     asked: list[Asked],
     top: int | None,
@@ -115,7 +118,7 @@ def _rows(
             session.console.say(
                 f"none of {counted(n, 'document')} is {threshold:g} similar or more to {shown(each.name)}"
             )
-        sessions.warn_of_changes(session, indexed.collection.documents, near.documents)
+        warn_of_changes(session, indexed.collection.documents, near.documents)
         names = indexed.collection.documents.typed_names(near.documents)
         for name, similarity in zip(names, near.similarity.tolist(), strict=True):
             yield (similarity, name, each.name) if wide else (similarity, name)

@@ -8,10 +8,21 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lshdup.cli import options as shared
-from lshdup.cli import session as sessions
-from lshdup.cli.find_pairs import Answer, found_pairs
+from lshdup.cli.conflicts import refuse_with_exact
+from lshdup.cli.find_pairs import Answer, find_pairs
+from lshdup.cli.help import Command, plain_option
+from lshdup.cli.messages import warn_of_changes
+from lshdup.cli.options import (
+    exact_option,
+    keep_options,
+    max_bucket_option,
+    null_names_option,
+    option,
+    run_options,
+    table_options,
+)
 from lshdup.cli.output import Target
+from lshdup.cli.session import Session, open_session
 from lshdup.errors import InputError
 from lshdup.params import ClusterParams
 from lshdup.utils.messages import counted, typed
@@ -35,7 +46,7 @@ _TOO_LONG = "a document has more than 1 MiB of text, for which there is `lshdup 
 
 @click.command(
     "report",
-    cls=shared.Command,
+    cls=Command,
     short_help="one HTML page to look through what was found",
     epilog="""\b
 Examples:
@@ -43,21 +54,19 @@ Examples:
   lshdup index sample_corpus && lshdup report --threshold 0.9 > near.html && ls -l near.html
 """,
 )
-@shared.table_options
-@shared.exact_option
-@shared.max_bucket_option
-@shared.keep_options
-@shared.option("--most", type=click.IntRange(1), default=10_000, show_default=True, metavar="N",
+@table_options
+@exact_option
+@max_bucket_option
+@keep_options
+@option("--most", type=click.IntRange(1), default=10_000, show_default=True, metavar="N",
                help="Pairs in the page, copies counted once: the most similar ones. The page says what is left out.")  # fmt: skip
-@shared.option("--passages", type=click.IntRange(0), default=1_000, show_default=True, metavar="N",
+@option("--passages", type=click.IntRange(0), default=1_000, show_default=True, metavar="N",
                help="Pairs whose differing passages are in the page: members of groups with the one that is kept, then the least alike. "
                     "More: a larger page.")  # fmt: skip
-@shared.run_options
-@shared.plain_option("-o", "--output", type=click.Path(path_type=Path, allow_dash=True), metavar="FILE", default=Path("-"),
+@run_options
+@plain_option("-o", "--output", type=click.Path(path_type=Path, allow_dash=True), metavar="FILE", default=Path("-"),
               show_default="standard output", help="Write the page there, all or nothing.")  # fmt: skip
-@shared.plain_option(
-    "-0", "--null", "nul", is_flag=True, help="Names of --files-from are NUL-separated."
-)
+@null_names_option
 @click.pass_context
 def command(ctx: click.Context, /, **options: Any) -> int:
     """Make one HTML page of the near-duplicates: a histogram whose threshold can be moved, the groups, the pairs, and where they differ.
@@ -72,13 +81,13 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         message = "the page is not for a terminal"
         raise InputError(message, "name a file with -o, for instance -o report.html")
     if options["exact"]:
-        sessions.refuse_with_exact(ctx)
-    with sessions.session(ctx, options) as session:
+        refuse_with_exact(ctx)
+    with open_session(ctx, options) as session:
         from lshdup.documents.preference import preference
         from lshdup.report import html
 
         console = session.console
-        answer = found_pairs(session, options)
+        answer = find_pairs(session, options)
         collection, plan = answer.collection, answer.plan
         asked = ClusterParams(keep=options["keep"], prefer=options["prefer"])
         order, unused = preference(
@@ -116,7 +125,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         console.say(
             f"the page has {len(page):,} bytes; {note or f'with the passages of all {len(passages):,} pairs'}"
         )
-        sessions.warn_of_changes(session, collection.documents, answer.pairs.documents())
+        warn_of_changes(session, collection.documents, answer.pairs.documents())
         return console.exit_code
 
 
@@ -138,7 +147,7 @@ def _refuse_page_as_document(names: tuple[bytes, ...], path: Path) -> None:
             )
 
 
-def _what(session: sessions.Session, store: Path) -> str:
+def _what(session: Session, store: Path) -> str:
     names = session.request.documents
     some = ", ".join(_named(name) for name in names[:3])
     return (
@@ -195,7 +204,7 @@ def _parameters(answer: Answer) -> Iterator[tuple[str, str]]:
 
 
 def _passages(
-    session: sessions.Session,
+    session: Session,
     answer: Answer,
     selection: "Selection",
     order: "NDArray[np.int64]",

@@ -6,26 +6,31 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lshdup.cli import columns as listing_columns
-from lshdup.cli import options as shared
-from lshdup.cli import session as sessions
+from lshdup.cli.columns import column_names
+from lshdup.cli.completion import complete_document
+from lshdup.cli.conflicts import refuse
 from lshdup.cli.console import Console
+from lshdup.cli.help import Command, plain_option
+from lshdup.cli.listings import listing_target, print_rows
+from lshdup.cli.options import columns_of, output_options, run_options, shingle_options
+from lshdup.cli.session import open_session
 from lshdup.errors import InputError
 from lshdup.params import ShingleParams, SketchParams
 from lshdup.utils.messages import counted, decimal, shown
 from lshdup.workspace.lookup import Asked, ask, shingle_params, shingle_rows, why_removed
 
 if TYPE_CHECKING:
-    from lshdup.cli.output import Cell, Target
+    from lshdup.cli.output import Target
     from lshdup.collection.collection import Collection
     from lshdup.report.comparison import Comparison
     from lshdup.shingling.shingle_filter import ShingleFilter
+    from lshdup.utils.json_cells import Cell
 
 
-@shared.columns_of("show", "show-shingles")
+@columns_of("show", "show-shingles")
 @click.command(
     "show",
-    cls=shared.Command,
+    cls=Command,
     short_help="why two documents match, and where they differ",
     epilog="""\b
 Examples:
@@ -37,36 +42,36 @@ Examples:
     "a",
     type=click.Path(allow_dash=True, path_type=bytes),
     metavar="A",
-    shell_complete=shared.stored_names,
+    shell_complete=complete_document,
 )
 @click.argument(
     "b",
     type=click.Path(allow_dash=True, path_type=bytes),
     metavar="B",
-    shell_complete=shared.stored_names,
+    shell_complete=complete_document,
 )
-@shared.plain_option(
+@plain_option(
     "--inline",
     "layout",
     flag_value="inline",
     help="One text, with what was removed, added and moved in it.",
 )
-@shared.plain_option(
+@plain_option(
     "--side-by-side",
     "layout",
     flag_value="side",
     help="Two columns.  [default: on terminals of 120 columns and more]",
 )
-@shared.plain_option("--context", type=click.IntRange(0), metavar="N", show_default="12 words, 60 characters",
+@plain_option("--context", type=click.IntRange(0), metavar="N", show_default="12 words, 60 characters",
               help="Words (or other tokens) to show around each difference; what is alike beyond them is folded.")  # fmt: skip
-@shared.plain_option(
+@plain_option(
     "--shingles",
     is_flag=True,
     help="List the shingles instead: those of both, those of A only, those of B only.",
 )
-@shared.shingle_options
-@shared.run_options
-@shared.output_options
+@shingle_options
+@run_options
+@output_options
 @click.pass_context
 def command(ctx: click.Context, /, **options: Any) -> int:
     """Show why two documents match: their similarity, what their shingle sets share, and the words in which their texts differ.
@@ -78,15 +83,15 @@ def command(ctx: click.Context, /, **options: Any) -> int:
 
     With --format tsv, csv, json or jsonl: the differences as data (json: with all that is known of the two).
     """  # fmt: skip
-    target = sessions.target(options)
+    target = listing_target(options)
     if target.format in ("", "table") and not options["shingles"] and not options["nul"]:
-        sessions.refuse(ctx, ("header",), "without --shingles, -0, or --format tsv or csv")
+        refuse(ctx, ("header",), "without --shingles, -0, or --format tsv or csv")
     if options["shingles"]:
-        sessions.refuse(ctx, ("layout", "context"), "with --shingles")
+        refuse(ctx, ("layout", "context"), "with --shingles")
     if options["a"] == options["b"] == b"-":
         message = "A and B are both standard input"
         raise InputError(message, "name a file for one of them")
-    with sessions.session(ctx, options) as session:
+    with open_session(ctx, options) as session:
         stored = session.workspace.load_last_collection()
         params = shingle_params(stored, session.request.given)
         a, b = (_read(ask(options[name], stored), params) for name in "ab")
@@ -95,8 +100,8 @@ def command(ctx: click.Context, /, **options: Any) -> int:
                 session.console.say(each.asked.note)
         shingle_filter = session.workspace.load_or_build_filter(session.request, params, stored)
         if options["shingles"]:
-            columns = listing_columns.columns("show-shingles", sometimes=shingle_filter is not None)
-            sessions.write(
+            columns = column_names("show-shingles", optional=shingle_filter is not None)
+            print_rows(
                 session.console, target, columns, _shingles(a.text, b.text, params, shingle_filter)
             )
             return session.console.exit_code
@@ -108,7 +113,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         if target.format == "json":
             target.write_object(_object(a, b, found, params))
         elif target.format in ("tsv", "csv", "jsonl") or options["nul"]:
-            sessions.write(session.console, target, listing_columns.columns("show"), _rows(found))
+            print_rows(session.console, target, column_names("show"), _rows(found))
         else:
             target.write_lines(_picture(a, b, found, params, target, options, _sketch(stored)))
         return session.console.exit_code
@@ -253,9 +258,7 @@ def _object(
         "removed_a": found.removed_a,
         "removed_b": found.removed_b,
         "shingle": params.to_json(),
-        "differences": [
-            dict(zip(listing_columns.columns("show"), row, strict=True)) for row in _rows(found)
-        ],
+        "differences": [dict(zip(column_names("show"), row, strict=True)) for row in _rows(found)],
     }
 
 
