@@ -157,11 +157,8 @@ def _comparison(
     )
     with console:
         given, names, files = read_parameters(ctx, options, console)
-        shingle, sketch, band = (
-            merge_params(ShingleParams, given),
-            merge_params(SketchParams, given),
-            merge_params(BandParams, given),
-        )
+        shingle = merge_params(ShingleParams, given)
+        sketch, band = merge_params(SketchParams, given), merge_params(BandParams, given)
         pair = PairParams(max_bucket=options.get("max_bucket") or 0)
         answer, settings = _Answer(options), settings_of(options["spark_conf"])
         from lshdup.spark import session as spark_session
@@ -201,12 +198,10 @@ def _comparison(
             )
             with Comparison(documents.sources, recipe, pair.max_bucket) as comparison:
                 summary = _say_documents(console, comparison, sketch)
-                n, compared, left_out = (
-                    summary.documents,
-                    summary.documents - summary.empty,
-                    console.left_out_counts,
+                n, left_out = summary.documents, console.left_out_counts
+                warn_if_nothing(
+                    console, names, n, n - summary.empty, left_out, has_rows=documents.has_rows
                 )
-                warn_if_nothing(console, names, n, compared, left_out, has_rows=documents.has_rows)
                 say_contract(console, recipe.plan, band)
                 console.progress("buckets", 0, 0)
                 yield console, comparison, answer
