@@ -1,7 +1,8 @@
-"""The class interface: MinHash, LSH and NearDuplicates, as in the class experiments (R1), over the stages of this package.
+"""The class interface: MinHash, LSH and NearDuplicates, as in the class experiments (R1), over the
+stages of this package.
 
-For Python programs; the command line does not use it. Everything is computed in the constructor: objects hold plain arrays and
-names, have no hidden state, and can be pickled.
+For Python programs; the command line does not use it. Everything is computed in the constructor:
+objects hold plain arrays and names, have no hidden state, and can be pickled.
 """
 
 import os
@@ -46,18 +47,21 @@ class MinHash:
 
     Parameters
     ----------
-    documents : folder to read (its files are documents as `lshdup pairs` sees them), or texts in memory: a mapping of names to texts, or an
-        iterable of texts, which are named "0", "1", ….
-    num_permutations : K, rows of a signature; the standard error of an estimate is sqrt(s (1 - s) / K).
-    tokens, k, bag, normalize, keep_case : how a text becomes a shingle set; see `ShingleParams`. R1's terms are ``tokens="terms"``.
+    documents : folder to read (its files are documents as `lshdup pairs` sees them), or texts in
+        memory: a mapping of names to texts, or an iterable of texts, which are named "0", "1", ….
+    num_permutations : K, rows of a signature; the standard error of an estimate is sqrt(s (1 - s) /
+        K).
+    tokens, k, bag, normalize, keep_case : how a text becomes a shingle set; see `ShingleParams`.
+        R1's terms are ``tokens="terms"``.
     scheme : "fast", "classic" or "linear"; see `lshdup.lsh.signatures`.
     seed : makes all randomness.
-    ignore_common, templates : remove shingles from every set: those that more documents have than this (below 1: than this share of them;
-        0: none), and those of these texts.
+    ignore_common, templates : remove shingles from every set: those that more documents have than
+        this (below 1: than this share of them; 0: none), and those of these texts.
     hash_key : a secret that makes the hash of shingles another one; see `ShingleParams`.
     jobs : threads; None means one a processor. The result is the same for any number.
 
-    Raises InputError if the folder is not there or holds no documents, ParameterError for a parameter outside its domain.
+    Raises InputError if the folder is not there or holds no documents, ParameterError for a
+    parameter outside its domain.
 
     >>> texts = {"a": "the cat sat on the mat", "b": "the cat sat on the mat today", "c": "something else entirely"}
     >>> minhash = MinHash(texts, 256, k=2)
@@ -108,11 +112,15 @@ class MinHash:
         self._rows = {name: row for row, name in enumerate(self._names)}
 
     def all_docs(self) -> list[str]:
-        """Names of all documents, in the order of the columns of `minhash_matrix`: byte order for a folder, as given for texts."""
+        """Names of all documents, in the order of the columns of `minhash_matrix`: byte order for a
+        folder, as given for texts.
+        """
         return list(self._names)
 
     def row(self, doc: str) -> int:
-        """The column of a document in `minhash_matrix`, its row in `signatures`. Raises KeyError for an unknown name."""
+        """The column of a document in `minhash_matrix`, its row in `signatures`. Raises KeyError
+        for an unknown name.
+        """
         return self._rows[doc]
 
     @property
@@ -133,22 +141,29 @@ class MinHash:
 
     @property
     def signatures(self) -> NDArray[np.uint32]:
-        """uint32 array of shape (n_docs, K): one signature a row. Rows of a document without tokens are 2^32 - 1."""
+        """uint32 array of shape (n_docs, K): one signature a row. Rows of a document without tokens
+        are 2^32 - 1.
+        """
         assert self.collection.signatures is not None
         return self.collection.signatures
 
     def exact_jaccard(self, first: str, second: str) -> float:
-        """|A ∩ B| / |A ∪ B| of the two documents' shingle sets; 0 if both are empty. Raises KeyError for an unknown name."""
+        """|A ∩ B| / |A ∪ B| of the two documents' shingle sets; 0 if both are empty. Raises
+        KeyError for an unknown name.
+        """
         pair = np.array([self._rows[first]]), np.array([self._rows[second]])
         return float(jaccard(self.sets, *pair)[0])
 
     def minhash_sig(self, doc: str) -> NDArray[np.uint32]:
-        """The signature of a document: uint32 array of shape (K,). Raises KeyError for an unknown name."""
+        """The signature of a document: uint32 array of shape (K,). Raises KeyError for an unknown
+        name.
+        """
         signature: NDArray[np.uint32] = self.signatures[self._rows[doc]].copy()
         return signature
 
     def approximate_jaccard(self, first: str, second: str) -> float:
-        """Share of the rows in which the two signatures agree: an unbiased estimate of `exact_jaccard` (but for scheme "linear").
+        """Share of the rows in which the two signatures agree: an unbiased estimate of
+        `exact_jaccard` (but for scheme "linear").
 
         A document without tokens is near nothing: 0. Raises KeyError for an unknown name.
         """
@@ -158,7 +173,9 @@ class MinHash:
         return float(estimate(self.signatures, np.array([left]), np.array([right])).similarity[0])
 
     def minhash_matrix(self) -> NDArray[np.uint32]:
-        """All signatures as R1 has them: uint32 array of shape (K, n_docs), one signature a column, in the order of `all_docs`."""
+        """All signatures as R1 has them: uint32 array of shape (K, n_docs), one signature a column,
+        in the order of `all_docs`.
+        """
         return np.ascontiguousarray(self.signatures.T)
 
 
@@ -167,10 +184,12 @@ class LSH:
 
     Parameters
     ----------
-    minhash_matrix : uint32 array of shape (K, n_docs), one signature a column, for instance `MinHash.minhash_matrix()`.
+    minhash_matrix : uint32 array of shape (K, n_docs), one signature a column, for instance
+        `MinHash.minhash_matrix()`.
     doc_names : n_docs names, in the order of the columns.
     bands : b; each has K // b rows. More bands: more recall, more candidates, larger tables.
-    buckets : fold the 64-bit keys of a band into so many buckets, as R1 did (its number: the smallest prime >= n_docs); 0 means whole keys.
+    buckets : fold the 64-bit keys of a band into so many buckets, as R1 did (its number: the
+        smallest prime >= n_docs); 0 means whole keys.
 
     Raises ParameterError if shapes do not fit or there are more bands than rows.
 
@@ -192,7 +211,10 @@ class LSH:
         self._rows = {name: row for row, name in enumerate(self._names)}
         matrix = np.asarray(minhash_matrix, np.uint32)
         if matrix.ndim != 2 or matrix.shape[1] != len(self._names):
-            message = f"a matrix of shape {matrix.shape} does not fit {len(self._names)} names: one column a document is needed"
+            message = (
+                f"a matrix of shape {matrix.shape} does not fit {len(self._names)} names: one"
+                " column a document is needed"
+            )
             raise ParameterError(message, "give minhash.minhash_matrix() and minhash.all_docs()")
         self.plan = _plan(matrix.shape[0], bands, buckets)
         signatures = np.ascontiguousarray(matrix.T)
@@ -202,7 +224,8 @@ class LSH:
         self._members = members
 
     def near_duplicates_of(self, doc: str) -> list[str]:
-        """Names of the other documents that share a bucket with this one, in the order of the columns.
+        """Names of the other documents that share a bucket with this one, in the order of the
+        columns.
 
         Raises KeyError for an unknown name.
         """
@@ -220,7 +243,8 @@ class NearDuplicates:
     ----------
     documents, num_permutations and the other keywords : as for `MinHash`.
     threshold : smallest similarity of near-duplicates.
-    num_bands : bands of the table; None means as few as meet a pair at the threshold with chance `recall` (`plan_bands`).
+    num_bands : bands of the table; None means as few as meet a pair at the threshold with chance
+        `recall` (`plan_bands`).
     recall : smallest chance to find a pair of exactly the threshold.
 
     >>> texts = {"a": "one two three four five", "b": "one two three four five", "c": "one two three four six", "d": "nothing like it"}
@@ -272,7 +296,9 @@ class NearDuplicates:
         self.minhash = MinHash.of_collection(self._answer.collection)
 
     def of(self, doc: str) -> list[tuple[str, float]]:
-        """(name, exact similarity) of the near-duplicates of a document, most similar first. Raises KeyError for an unknown name."""
+        """(name, exact similarity) of the near-duplicates of a document, most similar first. Raises
+        KeyError for an unknown name.
+        """
         row, index = self.minhash.row(doc), self._answer.index
         sets = self.minhash.sets
         keys = np.ascontiguousarray(index.table.keys[:, row])
@@ -288,7 +314,9 @@ class NearDuplicates:
         ]
 
     def pairs(self) -> list[tuple[str, str, float]]:
-        """(name, name, exact similarity) of all pairs, most similar first: what `lshdup pairs` prints."""
+        """(name, name, exact similarity) of all pairs, most similar first: what `lshdup pairs`
+        prints.
+        """
         names = self.minhash.all_docs()
         rows = (
             row
@@ -298,8 +326,8 @@ class NearDuplicates:
         return [(names[left], names[right], score) for left, right, score in rows]
 
     def clusters(self) -> list[list[tuple[str, float]]]:
-        """Groups of two or more, the largest first: (name, exact similarity to the first); the first has most shingles, and is to
-        be kept: what `lshdup clusters` prints.
+        """Groups of two or more, the largest first: (name, exact similarity to the first); the
+        first has most shingles, and is to be kept: what `lshdup clusters` prints.
         """
         collection, params = self.minhash.collection, ClusterParams()
         order, _ = preference(collection.documents, collection.sizes, params, ())
@@ -324,10 +352,11 @@ class NearDuplicates:
         doc: str,
         **keywords: object,
     ) -> list[str]:
-        """R1's function: the LSH candidates of `doc`, minus those whose *estimated* similarity is below s.
+        """R1's function: the LSH candidates of `doc`, minus those whose *estimated* similarity is
+        below s.
 
-        Keywords go to `MinHash`; R1's own setting is ``tokens="terms", scheme="linear"``. Verifying by estimates loses near-duplicates just
-        above s: `of` verifies exactly.
+        Keywords go to `MinHash`; R1's own setting is ``tokens="terms", scheme="linear"``. Verifying
+        by estimates loses near-duplicates just above s: `of` verifies exactly.
 
         >>> texts = ["one two three four five", "one two three four five", "something else"]
         >>> NearDuplicates.near_duplicate_detector(texts, 100, 20, 0.9, "0")
@@ -361,7 +390,9 @@ def _params(
 def _collect(
     documents: Documents, params: Params, ignore_common: float, templates: list[str], jobs: int
 ) -> Collection:
-    """Return the collection of a folder or of texts in memory, with its sets, filtered, and signatures."""
+    """Return the collection of a folder or of texts in memory, with its sets, filtered, and
+    signatures.
+    """
     collection = _collect_sets(documents, params.shingle, jobs)
     if not ignore_common and not templates:
         return sketched(collection, params.sketch, jobs)

@@ -28,7 +28,8 @@ FLAG = Type("true or false", bool)
 
 #: The meaning of the types, for docs/columns.md.
 TYPES = {
-    NAME: "a path or an id. In JSON, a byte that is not UTF-8 is a lone surrogate, U+DC80 to U+DCFF, as of `os.fsdecode`",
+    NAME: "a path or an id. In JSON, a byte that is not UTF-8 is a lone surrogate, U+DC80 to "
+    "U+DCFF, as of `os.fsdecode`",
     TEXT: "text",
     COUNT: "an integer from 0",
     NUMBER: "a number",
@@ -48,8 +49,10 @@ def _one_of(*values: str) -> Type:
 _PAIR = {"a": NAME, "b": NAME, "similarity": SHARE}
 _BANDS = {"scheme": TEXT, "perms": COUNT, "bands": COUNT, "rows": COUNT}
 _BAND_NUMBERS = (
-    "near", "found", "found_low", "found_high", "found_expected", "false_positives", "false_positives_low", "false_positives_high",
-    "false_positives_expected", "false_positive_rate", "false_negatives", "false_negatives_expected", "false_negative_rate",
+    "near", "found", "found_low", "found_high", "found_expected", "false_positives",
+    "false_positives_low", "false_positives_high",
+    "false_positives_expected", "false_positive_rate", "false_negatives",
+    "false_negatives_expected", "false_negative_rate",
 )  # fmt: skip
 
 #: The columns of each listing, in order.
@@ -62,19 +65,27 @@ LISTINGS: dict[str, dict[str, Type]] = {
     "clusters-names": {"name": NAME},
     "query": {"similarity": SHARE, "name": NAME, "query": NAME},
     "shingle": {"shingle": TEXT, "text": TEXT},
-    "show": {"kind": _one_of("alike", "removed", "added", "moved away", "moved here"), "tokens": COUNT, "a_start": COUNT,
+    "show": {"kind": _one_of("alike", "removed", "added", "moved away", "moved here"),
+             "tokens": COUNT, "a_start": COUNT,
              "b_start": COUNT, "a": _or_empty(TEXT), "b": _or_empty(TEXT)},
     "show-shingles": {"in": _one_of("both", "a", "b"), "shingle": TEXT, "text": TEXT},
-    "accuracy": {"scheme": TEXT, "perms": COUNT, "epsilon": SHARE, "runs": COUNT, "pairs": COUNT, "off": NUMBER,
-                 "off_error": _or_empty(NUMBER), "off_worst": NUMBER, "expected": NUMBER, "bias": NUMBER, "rmse": NUMBER,
+    "accuracy": {"scheme": TEXT, "perms": COUNT, "epsilon": SHARE, "runs": COUNT, "pairs": COUNT,
+                 "off": NUMBER,
+                 "off_error": _or_empty(NUMBER), "off_worst": NUMBER, "expected": NUMBER,
+                 "bias": NUMBER, "rmse": NUMBER,
                  "largest": NUMBER},
-    "accuracy-bands": _BANDS | {"half": SHARE, "queries": COUNT} | dict.fromkeys(_BAND_NUMBERS, NUMBER),
-    "accuracy-found": _BANDS | {"similarity_from": SHARE, "similarity_to": SHARE, "pairs": COUNT, "found": COUNT}
-                      | dict.fromkeys(("share", "share_low", "share_high", "expected"), _or_empty(SHARE)),
-    "timing": {"scheme": TEXT, "perms": COUNT, "part": TEXT, "comparisons": COUNT, "median": NUMBER, "smallest": NUMBER,
+    "accuracy-bands": _BANDS | {"half": SHARE, "queries": COUNT} | dict.fromkeys(_BAND_NUMBERS,
+                                                                                 NUMBER),
+    "accuracy-found": _BANDS | {"similarity_from": SHARE, "similarity_to": SHARE, "pairs": COUNT,
+                                "found": COUNT}
+                      | dict.fromkeys(("share", "share_low", "share_high", "expected"),
+                                      _or_empty(SHARE)),
+    "timing": {"scheme": TEXT, "perms": COUNT, "part": TEXT, "comparisons": COUNT, "median": NUMBER,
+               "smallest": NUMBER,
                "largest": NUMBER, "runs": COUNT},
     "curve": {"similarity": SHARE, "probability": SHARE, "approximation": NUMBER},
-    "curve-all": {"bands": COUNT, "rows": COUNT, "half": SHARE, "estimate": SHARE, "chosen": _one_of("chosen", "")},
+    "curve-all": {"bands": COUNT, "rows": COUNT, "half": SHARE, "estimate": SHARE,
+                  "chosen": _one_of("chosen", "")},
 }  # fmt: skip
 
 _FILTERED = {"removed": _one_of("template", "common", "")}

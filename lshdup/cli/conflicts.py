@@ -10,12 +10,14 @@ from lshdup.errors import ParameterError
 
 #: Options that choose among DOCS, or read DOCS: a command without DOCS continues from the store.
 _OF_DOCUMENTS = (
-    "include", "exclude", "hidden", "follow", "max_bytes", "format_seconds", "format_memory", "text_field", "id_field", "check_content",
+    "include", "exclude", "hidden", "follow", "max_bytes", "format_seconds", "format_memory",
+    "text_field", "id_field", "check_content",
 )  # fmt: skip
 
 #: Options that Spark ignores: it keeps nothing for the next run, and has its own threads.
 _NOT_ON_SPARK = (
-    "exact", "verify", "store", "no_store", "check_content", "jobs", "ignore_common", "templates", "against", "histogram", "step",
+    "exact", "verify", "store", "no_store", "check_content", "jobs", "ignore_common", "templates",
+    "against", "histogram", "step",
     "examples", "plot", "prefer", "write",
 )  # fmt: skip
 
@@ -58,7 +60,10 @@ def refuse_without_documents(ctx: click.Context) -> None:
 
 
 def runs_on_spark(ctx: click.Context, options: dict[str, Any]) -> bool:
-    """Return whether Spark does the work; raise ParameterError for a typed option of the other engine."""
+    """Return whether Spark does the work.
+
+    Errors: ParameterError for a typed option that the engine ignores.
+    """
     if options["engine"] == "spark":
         refuse(ctx, _NOT_ON_SPARK, "with --engine spark")
         return True

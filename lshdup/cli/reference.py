@@ -42,7 +42,10 @@ def write() -> None:
 
 def _commands() -> Iterator[str]:
     yield "# The command line\n"
-    yield "What `--help` says of every command, with the variables of its options; made by `python -m lshdup.cli.reference`.\n"
+    yield (
+        "What `--help` says of every command, with the variables of its options; made by "
+        "`python -m lshdup.cli.reference`.\n"
+    )
     for name, context in _contexts():
         yield f"## {name}\n\n```text\n{context.get_help()}\n```\n"
 
@@ -66,7 +69,10 @@ def _columns() -> Iterator[str]:
     yield _COLUMNS_HEAD
     yield _table("type", {each.words: meaning for each, meaning in columns.TYPES.items()})
     for listing, types in columns.LISTINGS.items():
-        yield f"## {listing}\n\n`lshdup {columns.COMMANDS.get(listing, listing)}`: {columns.describe(listing)}.\n\n"
+        yield (
+            f"## {listing}\n\n`lshdup {columns.COMMANDS.get(listing, listing)}`: "
+            f"{columns.describe(listing)}.\n\n"
+        )
         yield _table("column", _words(types | columns.OPTIONAL.get(listing, {})))
     yield _SHOW_HEAD
     yield _table("key", _words(columns.DOCUMENT | columns.COMPARISON))

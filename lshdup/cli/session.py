@@ -69,7 +69,8 @@ def open_session(
 
         on_first_compilation(
             lambda: console.say(
-                "compiling kernels that no run on this machine has needed before; they are kept (some seconds)"
+                "compiling kernels that no run on this machine has needed before; they are kept "
+                "(some seconds)"
             )
         )
         workspace = Workspace(
@@ -108,7 +109,8 @@ def read_parameters(
         message = "--ignore-common 0 would remove every shingle"
         raise ParameterError(
             message,
-            "give a share of the documents, above 0 and below 1, or a whole number of them; or leave it out",
+            "give a share of the documents, above 0 and below 1, or a whole number of them; or "
+            "leave it out",
         )
     documents = _named_documents(options)
     if not documents and "docs" in options:

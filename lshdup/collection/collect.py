@@ -270,7 +270,7 @@ def _all_the_same(
     """The earlier collection as it is, if nothing was added, changed or removed since: none of its arrays is copied."""
     old = previous.collection
     made = sketch is None or (old.signatures is not None and old.sketch == sketch)
-    kept = old.unfiltered_sets is not None or not isinstance(keep, Spool)
+    kept = old.unfiltered_sets is not None or not (isinstance(keep, Spool) and keep.required)
     if not made or not kept:
         return None
     if previous.skipped:

@@ -1,4 +1,6 @@
-"""Filters of a collection: the shingles of template texts, and those that too many documents have, leave every set."""
+"""Filters of a collection: the shingles of template texts, and those that too many documents have,
+leave every set.
+"""
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -47,12 +49,13 @@ class FilterRequest:
 def build_filter(
     collection: Collection | None, request: FilterRequest, jobs: int = 1
 ) -> ShingleFilter:
-    """Return the filter that is requested; count the shingles of the unfiltered sets if it has a limit.
+    """Return the filter that is requested; count the shingles of the unfiltered sets if it has a
+    limit.
 
     collection : with its unfiltered sets; may be None if the request has no limit.
 
-    Exact duplicates count once: a text is common if many different documents have it. Documents without
-    tokens do not count.
+    Exact duplicates count once: a text is common if many different documents have it. Documents
+    without tokens do not count.
     """
     if not request.ignore_common:
         return ShingleFilter(request.params, request.template, NO_SHINGLES)
@@ -84,7 +87,8 @@ def filter_collection(
     room : makes the array of the signatures.
     keep : whether the filtered sets are kept beside the unfiltered ones.
 
-    Memory: signatures, kept sets (the linear scheme needs them while it works), and 4096 filtered sets a thread.
+    Memory: signatures, kept sets (the linear scheme needs them while it works), and 4096 filtered
+    sets a thread.
 
     """
     sets = collection.sets

@@ -6,9 +6,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.collection.batches import NO_VALUES
+from lshdup.errors import ArtifactError
 from lshdup.shingling.shingler import ShingleBatch
 from lshdup.utils.ragged import RaggedSets
 from lshdup.utils.scratch import Spool
+
+#: Stored sets that are copied to a spool at a time.
+_SETS_AT_ONCE = 4096
 
 #: Gives the sets of a batch once more, from where they are kept.
 Kept = Callable[[], RaggedSets]
@@ -34,6 +38,10 @@ class SetKeeper:
         """Take the sets of unchanged documents over; without them, not all sets can be had."""
         if sets is None or 8 * int(sets.sizes[rows].sum()) > self._room:
             self._parts = None
+        elif self._spool is not None:  # the stored sets may exceed memory
+            for start in range(0, len(rows), _SETS_AT_ONCE):
+                some = slice(start, start + _SETS_AT_ONCE)
+                self.add(indices[some], sets.take(rows[some]))
         else:
             self.add(
                 indices, sets if np.array_equal(rows, np.arange(len(sets))) else sets.take(rows)
@@ -55,7 +63,14 @@ class SetKeeper:
         self._indices.append(indices)
         if spool is None:
             return lambda: sets
-        spool.append(sets.values)
+        try:
+            spool.append(sets.values)
+        except ArtifactError:
+            if spool.required:
+                raise
+            self._parts = None
+        if not spool.required:  # These sets only spare reading documents again.
+            return None
         offsets, end = sets.offsets, self._kept_values
         return lambda: RaggedSets(spool.values()[start:end], offsets)
 
@@ -70,6 +85,11 @@ class SetKeeper:
             sets = RaggedSets.concatenate(self._parts)
             return sets if in_order else sets.take(order)
         sizes = np.concatenate([np.zeros(0, np.int64), *(part.sizes for part in self._parts)])
-        if in_order:
-            return RaggedSets.from_sizes(self._spool.values(), sizes)
-        return self._spool.in_order(sizes, order)
+        try:
+            if in_order:
+                return RaggedSets.from_sizes(self._spool.values(), sizes)
+            return self._spool.in_order(sizes, order)
+        except ArtifactError:
+            if self._spool.required:
+                raise
+            return None

@@ -79,6 +79,14 @@ class ShingleFilter:
         total = kernels.filter_sets(sets.values, sets.offsets, table, marks, nothing, out, sizes)
         return RaggedSets.from_sizes(out[:total], sizes)
 
+    def explain(self, element: int) -> str:
+        """Return why an element of a set is filtered, "template" or "common"; "" if it is not."""
+        for name, shingles in (("template", self.template), ("common", self.common)):
+            at = int(np.searchsorted(shingles, np.uint64(element)))
+            if at < len(shingles) and int(shingles[at]) == element:
+                return name
+        return ""
+
     def to_json(self) -> dict[str, Any]:
         """For the header of an artifact: what was asked, and a fingerprint of what is common."""
         return self.params.to_json() | {"common": fingerprint(self.common)}

@@ -1,7 +1,7 @@
-"""Collections from documents: new and changed documents are read, all else comes from the store or a journal."""
+"""Collections from documents: what has not changed comes from the store or a journal."""
 
 import os
-from contextlib import closing, nullcontext
+from contextlib import ExitStack, closing, nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -25,7 +25,7 @@ from lshdup.store.collection_io import corpus_id, unfiltered_id
 from lshdup.store.row_lists import load_listings, save_listings
 from lshdup.utils.compression import PIP, is_lacking
 from lshdup.utils.messages import counted, some_of
-from lshdup.utils.scratch import Spool
+from lshdup.utils.scratch import Spool, open_optional_spool
 from lshdup.workspace.context import RunContext
 from lshdup.workspace.request import Request, merge_params
 from lshdup.workspace.unchanged import count_known, find_still_skipped, find_unchanged
@@ -55,7 +55,9 @@ def collect_sets(
 def collect_signatures(
     run: RunContext, request: Request, wanted: FilterRequest | None
 ) -> Collection:
-    """Collect the signatures of the documents that a request names, and the sets if they are few; save both.
+    """Collect and save the signatures of the documents that a request names.
+
+    Sets are kept and saved too, if they are few.
 
     Parameters
     ----------
@@ -78,14 +80,22 @@ def collect_signatures(
     )
     # A token has about seven bytes and makes a shingle of eight: the sets of more text than this
     # would outgrow the memory limit in the end.
-    keep = SET_BYTES // 2 if documents.spans.sum() <= SET_BYTES else 0
-    with closing(journal) if journal is not None else nullcontext():
+    few = bool(documents.spans.sum() <= SET_BYTES)
+    with ExitStack() as stack:
+        keep: Spool | int = SET_BYTES // 2 if few else 0
+        # The sets of a spool are mapped and outlive it: no row is decoded a second time.
+        in_spool = documents.has_parquet and not (few or linear)
+        spool = open_optional_spool(documents.record_files.folder) if in_spool else None
+        if spool is not None:
+            keep = stack.enter_context(spool)
+        if journal is not None:
+            stack.enter_context(closing(journal))
         collection = _collect(
             run, request, documents, shingle, sketch, previous, keep, shingle_filter, journal
         )
     if run.store is not None:
         collection = replace(collection, corpus=corpus_id(collection))
-        _save(run, collection, ("shingles", "signatures"), journal)
+        _save(run, collection, ("shingles", "signatures") if few else ("signatures",), journal)
     if journal is not None:
         journal.remove()
     return collection
@@ -134,15 +144,15 @@ def _collect_in_two_passes(
         _save(run, collection, ("signatures",), journal)
         if journal is not None:
             journal.remove()
-        # The spool ends here, and shingles.npz holds its sets now. The sets of an unchanged folder are
-        # those of shingles.npz already.
+        # The spool ends here, and shingles.npz holds its sets now. The sets of an unchanged folder
+        # are those of shingles.npz already.
         return collection.with_unfiltered_sets(None) if collection.read else collection
 
 
 def _is_made_from(
     stored: Collection, unfiltered: Collection, wanted: FilterRequest, sketch: SketchParams
 ) -> bool:
-    """Return whether stored signatures are those of these sets and this filter, so that nothing is counted again."""
+    """Return whether stored signatures are those of these sets and this filter."""
     made = stored.shingle_filter.params if stored.shingle_filter is not None else None
     same = made == wanted.params and stored.sketch == sketch
     same = same and stored.shingle == unfiltered.shingle
@@ -167,7 +177,7 @@ def _open_journal(
 def _save(
     run: RunContext, collection: Collection, kinds: tuple[str, ...], journal: "Journal | None"
 ) -> None:
-    """Save artifacts; remove the journal first if the disk has no room beside it, as it is nearly as large."""
+    """Save artifacts; remove the journal, which is nearly as large, if the disk is full."""
     assert run.store is not None
     try:
         for kind in kinds:
@@ -267,7 +277,7 @@ def _load_previous(
     *,
     need_sets: bool,
 ) -> Previous | None:
-    """Load the results of earlier runs for these documents: of the store, and of an interrupted run's journal."""
+    """Load the results of earlier runs, from the store and from the journal."""
     if request.check_content:
         return None
     old = _load_stored(run, documents, shingle, sketch, shingle_filter, need_sets=need_sets)
@@ -302,7 +312,7 @@ def _load_stored(
     *,
     need_sets: bool,
 ) -> Collection | None:
-    """Load the stored collection with these parameters, with its sets if they are stored; else the unfiltered sets."""
+    """Load the stored collection with these parameters; else the unfiltered sets."""
     shingles = _load_for_reuse(run, "shingles")
     old = None if need_sets else _load_for_reuse(run, "signatures")
     if old is not None and (
@@ -330,7 +340,8 @@ def _load_for_reuse(run: RunContext, kind: str) -> Collection | None:
         usable = stored.without_other_readers() if stored is not None else None
         if usable is not stored:
             run.say_once(
-                "the reader of office documents is another one than in the last run: they are read again"
+                "the reader of office documents is another one than in the last run: they are read"
+                " again"
             )
         return usable
     except ArtifactError as error:

@@ -1,4 +1,4 @@
-"""Collections from the store: what the last run kept, if it fits the request; what is stale there is rebuilt."""
+"""Collections from the store: what the last run kept; what is stale there is rebuilt."""
 
 from pathlib import Path
 from typing import NoReturn
@@ -119,7 +119,8 @@ def _check_filter(run: RunContext, signatures: Collection, request: Request) -> 
 def load_if_of_last_run(run: RunContext, shingles: Collection) -> Collection | None:
     """Load signatures.npz beside shingles.npz, if they are of the same collection.
 
-    Errors: ArtifactError if signatures.npz is newer and of another collection: the last run kept no sets.
+    Errors: ArtifactError if signatures.npz is newer and of another collection: the last run kept no
+    sets.
     """
     assert run.store is not None
     signatures = run.store.load_collection("signatures", verify=False)
@@ -134,7 +135,9 @@ def load_if_of_last_run(run: RunContext, shingles: Collection) -> Collection | N
 def load_sets(
     run: RunContext, collection: Collection, *, verify: bool = False
 ) -> RaggedSets | None:
-    """Return the unfiltered sets of a collection: its own, or those of shingles.npz; None if nothing holds them."""
+    """Return the unfiltered sets of a collection: its own, or those of shingles.npz; None if
+    nothing holds them.
+    """
     if collection.unfiltered_sets is not None or run.store is None:
         return collection.unfiltered_sets
     try:
@@ -146,7 +149,9 @@ def load_sets(
 
 
 def attach_sets(run: RunContext, collection: Collection) -> Collection:
-    """Return the collection with the unfiltered sets of shingles.npz, if they are of this collection."""
+    """Return the collection with the unfiltered sets of shingles.npz, if they are of this
+    collection.
+    """
     sets = load_sets(run, collection)
     return collection if sets is None else collection.with_unfiltered_sets(sets)
 
@@ -158,7 +163,7 @@ def load_last_threshold(run: RunContext) -> float:
 
 
 def choose_threshold(run: RunContext, request: Request) -> float:
-    """Return the threshold: set explicitly, else without DOCS that of the last index, else the default."""
+    """Return the threshold: explicit, else of the last index (without DOCS), else the default."""
     default = BandParams().threshold if request.documents else load_last_threshold(run)
     wanted: float = request.given.get("threshold", default)
     return wanted

@@ -35,7 +35,7 @@ class IndexedCollection:
 
 
 def index_documents(run: RunContext, request: Request) -> IndexedCollection:
-    """Index the documents that a request names: load the band table if nothing has changed, else build it."""
+    """Index the documents that a request names; load the band table if nothing has changed."""
     params = merge_params(BandParams, request.given)
     # A promise that cannot be kept is refused before the work.
     plan_bands(merge_params(SketchParams, request.given).perms, params)
@@ -68,7 +68,8 @@ def load_or_rebuild_index(
     request : what is not set explicitly is as it was.
     save : whether a rebuilt index is saved, or only used.
     verify : check every byte of the artifacts, or only what is read.
-    clustering : take what is not set explicitly from the last `clusters` instead, if it used this index.
+    clustering : take what is not set explicitly from the last `clusters` instead, if it used this
+        index.
 
     """
     with run.continuing() if save else nullcontext():
@@ -94,7 +95,7 @@ def load_or_rebuild_index(
 
 
 def _serves(stored: BandParams, wanted: BandParams, *, exactly: bool) -> bool:
-    """Return whether stored bands serve a request: bands planned for t serve every threshold above t too."""
+    """Return whether stored bands serve a request: those of t serve every higher threshold."""
     if exactly or wanted.threshold < stored.threshold:
         return wanted == stored
     return replace(wanted, threshold=stored.threshold) == stored

@@ -1,7 +1,8 @@
 """The steps over one store, or over none: each from documents, or from what the store holds.
 
-A step with DOCS runs the steps before it and reads only new and changed documents. A step without DOCS continues
-from the store; what is stale there is rebuilt, and said. The modules beside this one do the work.
+A step with DOCS runs the steps before it and reads only new and changed documents. A step without
+DOCS continues from the store; what is stale there is rebuilt, and said. The modules beside this one
+do the work.
 """
 
 from collections.abc import Callable
@@ -67,7 +68,7 @@ class Workspace:
     # --- the steps: each from documents, or from the store ----------------------------------------
 
     def make_shingles(self, request: Request) -> Collection:
-        """`lshdup shingle`: save the sets of all documents. Return the collection, filtered if that is requested."""
+        """`lshdup shingle`: save the sets of all documents, and return them as filtered."""
         if not request.documents:
             message = "no documents were named"
             raise InputError(message, "name folders or files: `lshdup shingle DOCS`")
@@ -98,14 +99,16 @@ class Workspace:
     def load_or_build_index(
         self, request: Request, *, save: bool = True, verify: bool = True, clustering: bool = False
     ) -> IndexedCollection:
-        """`lshdup index`, and how `pairs`, `clusters` and `query` begin: the collection and its band table.
+        """`lshdup index`, and how `pairs`, `clusters` and `query` begin.
 
         Parameters
         ----------
         request : names documents, or continues from the store.
-        save : whether a table that is rebuilt from stored signatures is saved (`index`) or only used.
+        save : whether a table that is rebuilt from stored signatures is saved (`index`) or only
+            used.
         verify : check every byte of the artifacts, or only what is read (`query`).
-        clustering : take what is not set explicitly from the last `clusters`, if it used this index.
+        clustering : take what is not set explicitly from the last `clusters`, if it used this
+            index.
 
         """
         if request.documents:
@@ -124,7 +127,7 @@ class Workspace:
     def find_clusters(
         self, indexed: IndexedCollection, params: ClusterParams, request: Request
     ) -> ClustersFound:
-        """`lshdup clusters`: the clusters, from the store if the last run found them or their pairs."""
+        """`lshdup clusters`: the clusters, from the store if the last run found them."""
         from lshdup.workspace import clustering  # Imported here to keep `query` fast.
 
         return clustering.load_or_find_clusters(self._run, indexed, params, request)
@@ -132,7 +135,7 @@ class Workspace:
     def find_clusters_exactly(
         self, request: Request, choose_params: Callable[[ClusterParams | None], ClusterParams]
     ) -> tuple[Collection, ClustersFound, float, ClusterParams | None]:
-        """`lshdup clusters --exact`: see `clustering.cluster_exactly`. Return the collection too."""
+        """`lshdup clusters --exact`: the collection, and what `cluster_exactly` returns."""
         from lshdup.workspace import clustering  # Imported here to keep `query` fast.
 
         collection, sets = self.load_or_collect_sets(request)
@@ -161,7 +164,7 @@ class Workspace:
         return collection, collection.sets
 
     def load_or_collect_signatures(self, request: Request) -> Collection:
-        """Return a collection with signatures, and with its sets if memory or the store holds them."""
+        """Return a collection with signatures, and with its sets if they are kept anywhere."""
         run = self._run
         if request.documents:
             with run.writing() if run.store is not None else nullcontext():
@@ -199,7 +202,7 @@ class Workspace:
             return None
 
     def choose_threshold(self, request: Request) -> float:
-        """Return the threshold: set explicitly, else without DOCS that of the last index, else the default."""
+        """Return the threshold: explicit, else of the last index (without DOCS), else default."""
         return from_store.choose_threshold(self._run, request)
 
     # --- filters, to show them --------------------------------------------------------------------
@@ -207,7 +210,7 @@ class Workspace:
     def load_or_build_filter(
         self, request: Request, shingle: ShingleParams, stored: Collection | None
     ) -> ShingleFilter | None:
-        """Return the filter of sets with these parameters: as requested, else of the last run; None: no filter.
+        """Return the filter of sets with these parameters: as requested, else of the last run.
 
         stored : what `load_last_collection` returns.
         """
@@ -227,7 +230,7 @@ class Workspace:
         return build_filter(shingles, wanted, request.jobs)
 
     def most_common_shingles(self, collection: Collection, most: int) -> list[tuple[int, int, int]]:
-        """Return (shingle, number of different documents with it, one of them) of the most common filtered shingles.
+        """Return the most common filtered shingles: (shingle, documents with it, one of them).
 
         Only for shingles that this run has counted and that shingles.npz holds; else nothing.
         """

@@ -728,14 +728,14 @@ def queried(name=b"d/00000.txt", **given):
     """What `lshdup query` prints of a document of the store."""
     from lshdup.cli.commands.query import _looked_up
     from lshdup.cli.console import Console
-    from lshdup.workspace.lookup import ask
+    from lshdup.workspace.lookup import look_up
 
     workspace = Workspace(Path(".lshdup"))
     indexed = workspace.load_or_build_index(
         Request((), DocumentParams(), given, 1), save=False, verify=False
     )
     collection = indexed.collection
-    asked = ask(name, collection)
+    asked = look_up(name, collection)
     if asked.index < 0:
         message = "a file that is not in the store"
         raise InputError(message)

@@ -120,7 +120,8 @@ Examples:
     "--buckets",
     type=_Buckets(),
     show_default="whole 64-bit keys",
-    help="With --bands, --found: fold keys into so many buckets; prime: the smallest prime from the number of documents.",
+    help="With --bands, --found: fold keys into so many buckets; prime: the smallest prime from "
+    "the number of documents.",
 )
 @plain_option(
     "--seed",
@@ -134,16 +135,19 @@ Examples:
 @output_options
 @click.pass_context
 def command(ctx: click.Context, /, **options: Any) -> int:
-    """Compare the estimates of all pairs with their exact similarities; with --bands or --found, what bands find with what there is.
+    """Compare the estimates of all pairs with their exact similarities; with --bands or --found,
+    what bands find with what there is.
 
-    Prints, for each scheme, K and epsilon, the mean number of pairs (off) whose estimate differs by more than epsilon, the number that K
-    independent permutations would give (expected), and bias, root mean square and largest error. With --bands, for each number of
-    bands: found near-duplicates, false positives and false negatives per query, beside what the S-curve expects. Without DOCS, the
-    sets of shingles.npz are used.
+    Prints, for each scheme, K and epsilon, the mean number of pairs (off) whose estimate differs by
+    more than epsilon, the number that K independent permutations would give (expected), and bias,
+    root mean square and largest error. With --bands, for each number of bands: found
+    near-duplicates, false positives and false negatives per query, beside what the S-curve expects.
+    Without DOCS, the sets of shingles.npz are used.
 
-    With --found: all pairs from the threshold on, by the exact join, and the share of them that the bands of `lshdup pairs` find, with a
-    95 % interval, in each bin of similarity (the last line: in all), beside what the S-curve expects. Exact copies are counted once.
-    """  # fmt: skip
+    With --found: all pairs from the threshold on, by the exact join, and the share of them that the
+    bands of `lshdup pairs` find, with a 95 % interval, in each bin of similarity (the last line: in
+    all), beside what the S-curve expects. Exact copies are counted once.
+    """
     target = listing_target(options)
     bands, found = options.pop("bands"), options.pop("found")
     perms = options.pop("perms") or (
@@ -327,7 +331,8 @@ def _found(
         console.progress,
     ).pairs
     console.say(
-        f"{counted(len(pairs), 'pair')} of similarity {threshold:g} or more, by the exact join{console.took('candidates')}"
+        f"{counted(len(pairs), 'pair')} of similarity {threshold:g} or more, by the exact "
+        f"join{console.took('candidates')}"
     )
     return [
         result

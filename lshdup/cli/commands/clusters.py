@@ -57,32 +57,42 @@ Examples:
 @table_options
 @exact_option
 @max_bucket_option
-@option("--linkage", type=click.Choice(params.LINKAGES), default=_DEFAULT.linkage, show_default=True,
-               help="Every member similar enough to the one that is kept; or all that chains of pairs connect.")  # fmt: skip
+@option("--linkage", type=click.Choice(params.LINKAGES), default=_DEFAULT.linkage,
+        show_default=True,
+               help="Every member similar enough to the one that is kept; or all that chains of "
+                    "pairs connect.")  # fmt: skip
 @keep_options
-@plain_option("--emit", type=click.Choice(("all", "keep", "drop")), default="all", show_default=True,
-              help="Groups of two or more with all that is known; or names only: what stays, also what is alone; what may go.")  # fmt: skip
+@plain_option("--emit", type=click.Choice(("all", "keep", "drop")), default="all",
+              show_default=True,
+              help="Groups of two or more with all that is known; or names only: what stays, also "
+                   "what is alone; what may go.")  # fmt: skip
 @plain_option("--write", type=click.Path(path_type=Path), metavar="FILE",
-              help="Of rows of JSON Lines or Parquet: write the file they are in without those that may go, in the same order, all else "
-                   "as it is; of several files, FILE is a folder. No groups are printed then, unless --emit says so.")  # fmt: skip
+              help="Of rows of JSON Lines or Parquet: write the file they are in without those "
+                   "that may go, in the same order, all else "
+                   "as it is; of several files, FILE is a folder. No groups are printed then, "
+                   "unless --emit says so.")  # fmt: skip
 @option("--check", is_flag=True, help="Exit with 1 if there are groups.")
 @engine_options
 @run_options
 @output_options
 @click.pass_context
 def command(ctx: click.Context, /, **options: Any) -> int:
-    """Print groups of near-duplicates: group, keep or drop, name, similarity, copy, smallest similarity of the group.
+    """Print groups of near-duplicates: group, keep or drop, name, similarity, copy, smallest
+    similarity of the group.
 
-    Every document of a group is at least the threshold similar to the one that is kept; the similarity is exact, and to that one. A copy
-    has the same set of shingles as it, though perhaps other bytes. Each compared document is either kept or dropped; what has no
-    tokens, or could not be read, is neither. Nothing is moved or deleted.
+    Every document of a group is at least the threshold similar to the one that is kept; the
+    similarity is exact, and to that one. A copy has the same set of shingles as it, though perhaps
+    other bytes. Each compared document is either kept or dropped; what has no tokens, or could not
+    be read, is neither. Nothing is moved or deleted.
 
-    Without DOCS, the documents of the last run are grouped, and what is not given of --threshold, --keep, --prefer and --linkage is as
-    the last `clusters` had it, unless an index has been made since. What is kept, and by which rule, is said on stderr.
+    Without DOCS, the documents of the last run are grouped, and what is not given of --threshold,
+    --keep, --prefer and --linkage is as the last `clusters` had it, unless an index has been made
+    since. What is kept, and by which rule, is said on stderr.
 
-    With --engine spark (see `lshdup pairs`), -o OUT.parquet or OUT.jsonl has a row for each compared document, in no order: id,
-    representative (itself, if alone), similarity, copy (yes or no); with --emit keep or drop: name.
-    """  # fmt: skip
+    With --engine spark (see `lshdup pairs`), -o OUT.parquet or OUT.jsonl has a row for each
+    compared document, in no order: id, representative (itself, if alone), similarity, copy (yes or
+    no); with --emit keep or drop: name.
+    """
     if runs_on_spark(ctx, options):
         from lshdup.cli.commands import on_spark
 
@@ -240,17 +250,20 @@ def _say_groups(
         console.detail(f"{found.compared:,} similarities of candidates looked at")
     if not len(dropped):
         console.say(
-            f"no groups of similarity {threshold:g} or more: {counted(len(kept), 'document')} alone{seconds}"
+            f"no groups of similarity {threshold:g} or more: {counted(len(kept), 'document')} "
+            f"alone{seconds}"
         )
         return
     sizes, n = groups.sizes, groups.count
     largest = int(sizes.argmax())
     console.say(
-        f"{counted(n, 'group')} of similarity {threshold:g} or more with {counted(n + len(dropped), 'document')}; "
+        f"{counted(n, 'group')} of similarity {threshold:g} or more with "
+        f"{counted(n + len(dropped), 'document')}; "
         f"the largest has {sizes[largest]:,}, with {shown(documents.names[largest])}"
     )
     console.say(f"kept: {rule}")
     console.say(
-        f"keep {counted(len(kept), 'document')}, {len(kept) - n:,} alone; drop {len(dropped):,}, {int(found.copies.sum()):,} of them "
+        f"keep {counted(len(kept), 'document')}, {len(kept) - n:,} alone; drop {len(dropped):,}, "
+        f"{int(found.copies.sum()):,} of them "
         f"copies, {int(documents.spans[dropped].sum()):,} bytes{seconds}"
     )

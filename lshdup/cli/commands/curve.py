@@ -54,11 +54,12 @@ Examples:
 @output_options
 @click.pass_context
 def command(ctx: click.Context, /, **options: Any) -> int:
-    """Print the chance to become a candidate at each similarity, for given bands and rows or for those lshdup would choose.
+    """Print the chance to become a candidate at each similarity, for given bands and rows or for
+    those lshdup would choose.
 
-    The chance is 1 - (1 - s^r)^b; for small s^r it is about b s^r, and never more (approximation, which is no
-    chance and may exceed 1). On stderr: where it is exactly 1/2, and
-    (1/b)^(1/r). With --all: every shape that K rows allow, the chosen one marked.
+    The chance is 1 - (1 - s^r)^b; for small s^r it is about b s^r, and never more (approximation,
+    which is no chance and may exceed 1). On stderr: where it is exactly 1/2, and (1/b)^(1/r). With
+    --all: every shape that K rows allow, the chosen one marked.
     """
     target = listing_target(options)
     console = Console(quiet=options["quiet"], color=options["color"])

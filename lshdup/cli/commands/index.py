@@ -27,8 +27,8 @@ Examples:
 def command(ctx: click.Context, /, **options: Any) -> int:
     """Make the band table that `query` and `pairs` look candidates up in, and keep it in the store.
 
-    Says how many bands of how many rows were chosen, and the chance to miss a pair at the threshold and above it. Without DOCS, the
-    table is made from signatures.npz.
+    Says how many bands of how many rows were chosen, and the chance to miss a pair at the threshold
+    and above it. Without DOCS, the table is made from signatures.npz.
     """
     with open_session(ctx, options) as session:
         from lshdup.lsh.candidates import Buckets, largest_buckets

@@ -15,7 +15,7 @@ from lshdup.cli.messages import (
     say_contract,
     say_funnel,
     say_guesses,
-    say_left_out,
+    say_skipped,
     warn_if_nothing,
 )
 from lshdup.cli.session import read_parameters
@@ -198,9 +198,9 @@ def _comparison(
             )
             with Comparison(documents.sources, recipe, pair.max_bucket) as comparison:
                 summary = _say_documents(console, comparison, sketch)
-                n, left_out = summary.documents, console.left_out_counts
+                n, skipped = summary.documents, console.skipped_counts
                 warn_if_nothing(
-                    console, names, n, n - summary.empty, left_out, has_rows=documents.has_rows
+                    console, names, n, n - summary.empty, skipped, has_rows=documents.has_rows
                 )
                 say_contract(console, recipe.plan, band)
                 console.progress("buckets", 0, 0)
@@ -243,7 +243,7 @@ def _say_documents(console: Console, comparison: "Comparison", sketch: SketchPar
         rows = named(f"reason = '{reason}'", "detail")
         for row in rows:
             console.skipped(Skipped(bytes(row.id), Reason(reason), row.detail or ""))
-        console.left_out_counts[reason] += n - len(rows)
+        console.skipped_counts[reason] += n - len(rows)
     console.say(
         f"{counted(summary.documents, 'document')} -> {counted(summary.shingles, 'shingle')} -> "
         f"signatures: {sketch.scheme}, K = {sketch.perms}{took}"
@@ -252,7 +252,7 @@ def _say_documents(console: Console, comparison: "Comparison", sketch: SketchPar
         empty = counted(summary.empty, "document")
         console.say(f"{empty} without tokens: near nothing, not compared (-v names them)")
     say_guesses(console, summary.guessed)
-    say_left_out(console, console.left_out_counts)
+    say_skipped(console, console.skipped_counts)
     if console.is_verbose:
         for row in named("size = 0 and reason is null", "encoding"):
             console.detail(f"{shown(bytes(row.id))}: no tokens")

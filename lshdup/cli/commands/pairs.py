@@ -45,13 +45,14 @@ Examples:
     multiple=True,
     type=click.Path(path_type=bytes),
     metavar="OTHER",
-    help="Only pairs of DOCS with documents of OTHER: a folder, a file, or the store of an earlier run, whose documents need not be there "
-    "any more; repeatable.",
+    help="Only pairs of DOCS with documents of OTHER: a folder, a file, or the store of an earlier "
+    "run, whose documents need not be there any more; repeatable for folders and files.",
 )
 @option(
     "--histogram",
     is_flag=True,
-    help="Instead of the pairs: how many pairs, documents in pairs, and groups there are at each threshold, with examples.",
+    help="Instead of the pairs: how many pairs, documents in pairs, and groups there are at each "
+    "threshold, with examples.",
 )
 @option(
     "--step",
@@ -76,16 +77,18 @@ Examples:
 @output_options
 @click.pass_context
 def command(ctx: click.Context, /, **options: Any) -> int:
-    """Print all pairs of documents whose similarity is at least the threshold: name, name, similarity.
+    """Print all pairs of documents whose similarity is at least the threshold: name, name,
+    similarity.
 
-    The similarity is the exact Jaccard similarity of the shingle sets. Pairs are found through the band table; the chance to miss one is
-    said on stderr. Without DOCS, the documents of the last run are compared. With --against, a is of DOCS and b of OTHER, and a fourth
-    column, verified, says whether the similarity is exact or, where a document of OTHER is gone, an estimate.
+    The similarity is the exact Jaccard similarity of the shingle sets. Pairs are found through the
+    band table; the chance to miss one is said on stderr. Without DOCS, the documents of the last
+    run are compared. With --against, a is of DOCS and b of OTHER, and a fourth column, verified,
+    says whether the similarity is exact or, where a document of OTHER is gone, an estimate.
 
-    With --engine spark the same pairs come from Apache Spark: DOCS are on any path that it reads, and -o OUT.parquet or OUT.jsonl is a
-    folder that it writes (names are bytes in Parquet if one of them is not UTF-8); other answers go through this machine. Nothing is kept
-    for the next run.
-    """  # fmt: skip
+    With --engine spark the same pairs come from Apache Spark: DOCS are on any path that it reads,
+    and -o OUT.parquet or OUT.jsonl is a folder that it writes (names are bytes in Parquet if one of
+    them is not UTF-8); other answers go through this machine. Nothing is kept for the next run.
+    """
     if runs_on_spark(ctx, options):
         from lshdup.cli.commands import on_spark
 

@@ -12,7 +12,7 @@ from lshdup.cli.messages import (
     say_contract,
     say_found,
     say_if_nothing,
-    say_left_out,
+    say_skipped,
     warn_of_changes,
 )
 from lshdup.cli.session import Session
@@ -23,55 +23,56 @@ if TYPE_CHECKING:
     from lshdup.cli.output import Target
     from lshdup.utils.json_cells import Cell
     from lshdup.workspace.against import Against
-    from lshdup.workspace.against_pairs import Crossing
+    from lshdup.workspace.against_pairs import ExpandedCrossPairs
 
 
 def pairs_against(session: Session, options: dict[str, Any], target: "Target") -> int:
     """Print the pairs of DOCS with OTHER; returns the exit code."""
-    from lshdup.workspace.against import against
+    from lshdup.workspace.against import load_sides
 
     console, jobs = session.console, session.request.jobs
     store = None if options["no_store"] else options["store"]
-    both = against(
+    both = load_sides(
         session.request,
         options["against"],
         store,
         console.say,
         console.skipped,
         console.progress,
-        console.left_out_of_other,
+        console.skipped_of_other,
     )
     asked = PairParams(options["verify"], options["max_bucket"] or 0)
     say_collection(console, both.here, " of DOCS")
     say_if_nothing(session, both.here, 1)
-    for folder, collection in both.there:
-        where = f"stored in {folder}" if folder is not None else "of OTHER"
-        console.say(f"against {counted(len(collection.documents), 'document')} {where}")
-    say_left_out(console, console.of_other, " of OTHER")
-    if not any((collection.sizes > 0).any() for _, collection in both.there):
+    where = f"stored in {both.store}" if both.store is not None else "of OTHER"
+    console.say(f"against {counted(len(both.there.documents), 'document')} {where}")
+    say_skipped(console, console.other_skipped_counts, " of OTHER")
+    if not (both.there.sizes > 0).any():
         console.warn(
-            "nothing to compare with: OTHER has no document with shingles; name another, or see with -v what was left out"
+            "nothing to compare with: OTHER has no document with shingles; name another, or see "
+            "with -v what was left out"
         )
     if options["exact"]:
-        across = both.joined(jobs, console.progress)
+        across = both.find_pairs_exactly(jobs, console.progress)
         before, after = "", ", none missed"
     else:
         say_contract(console, both.plan(), both.params)
-        across = both.near_duplicates(asked, jobs, console.progress)
+        across = both.find_pairs(asked, jobs, console.progress)
         say_buckets(console, across.found.buckets, both.sides.names, asked.max_bucket)
         before, after = f"{counted(across.found.candidates, 'candidate pair')} -> ", ""
-    pairs = both.pairs(across, collapse=options["collapse_copies"])
+    pairs = both.expand_copies(across, collapse=options["collapse_copies"])
     _say_estimates(session, both, pairs, across.by_estimate)
     say_found(console, before, len(pairs), both.params.threshold, after)
     names = DocumentNames(len(both.sides.sizes), both.sides.names)
     print_pieces(
         console, target, column_names("pairs-against"), name_pairs(pairs.pieces(), names, _verified)
     )
-    warn_of_changes(session, both.here.documents, both.sides.of(pairs.documents)[0])
-    changed = both.changed(pairs)
+    warn_of_changes(session, both.here.documents, both.sides.separate(pairs.documents)[0])
+    changed = both.count_changed(pairs)
     if changed:
         console.warn(
-            f"{counted(changed, 'document')} of OTHER in this answer changed or vanished since OTHER was indexed"
+            f"{counted(changed, 'document')} of OTHER in this answer changed or vanished since "
+            "OTHER was indexed"
         )
     if options["check"] and console.exit_code == OK and len(pairs):
         return PAIRS_FOUND
@@ -82,7 +83,9 @@ def _verified(estimated: Any) -> "list[Cell]":
     return ["estimate" if each else "exact" for each in estimated.tolist()]
 
 
-def _say_estimates(session: Session, both: "Against", pairs: "Crossing", decided: int) -> None:
+def _say_estimates(
+    session: Session, both: "Against", pairs: "ExpandedCrossPairs", decided: int
+) -> None:
     if not decided:
         return
     assert both.here.sketch is not None
@@ -95,6 +98,7 @@ def _say_estimates(session: Session, both: "Against", pairs: "Crossing", decided
         for fate, count in sorted(both.fates.items())
     )
     session.console.warn(
-        f"{counted(pairs.estimates, 'pair')} of {len(pairs):,} by signature estimate, standard error {error:.3f} or less (K = {rows}); "
+        f"{counted(pairs.estimates, 'pair')} of {len(pairs):,} by signature estimate, standard "
+        f"error {error:.3f} or less (K = {rows}); "
         f"{counted(decided, 'candidate')} decided so{f': {why}' if why else ''}"
     )

@@ -15,7 +15,7 @@ from lshdup.cli.options import band_options, columns_of, option, output_options,
 from lshdup.cli.session import Session, open_session
 from lshdup.errors import ArtifactError, InputError
 from lshdup.utils.messages import counted, shown
-from lshdup.workspace.lookup import Asked, ask
+from lshdup.workspace.lookup import NamedDocument, look_up
 
 if TYPE_CHECKING:
     import numpy as np
@@ -36,7 +36,8 @@ Examples:
   lshdup query - --threshold 0.9 < sample_corpus/licences/MIT.txt
 """,
 )
-@click.argument("docs", nargs=-1, required=True, type=click.Path(readable=False, allow_dash=True, path_type=bytes), metavar="DOC...",
+@click.argument("docs", nargs=-1, required=True, type=click.Path(readable=False, allow_dash=True,
+                                                                 path_type=bytes), metavar="DOC...",
                 shell_complete=complete_document)  # fmt: skip
 @band_options
 @option(
@@ -44,16 +45,18 @@ Examples:
     type=click.IntRange(1),
     metavar="N",
     show_default="all",
-    help="At most N documents for each DOC: the most similar ones; of equally similar ones, the first names.",
+    help="At most N documents for each DOC: the most similar ones; of equally similar ones, the "
+    "first names.",
 )
 @store_options
 @output_options
 @click.pass_context
 def command(ctx: click.Context, /, **options: Any) -> int:
-    """Print the documents of the store that are near-duplicates of DOC: similarity, name (and DOC, if several are given).
+    """Print the documents of the store that are near-duplicates of DOC: similarity, name (and DOC,
+    if several are given).
 
-    DOC is a name in the store or its unique end, any other file, or - for standard input. The answer comes from the last `lshdup index`
-    (or `pairs`); the similarity is exact.
+    DOC is a name in the store or its unique end, any other file, or - for standard input. The
+    answer comes from the last `lshdup index` (or `pairs`); the similarity is exact.
     """
     target = listing_target(options)
     words = options.pop("docs")
@@ -67,7 +70,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         asked = []
         for word in words:
             try:
-                asked.append(ask(word, indexed.collection))
+                asked.append(look_up(word, indexed.collection))
                 if asked[-1].note:
                     session.console.say(asked[-1].note)
             except InputError as error:
@@ -86,7 +89,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
 def _rows(
     session: Session,
     indexed: "IndexedCollection",
-    asked: list[Asked],
+    asked: list[NamedDocument],
     top: int | None,
     *,
     wide: bool,
@@ -116,7 +119,8 @@ def _rows(
         if not len(near.documents):
             n, threshold = len(indexed.collection.documents), indexed.params.threshold
             session.console.say(
-                f"none of {counted(n, 'document')} is {threshold:g} similar or more to {shown(each.name)}"
+                f"none of {counted(n, 'document')} is {threshold:g} similar or more to "
+                f"{shown(each.name)}"
             )
         warn_of_changes(session, indexed.collection.documents, near.documents)
         names = indexed.collection.documents.typed_names(near.documents)
@@ -125,7 +129,7 @@ def _rows(
 
 
 def _looked_up(
-    console: Console, indexed: "IndexedCollection", asked: Asked
+    console: Console, indexed: "IndexedCollection", asked: NamedDocument
 ) -> "tuple[NDArray[np.uint64], NDArray[np.uint64]]":
     """The document's shingle set, and its band keys."""
     import numpy as np
@@ -151,7 +155,10 @@ def _looked_up(
             f"{shown(asked.name)} has changed since it was indexed; its present text is looked up"
         )
     if collection.sketch.scheme == "linear":
-        message = "the linear scheme numbers the elements of the whole collection: it cannot look up a document that is not in it"
+        message = (
+            "the linear scheme numbers the elements of the whole collection: it cannot look "
+            "up a document that is not in it"
+        )
         raise ArtifactError(
             message, "add the document to the folder, or use --scheme fast or classic"
         )

@@ -27,7 +27,7 @@ from lshdup.errors import InputError
 from lshdup.params import ClusterParams
 from lshdup.utils.messages import counted, typed
 from lshdup.version import __version__
-from lshdup.workspace.lookup import Asked
+from lshdup.workspace.lookup import NamedDocument
 
 if TYPE_CHECKING:
     import numpy as np
@@ -59,21 +59,27 @@ Examples:
 @max_bucket_option
 @keep_options
 @option("--most", type=click.IntRange(1), default=10_000, show_default=True, metavar="N",
-               help="Pairs in the page, copies counted once: the most similar ones. The page says what is left out.")  # fmt: skip
+               help="Pairs in the page, copies counted once: the most similar ones. The page says "
+                    "what is left out.")  # fmt: skip
 @option("--passages", type=click.IntRange(0), default=1_000, show_default=True, metavar="N",
-               help="Pairs whose differing passages are in the page: members of groups with the one that is kept, then the least alike. "
+               help="Pairs whose differing passages are in the page: members of groups with the "
+                    "one that is kept, then the least alike. "
                     "More: a larger page.")  # fmt: skip
 @run_options
-@plain_option("-o", "--output", type=click.Path(path_type=Path, allow_dash=True), metavar="FILE", default=Path("-"),
-              show_default="standard output", help="Write the page there, all or nothing.")  # fmt: skip
+@plain_option("-o", "--output", type=click.Path(path_type=Path, allow_dash=True), metavar="FILE",
+              default=Path("-"),
+              show_default="standard output",
+              help="Write the page there, all or nothing.")  # fmt: skip
 @null_names_option
 @click.pass_context
 def command(ctx: click.Context, /, **options: Any) -> int:
-    """Make one HTML page of the near-duplicates: a histogram whose threshold can be moved, the groups, the pairs, and where they differ.
+    """Make one HTML page of the near-duplicates: a histogram whose threshold can be moved, the
+    groups, the pairs, and where they differ.
 
-    The page is whole in itself: it loads nothing, from a file or a server, and shows what stands in documents without obeying it. Its
-    groups are those of `lshdup clusters` at the threshold that is chosen there, from --threshold on. Without DOCS, of the last run.
-    """  # fmt: skip
+    The page is whole in itself: it loads nothing, from a file or a server, and shows what stands in
+    documents without obeying it. Its groups are those of `lshdup clusters` at the threshold that is
+    chosen there, from --threshold on. Without DOCS, of the last run.
+    """
     path = options["output"]
     _refuse_page_as_document(options["docs"], path)
     target = Target(path=None if path == Path("-") else path, color=options["color"])
@@ -103,7 +109,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         selection = html.select(answer.found, answer.duplicate_of, promise, options["most"])
         without: dict[int | str, str] = {"": f"more than --passages {options['passages']}"}
         passages = dict(_passages(session, answer, selection, order, options["passages"], without))
-        skipped = dict(console.left_out_counts) if session.request.documents else None
+        skipped = dict(console.skipped_counts) if session.request.documents else None
         what, n = _what(session, options["store"]), len(collection.documents)
         facts = html.Facts(
             what, n, _newest(collection), skipped, list(_parameters(answer)), without
@@ -123,7 +129,8 @@ def command(ctx: click.Context, /, **options: Any) -> int:
             console.say(selection.omitted)
         note = html.passages_note(len(selection.pairs), len(passages), without)
         console.say(
-            f"the page has {len(page):,} bytes; {note or f'with the passages of all {len(passages):,} pairs'}"
+            f"the page has {len(page):,} bytes; "
+            f"{note or f'with the passages of all {len(passages):,} pairs'}"
         )
         warn_of_changes(session, collection.documents, answer.pairs.documents())
         return console.exit_code
@@ -143,7 +150,8 @@ def _refuse_page_as_document(names: tuple[bytes, ...], path: Path) -> None:
             message = f"{name!r} is named as a document{'' if is_there else ', and is not there'}"
             raise InputError(
                 message,
-                f"if the page is to be written there: {typed('lshdup', 'report', *others, '-o', name)}",
+                "if the page is to be written there: "
+                f"{typed('lshdup', 'report', *others, '-o', name)}",
             )
 
 
@@ -269,7 +277,7 @@ class _Texts:
         if document not in self._known:
             if len(self._known) >= self._KEPT:
                 del self._known[next(iter(self._known))]
-            asked = Asked(
+            asked = NamedDocument(
                 self._collection.documents.names[document], document, collection=self._collection
             )
             try:

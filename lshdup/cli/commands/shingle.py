@@ -22,7 +22,7 @@ from lshdup.cli.options import (
 from lshdup.cli.session import Session, open_session
 from lshdup.errors import InputError
 from lshdup.params import ShingleParams
-from lshdup.workspace.lookup import Asked, ask, shingle_params, shingle_rows, why_removed
+from lshdup.workspace.lookup import NamedDocument, look_up, merge_shingle_params
 
 if TYPE_CHECKING:
     from lshdup.collection.collection import Collection
@@ -51,7 +51,8 @@ Examples:
     metavar="DOC",
     type=click.Path(readable=False, allow_dash=True, path_type=bytes),
     shell_complete=complete_document,
-    help="Print the shingles of this file, document of the store, or - (standard input): hash and text. Writes nothing.",
+    help="Print the shingles of this file, document of the store, or - (standard input): hash and "
+    "text. Writes nothing.",
 )
 @run_options
 @output_options
@@ -59,20 +60,21 @@ Examples:
 def command(ctx: click.Context, /, **options: Any) -> int:
     """Make the shingle sets of all documents and keep them in the store.
 
-    A shingle is a run of k consecutive tokens of the normal form of the text; a document becomes the set of its shingles. Only
-    new and changed documents are read when it is run again. With --template or --ignore-common it says what they would remove (with -v,
-    the shingles that most documents have as text too), and --show marks it.
-    """  # fmt: skip
+    A shingle is a run of k consecutive tokens of the normal form of the text; a document becomes
+    the set of its shingles. Only new and changed documents are read when it is run again. With
+    --template or --ignore-common it says what they would remove (with -v, the shingles that most
+    documents have as text too), and --show marks it.
+    """
     target = listing_target(options)
     if options["show"] is None:
         refuse(ctx, ("format_", "header", "output"), "without --show")
     with open_session(ctx, options) as session:
         if options["show"] is not None:
             stored = session.workspace.load_last_collection()
-            asked = ask(options["show"], stored)
+            asked = look_up(options["show"], stored)
             if asked.note:
                 session.console.say(asked.note)
-            params = shingle_params(stored, session.request.given)
+            params = merge_shingle_params(stored, session.request.given)
             text = asked.ids() if params.tokens == "ids" else asked.text(params.encoding)
             shingle_filter = session.workspace.load_or_build_filter(session.request, params, stored)
             columns = column_names("shingle", optional=shingle_filter is not None)
@@ -83,7 +85,8 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         say_if_nothing(session, collection, 1)
         if collection.shingle_filter is not None:
             session.console.say(
-                "shingles.npz keeps the whole sets: give --template and --ignore-common to `signatures` too"
+                "shingles.npz keeps the whole sets: give --template and --ignore-common to "
+                "`signatures` too"
             )
             if options["verbose"]:
                 _say_most_common(session, collection)
@@ -93,23 +96,26 @@ def command(ctx: click.Context, /, **options: Any) -> int:
 def _rows(
     text: bytes, params: ShingleParams, shingle_filter: "ShingleFilter | None"
 ) -> "Iterator[tuple[Cell, ...]]":
-    rows = shingle_rows(text, replace(params, bag=False))  # repeats are the same line again
+    from lshdup.shingling.inspection import list_shingles
+
+    rows = list_shingles(text, replace(params, bag=False))  # repeats are the same line again
     if shingle_filter is None:
         return ((number, words) for _, number, words in rows)
-    why = why_removed(shingle_filter)
-    return ((number, words, why(element)) for element, number, words in rows)
+    return ((number, words, shingle_filter.explain(element)) for element, number, words in rows)
 
 
 def _say_most_common(session: Session, collection: "Collection") -> None:
     """For -v: the shingles that were removed because most documents have them, as text."""
+    from lshdup.shingling.inspection import list_shingles
+
     params = collection.shingle
     names = collection.documents.names
     for shingle, count, document in session.workspace.most_common_shingles(
         collection, _MOST_COMMON
     ):
-        asked = Asked(names[document], document, collection=collection)
+        asked = NamedDocument(names[document], document, collection=collection)
         try:
-            rows = shingle_rows(
+            rows = list_shingles(
                 asked.ids() if params.tokens == "ids" else asked.text(params.encoding), params
             )
             words = next((words for element, _, words in rows if element == shingle), b"")

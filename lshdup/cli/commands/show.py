@@ -17,7 +17,7 @@ from lshdup.cli.session import open_session
 from lshdup.errors import InputError
 from lshdup.params import ShingleParams, SketchParams
 from lshdup.utils.messages import counted, decimal, shown
-from lshdup.workspace.lookup import Asked, ask, shingle_params, shingle_rows, why_removed
+from lshdup.workspace.lookup import NamedDocument, look_up, merge_shingle_params
 
 if TYPE_CHECKING:
     from lshdup.cli.output import Target
@@ -62,8 +62,10 @@ Examples:
     flag_value="side",
     help="Two columns.  [default: on terminals of 120 columns and more]",
 )
-@plain_option("--context", type=click.IntRange(0), metavar="N", show_default="12 words, 60 characters",
-              help="Words (or other tokens) to show around each difference; what is alike beyond them is folded.")  # fmt: skip
+@plain_option("--context", type=click.IntRange(0), metavar="N",
+              show_default="12 words, 60 characters",
+              help="Words (or other tokens) to show around each difference; what is alike beyond "
+                   "them is folded.")  # fmt: skip
 @plain_option(
     "--shingles",
     is_flag=True,
@@ -74,15 +76,19 @@ Examples:
 @output_options
 @click.pass_context
 def command(ctx: click.Context, /, **options: Any) -> int:
-    """Show why two documents match: their similarity, what their shingle sets share, and the words in which their texts differ.
+    """Show why two documents match: their similarity, what their shingle sets share, and the words
+    in which their texts differ.
 
-    A and B are names in the store or unique ends of names, files, or - for standard input. The normal form is compared, without what
-    --template and --ignore-common remove now, or did in the last run. The texts are shown as they are written, so differences of case,
-    punctuation and layout alone are not marked. [-removed-] and {+added+} are words of A and of B only; [~moved~] and {~moved~} are
-    passages that stand elsewhere in the other. On a terminal with colours, those say it.
+    A and B are names in the store or unique ends of names, files, or - for standard input. The
+    normal form is compared, without what --template and --ignore-common remove now, or did in the
+    last run. The texts are shown as they are written, so differences of case, punctuation and
+    layout alone are not marked. [-removed-] and {+added+} are words of A and of B only; [~moved~]
+    and {~moved~} are passages that stand elsewhere in the other. On a terminal with colours, those
+    say it.
 
-    With --format tsv, csv, json or jsonl: the differences as data (json: with all that is known of the two).
-    """  # fmt: skip
+    With --format tsv, csv, json or jsonl: the differences as data (json: with all that is known of
+    the two).
+    """
     target = listing_target(options)
     if target.format in ("", "table") and not options["shingles"] and not options["nul"]:
         refuse(ctx, ("header",), "without --shingles, -0, or --format tsv or csv")
@@ -93,8 +99,8 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         raise InputError(message, "name a file for one of them")
     with open_session(ctx, options) as session:
         stored = session.workspace.load_last_collection()
-        params = shingle_params(stored, session.request.given)
-        a, b = (_read(ask(options[name], stored), params) for name in "ab")
+        params = merge_shingle_params(stored, session.request.given)
+        a, b = (_read(look_up(options[name], stored), params) for name in "ab")
         for each in (a, b):
             if each.asked.note:
                 session.console.say(each.asked.note)
@@ -127,7 +133,7 @@ class _Document:
     packed : gzip or zstd, if it was.
     """
 
-    asked: Asked
+    asked: NamedDocument
     size: int
     text: bytes
     codec: str = "utf-8"
@@ -141,11 +147,11 @@ class _Document:
         return self.asked.name
 
 
-def _read(asked: Asked, params: ShingleParams) -> _Document:
+def _read(asked: NamedDocument, params: ShingleParams) -> _Document:
     raw, is_text = asked.content()
     if params.tokens == "ids":
         return _Document(asked, len(raw), asked.ids())
-    text = asked.read(raw, is_text, params.encoding)
+    text = asked.decode(raw, is_text, params.encoding)
     return _Document(
         asked,
         len(raw),
@@ -186,22 +192,24 @@ def _shingles(
     a: bytes, b: bytes, params: ShingleParams, shingle_filter: "ShingleFilter | None"
 ) -> "Iterator[tuple[Cell, ...]]":
     """Those of both and of A in the order of A, then those of B only."""
-    why = why_removed(shingle_filter) if shingle_filter is not None else None
+    from lshdup.shingling.inspection import list_shingles
+
+    why = shingle_filter.explain if shingle_filter is not None else None
 
     def row(where: str, element: int, number: str, text: bytes) -> "tuple[Cell, ...]":
         return (where, number, text) if why is None else (where, number, text, why(element))
 
-    of_b = {element for element, _, _ in shingle_rows(b, params)}
+    of_b = {element for element, _, _ in list_shingles(b, params)}
     of_a = set()
     only_a = []
-    for each in shingle_rows(a, params):
+    for each in list_shingles(a, params):
         of_a.add(each[0])
         if each[0] in of_b:
             yield row("both", *each)
         else:
             only_a.append(row("a", *each))
     yield from only_a
-    for each in shingle_rows(b, params):
+    for each in list_shingles(b, params):
         if each[0] not in of_a:
             yield row("b", *each)
 
@@ -294,13 +302,20 @@ def _picture(
     for name, known in heads:  # a terminal would break a line in the middle of a word
         yield from [f"{name} {known}"] if fits else [name, f"   {known}"]
     yield (
-        f"similarity {decimal(found.similarity)}, exact: {counted(found.shared, 'shingle')} shared, {found.only_a:,} only in A, "
+        f"similarity {decimal(found.similarity)}, exact: {counted(found.shared, 'shingle')} "
+        f"shared, {found.only_a:,} only in A, "
         f"{found.only_b:,} only in B"
     )
     if found.removed_a or found.removed_b:
-        yield f"removed before: {counted(found.removed_a, 'shingle')} of A, {found.removed_b:,} of B, by --template or --ignore-common"
+        yield (
+            f"removed before: {counted(found.removed_a, 'shingle')} of A, {found.removed_b:,} "
+            "of B, by --template or --ignore-common"
+        )
     if found.estimate is not None and sketch is not None:
-        yield f"estimate {decimal(found.estimate)} ± {found.standard_error:.4f}, by signatures: {sketch.scheme}, K = {sketch.perms}"
+        yield (
+            f"estimate {decimal(found.estimate)} ± {found.standard_error:.4f}, by signatures: "
+            f"{sketch.scheme}, K = {sketch.perms}"
+        )
     yield summary(found, noun)
     if len(found.changes) == 1 and found.similarity == 1.0:
         same = (

@@ -35,8 +35,8 @@ Examples:
 def command(ctx: click.Context, /, **options: Any) -> int:
     """Make the signatures of all documents and keep them in the store.
 
-    Two signatures agree in a row with a chance equal to the Jaccard similarity of the shingle sets. Without DOCS, signatures are
-    made from shingles.npz.
+    Two signatures agree in a row with a chance equal to the Jaccard similarity of the shingle sets.
+    Without DOCS, signatures are made from shingles.npz.
     """
     with open_session(ctx, options) as session:
         collection = session.workspace.make_signatures(session.request)

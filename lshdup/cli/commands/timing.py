@@ -59,10 +59,12 @@ Examples:
 @output_options
 @click.pass_context
 def command(ctx: click.Context, /, **options: Any) -> int:
-    """Measure exact similarity of all pairs, the signature matrix, and estimated similarity of all pairs.
+    """Measure exact similarity of all pairs, the signature matrix, and estimated similarity of all
+    pairs.
 
-    Prints elementary comparisons and seconds (median, smallest, largest) of each; says on stderr which of exact and estimated is
-    faster on this collection. Without DOCS, the sets of shingles.npz are used.
+    Prints elementary comparisons and seconds (median, smallest, largest) of each; says on stderr
+    which of exact and estimated is faster on this collection. Without DOCS, the sets of
+    shingles.npz are used.
     """
     target = listing_target(options)
     sketches = [
