@@ -846,7 +846,7 @@ def test_errors(session, rows, tmp_path, monkeypatch):
     with pytest.raises(ParameterError, match="needs the whole collection"):
         make_recipe(sketch=SketchParams("linear"))
     with pytest.raises(ParameterError, match="verified exactly"):
-        make_recipe(asked=PairParams("estimate"))
+        make_recipe(pair=PairParams("estimate"))
     documents = session.createDataFrame(
         [("a", "x y z"), ("b", "x y z"), ("a", "u v w")], "id string, text string"
     )
