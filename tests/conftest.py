@@ -22,6 +22,10 @@ if os.environ.get("CI"):
 DATA = ROOT.parent / "shared" / "data"
 
 
+#: The module for zstd: of the standard library, or its backport.
+ZSTD = "compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd"
+
+
 def require(extra, module):
     """Import a module of an extra; skip where it is missing, but fail where LSHDUP_REQUIRE, separated by commas, names the extra."""
     try:

@@ -105,6 +105,14 @@ def test_folders_give_what_the_command_line_gives(run, monkeypatch):
         assert found.of(name) == expected
 
 
+def test_the_linear_scheme_of_a_folder(tmp_path):
+    for name, text in TEXTS.items():
+        (tmp_path / name).write_text(text)
+    found = lshdup.NearDuplicates(tmp_path, 20, 4, threshold=0.5, scheme="linear")
+    assert {(a[-1], b[-1]) for a, b, _ in found.pairs()} <= {("a", "b"), ("a", "y"), ("b", "y")}
+    assert (str(tmp_path / "a"), str(tmp_path / "copy"), 1.0) in found.pairs()
+
+
 def test_sequences_and_errors(tmp_path):
     assert lshdup.MinHash(["one text", "another text"]).all_docs() == ["0", "1"]
     assert lshdup.MinHash([]).minhash_matrix().shape == (128, 0)

@@ -159,8 +159,10 @@ def column_names(listing: str, *, optional: bool = False) -> tuple[str, ...]:
 def describe(listing: str) -> str:
     """Return the names of all columns with a note on when they are printed.
 
-    >>> describe("pairs-against"), describe("query")
-    ('a, b, similarity, verified', 'similarity, name, query (query if several DOC are asked for, or in json)')
+    >>> describe("pairs-against")
+    'a, b, similarity, verified'
+    >>> describe("query")
+    'similarity, name, query (query if several DOC are asked for, or in json)'
     """
     note = f" ({_NOTES[listing]})" if listing in _NOTES else ""
     return f"{', '.join(column_names(listing, optional=True))}{note}"

@@ -170,7 +170,7 @@ def _interrupted(number: int, frame: object) -> NoReturn:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     remove_own_temporary_files()
     with contextlib.suppress(OSError):
-        # A new line behind ^C or a progress bar; not through sys.stderr, which may hold half a line.
+        # A new line behind ^C or a progress bar. sys.stderr may hold half a line.
         os.write(2, (b"\n" if os.isatty(2) else b"") + _farewell().encode())
     os._exit(INTERRUPTED)
 

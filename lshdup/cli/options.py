@@ -93,13 +93,18 @@ shingle_options = _stack(
                 "share of them (copies count once)."),
 )  # fmt: skip
 
-perms_option = option("--perms", type=int, default=_SKETCH.perms, show_default=True, metavar="K",
-                      help="Rows of a signature. More: smaller error, longer time, larger index.")  # fmt: skip
+perms_option = option(
+    "--perms",
+    type=int,
+    default=_SKETCH.perms,
+    show_default=True,
+    metavar="K",
+    help="Rows of a signature. More: smaller error, longer time, larger index.",
+)
 
 sketch_options = _stack(
-    option("--scheme", type=click.Choice(params.SCHEMES), default=_SKETCH.scheme, show_default=True,
-           help="How signatures are made: Fast Similarity Sketching, K independent permutations, "
-                "or biased linear maps."),
+    option("--scheme", type=click.Choice(("fast", "classic")), default=_SKETCH.scheme, show_default=True,
+           help="How signatures are made: Fast Similarity Sketching, or K independent permutations."),
     perms_option,
     option("--seed", type=int, default=_SKETCH.seed, show_default=True,
            help="Makes all randomness."),
@@ -133,11 +138,14 @@ exact_option = option(
     help="Join all sets instead of looking candidates up: every pair, no misses.",
 )
 
-max_bucket_option = option("--max-bucket", type=click.IntRange(1), metavar="N",
-                           show_default="no limit",
-                           help="Look nothing up in buckets of more than N documents (copies count "
-                                "once), and say what that left out."
-                           )  # fmt: skip
+max_bucket_option = option(
+    "--max-bucket",
+    type=click.IntRange(1),
+    metavar="N",
+    show_default="no limit",
+    help="Look nothing up in buckets of more than N documents (copies count "
+    "once), and say what that left out.",
+)
 
 pair_options = _stack(
     exact_option,
@@ -183,8 +191,9 @@ store_options = _stack(
     talk_options,
 )  # fmt: skip
 
-null_names_option = plain_option("-0", "--null", "nul", is_flag=True,
-                                 help="Names of --files-from are NUL-separated.")  # fmt: skip
+null_names_option = plain_option(
+    "-0", "--null", "nul", is_flag=True, help="Names of --files-from are NUL-separated."
+)
 
 run_options = _stack(
     store_options,
@@ -208,7 +217,8 @@ output_options = _stack(
     option("--header/--no-header", default=None,
            help="Names of the columns in the first line.  [default: in tables and csv]"),
     plain_option("-0", "--null", "nul", is_flag=True,
-                 help="NUL after every field, and between the names of --files-from; for xargs -0."),
+                 help="NUL after every field, and between the names of --files-from; for "
+                      "xargs -0."),
     # A str, because Spark takes URIs: a Path would make one slash of two.
     plain_option("-o", "--output", type=click.Path(readable=False, path_type=str), metavar="FILE",
                  help="Write there instead of standard output (-). The format is that of the "
@@ -226,17 +236,26 @@ def _check_plot(ctx: click.Context, _: click.Parameter, path: Path | None) -> Pa
     return path
 
 
-plot_option = plain_option("--plot", type=click.Path(readable=False, path_type=Path),
-                           metavar="FILE", callback=_check_plot,
-                           help="Draw it too: FILE.png, .svg or .pdf (needs lshdup[plot]).")  # fmt: skip
+plot_option = plain_option(
+    "--plot",
+    type=click.Path(readable=False, path_type=Path),
+    metavar="FILE",
+    callback=_check_plot,
+    help="Draw it too: FILE.png, .svg or .pdf (needs lshdup[plot]).",
+)
 
-schemes_option = plain_option("--scheme", "schemes", type=Listed(str), default="fast",
-                              show_default=True,
-                              help="Schemes, separated by commas: fast, classic, linear.")  # fmt: skip
+schemes_option = plain_option(
+    "--scheme",
+    "schemes",
+    type=Listed(str),
+    default="fast",
+    show_default=True,
+    help="Schemes, separated by commas: fast, classic, linear.",
+)
 
 
 def columns_of(*listings: str) -> Callable[[click.Command], click.Command]:
-    """Return a decorator that lists the columns of these listings at the end of a command's help."""
+    """Return a decorator that lists the columns of listings at the end of a command's help."""
 
     def decorate(command: click.Command) -> click.Command:
         width = max(map(len, listings)) + 2

@@ -15,15 +15,15 @@ _WIDTH = 110
 
 _COLUMNS_HEAD = """# Columns of listings
 
-Every listing prints its columns in this order, in every format; made by `python -m lshdup.cli.reference`.
-Columns keep their names, types and places; new ones come last. `--header` prints the names.
+Every listing prints its columns in this order, in every format. Columns keep their names, types and
+places; new ones come last. `--header` prints the names. Made by `python -m lshdup.cli.reference`.
 
 """
 
 _SHOW_HEAD = """## show --format json
 
-One object: `a` and `b`, each with `name` to `packed`; then `similarity` to `removed_b`; `shingle`, the parameters
-that made the shingles; and `differences`, the rows of `show`.
+One object: `a` and `b`, each with `name` to `packed`; then `similarity` to `removed_b`; `shingle`,
+the parameters of the shingles; and `differences`, the rows of `show`.
 
 """
 

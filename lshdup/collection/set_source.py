@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.collection.batches import NO_VALUES, Workers, batches_done
+from lshdup.collection.batches import NO_SETS, Workers, process_batches
 from lshdup.collection.collection import Collection
 from lshdup.collection.set_keeper import SetKeeper
 from lshdup.documents.reading import runs
@@ -56,12 +56,12 @@ def set_source(
             same[at] = (prints == collection.fingerprints[made.indices]) & (left.sizes == sizes[at])
             if same[at].all() and len(at) and (np.diff(at) == 1).all():  # as nearly always
                 sets.values[sets.offsets[at[0]] : sets.offsets[at[-1] + 1]] = left.values
-                return NO_VALUES
+                return NO_SETS
             for i in np.flatnonzero(same[at]).tolist():
                 sets.values[sets.offsets[at[i]] : sets.offsets[at[i] + 1]] = left[i]
-            return NO_VALUES
+            return NO_SETS
 
-        for batch in batches_done(
+        for batch in process_batches(
             collection.documents, wanted, workers, None, place, shingle_filter
         ):
             for index, reason, detail in batch.skipped:

@@ -108,7 +108,7 @@ def _check(path: bytes, kind: Kind, target: Path, sources: list[bytes]) -> None:
             f"name one that ends in {'.parquet' if parquet else '.jsonl, .jsonl.gz or .jsonl.zst'}",
         )
     if target.name.lower().endswith(".zst") and not can_unpack(ZSTD):
-        message = f"{target} is to be packed by zstd, which needs zstandard"
+        message = f"{target} is to be packed by zstd, which needs backports.zstd"
         raise InputError(message, PIP)
 
 

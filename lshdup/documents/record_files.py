@@ -118,7 +118,7 @@ class RecordFiles:
                 yield file.fileno()
                 return
             if not can_unpack(head):
-                message = f"{os.fsdecode(path)!r} is packed by zstd, which needs zstandard"
+                message = f"{os.fsdecode(path)!r} is packed by zstd, which needs backports.zstd"
                 raise InputError(message, PIP)
             with self._lock:  # Other threads that need the file wait.
                 known = path, _stamp(os.fstat(file.fileno()))

@@ -103,23 +103,6 @@ def fingerprint(shingles: NDArray[np.uint64]) -> str:
     )
 
 
-@dataclass(frozen=True)
-class Unfiltered:
-    """What the sets of a collection were before shingles were removed from them.
-
-    sizes, fingerprints : int64 and uint64 arrays of shape (n,). sets : they themselves, if they were kept. corpus : as in `Collection`.
-    """
-
-    sizes: NDArray[np.int64]
-    fingerprints: NDArray[np.uint64]
-    sets: RaggedSets | None = None
-    corpus: str = ""
-
-    def take(self, rows: NDArray[np.int64]) -> "Unfiltered":
-        """Those of some documents, without the sets."""
-        return Unfiltered(self.sizes[rows], self.fingerprints[rows])
-
-
 def same_filter(one: ShingleFilter | None, other: ShingleFilter | None) -> bool:
     """Whether the same is removed, by the same parameters."""
     return (one and one.to_json()) == (other and other.to_json())

@@ -11,23 +11,20 @@ import struct
 import time
 import zlib
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from typing import IO, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lshdup.collection.collection import Collection
-from lshdup.documents.locations import Locations
+from lshdup.collection.joining import join_collections
 from lshdup.documents.records import RecordFields
 from lshdup.errors import ParameterError
 from lshdup.params import ShingleParams, SketchParams
-from lshdup.shingling.shingle_filter import ShingleFilter, Unfiltered
-from lshdup.store.collection_io import all_arrays, filter_arrays, read_collection
+from lshdup.shingling.shingle_filter import ShingleFilter
+from lshdup.store.collection_io import collection_arrays, filter_arrays, read_collection
 from lshdup.store.npz import FORMAT_VERSION, Array, Artifact
 from lshdup.store.store import Store
 from lshdup.utils.atomic import JOURNAL, note_kept
-from lshdup.utils.ragged import RaggedSets, StringTable, offsets_of
 from lshdup.version import __version__
 
 #: Seconds after which a run is long: what is finished by then is written, and all that comes after.
@@ -74,7 +71,7 @@ class Journal:
         except (OSError, ValueError):  # no journal, or an empty one
             return None
         parts = list(self._parts(view))
-        return joined(parts) if parts else None
+        return join_collections(parts) if parts else None
 
     def _parts(self, view: memoryview) -> Iterator[Collection]:
         for number, (end, arrays) in enumerate(_records(view)):
@@ -103,7 +100,7 @@ class Journal:
                 if not self._end:
                     text = json.dumps(self._header, sort_keys=True).encode("ascii")
                     self._file.write(_record({"header": np.frombuffer(text, np.uint8)}))
-            self._file.write(_record(all_arrays(part)))
+            self._file.write(_record(collection_arrays(part, "journal")))
             self._file.flush()
             note_kept(JOURNAL)
         except OSError as error:
@@ -178,78 +175,3 @@ def _arrays(view: memoryview) -> dict[str, Array]:
         )
         at += count * dtype.itemsize
     return arrays
-
-
-def joined(parts: list[Collection]) -> Collection:
-    """Collections of the same parameters and reader, and with the same shingles removed, as one, in memory of their own.
-
-    Of a name that several have, the last counts.
-    It has sets, or signatures, if all of them have.
-    """
-
-    def column(of: Callable[[Collection], NDArray[Any]]) -> NDArray[Any]:
-        return np.concatenate([of(part) for part in parts])
-
-    lists = [part.documents for part in parts]
-    first = parts[0]
-    documents = replace(
-        first.documents,
-        names=_strings([each.names for each in lists]),
-        sizes=column(lambda part: part.documents.sizes),
-        mtimes=column(lambda part: part.documents.mtimes),
-        locations=Locations.joined([_there(each.locations) for each in lists])
-        if all(each.locations is not None for each in lists)
-        else None,
-    )
-    sets = signatures = None
-    if all(part.unfiltered_sets is not None for part in parts):
-        values = column(lambda part: _there(part.unfiltered_sets).values)
-        sets = RaggedSets.from_sizes(
-            values, column(lambda part: _there(part.unfiltered_sets).sizes)
-        )
-    if all(part.signatures is not None and part.sketch == first.sketch for part in parts):
-        signatures = column(lambda part: _there(part.signatures))
-    starts_at = np.cumsum([0, *(len(part.documents) for part in parts)])
-
-    def numbers(of: Callable[[Collection], NDArray[np.int64]]) -> NDArray[np.int64]:
-        return np.concatenate(
-            [of(part) + at for part, at in zip(parts, starts_at.tolist(), strict=False)]
-        )
-
-    made = Collection(
-        documents,
-        first.shingle,
-        column(lambda part: part.sizes),
-        column(lambda part: part.fingerprints),
-        tuple(each for part in parts for each in part.skipped),
-        sets,
-        first.sketch if signatures is not None else None,
-        signatures,
-    )
-    made = replace(
-        made,
-        extracted=numbers(lambda part: part.extracted),
-        reader=next((part.reader for part in parts if part.reader), ""),
-        guessed=numbers(lambda part: part.guessed),
-        guesses=_strings([part.guesses for part in parts]),
-    )
-    if first.shingle_filter is None:
-        return made
-    unfiltered = Unfiltered(
-        column(lambda part: _there(part.unfiltered).sizes),
-        column(lambda part: _there(part.unfiltered).fingerprints),
-        sets,
-    )
-    return replace(made, sets=None, shingle_filter=first.shingle_filter, unfiltered=unfiltered)
-
-
-def _there(what: Any) -> Any:
-    assert what is not None
-    return what
-
-
-def _strings(tables: list[StringTable]) -> StringTable:
-    return StringTable(
-        np.concatenate([table.blob for table in tables]),
-        offsets_of(np.concatenate([np.diff(table.offsets) for table in tables])),
-    )

@@ -139,12 +139,6 @@ def load_sides(
     else:
         there = _load_store(other, request, say, fates)
         request = _adopt_params(request, other, there.collection)
-    if merge_params(SketchParams, request.given).scheme == "linear":
-        message = (
-            "the linear scheme numbers the elements of one whole collection: two collections cannot"
-            " be compared by it"
-        )
-        raise ParameterError(message, "use --scheme fast or classic")
     beside = store
     if store is not None and other is not None and store.resolve() == other.resolve():
         if not request.documents:
@@ -165,12 +159,6 @@ def load_sides(
     collection = workspace.load_or_collect_signatures(request)
     here = Side(collection, workspace.set_source(collection, request.jobs))
     assert collection.sketch is not None
-    if collection.sketch.scheme == "linear":
-        message = (
-            f"the last run in {store} made signatures of the linear scheme, by which two"
-            " collections cannot be compared"
-        )
-        raise ParameterError(message, "name DOCS, and --scheme fast or classic")
     if there is None:
         say(_advise_index(others))
         reader = Workspace(None, say, skipped_there, progress, secret, apart=store)

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lshdup.collection.collect import Previous, collect, sketched
+from lshdup.collection.collect import Previous, collect, sketch_collection
 from lshdup.collection.collection import Collection
 from lshdup.collection.filtering import FilterRequest, build_filter, filter_collection
+from lshdup.collection.joining import join_collections
 from lshdup.documents.document_list import DocumentList, typed_name
 from lshdup.documents.finding import find_documents
 from lshdup.documents.locations import KnownRecords
@@ -21,12 +22,12 @@ from lshdup.params import ShingleParams, SketchParams
 from lshdup.pipeline import EVERY_SET
 from lshdup.shingling.shingle_filter import ShingleFilter, same_filter
 from lshdup.skipped import Reason
-from lshdup.store.collection_io import corpus_id, unfiltered_id
 from lshdup.store.row_lists import load_listings, save_listings
 from lshdup.utils.compression import PIP, is_lacking
 from lshdup.utils.messages import counted, some_of
 from lshdup.utils.scratch import Spool, open_optional_spool
 from lshdup.workspace.context import RunContext
+from lshdup.workspace.filter_request import read_filter_request
 from lshdup.workspace.request import Request, merge_params
 from lshdup.workspace.unchanged import count_known, find_still_skipped, find_unchanged
 
@@ -52,31 +53,21 @@ def collect_sets(
     return _collect(run, request, documents, shingle, None, previous, keep)
 
 
-def collect_signatures(
-    run: RunContext, request: Request, wanted: FilterRequest | None
-) -> Collection:
+def collect_signatures(run: RunContext, request: Request) -> Collection:
     """Collect and save the signatures of the documents that a request names.
 
-    Sets are kept and saved too, if they are few.
-
-    Parameters
-    ----------
-    run : state of the run; without a store nothing is saved.
-    request : names the documents.
-    wanted : filter of the sets; None: no filter.
-
+    Sets are kept and saved too, if they are few. Without a store nothing is saved.
     """
     shingle = merge_params(ShingleParams, request.given)
+    wanted = read_filter_request(run, request, shingle)
     sketch = merge_params(SketchParams, request.given)
-    linear = sketch.scheme == "linear"
-    if wanted is not None and (wanted.ignore_common or linear):
+    if wanted is not None and wanted.ignore_common:
         return _collect_in_two_passes(run, request, shingle, sketch, wanted)
     shingle_filter = build_filter(None, wanted) if wanted is not None else None
     documents = _find(run, request, shingle)
-    # The linear scheme makes all signatures together, so there is nothing to resume.
-    journal = None if linear else _open_journal(run, documents, shingle, sketch, shingle_filter)
+    journal = _open_journal(run, documents, shingle, sketch, shingle_filter)
     previous = _load_previous(
-        run, request, documents, shingle, sketch, shingle_filter, journal, need_sets=linear
+        run, request, documents, shingle, sketch, shingle_filter, journal, need_sets=False
     )
     # A token has about seven bytes and makes a shingle of eight: the sets of more text than this
     # would outgrow the memory limit in the end.
@@ -84,7 +75,7 @@ def collect_signatures(
     with ExitStack() as stack:
         keep: Spool | int = SET_BYTES // 2 if few else 0
         # The sets of a spool are mapped and outlive it: no row is decoded a second time.
-        in_spool = documents.has_parquet and not (few or linear)
+        in_spool = documents.has_parquet and not few
         spool = open_optional_spool(documents.record_files.folder) if in_spool else None
         if spool is not None:
             keep = stack.enter_context(spool)
@@ -94,7 +85,6 @@ def collect_signatures(
             run, request, documents, shingle, sketch, previous, keep, shingle_filter, journal
         )
     if run.store is not None:
-        collection = replace(collection, corpus=corpus_id(collection))
         _save(run, collection, ("shingles", "signatures") if few else ("signatures",), journal)
     if journal is not None:
         journal.remove()
@@ -123,7 +113,6 @@ def _collect_in_two_passes(
         if store is None:
             shingle_filter = build_filter(collection, wanted, request.jobs)
             return filter_collection(collection, shingle_filter, sketch, request.jobs)
-        collection = replace(collection, corpus=corpus_id(collection))
         _save(run, collection, ("shingles",), journal)
         stored = _load_for_reuse(run, "signatures")
         if stored is not None and _is_made_from(stored, collection, wanted, sketch):
@@ -131,8 +120,7 @@ def _collect_in_two_passes(
                 stored,
                 documents=collection.documents,
                 skipped=collection.skipped,
-                guessed=collection.guessed,
-                guesses=collection.guesses,
+                notes=collection.notes,
                 read=collection.read,
             )
         else:
@@ -140,7 +128,6 @@ def _collect_in_two_passes(
             collection = filter_collection(
                 collection, shingle_filter, sketch, request.jobs, run.room
             )
-            collection = replace(collection, corpus=corpus_id(collection))
         _save(run, collection, ("signatures",), journal)
         if journal is not None:
             journal.remove()
@@ -156,7 +143,7 @@ def _is_made_from(
     made = stored.shingle_filter.params if stored.shingle_filter is not None else None
     same = made == wanted.params and stored.sketch == sketch
     same = same and stored.shingle == unfiltered.shingle
-    return same and unfiltered_id(stored) == corpus_id(unfiltered)
+    return same and stored.unfiltered_identity == unfiltered.identity
 
 
 def _open_journal(
@@ -253,7 +240,7 @@ def _collect(
         jobs=request.jobs,
         previous=previous,
         keep=keep,
-        room=run.room,
+        allocate=run.room,
         progress=run.progress,
         checkpoint=journal,
     )
@@ -286,10 +273,8 @@ def _load_previous(
     finished = journal.finished() if journal is not None else None
     if finished is not None:
         if old is not None and sketch is not None and old.signatures is None:
-            old = sketched(old, sketch, request.jobs)
-        from lshdup.store.journal import joined  # Imported here to keep `query` fast.
-
-        old = finished if old is None else joined([old, finished])
+            old = sketch_collection(old, sketch, request.jobs)
+        old = finished if old is None else join_collections([old, finished])
     if old is None:
         return None
     rows = find_unchanged(old.documents, documents)
@@ -325,7 +310,7 @@ def _load_stored(
         return old
     if old is None:
         return shingles
-    if unfiltered_id(old) == corpus_id(shingles):
+    if old.unfiltered_identity == shingles.identity:
         return old.with_unfiltered_sets(shingles.sets)
     # If the last run ended between saving shingles and signatures, shingles.npz knows more.
     return shingles if count_known(shingles, documents) >= count_known(old, documents) else old

@@ -7,10 +7,9 @@ from lshdup.collection.collection import Collection
 from lshdup.errors import ArtifactError
 from lshdup.lsh.band_plan import plan_bands
 from lshdup.matching.results import Index
-from lshdup.params import BandParams, ClusterParams, ShingleParams, SketchParams
+from lshdup.params import BandParams, ClusterParams, SketchParams
 from lshdup.pipeline import build_index
 from lshdup.workspace.context import RunContext
-from lshdup.workspace.filter_request import read_filter_request
 from lshdup.workspace.from_documents import collect_signatures
 from lshdup.workspace.from_store import attach_sets, load_or_sketch_signatures
 from lshdup.workspace.request import Request, merge_params, reset_bands
@@ -40,9 +39,7 @@ def index_documents(run: RunContext, request: Request) -> IndexedCollection:
     # A promise that cannot be kept is refused before the work.
     plan_bands(merge_params(SketchParams, request.given).perms, params)
     with run.writing() if run.store is not None else nullcontext():
-        shingle = merge_params(ShingleParams, request.given)
-        wanted = read_filter_request(run, request, shingle)
-        collection = attach_sets(run, collect_signatures(run, request, wanted))
+        collection = attach_sets(run, collect_signatures(run, request))
         stored = None
         if run.store is not None:
             try:

@@ -87,7 +87,7 @@ class Workspace:
         run = self._run
         if request.documents:
             with run.writing():
-                return self._collect_signatures(request)
+                return from_documents.collect_signatures(run, request)
         with run.continuing():
             shingles = from_store.load_shingles(run, request)
             wanted = read_filter_request(run, request, shingles.shingle)
@@ -168,15 +168,10 @@ class Workspace:
         run = self._run
         if request.documents:
             with run.writing() if run.store is not None else nullcontext():
-                collection = self._collect_signatures(request)
+                collection = from_documents.collect_signatures(run, request)
         else:
             collection = from_store.load_or_sketch_signatures(run, request, verify=True, save=False)
         return from_store.attach_sets(run, collection)
-
-    def _collect_signatures(self, request: Request) -> Collection:
-        shingle = merge_params(ShingleParams, request.given)
-        wanted = read_filter_request(self._run, request, shingle)
-        return from_documents.collect_signatures(self._run, request, wanted)
 
     def set_source(self, collection: Collection, jobs: int) -> SetSource:
         """Return the function that gives the sets of a collection."""

@@ -20,7 +20,7 @@ from lshdup.cli.main import lshdup
 from lshdup.cli.tables import table
 from lshdup.utils.messages import chance, decimal
 from tests import office
-from tests.conftest import ROOT
+from tests.conftest import ROOT, ZSTD
 from tests.running import run_many
 
 # --- columns ----------------------------------------------------------------------------------------------------------------------
@@ -301,8 +301,8 @@ def test_show_names_what_a_document_was_packed_in(run, tmp_path):
 
 
 def test_show_names_zstd(run, tmp_path):
-    zstandard = pytest.importorskip("zstandard")
-    packed = io.BytesIO(zstandard.ZstdCompressor().compress(b"one two three four five"))
+    zstd = pytest.importorskip(ZSTD)
+    packed = io.BytesIO(zstd.compress(b"one two three four five"))
     (tmp_path / "a").write_bytes(packed.getvalue())
     (tmp_path / "b").write_text("one two three four six")
     assert ", zstd, UTF-8, 5 words" in run("show", "a", "b").lines[0]

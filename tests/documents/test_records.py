@@ -20,11 +20,11 @@ from lshdup.pipeline import expand_copies
 from lshdup.skipped import Reason
 from lshdup.workspace.request import Request
 from lshdup.workspace.workspace import Workspace
-from tests.conftest import require
+from tests.conftest import ZSTD, require
 
 pa = require("parquet", "pyarrow")
 pq = require("parquet", "pyarrow.parquet")
-zstandard = require("parquet", "zstandard")
+zstd = require("parquet", ZSTD)
 
 N = 300
 
@@ -73,7 +73,7 @@ def write(path, texts, **columns):
         json.dumps(line, ensure_ascii=number % 2 == 0).encode() + b"\n"
         for number, line in enumerate(lines)
     )
-    packers = {".gz": gzip.compress, ".zst": zstandard.compress}
+    packers = {".gz": gzip.compress, ".zst": zstd.compress}
     path.write_bytes(packers.get(path.suffix, lambda data: data)(data))
 
 

@@ -601,7 +601,7 @@ def test_no_room_for_the_journal(here, monkeypatch, small_batches):
     expected = steps("undisturbed")
     written = max(map(len, contents("undisturbed").values()))
     monkeypatch.setattr(
-        lshdup.store.journal, "all_arrays", lambda _: {"much": np.zeros(written, np.uint64)}
+        lshdup.store.journal, "collection_arrays", lambda *_: {"much": np.zeros(written, np.uint64)}
     )
     said = []
     with files_of_at_most(written):
@@ -726,7 +726,7 @@ def test_a_document_that_is_not_in_its_own_bucket_is_noticed(here, monkeypatch):
 
 def queried(name=b"d/00000.txt", **given):
     """What `lshdup query` prints of a document of the store."""
-    from lshdup.cli.commands.query import _looked_up
+    from lshdup.cli.commands.query import shingle_and_band
     from lshdup.cli.console import Console
     from lshdup.workspace.lookup import look_up
 
@@ -739,7 +739,7 @@ def queried(name=b"d/00000.txt", **given):
     if asked.index < 0:
         message = "a file that is not in the store"
         raise InputError(message)
-    own, keys = _looked_up(Console(quiet=True), indexed, asked)
+    own, keys = shingle_and_band(Console(quiet=True), indexed, asked)
     missing = []
     source = lshdup.collection.set_source.set_source(collection, 1, missing.append)
     near = pipeline.find_neighbours(

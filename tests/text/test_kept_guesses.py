@@ -56,8 +56,8 @@ def made(store, documents=(b"d",), **given):
 
 
 def guesses(collection):
-    names = collection.documents.names.some(collection.guessed)
-    return dict(zip(names, [guess.decode() for guess in collection.guesses], strict=True))
+    names = collection.documents.names.some(collection.notes.guessed)
+    return dict(zip(names, [guess.decode() for guess in collection.notes.guesses], strict=True))
 
 
 def contents(store):
@@ -119,9 +119,7 @@ def test_names_are_as_they_would_be_typed(run, here):
     assert "lshdup: ../d/empty: no tokens" in err
 
 
-@pytest.mark.parametrize(
-    "given", [{}, {"ignore_common": 3.0}, {"scheme": "linear", "perms": 8}], ids=str
-)
+@pytest.mark.parametrize("given", [{}, {"ignore_common": 3.0}, {"perms": 8}], ids=str)
 def test_artifacts_are_those_of_a_run_from_nothing(here, given):
     assert guesses(made("store", **given)) == EXPECTED
     assert guesses(made("store", **given)) == EXPECTED  # nothing is read

@@ -237,7 +237,6 @@ def test_a_stored_index_is_only_read_and_gives_the_parameters(run, two_sides):
     )
     run("pairs", "new", "-k", "4")
     assert "made with -k 4, not 2" in run("pairs", "--against", "archive", code=2).err
-    assert "linear" in run("pairs", "new", "--against", "old", "--scheme", "linear", code=2).err
     assert (
         "no signatures.npz" in run("pairs", "new", "--against", "empty", code=2).err
         if Path("empty").mkdir()

@@ -174,7 +174,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
             "schemes",
         )
     }
-    measure = _found if found else _bands if bands else _estimates
+    measure = _measure_recall if found else _measure_bands if bands else _measure_estimates
     with open_session(ctx, options) as session:
         collection, sets = session.workspace.load_or_collect_sets(session.request)
         say_collection(session.console, collection)
@@ -188,7 +188,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         return session.console.exit_code
 
 
-#: Options that not every experiment heeds, and what they need: --bands, --found, either, or neither.
+#: Options that not every experiment uses, with the options of the experiments that use them.
 _USE = {
     "epsilon": (),
     "runs": (),
@@ -201,7 +201,7 @@ _USE = {
 
 
 def _check_use(ctx: click.Context, bands: tuple[int, ...] | None, perms: tuple[int, ...]) -> None:
-    """Refuse options that this experiment would ignore, and bands that need more rows than there are."""
+    """Raise ParameterError for options that this experiment ignores, and for too many bands."""
     mode = "found" if ctx.params["found"] else "bands" if bands else ""
     for name, modes in _USE.items():
         if is_set(ctx, name) and mode not in (modes or ("",)):
@@ -226,14 +226,14 @@ def _check_use(ctx: click.Context, bands: tuple[int, ...] | None, perms: tuple[i
 
 
 def _check_plans(perms: tuple[int, ...], params: BandParams) -> None:
-    """Before any work starts: whether so many rows can keep the promise."""
+    """Raise before any work starts if bands of this many rows cannot keep the recall."""
     from lshdup.lsh.band_plan import plan_bands
 
     for k in perms:
         plan_bands(k, params)
 
 
-def _estimates(
+def _measure_estimates(
     session: Session,
     collection: "Collection",
     sets: "RaggedSets",
@@ -260,7 +260,7 @@ def _estimates(
     ]
 
 
-def _bands(
+def _measure_bands(
     session: Session,
     collection: "Collection",
     sets: "RaggedSets",
@@ -272,7 +272,7 @@ def _bands(
 
     from lshdup.evaluation.accuracy import band_accuracy
 
-    buckets = _buckets(options["buckets"], collection)
+    buckets = _count_buckets(options["buckets"], collection)
     eligible = None
     if options["queries"] is not None:
         wanted = re.compile(
@@ -302,7 +302,7 @@ def _bands(
     ]
 
 
-def _found(
+def _measure_recall(
     session: Session,
     collection: "Collection",
     sets: "RaggedSets",
@@ -316,7 +316,7 @@ def _found(
     from lshdup.pipeline import find_pairs_exactly
 
     console, jobs, threshold = session.console, session.request.jobs, options["threshold"]
-    buckets = _buckets(options["buckets"], collection)
+    buckets = _count_buckets(options["buckets"], collection)
     wanted = [BandParams(threshold, options["recall"], b, 0, buckets) for b in bands or (0,)]
     plans = {k: [plan_bands(k, each) for each in wanted] for k in perms}
     for k in perms:
@@ -350,14 +350,14 @@ def _found(
     ]
 
 
-def _buckets(wanted: str | int | None, collection: "Collection") -> int:
-    """How many buckets --buckets means; 0: whole keys."""
+def _count_buckets(buckets: str | int | None, collection: "Collection") -> int:
+    """Return the number of buckets that --buckets means; 0 for whole keys."""
     from lshdup.lsh.signatures import smallest_prime_from
 
     return (
         smallest_prime_from(int((collection.sizes > 0).sum()))
-        if wanted == "prime"
-        else int(wanted or 0)
+        if buckets == "prime"
+        else int(buckets or 0)
     )
 
 

@@ -102,14 +102,14 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         check_writable(options["write"])
     if options["exact"]:
         refuse_with_exact(ctx)
-    given = _given(ctx, options)
-    merged = partial(_merged, given)
-    merged(None)  # an error in them is said before anything is loaded
+    explicit = _explicit_parameters(ctx, options)
+    merged = partial(_merge, explicit)
+    merged(None)  # Errors in parameters are raised before anything is loaded.
     with open_session(ctx, options, partial(_check_write, options["write"])) as session:
         console, workspace, request = session.console, session.workspace, session.request
         if options["exact"]:
             collection, found, threshold, last = workspace.find_clusters_exactly(request, merged)
-            asked = merged(last)
+            rule = merged(last)
             say_collection(console, collection)
             say_if_nothing(session, collection)
         else:
@@ -119,14 +119,14 @@ def command(ctx: click.Context, /, **options: Any) -> int:
                 indexed.params.threshold,
                 indexed.last_clustering,
             )
-            asked = merged(last)
+            rule = merged(last)
             say_collection(console, collection)
             say_if_nothing(session, collection)
             say_contract(console, indexed.index.plan, indexed.params)
-            found = workspace.find_clusters(indexed, asked, request)
+            found = workspace.find_clusters(indexed, rule, request)
             table = indexed.index.table if options["verbose"] else None
             say_buckets(
-                console, found.buckets, collection.documents.names.some, asked.max_bucket, table
+                console, found.buckets, collection.documents.names.some, rule.max_bucket, table
             )
         took = console.took("groups")
         _say_groups(
@@ -135,7 +135,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
             collection.documents,
             threshold,
             took,
-            _rule(asked, last, given | {**request.given}),
+            _describe_rule(rule, last, explicit | {**request.given}),
         )
         if options["write"] is not None:
             _write(console, found, collection.documents, options["write"])
@@ -147,7 +147,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
 
 
 def _check_write(path: Path | None, documents: "DocumentList", read: bool) -> None:
-    """Before the work, as far as it is known then: that --write can be done."""
+    """Raise before the work if --write cannot be carried out, as far as is known then."""
     if path is not None:
         from lshdup.documents.filtering import check_target
 
@@ -168,47 +168,47 @@ def _print(
     if what == "all":
         print_pieces(console, target, column_names("clusters"), _rows(found, documents))
     else:
-        some = found.groups.kept if what == "keep" else found.groups.dropped
-        print_pieces(console, target, column_names("clusters-names"), _names(some, documents))
+        chosen = found.groups.kept if what == "keep" else found.groups.dropped
+        print_pieces(console, target, column_names("clusters-names"), _names(chosen, documents))
 
 
 def _rows(found: "ClustersFound", documents: "DocumentList") -> "Iterator[Piece]":
     from lshdup.matching.clusters import list_clusters
 
-    listed = list_clusters(found.groups)
+    clusters = list_clusters(found.groups)
     copies = found.copies
     own = found.groups.representative
-    for start in range(0, len(listed.documents), PIECE_ROWS):
+    for start in range(0, len(clusters.documents), PIECE_ROWS):
         part = slice(start, start + PIECE_ROWS)
-        rows = listed.documents[part]
+        rows = clusters.documents[part]
         yield (
-            listed.numbers[part].tolist(),
+            clusters.numbers[part].tolist(),
             ["keep" if kept else "drop" for kept in (own[rows] == rows).tolist()],
             documents.typed_names(rows),
             found.groups.similarity[rows].tolist(),
             ["yes" if copy else "no" for copy in copies[rows].tolist()],
-            listed.smallest[part].tolist(),
+            clusters.smallest[part].tolist(),
         )
 
 
-def _names(some: "NDArray[np.int64]", documents: "DocumentList") -> "Iterator[Piece]":
-    for start in range(0, len(some), PIECE_ROWS):
-        yield (documents.typed_names(some[start : start + PIECE_ROWS]),)
+def _names(chosen: "NDArray[np.int64]", documents: "DocumentList") -> "Iterator[Piece]":
+    for start in range(0, len(chosen), PIECE_ROWS):
+        yield (documents.typed_names(chosen[start : start + PIECE_ROWS]),)
 
 
-def _given(ctx: click.Context, options: dict[str, Any]) -> dict[str, Any]:
-    """What was said of how to group, by name of the parameter."""
+def _explicit_parameters(ctx: click.Context, options: dict[str, Any]) -> dict[str, Any]:
+    """Return the parameters of clusters that were set explicitly."""
     known = {field.name: options[field.name] for field in fields(ClusterParams)}
     return {name: value for name, value in known.items() if value is not None and is_set(ctx, name)}
 
 
-def _merged(given: dict[str, Any], last: ClusterParams | None) -> ClusterParams:
+def _merge(explicit: dict[str, Any], last: ClusterParams | None) -> ClusterParams:
     from lshdup.workspace.request import merge_params
 
-    return merge_params(ClusterParams, given, last)
+    return merge_params(ClusterParams, explicit, last)
 
 
-#: Which document of a group is kept, for people.
+#: Wording of --keep.
 _KEPT = {
     "longest": "the longest",
     "shortest": "the shortest",
@@ -219,17 +219,19 @@ _KEPT = {
 }
 
 
-def _rule(asked: ClusterParams, last: ClusterParams | None, given: dict[str, Any]) -> str:
-    """Which of a group is kept and how groups are made, and whether that is continued."""
-    parts = [_KEPT[asked.keep]]
-    if asked.prefer:
-        parts.append(f"preferring {some_of(asked.prefer)}")
-    if asked.linkage != _DEFAULT.linkage:
-        parts.append(f"linkage {asked.linkage}")
-    if last is not None and not {"linkage", "keep", "prefer", "threshold"} <= set(given):
+def _describe_rule(
+    rule: ClusterParams, last: ClusterParams | None, explicit: dict[str, Any]
+) -> str:
+    """Return which document of a group is kept, and whether that rule is of the last run."""
+    parts = [_KEPT[rule.keep]]
+    if rule.prefer:
+        parts.append(f"preferring {some_of(rule.prefer)}")
+    if rule.linkage != _DEFAULT.linkage:
+        parts.append(f"linkage {rule.linkage}")
+    if last is not None and not {"linkage", "keep", "prefer", "threshold"} <= set(explicit):
         parts.append(
             "as in the last run"
-            if not given.keys() & {"linkage", "keep", "prefer"}
+            if not explicit.keys() & {"linkage", "keep", "prefer"}
             else "else as in the last run"
         )
     return ", ".join(parts)
@@ -243,7 +245,7 @@ def _say_groups(
     took: str,
     rule: str,
 ) -> None:
-    """How many groups there are, by which rule what stays, and what may go."""
+    """Say how many groups there are, the rule, and how many documents are kept and dropped."""
     groups, seconds = found.groups, f"{took}; {console.seconds:.2f} s in all"
     kept, dropped = groups.kept, groups.dropped
     if found.compared >= 0:

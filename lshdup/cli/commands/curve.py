@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from lshdup.lsh.band_plan import BandPlan
     from lshdup.utils.json_cells import Cell
 
-#: How far below the threshold `--all` shows the chance to become a candidate.
+#: Distances below the threshold at which `--all` shows the chance to become a candidate.
 BELOW = (0.1, 0.2, 0.3, 0.4)
 
 
@@ -63,12 +63,11 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     """
     target = listing_target(options)
     console = Console(quiet=options["quiet"], color=options["color"])
-    given = {name: options[name] for name in ("bands", "rows") if options[name] is not None}
-    params = BandParams(options["threshold"], options["recall"], **given)
-    explicit = is_set(ctx, "perms")
+    shape = {name: options[name] for name in ("bands", "rows") if options[name] is not None}
+    params = BandParams(options["threshold"], options["recall"], **shape)
     perms = (
         params.bands * params.rows
-        if params.bands and params.rows and not explicit
+        if params.bands and params.rows and not is_set(ctx, "perms")
         else options["perms"]
     )
     SketchParams(perms=perms)

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from lshdup.shingling.shingle_filter import ShingleFilter
     from lshdup.utils.json_cells import Cell
 
-#: Removed shingles that -v shows, and the characters that it shows of each.
-_MOST_COMMON, _LONGEST = 10, 80
+#: Removed shingles that -v shows, and most characters of each.
+_MOST_COMMON, _CHARACTERS = 10, 80
 
 
 @columns_of("shingle")
@@ -71,11 +71,11 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     with open_session(ctx, options) as session:
         if options["show"] is not None:
             stored = session.workspace.load_last_collection()
-            asked = look_up(options["show"], stored)
-            if asked.note:
-                session.console.say(asked.note)
+            document = look_up(options["show"], stored)
+            if document.note:
+                session.console.say(document.note)
             params = merge_shingle_params(stored, session.request.given)
-            text = asked.ids() if params.tokens == "ids" else asked.text(params.encoding)
+            text = document.ids() if params.tokens == "ids" else document.text(params.encoding)
             shingle_filter = session.workspace.load_or_build_filter(session.request, params, stored)
             columns = column_names("shingle", optional=shingle_filter is not None)
             print_rows(session.console, target, columns, _rows(text, params, shingle_filter))
@@ -98,29 +98,27 @@ def _rows(
 ) -> "Iterator[tuple[Cell, ...]]":
     from lshdup.shingling.inspection import list_shingles
 
-    rows = list_shingles(text, replace(params, bag=False))  # repeats are the same line again
+    rows = list_shingles(text, replace(params, bag=False))  # A repeat would be the same line again.
     if shingle_filter is None:
         return ((number, words) for _, number, words in rows)
     return ((number, words, shingle_filter.explain(element)) for element, number, words in rows)
 
 
 def _say_most_common(session: Session, collection: "Collection") -> None:
-    """For -v: the shingles that were removed because most documents have them, as text."""
+    """Show with -v the text of the removed shingles that most documents have."""
     from lshdup.shingling.inspection import list_shingles
 
     params = collection.shingle
     names = collection.documents.names
-    for shingle, count, document in session.workspace.most_common_shingles(
-        collection, _MOST_COMMON
-    ):
-        asked = NamedDocument(names[document], document, collection=collection)
+    for shingle, count, index in session.workspace.most_common_shingles(collection, _MOST_COMMON):
+        document = NamedDocument(names[index], index, collection=collection)
         try:
             rows = list_shingles(
-                asked.ids() if params.tokens == "ids" else asked.text(params.encoding), params
+                document.ids() if params.tokens == "ids" else document.text(params.encoding), params
             )
             words = next((words for element, _, words in rows if element == shingle), b"")
-        except InputError:  # it has gone, or is no longer what it was
+        except InputError:  # The document has vanished or changed.
             words = b""
         text = words.decode("utf-8", "replace")
-        text = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+        text = text if len(text) <= _CHARACTERS else f"{text[:_CHARACTERS]}…"
         session.console.detail(f"in {count:,} different documents: {text!r} ({shingle:x})")

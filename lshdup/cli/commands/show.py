@@ -102,38 +102,47 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         params = merge_shingle_params(stored, session.request.given)
         a, b = (_read(look_up(options[name], stored), params) for name in "ab")
         for each in (a, b):
-            if each.asked.note:
-                session.console.say(each.asked.note)
+            if each.named.note:
+                session.console.say(each.named.note)
         shingle_filter = session.workspace.load_or_build_filter(session.request, params, stored)
         if options["shingles"]:
             columns = column_names("show-shingles", optional=shingle_filter is not None)
             print_rows(
-                session.console, target, columns, _shingles(a.text, b.text, params, shingle_filter)
+                session.console,
+                target,
+                columns,
+                _list_shingles(a.text, b.text, params, shingle_filter),
             )
             return session.console.exit_code
         from lshdup.report.comparison import compare
 
         for each in (a, b):
             _warn_if_changed(session.console, each, params)
-        found = compare(a.text, b.text, params, _sketch(stored), shingle_filter)
+        comparison = compare(a.text, b.text, params, _sketch(stored), shingle_filter)
         if target.format == "json":
-            target.write_object(_object(a, b, found, params))
+            target.write_object(_object(a, b, comparison, params))
         elif target.format in ("tsv", "csv", "jsonl") or options["nul"]:
-            print_rows(session.console, target, column_names("show"), _rows(found))
+            print_rows(session.console, target, column_names("show"), _rows(comparison))
         else:
-            target.write_lines(_picture(a, b, found, params, target, options, _sketch(stored)))
+            target.write_lines(_picture(a, b, comparison, params, target, options, _sketch(stored)))
         return session.console.exit_code
 
 
 @dataclass(frozen=True)
 class _Document:
-    """One of the two. size : bytes of its file. text : UTF-8, or ids.
+    """A document to show.
 
-    codec : what it was decoded from; detected : whether that is a guess. page : of HTML. office : the kind of office document it was in.
-    packed : gzip or zstd, if it was.
+    named : where it comes from.
+    size : bytes of its file.
+    text : UTF-8, or ids.
+    codec : encoding of its file.
+    detected : whether the encoding was detected.
+    page : whether it is HTML.
+    office : type of its office document, or "".
+    packed : gzip or zstd, or "".
     """
 
-    asked: NamedDocument
+    named: NamedDocument
     size: int
     text: bytes
     codec: str = "utf-8"
@@ -144,16 +153,16 @@ class _Document:
 
     @property
     def name(self) -> bytes:
-        return self.asked.name
+        return self.named.name
 
 
-def _read(asked: NamedDocument, params: ShingleParams) -> _Document:
-    raw, is_text = asked.content()
+def _read(named: NamedDocument, params: ShingleParams) -> _Document:
+    raw, is_text = named.content()
     if params.tokens == "ids":
-        return _Document(asked, len(raw), asked.ids())
-    text = asked.decode(raw, is_text, params.encoding)
+        return _Document(named, len(raw), named.ids())
+    text = named.decode(raw, is_text, params.encoding)
     return _Document(
-        asked,
+        named,
         len(raw),
         text.utf8,
         text.codec,
@@ -165,33 +174,29 @@ def _read(asked: NamedDocument, params: ShingleParams) -> _Document:
 
 
 def _sketch(stored: "Collection | None") -> SketchParams | None:
-    """How the store makes signatures, if it can make those of two documents alone."""
-    return (
-        stored.sketch
-        if stored is not None and stored.sketch is not None and stored.sketch.scheme != "linear"
-        else None
-    )
+    """Return how the store makes signatures; None without a store."""
+    return stored.sketch if stored is not None else None
 
 
 def _warn_if_changed(console: Console, document: _Document, params: ShingleParams) -> None:
     from lshdup.shingling.shingler import Shingler, fingerprint_sets
 
-    asked = document.asked
-    if asked.collection is None or params != asked.collection.shingle:
+    collection = document.named.collection
+    if collection is None or params != collection.shingle:
         return
     sets = Shingler(params).shingle_texts([document.text])
-    if asked.collection.shingle_filter is not None:
-        sets = asked.collection.shingle_filter.apply(sets)
-    if fingerprint_sets(sets, params)[0] != asked.collection.fingerprints[asked.index]:
+    if collection.shingle_filter is not None:
+        sets = collection.shingle_filter.apply(sets)
+    if fingerprint_sets(sets, params)[0] != collection.fingerprints[document.named.index]:
         console.warn(
             f"{shown(document.name)} has changed since it was indexed; its present text is shown"
         )
 
 
-def _shingles(
+def _list_shingles(
     a: bytes, b: bytes, params: ShingleParams, shingle_filter: "ShingleFilter | None"
 ) -> "Iterator[tuple[Cell, ...]]":
-    """Those of both and of A in the order of A, then those of B only."""
+    """Yield the shingles of both and of A in the order of A, then those of B only."""
     from lshdup.shingling.inspection import list_shingles
 
     why = shingle_filter.explain if shingle_filter is not None else None
@@ -288,7 +293,7 @@ def _picture(
         ("B", b, found.b, found.only_b + found.removed_b),
     ):
         facts = [counted(document.size, "byte")]
-        facts += [_kind(document, located.text)] if params.tokens != "ids" else []
+        facts += [_describe_format(document, located.text)] if params.tokens != "ids" else []
         facts += [counted(len(located.tokens), noun)]
         heads.append(
             (
@@ -297,10 +302,10 @@ def _picture(
             )
         )
     fits = target.columns is None or all(
-        len(name) + 1 + len(known) <= target.columns for name, known in heads
+        len(name) + 1 + len(facts_line) <= target.columns for name, facts_line in heads
     )
-    for name, known in heads:  # a terminal would break a line in the middle of a word
-        yield from [f"{name} {known}"] if fits else [name, f"   {known}"]
+    for name, facts_line in heads:
+        yield from [f"{name} {facts_line}"] if fits else [name, f"   {facts_line}"]
     yield (
         f"similarity {decimal(found.similarity)}, exact: {counted(found.shared, 'shingle')} "
         f"shared, {found.only_a:,} only in A, "
@@ -331,11 +336,11 @@ def _picture(
     context = CONTEXT[params.tokens] if options["context"] is None else options["context"]
     width = target.columns or (160 if side else None)
     yield from rendered(found, Layout(side, width, target.colored, context, noun))
-    yield ""  # pictures of several runs, as of xargs, stand apart
+    yield ""  # It separates the outputs of several runs, as of xargs.
 
 
-def _kind(document: _Document, spelling: bytes) -> str:
-    """What kind of text it was, from the outside in: gzip, HTML UTF-8."""
+def _describe_format(document: _Document, spelling: bytes) -> str:
+    """Return the formats of a document from the outside in, for instance gzip, HTML UTF-8."""
     parts = [document.packed] if document.packed else []
     if document.office:
         parts.append("mail" if document.office == "eml" else document.office.upper())
