@@ -72,6 +72,13 @@ def run(tmp_path):
     return run
 
 
+@pytest.fixture(scope="session", autouse=True)
+def compiled():
+    """Of several workers, one compiles the kernels that most tests need; the others wait for it."""
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        run_program(["--version"], cwd=ROOT)
+
+
 @pytest.fixture
 def corpus(tmp_path):
     """A copy of the sample corpus that a test may change."""

@@ -89,6 +89,11 @@ def test_near_duplicates():
     assert lshdup.NearDuplicates.near_duplicate_detector(TEXTS, 200, 50, 0.99, "a") == ["copy"]
 
 
+def test_a_folder_by_the_linear_scheme():
+    found = lshdup.NearDuplicates("sample_corpus/licences", scheme="linear", threshold=0.9)
+    assert len(list(found.pairs())) > 5
+
+
 def test_folders_give_what_the_command_line_gives(run, monkeypatch):
     monkeypatch.chdir(ROOT)
     found = lshdup.NearDuplicates("sample_corpus", threshold=0.8)

@@ -11,13 +11,13 @@ class Type:
     """The type of a column's cells.
 
     words : what docs/columns.md calls the type.
-    kind : the type of a cell in Python and JSON.
-    values : the only cells there are; empty for any cell of this kind.
+    cell : the Python type of a cell.
+    values : the only cells; empty if any cell of this type may be.
     nullable : whether a cell may be empty, null in JSON.
     """
 
     words: str
-    kind: type
+    cell: type
     values: tuple[str, ...] = ()
     nullable: bool = False
 

@@ -114,5 +114,6 @@ class Option(click.Option):
 
 
 def plain_option(*names: str, **settings: Any) -> Callable[[F], F]:
-    """Return a decorator for an option without a variable."""
+    """Return a decorator for an option without a variable; the help shows its default."""
+    settings.setdefault("show_default", settings.get("default") is not None)
     return click.option(*names, cls=Option, **settings)

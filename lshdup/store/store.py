@@ -148,7 +148,7 @@ class Store:
     def _header(self, collection: Collection, *, with_sketch: bool) -> dict[str, Any]:
         documents = collection.documents
         sketch = collection.sketch if with_sketch else None
-        header = self.parameters(
+        header = self.describe_parameters(
             collection.shingle,
             sketch,
             documents.record_fields,
@@ -157,7 +157,7 @@ class Store:
         )
         return header | {"corpus": collection.identity}
 
-    def parameters(
+    def describe_parameters(
         self,
         shingle: ShingleParams,
         sketch: SketchParams | None,

@@ -1,7 +1,7 @@
 """Collections from documents: what has not changed comes from the store or a journal."""
 
 import os
-from contextlib import ExitStack, closing, nullcontext
+from contextlib import ExitStack, nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -79,8 +79,6 @@ def collect_signatures(run: RunContext, request: Request) -> Collection:
         spool = open_optional_spool(documents.record_files.folder) if in_spool else None
         if spool is not None:
             keep = stack.enter_context(spool)
-        if journal is not None:
-            stack.enter_context(closing(journal))
         collection = _collect(
             run, request, documents, shingle, sketch, previous, keep, shingle_filter, journal
         )
@@ -106,10 +104,9 @@ def _collect_in_two_passes(
         previous = _load_previous(
             run, request, documents, shingle, None, journal=journal, need_sets=True
         )
-        with closing(journal) if journal is not None else nullcontext():
-            collection = _collect(
-                run, request, documents, shingle, None, previous, spool or EVERY_SET, None, journal
-            )
+        collection = _collect(
+            run, request, documents, shingle, None, previous, spool or EVERY_SET, None, journal
+        )
         if store is None:
             shingle_filter = build_filter(collection, wanted, request.jobs)
             return filter_collection(collection, shingle_filter, sketch, request.jobs)
@@ -139,7 +136,7 @@ def _collect_in_two_passes(
 def _is_made_from(
     stored: Collection, unfiltered: Collection, wanted: FilterRequest, sketch: SketchParams
 ) -> bool:
-    """Return whether stored signatures are those of these sets and this filter."""
+    """Return whether signatures were made from these sets with this filter."""
     made = stored.shingle_filter.params if stored.shingle_filter is not None else None
     same = made == wanted.params and stored.sketch == sketch
     same = same and stored.shingle == unfiltered.shingle
@@ -270,7 +267,7 @@ def _load_previous(
     old = _load_stored(run, documents, shingle, sketch, shingle_filter, need_sets=need_sets)
     if old is not None and shingle_filter is not None and old.shingle_filter is None:
         old = filter_collection(old, shingle_filter, sketch, request.jobs, run.room)
-    finished = journal.finished() if journal is not None else None
+    finished = journal.load_finished() if journal is not None else None
     if finished is not None:
         if old is not None and sketch is not None and old.signatures is None:
             old = sketch_collection(old, sketch, request.jobs)

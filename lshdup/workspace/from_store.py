@@ -1,4 +1,4 @@
-"""Collections from the store: what the last run kept; what is stale there is rebuilt."""
+"""Collections from the store, as the last run left them; stale artifacts are rebuilt."""
 
 from pathlib import Path
 from typing import NoReturn
@@ -36,8 +36,8 @@ def load_or_sketch_signatures(
     Parameters
     ----------
     run : state of the run.
-    request : what is set explicitly must be as it was.
-    verify : check every byte of signatures.npz, or only what is read.
+    request : explicit parameters must be those of the artifact.
+    verify : check every byte of signatures.npz, or only the bytes that are read.
     save : whether it is an error if new signatures cannot be saved.
 
     """
@@ -57,9 +57,7 @@ def load_or_sketch_signatures(
 def _load_current(
     run: RunContext, request: Request, *, verify: bool
 ) -> tuple[Collection | None, Collection | None]:
-    """Load signatures.npz, and shingles.npz if signatures must be made from it; else None for
-    it.
-    """
+    """Load signatures.npz; and shingles.npz, if signatures must be made from it."""
     if run.store is None:
         _refuse_nothing(run, "signatures", request)
     signatures = run.store.load_collection("signatures", verify=verify)
@@ -110,9 +108,7 @@ def sketch_shingles(
 def _check_signatures(
     signatures: Collection, request: Request, wanted: FilterRequest | None
 ) -> None:
-    """Raise ArtifactError if signatures.npz was made with another filter or with other
-    parameters.
-    """
+    """Raise ArtifactError if signatures.npz was made with another filter or parameters."""
     made = FilterParams() if signatures.shingle_filter is None else signatures.shingle_filter.params
     params = FilterParams() if wanted is None else wanted.params
     if params.ignore_common != made.ignore_common:
@@ -148,9 +144,7 @@ def load_if_of_last_run(run: RunContext, shingles: Collection) -> Collection | N
 def load_sets(
     run: RunContext, collection: Collection, *, verify: bool = False
 ) -> RaggedSets | None:
-    """Return the unfiltered sets of a collection: its own, or those of shingles.npz; None if
-    nothing holds them.
-    """
+    """Return the unfiltered sets of a collection, its own or from shingles.npz; else None."""
     if collection.unfiltered_sets is not None or run.store is None:
         return collection.unfiltered_sets
     try:
@@ -162,9 +156,7 @@ def load_sets(
 
 
 def attach_sets(run: RunContext, collection: Collection) -> Collection:
-    """Return the collection with the unfiltered sets of shingles.npz, if they are of this
-    collection.
-    """
+    """Return the collection with the sets of shingles.npz, if they are its own."""
     sets = load_sets(run, collection)
     return collection if sets is None else collection.with_unfiltered_sets(sets)
 

@@ -22,7 +22,7 @@ class IndexedCollection:
     collection : documents and signatures, with their sets if memory or the store holds them.
     index : band table.
     params : parameters of the bands.
-    from_documents : whether the documents were named: artifacts become those of a run from nothing.
+    from_documents : whether the documents were named: then artifacts are saved as by a first run.
     last_clustering : parameters of the last `clusters`, if this run continues it.
     """
 
@@ -62,11 +62,10 @@ def load_or_rebuild_index(
     Parameters
     ----------
     run : state of the run.
-    request : what is not set explicitly is as it was.
+    request : explicit parameters; all others are those of the stored index.
     save : whether a rebuilt index is saved, or only used.
-    verify : check every byte of the artifacts, or only what is read.
-    clustering : take what is not set explicitly from the last `clusters` instead, if it used this
-        index.
+    verify : check every byte of the artifacts, or only the bytes that are read.
+    clustering : take all other parameters from the last `clusters`, if it used this index.
 
     """
     with run.continuing() if save else nullcontext():
@@ -92,7 +91,7 @@ def load_or_rebuild_index(
 
 
 def _serves(stored: BandParams, wanted: BandParams, *, exactly: bool) -> bool:
-    """Return whether stored bands serve a request: those of t serve every higher threshold."""
+    """Return whether stored bands serve a request: bands for t serve every higher threshold."""
     if exactly or wanted.threshold < stored.threshold:
         return wanted == stored
     return replace(wanted, threshold=stored.threshold) == stored

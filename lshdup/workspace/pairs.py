@@ -19,8 +19,7 @@ _MANY_DOCUMENTS, _MANY_PAIRS = 1000, 1 << 28
 def load_or_find_pairs(
     run: RunContext, indexed: IndexedCollection, params: PairParams, jobs: int
 ) -> PairsFound:
-    """Return the verified pairs of the indexed documents: those of the last run if they cover this
-    run.
+    """Return the verified pairs of an index, from the last run if its pairs cover this run.
 
     Parameters
     ----------

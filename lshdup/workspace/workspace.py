@@ -1,8 +1,8 @@
 """The steps over one store, or over none: each from documents, or from what the store holds.
 
 A step with DOCS runs the steps before it and reads only new and changed documents. A step without
-DOCS continues from the store; what is stale there is rebuilt, and said. The modules beside this one
-do the work.
+DOCS continues from the store; stale artifacts are rebuilt, and said. The modules beside this one do
+the work.
 """
 
 from collections.abc import Callable
@@ -44,7 +44,7 @@ class Workspace:
     secret : hash key, for stores that were made with it; requests have it as a parameter too.
     read_only : nothing is written.
     apart : folder in which no documents are looked for, if there is no store.
-    warn : notified of what is probably a mistake; default: `say`.
+    warn : notified of a probable mistake; default: `say`.
 
     """
 
@@ -106,9 +106,8 @@ class Workspace:
         request : names documents, or continues from the store.
         save : whether a table that is rebuilt from stored signatures is saved (`index`) or only
             used.
-        verify : check every byte of the artifacts, or only what is read (`query`).
-        clustering : take what is not set explicitly from the last `clusters`, if it used this
-            index.
+        verify : check every byte of the artifacts, or only the bytes that are read (`query`).
+        clustering : continue the last `clusters`, if it used this index.
 
         """
         if request.documents:

@@ -73,12 +73,9 @@ Examples:
     "--epsilon",
     type=Listed(float),
     default="0.04,0.07,0.09",
-    show_default=True,
     help="An estimate is off if it differs from the exact similarity by more than this.",
 )
-@plain_option(
-    "--runs", type=click.IntRange(1), default=5, show_default=True, help="Independent seeds."
-)
+@plain_option("--runs", type=click.IntRange(1), default=5, help="Independent seeds.")
 @plain_option(
     "--bands", type=Listed(int), help="Measure what so many bands find, instead of estimates."
 )
@@ -93,7 +90,6 @@ Examples:
     type=Share(),
     metavar="T",
     default=0.9,
-    show_default=True,
     help="With --bands, --found: similarity of near-duplicates.",
 )
 @plain_option(
@@ -101,15 +97,10 @@ Examples:
     type=Share(),
     metavar="P",
     default=BandParams().recall,
-    show_default=True,
     help="With --found: plan the bands for this chance.",
 )
 @plain_option(
-    "--sample",
-    type=click.IntRange(1),
-    default=110,
-    show_default=True,
-    help="With --bands: documents to query.",
+    "--sample", type=click.IntRange(1), default=110, help="With --bands: documents to query."
 )
 @plain_option(
     "--queries",
@@ -123,13 +114,7 @@ Examples:
     help="With --bands, --found: fold keys into so many buckets; prime: the smallest prime from "
     "the number of documents.",
 )
-@plain_option(
-    "--seed",
-    type=int,
-    default=SketchParams().seed,
-    show_default=True,
-    help="The first of the seeds.",
-)
+@plain_option("--seed", type=int, default=SketchParams().seed, help="The first of the seeds.")
 @plot_option
 @run_options
 @output_options
@@ -153,27 +138,13 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     perms = options.pop("perms") or (
         (SketchParams().perms,) if found else (1200,) if bands else (400, 600, 800)
     )
-    for scheme in options["schemes"]:
-        for k in perms:
-            SketchParams(scheme, k, options["seed"])
+    _list_sketches(options, perms)
     params = BandParams(options["threshold"], options["recall"])
     _check_use(ctx, bands, perms)
     if found and not bands:
         _check_plans(perms, params)
-    measured = {
-        name: options.pop(name)
-        for name in (
-            "threshold",
-            "recall",
-            "sample",
-            "queries",
-            "buckets",
-            "epsilon",
-            "runs",
-            "seed",
-            "schemes",
-        )
-    }
+    names = "threshold recall sample queries buckets epsilon runs seed schemes".split()
+    measured = {name: options.pop(name) for name in names}
     measure = _measure_recall if found else _measure_bands if bands else _measure_estimates
     with open_session(ctx, options) as session:
         collection, sets = session.workspace.load_or_collect_sets(session.request)
@@ -223,6 +194,13 @@ def _check_use(ctx: click.Context, bands: tuple[int, ...] | None, perms: tuple[i
         if not 1 <= b <= min(perms):
             message = f"--bands {b} with --perms {min(perms)}: there must be 1 to K bands"
             raise ParameterError(message, "use fewer bands or more --perms")
+
+
+def _list_sketches(options: dict[str, Any], perms: tuple[int, ...]) -> list[SketchParams]:
+    """Return the parameters of all signatures to measure, which are checked by this."""
+    return [
+        SketchParams(scheme, k, options["seed"]) for scheme in options["schemes"] for k in perms
+    ]
 
 
 def _check_plans(perms: tuple[int, ...], params: BandParams) -> None:
@@ -285,12 +263,11 @@ def _measure_bands(
     jobs, progress = session.request.jobs, session.console.progress
     return [
         result
-        for scheme in options["schemes"]
-        for k in perms
+        for sketch in _list_sketches(options, perms)
         for result in band_accuracy(
             sets,
             collection,
-            SketchParams(scheme, k, options["seed"]),
+            sketch,
             bands,
             options["threshold"],
             options["sample"],
@@ -336,16 +313,9 @@ def _measure_recall(
     )
     return [
         result
-        for scheme in options["schemes"]
-        for k in perms
+        for sketch in _list_sketches(options, perms)
         for result in band_recall(
-            pairs,
-            sets,
-            collection,
-            SketchParams(scheme, k, options["seed"]),
-            plans[k],
-            jobs,
-            console.progress,
+            pairs, sets, collection, sketch, plans[sketch.perms], jobs, console.progress
         )
     ]
 

@@ -58,19 +58,16 @@ Examples:
 @exact_option
 @max_bucket_option
 @option("--linkage", type=click.Choice(params.LINKAGES), default=_DEFAULT.linkage,
-        show_default=True,
                help="Every member similar enough to the one that is kept; or all that chains of "
                     "pairs connect.")  # fmt: skip
 @keep_options
 @plain_option("--emit", type=click.Choice(("all", "keep", "drop")), default="all",
-              show_default=True,
               help="Groups of two or more with all that is known; or names only: what stays, also "
                    "what is alone; what may go.")  # fmt: skip
 @plain_option("--write", type=click.Path(path_type=Path), metavar="FILE",
               help="Of rows of JSON Lines or Parquet: write the file they are in without those "
-                   "that may go, in the same order, all else "
-                   "as it is; of several files, FILE is a folder. No groups are printed then, "
-                   "unless --emit says so.")  # fmt: skip
+                   "that may go, in the same order, all else as it is; of several files, FILE is a "
+                   "folder. No groups are printed then, unless --emit says so.")  # fmt: skip
 @option("--check", is_flag=True, help="Exit with 1 if there are groups.")
 @engine_options
 @run_options
@@ -108,7 +105,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     with open_session(ctx, options, partial(_check_write, options["write"])) as session:
         console, workspace, request = session.console, session.workspace, session.request
         if options["exact"]:
-            collection, found, threshold, last = workspace.find_clusters_exactly(request, merged)
+            collection, result, threshold, last = workspace.find_clusters_exactly(request, merged)
             rule = merged(last)
             say_collection(console, collection)
             say_if_nothing(session, collection)
@@ -123,25 +120,25 @@ def command(ctx: click.Context, /, **options: Any) -> int:
             say_collection(console, collection)
             say_if_nothing(session, collection)
             say_contract(console, indexed.index.plan, indexed.params)
-            found = workspace.find_clusters(indexed, rule, request)
+            result = workspace.find_clusters(indexed, rule, request)
             table = indexed.index.table if options["verbose"] else None
             say_buckets(
-                console, found.buckets, collection.documents.names.some, rule.max_bucket, table
+                console, result.buckets, collection.documents.names.some, rule.max_bucket, table
             )
         took = console.took("groups")
         _say_groups(
             console,
-            found,
+            result,
             collection.documents,
             threshold,
             took,
             _describe_rule(rule, last, explicit | {**request.given}),
         )
         if options["write"] is not None:
-            _write(console, found, collection.documents, options["write"])
+            _write(console, result, collection.documents, options["write"])
         if options["write"] is None or is_set(ctx, "emit"):
-            _print(console, target, found, collection.documents, options["emit"])
-        if options["check"] and console.exit_code == OK and found.groups.count:
+            _print(console, target, result, collection.documents, options["emit"])
+        if options["check"] and console.exit_code == OK and result.groups.count:
             return PAIRS_FOUND
         return console.exit_code
 
@@ -154,30 +151,32 @@ def _check_write(path: Path | None, documents: "DocumentList", read: bool) -> No
         check_target(documents, path, read=read)
 
 
-def _write(console: Console, found: "ClustersFound", documents: "DocumentList", path: Path) -> None:
+def _write(
+    console: Console, result: "ClustersFound", documents: "DocumentList", path: Path
+) -> None:
     from lshdup.documents.filtering import write_without
 
-    dropped = found.groups.dropped
+    dropped = result.groups.dropped
     for each in write_without(documents, dropped, path):
         console.say(f"{each} is written")
 
 
 def _print(
-    console: Console, target: Target, found: "ClustersFound", documents: "DocumentList", what: str
+    console: Console, target: Target, result: "ClustersFound", documents: "DocumentList", what: str
 ) -> None:
     if what == "all":
-        print_pieces(console, target, column_names("clusters"), _rows(found, documents))
+        print_pieces(console, target, column_names("clusters"), _rows(result, documents))
     else:
-        chosen = found.groups.kept if what == "keep" else found.groups.dropped
+        chosen = result.groups.kept if what == "keep" else result.groups.dropped
         print_pieces(console, target, column_names("clusters-names"), _names(chosen, documents))
 
 
-def _rows(found: "ClustersFound", documents: "DocumentList") -> "Iterator[Piece]":
+def _rows(result: "ClustersFound", documents: "DocumentList") -> "Iterator[Piece]":
     from lshdup.matching.clusters import list_clusters
 
-    clusters = list_clusters(found.groups)
-    copies = found.copies
-    own = found.groups.representative
+    clusters = list_clusters(result.groups)
+    copies = result.copies
+    own = result.groups.representative
     for start in range(0, len(clusters.documents), PIECE_ROWS):
         part = slice(start, start + PIECE_ROWS)
         rows = clusters.documents[part]
@@ -185,7 +184,7 @@ def _rows(found: "ClustersFound", documents: "DocumentList") -> "Iterator[Piece]
             clusters.numbers[part].tolist(),
             ["keep" if kept else "drop" for kept in (own[rows] == rows).tolist()],
             documents.typed_names(rows),
-            found.groups.similarity[rows].tolist(),
+            result.groups.similarity[rows].tolist(),
             ["yes" if copy else "no" for copy in copies[rows].tolist()],
             clusters.smallest[part].tolist(),
         )
@@ -239,17 +238,17 @@ def _describe_rule(
 
 def _say_groups(
     console: Console,
-    found: "ClustersFound",
+    result: "ClustersFound",
     documents: "DocumentList",
     threshold: float,
     took: str,
     rule: str,
 ) -> None:
     """Say how many groups there are, the rule, and how many documents are kept and dropped."""
-    groups, seconds = found.groups, f"{took}; {console.seconds:.2f} s in all"
+    groups, seconds = result.groups, f"{took}; {console.seconds:.2f} s in all"
     kept, dropped = groups.kept, groups.dropped
-    if found.compared >= 0:
-        console.detail(f"{found.compared:,} similarities of candidates looked at")
+    if result.compared >= 0:
+        console.detail(f"{result.compared:,} similarities of candidates looked at")
     if not len(dropped):
         console.say(
             f"no groups of similarity {threshold:g} or more: {counted(len(kept), 'document')} "
@@ -266,6 +265,6 @@ def _say_groups(
     console.say(f"kept: {rule}")
     console.say(
         f"keep {counted(len(kept), 'document')}, {len(kept) - n:,} alone; drop {len(dropped):,}, "
-        f"{int(found.copies.sum()):,} of them "
+        f"{int(result.copies.sum()):,} of them "
         f"copies, {int(documents.spans[dropped].sum()):,} bytes{seconds}"
     )

@@ -59,14 +59,12 @@ Examples:
     type=Share(least=0.001),
     metavar="X",
     default=0.05,
-    show_default=True,
     help="Between the thresholds of --histogram.",
 )
 @option(
     "--examples",
     type=click.IntRange(0),
     default=1,
-    show_default=True,
     metavar="N",
     help="Pairs just above each threshold of --histogram, to judge by eye.",
 )

@@ -30,7 +30,7 @@ def print_histogram(
     levels = thresholds(answer.threshold, options["step"])
     steps = histogram(
         answer.collection,
-        answer.found,
+        answer.distinct_pairs,
         answer.duplicate_of,
         answer.pairs,
         levels,

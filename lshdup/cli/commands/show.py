@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lshdup.cli.columns import column_names
+from lshdup.cli.columns import COMPARISON, column_names
 from lshdup.cli.completion import complete_document
 from lshdup.cli.conflicts import refuse
 from lshdup.cli.console import Console
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from lshdup.collection.collection import Collection
     from lshdup.report.comparison import Comparison
     from lshdup.shingling.shingle_filter import ShingleFilter
+    from lshdup.text.decoding import Text
     from lshdup.utils.json_cells import Cell
 
 
@@ -111,14 +112,14 @@ def command(ctx: click.Context, /, **options: Any) -> int:
                 session.console,
                 target,
                 columns,
-                _list_shingles(a.text, b.text, params, shingle_filter),
+                _list_shingles(a.text.utf8, b.text.utf8, params, shingle_filter),
             )
             return session.console.exit_code
         from lshdup.report.comparison import compare
 
         for each in (a, b):
             _warn_if_changed(session.console, each, params)
-        comparison = compare(a.text, b.text, params, _sketch(stored), shingle_filter)
+        comparison = compare(a.text.utf8, b.text.utf8, params, _sketch(stored), shingle_filter)
         if target.format == "json":
             target.write_object(_object(a, b, comparison, params))
         elif target.format in ("tsv", "csv", "jsonl") or options["nul"]:
@@ -134,43 +135,21 @@ class _Document:
 
     named : where it comes from.
     size : bytes of its file.
-    text : UTF-8, or ids.
-    codec : encoding of its file.
-    detected : whether the encoding was detected.
-    page : whether it is HTML.
-    office : type of its office document, or "".
-    packed : gzip or zstd, or "".
+    text : its text, or its ids.
     """
 
     named: NamedDocument
     size: int
-    text: bytes
-    codec: str = "utf-8"
-    detected: bool = False
-    page: bool = False
-    office: str = ""
-    packed: str = ""
-
-    @property
-    def name(self) -> bytes:
-        return self.named.name
+    text: "Text"
 
 
 def _read(named: NamedDocument, params: ShingleParams) -> _Document:
+    from lshdup.text.decoding import Text
+
     raw, is_text = named.content()
-    if params.tokens == "ids":
-        return _Document(named, len(raw), named.ids())
-    text = named.decode(raw, is_text, params.encoding)
-    return _Document(
-        named,
-        len(raw),
-        text.utf8,
-        text.codec,
-        bool(text.encoding),
-        text.page,
-        text.office,
-        text.packed,
-    )
+    is_ids = params.tokens == "ids"
+    text = Text(named.ids()) if is_ids else named.decode(raw, is_text, params.encoding)
+    return _Document(named, len(raw), text)
 
 
 def _sketch(stored: "Collection | None") -> SketchParams | None:
@@ -184,12 +163,13 @@ def _warn_if_changed(console: Console, document: _Document, params: ShingleParam
     collection = document.named.collection
     if collection is None or params != collection.shingle:
         return
-    sets = Shingler(params).shingle_texts([document.text])
+    sets = Shingler(params).shingle_texts([document.text.utf8])
     if collection.shingle_filter is not None:
         sets = collection.shingle_filter.apply(sets)
     if fingerprint_sets(sets, params)[0] != collection.fingerprints[document.named.index]:
         console.warn(
-            f"{shown(document.name)} has changed since it was indexed; its present text is shown"
+            f"{shown(document.named.name)} has changed since it was indexed; its present text is "
+            "shown"
         )
 
 
@@ -219,17 +199,17 @@ def _list_shingles(
             yield row("b", *each)
 
 
-def _rows(found: "Comparison") -> "Iterator[tuple[Cell, ...]]":
+def _rows(comparison: "Comparison") -> "Iterator[tuple[Cell, ...]]":
     from lshdup.report.terminal import passage
     from lshdup.report.token_diff import ALIKE
 
-    for change in found.changes:
+    for change in comparison.changes:
         alike = change.kind == ALIKE
         texts = (
             " ".join(passage(*each).split())
             for each in (
-                (found.a, change.a_start, change.a_end),
-                (found.b, change.b_start, change.b_end),
+                (comparison.a, change.a_start, change.a_end),
+                (comparison.b, change.b_start, change.b_end),
             )
         )
         yield (
@@ -241,44 +221,40 @@ def _rows(found: "Comparison") -> "Iterator[tuple[Cell, ...]]":
         )
 
 
-def _facts(document: _Document, tokens: int, shingles: int) -> dict[str, Any]:
+def _describe_document(document: _Document, tokens: int, shingles: int) -> dict[str, Any]:
+    text = document.text
     return {
-        "name": document.name,
+        "name": document.named.name,
         "bytes": document.size,
-        "encoding": document.codec,
-        "detected": document.detected,
-        "html": document.page,
-        "extracted": bool(document.office),
+        "encoding": text.codec,
+        "detected": bool(text.encoding),
+        "html": text.page,
+        "extracted": bool(text.office),
         "tokens": tokens,
         "shingles": shingles,
-        "office": document.office,
-        "packed": document.packed,
+        "office": text.office,
+        "packed": text.packed,
     }
 
 
 def _object(
-    a: _Document, b: _Document, found: "Comparison", params: ShingleParams
+    a: _Document, b: _Document, comparison: "Comparison", params: ShingleParams
 ) -> dict[str, Any]:
+    shared, tokens = comparison.shared, (len(comparison.a.tokens), len(comparison.b.tokens))
+    rows = (dict(zip(column_names("show"), row, strict=True)) for row in _rows(comparison))
     return {
-        "a": _facts(a, len(found.a.tokens), found.shared + found.only_a + found.removed_a),
-        "b": _facts(b, len(found.b.tokens), found.shared + found.only_b + found.removed_b),
-        "similarity": found.similarity,
-        "estimate": found.estimate,
-        "standard_error": found.standard_error,
-        "shared": found.shared,
-        "only_a": found.only_a,
-        "only_b": found.only_b,
-        "removed_a": found.removed_a,
-        "removed_b": found.removed_b,
+        "a": _describe_document(a, tokens[0], shared + comparison.only_a + comparison.removed_a),
+        "b": _describe_document(b, tokens[1], shared + comparison.only_b + comparison.removed_b),
+        **{name: getattr(comparison, name) for name in COMPARISON},
         "shingle": params.to_json(),
-        "differences": [dict(zip(column_names("show"), row, strict=True)) for row in _rows(found)],
+        "differences": list(rows),
     }
 
 
 def _picture(
     a: _Document,
     b: _Document,
-    found: "Comparison",
+    comparison: "Comparison",
     params: ShingleParams,
     target: "Target",
     options: dict[str, Any],
@@ -289,16 +265,16 @@ def _picture(
     noun = NOUNS[params.tokens]
     heads = []
     for letter, document, located, rest in (
-        ("A", a, found.a, found.only_a + found.removed_a),
-        ("B", b, found.b, found.only_b + found.removed_b),
+        ("A", a, comparison.a, comparison.only_a + comparison.removed_a),
+        ("B", b, comparison.b, comparison.only_b + comparison.removed_b),
     ):
         facts = [counted(document.size, "byte")]
         facts += [_describe_format(document, located.text)] if params.tokens != "ids" else []
         facts += [counted(len(located.tokens), noun)]
         heads.append(
             (
-                f"{letter}  {shown(document.name)}:",
-                ", ".join([*facts, counted(found.shared + rest, "shingle")]),
+                f"{letter}  {shown(document.named.name)}:",
+                ", ".join([*facts, counted(comparison.shared + rest, "shingle")]),
             )
         )
     fits = target.columns is None or all(
@@ -307,25 +283,28 @@ def _picture(
     for name, facts_line in heads:
         yield from [f"{name} {facts_line}"] if fits else [name, f"   {facts_line}"]
     yield (
-        f"similarity {decimal(found.similarity)}, exact: {counted(found.shared, 'shingle')} "
-        f"shared, {found.only_a:,} only in A, "
-        f"{found.only_b:,} only in B"
+        f"similarity {decimal(comparison.similarity)}, exact: "
+        f"{counted(comparison.shared, 'shingle')} "
+        f"shared, {comparison.only_a:,} only in A, "
+        f"{comparison.only_b:,} only in B"
     )
-    if found.removed_a or found.removed_b:
+    if comparison.removed_a or comparison.removed_b:
         yield (
-            f"removed before: {counted(found.removed_a, 'shingle')} of A, {found.removed_b:,} "
+            f"removed before: {counted(comparison.removed_a, 'shingle')} of A, "
+            f"{comparison.removed_b:,} "
             "of B, by --template or --ignore-common"
         )
-    if found.estimate is not None and sketch is not None:
+    if comparison.estimate is not None and sketch is not None:
         yield (
-            f"estimate {decimal(found.estimate)} ± {found.standard_error:.4f}, by signatures: "
+            f"estimate {decimal(comparison.estimate)} ± {comparison.standard_error:.4f}, by "
+            "signatures: "
             f"{sketch.scheme}, K = {sketch.perms}"
         )
-    yield summary(found, noun)
-    if len(found.changes) == 1 and found.similarity == 1.0:
+    yield summary(comparison, noun)
+    if len(comparison.changes) == 1 and comparison.similarity == 1.0:
         same = (
             "the texts are equal byte for byte"
-            if a.text == b.text
+            if a.text.utf8 == b.text.utf8
             else f"they differ in no {noun}, only in case, punctuation or layout"
         )
         yield from (same, "")
@@ -335,20 +314,19 @@ def _picture(
     side = options["layout"] == "side" or (options["layout"] is None and wide)
     context = CONTEXT[params.tokens] if options["context"] is None else options["context"]
     width = target.columns or (160 if side else None)
-    yield from rendered(found, Layout(side, width, target.colored, context, noun))
+    yield from rendered(comparison, Layout(side, width, target.colored, context, noun))
     yield ""  # It separates the outputs of several runs, as of xargs.
 
 
 def _describe_format(document: _Document, spelling: bytes) -> str:
     """Return the formats of a document from the outside in, for instance gzip, HTML UTF-8."""
-    parts = [document.packed] if document.packed else []
-    if document.office:
-        parts.append("mail" if document.office == "eml" else document.office.upper())
+    parts = [document.text.packed] if document.text.packed else []
+    if document.text.office:
+        parts.append("mail" if document.text.office == "eml" else document.text.office.upper())
     else:
-        codec = document.codec.upper().replace("UTF-8-SIG", "UTF-8 with byte-order mark")
-        parts.append(
-            f"{'HTML ' if document.page else ''}{codec}{' (detected)' if document.detected else ''}"
-        )
-    if spelling != document.text:
+        codec = document.text.codec.upper().replace("UTF-8-SIG", "UTF-8 with byte-order mark")
+        page = "HTML " if document.text.page else ""
+        parts.append(f"{page}{codec}{' (detected)' if document.text.encoding else ''}")
+    if spelling != document.text.utf8:
         parts.append("shown in NFKC")
     return ", ".join(parts)

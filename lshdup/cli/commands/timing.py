@@ -37,23 +37,11 @@ Examples:
 @documents_options
 @shingle_options
 @schemes_option
+@plain_option("--perms", type=Listed(int), default="150,350,600", help="Rows of a signature, K.")
 @plain_option(
-    "--perms",
-    type=Listed(int),
-    default="150,350,600",
-    show_default=True,
-    help="Rows of a signature, K.",
+    "--runs", type=click.IntRange(1), default=5, help="Measured runs of each part, interleaved."
 )
-@plain_option(
-    "--runs",
-    type=click.IntRange(1),
-    default=5,
-    show_default=True,
-    help="Measured runs of each part, interleaved.",
-)
-@plain_option(
-    "--seed", type=int, default=SketchParams().seed, show_default=True, help="Makes all randomness."
-)
+@plain_option("--seed", type=int, default=SketchParams().seed, help="Makes all randomness.")
 @plot_option
 @run_options
 @output_options
