@@ -145,6 +145,11 @@ class DocumentList:
         )
 
     @property
+    def has_parquet(self) -> bool:
+        """Whether reading a document again may mean decoding many others."""
+        return self.locations is not None and bool((self.locations.kinds == Kind.PARQUET).any())
+
+    @property
     def record_fields(self) -> RecordFields | None:
         """Where in a row text and name are, if there are rows among the documents."""
         return (

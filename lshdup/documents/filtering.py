@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.documents.document_list import DocumentList
-from lshdup.documents.parquet import parquet_file
+from lshdup.documents.parquet import open_parquet
 from lshdup.documents.records import Kind, RecordError
 from lshdup.errors import InputError, ParameterError
 from lshdup.utils.atomic import replace_file
@@ -108,7 +108,7 @@ def _check(path: bytes, kind: Kind, target: Path, sources: list[bytes]) -> None:
             f"name one that ends in {'.parquet' if parquet else '.jsonl, .jsonl.gz or .jsonl.zst'}",
         )
     if target.name.lower().endswith(".zst") and not can_unpack(ZSTD):
-        message = f"{target} is to be packed by zstd, which needs zstandard"
+        message = f"{target} is to be packed by zstd, which needs backports.zstd"
         raise InputError(message, PIP)
 
 
@@ -165,7 +165,7 @@ def _write_parquet(
     check: Callable[[], None],
 ) -> None:
     """A Parquet file without the rows of those numbers (from 0, ascending): one row group after the other, each in memory for a while."""
-    with parquet_file(path) as (pa, pq, file), replace_file(target) as out:
+    with open_parquet(path) as (pa, pq, file), replace_file(target) as out:
         with pq.ParquetWriter(out, file.schema_arrow, **_as_before(file.metadata)) as writer:
             at = 0
             for number in range(file.metadata.num_row_groups):

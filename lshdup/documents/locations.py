@@ -128,7 +128,9 @@ def expand_records(
         path = paths[file]
         key = path, int(sizes[file]), int(mtimes[file])
         try:
-            records = known[key] if key in known else opened.rows(path, Kind(int(kind[file])))
+            records = (
+                known[key] if key in known else opened.list_records(path, Kind(int(kind[file])))
+            )
         except RecordError as error:
             on_skipped(Skipped(path, error.reason, error.detail))
             continue

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from lshdup.skipped import Reason
 from lshdup.utils.compression import bare_name
-from lshdup.utils.messages import closest, some_of
+from lshdup.utils.messages import did_you_mean, some_of
 from lshdup.utils.ragged import StringTable, offsets_of
 
 
@@ -64,8 +64,10 @@ def no_field(field: str, known: tuple[str, ...], option: str, what: str = "field
     ("no field 'txt', but id, text; did you mean --text-field text?", "no column 'text', but body; --text-field names another")
     """
     last = {name.rpartition(".")[2]: name for name in known}
-    near = closest(field, known) or last.get(closest(field, last), "")
-    return f"no {what} {field!r}, but {some_of(known)}; {f'did you mean {option} {near}?' if near else f'{option} names another'}"
+    question = did_you_mean(field, known, f"{option} {{}}".format) or did_you_mean(
+        field, last, lambda part: f"{option} {last[part]}"
+    )
+    return f"no {what} {field!r}, but {some_of(known)}; {question or f'{option} names another'}"
 
 
 @dataclass(frozen=True)

@@ -5,15 +5,24 @@ Row j of two signatures agrees with probability J, the Jaccard similarity of the
 estimates J without bias; only for the scheme `linear` of R1 it is biased.
 """
 
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lshdup.errors import ParameterError
 from lshdup.kernels import sketch as kernels
 from lshdup.params import SketchParams
 from lshdup.utils.parallel import run_in_parts
 from lshdup.utils.ragged import RaggedSets
+
+#: Makes an uninitialised uint32 array of a shape.
+Allocate = Callable[[tuple[int, int]], NDArray[np.uint32]]
+
+#: Sets that a thread sketches together.
+_PIECE = 4096
 
 
 class Sketcher:
@@ -27,6 +36,7 @@ class Sketcher:
     """
 
     def __init__(self, params: SketchParams) -> None:
+        assert params.scheme != "linear"
         self.params = params
         rng = np.random.Generator(np.random.PCG64(params.seed))
         self._salt = rng.integers(0, 1 << 64, dtype=np.uint64)
@@ -65,6 +75,30 @@ class Sketcher:
         return out
 
 
+def in_memory(shape: tuple[int, int]) -> NDArray[np.uint32]:
+    """Return an uninitialised array in memory."""
+    return np.empty(shape, np.uint32)
+
+
+def make_signatures(
+    sets: RaggedSets, params: SketchParams, jobs: int = 1, allocate: Allocate = in_memory
+) -> NDArray[np.uint32]:
+    """Return the signatures of sets by any scheme: uint32 array of shape (n_sets, K)."""
+    if params.scheme == "linear":
+        return linear_signatures(sets, params)
+    sketcher = Sketcher(params)
+    signatures = allocate((len(sets), params.perms))
+
+    def sketch(start: int) -> None:
+        stop = min(start + _PIECE, len(sets))
+        piece = RaggedSets(sets.values, sets.offsets[start : stop + 1])
+        signatures[start:stop] = sketcher.sketch(piece)
+
+    with ThreadPoolExecutor(jobs) as pool:
+        list(pool.map(sketch, range(0, len(sets), _PIECE)))
+    return signatures
+
+
 def linear_signatures(sets: RaggedSets, params: SketchParams) -> NDArray[np.uint32]:
     """Return signatures by R1's permutations x -> (a x + b) mod p of element numbers x.
 
@@ -73,7 +107,7 @@ def linear_signatures(sets: RaggedSets, params: SketchParams) -> NDArray[np.uint
     distinct, drawn from [0, p). The consecutive numbers bias the estimates, which this scheme
     exists to show. A new document changes every signature.
 
-    Returns a uint32 array of shape (n_sets, K). Raises ValueError if K > p. Cost: K n for the
+    Returns a uint32 array of shape (n_sets, K). Raises ParameterError if K > p. Cost: K n for the
     permutations, and K for each element of a set.
     """
     numbers, n = _numbered(sets)
@@ -82,7 +116,7 @@ def linear_signatures(sets: RaggedSets, params: SketchParams) -> NDArray[np.uint
         message = (
             f"the linear scheme needs {params.perms} different coefficients below the prime {p}"
         )
-        raise ValueError(message)
+        raise ParameterError(message, "use fewer --perms, or another --scheme")
     rng = np.random.Generator(np.random.PCG64(params.seed))
     a = rng.choice(p, params.perms, replace=False).astype(np.int64)
     b = rng.choice(p, params.perms, replace=False).astype(np.int64)

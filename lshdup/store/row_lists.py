@@ -10,7 +10,7 @@ from lshdup.errors import ArtifactError
 from lshdup.params import DocumentParams
 from lshdup.skipped import Reason
 from lshdup.store import npz
-from lshdup.store.collection_io import ints_of, strings_of
+from lshdup.store.members import read_numbers, read_strings
 from lshdup.store.npz import Array, Artifact
 from lshdup.store.store import Store
 from lshdup.utils.ragged import StringTable, offsets_of
@@ -70,26 +70,30 @@ def _header(store: Store, params: DocumentParams) -> dict[str, object]:
 
 def _listings(artifact: Artifact, *, with_ids: bool) -> KnownRecords:
     arrays = artifact.arrays
-    paths, details = strings_of(artifact, "paths"), strings_of(artifact, "left_details")
+    paths, details = read_strings(artifact, "paths"), read_strings(artifact, "left_details")
     n = len(paths)
     sizes, mtimes = (
-        ints_of(arrays, "file_sizes", n).tolist(),
-        ints_of(arrays, "file_mtimes", n).tolist(),
+        read_numbers(artifact, "file_sizes", n).tolist(),
+        read_numbers(artifact, "file_mtimes", n).tolist(),
     )
-    ends, left_ends = (offsets_of(ints_of(arrays, name, n)) for name in ("counts", "left_counts"))
+    ends, left_ends = (
+        offsets_of(read_numbers(artifact, name, n)) for name in ("counts", "left_counts")
+    )
     if (np.diff(ends) < 0).any() or (np.diff(left_ends) < 0).any():
         message = "counts are none"
         raise ValueError(message)
-    numbers, starts, lengths = columns = [ints_of(arrays, name, int(ends[-1])) for name in _COLUMNS]
+    numbers, starts, lengths = columns = [
+        read_numbers(artifact, name, int(ends[-1])) for name in _COLUMNS
+    ]
     if any(column.min(initial=0) < 0 for column in columns):
         message = "rows before the first"
         raise ValueError(message)
-    ids = strings_of(artifact, "ids") if with_ids else None
+    ids = read_strings(artifact, "ids") if with_ids else None
     if ids is not None and len(ids) != ends[-1]:
         message = "ids do not fit"
         raise ValueError(message)
     reasons = list(Reason)
-    left_numbers = ints_of(arrays, "left_numbers", int(left_ends[-1])).tolist()
+    left_numbers = read_numbers(artifact, "left_numbers", int(left_ends[-1])).tolist()
     left = [
         (number, reasons[reason], detail.decode("utf-8", "surrogateescape"))
         for number, reason, detail in zip(

@@ -25,17 +25,9 @@ from lshdup.matching.results import ClustersFound, Index, PairsFound, StoredPair
 from lshdup.params import BandParams, ClusterParams, PairParams, ShingleParams, SketchParams
 from lshdup.shingling.shingle_filter import ShingleFilter
 from lshdup.store import npz
-from lshdup.store.collection_io import (
-    corpus_id,
-    document_arrays,
-    read_collection,
-    refuse_if,
-    same,
-    set_arrays,
-    signature_arrays,
-    unfiltered_id,
-)
+from lshdup.store.collection_io import collection_arrays, read_collection, would_save_the_same
 from lshdup.store.lock import locked
+from lshdup.store.members import refuse_if
 from lshdup.store.npz import Array
 from lshdup.utils.atomic import remove_temporary_files
 
@@ -133,41 +125,39 @@ class Store:
         if (
             kind == "shingles" and collection.unfiltered is not None
         ):  # keeps whole sets: what is removed may be another part of them next time
-            collection = collection.before
+            collection = collection.before_filter
         if self._is_saved(kind, collection):
             self.path(
                 kind
             ).touch()  # the times of artifacts tell which collection the last run was of
             return
-        arrays = document_arrays(collection) | (
-            set_arrays(collection) if kind == "shingles" else signature_arrays(collection)
-        )
+        arrays = collection_arrays(collection, kind)
         header = self._header(collection, with_sketch=kind == "signatures")
         if collection.unfiltered is not None:
-            header["whole"] = unfiltered_id(collection)
+            header["whole"] = collection.unfiltered_identity
         npz.save(self.path(kind), kind, header, arrays)
 
     def _is_saved(self, kind: str, collection: Collection) -> bool:
         """Return whether an artifact holds this collection already."""
         try:
             old = self.load_collection(kind, here=True, verify=False)
-            return old is not None and same(old, collection)
+            return old is not None and would_save_the_same(old, collection)
         except ArtifactError:
             return False
 
     def _header(self, collection: Collection, *, with_sketch: bool) -> dict[str, Any]:
         documents = collection.documents
         sketch = collection.sketch if with_sketch else None
-        header = self.parameters(
+        header = self.describe_parameters(
             collection.shingle,
             sketch,
             documents.record_fields,
             documents.home,
             collection.shingle_filter,
         )
-        return header | {"corpus": corpus_id(collection)}
+        return header | {"corpus": collection.identity}
 
-    def parameters(
+    def describe_parameters(
         self,
         shingle: ShingleParams,
         sketch: SketchParams | None,
@@ -256,7 +246,7 @@ class Store:
                 return None
             assert collection.sketch is not None
             if (
-                artifact.header["corpus"] != corpus_id(collection)
+                artifact.header["corpus"] != collection.identity
                 or artifact.header["sketch"] != collection.sketch.to_json()
             ):
                 return None
@@ -456,7 +446,7 @@ class Store:
             artifact = npz.load(
                 self.path("clusters"), "clusters", "run `lshdup clusters` again", verify=False
             )
-            if artifact is None or artifact.header["corpus"] != corpus_id(collection):
+            if artifact is None or artifact.header["corpus"] != collection.identity:
                 return None
             return BandParams.from_json(artifact.header["bands"]), ClusterParams.from_json(
                 artifact.header["clusters"]

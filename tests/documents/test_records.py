@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lshdup.documents import parquet, text_cache
+from lshdup.documents import parquet
 from lshdup.documents.finding import find_documents
 from lshdup.documents.reading import batches, read_batch
 from lshdup.documents.records import name_records
@@ -20,11 +20,11 @@ from lshdup.pipeline import expand_copies
 from lshdup.skipped import Reason
 from lshdup.workspace.request import Request
 from lshdup.workspace.workspace import Workspace
-from tests.conftest import require
+from tests.conftest import ZSTD, require
 
 pa = require("parquet", "pyarrow")
 pq = require("parquet", "pyarrow.parquet")
-zstandard = require("parquet", "zstandard")
+zstd = require("parquet", ZSTD)
 
 N = 300
 
@@ -73,7 +73,7 @@ def write(path, texts, **columns):
         json.dumps(line, ensure_ascii=number % 2 == 0).encode() + b"\n"
         for number, line in enumerate(lines)
     )
-    packers = {".gz": gzip.compress, ".zst": zstandard.compress}
+    packers = {".gz": gzip.compress, ".zst": zstd.compress}
     path.write_bytes(packers.get(path.suffix, lambda data: data)(data))
 
 
@@ -293,7 +293,7 @@ def test_unchanged_files_are_not_looked_through(here, monkeypatch):
     def refuse(*_):
         raise AssertionError
 
-    monkeypatch.setattr("lshdup.documents.record_files.RecordFiles.rows", refuse)
+    monkeypatch.setattr("lshdup.documents.record_files.RecordFiles.list_records", refuse)
     monkeypatch.setattr("lshdup.documents.record_files.RecordFiles.texts", refuse)
     assert answer(*FORMS, id_field="id")[0] == expected[0]
     with pytest.raises(AssertionError):
@@ -319,42 +319,30 @@ def test_parquet_rows_in_any_order_and_by_any_thread(here, monkeypatch, kept):
     monkeypatch.setattr(parquet, "_KEPT_BYTES", kept)
     texts = [f"text {n}" for n in range(500)]
     write(here / "a.parquet", texts)
-    for room in (True, False):
-        documents = find_documents([b"a.parquet"], DocumentParams())
-        if not room:
-            monkeypatch.setattr(text_cache, "new_scratch", _no_room)
-        wrong = []
+    documents = find_documents([b"a.parquet"], DocumentParams())
+    wrong = []
 
-        def read(seed, documents=documents, wrong=wrong):
-            rng = np.random.default_rng(seed)
-            for _ in range(30):
-                for indices in batches(
-                    documents, rng.choice(500, rng.integers(1, 60), replace=False)
+    def read(seed):
+        rng = np.random.default_rng(seed)
+        for _ in range(30):
+            for indices in batches(documents, rng.choice(500, rng.integers(1, 60), replace=False)):
+                batch = read_batch(documents, indices)
+                for index, start, length in zip(
+                    batch.indices.tolist(),
+                    batch.starts.tolist(),
+                    batch.lengths.tolist(),
+                    strict=True,
                 ):
-                    batch = read_batch(documents, indices)
-                    for index, start, length in zip(
-                        batch.indices.tolist(),
-                        batch.starts.tolist(),
-                        batch.lengths.tolist(),
-                        strict=True,
-                    ):
-                        number = int(documents.names[index].rpartition(b":")[2])
-                        if (
-                            batch.text[start : start + length].tobytes().decode()
-                            != texts[number - 1]
-                        ):
-                            wrong.append(number)
+                    number = int(documents.names[index].rpartition(b":")[2])
+                    if batch.text[start : start + length].tobytes().decode() != texts[number - 1]:
+                        wrong.append(number)
 
-        threads = [threading.Thread(target=read, args=(seed,)) for seed in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        assert wrong == []
-
-
-def _no_room(*_):
-    raise text_cache.NoRoomError("none")
+    threads = [threading.Thread(target=read, args=(seed,)) for seed in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
 
 
 @pytest.mark.parametrize(

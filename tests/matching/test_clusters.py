@@ -854,11 +854,11 @@ def test_what_vanishes_meanwhile_is_never_dropped_nor_a_reason_to_drop(
     monkeypatch.setattr("lshdup.workspace.from_documents.SET_BYTES", 0)
     skipped = []
 
-    def vanish(self, *_, grouping):
+    def vanish(*_, clustering):
         (folder / "old/c").unlink()
         (folder / "y").unlink()
 
-    monkeypatch.setattr(Workspace, "say_if_hot", vanish)
+    monkeypatch.setattr(clustering, "say_large_bucket", vanish)
     documents, found = grouped(tmp_path, [b"d"], skipped)
     names = names_of(documents, found.groups.kept) + names_of(documents, found.groups.dropped)
     assert "d/old/c" not in names
