@@ -161,7 +161,8 @@ def _index(prefixes: _Prefixes, threshold: float, jobs: int) -> _Index:
     lists = max(1, min(_MOST, int(prefixes.kept.sum())))
     starts = np.zeros(lists + 2, np.int64)
     columns = (
-        prefixes.sizes, threshold, prefixes.starts, prefixes.elements, prefixes.single, prefixes.kept,
+        prefixes.sizes, threshold, prefixes.starts, prefixes.elements, prefixes.single,
+        prefixes.kept,
     )  # fmt: skip
 
     def count(part: int, parts: int) -> None:
