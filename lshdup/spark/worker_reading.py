@@ -166,7 +166,7 @@ def _json(
             continue
         if row[2] is not None:
             if start and start <= _COUNTED and before < 0:
-                before = jsonlines.lines_before(file, at) - number + 1
+                before = jsonlines.count_lines(file, at) - number + 1
             name, where = (
                 (path, f"; the row at byte {at}")
                 if start > _COUNTED
@@ -244,7 +244,7 @@ def _json_row(
     if size > max_bytes:
         return file, None, str(Reason.TOO_LARGE), f"{size} bytes, --max-bytes is {max_bytes}"
     try:
-        row = jsonlines.row_of(line, fields)
+        row = jsonlines.parse_record(line, fields)
     except RecordError as error:
         return file, None, str(error.reason), error.detail
     return None if row is None else (*row, None, _in(file))
