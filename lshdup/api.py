@@ -63,7 +63,7 @@ class MinHash:
         a mapping of names to texts, or an iterable of texts, whose names are "0", "1", ….
     num_permutations : K, rows of a signature. The standard error of an estimate is
         sqrt(s (1 - s) / K).
-    options : see `Options`.
+    options : see `lshdup.api.Options`.
 
     Errors: InputError if the folder does not exist or holds no documents, ParameterError for a
     parameter outside its domain.
@@ -226,8 +226,7 @@ class NearDuplicates:
     ----------
     documents, num_permutations, options : as for `MinHash`.
     threshold : smallest similarity of near-duplicates.
-    num_bands : bands of the table; None means as few as meet a pair at the threshold with chance
-        `recall` (`plan_bands`).
+    num_bands : bands of the table; None: as few as keep the promised recall (`plan_bands`).
     recall : smallest chance to find a pair of exactly the threshold.
 
     >>> texts = {"a": "one two three four five", "c": "one two three four six", "d": "no"}
@@ -257,7 +256,8 @@ class NearDuplicates:
         self.threshold = threshold
         params = replace(_params(num_permutations, options), bands=bands)
         source: list[bytes] | Collection
-        if isinstance(documents, str | os.PathLike) and not _is_filtered(options):
+        in_one_pass = not _is_filtered(options) and params.sketch.scheme != "linear"
+        if isinstance(documents, str | os.PathLike) and in_one_pass:
             source = [os.fsencode(documents)]
         else:
             source = _collect(documents, params, options)
@@ -287,12 +287,11 @@ class NearDuplicates:
     def pairs(self) -> list[tuple[str, str, float]]:
         """Return (name, name, exact similarity) of all pairs, in the order of `lshdup pairs`."""
         names = self.minhash.all_docs()
-        rows = (
-            row
+        return [
+            (names[left], names[right], score)
             for piece in self._answer.pairs.pieces()
-            for row in zip(*(column.tolist() for column in piece), strict=True)
-        )
-        return [(names[left], names[right], score) for left, right, score in rows]
+            for left, right, score in zip(*(each.tolist() for each in piece), strict=True)
+        ]
 
     def clusters(self) -> list[list[tuple[str, float]]]:
         """Return the clusters of two or more, the largest first, as `lshdup clusters` does.
@@ -321,7 +320,7 @@ class NearDuplicates:
         doc: str,
         **options: Unpack[Options],
     ) -> list[str]:
-        """Return the LSH candidates of `doc` whose *estimated* similarity is at least s, as R1 does.
+        """Return R1's LSH candidates of `doc` whose *estimated* similarity is at least s.
 
         R1's own options are ``tokens="terms", scheme="linear"``. Estimates lose near-duplicates
         just above s; `of` verifies exactly.

@@ -129,7 +129,7 @@ def verify(
     buckets: Buckets = NO_BUCKETS,
     jobs: int = 1,
 ) -> PairsFound:
-    """Verify candidate pairs: return those whose similarity is at least the threshold.
+    """Verify candidate pairs: return the pairs whose similarity is at least the threshold.
 
     Parameters
     ----------
@@ -200,9 +200,7 @@ def find_pairs_exactly(
     jobs: int = 1,
     progress: Progress = no_progress,
 ) -> PairsFound:
-    """Find all pairs at or above the threshold, none missed, by the prefix-filter join of the
-    sets.
-    """
+    """Find all pairs at or above the threshold, none missed, by the prefix-filter join."""
     from lshdup.matching import exact_join  # Imported here to keep `query` fast.
 
     progress("candidates", 0, 0)

@@ -11,13 +11,13 @@ class Type:
     """The type of a column's cells.
 
     words : what docs/columns.md calls the type.
-    kind : the type of a cell in Python and JSON.
-    values : the only cells there are; empty for any cell of this kind.
+    cell : the Python type of a cell.
+    values : the only cells; empty if any cell of this type may be.
     nullable : whether a cell may be empty, null in JSON.
     """
 
     words: str
-    kind: type
+    cell: type
     values: tuple[str, ...] = ()
     nullable: bool = False
 
@@ -159,8 +159,10 @@ def column_names(listing: str, *, optional: bool = False) -> tuple[str, ...]:
 def describe(listing: str) -> str:
     """Return the names of all columns with a note on when they are printed.
 
-    >>> describe("pairs-against"), describe("query")
-    ('a, b, similarity, verified', 'similarity, name, query (query if several DOC are asked for, or in json)')
+    >>> describe("pairs-against")
+    'a, b, similarity, verified'
+    >>> describe("query")
+    'similarity, name, query (query if several DOC are asked for, or in json)'
     """
     note = f" ({_NOTES[listing]})" if listing in _NOTES else ""
     return f"{', '.join(column_names(listing, optional=True))}{note}"

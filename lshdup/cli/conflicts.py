@@ -9,22 +9,19 @@ from click.core import ParameterSource
 from lshdup.errors import ParameterError
 
 #: Options that choose among DOCS, or read DOCS: a command without DOCS continues from the store.
-_OF_DOCUMENTS = (
-    "include", "exclude", "hidden", "follow", "max_bytes", "format_seconds", "format_memory",
-    "text_field", "id_field", "check_content",
-)  # fmt: skip
+_OF_DOCUMENTS = """
+include exclude hidden follow max_bytes format_seconds format_memory text_field id_field
+check_content
+""".split()
 
 #: Options that Spark ignores: it keeps nothing for the next run, and has its own threads.
-_NOT_ON_SPARK = (
-    "exact", "verify", "store", "no_store", "check_content", "jobs", "ignore_common", "templates",
-    "against", "histogram", "step",
-    "examples", "plot", "prefer", "write",
-)  # fmt: skip
+_NOT_ON_SPARK = """
+exact verify store no_store check_content jobs ignore_common templates against histogram
+step examples plot prefer write
+""".split()
 
 #: Options that the exact join ignores: it uses neither signatures nor bands.
-_NOT_EXACT = (
-    "scheme", "perms", "seed", "recall", "bands", "rows", "buckets", "verify", "max_bucket",
-)  # fmt: skip
+_NOT_EXACT = "scheme perms seed recall bands rows buckets verify max_bucket".split()
 
 
 def is_set(ctx: click.Context, name: str) -> bool:

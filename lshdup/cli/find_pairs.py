@@ -29,7 +29,7 @@ class Answer:
     """All pairs at or above a threshold.
 
     collection : the documents.
-    found : verified pairs of documents that stand for their exact duplicates.
+    distinct_pairs : verified pairs of documents that stand for their exact duplicates.
     duplicate_of : int64 array of shape (n,), the document that stands for each document.
     pairs : pairs of all documents.
     threshold : smallest similarity.
@@ -37,7 +37,7 @@ class Answer:
     """
 
     collection: "Collection"
-    found: "Pairs"
+    distinct_pairs: "Pairs"
     duplicate_of: "NDArray[np.int64]"
     pairs: "ExpandedPairs"
     threshold: float
@@ -58,18 +58,18 @@ def _find_by_bands(session: Session, options: dict[str, Any]) -> Answer:
     say_collection(console, indexed.collection)
     say_if_nothing(session, indexed.collection)
     say_contract(console, indexed.index.plan, indexed.params)
-    found = workspace.find_pairs(indexed, params, request.jobs)
+    result = workspace.find_pairs(indexed, params, request.jobs)
     table = indexed.index.table if options["verbose"] else None
     say_buckets(
-        console, found.buckets, indexed.collection.documents.names.some, params.max_bucket, table
+        console, result.buckets, indexed.collection.documents.names.some, params.max_bucket, table
     )
     pairs = expand_copies(
-        found.pairs, indexed.index.duplicate_of, collapse=options.get("collapse_copies", False)
+        result.pairs, indexed.index.duplicate_of, collapse=options.get("collapse_copies", False)
     )
-    say_funnel(console, found.candidates, len(found.pairs), len(pairs), indexed.params.threshold)
+    say_funnel(console, result.candidates, len(result.pairs), len(pairs), indexed.params.threshold)
     return Answer(
         indexed.collection,
-        found.pairs,
+        result.pairs,
         indexed.index.duplicate_of,
         pairs,
         indexed.params.threshold,
@@ -87,9 +87,11 @@ def _join(session: Session, options: dict[str, Any]) -> Answer:
     say_collection(session.console, collection)
     say_if_nothing(session, collection)
     duplicate_of = find_exact_duplicates(collection.fingerprints)
-    found = find_pairs_exactly(
+    result = find_pairs_exactly(
         collection, sets, duplicate_of, threshold, request.jobs, session.console.progress
     )
-    pairs = expand_copies(found.pairs, duplicate_of, collapse=options.get("collapse_copies", False))
-    say_joined(session.console, len(found.pairs), len(pairs), threshold)
-    return Answer(collection, found.pairs, duplicate_of, pairs, threshold)
+    pairs = expand_copies(
+        result.pairs, duplicate_of, collapse=options.get("collapse_copies", False)
+    )
+    say_joined(session.console, len(result.pairs), len(pairs), threshold)
+    return Answer(collection, result.pairs, duplicate_of, pairs, threshold)

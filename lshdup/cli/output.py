@@ -171,7 +171,7 @@ class Target:
 
     @contextlib.contextmanager
     def _stream(self) -> Iterator[BinaryIO]:
-        """Open the stream of the listing; if its reader leaves, end the listing but not the command.
+        """Open the stream of a listing; if its reader leaves, end the listing, not the command.
 
         The summary and the exit code must not depend on how much another program has read.
         """

@@ -15,20 +15,20 @@ _WIDTH = 110
 
 _COLUMNS_HEAD = """# Columns of listings
 
-Every listing prints its columns in this order, in every format; made by `python -m lshdup.cli.reference`.
-Columns keep their names, types and places; new ones come last. `--header` prints the names.
+Every listing prints its columns in this order, in every format. Columns keep their names, types and
+places; new ones come last. `--header` prints the names. Made by `python -m lshdup.cli.reference`.
 
 """
 
 _SHOW_HEAD = """## show --format json
 
-One object: `a` and `b`, each with `name` to `packed`; then `similarity` to `removed_b`; `shingle`, the parameters
-that made the shingles; and `differences`, the rows of `show`.
+One object: `a` and `b`, each with `name` to `packed`; then `similarity` to `removed_b`; `shingle`,
+the parameters of the shingles; and `differences`, the rows of `show`.
 
 """
 
 
-def pages() -> dict[str, str]:
+def make_pages() -> dict[str, str]:
     """Return the generated pages by name of the file."""
     return {"cli.md": "\n".join(_commands()), "columns.md": "".join(_columns())}
 
@@ -36,7 +36,7 @@ def pages() -> dict[str, str]:
 def write() -> None:
     """Write the generated pages."""
     DOCS.mkdir(exist_ok=True)
-    for name, page in pages().items():
+    for name, page in make_pages().items():
         (DOCS / name).write_text(page, "utf-8")
 
 

@@ -76,7 +76,7 @@ def open_session(
         workspace = Workspace(
             None if options.get("no_store") else options["store"],
             console.say,
-            console.skipped,
+            console.report_skipped,
             console.progress,
             explicit.get("secret", b""),
             warn=console.warn,
@@ -102,9 +102,9 @@ def read_parameters(
     A command without DOCS takes all parameters that were not set explicitly from the artifacts.
     """
     explicit = _explicit_parameters(ctx, options)
-    for kind in _PARAMS:
-        names = {field.name for field in fields(kind)}
-        kind(**{name: value for name, value in explicit.items() if name in names})
+    for params_class in _PARAMS:
+        names = {field.name for field in fields(params_class)}
+        params_class(**{name: value for name, value in explicit.items() if name in names})
     if explicit.get("ignore_common") == 0:
         message = "--ignore-common 0 would remove every shingle"
         raise ParameterError(
@@ -140,7 +140,7 @@ def read_parameters(
 
 def _explicit_parameters(ctx: click.Context, options: dict[str, Any]) -> dict[str, Any]:
     explicit: dict[str, Any] = {}
-    names = {field.name for kind in _PARAMS for field in fields(kind)}
+    names = {field.name for params_class in _PARAMS for field in fields(params_class)}
     for name, value in options.items():
         if value is None or not is_set(ctx, name):
             continue

@@ -13,8 +13,8 @@ class Listed(click.ParamType[tuple[Any, ...]]):
 
     name = "list"
 
-    def __init__(self, kind: type) -> None:
-        self._kind = kind
+    def __init__(self, item: type) -> None:
+        self._item = item
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
@@ -22,10 +22,10 @@ class Listed(click.ParamType[tuple[Any, ...]]):
         if isinstance(value, tuple):
             return value
         try:
-            return tuple(self._kind(part) for part in str(value).split(","))
+            return tuple(self._item(part) for part in str(value).split(","))
         except ValueError:
             self.fail(
-                f"{value!r} is not a list of {self._kind.__name__}s separated by commas", param, ctx
+                f"{value!r} is not a list of {self._item.__name__}s separated by commas", param, ctx
             )
 
 

@@ -1,6 +1,4 @@
-"""Filters of a collection: the shingles of template texts, and those that too many documents have,
-leave every set.
-"""
+"""Filters of a collection: shingles of templates and common shingles leave every set."""
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -50,8 +48,7 @@ class FilterRequest:
 def build_filter(
     collection: Collection | None, request: FilterRequest, jobs: int = 1
 ) -> ShingleFilter:
-    """Return the filter that is requested; count the shingles of the unfiltered sets if it has a
-    limit.
+    """Return the requested filter; count shingles of the unfiltered sets if it has a limit.
 
     collection : with its unfiltered sets; may be None if the request has no limit.
 

@@ -63,9 +63,7 @@ class Against:
         return self.sides.there.collection
 
     def plan(self) -> BandPlan:
-        """Plan the bands for both sides. Raise ParameterError if no plan keeps the promised
-        recall.
-        """
+        """Plan the bands for both sides. Raise ParameterError if the recall is out of reach."""
         assert self.here.sketch is not None
         return plan_bands(self.here.sketch.perms, self.params)
 
@@ -97,9 +95,7 @@ class Against:
         return ExpandedCrossPairs(self.sides, pairs, collapse=collapse)
 
     def count_changed(self, pairs: ExpandedCrossPairs) -> int:
-        """Return how many documents of a stored OTHER in this answer changed since they were
-        indexed.
-        """
+        """Return how many documents of a stored OTHER in this answer changed since."""
         if self.store is None:
             return 0
         return len(self.there.documents.changed(self.sides.separate(pairs.documents)[1]))
@@ -176,9 +172,7 @@ def load_sides(
 
 
 def _select_store(others: tuple[bytes, ...]) -> Path | None:
-    """Return the store that OTHER is; None if it is folders and files. Raise ParameterError for a
-    mixture.
-    """
+    """Return the store that OTHER is, None for folders and files. Refuse a mixture."""
     stores = [each for each in others if Store(Path(os.fsdecode(each))).is_ours()]
     if not stores:
         return None
@@ -211,9 +205,7 @@ def _load_store(
 
 
 def _adopt_params(request: Request, folder: Path, stored: Collection) -> Request:
-    """Return the request with the parameters of a store. Raise ArtifactError if explicit ones
-    differ.
-    """
+    """Return the request with the parameters of a store. Refuse explicit ones that differ."""
     remedy = f"leave that out, or run `lshdup index OTHER --store {folder}` with it"
     assert stored.sketch is not None
     for params in (stored.shingle, stored.sketch):
@@ -225,9 +217,7 @@ def _adopt_params(request: Request, folder: Path, stored: Collection) -> Request
 def _read_other(
     reader: Workspace, request: Request, others: tuple[bytes, ...], here: Collection
 ) -> Side:
-    """Read the folders and files of OTHER with the parameters of DOCS; patterns are of DOCS
-    only.
-    """
+    """Read OTHER with the parameters of DOCS, but without their patterns."""
     assert here.sketch is not None
     given = {**request.given, **here.shingle.to_json(), **here.sketch.to_json()}
     files = replace(request.files, include=(), exclude=())

@@ -86,9 +86,7 @@ def find_cross_pairs_exactly(
     jobs: int = 1,
     progress: Progress = no_progress,
 ) -> CrossPairs:
-    """Find all pairs across the sides, none missed, by the prefix-filter join of the sets of
-    both.
-    """
+    """Find all pairs across the sides, none missed, by the prefix-filter join."""
     progress("candidates", 0, 0)
     duplicate_of = sides.find_exact_duplicates()
     members = documents_to_compare(duplicate_of, sides.sizes)
@@ -99,9 +97,7 @@ def find_cross_pairs_exactly(
 
 
 class _Verifier:
-    """Verification of candidates across two sides, by sets where they are available, else by
-    signatures.
-    """
+    """Verification of candidates by sets where they are available, else by signatures."""
 
     def __init__(
         self,
@@ -123,9 +119,7 @@ class _Verifier:
         self.by_estimate = 0
 
     def verify(self, pieces: Iterable[PairArrays]) -> Iterator[Columns]:
-        """Yield the candidate pairs, (left, right) uint32 arrays, whose similarity reaches the
-        threshold.
-        """
+        """Yield the candidate pairs whose similarity is at least the threshold."""
         for left, right in pieces:
             same = self._prints[left] == self._prints[right]
             yield left[same], right[same], np.ones(int(same.sum()))
@@ -158,9 +152,7 @@ class _Verifier:
     def _replace_by_duplicates(
         self, sets: RaggedSets, documents: NDArray[np.int64], lost: NDArray[np.int64]
     ) -> RaggedSets:
-        """Return the sets, those at the positions `lost` from exact duplicates whose files
-        exist.
-        """
+        """Return the sets; for positions in `lost`, sets of exact duplicates whose files exist."""
         split = self._sides.split
         if self._by_duplicate is None:
             self._by_duplicate = np.argsort(self._duplicate_of, kind="stable")

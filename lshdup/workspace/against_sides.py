@@ -1,6 +1,4 @@
-"""Two sides under one numbering: the documents of DOCS from 0 on, and behind them those of
-OTHER.
-"""
+"""Two sides under one numbering: documents of DOCS from 0 on, documents of OTHER behind them."""
 
 import os
 from dataclasses import dataclass
@@ -84,9 +82,7 @@ class Sides:
         )
 
     def find_exact_duplicates(self) -> NDArray[np.int64]:
-        """Return for each document the first one of its side with the same shingle set: int64
-        array.
-        """
+        """Return for each document the first one of its side with the same set: int64 array."""
         here = find_exact_duplicates(self.here.collection.fingerprints)
         there = find_exact_duplicates(self.there.collection.fingerprints)
         return np.concatenate([here, there + self.split])
@@ -97,15 +93,11 @@ class Sides:
         return np.concatenate([here, band_keys(self.there.signatures, plan, jobs)], axis=1)
 
     def separate(self, documents: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Separate ascending document numbers: those here, and those there by the numbers of their
-        side.
-        """
+        """Separate ascending numbers into documents here, and there by their own number."""
         return documents[documents < self.split], documents[documents >= self.split] - self.split
 
     def names(self, documents: NDArray[np.int64]) -> list[bytes]:
-        """Return the names of documents (ascending int64 array), as typed from the current
-        folder.
-        """
+        """Return the names of documents (ascending int64 array) as typed from here."""
         here, there = self.separate(documents)
         return self.here.documents.typed_names(here) + self.there.documents.typed_names(there)
 

@@ -24,8 +24,7 @@ from lshdup.workspace.request import Request
 def read_filter_request(
     run: RunContext, request: Request, shingle: ShingleParams, last: Collection | None = None
 ) -> FilterRequest | None:
-    """Read the template files of a request and return its filter; None if nothing is to be
-    filtered.
+    """Read the template files of a request and return its filter; None for no filter.
 
     Parameters
     ----------

@@ -7,10 +7,10 @@ from lshdup.collection.collection import Collection
 from lshdup.errors import ArtifactError
 from lshdup.lsh.band_plan import plan_bands
 from lshdup.matching.results import Index
-from lshdup.params import BandParams, ClusterParams, ShingleParams, SketchParams
+from lshdup.params import BandParams, ClusterParams, SketchParams
 from lshdup.pipeline import build_index
+from lshdup.store import results
 from lshdup.workspace.context import RunContext
-from lshdup.workspace.filter_request import read_filter_request
 from lshdup.workspace.from_documents import collect_signatures
 from lshdup.workspace.from_store import attach_sets, load_or_sketch_signatures
 from lshdup.workspace.request import Request, merge_params, reset_bands
@@ -23,7 +23,7 @@ class IndexedCollection:
     collection : documents and signatures, with their sets if memory or the store holds them.
     index : band table.
     params : parameters of the bands.
-    from_documents : whether the documents were named: artifacts become those of a run from nothing.
+    from_documents : whether the documents were named: then artifacts are saved as by a first run.
     last_clustering : parameters of the last `clusters`, if this run continues it.
     """
 
@@ -40,20 +40,18 @@ def index_documents(run: RunContext, request: Request) -> IndexedCollection:
     # A promise that cannot be kept is refused before the work.
     plan_bands(merge_params(SketchParams, request.given).perms, params)
     with run.writing() if run.store is not None else nullcontext():
-        shingle = merge_params(ShingleParams, request.given)
-        wanted = read_filter_request(run, request, shingle)
-        collection = attach_sets(run, collect_signatures(run, request, wanted))
+        collection = attach_sets(run, collect_signatures(run, request))
         stored = None
         if run.store is not None:
             try:
-                stored = run.store.load_bands(collection)
+                stored = results.load_index(run.store, collection)
             except ArtifactError as error:
                 run.say(f"{error.message}; it is made anew")
         if stored is not None and stored[1] == params:
             return IndexedCollection(collection, stored[0], params)
         index = _build(run, collection, params, request.jobs)
         if run.store is not None:
-            run.store.save_bands(collection, index, params)
+            results.save_index(run.store, collection, index, params)
         return IndexedCollection(collection, index, params)
 
 
@@ -65,19 +63,18 @@ def load_or_rebuild_index(
     Parameters
     ----------
     run : state of the run.
-    request : what is not set explicitly is as it was.
+    request : explicit parameters; all others are those of the stored index.
     save : whether a rebuilt index is saved, or only used.
-    verify : check every byte of the artifacts, or only what is read.
-    clustering : take what is not set explicitly from the last `clusters` instead, if it used this
-        index.
+    verify : check every byte of the artifacts, or only the bytes that are read.
+    clustering : take all other parameters from the last `clusters`, if it used this index.
 
     """
     with run.continuing() if save else nullcontext():
         signatures = load_or_sketch_signatures(run, request, verify=verify, save=save)
         collection = attach_sets(run, signatures)
         assert run.store is not None
-        stored = run.store.load_bands(collection, verify)
-        last = run.store.last_grouping(collection) if clustering else None
+        stored = results.load_index(run.store, collection, verify=verify)
+        last = results.load_last_clustering(run.store, collection) if clustering else None
         last_clustering = last[1] if last is not None else None
         base = last[0] if last is not None else stored[1] if stored is not None else None
         given = request.given if base is None else reset_bands(request.given)
@@ -87,7 +84,7 @@ def load_or_rebuild_index(
         else:
             index = _build(run, collection, wanted, request.jobs)
             if save:
-                run.store.save_bands(collection, index, wanted)
+                results.save_index(run.store, collection, index, wanted)
             elif stored is not None:
                 planned = f"the stored ones were planned for {stored[1].threshold:g}"
                 run.say(f"bands made anew from signatures.npz; {planned}")
@@ -95,7 +92,7 @@ def load_or_rebuild_index(
 
 
 def _serves(stored: BandParams, wanted: BandParams, *, exactly: bool) -> bool:
-    """Return whether stored bands serve a request: those of t serve every higher threshold."""
+    """Return whether stored bands serve a request: bands for t serve every higher threshold."""
     if exactly or wanted.threshold < stored.threshold:
         return wanted == stored
     return replace(wanted, threshold=stored.threshold) == stored

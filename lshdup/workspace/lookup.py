@@ -78,7 +78,7 @@ class NamedDocument:
         return b" ".join(ids)
 
     def content(self) -> tuple[bytes, bool]:
-        """Return the present bytes, and whether they are text already, as those of a record.
+        """Return the present bytes, and whether they are text already, as for a record.
 
         Raise InputError if they cannot be read.
         """
@@ -209,18 +209,14 @@ def _note_other_names(word: bytes, collection: "Collection | None") -> str:
 
 
 def _split_name(name: bytes) -> tuple[str, str, str]:
-    """Return the part of a name behind its last slash, this part without its ending, and the
-    ending.
-    """
+    """Return the last part of a name, this part without its ending, and the ending."""
     base = os.fsdecode(name).rpartition("/")[2]
     stem, _, ending = base.rpartition(".")
     return (base, stem, ending) if stem else (base, base, "")
 
 
 def _suggest(word: bytes, collection: "Collection") -> str:
-    """Return the end of a name of the store that resembles the word; "" if there is none, or for
-    very many names.
-    """
+    """Ask for a name of the store whose end resembles the word; "" if there is none."""
     if len(collection.documents.names) > _FEW_NAMES:
         return ""
     _, wanted, ending = _split_name(word)
@@ -235,9 +231,7 @@ def _suggest(word: bytes, collection: "Collection") -> str:
 def merge_shingle_params(
     collection: "Collection | None", given: "Mapping[str, Any]"
 ) -> ShingleParams:
-    """Return the shingle parameters to show a document with: those of the store, under explicit
-    ones.
-    """
+    """Return the parameters to show a document with: explicit ones over those of the store."""
     known = {field.name for field in fields(ShingleParams)}
     typed = {name: value for name, value in given.items() if name in known}
     base = collection.shingle.to_json() if collection is not None and "tokens" not in typed else {}

@@ -19,10 +19,9 @@ _LASTING = {
 
 
 def find_unchanged(old: DocumentList, new: DocumentList) -> NDArray[np.int64]:
-    """Return for each new document the old one with the same name, size, time and location: int64
-    array.
+    """Return for each new document the same old one, or -1: int64 array.
 
-    A new document without such an old one has -1.
+    The same is a document with the same name, size, time and location.
     """
     if np.array_equal(old.names.offsets, new.names.offsets) and np.array_equal(
         old.names.blob, new.names.blob

@@ -1,8 +1,8 @@
 """The steps over one store, or over none: each from documents, or from what the store holds.
 
 A step with DOCS runs the steps before it and reads only new and changed documents. A step without
-DOCS continues from the store; what is stale there is rebuilt, and said. The modules beside this one
-do the work.
+DOCS continues from the store; stale artifacts are rebuilt, and said. The modules beside this one do
+the work.
 """
 
 from collections.abc import Callable
@@ -44,7 +44,7 @@ class Workspace:
     secret : hash key, for stores that were made with it; requests have it as a parameter too.
     read_only : nothing is written.
     apart : folder in which no documents are looked for, if there is no store.
-    warn : notified of what is probably a mistake; default: `say`.
+    warn : notified of a probable mistake; default: `say`.
 
     """
 
@@ -87,7 +87,7 @@ class Workspace:
         run = self._run
         if request.documents:
             with run.writing():
-                return self._collect_signatures(request)
+                return from_documents.collect_signatures(run, request)
         with run.continuing():
             shingles = from_store.load_shingles(run, request)
             wanted = read_filter_request(run, request, shingles.shingle)
@@ -106,9 +106,8 @@ class Workspace:
         request : names documents, or continues from the store.
         save : whether a table that is rebuilt from stored signatures is saved (`index`) or only
             used.
-        verify : check every byte of the artifacts, or only what is read (`query`).
-        clustering : take what is not set explicitly from the last `clusters`, if it used this
-            index.
+        verify : check every byte of the artifacts, or only the bytes that are read (`query`).
+        clustering : continue the last `clusters`, if it used this index.
 
         """
         if request.documents:
@@ -168,15 +167,10 @@ class Workspace:
         run = self._run
         if request.documents:
             with run.writing() if run.store is not None else nullcontext():
-                collection = self._collect_signatures(request)
+                collection = from_documents.collect_signatures(run, request)
         else:
             collection = from_store.load_or_sketch_signatures(run, request, verify=True, save=False)
         return from_store.attach_sets(run, collection)
-
-    def _collect_signatures(self, request: Request) -> Collection:
-        shingle = merge_params(ShingleParams, request.given)
-        wanted = read_filter_request(self._run, request, shingle)
-        return from_documents.collect_signatures(self._run, request, wanted)
 
     def set_source(self, collection: Collection, jobs: int) -> SetSource:
         """Return the function that gives the sets of a collection."""

@@ -12,7 +12,7 @@ import time
 import click
 import pytest
 
-from tests import reference
+from tests import reference, running
 from tests.conftest import ROOT
 from tests.running import in_terminal
 
@@ -757,7 +757,7 @@ def shell(command, cwd):
 
 def test_pipes(run, corpus, tmp_path):
     head = shell(
-        "lshdup pairs sample_corpus -t 0.02 --perms 512 --recall 0.5 | (exec <&-; sleep 4); exit ${PIPESTATUS[0]}",
+        "lshdup pairs sample_corpus -t 0.02 --perms 512 --recall 0.5 | (exec <&-; sleep 1); exit ${PIPESTATUS[0]}",
         tmp_path,
     )
     assert head.returncode == 0, head.stderr
@@ -798,6 +798,7 @@ def test_a_table_on_a_terminal(corpus, tmp_path):
 
 def test_usage_errors(run, tmp_path):
     (tmp_path / "a").write_text("text")
+    (tmp_path / "b").write_text("other")
     for arguments, words in [
         (["pairs", "no-such-folder"], ["no-such-folder", "No such file"]),
         (["pairs", "a", "-t", "1.5"], ["--threshold is 1.5", "at most 1"]),
@@ -817,7 +818,7 @@ def test_usage_errors(run, tmp_path):
         (["pairs", "--files-from", "/dev/null"], ["names no documents"]),
         (["pairs", "--nonsense"], ["--nonsense"]),
         (
-            ["accuracy", "a", "--no-store", "--scheme", "linear"],
+            ["accuracy", "a", "b", "--no-store", "--scheme", "linear"],
             ["different coefficients", "fewer --perms"],
         ),
     ]:
@@ -915,7 +916,7 @@ def test_help_ends_with_examples_that_run(run, corpus, tmp_path, command):
     found = examples(text)
     assert len(found) >= 2
     for line in found:
-        process = shell(line, tmp_path)
+        process = running.shell(line, tmp_path)
         assert process.returncode == 0, (line, process.stderr)
         assert process.stdout or command in ("shingle", "signatures", "index"), line
 

@@ -137,9 +137,9 @@ def check_cell(cell, column, where):
     if cell is None:
         assert column.nullable, where
     else:
-        numbers = (int, float) if column.kind is float else column.kind
+        numbers = (int, float) if column.cell is float else column.cell
         assert isinstance(cell, numbers), (where, cell)
-        assert column.kind is bool or not isinstance(cell, bool), (where, cell)
+        assert column.cell is bool or not isinstance(cell, bool), (where, cell)
         assert not column.values or cell in column.values, (where, cell)
         if column in (COUNT, SHARE):
             assert 0 <= cell <= (1 if column == SHARE else cell), (where, cell)

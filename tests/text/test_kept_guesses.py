@@ -204,11 +204,11 @@ def test_forged_guesses_are_refused(here):
 def test_stores_that_do_not_know_them_are_made_anew(run, here, monkeypatch):
     """What was read before may have been read as something else."""
     with monkeypatch.context() as patch:
-        patch.setattr(npz, "FORMAT_VERSION", 2)
+        patch.setattr(npz, "FORMAT_VERSION", 3)
         made(".lshdup")
     refused = run("pairs", "-v", code=2)
     assert re.search(
-        r"^lshdup: error: \S+signatures.npz has format 2 .*; this lshdup reads 3$",
+        r"^lshdup: error: \S+signatures.npz has format 3 .*; this lshdup reads 4$",
         refused.err,
         re.M,
     )

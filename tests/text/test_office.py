@@ -218,7 +218,7 @@ def test_what_is_no_text_does_not_enter(kreuzberg):
 @pytest.mark.parametrize("width", [40, 55, 70, 90])
 def test_words_cut_at_line_ends_of_a_pdf_are_whole(kreuzberg, width):
     lines = [
-        line for paragraph in TEXT.splitlines() for line in office._hyphenated(paragraph, width)
+        line for paragraph in TEXT.splitlines() for line in office.hyphenated(paragraph, width)
     ]
     assert sum(line.endswith("-") for line in lines) > 5
     assert tokens(text_of(office.pdf(TEXT, width=width, hyphenate=True))) == tokens(TEXT.encode())

@@ -10,11 +10,11 @@ import click
 
 from lshdup.cli.conflicts import is_set
 from lshdup.cli.help import Command, plain_option
-from lshdup.cli.listings import listing_target
+from lshdup.cli.listings import make_target
 from lshdup.cli.messages import say_collection, say_contract
 from lshdup.cli.options import (
-    columns_of,
     documents_options,
+    list_columns,
     output_options,
     plot_option,
     run_options,
@@ -48,7 +48,7 @@ class _Buckets(click.ParamType[str | int]):
         return int(value)
 
 
-@columns_of("accuracy", "accuracy-bands", "accuracy-found")
+@list_columns("accuracy", "accuracy-bands", "accuracy-found")
 @click.command(
     "accuracy",
     cls=Command,
@@ -73,12 +73,9 @@ Examples:
     "--epsilon",
     type=Listed(float),
     default="0.04,0.07,0.09",
-    show_default=True,
     help="An estimate is off if it differs from the exact similarity by more than this.",
 )
-@plain_option(
-    "--runs", type=click.IntRange(1), default=5, show_default=True, help="Independent seeds."
-)
+@plain_option("--runs", type=click.IntRange(1), default=5, help="Independent seeds.")
 @plain_option(
     "--bands", type=Listed(int), help="Measure what so many bands find, instead of estimates."
 )
@@ -93,7 +90,6 @@ Examples:
     type=Share(),
     metavar="T",
     default=0.9,
-    show_default=True,
     help="With --bands, --found: similarity of near-duplicates.",
 )
 @plain_option(
@@ -101,15 +97,10 @@ Examples:
     type=Share(),
     metavar="P",
     default=BandParams().recall,
-    show_default=True,
     help="With --found: plan the bands for this chance.",
 )
 @plain_option(
-    "--sample",
-    type=click.IntRange(1),
-    default=110,
-    show_default=True,
-    help="With --bands: documents to query.",
+    "--sample", type=click.IntRange(1), default=110, help="With --bands: documents to query."
 )
 @plain_option(
     "--queries",
@@ -123,13 +114,7 @@ Examples:
     help="With --bands, --found: fold keys into so many buckets; prime: the smallest prime from "
     "the number of documents.",
 )
-@plain_option(
-    "--seed",
-    type=int,
-    default=SketchParams().seed,
-    show_default=True,
-    help="The first of the seeds.",
-)
+@plain_option("--seed", type=int, default=SketchParams().seed, help="The first of the seeds.")
 @plot_option
 @run_options
 @output_options
@@ -148,33 +133,19 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     bands of `lshdup pairs` find, with a 95 % interval, in each bin of similarity (the last line: in
     all), beside what the S-curve expects. Exact copies are counted once.
     """
-    target = listing_target(options)
+    target = make_target(options)
     bands, found = options.pop("bands"), options.pop("found")
     perms = options.pop("perms") or (
         (SketchParams().perms,) if found else (1200,) if bands else (400, 600, 800)
     )
-    for scheme in options["schemes"]:
-        for k in perms:
-            SketchParams(scheme, k, options["seed"])
+    _list_sketches(options, perms)
     params = BandParams(options["threshold"], options["recall"])
     _check_use(ctx, bands, perms)
     if found and not bands:
         _check_plans(perms, params)
-    measured = {
-        name: options.pop(name)
-        for name in (
-            "threshold",
-            "recall",
-            "sample",
-            "queries",
-            "buckets",
-            "epsilon",
-            "runs",
-            "seed",
-            "schemes",
-        )
-    }
-    measure = _found if found else _bands if bands else _estimates
+    names = "threshold recall sample queries buckets epsilon runs seed schemes".split()
+    measured = {name: options.pop(name) for name in names}
+    measure = _measure_recall if found else _measure_bands if bands else _measure_estimates
     with open_session(ctx, options) as session:
         collection, sets = session.workspace.load_or_collect_sets(session.request)
         say_collection(session.console, collection)
@@ -188,7 +159,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         return session.console.exit_code
 
 
-#: Options that not every experiment heeds, and what they need: --bands, --found, either, or neither.
+#: Options that not every experiment uses, with the options of the experiments that use them.
 _USE = {
     "epsilon": (),
     "runs": (),
@@ -201,7 +172,7 @@ _USE = {
 
 
 def _check_use(ctx: click.Context, bands: tuple[int, ...] | None, perms: tuple[int, ...]) -> None:
-    """Refuse options that this experiment would ignore, and bands that need more rows than there are."""
+    """Raise ParameterError for options that this experiment ignores, and for too many bands."""
     mode = "found" if ctx.params["found"] else "bands" if bands else ""
     for name, modes in _USE.items():
         if is_set(ctx, name) and mode not in (modes or ("",)):
@@ -225,15 +196,22 @@ def _check_use(ctx: click.Context, bands: tuple[int, ...] | None, perms: tuple[i
             raise ParameterError(message, "use fewer bands or more --perms")
 
 
+def _list_sketches(options: dict[str, Any], perms: tuple[int, ...]) -> list[SketchParams]:
+    """Return the parameters of all signatures to measure, which are checked by this."""
+    return [
+        SketchParams(scheme, k, options["seed"]) for scheme in options["schemes"] for k in perms
+    ]
+
+
 def _check_plans(perms: tuple[int, ...], params: BandParams) -> None:
-    """Before any work starts: whether so many rows can keep the promise."""
+    """Raise before any work starts if bands of this many rows cannot keep the recall."""
     from lshdup.lsh.band_plan import plan_bands
 
     for k in perms:
         plan_bands(k, params)
 
 
-def _estimates(
+def _measure_estimates(
     session: Session,
     collection: "Collection",
     sets: "RaggedSets",
@@ -260,7 +238,7 @@ def _estimates(
     ]
 
 
-def _bands(
+def _measure_bands(
     session: Session,
     collection: "Collection",
     sets: "RaggedSets",
@@ -272,7 +250,7 @@ def _bands(
 
     from lshdup.evaluation.accuracy import band_accuracy
 
-    buckets = _buckets(options["buckets"], collection)
+    buckets = _count_buckets(options["buckets"], collection)
     eligible = None
     if options["queries"] is not None:
         wanted = re.compile(
@@ -285,12 +263,11 @@ def _bands(
     jobs, progress = session.request.jobs, session.console.progress
     return [
         result
-        for scheme in options["schemes"]
-        for k in perms
+        for sketch in _list_sketches(options, perms)
         for result in band_accuracy(
             sets,
             collection,
-            SketchParams(scheme, k, options["seed"]),
+            sketch,
             bands,
             options["threshold"],
             options["sample"],
@@ -302,7 +279,7 @@ def _bands(
     ]
 
 
-def _found(
+def _measure_recall(
     session: Session,
     collection: "Collection",
     sets: "RaggedSets",
@@ -316,7 +293,7 @@ def _found(
     from lshdup.pipeline import find_pairs_exactly
 
     console, jobs, threshold = session.console, session.request.jobs, options["threshold"]
-    buckets = _buckets(options["buckets"], collection)
+    buckets = _count_buckets(options["buckets"], collection)
     wanted = [BandParams(threshold, options["recall"], b, 0, buckets) for b in bands or (0,)]
     plans = {k: [plan_bands(k, each) for each in wanted] for k in perms}
     for k in perms:
@@ -332,32 +309,25 @@ def _found(
     ).pairs
     console.say(
         f"{counted(len(pairs), 'pair')} of similarity {threshold:g} or more, by the exact "
-        f"join{console.took('candidates')}"
+        f"join{console.duration_of('candidates')}"
     )
     return [
         result
-        for scheme in options["schemes"]
-        for k in perms
+        for sketch in _list_sketches(options, perms)
         for result in band_recall(
-            pairs,
-            sets,
-            collection,
-            SketchParams(scheme, k, options["seed"]),
-            plans[k],
-            jobs,
-            console.progress,
+            pairs, sets, collection, sketch, plans[sketch.perms], jobs, console.progress
         )
     ]
 
 
-def _buckets(wanted: str | int | None, collection: "Collection") -> int:
-    """How many buckets --buckets means; 0: whole keys."""
+def _count_buckets(buckets: str | int | None, collection: "Collection") -> int:
+    """Return the number of buckets that --buckets means; 0 for whole keys."""
     from lshdup.lsh.signatures import smallest_prime_from
 
     return (
         smallest_prime_from(int((collection.sizes > 0).sum()))
-        if wanted == "prime"
-        else int(wanted or 0)
+        if buckets == "prime"
+        else int(buckets or 0)
     )
 
 

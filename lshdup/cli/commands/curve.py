@@ -10,10 +10,10 @@ from lshdup.cli.columns import column_names
 from lshdup.cli.conflicts import is_set
 from lshdup.cli.console import Console
 from lshdup.cli.help import Command, plain_option
-from lshdup.cli.listings import listing_target
+from lshdup.cli.listings import make_target
 from lshdup.cli.messages import say_contract
 from lshdup.cli.options import (
-    columns_of,
+    list_columns,
     output_options,
     perms_option,
     plot_option,
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from lshdup.lsh.band_plan import BandPlan
     from lshdup.utils.json_cells import Cell
 
-#: How far below the threshold `--all` shows the chance to become a candidate.
+#: Distances below the threshold at which `--all` shows the chance to become a candidate.
 BELOW = (0.1, 0.2, 0.3, 0.4)
 
 
-@columns_of("curve", "curve-all")
+@list_columns("curve", "curve-all")
 @click.command(
     "curve",
     cls=Command,
@@ -61,14 +61,13 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     which is no chance and may exceed 1). On stderr: where it is exactly 1/2, and (1/b)^(1/r). With
     --all: every shape that K rows allow, the chosen one marked.
     """
-    target = listing_target(options)
+    target = make_target(options)
     console = Console(quiet=options["quiet"], color=options["color"])
-    given = {name: options[name] for name in ("bands", "rows") if options[name] is not None}
-    params = BandParams(options["threshold"], options["recall"], **given)
-    explicit = is_set(ctx, "perms")
+    shape = {name: options[name] for name in ("bands", "rows") if options[name] is not None}
+    params = BandParams(options["threshold"], options["recall"], **shape)
     perms = (
         params.bands * params.rows
-        if params.bands and params.rows and not explicit
+        if params.bands and params.rows and not is_set(ctx, "perms")
         else options["perms"]
     )
     SketchParams(perms=perms)

@@ -1,4 +1,4 @@
-"""`lshdup pairs --against`: what it says and prints."""
+"""`lshdup pairs --against`."""
 
 import math
 from typing import TYPE_CHECKING, Any
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def pairs_against(session: Session, options: dict[str, Any], target: "Target") -> int:
-    """Print the pairs of DOCS with OTHER; returns the exit code."""
+    """Print the pairs of DOCS with OTHER, and return the exit code."""
     from lshdup.workspace.against import load_sides
 
     console, jobs = session.console, session.request.jobs
@@ -37,11 +37,11 @@ def pairs_against(session: Session, options: dict[str, Any], target: "Target") -
         options["against"],
         store,
         console.say,
-        console.skipped,
+        console.report_skipped,
         console.progress,
-        console.skipped_of_other,
+        console.report_skipped_of_other,
     )
-    asked = PairParams(options["verify"], options["max_bucket"] or 0)
+    params = PairParams(options["verify"], options["max_bucket"] or 0)
     say_collection(console, both.here, " of DOCS")
     say_if_nothing(session, both.here, 1)
     where = f"stored in {both.store}" if both.store is not None else "of OTHER"
@@ -57,8 +57,8 @@ def pairs_against(session: Session, options: dict[str, Any], target: "Target") -
         before, after = "", ", none missed"
     else:
         say_contract(console, both.plan(), both.params)
-        across = both.find_pairs(asked, jobs, console.progress)
-        say_buckets(console, across.found.buckets, both.sides.names, asked.max_bucket)
+        across = both.find_pairs(params, jobs, console.progress)
+        say_buckets(console, across.found.buckets, both.sides.names, params.max_bucket)
         before, after = f"{counted(across.found.candidates, 'candidate pair')} -> ", ""
     pairs = both.expand_copies(across, collapse=options["collapse_copies"])
     _say_estimates(session, both, pairs, across.by_estimate)
@@ -90,9 +90,8 @@ def _say_estimates(
         return
     assert both.here.sketch is not None
     rows, t = both.here.sketch.perms, both.params.threshold
-    error = math.sqrt(
-        max(t, 0.5) * (1 - max(t, 0.5)) / rows
-    )  # the largest at or above the threshold
+    # The largest standard error at or above the threshold.
+    error = math.sqrt(max(t, 0.5) * (1 - max(t, 0.5)) / rows)
     why = "; ".join(
         f"{counted(count, 'document')} of OTHER {fate}"
         for fate, count in sorted(both.fates.items())

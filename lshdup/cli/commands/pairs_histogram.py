@@ -1,4 +1,4 @@
-"""`lshdup pairs --histogram`: what there is at each threshold."""
+"""`lshdup pairs --histogram`."""
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def print_histogram(
     session: Session, answer: "Answer", options: dict[str, Any], target: "Target"
 ) -> "NDArray[np.int64]":
-    """Print it, and draw it if asked to; returns the documents that are named."""
+    """Print the histogram, draw it with --plot, and return the documents that are named in it."""
     import numpy as np
 
     from lshdup.evaluation.histogram import histogram, thresholds
@@ -30,7 +30,7 @@ def print_histogram(
     levels = thresholds(answer.threshold, options["step"])
     steps = histogram(
         answer.collection,
-        answer.found,
+        answer.distinct_pairs,
         answer.duplicate_of,
         answer.pairs,
         levels,

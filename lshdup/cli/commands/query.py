@@ -9,9 +9,9 @@ from lshdup.cli.columns import column_names
 from lshdup.cli.completion import complete_document
 from lshdup.cli.console import Console
 from lshdup.cli.help import Command
-from lshdup.cli.listings import listing_target, print_rows
+from lshdup.cli.listings import make_target, print_rows
 from lshdup.cli.messages import say_contract, say_last_run, warn_of_changes
-from lshdup.cli.options import band_options, columns_of, option, output_options, store_options
+from lshdup.cli.options import band_options, list_columns, option, output_options, store_options
 from lshdup.cli.session import Session, open_session
 from lshdup.errors import InputError
 from lshdup.utils.messages import counted, shown
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from lshdup.workspace.index import IndexedCollection
 
 
-@columns_of("query")
+@list_columns("query")
 @click.command(
     "query",
     cls=Command,
@@ -58,7 +58,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     DOC is a name in the store or its unique end, any other file, or - for standard input. The
     answer comes from the last `lshdup index` (or `pairs`); the similarity is exact.
     """
-    target = listing_target(options)
+    target = make_target(options)
     words = options.pop("docs")
     with open_session(ctx, options) as session:
         indexed = session.workspace.load_or_build_index(session.request, save=False, verify=False)
@@ -67,12 +67,12 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         several = len(words) > 1
         wide = several or options["format_"] in ("json", "jsonl")
         columns = column_names("query")[: 3 if wide else 2]
-        asked = []
+        documents = []
         for word in words:
             try:
-                asked.append(look_up(word, indexed.collection))
-                if asked[-1].note:
-                    session.console.say(asked[-1].note)
+                documents.append(look_up(word, indexed.collection))
+                if documents[-1].note:
+                    session.console.say(documents[-1].note)
             except InputError as error:
                 if not several:
                     raise
@@ -81,7 +81,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
             session.console,
             target,
             columns,
-            _rows(session, indexed, asked, options["top"], wide=wide),
+            _rows(session, indexed, documents, options["top"], wide=wide),
         )
         return session.console.exit_code
 
@@ -89,7 +89,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
 def _rows(
     session: Session,
     indexed: "IndexedCollection",
-    asked: list[NamedDocument],
+    documents: list[NamedDocument],
     top: int | None,
     *,
     wide: bool,
@@ -97,23 +97,23 @@ def _rows(
     from lshdup import pipeline
 
     source = session.workspace.set_source(indexed.collection, session.request.jobs)
-    for done, each in enumerate(asked):
-        session.console.progress("queries", done, len(asked))
-        own, keys = _looked_up(session.console, indexed, each)
-        if not len(own):
-            what = (
+    for done, each in enumerate(documents):
+        session.console.progress("queries", done, len(documents))
+        shingles, keys = shingle_and_band(session.console, indexed, each)
+        if not len(shingles):
+            reason = (
                 "no tokens"
                 if indexed.collection.shingle_filter is None
                 else "no tokens, or only common shingles"
             )
-            session.console.say(f"{shown(each.name)} has {what}: it is near nothing")
+            session.console.say(f"{shown(each.name)} has {reason}: it is near nothing")
             continue
         near = pipeline.find_neighbours(
             indexed.index,
             source,
             indexed.params.threshold,
             keys=keys,
-            shingles=own,
+            shingles=shingles,
             itself=each.index,
         ).take_top(top)
         if not len(near.documents):
@@ -128,10 +128,10 @@ def _rows(
             yield (similarity, name, each.name) if wide else (similarity, name)
 
 
-def _looked_up(
-    console: Console, indexed: "IndexedCollection", asked: NamedDocument
+def shingle_and_band(
+    console: Console, indexed: "IndexedCollection", document: NamedDocument
 ) -> "tuple[NDArray[np.uint64], NDArray[np.uint64]]":
-    """The document's shingle set, and its band keys."""
+    """Return the shingle set of a document and its band keys, which `query` looks up."""
     import numpy as np
 
     from lshdup.lsh import band_table
@@ -141,18 +141,19 @@ def _looked_up(
     collection = indexed.collection
     assert collection.sketch is not None
     text = (
-        asked.ids()
+        document.ids()
         if collection.shingle.tokens == "ids"
-        else asked.text(collection.shingle.encoding)
+        else document.text(collection.shingle.encoding)
     )
     sets = Shingler(collection.shingle).shingle_texts([text])
     if collection.shingle_filter is not None:
         sets = collection.shingle_filter.apply(sets)
-    if asked.index >= 0:
-        if fingerprint_sets(sets, collection.shingle)[0] == collection.fingerprints[asked.index]:
-            return sets[0], indexed.index.table.keys_of(asked.index)
+    if document.index >= 0:
+        if fingerprint_sets(sets, collection.shingle)[0] == collection.fingerprints[document.index]:
+            return sets[0], indexed.index.table.keys_of(document.index)
         console.warn(
-            f"{shown(asked.name)} has changed since it was indexed; its present text is looked up"
+            f"{shown(document.name)} has changed since it was indexed; "
+            "its present text is looked up"
         )
     signature = Sketcher(collection.sketch).sketch(sets)
     return sets[0], np.ascontiguousarray(band_table.band_keys(signature, indexed.index.plan)[:, 0])

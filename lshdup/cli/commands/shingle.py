@@ -10,11 +10,11 @@ from lshdup.cli.columns import column_names
 from lshdup.cli.completion import complete_document
 from lshdup.cli.conflicts import refuse
 from lshdup.cli.help import Command, plain_option
-from lshdup.cli.listings import listing_target, print_rows
+from lshdup.cli.listings import make_target, print_rows
 from lshdup.cli.messages import say_collection, say_if_nothing
 from lshdup.cli.options import (
-    columns_of,
     documents_options,
+    list_columns,
     output_options,
     run_options,
     shingle_options,
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
     from lshdup.shingling.shingle_filter import ShingleFilter
     from lshdup.utils.json_cells import Cell
 
-#: Removed shingles that -v shows, and the characters that it shows of each.
-_MOST_COMMON, _LONGEST = 10, 80
+#: Removed shingles that -v shows, and most characters of each.
+_MOST_COMMON, _CHARACTERS = 10, 80
 
 
-@columns_of("shingle")
+@list_columns("shingle")
 @click.command(
     "shingle",
     cls=Command,
@@ -65,17 +65,17 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     --template or --ignore-common it says what they would remove (with -v, the shingles that most
     documents have as text too), and --show marks it.
     """
-    target = listing_target(options)
+    target = make_target(options)
     if options["show"] is None:
         refuse(ctx, ("format_", "header", "output"), "without --show")
     with open_session(ctx, options) as session:
         if options["show"] is not None:
             stored = session.workspace.load_last_collection()
-            asked = look_up(options["show"], stored)
-            if asked.note:
-                session.console.say(asked.note)
+            document = look_up(options["show"], stored)
+            if document.note:
+                session.console.say(document.note)
             params = merge_shingle_params(stored, session.request.given)
-            text = asked.ids() if params.tokens == "ids" else asked.text(params.encoding)
+            text = document.ids() if params.tokens == "ids" else document.text(params.encoding)
             shingle_filter = session.workspace.load_or_build_filter(session.request, params, stored)
             columns = column_names("shingle", optional=shingle_filter is not None)
             print_rows(session.console, target, columns, _rows(text, params, shingle_filter))
@@ -98,29 +98,27 @@ def _rows(
 ) -> "Iterator[tuple[Cell, ...]]":
     from lshdup.shingling.inspection import list_shingles
 
-    rows = list_shingles(text, replace(params, bag=False))  # repeats are the same line again
+    rows = list_shingles(text, replace(params, bag=False))  # A repeat would be the same line again.
     if shingle_filter is None:
         return ((number, words) for _, number, words in rows)
     return ((number, words, shingle_filter.explain(element)) for element, number, words in rows)
 
 
 def _say_most_common(session: Session, collection: "Collection") -> None:
-    """For -v: the shingles that were removed because most documents have them, as text."""
+    """Show with -v the text of the removed shingles that most documents have."""
     from lshdup.shingling.inspection import list_shingles
 
     params = collection.shingle
     names = collection.documents.names
-    for shingle, count, document in session.workspace.most_common_shingles(
-        collection, _MOST_COMMON
-    ):
-        asked = NamedDocument(names[document], document, collection=collection)
+    for shingle, count, index in session.workspace.most_common_shingles(collection, _MOST_COMMON):
+        document = NamedDocument(names[index], index, collection=collection)
         try:
             rows = list_shingles(
-                asked.ids() if params.tokens == "ids" else asked.text(params.encoding), params
+                document.ids() if params.tokens == "ids" else document.text(params.encoding), params
             )
             words = next((words for element, _, words in rows if element == shingle), b"")
-        except InputError:  # it has gone, or is no longer what it was
+        except InputError:  # The document has vanished or changed.
             words = b""
         text = words.decode("utf-8", "replace")
-        text = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+        text = text if len(text) <= _CHARACTERS else f"{text[:_CHARACTERS]}…"
         session.console.detail(f"in {count:,} different documents: {text!r} ({shingle:x})")

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lshdup.cli.columns import column_names
+from lshdup.cli.columns import COMPARISON, column_names
 from lshdup.cli.completion import complete_document
 from lshdup.cli.conflicts import refuse
 from lshdup.cli.console import Console
 from lshdup.cli.help import Command, plain_option
-from lshdup.cli.listings import listing_target, print_rows
-from lshdup.cli.options import columns_of, output_options, run_options, shingle_options
+from lshdup.cli.listings import make_target, print_rows
+from lshdup.cli.options import list_columns, output_options, run_options, shingle_options
 from lshdup.cli.session import open_session
 from lshdup.errors import InputError
 from lshdup.params import ShingleParams, SketchParams
@@ -24,10 +24,11 @@ if TYPE_CHECKING:
     from lshdup.collection.collection import Collection
     from lshdup.report.comparison import Comparison
     from lshdup.shingling.shingle_filter import ShingleFilter
+    from lshdup.text.decoding import Text
     from lshdup.utils.json_cells import Cell
 
 
-@columns_of("show", "show-shingles")
+@list_columns("show", "show-shingles")
 @click.command(
     "show",
     cls=Command,
@@ -89,7 +90,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     With --format tsv, csv, json or jsonl: the differences as data (json: with all that is known of
     the two).
     """
-    target = listing_target(options)
+    target = make_target(options)
     if target.format in ("", "table") and not options["shingles"] and not options["nul"]:
         refuse(ctx, ("header",), "without --shingles, -0, or --format tsv or csv")
     if options["shingles"]:
@@ -102,66 +103,53 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         params = merge_shingle_params(stored, session.request.given)
         a, b = (_read(look_up(options[name], stored), params) for name in "ab")
         for each in (a, b):
-            if each.asked.note:
-                session.console.say(each.asked.note)
+            if each.named.note:
+                session.console.say(each.named.note)
         shingle_filter = session.workspace.load_or_build_filter(session.request, params, stored)
         if options["shingles"]:
             columns = column_names("show-shingles", optional=shingle_filter is not None)
             print_rows(
-                session.console, target, columns, _shingles(a.text, b.text, params, shingle_filter)
+                session.console,
+                target,
+                columns,
+                _list_shingles(a.text.utf8, b.text.utf8, params, shingle_filter),
             )
             return session.console.exit_code
         from lshdup.report.comparison import compare
 
         for each in (a, b):
             _warn_if_changed(session.console, each, params)
-        found = compare(a.text, b.text, params, _sketch(stored), shingle_filter)
+        comparison = compare(a.text.utf8, b.text.utf8, params, _sketch(stored), shingle_filter)
         if target.format == "json":
-            target.write_object(_object(a, b, found, params))
+            target.write_object(_object(a, b, comparison, params))
         elif target.format in ("tsv", "csv", "jsonl") or options["nul"]:
-            print_rows(session.console, target, column_names("show"), _rows(found))
+            print_rows(session.console, target, column_names("show"), _rows(comparison))
         else:
-            target.write_lines(_picture(a, b, found, params, target, options, _sketch(stored)))
+            target.write_lines(_picture(a, b, comparison, params, target, options, _sketch(stored)))
         return session.console.exit_code
 
 
 @dataclass(frozen=True)
 class _Document:
-    """One of the two. size : bytes of its file. text : UTF-8, or ids.
+    """A document to show.
 
-    codec : what it was decoded from; detected : whether that is a guess. page : of HTML. office : the kind of office document it was in.
-    packed : gzip or zstd, if it was.
+    named : where it comes from.
+    size : bytes of its file.
+    text : its text, or its ids.
     """
 
-    asked: NamedDocument
+    named: NamedDocument
     size: int
-    text: bytes
-    codec: str = "utf-8"
-    detected: bool = False
-    page: bool = False
-    office: str = ""
-    packed: str = ""
-
-    @property
-    def name(self) -> bytes:
-        return self.asked.name
+    text: "Text"
 
 
-def _read(asked: NamedDocument, params: ShingleParams) -> _Document:
-    raw, is_text = asked.content()
-    if params.tokens == "ids":
-        return _Document(asked, len(raw), asked.ids())
-    text = asked.decode(raw, is_text, params.encoding)
-    return _Document(
-        asked,
-        len(raw),
-        text.utf8,
-        text.codec,
-        bool(text.encoding),
-        text.page,
-        text.office,
-        text.packed,
-    )
+def _read(named: NamedDocument, params: ShingleParams) -> _Document:
+    from lshdup.text.decoding import Text
+
+    raw, is_text = named.content()
+    is_ids = params.tokens == "ids"
+    text = Text(named.ids()) if is_ids else named.decode(raw, is_text, params.encoding)
+    return _Document(named, len(raw), text)
 
 
 def _sketch(stored: "Collection | None") -> SketchParams | None:
@@ -172,22 +160,23 @@ def _sketch(stored: "Collection | None") -> SketchParams | None:
 def _warn_if_changed(console: Console, document: _Document, params: ShingleParams) -> None:
     from lshdup.shingling.shingler import Shingler, fingerprint_sets
 
-    asked = document.asked
-    if asked.collection is None or params != asked.collection.shingle:
+    collection = document.named.collection
+    if collection is None or params != collection.shingle:
         return
-    sets = Shingler(params).shingle_texts([document.text])
-    if asked.collection.shingle_filter is not None:
-        sets = asked.collection.shingle_filter.apply(sets)
-    if fingerprint_sets(sets, params)[0] != asked.collection.fingerprints[asked.index]:
+    sets = Shingler(params).shingle_texts([document.text.utf8])
+    if collection.shingle_filter is not None:
+        sets = collection.shingle_filter.apply(sets)
+    if fingerprint_sets(sets, params)[0] != collection.fingerprints[document.named.index]:
         console.warn(
-            f"{shown(document.name)} has changed since it was indexed; its present text is shown"
+            f"{shown(document.named.name)} has changed since it was indexed; its present text is "
+            "shown"
         )
 
 
-def _shingles(
+def _list_shingles(
     a: bytes, b: bytes, params: ShingleParams, shingle_filter: "ShingleFilter | None"
 ) -> "Iterator[tuple[Cell, ...]]":
-    """Those of both and of A in the order of A, then those of B only."""
+    """Yield the shingles of both and of A in the order of A, then those of B only."""
     from lshdup.shingling.inspection import list_shingles
 
     why = shingle_filter.explain if shingle_filter is not None else None
@@ -210,17 +199,17 @@ def _shingles(
             yield row("b", *each)
 
 
-def _rows(found: "Comparison") -> "Iterator[tuple[Cell, ...]]":
+def _rows(comparison: "Comparison") -> "Iterator[tuple[Cell, ...]]":
     from lshdup.report.terminal import passage
     from lshdup.report.token_diff import ALIKE
 
-    for change in found.changes:
+    for change in comparison.changes:
         alike = change.kind == ALIKE
         texts = (
             " ".join(passage(*each).split())
             for each in (
-                (found.a, change.a_start, change.a_end),
-                (found.b, change.b_start, change.b_end),
+                (comparison.a, change.a_start, change.a_end),
+                (comparison.b, change.b_start, change.b_end),
             )
         )
         yield (
@@ -232,44 +221,40 @@ def _rows(found: "Comparison") -> "Iterator[tuple[Cell, ...]]":
         )
 
 
-def _facts(document: _Document, tokens: int, shingles: int) -> dict[str, Any]:
+def _describe_document(document: _Document, tokens: int, shingles: int) -> dict[str, Any]:
+    text = document.text
     return {
-        "name": document.name,
+        "name": document.named.name,
         "bytes": document.size,
-        "encoding": document.codec,
-        "detected": document.detected,
-        "html": document.page,
-        "extracted": bool(document.office),
+        "encoding": text.codec,
+        "detected": bool(text.encoding),
+        "html": text.page,
+        "extracted": bool(text.office),
         "tokens": tokens,
         "shingles": shingles,
-        "office": document.office,
-        "packed": document.packed,
+        "office": text.office,
+        "packed": text.packed,
     }
 
 
 def _object(
-    a: _Document, b: _Document, found: "Comparison", params: ShingleParams
+    a: _Document, b: _Document, comparison: "Comparison", params: ShingleParams
 ) -> dict[str, Any]:
+    shared, tokens = comparison.shared, (len(comparison.a.tokens), len(comparison.b.tokens))
+    rows = (dict(zip(column_names("show"), row, strict=True)) for row in _rows(comparison))
     return {
-        "a": _facts(a, len(found.a.tokens), found.shared + found.only_a + found.removed_a),
-        "b": _facts(b, len(found.b.tokens), found.shared + found.only_b + found.removed_b),
-        "similarity": found.similarity,
-        "estimate": found.estimate,
-        "standard_error": found.standard_error,
-        "shared": found.shared,
-        "only_a": found.only_a,
-        "only_b": found.only_b,
-        "removed_a": found.removed_a,
-        "removed_b": found.removed_b,
+        "a": _describe_document(a, tokens[0], shared + comparison.only_a + comparison.removed_a),
+        "b": _describe_document(b, tokens[1], shared + comparison.only_b + comparison.removed_b),
+        **{name: getattr(comparison, name) for name in COMPARISON},
         "shingle": params.to_json(),
-        "differences": [dict(zip(column_names("show"), row, strict=True)) for row in _rows(found)],
+        "differences": list(rows),
     }
 
 
 def _picture(
     a: _Document,
     b: _Document,
-    found: "Comparison",
+    comparison: "Comparison",
     params: ShingleParams,
     target: "Target",
     options: dict[str, Any],
@@ -280,43 +265,46 @@ def _picture(
     noun = NOUNS[params.tokens]
     heads = []
     for letter, document, located, rest in (
-        ("A", a, found.a, found.only_a + found.removed_a),
-        ("B", b, found.b, found.only_b + found.removed_b),
+        ("A", a, comparison.a, comparison.only_a + comparison.removed_a),
+        ("B", b, comparison.b, comparison.only_b + comparison.removed_b),
     ):
         facts = [counted(document.size, "byte")]
-        facts += [_kind(document, located.text)] if params.tokens != "ids" else []
+        facts += [_describe_format(document, located.text)] if params.tokens != "ids" else []
         facts += [counted(len(located.tokens), noun)]
         heads.append(
             (
-                f"{letter}  {shown(document.name)}:",
-                ", ".join([*facts, counted(found.shared + rest, "shingle")]),
+                f"{letter}  {shown(document.named.name)}:",
+                ", ".join([*facts, counted(comparison.shared + rest, "shingle")]),
             )
         )
     fits = target.columns is None or all(
-        len(name) + 1 + len(known) <= target.columns for name, known in heads
+        len(name) + 1 + len(facts_line) <= target.columns for name, facts_line in heads
     )
-    for name, known in heads:  # a terminal would break a line in the middle of a word
-        yield from [f"{name} {known}"] if fits else [name, f"   {known}"]
+    for name, facts_line in heads:
+        yield from [f"{name} {facts_line}"] if fits else [name, f"   {facts_line}"]
     yield (
-        f"similarity {decimal(found.similarity)}, exact: {counted(found.shared, 'shingle')} "
-        f"shared, {found.only_a:,} only in A, "
-        f"{found.only_b:,} only in B"
+        f"similarity {decimal(comparison.similarity)}, exact: "
+        f"{counted(comparison.shared, 'shingle')} "
+        f"shared, {comparison.only_a:,} only in A, "
+        f"{comparison.only_b:,} only in B"
     )
-    if found.removed_a or found.removed_b:
+    if comparison.removed_a or comparison.removed_b:
         yield (
-            f"removed before: {counted(found.removed_a, 'shingle')} of A, {found.removed_b:,} "
+            f"removed before: {counted(comparison.removed_a, 'shingle')} of A, "
+            f"{comparison.removed_b:,} "
             "of B, by --template or --ignore-common"
         )
-    if found.estimate is not None and sketch is not None:
+    if comparison.estimate is not None and sketch is not None:
         yield (
-            f"estimate {decimal(found.estimate)} ± {found.standard_error:.4f}, by signatures: "
+            f"estimate {decimal(comparison.estimate)} ± {comparison.standard_error:.4f}, by "
+            "signatures: "
             f"{sketch.scheme}, K = {sketch.perms}"
         )
-    yield summary(found, noun)
-    if len(found.changes) == 1 and found.similarity == 1.0:
+    yield summary(comparison, noun)
+    if len(comparison.changes) == 1 and comparison.similarity == 1.0:
         same = (
             "the texts are equal byte for byte"
-            if a.text == b.text
+            if a.text.utf8 == b.text.utf8
             else f"they differ in no {noun}, only in case, punctuation or layout"
         )
         yield from (same, "")
@@ -326,20 +314,19 @@ def _picture(
     side = options["layout"] == "side" or (options["layout"] is None and wide)
     context = CONTEXT[params.tokens] if options["context"] is None else options["context"]
     width = target.columns or (160 if side else None)
-    yield from rendered(found, Layout(side, width, target.colored, context, noun))
-    yield ""  # pictures of several runs, as of xargs, stand apart
+    yield from rendered(comparison, Layout(side, width, target.colored, context, noun))
+    yield ""  # It separates the outputs of several runs, as of xargs.
 
 
-def _kind(document: _Document, spelling: bytes) -> str:
-    """What kind of text it was, from the outside in: gzip, HTML UTF-8."""
-    parts = [document.packed] if document.packed else []
-    if document.office:
-        parts.append("mail" if document.office == "eml" else document.office.upper())
+def _describe_format(document: _Document, spelling: bytes) -> str:
+    """Return the formats of a document from the outside in, for instance gzip, HTML UTF-8."""
+    parts = [document.text.packed] if document.text.packed else []
+    if document.text.office:
+        parts.append("mail" if document.text.office == "eml" else document.text.office.upper())
     else:
-        codec = document.codec.upper().replace("UTF-8-SIG", "UTF-8 with byte-order mark")
-        parts.append(
-            f"{'HTML ' if document.page else ''}{codec}{' (detected)' if document.detected else ''}"
-        )
-    if spelling != document.text:
+        codec = document.text.codec.upper().replace("UTF-8-SIG", "UTF-8 with byte-order mark")
+        page = "HTML " if document.text.page else ""
+        parts.append(f"{page}{codec}{' (detected)' if document.text.encoding else ''}")
+    if spelling != document.text.utf8:
         parts.append("shown in NFKC")
     return ", ".join(parts)
