@@ -1,11 +1,10 @@
 """Array types of kernel signatures, and the functions and instructions that kernels share."""
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
-
-from lshdup.kernels.jit import inlined, instruction
 
 U8 = NDArray[np.uint8]
 U16 = NDArray[np.uint16]
@@ -17,6 +16,35 @@ F64 = NDArray[np.float64]
 
 #: Bytes behind the last document in a buffer of text: kernels load whole words past the end.
 PADDING = 64
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Helper:
+    """A small function for use in kernels.
+
+    kind : "inlined", copied into every kernel that calls it; or "instruction", a machine
+        instruction or C function without a NumPy name, whose body is in compiling.py.
+    """
+
+    def __init__(self, function: Callable[..., Any], kind: str) -> None:
+        self.function = function
+        self.kind = kind
+        self.__doc__ = function.__doc__
+
+    def __call__(self, *args: Any) -> Any:
+        """Run the function as Python; kernels never do."""
+        return self.function(*args)
+
+
+def inlined(function: F) -> F:
+    """Copy the function into the kernels that call it."""
+    return cast("F", Helper(function, "inlined"))
+
+
+def instruction(function: F) -> F:
+    """Replace the function, within kernels, by its namesake in compiling.py."""
+    return cast("F", Helper(function, "instruction"))
 
 
 @instruction

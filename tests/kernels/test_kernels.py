@@ -8,8 +8,8 @@ import sys
 import numpy as np
 import pytest
 
-from lshdup.kernels.helpers import mix64
-from lshdup.kernels.jit import inlined, kernel
+from lshdup.kernels.helpers import inlined, mix64
+from lshdup.kernels.jit import kernel
 from lshdup.kernels.sketch import agreeing_rows
 from tests.conftest import ROOT
 
