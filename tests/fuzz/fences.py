@@ -1,7 +1,9 @@
-"""Arrays that end where memory ends: a kernel that reads or writes one element too far is killed by the processor.
+"""Arrays that end where memory ends: a kernel that reads or writes one element too far is killed by
+the processor.
 
-Kernels check no bounds, and what they do outside their arrays Python cannot see. So the scratch arrays of a fuzzed `Shingler` are put
-before a page that may not be touched, and behind bytes of which it is known what they must be.
+Kernels check no bounds, and what they do outside their arrays Python cannot see. So the scratch
+arrays of a fuzzed `Shingler` are put before a page that may not be touched, and behind bytes of
+which it is known what they must be.
 """
 
 import ctypes
@@ -58,7 +60,9 @@ def fenced_batch(batch):
 
 
 def run_fenced(shingler, batch, flags):
-    """`Shingler._run` between fences that fit the batch; copies of its sets, the outcomes, and whether nothing before them was written."""
+    """`Shingler._run` between fences that fit the batch; copies of its sets, the outcomes, and
+    whether nothing before them was written.
+    """
     batch, text_fence = fenced_batch(batch)
     values = Fence(int(batch.lengths.sum()) + 1, np.uint64)
     shingler._scratch = FencedScratch(int(batch.lengths.max(initial=0)))

@@ -109,6 +109,8 @@ def test_what_is_no_kernel_is_refused(tmp_path, monkeypatch):
 
 
 def test_helpers_are_python_too():
-    """Outside kernels a helper is the function that it shows, as long as nothing was compiled in the process; after that, the same."""
+    """Outside kernels a helper is the function that it shows, as long as nothing was compiled in
+    the process; after that, the same.
+    """
     assert int(mix64(np.uint64(0))) == 0
     assert inlined(lambda x: x + 1)(1) == 2

@@ -1,4 +1,6 @@
-"""S-curve, plan, band table, candidates: against the published tables, the reference, and measured recall."""
+"""S-curve, plan, band table, candidates: against the published tables, the reference, and measured
+recall.
+"""
 
 from collections import defaultdict
 from itertools import combinations
@@ -189,7 +191,9 @@ def test_pairs_come_cluster_by_cluster(monkeypatch):
 @pytest.mark.parametrize("scheme", ["fast", "classic"])
 @pytest.mark.parametrize("n", [30, 300])
 def test_found_recall_follows_the_s_curve(scheme, n):
-    """Share of pairs that become candidates, per similarity, within a binomial interval (99.99 %) of the curve or above it."""
+    """Share of pairs that become candidates, per similarity, within a binomial interval (99.99 %)
+    of the curve or above it.
+    """
     rng = np.random.default_rng(n)
     plan = band_plan.plan_bands(128, BandParams(0.8))
     trials = 600

@@ -1,4 +1,6 @@
-"""Pairs in output order, and the pairs of copies that are made as they are read: against all of them made and sorted."""
+"""Pairs in output order, and the pairs of copies that are made as they are read: against all of
+them made and sorted.
+"""
 
 from itertools import combinations
 from pathlib import Path
@@ -60,7 +62,9 @@ def test_largest_numbers_of_documents():
 
 @st.composite
 def collections(draw):
-    """Kinds of documents (0 stands for an empty set: near nothing, not even itself), and similarities of some pairs of kinds."""
+    """Kinds of documents (0 stands for an empty set: near nothing, not even itself), and
+    similarities of some pairs of kinds.
+    """
     kinds = draw(st.lists(st.integers(0, 5), max_size=24))
     among = st.tuples(st.integers(1, 5), st.integers(1, 5)).filter(lambda pair: pair[0] < pair[1])
     return kinds, draw(st.dictionaries(among, similarities))

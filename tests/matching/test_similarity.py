@@ -27,7 +27,8 @@ def joined(ragged, members, threshold, jobs=1):
     ]
 
 
-# Few elements, so that overlaps of every size are frequent; thresholds that similarities meet exactly, and tiny ones.
+# Few elements, so that overlaps of every size are frequent; thresholds that similarities meet
+# exactly, and tiny ones.
 overlapping = st.lists(st.sets(st.integers(0, 40), max_size=30), max_size=30)
 rationals = st.tuples(st.integers(1, 40), st.integers(1, 40)).map(
     lambda pair: min(pair) / max(pair)
@@ -41,7 +42,9 @@ rationals = st.tuples(st.integers(1, 40), st.integers(1, 40)).map(
     st.sampled_from([1, 3, 1 << 20]),
 )
 def test_the_exact_join_is_brute_force(sets, threshold, most):
-    """most : with 1 or 3 counters and posting lists, elements share them, and how rare they are is not known; that must not matter."""
+    """most : with 1 or 3 counters and posting lists, elements share them, and how rare they are is
+    not known; that must not matter.
+    """
     ragged = RaggedSets.from_sets(sets)
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr("lshdup.matching.exact_join._MOST", most)
@@ -83,7 +86,9 @@ def test_the_exact_join_in_pieces(monkeypatch, jobs):
 
 
 def test_the_exact_join_of_longer_sets():
-    """Sets of hundreds of elements: prefixes of many, lists of many, and elements so frequent that they share a rarity."""
+    """Sets of hundreds of elements: prefixes of many, lists of many, and elements so frequent that
+    they share a rarity.
+    """
     rng = np.random.default_rng(7)
     template = set(rng.integers(0, 1 << 62, 60).tolist())
     sets = []
@@ -154,7 +159,9 @@ def test_similarities_below_the_threshold_are_given_up(sets, threshold):
     st.integers(0, 1 << 32), st.integers(0, 60), st.integers(0, 60), st.integers(0, 90), thresholds
 )
 def test_long_runs_of_common_elements(seed, only_a, only_b, common, threshold):
-    """Sets are compared eight elements at a time where they go on alike: wherever such runs begin and end."""
+    """Sets are compared eight elements at a time where they go on alike: wherever such runs begin
+    and end.
+    """
     rng = np.random.default_rng(seed)
     pool = rng.choice(1000, only_a + only_b + common, replace=False).tolist()
     a, b = set(pool[: only_a + common]), set(pool[only_a:])
@@ -202,7 +209,9 @@ def test_verification_in_blocks_of_any_size(monkeypatch, room, piece, cache, job
 
 
 def test_sets_of_a_cluster_are_fetched_once(monkeypatch):
-    """Pairs come cluster by cluster, so a set is fetched once, though only few of them are held at a time."""
+    """Pairs come cluster by cluster, so a set is fetched once, though only few of them are held at
+    a time.
+    """
     rng = np.random.default_rng(2)
     clusters = rng.permutation(
         np.repeat(np.arange(100), 5)
