@@ -41,9 +41,9 @@ def target(name, folder):
 
 
 def work(name, seconds, least, seed, results, at):
-    """Batches until both the time is up and enough was tried.
+    """Run batches until the time is up and enough was tried.
 
-    `at` : told the number of each batch before it is run.
+    at : called with the number of each batch before it is run.
     """
     faulthandler.enable()
     resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, MOST_MEMORY))

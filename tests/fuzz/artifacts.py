@@ -92,9 +92,7 @@ COMMANDS = {
 
 
 def make_folder(folder):
-    """Two stores over a few documents in `folder`, which becomes the current one; returns their
-    files: tokens -> kind -> bytes.
-    """
+    """Make two stores in `folder`, which becomes the current one; return tokens -> kind -> bytes."""
     os.chdir(folder)
     words = [f"w{i}" for i in range(60)]
     Path("docs").mkdir()
@@ -122,15 +120,13 @@ def make_folder(folder):
 
 
 def members_of(data):
-    """name -> bytes of the `.npy`."""
+    """Return the members of an artifact: name -> bytes of the `.npy`."""
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         return {info.filename: archive.read(info) for info in archive.infolist()}
 
 
 def archive_of(members, *, padding=True, method=0):
-    """A zip of (name, bytes), right in every field and with the checksums of its blocks, aligned as
-    lshdup does it.
-    """
+    """Return a zip of (name, bytes) with correct fields, checksums and alignment."""
     out, central = bytearray(), bytearray()
     for name, data in rechecked(members):
         raw = name.encode()
@@ -160,7 +156,7 @@ def archive_of(members, *, padding=True, method=0):
 
 
 def rechecked(members):
-    """The members with a `checks` that fits them, if they have one."""
+    """Return the members with correct `checks`, if they have any."""
     values = {at: np.frombuffer(data[10 + int.from_bytes(data[8:10], "little") :], np.uint8) for at, (name, data) in enumerate(members)
               if name not in ("header.npy", "checks.npy")}  # fmt: skip
     return [
@@ -201,7 +197,7 @@ def spliced(rng, data, other):
 
 
 def directory_changed(rng, data):
-    """A field of the central directory, of a local header, or of the end record, set to something."""
+    """Overwrite a field of the central directory, of a local header, or of the end record."""
     data = bytearray(data)
     places = [
         m.start()
@@ -219,7 +215,7 @@ def directory_changed(rng, data):
 
 
 def zip64_end(rng, data):
-    """A zip64 end record before the end record, with numbers of somebody's choice."""
+    """Insert a zip64 end record with arbitrary numbers before the end record."""
     at = data.rindex(b"PK\x05\x06")
     numbers = [
         rng.choice((*INTEGERS[:2], len(data), at, 1 << 40, (1 << 63) - 1, 1 << 63, (1 << 64) - 1))
@@ -235,7 +231,7 @@ def zip64_end(rng, data):
 
 
 def values_changed(rng, members):
-    """Some elements of an array that are something else now."""
+    """Overwrite some elements of an array."""
     name = rng.choice([name for name in members if name != "header.npy"])
     array = array_of(members[name]).copy()
     flat = array.reshape(-1)
@@ -332,9 +328,7 @@ def header_changed(rng, members):
 
 
 def members_changed(rng, members, other):
-    """Members that are missing, twice there, called otherwise, of another artifact, or in each
-    other's place.
-    """
+    """Drop, double, rename, exchange or replace members of an artifact."""
     pairs = list(members.items())
     at, to = rng.randrange(len(pairs)), rng.randrange(len(pairs))
     kind = rng.randrange(7)
@@ -416,7 +410,7 @@ def mutated(rng, files, tokens, kind):
 
 
 def run(arguments, patience=PATIENCE):
-    """What a command ends with, in one line: its answer, its error, or what should not happen."""
+    """Return the outcome of a command in one line: its answer, its error, or a defect."""
     out = open("answer", "w+b")  # noqa: SIM115 (whatever becomes of it, it is looked at below)
     text = io.TextIOWrapper(out, "utf-8", "surrogateescape")
     try:
@@ -512,7 +506,7 @@ class Artifacts:
 
 
 def kept(data):
-    """Where an artifact that went wrong is kept."""
+    """Save an artifact that revealed a defect; return its path."""
     folder = Path(tempfile.gettempdir(), "lshdup-fuzz")
     folder.mkdir(exist_ok=True)
     path = folder / f"{zlib.crc32(data):08x}.npz"
