@@ -105,7 +105,7 @@ def read_batch(
         len(indices) and (spans.min() < 0 or spans.max() >= 1 << 31),
         "documents of a size that none can have",
     )
-    names = documents.names.some(indices)
+    names = documents.names.strings_at(indices)
     locations, sizes = documents.locations, documents.sizes[indices]
     if locations is not None and len(indices):
         files = check_files(locations, indices)
