@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.matching.pairs import Pairs
-from lshdup.report.comparison import Comparison
-from lshdup.report.terminal import hunks, passage
+from lshdup.report.comparison import Comparison, extract_passage, split_hunks
 from lshdup.report.token_diff import ADDED, ALIKE, MOVED_AWAY, MOVED_HERE, REMOVED
 from lshdup.utils.messages import shown
 from lshdup.utils.ragged import distinct
@@ -199,16 +198,16 @@ def segments(comparison: Comparison, context: int) -> list[Segment]:
     """Where two texts differ, in the order of both. context : tokens that stay around a difference."""
     found: list[Segment] = []
     room = _LONGEST
-    for hunk in hunks(comparison.changes, context):
+    for hunk in split_hunks(comparison.changes, context):
         if isinstance(hunk, int):
             found.append(("f", hunk))
             continue
         for kind, a_start, a_end, b_start, b_end in hunk:
             of_b = kind in (ADDED, MOVED_HERE)
             text = (
-                passage(comparison.b, b_start, b_end)
+                extract_passage(comparison.b, b_start, b_end)
                 if of_b
-                else passage(comparison.a, a_start, a_end)
+                else extract_passage(comparison.a, a_start, a_end)
             )
             if len(text) > _LONGEST_STRETCH:
                 text = f"{text[: _LONGEST_STRETCH // 2]} … {text[-_LONGEST_STRETCH // 2 :]}"

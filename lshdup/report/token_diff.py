@@ -65,7 +65,7 @@ class _Gap:
     depth: int = 0
 
 
-def differences(a: U64, b: U64, passage: int = 3, moved: int = 8) -> list[Change]:
+def find_changes(a: U64, b: U64, passage: int = 3, moved: int = 8) -> list[Change]:
     """What one must do to a to get b: runs in the order of both texts, all tokens in one of them; what is removed before what is added.
 
     a, b : uint64 arrays, equal where tokens are. passage : tokens in a passage that holds the texts together. moved : so many tokens in a
@@ -73,7 +73,7 @@ def differences(a: U64, b: U64, passage: int = 3, moved: int = 8) -> list[Change
     10 MB is a few seconds at worst.
 
     >>> numbers = np.array([1, 2, 3, 4], np.uint64)
-    >>> [tuple(change) for change in differences(numbers, numbers[[0, 1, 3]])]
+    >>> [tuple(change) for change in find_changes(numbers, numbers[[0, 1, 3]])]
     [('alike', 0, 2, 0, 2), ('removed', 2, 3, 2, 2), ('alike', 3, 4, 2, 3)]
     """
     blocks = _without_crumbs(_joined(_blocks(a, b, passage)), len(a), len(b), moved)

@@ -202,13 +202,13 @@ def _shingles(
 
 
 def _rows(found: "Comparison") -> "Iterator[tuple[Cell, ...]]":
-    from lshdup.report.terminal import passage
+    from lshdup.report.comparison import extract_passage
     from lshdup.report.token_diff import ALIKE
 
     for change in found.changes:
         alike = change.kind == ALIKE
         texts = (
-            " ".join(passage(*each).split())
+            " ".join(extract_passage(*each).split())
             for each in (
                 (found.a, change.a_start, change.a_end),
                 (found.b, change.b_start, change.b_end),
@@ -268,7 +268,7 @@ def _picture(
     options: dict[str, Any],
     sketch: SketchParams | None,
 ) -> Iterator[str]:
-    from lshdup.report.terminal import CONTEXT, NOUNS, WIDE, Layout, rendered, summary
+    from lshdup.report.terminal import CONTEXT, NOUNS, WIDE, Layout, render, summarize
 
     noun = NOUNS[params.tokens]
     heads = []
@@ -298,7 +298,7 @@ def _picture(
         yield f"removed before: {counted(found.removed_a, 'shingle')} of A, {found.removed_b:,} of B, by --template or --ignore-common"
     if found.estimate is not None and sketch is not None:
         yield f"estimate {decimal(found.estimate)} ± {found.standard_error:.4f}, by signatures: {sketch.scheme}, K = {sketch.perms}"
-    yield summary(found, noun)
+    yield summarize(found, noun)
     if len(found.changes) == 1 and found.similarity == 1.0:
         same = (
             "the texts are equal byte for byte"
@@ -312,7 +312,7 @@ def _picture(
     side = options["layout"] == "side" or (options["layout"] is None and wide)
     context = CONTEXT[params.tokens] if options["context"] is None else options["context"]
     width = target.columns or (160 if side else None)
-    yield from rendered(found, Layout(side, width, target.colored, context, noun))
+    yield from render(found, Layout(side, width, target.colored, context, noun))
     yield ""  # pictures of several runs, as of xargs, stand apart
 
 
