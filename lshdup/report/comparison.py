@@ -1,4 +1,4 @@
-"""Comparison of two documents: their similarity, what their sets share, where their texts differ."""
+"""Comparison of two documents: similarity, shared shingles, and differences of the texts."""
 
 import math
 import re
@@ -137,7 +137,7 @@ def extract_passage(located: LocatedText, start: int, end: int) -> str:
 
 
 def _find_border(located: LocatedText, token: int) -> int:
-    """Return where the text of a token begins: behind the first white space after the last token."""
+    """Return where the text of a token begins: after white space behind the token before."""
     if token == 0:
         return 0
     if token == len(located.starts):

@@ -1,7 +1,8 @@
-"""One HTML page of what was found: no network, nothing beside it, safe whatever the documents say. Called by cli/report.py.
+"""The HTML page of a report: one file without network access, safe for any documents.
 
-`data` is all that the page knows; page/page.js says how it is seen. Names and texts are data there, never markup: `page` escapes what
-could end a script element, and the script sets texts only.
+`collect_data` makes all data of the page; page/page.js shows it. Names and texts are data there,
+never markup: `render_page` escapes the character that could end a script element, and the script
+sets texts only.
 """
 
 import json
@@ -20,24 +21,27 @@ from lshdup.report.token_diff import ADDED, ALIKE, MOVED_AWAY, MOVED_HERE, REMOV
 from lshdup.utils.messages import shown
 from lshdup.utils.ragged import distinct
 
-#: Copies of one document are named up to so many; all are counted.
+#: The most exact duplicates of a document that are named; all are counted.
 NAMED_COPIES = 500
 
-#: A stretch of two texts beside each other: "=" of both, "-" of the first, "+" of the second, "<" and ">" the same but moved, with its
-#: text; or "f", folded, with the number of tokens that both have there; or "…" for what is too long.
+#: A stretch of two texts: a sign and the text. The signs are "=" for both texts, "-" and "+" for the
+#: first and the second, "<" and ">" for moved text of the first and the second. Other signs are "f"
+#: with the number of folded tokens, and "…" where too long texts end.
 Segment = tuple[str, str | int]
 
 _SEGMENTS = {ALIKE: "=", REMOVED: "-", ADDED: "+", MOVED_AWAY: "<", MOVED_HERE: ">"}
 
-#: Characters of the passages of one pair, and of one stretch.
+#: The most characters of the passages of one pair, and of one stretch.
 _LONGEST, _LONGEST_STRETCH = 12_000, 4_000
 
 
 @dataclass(frozen=True)
 class Promise:
-    """What may have been missed.
+    """What the run promises to have found.
 
-    threshold : the lowest that was asked for. bands, rows : of the table that the pairs were met in. exact : all pairs were joined instead.
+    threshold : the lowest similarity of pairs.
+    bands, rows : shape of the band table; 0 without one.
+    exact : whether all pairs were joined instead.
     """
 
     threshold: float
@@ -48,11 +52,14 @@ class Promise:
 
 @dataclass(frozen=True)
 class Facts:
-    """What the page says beside the pairs.
+    """Facts about the run that the page shows beside the pairs.
 
-    what : which documents, in a few words. documents : how many were compared. newest : when the last of them was changed, in words.
-    skipped : how many files were not, by reason; None: the run that knew is over. parameters : name and value of what was asked.
-    without : why pairs have no passages, in words, by number of the pair; "" : why all others that have none do not.
+    what : the documents, in a few words.
+    documents : number of documents compared.
+    newest : when the newest document was changed, in words.
+    skipped : number of skipped files by reason; None if an earlier run skipped them.
+    parameters : names and values of the requested parameters.
+    without : why a pair has no passages, by number of the pair; under "" for all other pairs.
     """
 
     what: str
@@ -65,10 +72,12 @@ class Facts:
 
 @dataclass(frozen=True)
 class Selection:
-    """The part of the answer that goes into a page.
+    """The part of the results that goes into a page.
 
-    pairs : of first copies, the most similar ones. kinds : int64 array, the first copies that are in a pair or have copies, ascending.
-    promise : with the threshold down to which nothing is left out. omitted : what is, in words; empty if nothing.
+    pairs : the most similar pairs, of representatives.
+    representatives : int64 array, ascending: those in a pair or with exact duplicates.
+    promise : with the lowest similarity from which all pairs are in the page.
+    omitted : which pairs are not in the page, in words; "" if all are.
     """
 
     pairs: Pairs
@@ -78,9 +87,12 @@ class Selection:
 
 
 def select(pairs: Pairs, duplicate_of: NDArray[np.int64], promise: Promise, most: int) -> Selection:
-    """The most similar pairs, as many whole groups of equal similarity as make at most `most`; the first group even if it is larger.
+    """Select the most similar pairs: all pairs of equal similarity or none, at most `most`.
 
-    pairs : of first copies. duplicate_of : int64 array of shape (n,), each document's first copy.
+    The pairs of the highest similarity are selected even if they are more.
+
+    pairs : of representatives.
+    duplicate_of : int64 array of shape (n,), the representative of each document.
     """
     omitted = ""
     if len(pairs) > most:
@@ -90,8 +102,9 @@ def select(pairs: Pairs, duplicate_of: NDArray[np.int64], promise: Promise, most
         )
         lowest = float(kept.values[-1])
         omitted = (
-            f"The {len(kept):,} most similar of {len(pairs):,} pairs of different documents are here: those of similarity {lowest:.4f} "
-            f"or more, instead of {promise.threshold:g}; --most {len(pairs)} takes all."
+            f"The {len(kept):,} most similar of {len(pairs):,} pairs of different documents are "
+            f"here: those of similarity {lowest:.4f} or more, instead of {promise.threshold:g}; "
+            f"--most {len(pairs)} takes all."
         )
         pairs, promise = kept, Promise(lowest, promise.bands, promise.rows, promise.exact)
     sizes = np.bincount(duplicate_of, minlength=len(duplicate_of))
@@ -142,7 +155,8 @@ def data(
     omitted = [selection.omitted] if selection.omitted else []
     if len(named) < len(in_order):
         omitted.append(
-            f"Of more than {NAMED_COPIES:,} copies of one document, {NAMED_COPIES:,} are named; all are counted."
+            f"Of more than {NAMED_COPIES:,} copies of one document, {NAMED_COPIES:,} are named; "
+            "all are counted."
         )
     if note := passages_note(len(pairs), len(passages), facts.without):
         omitted.append(f"{note[0].upper()}{note[1:]}.")
@@ -158,7 +172,9 @@ def data(
         },
         "omitted": " ".join(omitted),
         "documents": {
-            "name": [shown(name) for name in names(named)], "shingles": set_sizes[named].tolist(), "rank": rank[named].tolist(),
+            "name": [shown(name) for name in names(named)],
+            "shingles": set_sizes[named].tolist(),
+            "rank": rank[named].tolist(),
         },
         "kinds": members,
         "counts": counts.tolist(),
@@ -171,7 +187,12 @@ def data(
 
 
 def passages_note(pairs: int, have: int, without: Mapping[int | str, str]) -> str:
-    """How many pairs have no passages in the page, and why; empty if all have. without : as in `Facts`."""
+    """Return how many pairs have no passages in the page, and why; "" if all have passages.
+
+    pairs : number of pairs in the page.
+    have : number of pairs that have passages.
+    without : as in `Facts`.
+    """
     if have == pairs:
         return ""
     known = Counter(why for at, why in without.items() if at != "")
@@ -186,7 +207,7 @@ def passages_note(pairs: int, have: int, without: Mapping[int | str, str]) -> st
 
 
 def _harmless(text: str | int) -> str | int:
-    """A passage with its lines, but without what could turn its direction or hide in it."""
+    """Return a passage in its lines, with invisible and direction-changing characters escaped."""
     return (
         "\n".join(map(shown, text.replace("\t", " ").splitlines()))
         if isinstance(text, str)
@@ -195,7 +216,10 @@ def _harmless(text: str | int) -> str | int:
 
 
 def segments(comparison: Comparison, context: int) -> list[Segment]:
-    """Where two texts differ, in the order of both. context : tokens that stay around a difference."""
+    """Return the stretches of two texts in the order of both.
+
+    context : tokens that stay around a difference.
+    """
     found: list[Segment] = []
     room = _LONGEST
     for hunk in split_hunks(comparison.changes, context):
@@ -219,14 +243,14 @@ def segments(comparison: Comparison, context: int) -> list[Segment]:
 
 
 def page(known: Mapping[str, Any]) -> bytes:
-    """The page, in UTF-8."""
+    """Return the page in UTF-8."""
     return b"".join(_parts(known))
 
 
 def _parts(known: Mapping[str, Any]) -> Iterator[bytes]:
     parts = resources.files("lshdup.report") / "page"
     text = (parts / "page.html").read_text("utf-8")
-    # "<" can end the element, or begin a comment in it; JSON has another way to write it.
+    # "<" can end the element or begin a comment in it, so JSON escapes it.
     values = {
         "css": (parts / "page.css").read_text("utf-8"),
         "data": json.dumps(known, ensure_ascii=False, separators=(",", ":")).replace(
