@@ -13,7 +13,7 @@ from lshdup.documents.rows import Kind, RowError
 from lshdup.kernels.helpers import PADDING
 from lshdup.params import DEFAULT_MAX_BYTES
 from lshdup.skipped import Reason as Reason
-from lshdup.skipped import detail_of, reason_of
+from lshdup.skipped import describe_error, find_reason
 
 #: Batches end at whichever comes first: few enough documents to feed all threads, few enough bytes to stay in memory.
 BATCH_DOCUMENTS = 512
@@ -120,7 +120,7 @@ def read_batch(
             max_bytes=documents.max_bytes,
         )
     skipped = [
-        (int(indices[i]), reason_of(error), detail_of(error))
+        (int(indices[i]), find_reason(error), describe_error(error))
         for i, error in contents.failed.items()
     ]
     good = np.delete(np.arange(len(indices)), list(contents.failed))
@@ -148,7 +148,7 @@ def _read_lines(
                 file.seek(start)
                 text = file.read(length)
         except OSError as error:
-            skipped.append((index, reason_of(error), detail_of(error)))
+            skipped.append((index, find_reason(error), describe_error(error)))
             continue
         if len(text) < length:
             skipped.append((index, Reason.CHANGED, "its list has become shorter"))
@@ -180,7 +180,8 @@ def _read_rows(
             )
         except OSError as error:
             skipped += [
-                (index, reason_of(error), detail_of(error)) for index in indices[run].tolist()
+                (index, find_reason(error), describe_error(error))
+                for index in indices[run].tolist()
             ]
             continue
         except RowError as error:

@@ -24,8 +24,8 @@ from lshdup.utils.ragged import distinct
 #: The most exact duplicates of a document that are named; all are counted.
 NAMED_COPIES = 500
 
-#: A stretch of two texts: a sign and the text. The signs are "=" for both texts, "-" and "+" for the
-#: first and the second, "<" and ">" for moved text of the first and the second. Other signs are "f"
+#: A stretch of two texts: a sign and the text. The signs are "=" for both texts, "-" and "+" for
+#: the first and the second, "<" and ">" for moved text of the first and the second. Other signs are "f"
 #: with the number of folded tokens, and "…" where too long texts end.
 Segment = tuple[str, str | int]
 
@@ -81,12 +81,14 @@ class Selection:
     """
 
     pairs: Pairs
-    kinds: NDArray[np.int64]
+    representatives: NDArray[np.int64]
     promise: Promise
     omitted: str = ""
 
 
-def select(pairs: Pairs, duplicate_of: NDArray[np.int64], promise: Promise, most: int) -> Selection:
+def select_pairs(
+    pairs: Pairs, duplicate_of: NDArray[np.int64], promise: Promise, most: int
+) -> Selection:
     """Select the most similar pairs: all pairs of equal similarity or none, at most `most`.
 
     The pairs of the highest similarity are selected even if they are more.
@@ -108,15 +110,15 @@ def select(pairs: Pairs, duplicate_of: NDArray[np.int64], promise: Promise, most
         )
         pairs, promise = kept, Promise(lowest, promise.bands, promise.rows, promise.exact)
     sizes = np.bincount(duplicate_of, minlength=len(duplicate_of))
-    kinds = distinct(
+    representatives = distinct(
         np.concatenate(
             [np.flatnonzero(sizes > 1), pairs.left.astype(np.int64), pairs.right.astype(np.int64)]
         )
     )[0]
-    return Selection(pairs, kinds, promise, omitted)
+    return Selection(pairs, representatives, promise, omitted)
 
 
-def data(
+def collect_data(
     selection: Selection,
     duplicate_of: NDArray[np.int64],
     set_sizes: NDArray[np.int64],
@@ -125,41 +127,44 @@ def data(
     passages: Mapping[int, Sequence[Segment]],
     facts: Facts,
 ) -> dict[str, Any]:
-    """What the page knows, as JSON has it.
+    """Return all data of the page, as JSON has it.
 
-    duplicate_of, set_sizes : int64 arrays of shape (n,), each document's first copy and number of shingles. preference : int64 array of
-    shape (n,), all documents, the most preferred first. names : gives those of some documents. passages : by number of a pair of the
-    selection.
+    duplicate_of : int64 array of shape (n,), the representative of each document.
+    set_sizes : int64 array of shape (n,), number of shingles.
+    preference : int64 array of shape (n,), all documents, the most preferred first.
+    names : returns the names of documents.
+    passages : stretches by number of a pair of the selection.
 
-    In what is returned, documents : columns of those that are named. kinds : for each, which of these have its shingle set, the most
-    preferred first. counts : how many there are in truth. pairs : columns; left and right are kinds, similarity descends.
+    In the result, `documents` has the columns of the named documents; `kinds` has for each
+    representative the named documents with its shingle set, the most preferred first; `counts` has
+    the number of all such documents; `pairs` has columns of positions in `kinds` and similarities.
     """
-    kinds, pairs = selection.kinds, selection.pairs
-    place = np.full(len(duplicate_of), -1, np.int64)
-    place[kinds] = np.arange(len(kinds))
-    in_order = preference[place[duplicate_of[preference]] >= 0]
-    kind_of = place[duplicate_of[in_order]]
-    by_kind = np.argsort(kind_of, kind="stable")
-    counts = np.bincount(kind_of, minlength=len(kinds))
+    representatives, pairs = selection.representatives, selection.pairs
+    position = np.full(len(duplicate_of), -1, np.int64)
+    position[representatives] = np.arange(len(representatives))
+    in_order = preference[position[duplicate_of[preference]] >= 0]
+    group_of = position[duplicate_of[in_order]]
+    by_group = np.argsort(group_of, kind="stable")
+    counts = np.bincount(group_of, minlength=len(representatives))
     ends = np.cumsum(counts)
-    within = np.arange(len(by_kind)) - np.repeat(ends - counts, counts)
-    chosen = by_kind[within < NAMED_COPIES]  # places in the order of preference
+    within = np.arange(len(by_group)) - np.repeat(ends - counts, counts)
+    chosen = by_group[within < NAMED_COPIES]
     named = np.sort(in_order[chosen])
     rank = np.zeros(len(duplicate_of), np.int64)
     rank[in_order] = np.arange(len(in_order))
-    members: list[list[int]] = [[] for _ in kinds]
-    for kind, document in zip(
-        kind_of[chosen].tolist(), np.searchsorted(named, in_order[chosen]).tolist(), strict=True
-    ):
-        members[kind].append(document)
+    members: list[list[int]] = [[] for _ in representatives]
+    documents = np.searchsorted(named, in_order[chosen]).tolist()
+    for group, document in zip(group_of[chosen].tolist(), documents, strict=True):
+        members[group].append(document)
     omitted = [selection.omitted] if selection.omitted else []
     if len(named) < len(in_order):
         omitted.append(
             f"Of more than {NAMED_COPIES:,} copies of one document, {NAMED_COPIES:,} are named; "
             "all are counted."
         )
-    if note := passages_note(len(pairs), len(passages), facts.without):
+    if note := describe_missing_passages(len(pairs), len(passages), facts.without):
         omitted.append(f"{note[0].upper()}{note[1:]}.")
+    promise = selection.promise
     return {
         "what": shown(facts.what),
         "newest": facts.newest,
@@ -167,8 +172,10 @@ def data(
         "leftOut": None if facts.skipped is None else sorted(facts.skipped.items()),
         "parameters": [(name, shown(value)) for name, value in facts.parameters],
         "plan": {
-            "threshold": selection.promise.threshold, "bands": selection.promise.bands, "rows": selection.promise.rows,
-            "exact": selection.promise.exact,
+            "threshold": promise.threshold,
+            "bands": promise.bands,
+            "rows": promise.rows,
+            "exact": promise.exact,
         },
         "omitted": " ".join(omitted),
         "documents": {
@@ -179,14 +186,19 @@ def data(
         "kinds": members,
         "counts": counts.tolist(),
         "pairs": {
-            "left": place[pairs.left].tolist(), "right": place[pairs.right].tolist(), "similarity": pairs.similarity.tolist(),
+            "left": position[pairs.left].tolist(),
+            "right": position[pairs.right].tolist(),
+            "similarity": pairs.similarity.tolist(),
         },
         "without": facts.without,
-        "passages": {at: [(kind, _harmless(text)) for kind, text in segments] for at, segments in passages.items()},
-    }  # fmt: skip
+        "passages": {
+            number: [(sign, _escape(text)) for sign, text in segments]
+            for number, segments in passages.items()
+        },
+    }
 
 
-def passages_note(pairs: int, have: int, without: Mapping[int | str, str]) -> str:
+def describe_missing_passages(pairs: int, have: int, without: Mapping[int | str, str]) -> str:
     """Return how many pairs have no passages in the page, and why; "" if all have passages.
 
     pairs : number of pairs in the page.
@@ -206,16 +218,14 @@ def passages_note(pairs: int, have: int, without: Mapping[int | str, str]) -> st
     return f"the passages of {have:,} of {pairs:,} pairs are in the page; {reasons}"
 
 
-def _harmless(text: str | int) -> str | int:
+def _escape(text: str | int) -> str | int:
     """Return a passage in its lines, with invisible and direction-changing characters escaped."""
-    return (
-        "\n".join(map(shown, text.replace("\t", " ").splitlines()))
-        if isinstance(text, str)
-        else text
-    )
+    if isinstance(text, int):
+        return text
+    return "\n".join(map(shown, text.replace("\t", " ").splitlines()))
 
 
-def segments(comparison: Comparison, context: int) -> list[Segment]:
+def find_segments(comparison: Comparison, context: int) -> list[Segment]:
     """Return the stretches of two texts in the order of both.
 
     context : tokens that stay around a difference.
@@ -227,14 +237,13 @@ def segments(comparison: Comparison, context: int) -> list[Segment]:
             found.append(("f", hunk))
             continue
         for kind, a_start, a_end, b_start, b_end in hunk:
-            of_b = kind in (ADDED, MOVED_HERE)
-            text = (
-                extract_passage(comparison.b, b_start, b_end)
-                if of_b
-                else extract_passage(comparison.a, a_start, a_end)
-            )
+            if kind in (ADDED, MOVED_HERE):
+                text = extract_passage(comparison.b, b_start, b_end)
+            else:
+                text = extract_passage(comparison.a, a_start, a_end)
             if len(text) > _LONGEST_STRETCH:
-                text = f"{text[: _LONGEST_STRETCH // 2]} … {text[-_LONGEST_STRETCH // 2 :]}"
+                half = _LONGEST_STRETCH // 2
+                text = f"{text[:half]} … {text[-half:]}"
             found.append((_SEGMENTS[kind], text))
             room -= len(text)
             if room < 0:
@@ -242,20 +251,18 @@ def segments(comparison: Comparison, context: int) -> list[Segment]:
     return found
 
 
-def page(known: Mapping[str, Any]) -> bytes:
+def render_page(data: Mapping[str, Any]) -> bytes:
     """Return the page in UTF-8."""
-    return b"".join(_parts(known))
+    return b"".join(_parts(data))
 
 
-def _parts(known: Mapping[str, Any]) -> Iterator[bytes]:
+def _parts(data: Mapping[str, Any]) -> Iterator[bytes]:
     parts = resources.files("lshdup.report") / "page"
     text = (parts / "page.html").read_text("utf-8")
     # "<" can end the element or begin a comment in it, so JSON escapes it.
     values = {
         "css": (parts / "page.css").read_text("utf-8"),
-        "data": json.dumps(known, ensure_ascii=False, separators=(",", ":")).replace(
-            "<", "\\u003c"
-        ),
+        "data": json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c"),
         "js": (parts / "page.js").read_text("utf-8"),
     }
     for name, value in values.items():

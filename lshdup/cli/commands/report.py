@@ -91,7 +91,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
             if plan
             else html.Promise(answer.threshold, exact=True)
         )
-        selection = html.select(answer.found, answer.duplicate_of, promise, options["most"])
+        selection = html.select_pairs(answer.found, answer.duplicate_of, promise, options["most"])
         without: dict[int | str, str] = {"": f"more than --passages {options['passages']}"}
         passages = dict(_passages(session, answer, selection, order, options["passages"], without))
         skipped = dict(console.left_out_counts) if session.request.documents else None
@@ -99,7 +99,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         facts = html.Facts(
             what, n, _newest(collection), skipped, list(_parameters(answer)), without
         )
-        known = html.data(
+        known = html.collect_data(
             selection,
             answer.duplicate_of,
             collection.sizes,
@@ -108,11 +108,11 @@ def command(ctx: click.Context, /, **options: Any) -> int:
             passages,
             facts,
         )
-        page = html.page(known)
+        page = html.render_page(known)
         target.write_raw([page])
         if selection.omitted:
             console.say(selection.omitted)
-        note = html.passages_note(len(selection.pairs), len(passages), without)
+        note = html.describe_missing_passages(len(selection.pairs), len(passages), without)
         console.say(
             f"the page has {len(page):,} bytes; {note or f'with the passages of all {len(passages):,} pairs'}"
         )
@@ -207,7 +207,7 @@ def _passages(
     without : is told why a pair has none.
     """
     from lshdup.report.comparison import compare
-    from lshdup.report.html import segments
+    from lshdup.report.html import find_segments
 
     collection = answer.collection
     if collection.shingle.tokens == "ids":
@@ -223,7 +223,9 @@ def _passages(
         else:
             yield (
                 at,
-                segments(compare(a, b, collection.shingle), _CONTEXT[collection.shingle.tokens]),
+                find_segments(
+                    compare(a, b, collection.shingle), _CONTEXT[collection.shingle.tokens]
+                ),
             )
         session.console.progress("passages", done, len(chosen))
 
@@ -236,7 +238,7 @@ def _chosen(answer: Answer, selection: "Selection", order: "NDArray[np.int64]") 
     from lshdup.matching.pairs import pack_pairs
 
     pairs, duplicate_of = selection.pairs, answer.duplicate_of
-    ranked = clusters.rank_documents(selection.kinds, duplicate_of, order)
+    ranked = clusters.rank_documents(selection.representatives, duplicate_of, order)
     groups = clusters.cluster_pairs(pairs, ranked, len(duplicate_of), selection.promise.threshold)
     members = groups.dropped
     leaders = groups.representative[members]
