@@ -1,19 +1,19 @@
-"""The class interface: MinHash, LSH and NearDuplicates, as in the class experiments (R1), over the stages of this package.
+"""The class interface of R1 for Python programs: MinHash, LSH and NearDuplicates.
 
-For Python programs; the command line does not use it. Everything is computed in the constructor: objects hold plain arrays and
-names, have no hidden state, and can be pickled.
+Everything is computed in the constructor: objects hold plain arrays and names, have no hidden
+state, and can be pickled.
 """
 
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Self
+from typing import Self, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lshdup import pipeline
-from lshdup.collection.collect import collect, sketched
+from lshdup.collection.collect import collect, sketch_collection
 from lshdup.collection.collection import Collection
 from lshdup.collection.filtering import FilterRequest, build_filter, filter_collection
 from lshdup.documents.document_list import DocumentList
@@ -25,20 +25,33 @@ from lshdup.lsh import band_table as banding
 from lshdup.lsh.signatures import estimate
 from lshdup.matching.clusters import list_clusters
 from lshdup.matching.similarity import jaccard
-from lshdup.params import (
-    BandParams,
-    ClusterParams,
-    DocumentParams,
-    Params,
-    ShingleParams,
-    SketchParams,
-)
+from lshdup.params import BandParams, ClusterParams, Params, ShingleParams, SketchParams
 from lshdup.shingling.shingler import Shingler, fingerprint_sets
-from lshdup.utils.parallel import processors
+from lshdup.utils.parallel import count_processors
 from lshdup.utils.ragged import RaggedSets, StringTable, distinct
 
 #: A folder, a mapping of names to texts, or texts, whose names are then "0", "1", …
 Documents = str | os.PathLike[str] | Mapping[str, str] | Iterable[str]
+
+
+class Options(TypedDict, total=False):
+    """The keywords of `MinHash` and `NearDuplicates`; defaults are those of the command line."""
+
+    #: How a text becomes a shingle set: see `ShingleParams`. R1's terms are ``tokens="terms"``.
+    tokens: str
+    k: int | None
+    bag: bool
+    normalize: bool
+    keep_case: bool
+    hash_key: str
+    #: "fast", "classic" or "linear" (see `lshdup.lsh.signatures`), and the source of randomness.
+    scheme: str
+    seed: int
+    #: The filter: shingles of more documents than this limit, and shingles of these texts.
+    ignore_common: float
+    templates: Iterable[str]
+    #: Threads; None: one a processor. The result is the same for any number.
+    jobs: int | None
 
 
 class MinHash:
@@ -46,20 +59,16 @@ class MinHash:
 
     Parameters
     ----------
-    documents : folder to read (its files are documents as `lshdup pairs` sees them), or texts in memory: a mapping of names to texts, or an
-        iterable of texts, which are named "0", "1", ….
-    num_permutations : K, rows of a signature; the standard error of an estimate is sqrt(s (1 - s) / K).
-    tokens, k, bag, normalize, keep_case : how a text becomes a shingle set; see `ShingleParams`. R1's terms are ``tokens="terms"``.
-    scheme : "fast", "classic" or "linear"; see `lshdup.lsh.signatures`.
-    seed : makes all randomness.
-    ignore_common, templates : remove shingles from every set: those that more documents have than this (below 1: than this share of them;
-        0: none), and those of these texts.
-    hash_key : a secret that makes the hash of shingles another one; see `ShingleParams`.
-    jobs : threads; None means one a processor. The result is the same for any number.
+    documents : folder to read (its files are documents as for `lshdup pairs`); or texts in memory:
+        a mapping of names to texts, or an iterable of texts, whose names are "0", "1", ….
+    num_permutations : K, rows of a signature. The standard error of an estimate is
+        sqrt(s (1 - s) / K).
+    options : see `Options`.
 
-    Raises InputError if the folder is not there or holds no documents, ParameterError for a parameter outside its domain.
+    Errors: InputError if the folder does not exist or holds no documents, ParameterError for a
+    parameter outside its domain.
 
-    >>> texts = {"a": "the cat sat on the mat", "b": "the cat sat on the mat today", "c": "something else entirely"}
+    >>> texts = {"a": "the cat sat on the mat", "b": "the cat sat on the mat today", "c": "else"}
     >>> minhash = MinHash(texts, 256, k=2)
     >>> minhash.all_docs()
     ['a', 'b', 'c']
@@ -68,32 +77,14 @@ class MinHash:
     >>> abs(minhash.approximate_jaccard("a", "b") - 5 / 6) < 4 * (5 / 36 / 256) ** 0.5
     True
     >>> minhash.minhash_matrix().shape, minhash.num_terms, minhash.num_permutations
-    ((256, 3), 8, 256)
+    ((256, 3), 7, 256)
 
     """
 
     def __init__(
-        self,
-        documents: Documents,
-        num_permutations: int = 128,
-        *,
-        tokens: str = "word",
-        k: int | None = None,
-        bag: bool = False,
-        normalize: bool = True,
-        keep_case: bool = False,
-        scheme: str = "fast",
-        seed: int = 1,
-        ignore_common: float = 0,
-        templates: Iterable[str] = (),
-        hash_key: str = "",
-        jobs: int | None = None,
+        self, documents: Documents, num_permutations: int = 128, **options: Unpack[Options]
     ) -> None:
-        params = _params(
-            tokens, k, bag, normalize, keep_case, hash_key, scheme, num_permutations, seed
-        )
-        texts = list(templates)
-        self._hold(_collect(documents, params, ignore_common, texts, jobs or processors()))
+        self._hold(_collect(documents, _params(num_permutations, options), options))
 
     @classmethod
     def of_collection(cls, collection: Collection) -> Self:
@@ -108,11 +99,16 @@ class MinHash:
         self._rows = {name: row for row, name in enumerate(self._names)}
 
     def all_docs(self) -> list[str]:
-        """Names of all documents, in the order of the columns of `minhash_matrix`: byte order for a folder, as given for texts."""
+        """Return all names in the order of the columns of `minhash_matrix`.
+
+        Names of a folder are in byte order, names of texts as they were given.
+        """
         return list(self._names)
 
     def row(self, doc: str) -> int:
-        """The column of a document in `minhash_matrix`, its row in `signatures`. Raises KeyError for an unknown name."""
+        """Return the column of a document in `minhash_matrix`. Raise KeyError for an unknown
+        name.
+        """
         return self._rows[doc]
 
     @property
@@ -122,35 +118,39 @@ class MinHash:
 
     @property
     def num_terms(self) -> int:
-        """How many different shingles the collection has (R1's n)."""
+        """Number of different shingles in the collection (R1's n)."""
         return len(np.unique(self.sets.values))
 
     @property
     def sets(self) -> RaggedSets:
-        """The shingle sets, in the order of `all_docs`: uint64 values, sorted within each set."""
+        """Shingle sets in the order of `all_docs`: uint64 values, ascending within each set."""
         assert self.collection.sets is not None
         return self.collection.sets
 
     @property
     def signatures(self) -> NDArray[np.uint32]:
-        """uint32 array of shape (n_docs, K): one signature a row. Rows of a document without tokens are 2^32 - 1."""
+        """uint32 array of shape (n_docs, K); 2^32 - 1 for a document without tokens."""
         assert self.collection.signatures is not None
         return self.collection.signatures
 
     def exact_jaccard(self, first: str, second: str) -> float:
-        """|A ∩ B| / |A ∪ B| of the two documents' shingle sets; 0 if both are empty. Raises KeyError for an unknown name."""
+        """Return |A ∩ B| / |A ∪ B| of two shingle sets; 0 if both are empty.
+
+        Raise KeyError for an unknown name.
+        """
         pair = np.array([self._rows[first]]), np.array([self._rows[second]])
         return float(jaccard(self.sets, *pair)[0])
 
     def minhash_sig(self, doc: str) -> NDArray[np.uint32]:
-        """The signature of a document: uint32 array of shape (K,). Raises KeyError for an unknown name."""
+        """Return a signature: uint32 array of shape (K,). Raise KeyError for an unknown name."""
         signature: NDArray[np.uint32] = self.signatures[self._rows[doc]].copy()
         return signature
 
     def approximate_jaccard(self, first: str, second: str) -> float:
-        """Share of the rows in which the two signatures agree: an unbiased estimate of `exact_jaccard` (but for scheme "linear").
+        """Return the share of agreeing rows: an unbiased estimate of `exact_jaccard`.
 
-        A document without tokens is near nothing: 0. Raises KeyError for an unknown name.
+        The scheme "linear" is biased. A document without tokens has similarity 0 to all.
+        Raise KeyError for an unknown name.
         """
         left, right = self._rows[first], self._rows[second]
         if not self.collection.sizes[left] or not self.collection.sizes[right]:
@@ -158,21 +158,23 @@ class MinHash:
         return float(estimate(self.signatures, np.array([left]), np.array([right])).similarity[0])
 
     def minhash_matrix(self) -> NDArray[np.uint32]:
-        """All signatures as R1 has them: uint32 array of shape (K, n_docs), one signature a column, in the order of `all_docs`."""
+        """Return all signatures as in R1: uint32 array of shape (K, n_docs), one a column."""
         return np.ascontiguousarray(self.signatures.T)
 
 
 class LSH:
-    """Banded hash tables over a signature matrix: which documents share a bucket.
+    """Banded hash tables over a signature matrix.
 
     Parameters
     ----------
-    minhash_matrix : uint32 array of shape (K, n_docs), one signature a column, for instance `MinHash.minhash_matrix()`.
+    minhash_matrix : uint32 array of shape (K, n_docs), one signature a column, for instance
+        `MinHash.minhash_matrix()`.
     doc_names : n_docs names, in the order of the columns.
     bands : b; each has K // b rows. More bands: more recall, more candidates, larger tables.
-    buckets : fold the 64-bit keys of a band into so many buckets, as R1 did (its number: the smallest prime >= n_docs); 0 means whole keys.
+    buckets : number of buckets that the 64-bit keys of a band are folded into (R1: the smallest
+        prime >= n_docs); 0: whole keys.
 
-    Raises ParameterError if shapes do not fit or there are more bands than rows.
+    Errors: ParameterError if shapes do not fit or there are more bands than rows.
 
     >>> matrix = np.array([[1, 1, 7], [2, 2, 8], [3, 9, 9], [4, 9, 9]], np.uint32)
     >>> LSH(matrix, ["a", "b", "c"], bands=2).near_duplicates_of("b")
@@ -192,20 +194,24 @@ class LSH:
         self._rows = {name: row for row, name in enumerate(self._names)}
         matrix = np.asarray(minhash_matrix, np.uint32)
         if matrix.ndim != 2 or matrix.shape[1] != len(self._names):
-            message = f"a matrix of shape {matrix.shape} does not fit {len(self._names)} names: one column a document is needed"
+            message = (
+                f"a matrix of shape {matrix.shape} does not fit {len(self._names)} names: one"
+                " column a document is needed"
+            )
             raise ParameterError(message, "give minhash.minhash_matrix() and minhash.all_docs()")
-        self.plan = _plan(matrix.shape[0], bands, buckets)
+        perms = matrix.shape[0]
+        if not 1 <= bands <= perms:
+            message = f"{bands} bands of {perms} rows: there must be 1 to {perms}"
+            raise ParameterError(message, "use fewer bands or more permutations")
+        self.plan = band_plan.BandPlan(bands, perms // bands, 1.0, 0.0, buckets)
         signatures = np.ascontiguousarray(matrix.T)
-        # A column of 2^32 - 1 is a document without tokens: near nothing.
+        # A column of 2^32 - 1 is a document without tokens: it has no near-duplicates.
         members = np.flatnonzero((signatures != 0xFFFFFFFF).any(axis=1))
         self._table = banding.build_band_table(signatures, members, self.plan)
         self._members = members
 
     def near_duplicates_of(self, doc: str) -> list[str]:
-        """Names of the other documents that share a bucket with this one, in the order of the columns.
-
-        Raises KeyError for an unknown name.
-        """
+        """Return the other documents in the buckets of a document, in the order of the columns."""
         row = self._rows[doc]
         if row not in self._members:
             return []
@@ -218,17 +224,18 @@ class NearDuplicates:
 
     Parameters
     ----------
-    documents, num_permutations and the other keywords : as for `MinHash`.
+    documents, num_permutations, options : as for `MinHash`.
     threshold : smallest similarity of near-duplicates.
-    num_bands : bands of the table; None means as few as meet a pair at the threshold with chance `recall` (`plan_bands`).
+    num_bands : bands of the table; None: as few as keep the promised recall (`plan_bands`).
     recall : smallest chance to find a pair of exactly the threshold.
 
-    >>> texts = {"a": "one two three four five", "b": "one two three four five", "c": "one two three four six", "d": "nothing like it"}
+    >>> texts = {"a": "one two three four five", "c": "one two three four six", "d": "no"}
+    >>> texts["b"] = texts["a"]
     >>> found = NearDuplicates(texts, 256, threshold=0.5, recall=0.999)
     >>> found.of("a")
     [('b', 1.0), ('c', 0.5)]
     >>> found.pairs()
-    [('a', 'b', 1.0), ('a', 'c', 0.5), ('b', 'c', 0.5)]
+    [('a', 'b', 1.0), ('a', 'c', 0.5), ('c', 'b', 0.5)]
     >>> found.clusters()
     [[('a', 1.0), ('b', 1.0), ('c', 0.5)]]
 
@@ -242,37 +249,27 @@ class NearDuplicates:
         threshold: float = 0.8,
         *,
         recall: float = 0.99,
-        tokens: str = "word",
-        k: int | None = None,
-        bag: bool = False,
-        normalize: bool = True,
-        keep_case: bool = False,
-        scheme: str = "fast",
-        seed: int = 1,
-        ignore_common: float = 0,
-        templates: Iterable[str] = (),
-        hash_key: str = "",
-        jobs: int | None = None,
+        **options: Unpack[Options],
     ) -> None:
         bands = BandParams(threshold, recall, bands=num_bands or 0)
         self.plan = band_plan.plan_bands(num_permutations, bands)
         self.threshold = threshold
-        params = replace(
-            _params(tokens, k, bag, normalize, keep_case, hash_key, scheme, num_permutations, seed),
-            bands=bands,
-        )
-        threads, texts = jobs or processors(), list(templates)
+        params = replace(_params(num_permutations, options), bands=bands)
         source: list[bytes] | Collection
-        if isinstance(documents, str | os.PathLike) and not ignore_common and not texts:
+        in_one_pass = not _is_filtered(options) and params.sketch.scheme != "linear"
+        if isinstance(documents, str | os.PathLike) and in_one_pass:
             source = [os.fsencode(documents)]
         else:
-            source = _collect(documents, params, ignore_common, texts, threads)
-        self._answer = pipeline.find_near_duplicates(source, params, jobs=threads)
+            source = _collect(documents, params, options)
+        self._answer = pipeline.find_near_duplicates(source, params, jobs=_jobs(options))
         _refuse_nothing(documents, self._answer.collection)
         self.minhash = MinHash.of_collection(self._answer.collection)
 
     def of(self, doc: str) -> list[tuple[str, float]]:
-        """(name, exact similarity) of the near-duplicates of a document, most similar first. Raises KeyError for an unknown name."""
+        """Return (name, exact similarity) of the near-duplicates, most similar first.
+
+        Raise KeyError for an unknown name.
+        """
         row, index = self.minhash.row(doc), self._answer.index
         sets = self.minhash.sets
         keys = np.ascontiguousarray(index.table.keys[:, row])
@@ -288,18 +285,18 @@ class NearDuplicates:
         ]
 
     def pairs(self) -> list[tuple[str, str, float]]:
-        """(name, name, exact similarity) of all pairs, most similar first: what `lshdup pairs` prints."""
+        """Return (name, name, exact similarity) of all pairs, in the order of `lshdup pairs`."""
         names = self.minhash.all_docs()
-        rows = (
-            row
+        return [
+            (names[left], names[right], score)
             for piece in self._answer.pairs.pieces()
-            for row in zip(*(column.tolist() for column in piece), strict=True)
-        )
-        return [(names[left], names[right], score) for left, right, score in rows]
+            for left, right, score in zip(*(each.tolist() for each in piece), strict=True)
+        ]
 
     def clusters(self) -> list[list[tuple[str, float]]]:
-        """Groups of two or more, the largest first: (name, exact similarity to the first); the first has most shingles, and is to
-        be kept: what `lshdup clusters` prints.
+        """Return the clusters of two or more, the largest first, as `lshdup clusters` does.
+
+        Each is a list of (name, exact similarity to the first); the first has most shingles.
         """
         collection, params = self.minhash.collection, ClusterParams()
         order, _ = preference(collection.documents, collection.sizes, params, ())
@@ -309,9 +306,8 @@ class NearDuplicates:
         listed = list_clusters(groups)
         names = self.minhash.all_docs()
         made: list[list[tuple[str, float]]] = [[] for _ in range(groups.count)]
-        for number, document in zip(
-            listed.numbers.tolist(), listed.documents.tolist(), strict=True
-        ):
+        rows = zip(listed.numbers.tolist(), listed.documents.tolist(), strict=True)
+        for number, document in rows:
             made[number - 1].append((names[document], float(groups.similarity[document])))
         return made
 
@@ -322,18 +318,18 @@ class NearDuplicates:
         num_bands: int,
         s: float,
         doc: str,
-        **keywords: object,
+        **options: Unpack[Options],
     ) -> list[str]:
-        """R1's function: the LSH candidates of `doc`, minus those whose *estimated* similarity is below s.
+        """Return R1's LSH candidates of `doc` whose *estimated* similarity is at least s.
 
-        Keywords go to `MinHash`; R1's own setting is ``tokens="terms", scheme="linear"``. Verifying by estimates loses near-duplicates just
-        above s: `of` verifies exactly.
+        R1's own options are ``tokens="terms", scheme="linear"``. Estimates lose near-duplicates
+        just above s; `of` verifies exactly.
 
         >>> texts = ["one two three four five", "one two three four five", "something else"]
         >>> NearDuplicates.near_duplicate_detector(texts, 100, 20, 0.9, "0")
         ['1']
         """
-        minhash = MinHash(documents, num_permutations, **keywords)  # type: ignore[arg-type]
+        minhash = MinHash(documents, num_permutations, **options)
         lsh = LSH(minhash.minhash_matrix(), minhash.all_docs(), num_bands)
         return [
             other
@@ -342,40 +338,46 @@ class NearDuplicates:
         ]
 
 
-def _plan(perms: int, n_bands: int, buckets: int) -> band_plan.BandPlan:
-    if not 1 <= n_bands <= perms:
-        message = f"{n_bands} bands of {perms} rows: there must be 1 to {perms}"
-        raise ParameterError(message, "use fewer bands or more permutations")
-    return band_plan.BandPlan(n_bands, perms // n_bands, 1.0, 0.0, buckets)
+def _params(perms: int, options: Options) -> Params:
+    shingle = ShingleParams(
+        options.get("tokens", "word"),
+        options.get("k") or 0,
+        options.get("bag", False),
+        options.get("normalize", True),
+        options.get("keep_case", False),
+        secret=os.fsencode(options.get("hash_key", "")),
+    )
+    sketch = SketchParams(options.get("scheme", "fast"), perms, options.get("seed", 1))
+    return Params(shingle=shingle, sketch=sketch)
 
 
-def _params(
-    tokens: str, k: int | None, bag: bool, normalize: bool, keep_case: bool, hash_key: str,
-    scheme: str, perms: int, seed: int,
-) -> Params:  # fmt: skip
-    key = os.fsencode(hash_key)
-    shingle = ShingleParams(tokens, k or 0, bag, normalize, keep_case, secret=key)
-    return Params(shingle=shingle, sketch=SketchParams(scheme, perms, seed))
+def _jobs(options: Options) -> int:
+    return options.get("jobs") or count_processors()
 
 
-def _collect(
-    documents: Documents, params: Params, ignore_common: float, templates: list[str], jobs: int
-) -> Collection:
-    """Return the collection of a folder or of texts in memory, with its sets, filtered, and signatures."""
-    collection = _collect_sets(documents, params.shingle, jobs)
-    if not ignore_common and not templates:
-        return sketched(collection, params.sketch, jobs)
-    texts = [text.encode("utf-8") for text in templates]
+def _is_filtered(options: Options) -> bool:
+    return bool(options.get("ignore_common") or options.get("templates"))
+
+
+def _collect(documents: Documents, params: Params, options: Options) -> Collection:
+    """Return a collection with its filtered sets and their signatures."""
+    jobs = _jobs(options)
+    collection = _collect_sets(documents, params, jobs)
+    if not _is_filtered(options):
+        return sketch_collection(collection, params.sketch, jobs)
+    texts = [text.encode("utf-8") for text in options.get("templates", ())]
     template = distinct(Shingler(params.shingle).shingle_texts(texts).values)[0]
-    shingle_filter = build_filter(collection, FilterRequest(template, ignore_common), jobs)
-    return filter_collection(collection, shingle_filter, params.sketch, jobs, keep=True)
+    request = FilterRequest(template, options.get("ignore_common", 0.0))
+    shingle_filter = build_filter(collection, request, jobs)
+    filtered = filter_collection(collection, shingle_filter, None, jobs, keep=True)
+    return sketch_collection(filtered, params.sketch, jobs)
 
 
-def _collect_sets(documents: Documents, shingle: ShingleParams, jobs: int) -> Collection:
+def _collect_sets(documents: Documents, params: Params, jobs: int) -> Collection:
+    shingle = params.shingle
     if isinstance(documents, str | os.PathLike):
-        found = find_documents(
-            [os.fsencode(documents)], DocumentParams(), id_lists=shingle.tokens == "ids"
-        )
+        folder = [os.fsencode(documents)]
+        found = find_documents(folder, params.documents, id_lists=shingle.tokens == "ids")
         collection = collect(found, shingle, jobs=jobs, keep=pipeline.EVERY_SET)
         _refuse_nothing(documents, collection)
         return collection
@@ -386,9 +388,7 @@ def _collect_sets(documents: Documents, shingle: ShingleParams, jobs: int) -> Co
         names = [str(at) for at in range(len(texts))]
     sets = Shingler(shingle).shingle_texts([text.encode("utf-8") for text in texts])
     zeros = np.zeros(len(names), np.int64)
-    listed = DocumentList(
-        StringTable.from_strings(os.fsencode(name) for name in names), zeros, zeros
-    )
+    listed = DocumentList(StringTable.from_strings(map(os.fsencode, names)), zeros, zeros)
     return Collection(listed, shingle, sets.sizes, fingerprint_sets(sets, shingle), sets=sets)
 
 
@@ -396,5 +396,5 @@ def _refuse_nothing(documents: Documents, collection: Collection) -> None:
     """Raise InputError if a folder holds no documents."""
     is_folder = isinstance(documents, str | os.PathLike)
     if is_folder and not len(collection.documents) and not collection.skipped:
-        message = f"{os.fspath(documents)}: there are no documents in it"  # type: ignore[arg-type]
+        message = f"{documents}: there are no documents in it"
         raise InputError(message, "name a folder with text files")

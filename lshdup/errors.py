@@ -1,6 +1,8 @@
-"""What can go wrong in a way a person can mend. Knows no Click; `cli/` turns these into one line on stderr and exit code 2."""
+"""Errors that end a run and that a user can mend: `cli/` prints one line for each, and exits with
+2.
+"""
 
-#: Of a message that quotes an artifact, so many characters are enough.
+#: Characters of a message that quotes an artifact.
 _LONGEST = 500
 
 
@@ -9,9 +11,9 @@ class LshdupError(Exception):
 
     Parameters
     ----------
-    message : what is wrong, with the value; one line.
-    hint : what to do about it; one line, may be empty.
-    names : what the message is about, each for a line of its own.
+    message : the problem, with the value; one line.
+    hint : the remedy; one line, may be empty.
+    names : names that the message is about, printed one a line.
 
     """
 
@@ -30,13 +32,14 @@ class ParameterError(LshdupError):
 
 
 class InputError(LshdupError):
-    """Documents that were named cannot be had at all (soft errors, where the rest goes on, are counted instead)."""
+    """Named documents cannot be read at all. A document that is skipped is counted instead."""
 
 
 class ArtifactError(LshdupError):
     """An artifact is missing, damaged, of another kind or version, or made with other parameters.
 
-    The message may quote what somebody wrote into the artifact: it becomes one line of bounded length, without control characters.
+    The message may quote a file of unknown origin, so it becomes one line of bounded length without
+    control characters.
     """
 
     def __init__(self, message: str, hint: str = "") -> None:

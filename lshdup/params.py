@@ -1,6 +1,7 @@
-"""Every parameter of the method: its default, its domain, its checks. The only home of defaults; pure Python, no NumPy.
+"""Every parameter of the method: its default, its domain, its check. The only home of defaults.
 
-Click parses text into these frozen classes, one for each arrow of the data flow; algorithms see only them.
+Click parses text into these frozen classes, one for each arrow of the data flow. Algorithms see
+only these classes. Pure Python, no NumPy.
 """
 
 import re
@@ -19,9 +20,9 @@ DEFAULT_K = {"word": 3, "char": 9, "terms": 1, "ids": 1}
 DEFAULT_MAX_BYTES = 256 * 1024 * 1024
 DEFAULT_TEXT_FIELD = "text"
 DEFAULT_STORE = ".lshdup"
-#: Below this, the process that reads office documents does not start.
+#: With less memory, the process that reads office documents does not start.
 LEAST_MEMORY = 128 * 1024 * 1024
-#: Positions in a text are 32-bit numbers, and there must be room behind its end.
+#: Bytes of the longest text: positions are 32-bit numbers, and kernels read past the end.
 LONGEST = (1 << 31) - 1024
 MAX_PERMS = 1 << 16
 
@@ -32,7 +33,9 @@ def _check(condition: bool, message: str, hint: str = "") -> None:
 
 
 def read_share(text: str, option: str, *, or_number: bool = False) -> float:
-    """A share such as 0.9 as it was typed; where 90% or 0,9 was, the error says what to type. or_number : it may be a whole number too.
+    """Read a share such as 0.9 as it was typed. For 90% or 0,9 the error says what to type.
+
+    or_number : whether a number of documents is allowed too.
 
     >>> read_share("0.9", "--threshold"), read_share("30", "--ignore-common", or_number=True)
     (0.9, 30.0)
@@ -55,7 +58,7 @@ def read_share(text: str, option: str, *, or_number: bool = False) -> float:
 
 
 def check_share(ok: bool, value: float, option: str, domain: str) -> None:
-    """The same for a number that is outside the domain of a share: perhaps it was meant in per cent."""
+    """Raise ParameterError if a share is outside its domain; suggest what a percentage would be."""
     _check(
         ok,
         f"{option} is {value:g}; it must be {domain}",
@@ -64,14 +67,15 @@ def check_share(ok: bool, value: float, option: str, domain: str) -> None:
 
 
 class _Params:
-    """Shared by the parameter classes: to and from the JSON header of an artifact."""
+    """Conversion of parameter classes to and from the JSON header of an artifact."""
 
     def to_json(self) -> dict[str, Any]:
+        """Return the parameters by name, without secrets."""
         return {each.name: getattr(self, each.name) for each in fields(self) if each.compare}  # type: ignore[arg-type]
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> Self:
-        """What `to_json` gave. Raises ParameterError for anything else: artifacts come from anywhere."""
+        """Return the parameters that `to_json` gave. Raise ParameterError for anything else."""
         kinds = {each.name: type(each.default) for each in fields(cls) if each.compare}  # type: ignore[arg-type]
         _check(
             isinstance(values, dict) and set(values) == set(kinds), "unknown or missing parameters"
@@ -93,9 +97,10 @@ class _Params:
 
 @dataclass(frozen=True, slots=True)
 class FormatLimits(_Params):
-    """What the process that reads an office document may take for it.
+    """Limits of the process that reads an office document.
 
-    seconds : by the clock. memory : bytes, where the system bounds them (Linux does).
+    seconds : elapsed time.
+    memory : bytes, where the system can limit them (Linux can).
     """
 
     seconds: float = 60.0
@@ -118,12 +123,16 @@ DEFAULT_FORMATS = FormatLimits()
 
 @dataclass(frozen=True, slots=True)
 class DocumentParams(_Params):
-    """Which files below the named folders are documents, and what it may take to read them.
+    """Which files below the named folders are documents, and the limits of reading.
 
-    follow : follow symbolic links. hidden : take names that begin with a dot. include, exclude : globs, matched against the own name and
-    whole path of a file, and of the folders it is below. max_bytes : larger files are reported and left out. text_field, id_field : where
-    in a row its text and its name are; without the first, rows of files in folders are not taken, and without the second they are called
-    FILE:ROW. formats : bounds for office documents.
+    follow : follow symbolic links.
+    hidden : take names that begin with a dot.
+    include, exclude : patterns of .gitignore.
+    max_bytes : larger files are skipped.
+    text_field, id_field : fields of a record with its text and its name. Without a text field,
+        records of files in folders are not read; without an id field, a record is called
+        FILE:NUMBER.
+    formats : limits of reading office documents.
     """
 
     follow: bool = False
@@ -146,11 +155,16 @@ class DocumentParams(_Params):
 class ShingleParams(_Params):
     """How a text becomes a shingle set (DESIGN 4).
 
-    tokens : word, char, terms or ids. k : tokens in a shingle; 0 means the default of the tokens. bag : count repeats.
-    normalize : NFKC. keep_case : no case folding. encoding : forced on every document; empty means recognised.
-    hash : mix64 (64 bits), or poly31 (the 32-bit hash of the lecture, R2; characters only). secret : a key for mix64, so that nobody who
-    does not have it can prepare texts whose hashes are equal; empty means none. It is never written anywhere. key : its name, by which
-    it is known again; made from it.
+    tokens : word, char, terms or ids.
+    k : tokens in a shingle; 0: the default of the tokens.
+    bag : count repeats.
+    normalize : NFKC.
+    keep_case : no case folding.
+    encoding : forced on every document; empty: recognised.
+    hash : mix64 (64 bits), or poly31 (the 32-bit hash of the lecture, R2; characters only).
+    key : name of the secret, by which artifacts know it; computed from the secret.
+    secret : key for mix64, so that nobody without it can prepare texts with equal hashes; empty:
+        none. It is never written.
     """
 
     tokens: str = "word"
@@ -199,29 +213,31 @@ class ShingleParams(_Params):
             try:
                 "a".encode(self.encoding)  # not every codec is of text
             except (LookupError, ValueError):
-                message = f"--encoding is {self.encoding!r}, which Python does not know as an encoding of text"
+                unknown = "which Python does not know as an encoding of text"
+                message = f"--encoding is {self.encoding!r}, {unknown}"
                 raise ParameterError(message, "try utf-8, latin-1, cp1252 or utf-16") from None
 
     def with_secret(self, secret: bytes) -> "ShingleParams":
-        """The same, with the secret if it is the one that is meant: artifacts know its name only."""
+        """Return the parameters with the secret, if its name is theirs."""
         if not secret or self.key != key_name(secret):
             return self
         return ShingleParams(**self.to_json(), secret=secret)
 
 
 def key_name(secret: bytes) -> str:
-    """32 hexadecimal digits by which a hash key is known again."""
-    import hashlib  # here, because every start of the program waits for what is above
+    """Return 32 hexadecimal digits that identify a hash key."""
+    import hashlib  # Imported here to keep the start of the program fast.
 
     return hashlib.blake2b(secret, digest_size=16, person=b"lshdup key name").hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
 class FilterParams(_Params):
-    """Which shingles are removed from every set before anything is compared.
+    """Which shingles are filtered from every set before documents are compared.
 
-    ignore_common : those that more documents have than this: below 1 a share of the documents, from 1 on a number of them; 0: none.
-    template : fingerprint of the shingles of given texts, which are removed too; empty: there are none.
+    ignore_common : shingles of more documents than this limit: below 1 a share of the documents,
+        from 1 on a number of them; 0: no limit.
+    template : fingerprint of the shingles of template texts; empty: no template.
     """
 
     ignore_common: float = 0.0
@@ -232,7 +248,8 @@ class FilterParams(_Params):
         object.__setattr__(self, "ignore_common", limit)  # one way to write it in headers
         _check(
             0 <= limit < 1 or (limit >= 1 and limit.is_integer()),
-            f"--ignore-common is {limit:g}; it must be a share of the documents, above 0 and below 1, or a whole number of them",
+            f"--ignore-common is {limit:g}; it must be a share of the documents, above 0 and below"
+            " 1, or a whole number of them",
         )
 
 
@@ -240,8 +257,9 @@ class FilterParams(_Params):
 class SketchParams(_Params):
     """How a shingle set becomes a signature.
 
-    scheme : fast, classic or linear. perms : rows of a signature, K; more rows: smaller error, longer time, larger index.
-    seed : makes all randomness.
+    scheme : fast, classic or linear.
+    perms : rows of a signature, K. More rows: smaller error, longer time, larger index.
+    seed : source of all randomness.
     """
 
     scheme: str = "fast"
@@ -262,11 +280,12 @@ class SketchParams(_Params):
 
 @dataclass(frozen=True, slots=True)
 class BandParams(_Params):
-    """What the bands must promise, or how many there are.
+    """The recall that the bands promise, or their shape.
 
-    threshold : similarity t from which pairs are wanted. recall : smallest chance to meet a pair of similarity t; more: more
-    candidates, longer time. bands, rows : override the choice; 0 means chosen. buckets : fold keys into so many buckets (R1); 0
-    means whole 64-bit keys.
+    threshold : similarity t from which pairs are wanted.
+    recall : smallest chance to meet a pair of similarity t. More: more candidates, longer time.
+    bands, rows : override the choice; 0: chosen.
+    buckets : number of buckets that keys are folded into (R1); 0: whole 64-bit keys.
     """
 
     threshold: float = 0.8
@@ -289,10 +308,11 @@ class BandParams(_Params):
 
 @dataclass(frozen=True, slots=True)
 class PairParams(_Params):
-    """How candidate pairs are met and verified.
+    """How candidate pairs are found and verified.
 
-    verify : by which similarity: "exact" is |A ∩ B| / |A ∪ B| of the shingle sets, "estimate" the share of agreeing rows. max_bucket :
-    buckets of more documents, copies counted once, give no candidates; 0 means all do.
+    verify : "exact" computes |A ∩ B| / |A ∪ B| of the shingle sets, "estimate" the share of
+        agreeing rows.
+    max_bucket : larger buckets, exact duplicates counted once, give no candidates; 0: no limit.
     """
 
     verify: str = "exact"
@@ -308,12 +328,15 @@ class PairParams(_Params):
 
 @dataclass(frozen=True, slots=True)
 class ClusterParams(_Params):
-    """How documents are grouped, and which of a group is kept.
+    """How documents are clustered, and which document of a cluster is kept.
 
-    linkage : "representative": every member is similar enough to the document that is kept; "single": what chains of pairs connect.
-    keep : which of the documents that no `prefer` tells apart: most or fewest shingles, newest or oldest file, first as the documents were
-    named, or first in byte order of the names; what is equal in that goes by byte order of the names. prefer : folders and globs, the
-    strongest first. max_bucket : as for pairs.
+    linkage : "representative": every member is similar enough to the document that is kept;
+        "single": chains of pairs connect.
+    keep : the document with the most or fewest shingles, the newest or oldest file, the first as
+        documents were named, or the first in byte order of the names. Ties go to the first name in
+        byte order.
+    prefer : folders and patterns that come before `keep`, the strongest first.
+    max_bucket : as for pairs.
     """
 
     linkage: str = "representative"
@@ -333,7 +356,7 @@ class ClusterParams(_Params):
 
 @dataclass(frozen=True, slots=True)
 class Params:
-    """The parameters of a whole run: one bundle for each stage of `pipeline.find_near_duplicates`."""
+    """The parameters of `pipeline.find_near_duplicates`: one bundle for each stage."""
 
     documents: DocumentParams = DocumentParams()
     shingle: ShingleParams = ShingleParams()

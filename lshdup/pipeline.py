@@ -1,7 +1,9 @@
-"""The main path, one call a stage: paths -> documents -> sets and signatures -> index -> candidates -> pairs.
+"""The main path, one call a stage: paths -> documents -> sets and signatures -> index -> candidates
+-> pairs.
 
-`find_near_duplicates` is the whole program, in memory. The workspace (`--engine local`), `--against` and
-Spark are variations of it and use its six calls by name. Nothing here knows a terminal or a store.
+`find_near_duplicates` is the whole program, in memory. The workspace (`--engine local`),
+`--against` and Spark are variations of it and use its six calls by name. Nothing here knows a
+terminal or a store.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -70,7 +72,8 @@ def find_near_duplicates(
     jobs : threads; the answer is the same for any number.
     progress : notified (stage, steps done, steps in all).
 
-    Errors: InputError if no path exists, ParameterError if no plan of bands keeps the promised recall.
+    Errors: InputError if no path exists, ParameterError if no plan of bands keeps the promised
+    recall.
 
     >>> params = Params(bands=BandParams(threshold=0.9))
     >>> answer = find_near_duplicates([b"sample_corpus/licences"], params)
@@ -126,7 +129,7 @@ def verify(
     buckets: Buckets = NO_BUCKETS,
     jobs: int = 1,
 ) -> PairsFound:
-    """Verify candidate pairs: return those whose similarity is at least the threshold.
+    """Verify candidate pairs: return the pairs whose similarity is at least the threshold.
 
     Parameters
     ----------
@@ -135,8 +138,8 @@ def verify(
     source : gives their shingle sets.
     threshold : smallest similarity.
     method : "exact" compares sets; "estimate" takes the share of agreeing rows of the signatures.
-    earlier : pairs of an earlier run over the same documents, which are not verified again. They change the
-        cost, never the answer.
+    earlier : pairs of an earlier run over the same documents, which are not verified again. They
+        change the cost, never the answer.
     buckets : buckets of the candidates, which the result passes on.
     jobs : threads.
 
@@ -197,7 +200,7 @@ def find_pairs_exactly(
     jobs: int = 1,
     progress: Progress = no_progress,
 ) -> PairsFound:
-    """Find all pairs at or above the threshold, none missed, by the prefix-filter join of the sets."""
+    """Find all pairs at or above the threshold, none missed, by the prefix-filter join."""
     from lshdup.matching import exact_join  # Imported here to keep `query` fast.
 
     progress("candidates", 0, 0)

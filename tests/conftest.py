@@ -22,6 +22,10 @@ if os.environ.get("CI"):
 DATA = ROOT.parent / "shared" / "data"
 
 
+#: The module for zstd: of the standard library, or its backport.
+ZSTD = "compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd"
+
+
 def require(extra, module):
     """Import a module of an extra; skip where it is missing, but fail where LSHDUP_REQUIRE, separated by commas, names the extra."""
     try:
@@ -66,6 +70,13 @@ def run(tmp_path):
         return result
 
     return run
+
+
+@pytest.fixture(scope="session", autouse=True)
+def compiled():
+    """Of several workers, one compiles the kernels that most tests need; the others wait for it."""
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        run_program(["--version"], cwd=ROOT)
 
 
 @pytest.fixture

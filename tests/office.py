@@ -251,7 +251,7 @@ def pdf(text, width=80, lines_a_page=50, header="", title="", password=None, hyp
     lines = []
     for paragraph in text.splitlines():
         lines += (
-            _hyphenated(paragraph, width) if hyphenate else textwrap.wrap(paragraph, width)
+            hyphenated(paragraph, width) if hyphenate else textwrap.wrap(paragraph, width)
         ) or [""]
     pages = [lines[at : at + lines_a_page] for at in range(0, len(lines), lines_a_page)] or [[]]
     objects = {
@@ -306,7 +306,7 @@ def _pdf_string(line):
     return line.encode("cp1252").replace(b"\\", b"\\\\").replace(b"(", b"\\(").replace(b")", b"\\)")
 
 
-def _hyphenated(paragraph, width):
+def hyphenated(paragraph, width):
     """Lines of exactly `width` where a word can be cut: as a typesetter's, with a hyphen at the end."""
     lines, line = [], ""
     for word in paragraph.split():

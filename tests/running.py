@@ -8,9 +8,11 @@ import atexit
 import fcntl
 import gc
 import importlib
+import inspect
 import os
 import pickle
 import pty
+import select
 import signal
 import socket
 import struct
@@ -27,9 +29,6 @@ ROOT = Path(__file__).parent.parent
 
 #: Variables, by how they begin, that are looked at when the program runs, and by nothing that is imported.
 _LATE = ("LSHDUP_", "COLUMNS", "LINES", "NO_COLOR", "TERM", "PYTEST_CURRENT_TEST")
-
-#: The number of a run, and its code.
-_ANSWER = struct.Struct("qi")
 
 #: Seconds that a run may take.
 _PATIENCE = 300
@@ -137,15 +136,23 @@ class _Warm:
 
     def __init__(self, environment):
         self._fixed = _fixed(environment)
-        self._connection, theirs = socket.socketpair()
-        descriptor, pipe = theirs.fileno(), subprocess.PIPE
-        command = [sys.executable, "-c", f"from tests.running import _serve; _serve({descriptor})"]
-        # Pipes, of which Python makes what it makes of those of a run.
-        self._process = subprocess.Popen(
-            command, cwd=ROOT, env=environment, stdin=pipe, stdout=pipe, pass_fds=[descriptor]
-        )
-        theirs.close()
-        self._runs = 0
+        self._folder = tempfile.TemporaryDirectory()
+        self.path = f"{self._folder.name}/socket"
+        pipe = subprocess.PIPE
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(self.path)
+            listener.listen(16)
+            descriptor = listener.fileno()
+            script = f"from tests.running import _serve; _serve({descriptor})"
+            # Pipes, of which Python makes what it makes of those of a run.
+            self._process = subprocess.Popen(
+                [sys.executable, "-c", script],
+                cwd=ROOT,
+                env=environment,
+                stdin=pipe,
+                stdout=pipe,
+                pass_fds=[descriptor],
+            )
         atexit.register(self._close)
 
     @classmethod
@@ -159,68 +166,107 @@ class _Warm:
 
     def begin(self, arguments, descriptors, cwd, environment):
         """In a child of that process. Returns what waits for its end."""
-        self._runs += 1
-        mine = self._runs
-        with tempfile.TemporaryFile() as command:
-            pickle.dump(
-                (
-                    mine,
-                    [os.fsencode(each) for each in arguments],
-                    os.path.abspath(os.fsencode(cwd)),
-                    environment,
-                ),
-                command,
-            )
-            command.flush()
-            socket.send_fds(self._connection, [b"!"], [*descriptors, command.fileno()])
+        connection = socket.socket(socket.AF_UNIX)
+        connection.connect(self.path)
+        arguments = [os.fsencode(each) for each in arguments]
+        send_run(connection, descriptors, arguments, os.path.abspath(os.fsencode(cwd)), environment)
 
         def wait():
-            number = -1
-            while number != mine:  # else it is the answer to one that nobody has waited for
-                said = self._connection.recv(_ANSWER.size, socket.MSG_WAITALL)
-                assert len(said) == _ANSWER.size, (
-                    "the process that has imported the program has ended"
-                )
-                number, code = _ANSWER.unpack(said)
-            return code
+            with connection:
+                return code_of_run(connection)
 
         return wait
 
     def _close(self):
-        self._connection.close()
         self._process.communicate()
+        self._folder.cleanup()
+
+
+def shell(line, cwd):
+    """Run a line in bash, in which `lshdup` is a run of the process that has imported it."""
+    with tempfile.TemporaryDirectory() as folder:
+        program = Path(folder) / "lshdup"
+        program.write_text(
+            _CLIENT.format(
+                python=sys.executable,
+                functions=_CLIENT_FUNCTIONS,
+                path=_Warm.of_this_process().path,
+            )
+        )
+        program.chmod(0o755)
+        environment = {**clean_environment(), "PATH": f"{folder}:{os.environ['PATH']}"}
+        command = ["bash", "-o", "pipefail", "-c", line]
+        return subprocess.run(command, cwd=cwd, env=environment, capture_output=True, check=False)
+
+
+def send_run(connection, descriptors, *what):
+    """Hand a run to the process that has imported the program."""
+    socket.send_fds(connection, [b"!"], descriptors)
+    connection.sendall(pickle.dumps(what))
+    connection.shutdown(socket.SHUT_WR)
+
+
+def code_of_run(connection):
+    """Wait for the end of a run."""
+    answer = connection.recv(8)
+    assert answer, "the process that has imported the program has ended"
+    return int(answer)
 
 
 def _fixed(environment):
     return {key: value for key, value in environment.items() if not key.startswith(_LATE)}
 
 
+#: What is `lshdup` in a shell: it hands its arguments and descriptors over, and ends as the run does.
+_CLIENT = """#!{python} -IS
+import os, pickle, socket, sys
+{functions}
+with socket.socket(socket.AF_UNIX) as connection:
+    connection.connect({path!r})
+    arguments = [os.fsencode(each) for each in sys.argv[1:]]
+    send_run(connection, (0, 1, 2), arguments, os.getcwdb(), dict(os.environ))
+    for descriptor in (0, 1, 2):
+        os.close(descriptor)  # or a reader would wait for this process too
+    os._exit(code_of_run(connection))
+"""
+_CLIENT_FUNCTIONS = inspect.getsource(send_run) + inspect.getsource(code_of_run)
+
+
 # --- that process -------------------------------------------------------------------------------------------------------------------
 
 
 def _serve(descriptor):
-    """Wait for commands until nobody is there who has any."""
-    _prepare()
-    connection = socket.socket(fileno=descriptor)
-    while True:
-        word, descriptors, _, _ = socket.recv_fds(connection, 1, 4)
-        if not word:
-            return
-        *descriptors, command = descriptors
-        with open(command, "rb") as file:
-            file.seek(0)
-            number, *what = pickle.load(file)
-        child = os.fork()
-        if not child:
+    """Begin runs, each in a child, until the process that wants them has ended."""
+    with open(__file__, "rb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)  # of several such processes, one compiles the kernels
+        _prepare()
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for the children of this process
+    with socket.socket(fileno=descriptor) as listener:
+        while listener in select.select([listener, sys.stdin], [], [])[0]:
+            connection, _ = listener.accept()
+            if not os.fork():
+                listener.close()
+                _answer(connection)
             connection.close()
-            _become(descriptors, *what)
-        for each in descriptors:
-            os.close(each)
-        alarm = _killed_later(child)
-        code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-        alarm.cancel()
-        alarm.join()  # this process must have one thread when it becomes two
-        connection.send(_ANSWER.pack(number, code))
+
+
+def _answer(connection):
+    """Begin a run in a child, and tell its end."""
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    _, descriptors, _, _ = socket.recv_fds(connection, 1, 3)
+    with connection.makefile("rb") as file:
+        what = pickle.load(file)
+    child = os.fork()
+    if not child:
+        connection.close()
+        _become(descriptors, *what)
+    for each in descriptors:
+        os.close(each)
+    _killed_later(child)
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    with suppress(BrokenPipeError):  # nobody waits any more
+        connection.send(b"%d" % code)
+    os._exit(0)
 
 
 def _prepare():

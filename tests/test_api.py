@@ -89,6 +89,11 @@ def test_near_duplicates():
     assert lshdup.NearDuplicates.near_duplicate_detector(TEXTS, 200, 50, 0.99, "a") == ["copy"]
 
 
+def test_a_folder_by_the_linear_scheme():
+    found = lshdup.NearDuplicates("sample_corpus/licences", scheme="linear", threshold=0.9)
+    assert len(list(found.pairs())) > 5
+
+
 def test_folders_give_what_the_command_line_gives(run, monkeypatch):
     monkeypatch.chdir(ROOT)
     found = lshdup.NearDuplicates("sample_corpus", threshold=0.8)
@@ -103,6 +108,14 @@ def test_folders_give_what_the_command_line_gives(run, monkeypatch):
             key=lambda each: (-each[1], each[0]),
         )
         assert found.of(name) == expected
+
+
+def test_the_linear_scheme_of_a_folder(tmp_path):
+    for name, text in TEXTS.items():
+        (tmp_path / name).write_text(text)
+    found = lshdup.NearDuplicates(tmp_path, 20, 4, threshold=0.5, scheme="linear")
+    assert {(a[-1], b[-1]) for a, b, _ in found.pairs()} <= {("a", "b"), ("a", "y"), ("b", "y")}
+    assert (str(tmp_path / "a"), str(tmp_path / "copy"), 1.0) in found.pairs()
 
 
 def test_sequences_and_errors(tmp_path):

@@ -20,7 +20,6 @@ import pytest
 from lshdup.collection import batches
 from lshdup.collection.collect import collect
 from lshdup.documents import files
-from lshdup.documents.document_list import Reason
 from lshdup.documents.finding import find_documents
 from lshdup.documents.reading import TextBatch, read_batch
 from lshdup.errors import InputError
@@ -29,13 +28,14 @@ from lshdup.shingling import normalization
 from lshdup.shingling.inspection import list_tokens
 from lshdup.shingling.normalization import normal_form
 from lshdup.shingling.shingler import Shingler
+from lshdup.skipped import Reason
 from lshdup.text import html
 from lshdup.text.decoding import decode
 from lshdup.utils.messages import shown
 from tests import reference
 from tests.conftest import ROOT
 from tests.shingling.test_text import SPICY
-from tests.test_layers import modules
+from tests.test_layers import Package
 
 TEXT = "Größe und Maß, 漢字 and naïve café: ΟΔΟΣ, ที่นี่, one two three four five six seven eight nine ten."
 OTHER = TEXT + " eleven"
@@ -464,6 +464,7 @@ finally: print(*[line.split()[1] for line in open("/proc/self/status") if line.s
 """
 
 
+@pytest.mark.long
 @pytest.mark.skipif(
     not os.path.exists("/proc/self/status"),
     reason="this system does not tell the memory of a process alone",
@@ -768,7 +769,7 @@ def test_nothing_in_the_package_runs_code_from_outside():
     calls = {"eval", "exec", "compile", "__import__"}
     methods = {"system", "popen", "execv", "execve", "execvp", "spawnv", "fork", "posix_spawn"}
     seen = 0
-    for name, tree in modules():
+    for name, tree in Package(ROOT / "lshdup").trees.items():
         for node in ast.walk(tree):
             imported = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             imported += [node.module or ""] if isinstance(node, ast.ImportFrom) else []

@@ -47,7 +47,8 @@ def test_id_lists():
     no_findings(Ids().batch(random.Random(SEED), 1000))
 
 
-def test_artifacts_in_a_process_of_their_own(tmp_path):
+@pytest.mark.parametrize("least", [50, pytest.param(300, marks=pytest.mark.long)])
+def test_artifacts_in_a_process_of_their_own(tmp_path, least):
     """What reads or writes outside its arrays kills the process; so it is one of its own, as for the long run."""
     command = [
         sys.executable,
@@ -58,7 +59,7 @@ def test_artifacts_in_a_process_of_their_own(tmp_path):
         "--seconds",
         "0",
         "--least",
-        "300",
+        str(least),
         "--seed",
         str(SEED),
     ]
@@ -67,9 +68,10 @@ def test_artifacts_in_a_process_of_their_own(tmp_path):
         command, capture_output=True, text=True, cwd=ROOT, env=env, check=False
     )
     assert process.returncode == 0, process.stdout[-3000:] + process.stderr[-3000:]
-    assert "300 tried" in process.stdout
+    assert f"{least} tried" in process.stdout
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["ids", "artifacts"])
 def test_guided_by_coverage(tmp_path, name):
     pytest.importorskip("atheris")

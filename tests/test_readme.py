@@ -1,35 +1,15 @@
 """The README says what is so: its shell examples run, its Python example too."""
 
-import os
 import re
-import shlex
-import subprocess
-import sys
 
 from tests.conftest import ROOT
-from tests.running import clean_environment
+from tests.running import shell
 
 README = (ROOT / "README.md").read_text("utf-8")
 
 
 def blocks(kind):
     return re.findall(rf"```{kind}\n(.*?)```", README, re.DOTALL)
-
-
-def shell(line, folder):
-    """One line in bash, in a place where `lshdup` is a command."""
-    (folder / "bin").mkdir(exist_ok=True)
-    program = folder / "bin/lshdup"
-    program.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m lshdup "$@"\n')
-    program.chmod(0o755)
-    env = {**clean_environment(), "PATH": f"{folder}/bin:{os.environ['PATH']}"}
-    return subprocess.run(
-        ["bash", "-o", "pipefail", "-c", line],
-        capture_output=True,
-        cwd=folder,
-        env=env,
-        check=False,
-    )
 
 
 def test_shell_examples_run(corpus, tmp_path):

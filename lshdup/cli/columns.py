@@ -1,79 +1,116 @@
-"""What the listings look like as JSON: the columns of each, in their order, as a JSON Schema. Printed by `lshdup schema`.
+"""The columns of every listing: the single source of names, types and places.
 
-The promise: within a version, columns keep their names, types and places; new ones come last. Pure Python, no NumPy.
+Within a version of lshdup's output, columns keep their names, types and places; new ones come last.
 """
 
-from typing import Any
+from dataclasses import dataclass, replace
 
-VERSION = 1
 
-Schema = dict[str, Any]
+@dataclass(frozen=True)
+class Type:
+    """The type of a column's cells.
 
-_NAME = {
-    "type": "string",
-    "description": "A path. A byte that is not UTF-8 is a lone surrogate, U+DC80 to U+DCFF, as of os.fsdecode.",
+    words : what docs/columns.md calls the type.
+    cell : the Python type of a cell.
+    values : the only cells; empty if any cell of this type may be.
+    nullable : whether a cell may be empty, null in JSON.
+    """
+
+    words: str
+    cell: type
+    values: tuple[str, ...] = ()
+    nullable: bool = False
+
+
+NAME, TEXT = Type("name", str), Type("text", str)
+COUNT, NUMBER, SHARE = Type("count", int), Type("number", float), Type("share", float)
+FLAG = Type("true or false", bool)
+
+#: The meaning of the types, for docs/columns.md.
+TYPES = {
+    NAME: "a path or an id. In JSON, a byte that is not UTF-8 is a lone surrogate, U+DC80 to "
+    "U+DCFF, as of `os.fsdecode`",
+    TEXT: "text",
+    COUNT: "an integer from 0",
+    NUMBER: "a number",
+    SHARE: "a number from 0 to 1",
 }
-_TEXT = {"type": "string"}
-_COUNT = {"type": "integer", "minimum": 0}
-_NUMBER = {"type": "number"}
-_SHARE = {"type": "number", "minimum": 0, "maximum": 1}
-_FLAG = {"type": "boolean"}
 
 
-def _or_null(schema: Schema) -> Schema:
-    return schema | {"type": [schema["type"], "null"]}
+def _or_empty(column: Type) -> Type:
+    return replace(column, words=f"{column.words}, or empty", nullable=True)
 
 
-#: A bound that says nothing where it is more than 1.
-_UNION = _NUMBER | {
-    "description": "bands * similarity^rows: at least the probability, near it where both are small; may exceed 1."
-}
+def _one_of(*values: str) -> Type:
+    words = " or ".join(f"`{value}`" if value else "empty" for value in values)
+    return Type(words, str, values)
+
+
+_PAIR = {"a": NAME, "b": NAME, "similarity": SHARE}
+_BANDS = {"scheme": TEXT, "perms": COUNT, "bands": COUNT, "rows": COUNT}
 _BAND_NUMBERS = (
-    "near", "found", "found_low", "found_high", "found_expected", "false_positives", "false_positives_low", "false_positives_high",
-    "false_positives_expected", "false_positive_rate", "false_negatives", "false_negatives_expected", "false_negative_rate",
+    "near", "found", "found_low", "found_high", "found_expected", "false_positives",
+    "false_positives_low", "false_positives_high",
+    "false_positives_expected", "false_positive_rate", "false_negatives",
+    "false_negatives_expected", "false_negative_rate",
 )  # fmt: skip
-_PAIR = {"a": _NAME, "b": _NAME, "similarity": _SHARE}
-_BANDS = {"scheme": _TEXT, "perms": _COUNT, "bands": _COUNT, "rows": _COUNT}
 
 #: The columns of each listing, in order.
-LISTINGS: dict[str, Schema] = {
+LISTINGS: dict[str, dict[str, Type]] = {
     "pairs": _PAIR,
-    "pairs-against": _PAIR | {"verified": {"enum": ["exact", "estimate"]}},
-    "pairs-histogram": {"threshold": _SHARE, "pairs": _COUNT, "documents": _COUNT, "groups": _COUNT},
-    "clusters": {"group": _COUNT, "role": {"enum": ["keep", "drop"]}, "name": _NAME, "similarity": _SHARE,
-                 "copy": {"enum": ["yes", "no"]}, "smallest": _SHARE},
-    "clusters-names": {"name": _NAME},
-    "query": {"similarity": _SHARE, "name": _NAME, "query": _NAME},
-    "shingle": {"shingle": _TEXT, "text": _TEXT},
-    "show": {"kind": {"enum": ["alike", "removed", "added", "moved away", "moved here"]}, "tokens": _COUNT, "a_start": _COUNT,
-             "b_start": _COUNT, "a": _or_null(_TEXT), "b": _or_null(_TEXT)},
-    "show-shingles": {"in": {"enum": ["both", "a", "b"]}, "shingle": _TEXT, "text": _TEXT},
-    "accuracy": {"scheme": _TEXT, "perms": _COUNT, "epsilon": _SHARE, "runs": _COUNT, "pairs": _COUNT, "off": _NUMBER,
-                 "off_error": _or_null(_NUMBER), "off_worst": _NUMBER, "expected": _NUMBER, "bias": _NUMBER, "rmse": _NUMBER,
-                 "largest": _NUMBER},
-    "accuracy-bands": _BANDS | {"half": _SHARE, "queries": _COUNT} | dict.fromkeys(_BAND_NUMBERS, _NUMBER),
-    "accuracy-found": _BANDS | {"similarity_from": _SHARE, "similarity_to": _SHARE, "pairs": _COUNT, "found": _COUNT}
-                      | dict.fromkeys(("share", "share_low", "share_high", "expected"), _or_null(_SHARE)),
-    "timing": {"scheme": _TEXT, "perms": _COUNT, "part": _TEXT, "comparisons": _COUNT, "median": _NUMBER, "smallest": _NUMBER,
-               "largest": _NUMBER, "runs": _COUNT},
-    "curve": {"similarity": _SHARE, "probability": _SHARE, "approximation": _UNION},
-    "curve-all": {"bands": _COUNT, "rows": _COUNT, "half": _SHARE, "estimate": _SHARE, "chosen": {"enum": ["chosen", ""]}},
+    "pairs-against": _PAIR | {"verified": _one_of("exact", "estimate")},
+    "pairs-histogram": {"threshold": SHARE, "pairs": COUNT, "documents": COUNT, "groups": COUNT},
+    "clusters": {"group": COUNT, "role": _one_of("keep", "drop"), "name": NAME, "similarity": SHARE,
+                 "copy": _one_of("yes", "no"), "smallest": SHARE},
+    "clusters-names": {"name": NAME},
+    "query": {"similarity": SHARE, "name": NAME, "query": NAME},
+    "shingle": {"shingle": TEXT, "text": TEXT},
+    "show": {"kind": _one_of("alike", "removed", "added", "moved away", "moved here"),
+             "tokens": COUNT, "a_start": COUNT,
+             "b_start": COUNT, "a": _or_empty(TEXT), "b": _or_empty(TEXT)},
+    "show-shingles": {"in": _one_of("both", "a", "b"), "shingle": TEXT, "text": TEXT},
+    "accuracy": {"scheme": TEXT, "perms": COUNT, "epsilon": SHARE, "runs": COUNT, "pairs": COUNT,
+                 "off": NUMBER,
+                 "off_error": _or_empty(NUMBER), "off_worst": NUMBER, "expected": NUMBER,
+                 "bias": NUMBER, "rmse": NUMBER,
+                 "largest": NUMBER},
+    "accuracy-bands": _BANDS | {"half": SHARE, "queries": COUNT} | dict.fromkeys(_BAND_NUMBERS,
+                                                                                 NUMBER),
+    "accuracy-found": _BANDS | {"similarity_from": SHARE, "similarity_to": SHARE, "pairs": COUNT,
+                                "found": COUNT}
+                      | dict.fromkeys(("share", "share_low", "share_high", "expected"),
+                                      _or_empty(SHARE)),
+    "timing": {"scheme": TEXT, "perms": COUNT, "part": TEXT, "comparisons": COUNT, "median": NUMBER,
+               "smallest": NUMBER,
+               "largest": NUMBER, "runs": COUNT},
+    "curve": {"similarity": SHARE, "probability": SHARE, "approximation": NUMBER},
+    "curve-all": {"bands": COUNT, "rows": COUNT, "half": SHARE, "estimate": SHARE,
+                  "chosen": _one_of("chosen", "")},
 }  # fmt: skip
 
-_REMOVED = {"removed": {"enum": ["template", "common", ""]}}
+_FILTERED = {"removed": _one_of("template", "common", "")}
 
-#: Columns that follow where an option asks for them: --examples of the histogram; --template and --ignore-common, now or in the last run.
-SOMETIMES: dict[str, Schema] = {
-    "pairs-histogram": {"similarity": _or_null(_SHARE), "a": _or_null(_NAME), "b": _or_null(_NAME)},
-    "shingle": _REMOVED,
-    "show-shingles": _REMOVED,
+#: Columns behind the others that an option adds.
+OPTIONAL: dict[str, dict[str, Type]] = {
+    "pairs-histogram": {"similarity": _or_empty(SHARE), "a": _or_empty(NAME), "b": _or_empty(NAME)},
+    "shingle": _FILTERED,
+    "show-shingles": _FILTERED,
 }
 
-#: Columns that are named after a value that was asked for: `miss at 0.9`, `candidate at 0.8`.
-_NAMED_BY_VALUE = {"curve-all": {"^(miss|candidate) at [0-9.]+$": _SHARE}}
+#: The command that prints a listing, where the name of the listing does not say it.
+COMMANDS = {
+    "pairs-against": "pairs --against",
+    "pairs-histogram": "pairs --histogram",
+    "clusters-names": "clusters --emit keep, drop",
+    "shingle": "shingle --show",
+    "show-shingles": "show --shingles",
+    "accuracy-bands": "accuracy --bands",
+    "accuracy-found": "accuracy --found",
+    "curve-all": "curve --all",
+}
 
-#: When some columns are there, for people.
-_WHEN = {
+#: When a column is printed, and columns with a value of an option in their name.
+_NOTES = {
     "pairs-histogram": "the last three unless --examples 0",
     "query": "query if several DOC are asked for, or in json",
     "shingle": "removed if --template or --ignore-common is in force",
@@ -81,87 +118,51 @@ _WHEN = {
     "curve-all": "before the last one: miss at T, candidate at S, …",
 }
 
-_DOCUMENT = {
-    "name": _NAME,
-    "bytes": _COUNT,
-    "encoding": _TEXT,
-    "detected": _FLAG,
-    "html": _FLAG,
-    "extracted": _FLAG,
-    "tokens": _COUNT,
-    "shingles": _COUNT,
-    "office": {
-        "type": "string",
-        "description": "The kind of office document: pdf, docx, … or empty.",
-    },
-    "packed": {"enum": ["gzip", "zstd", ""]},
+#: One of the two documents of `show --format json`.
+DOCUMENT = {
+    "name": NAME,
+    "bytes": COUNT,
+    "encoding": TEXT,
+    "detected": FLAG,
+    "html": FLAG,
+    "extracted": FLAG,
+    "tokens": COUNT,
+    "shingles": COUNT,
+    "office": TEXT,
+    "packed": _one_of("gzip", "zstd", ""),
+}
+
+#: The numbers of `show --format json`, which prints one object.
+COMPARISON = {
+    "similarity": SHARE,
+    "estimate": _or_empty(SHARE),
+    "standard_error": _or_empty(NUMBER),
+    "shared": COUNT,
+    "only_a": COUNT,
+    "only_b": COUNT,
+    "removed_a": COUNT,
+    "removed_b": COUNT,
 }
 
 
-def columns(listing: str, *, sometimes: bool = False) -> tuple[str, ...]:
-    """Their names, in order. sometimes : with those that follow where an option asks for them.
+def column_names(listing: str, *, optional: bool = False) -> tuple[str, ...]:
+    """Return the names of a listing's columns in order.
 
-    >>> columns("pairs"), columns("shingle", sometimes=True)
+    optional : with the columns that an option adds.
+
+    >>> column_names("pairs"), column_names("shingle", optional=True)
     (('a', 'b', 'similarity'), ('shingle', 'text', 'removed'))
     """
-    return (*LISTINGS[listing], *(SOMETIMES.get(listing, ()) if sometimes else ()))
+    return (*LISTINGS[listing], *(OPTIONAL.get(listing, ()) if optional else ()))
 
 
-def described(listing: str) -> str:
-    """All columns for people, in order, with when they are there.
+def describe(listing: str) -> str:
+    """Return the names of all columns with a note on when they are printed.
 
-    >>> described("pairs-against"), described("query")
-    ('a, b, similarity, verified', 'similarity, name, query (query if several DOC are asked for, or in json)')
+    >>> describe("pairs-against")
+    'a, b, similarity, verified'
+    >>> describe("query")
+    'similarity, name, query (query if several DOC are asked for, or in json)'
     """
-    when = f" ({_WHEN[listing]})" if listing in _WHEN else ""
-    return f"{', '.join(columns(listing, sometimes=True))}{when}"
-
-
-def _object(properties: Schema, sometimes: Schema | None = None, **more: Any) -> Schema:
-    return {
-        "type": "object",
-        "properties": properties | (sometimes or {}),
-        "required": list(properties),
-        **more,
-    }
-
-
-def row_schema(listing: str) -> Schema:
-    """Of one row: a line of jsonl, an element of json."""
-    named = _NAMED_BY_VALUE.get(listing)
-    return _object(
-        LISTINGS[listing], SOMETIMES.get(listing), **({"patternProperties": named} if named else {})
-    )
-
-
-def schema(listing: str) -> Schema:
-    """Of all that `--format json` prints: an array of rows; for `show` one object."""
-    if listing != "show":
-        return {"type": "array", "items": row_schema(listing)}
-    return _object(
-        {
-            "a": _object(_DOCUMENT),
-            "b": _object(_DOCUMENT),
-            "similarity": _SHARE,
-            "estimate": _or_null(_SHARE),
-            "standard_error": _or_null(_NUMBER),
-            "shared": _COUNT,
-            "only_a": _COUNT,
-            "only_b": _COUNT,
-            "removed_a": _COUNT,
-            "removed_b": _COUNT,
-            "shingle": {"type": "object", "description": "The parameters that made the shingles."},
-            "differences": {"type": "array", "items": row_schema("show")},
-        }
-    )
-
-
-def document(listing: str, *, row: bool = False) -> Schema:
-    """A schema as it stands alone, with its version."""
-    what = f"one line of --format jsonl: {listing}" if row else f"--format json: {listing}"
-    head = {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "$id": f"urn:lshdup:{listing}{':row' if row else ''}:{VERSION}",
-        "title": f"lshdup, {what}",
-    }
-    return head | (row_schema(listing) if row else schema(listing))
+    note = f" ({_NOTES[listing]})" if listing in _NOTES else ""
+    return f"{', '.join(column_names(listing, optional=True))}{note}"

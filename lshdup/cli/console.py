@@ -1,8 +1,9 @@
-"""The only writer of stderr: errors, warnings, the summary, progress; and the exit code. Called by the commands in `cli/`."""
+"""The only writer of stderr: errors, warnings, the summary and progress; and the exit code."""
 
 import contextlib
 import os
 import sys
+import textwrap
 import time
 from collections import Counter
 from types import TracebackType
@@ -14,25 +15,30 @@ from lshdup.utils.messages import counted, shown
 if TYPE_CHECKING:
     from tqdm import tqdm
 
-    from lshdup.documents.document_list import Skipped
-    from lshdup.skipped import Reason
+    from lshdup.skipped import Reason, Skipped
 
 OK = 0
 PAIRS_FOUND = 1  # only with --check
 TROUBLE = 2
 INTERRUPTED = 130
 
-#: Files that could not be read are named up to so many; all of them with -v.
-NAMED = 10
+#: Number of unreadable files that are named without -v.
+_ERRORS_NAMED = 10
+
+#: Seconds before a stage shows a bar.
 _PATIENCE = 1.0
+
 #: On terminals of fewer columns no line is folded.
 _NARROWEST = 10
 
 
 class Console:
-    """Talk to a person, and remember what the exit code must say.
+    """What a command says to a person, and the exit code that follows from it.
 
-    quiet : say only errors. verbose : name every file that is left out. progress : True, False, or None for "on a terminal".
+    quiet : print only errors and warnings.
+    verbose : name every skipped file.
+    progress : whether to show bars; None for on a terminal.
+    color : whether to use colours; None for on a terminal, unless variables forbid it.
     """
 
     def __init__(
@@ -53,42 +59,41 @@ class Console:
         self._stage_started = self._started
         self._stage_seconds: dict[str, float] = {}
         self._errors = 0
-        self._named = 0
-        self._rows: dict[
-            tuple[bytes, Reason, str], list[Any]
-        ] = {}  # the first row of each cause, and how many more; not yet said
-        self._rows_said: set[tuple[bytes, Reason, str]] = set()
-        self.left_out_counts: Counter[str] = Counter()
-        self.of_other: Counter[str] = Counter()
+        self._errors_named = 0
+        # Skipped records that are not printed yet, by file and cause: the first, and how many more.
+        self._records: dict[tuple[bytes, Reason, str], list[Any]] = {}
+        self._printed_causes: set[tuple[bytes, Reason, str]] = set()
+        self.skipped_counts: Counter[str] = Counter()
+        self.other_skipped_counts: Counter[str] = Counter()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(
         self,
-        kind: type[BaseException] | None,
+        error_type: type[BaseException] | None,
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
         self._close_bar()
-        self._say_rows()
+        self._print_records()
 
     def say(self, text: str) -> None:
-        """A line a person may want to know."""
+        """Print a line unless --quiet is set."""
         if not self._quiet:
             self._line(shown(f"lshdup: {text}"))
 
     def detail(self, text: str) -> None:
-        """A line only -v shows."""
+        """Print a line with -v."""
         if self.is_verbose:
             self._line(shown(f"lshdup: {text}"))
 
     def warn(self, text: str) -> None:
-        """A line that quiet runs show too."""
+        """Print a warning, with --quiet too."""
         self._line(f"lshdup: warning: {shown(text)}", "warning", "33")
 
     def error(self, error: LshdupError) -> None:
-        """An error in one line, with its hint in a second."""
+        """Print an error with its names and its hint below."""
         self._errors += 1
         self._line(f"lshdup: error: {shown(error.message)}", "error", "31")
         for name in error.names:
@@ -97,47 +102,54 @@ class Console:
             self._line(shown(f"  {error.hint}"))
 
     def skipped(self, what: "Skipped") -> None:
-        """Count what is not compared; name it with -v, or if it is an error and one of the first. Of rows of a file that are left out for
-        the same cause the first is named, and the others are counted there.
+        """Count a skipped input; name it with -v, or if it is one of the first errors.
+
+        Of the records of a file that are skipped for one cause, the first is named with the number
+        of the others.
         """
-        self._leave_out(what, self.left_out_counts)
+        self._count_skipped(what, self.skipped_counts)
 
-    def left_out_of_other(self, what: "Skipped") -> None:
-        """The same on the other side of a comparison, which has counts of its own."""
-        self._leave_out(what, self.of_other)
+    def skipped_of_other(self, what: "Skipped") -> None:
+        """Count and name a skipped input of --against, which has counts of its own."""
+        self._count_skipped(what, self.other_skipped_counts)
 
-    def _leave_out(self, what: "Skipped", counts: Counter[str]) -> None:
+    def _count_skipped(self, what: "Skipped", counts: Counter[str]) -> None:
         counts[str(what.reason)] += 1
         if what.is_error:
             self._errors += 1
+        if self._verbose:
+            self._line(_fate(what))
         if self._verbose or not what.is_error:
-            if self._verbose:
-                self._line(_fate(what))
             return
         cause = what.name.rpartition(b":")[0], what.reason, what.detail
-        if what.reason.is_of_row and cause in self._rows:
-            self._rows[cause][1] += 1
+        if what.reason.is_of_row and cause in self._records:
+            self._records[cause][1] += 1
             return
-        if what.reason.is_of_row and cause in self._rows_said:
+        if what.reason.is_of_row and cause in self._printed_causes:
             return
-        self._named += 1
-        if self._named > NAMED:
-            if self._named == NAMED + 1:
+        self._errors_named += 1
+        if self._errors_named > _ERRORS_NAMED:
+            if self._errors_named == _ERRORS_NAMED + 1:
                 self._line(
-                    f"lshdup: … more {'rows' if what.reason.is_of_row else 'files'} could not be used; -v names them all"
+                    f"lshdup: … more {'rows' if what.reason.is_of_row else 'files'} could not be "
+                    "used; -v names them all"
                 )
         elif what.reason.is_of_row:
-            self._rows[cause] = [what, 0]
+            self._records[cause] = [what, 0]
         else:
             self._line(_fate(what))
 
-    def was_left_out(self, what: "Skipped") -> None:
-        """Name, for -v, a file that an earlier run did not compare: nothing that was asked for now."""
+    def name_skipped(self, what: "Skipped") -> None:
+        """Name with -v an input that an earlier run skipped, which is no error of this one."""
         if self.is_verbose:
             self._line(_fate(what))
 
     def progress(self, stage: str, done: int, total: int) -> None:
-        """Show a bar for what takes longer than a second."""
+        """Show a bar for a stage that takes longer than a second.
+
+        stage : its name; another one ends the stage before.
+        done, total : units of work.
+        """
         if stage != self._bar_stage:
             self._close_bar()
             self._end_stage()
@@ -161,14 +173,14 @@ class Console:
         self._bar.update(done - self._bar.n)
 
     def took(self, stage: str) -> str:
-        """For the end of a line about a stage: how long it lasted, as far as it was told about by `progress`; empty if it was not."""
+        """Return the duration of a stage as "; 1.23 s", or "" if it never reported progress."""
         self._end_stage()
         seconds = self._stage_seconds.pop(stage, None)
         return "" if seconds is None else f"; {seconds:.2f} s"
 
     @property
     def is_verbose(self) -> bool:
-        """Whether `detail` says anything."""
+        """Whether `detail` prints."""
         return self._verbose and not self._quiet
 
     @property
@@ -178,12 +190,12 @@ class Console:
 
     @property
     def seconds(self) -> float:
-        """Since the command began."""
+        """Seconds since the command began."""
         return time.perf_counter() - self._started
 
     @property
     def exit_code(self) -> int:
-        """0, or 2 if anything that was asked for could not be had."""
+        """0, or 2 if there was an error."""
         return TROUBLE if self._errors else OK
 
     def _end_stage(self) -> None:
@@ -199,10 +211,10 @@ class Console:
             self._bar.close()
             self._bar = None
 
-    def _say_rows(self) -> None:
-        rows, self._rows = self._rows, {}
-        self._rows_said |= set(rows)
-        for what, more in rows.values():
+    def _print_records(self) -> None:
+        records, self._records = self._records, {}
+        self._printed_causes |= set(records)
+        for what, more in records.values():
             self._line(
                 _fate(what)
                 + (
@@ -213,24 +225,28 @@ class Console:
             )
 
     def _line(self, text: str, painted: str = "", color: str = "") -> None:
-        """One line; on a terminal, more of them if it is too long. painted : the word that has a colour."""
+        """Print a line, folded on a terminal that is narrower.
+
+        painted : a word of the line.
+        color : ANSI colour of the word.
+        """
         if sys.stderr is None:
             return
-        if self._rows:
-            self._say_rows()
+        if self._records:
+            self._print_records()
         if _on_terminal():
-            text = "\n".join(folded(text, _columns()))
+            text = "\n".join(fold(text, _columns()))
         if color and self._color:
             text = text.replace(painted, f"\x1b[{color}m{painted}\x1b[0m", 1)
         if self._bar is not None:
             self._bar.clear()
-        with contextlib.suppress(OSError):  # nobody can be told that nobody can be told
+        with contextlib.suppress(OSError):  # There is no other place to report it.
             sys.stderr.write(text + "\n")
             sys.stderr.flush()
 
 
 def _fate(what: "Skipped") -> str:
-    """A line about a file that is not compared."""
+    """Return a line about a skipped input."""
     detail = f" ({shown(what.detail)})" if what.detail else ""
     return f"lshdup: {shown(what.name)}: {what.reason}{detail}"
 
@@ -240,47 +256,49 @@ def _on_terminal() -> bool:
 
 
 def _columns() -> int:
-    """Of the terminal that stderr is."""
+    """Return the width of the terminal that stderr is; 0 if it is none."""
     with contextlib.suppress(OSError, ValueError):
         return os.get_terminal_size(sys.stderr.fileno()).columns
     return 0
 
 
-def folded(text: str, columns: int) -> list[str]:
-    """A line as lines of at most so many cells, broken between words only: what is longer than a line stands alone.
+def fold(text: str, columns: int) -> list[str]:
+    """Return a line as lines that fit a terminal, broken between words only.
 
-    columns : of the terminal; 0 or few: no line is broken.
+    columns : cells of a line; with few of them, or 0, no line is broken.
 
-    >>> folded("lshdup: some words", 13), folded("  a hint of words", 10)
+    >>> fold("lshdup: some words", 13), fold("  a hint of words", 10)
     (['lshdup: some', '  words'], ['  a hint', '    of', '    words'])
     """
-    if columns < _NARROWEST or (text.isascii() and len(text) <= columns):
+    if columns < _NARROWEST:
         return [text]
     indent = len(text) - len(text.lstrip(" ")) + 2
-    lines, room = [text[: indent - 2]], columns - indent + 2
-    for word in text[indent - 2 :].split(" "):
-        width = _cells(word)
-        if lines[-1].strip() and room < width + 1:
-            lines.append(" " * indent)
-            room = columns - indent
-        elif lines[-1].strip():
-            lines[-1] += " "
-            room -= 1
-        lines[-1] += word
-        room -= width
-    return lines
+    lines = textwrap.wrap(
+        text if text.isascii() else _with_fillers(text),
+        columns,
+        subsequent_indent=" " * indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    return [line.replace(_FILLER, "") for line in lines] or [text]
 
 
-def _cells(word: str) -> int:
-    if word.isascii():
-        return len(word)
+#: Stands behind a character for each more cell that a terminal shows it in.
+_FILLER = "\0"
+
+
+def _with_fillers(text: str) -> str:
+    """Return text of as many characters as it has cells, which is what textwrap counts."""
     from rich.cells import cell_len
 
-    return cell_len(word)
+    return "".join(c + _FILLER * (cell_len(c) - 1) for c in text)
 
 
 def use_color(choice: bool | None, is_terminal: bool) -> bool:
-    """--color decides; else NO_COLOR (any value but empty) and TERM=dumb say no; else whether a terminal is there."""
+    """Return whether to use colours.
+
+    choice : of --color or --no-color; None leaves it to NO_COLOR, TERM=dumb and `is_terminal`.
+    """
     if choice is not None:
         return choice
     return is_terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"

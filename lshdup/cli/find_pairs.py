@@ -1,11 +1,17 @@
-"""What `pairs` and `report` look for: all pairs from the threshold on, by the bands or by the exact join, and what is said of them."""
+"""The pairs that `pairs` and `report` print, by bands or by the exact join."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from lshdup.cli import session as sessions
-from lshdup.cli.messages import say_buckets, say_collection, say_contract, say_if_nothing
-from lshdup.cli.pair_columns import say_funnel, say_joined
+from lshdup.cli.messages import (
+    say_buckets,
+    say_collection,
+    say_contract,
+    say_funnel,
+    say_if_nothing,
+    say_joined,
+)
+from lshdup.cli.session import Session
 from lshdup.params import PairParams
 
 if TYPE_CHECKING:
@@ -20,42 +26,50 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Answer:
-    """What was found. found : pairs of first copies; pairs : of all documents, from the threshold on. plan : None if all were joined."""
+    """All pairs at or above a threshold.
+
+    collection : the documents.
+    distinct_pairs : verified pairs of documents that stand for their exact duplicates.
+    duplicate_of : int64 array of shape (n,), the document that stands for each document.
+    pairs : pairs of all documents.
+    threshold : smallest similarity.
+    plan : bands; None for the exact join.
+    """
 
     collection: "Collection"
-    found: "Pairs"
+    distinct_pairs: "Pairs"
     duplicate_of: "NDArray[np.int64]"
     pairs: "ExpandedPairs"
     threshold: float
     plan: "BandPlan | None" = None
 
 
-def found_pairs(session: sessions.Session, options: dict[str, Any]) -> Answer:
-    """Find them, by what the options of `pairs` say."""
-    return _joined(session, options) if options["exact"] else _banded(session, options)
+def find_pairs(session: Session, options: dict[str, Any]) -> Answer:
+    """Find the pairs that the options of `pairs` request, and say on stderr what was done."""
+    return _join(session, options) if options["exact"] else _find_by_bands(session, options)
 
 
-def _banded(session: sessions.Session, options: dict[str, Any]) -> Answer:
+def _find_by_bands(session: Session, options: dict[str, Any]) -> Answer:
     from lshdup.pipeline import expand_copies
 
     console, workspace, request = session.console, session.workspace, session.request
-    asked = PairParams(options.get("verify", PairParams().verify), options["max_bucket"] or 0)
+    params = PairParams(options.get("verify", PairParams().verify), options["max_bucket"] or 0)
     indexed = workspace.load_or_build_index(request, save=False)
     say_collection(console, indexed.collection)
     say_if_nothing(session, indexed.collection)
     say_contract(console, indexed.index.plan, indexed.params)
-    found = workspace.find_pairs(indexed, asked, request.jobs)
+    result = workspace.find_pairs(indexed, params, request.jobs)
     table = indexed.index.table if options["verbose"] else None
     say_buckets(
-        console, found.buckets, indexed.collection.documents.names.some, asked.max_bucket, table
+        console, result.buckets, indexed.collection.documents.names.some, params.max_bucket, table
     )
     pairs = expand_copies(
-        found.pairs, indexed.index.duplicate_of, collapse=options.get("collapse_copies", False)
+        result.pairs, indexed.index.duplicate_of, collapse=options.get("collapse_copies", False)
     )
-    say_funnel(console, found.candidates, len(found.pairs), len(pairs), indexed.params.threshold)
+    say_funnel(console, result.candidates, len(result.pairs), len(pairs), indexed.params.threshold)
     return Answer(
         indexed.collection,
-        found.pairs,
+        result.pairs,
         indexed.index.duplicate_of,
         pairs,
         indexed.params.threshold,
@@ -63,7 +77,7 @@ def _banded(session: sessions.Session, options: dict[str, Any]) -> Answer:
     )
 
 
-def _joined(session: sessions.Session, options: dict[str, Any]) -> Answer:
+def _join(session: Session, options: dict[str, Any]) -> Answer:
     from lshdup.lsh.candidates import find_exact_duplicates
     from lshdup.pipeline import expand_copies, find_pairs_exactly
 
@@ -73,9 +87,11 @@ def _joined(session: sessions.Session, options: dict[str, Any]) -> Answer:
     say_collection(session.console, collection)
     say_if_nothing(session, collection)
     duplicate_of = find_exact_duplicates(collection.fingerprints)
-    found = find_pairs_exactly(
+    result = find_pairs_exactly(
         collection, sets, duplicate_of, threshold, request.jobs, session.console.progress
     )
-    pairs = expand_copies(found.pairs, duplicate_of, collapse=options.get("collapse_copies", False))
-    say_joined(session.console, len(found.pairs), len(pairs), threshold)
-    return Answer(collection, found.pairs, duplicate_of, pairs, threshold)
+    pairs = expand_copies(
+        result.pairs, duplicate_of, collapse=options.get("collapse_copies", False)
+    )
+    say_joined(session.console, len(result.pairs), len(pairs), threshold)
+    return Answer(collection, result.pairs, duplicate_of, pairs, threshold)

@@ -1,4 +1,4 @@
-"""How `--help` shows the options of a command: in groups, a command's own first, and in few lines."""
+"""Commands and options as Click has them, with groups in the help and variables in errors."""
 
 import contextlib
 from collections.abc import Callable, Iterator
@@ -13,28 +13,32 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-#: The options that several commands share, by what they are about. All others are the command's own.
-_GROUPS = {
+#: Options that several commands share, by heading of the help. All others are a command's own.
+OPTION_GROUPS = {
     "Documents": (
-        "files_from", "include", "exclude", "hidden", "follow", "encoding", "text_field", "id_field", "max_bytes", "format_seconds",
+        "files_from", "include", "exclude", "hidden", "follow", "encoding", "text_field",
+        "id_field", "max_bytes", "format_seconds",
         "format_memory", "check_content",
     ),
-    "Shingles": ("tokens", "k", "bag", "keep_case", "no_normalize", "hash", "hash_key", "templates", "ignore_common"),
+    "Shingles": ("tokens", "k", "bag", "keep_case", "no_normalize", "hash", "hash_key", "templates",
+                 "ignore_common"),
     "Signatures and bands": (
-        "scheme", "schemes", "perms", "seed", "recall", "bands", "rows", "buckets", "max_bucket", "verify", "exact",
+        "scheme", "schemes", "perms", "seed", "recall", "bands", "rows", "buckets", "max_bucket",
+        "verify", "exact",
     ),
     "Output": ("format_", "header", "nul", "output", "plot"),
-    "Running": ("store", "no_store", "engine", "master", "spark_conf", "jobs", "verbose", "quiet", "progress", "color"),
+    "Running": ("store", "no_store", "engine", "master", "spark_conf", "jobs", "verbose", "quiet",
+                "progress", "color"),
 }  # fmt: skip
-_GROUP_OF = {name: title for title, names in _GROUPS.items() for name in names}
+_GROUP_OF = {name: title for title, names in OPTION_GROUPS.items() for name in names}
 
-#: Columns for an option; what is longer has a line of its own.
-_OPTION = 24
+#: Cells of the column of options in the help; a longer option has a line of its own.
+_OPTION_CELLS = 24
 
 
 @contextlib.contextmanager
 def naming_variables(ctx: click.Context, parameters: list[click.Parameter]) -> Iterator[None]:
-    """What is wrong with the value of an option that was not typed is said of the variable that it is from."""
+    """Name the variable, instead of the option, in errors about a value of a variable."""
     try:
         yield
     except ParameterError as error:
@@ -51,29 +55,30 @@ def naming_variables(ctx: click.Context, parameters: list[click.Parameter]) -> I
 
 
 class Command(click.Command):
-    """A command whose options are shown in groups."""
+    """A command whose help shows the options in groups."""
 
     def invoke(self, ctx: click.Context) -> Any:
         with naming_variables(ctx, self.params):
             return super().invoke(ctx)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        groups: dict[str, list[tuple[str, str]]] = {title: [] for title in ("Options", *_GROUPS)}
+        groups: dict[str, list[tuple[str, str]]] = {
+            title: [] for title in ("Options", *OPTION_GROUPS)
+        }
         for parameter in self.get_params(ctx):
             record = parameter.get_help_record(ctx)
             if record is not None and not isinstance(parameter, click.Argument):
                 title = _GROUP_OF.get(parameter.name or "", "Options")
-                groups[title].append(
-                    (record[0].ljust(_OPTION), record[1])
-                )  # so that all groups have the same columns
+                # Padded, so that all groups have the same columns.
+                groups[title].append((record[0].ljust(_OPTION_CELLS), record[1]))
         for title, records in groups.items():
             if records:
                 with formatter.section(title):
-                    formatter.write_dl(records, _OPTION)
+                    formatter.write_dl(records, _OPTION_CELLS)
 
 
 class Option(click.Option):
-    """An option whose number is called N or X, and which does not say that a number of things is at least none or one."""
+    """An option whose help calls a number N or X, and leaves out a range from 0 or 1."""
 
     def make_metavar(self, ctx: click.Context) -> str:
         if self.metavar is None and isinstance(self.type, click.types.IntParamType):
@@ -83,7 +88,7 @@ class Option(click.Option):
         return super().make_metavar(ctx)
 
     def get_error_hint(self, ctx: click.Context | None) -> str:
-        """Its variable if that is where its value is from, else what it is called when it is typed."""
+        """Return the name of the variable if the value is from there, else the option."""
         if (
             ctx is not None
             and ctx.get_parameter_source(self.name or "") == click.core.ParameterSource.ENVIRONMENT
@@ -109,5 +114,5 @@ class Option(click.Option):
 
 
 def plain_option(*names: str, **settings: Any) -> Callable[[F], F]:
-    """An option without an environment variable."""
+    """Return a decorator for an option without a variable."""
     return click.option(*names, cls=Option, **settings)

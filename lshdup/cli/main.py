@@ -1,4 +1,7 @@
-"""The command line: one small file per command, over the shared options of options.py. Heavy imports happen inside commands."""
+"""The program: Click's group of commands, and the one place where exceptions become exit codes.
+
+Every command is a module of commands/. Heavy imports happen inside the functions of commands.
+"""
 
 import contextlib
 import importlib
@@ -19,10 +22,10 @@ from lshdup.version import __version__
 
 
 class _Group(click.Group):
-    """Commands in the order of the data flow, not of the alphabet."""
+    """The commands in the order of the data flow, not of the alphabet."""
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run a command; a reader that has gone is no error (Click would exit with 1)."""
+        """Run a command; a reader that leaves is no error (Click would exit with 1)."""
         try:
             return super().invoke(ctx)
         except BrokenPipeError:
@@ -64,13 +67,15 @@ class _Group(click.Group):
 @click.group(
     cls=_Group,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
-    epilog="Exit codes: 0 done; 1 pairs or groups (only with --check); 2 usage, error, or input that could not be read; 130 interrupted.",
+    epilog="Exit codes: 0 done; 1 pairs or groups (only with --check); 2 usage, error, or input "
+    "that could not be read; 130 interrupted.",
 )
 @click.version_option(__version__, prog_name="lshdup", message="%(prog)s %(version)s")
 def lshdup() -> None:
     """Find near-duplicate documents in folders.
 
-    documents -> shingle sets -> signatures -> band table -> candidate pairs -> verified pairs -> clusters
+    documents -> shingle sets -> signatures -> band table -> candidate pairs -> verified pairs ->
+    clusters
 
     \b
     lshdup pairs docs --threshold 0.9         all near-duplicate pairs below docs
@@ -78,19 +83,20 @@ def lshdup() -> None:
     lshdup index docs && lshdup query NAME    the near-duplicates of one document
     lshdup show A B                           why two documents match, and where they differ
 
-    Each step is a command and leaves an artifact in the store (.lshdup); a step that is given documents runs the steps
-    before it, a step that is given none continues from the last run. Nothing ever changes a document.
+    Each step is a command and leaves an artifact in the store (.lshdup); a step that is given
+    documents runs the steps before it, a step that is given none continues from the last run.
+    Nothing ever changes a document.
     """  # noqa: D301
 
 
-# NumPy's linear algebra, which nothing here uses, would start a thread for each processor when it is imported.
+# NumPy's linear algebra, which is not used, would start a thread for each processor on import.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
 def main(arguments: list[str] | None = None) -> NoReturn:
-    """Run the command line and exit: the one place where exceptions become exit codes."""
+    """Run the command line and exit."""
     try:
-        code = lshdup.main(args=arguments, standalone_mode=False) or OK
+        code = lshdup.main(args=arguments, prog_name="lshdup", standalone_mode=False) or OK
         if sys.stdout is not None:
             sys.stdout.flush()
     except BrokenPipeError:  # in the last flush
@@ -118,7 +124,7 @@ def main(arguments: list[str] | None = None) -> NoReturn:
         )
         code = TROUBLE
     except OSError as error:
-        # What a stage did not expect of the file system: standard output on a full disk, a pipe that breaks.
+        # Errors of the file system that no stage handles: a full disk under stdout, for instance.
         Console().error(
             LshdupError(
                 f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}"
@@ -138,15 +144,17 @@ def _show(lines: str) -> None:
 
 
 def program() -> NoReturn:
-    """The command `lshdup`: `main`, and out. To take Python apart object by object would take as long as a query does."""
+    """Run the command line and end the process at once.
+
+    Python's own clean-up of all objects would take as long as a query does.
+    """
     try:
-        if (
-            signal.getsignal(signal.SIGINT) is signal.default_int_handler
-        ):  # it is ignored where a shell says so
+        # A shell may have set SIGINT to be ignored.
+        if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
             signal.signal(signal.SIGINT, _interrupted)
         main()
     except SystemExit as done:
-        # What it printed is out: an interrupt from here on must not make it look otherwise.
+        # All is printed: an interrupt must not change the exit code any more.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         os._exit(done.code if isinstance(done.code, int) else OK)
     except KeyboardInterrupt:  # before the handler was there
@@ -155,11 +163,14 @@ def program() -> NoReturn:
 
 
 def _interrupted(number: int, frame: object) -> NoReturn:
-    """End now. An exception would be lost in a destructor, become another one on its way out, or wait for threads."""
+    """End the process after Ctrl-C, without an exception.
+
+    An exception could be lost in a destructor, be replaced by another, or wait for threads.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     remove_own_temporary_files()
     with contextlib.suppress(OSError):
-        # Behind the ^C that a terminal shows, or a progress bar, a new line. Not through sys.stderr: it may be in the middle of a line.
+        # A new line behind ^C or a progress bar. sys.stderr may hold half a line.
         os.write(2, (b"\n" if os.isatty(2) else b"") + _farewell().encode())
     os._exit(INTERRUPTED)
 

@@ -1,32 +1,25 @@
-"""Options shared by commands, and how they become a request, a workspace and a target."""
+"""Decorators that give a command its options: groups that several commands share."""
 
 import textwrap
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from lshdup import params
-from lshdup.cli.columns import described
-from lshdup.cli.help import Command as Command
-from lshdup.cli.help import F
-from lshdup.cli.help import plain_option as plain_option
+from lshdup.cli.columns import describe
+from lshdup.cli.help import F, plain_option
 from lshdup.cli.output import FORMATS
-from lshdup.cli.types import Lines, Size
-from lshdup.cli.types import Listed as Listed
-from lshdup.cli.types import Share as Share
+from lshdup.cli.types import Lines, Listed, Share, Size
 from lshdup.params import BandParams, ClusterParams, PairParams, ShingleParams, SketchParams
-
-if TYPE_CHECKING:
-    pass
 
 _SHINGLE, _SKETCH, _BANDS = ShingleParams(), SketchParams(), BandParams()
 _PAIRS, _CLUSTERS, _FORMATS = PairParams(), ClusterParams(), params.DEFAULT_FORMATS
 
 
 def option(*names: str, **settings: Any) -> Callable[[F], F]:
-    """An option with its environment variable LSHDUP_…, both shown in the help."""
+    """Return a decorator for an option that has a variable, LSHDUP_…; the help shows both."""
     long = next(name for name in names if name.startswith("--")).split("/")[0]
     settings.setdefault("envvar", "LSHDUP_" + long[2:].replace("-", "_").upper())
     return plain_option(*names, show_envvar=True, **settings)
@@ -41,82 +34,102 @@ def _stack(*decorators: Callable[[F], F]) -> Callable[[F], F]:
     return decorate
 
 
-def stored_names(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
-    """For a shell that completes a word: names of documents of the store."""
-    from lshdup.cli.commands.completion import documents
-
-    return list(documents(ctx, param, incomplete))
-
-
 documents_options = _stack(
-    click.argument("docs", nargs=-1, type=click.Path(readable=False, path_type=bytes), metavar="[DOCS]..."),
-    option("--files-from", type=click.Path(readable=False, allow_dash=True, path_type=bytes), metavar="FILE",
+    click.argument("docs", nargs=-1, type=click.Path(readable=False, path_type=bytes),
+                   metavar="[DOCS]..."),
+    option("--files-from", type=click.Path(readable=False, allow_dash=True, path_type=bytes),
+           metavar="FILE",
            help="Read names of documents or folders from FILE, one a line; - is standard input."),
     option("--include", multiple=True, metavar="GLOB",
-           help="Only files whose name or path matches, and all below a folder of that name or path; repeatable."),
+           help="Only files whose name or path matches, and all below a folder of that name or "
+                "path; repeatable."),
     option("--exclude", multiple=True, metavar="GLOB",
-           help="Not files whose name or path matches, nor what is below folders that do; repeatable."),
+           help="Not files whose name or path matches, nor what is below folders that do; "
+                "repeatable."),
     option("--hidden", is_flag=True, help="Also files and folders whose name begins with a dot."),
     option("--follow", is_flag=True, help="Follow symbolic links."),
     option("--format-seconds", type=float, default=_FORMATS.seconds, show_default=True, metavar="S",
            help="Leave out an office document that takes longer to read, and report it."),
     option("--format-memory", type=Size(), default="2GB", show_default=True, metavar="BYTES",
            help="The same for one that takes more memory: bytes, or like 500MB."),
-    option("--max-bytes", type=Size(), default=f"{params.DEFAULT_MAX_BYTES >> 20}MB", show_default=True, metavar="BYTES",
+    option("--max-bytes", type=Size(), default=f"{params.DEFAULT_MAX_BYTES >> 20}MB",
+           show_default=True, metavar="BYTES",
            help="Leave out larger files, and report them."),
     option("--text-field", default="", metavar="NAME", show_default=params.DEFAULT_TEXT_FIELD,
-           help="Field of JSON Lines and Parquet that holds the text of a row (a.b: b in a). With it, such files in folders are taken row "
+           help="Field of JSON Lines and Parquet that holds the text of a row (a.b: b in a). With "
+                "it, such files in folders are taken row "
                 "by row too, as those that are named always are."),
     option("--id-field", default="", metavar="NAME", show_default="a row is called FILE:ROW",
            help="Field that holds the name of a row: a string or an integer, each once."),
     option("--check-content", is_flag=True,
-           help="Read every document again, even if its name, size and time are those of the last run."),
+           help="Read every document again, even if its name, size and time are those of the last "
+                "run."),
 )  # fmt: skip
 
 shingle_options = _stack(
     option("--tokens", type=click.Choice(params.TOKENS), default=_SHINGLE.tokens, show_default=True,
-           help="What a shingle is made of: words, characters, terms (lower-case words of three letters or more, without 'the'), or lines "
+           help="What a shingle is made of: words, characters, terms (lower-case words of three "
+                "letters or more, without 'the'), or lines "
                 "of integer ids."),
-    option("-k", "--shingle-size", "k", type=click.IntRange(1, 1000), show_default="3 words, 9 characters, 1 term",
+    option("-k", "--shingle-size", "k", type=click.IntRange(1, 1000),
+           show_default="3 words, 9 characters, 1 term",
            help="Tokens in a shingle. More: stricter; fewer: short texts compare better."),
-    option("--bag", is_flag=True, help="Count repeats: the j-th occurrence of a shingle is an element of its own."),
+    option("--bag", is_flag=True, help="Count repeats: the j-th occurrence of a shingle is an "
+                                       "element of its own."),
     option("--keep-case", is_flag=True, help="No case folding."),
     option("--no-normalize", is_flag=True, help="No Unicode normalization (NFKC)."),
-    option("--encoding", default="", metavar="NAME", show_default="UTF-8, byte-order marks, else detected",
+    option("--encoding", default="", metavar="NAME",
+           show_default="UTF-8, byte-order marks, else detected",
            help="Read every document as this."),
     option("--hash", type=click.Choice(params.HASHES), default=_SHINGLE.hash, show_default=True,
-           help="How shingles are told apart: by 64 bits, or, of characters only, by a 32-bit polynomial with factor 31."),
-    option("--template", "templates", multiple=True, type=click.Path(path_type=bytes), metavar="FILE",
-           help="Before comparing, remove the shingles of this text, or of those in this folder, from every document; repeatable."),
+           help="How shingles are told apart: by 64 bits, or, of characters only, by a 32-bit "
+                "polynomial with factor 31."),
+    option("--template", "templates", multiple=True, type=click.Path(path_type=bytes),
+           metavar="FILE",
+           help="Before comparing, remove the shingles of this text, or of those in this folder, "
+                "from every document; repeatable."),
     option("--ignore-common", type=Share(or_number=True), metavar="X",
-           help="Remove shingles that more than X documents have, or, below 1, more than this share of them (copies count once)."),
+           help="Remove shingles that more than X documents have, or, below 1, more than this "
+                "share of them (copies count once)."),
 )  # fmt: skip
 
-perms_option = option("--perms", type=int, default=_SKETCH.perms, show_default=True, metavar="K",
-                      help="Rows of a signature. More: smaller error, longer time, larger index.")  # fmt: skip
+perms_option = option(
+    "--perms",
+    type=int,
+    default=_SKETCH.perms,
+    show_default=True,
+    metavar="K",
+    help="Rows of a signature. More: smaller error, longer time, larger index.",
+)
 
 sketch_options = _stack(
-    option("--scheme", type=click.Choice(params.SCHEMES), default=_SKETCH.scheme, show_default=True,
-           help="How signatures are made: Fast Similarity Sketching, K independent permutations, or biased linear maps."),
+    option("--scheme", type=click.Choice(("fast", "classic")), default=_SKETCH.scheme, show_default=True,
+           help="How signatures are made: Fast Similarity Sketching, or K independent permutations."),
     perms_option,
-    option("--seed", type=int, default=_SKETCH.seed, show_default=True, help="Makes all randomness."),
+    option("--seed", type=int, default=_SKETCH.seed, show_default=True,
+           help="Makes all randomness."),
 )  # fmt: skip
 
 shape_options = _stack(
-    option("-t", "--threshold", type=Share(), default=_BANDS.threshold, show_default=True, metavar="T",
+    option("-t", "--threshold", type=Share(), default=_BANDS.threshold, show_default=True,
+           metavar="T",
            help="Similarity from which documents are near-duplicates: above 0, at most 1."),
     option("--recall", type=Share(), default=_BANDS.recall, show_default=True, metavar="P",
-           help="Smallest chance to find a pair of exactly that similarity. More: more candidates, longer time."),
-    option("--bands", type=click.IntRange(1), help="Override the number of bands. More: more recall, more candidates, larger index."),
-    option("--rows", type=click.IntRange(1), help="Override the rows of a band. More: fewer candidates, less recall."),
+           help="Smallest chance to find a pair of exactly that similarity. More: more candidates, "
+                "longer time."),
+    option("--bands", type=click.IntRange(1),
+           help="Override the number of bands. More: more recall, more candidates, larger index."),
+    option("--rows", type=click.IntRange(1),
+           help="Override the rows of a band. More: fewer candidates, less recall."),
 )  # fmt: skip
 
 band_options = _stack(
     shape_options,
-    option("--buckets", type=click.IntRange(1), help="Fold the 64-bit band keys into N buckets, whose candidates are then more."),
+    option("--buckets", type=click.IntRange(1),
+           help="Fold the 64-bit band keys into N buckets, whose candidates are then more."),
 )  # fmt: skip
 
-#: What makes a band table of documents.
+#: All parameters of a band table.
 table_options = _stack(documents_options, shingle_options, sketch_options, band_options)
 
 exact_option = option(
@@ -125,49 +138,62 @@ exact_option = option(
     help="Join all sets instead of looking candidates up: every pair, no misses.",
 )
 
-max_bucket_option = option("--max-bucket", type=click.IntRange(1), metavar="N", show_default="no limit",
-                           help="Look nothing up in buckets of more than N documents (copies count once), and say what that left out."
-                           )  # fmt: skip
+max_bucket_option = option(
+    "--max-bucket",
+    type=click.IntRange(1),
+    metavar="N",
+    show_default="no limit",
+    help="Look nothing up in buckets of more than N documents (copies count "
+    "once), and say what that left out.",
+)
 
 pair_options = _stack(
     exact_option,
-    plain_option("--verify", type=click.Choice(params.VERIFY), default=_PAIRS.verify, show_default=True,
-                 help="The similarity that decides and is printed: of the shingle sets, or as the signatures estimate it."),
+    plain_option("--verify", type=click.Choice(params.VERIFY), default=_PAIRS.verify,
+                 show_default=True,
+                 help="The similarity that decides and is printed: of the shingle sets, or as the "
+                      "signatures estimate it."),
     max_bucket_option,
-    option("--collapse-copies", is_flag=True, help="Each document with an identical shingle set once, beside the first of its kind."),
+    option("--collapse-copies", is_flag=True,
+           help="Each document with an identical shingle set once, beside the first of its kind."),
 )  # fmt: skip
 
 keep_options = _stack(
     option("--keep", type=click.Choice(params.KEEP), default=_CLUSTERS.keep, show_default=True,
-           help="Which of a group is kept: most or fewest different shingles; newest or oldest file; first as DOCS were named; "
+           help="Which of a group is kept: most or fewest different shingles; newest or oldest "
+                "file; first as DOCS were named; "
                 "first in byte order of the names, which also decides between equals."),
     option("--prefer", multiple=True, metavar="GLOB",
-           help="Documents below this folder, or whose name or path matches, win before --keep; repeatable, the first is strongest."),
-)  # fmt: skip
-
-#: What has no meaning for a step that continues from the store.
-_OF_DOCUMENTS = (
-    "include", "exclude", "hidden", "follow", "max_bytes", "format_seconds", "format_memory", "text_field", "id_field", "check_content",
+           help="Documents below this folder, or whose name or path matches, win before --keep; "
+                "repeatable, the first is strongest."),
 )  # fmt: skip
 
 talk_options = _stack(
     option("-q", "--quiet", is_flag=True, help="Only errors and warnings on stderr."),
-    option("--color/--no-color", default=None, help="Colour.  [default: on a terminal, unless NO_COLOR is set]"),
+    option("--color/--no-color", default=None,
+           help="Colour.  [default: on a terminal, unless NO_COLOR is set]"),
 )  # fmt: skip
 
-store_option = option("--store", type=click.Path(readable=False, path_type=Path), default=Path(params.DEFAULT_STORE), show_default=True,
+store_option = option("--store", type=click.Path(readable=False, path_type=Path),
+                      default=Path(params.DEFAULT_STORE), show_default=True,
                       metavar="DIR", help="Folder of the artifacts.")  # fmt: skip
 
 store_options = _stack(
     store_option,
     option("--hash-key", metavar="KEY", show_default="none",
-           help="A secret that changes the hash, so that nobody can prepare texts that collide; best given by LSHDUP_HASH_KEY, as commands "
+           help="A secret that changes the hash, so that nobody can prepare texts that collide; "
+                "best given by LSHDUP_HASH_KEY, as commands "
                 "can be seen by others. A store is used with the key it was made with."),
     option("-j", "--jobs", type=click.IntRange(1), show_default="all processors", help="Threads."),
     option("-v", "--verbose", is_flag=True, help="Name every file that is left out, and why."),
-    option("--progress/--no-progress", default=None, help="Show progress.  [default: on a terminal]"),
+    option("--progress/--no-progress", default=None,
+           help="Show progress.  [default: on a terminal]"),
     talk_options,
 )  # fmt: skip
+
+null_names_option = plain_option(
+    "-0", "--null", "nul", is_flag=True, help="Names of --files-from are NUL-separated."
+)
 
 run_options = _stack(
     store_options,
@@ -179,43 +205,64 @@ engine_options = _stack(
            help="Here, or on Spark (needs lshdup[spark], Java 17)."),
     option("--master", metavar="URL", show_default="as Spark is set, else local[*]",
            help="For Spark: local[N], spark://HOST:PORT, yarn, k8s://…"),
-    option("--spark-conf", type=Lines(), multiple=True, metavar="K=V", help="A setting of Spark; repeatable; in the variable one a line."),
-)  # fmt: skip
-
-#: What has no meaning on Spark: nothing is kept there, and it has its own threads.
-_NOT_ON_SPARK = (
-    "exact", "verify", "store", "no_store", "check_content", "jobs", "ignore_common", "templates", "against", "histogram", "step",
-    "examples", "plot", "prefer", "write",
+    option("--spark-conf", type=Lines(), multiple=True, metavar="K=V",
+           help="A setting of Spark; repeatable; in the variable one a line."),
 )  # fmt: skip
 
 output_options = _stack(
-    option("--format", "format_", type=click.Choice(FORMATS), show_default="by the ending of -o; else table on a terminal, tsv elsewhere",
-           help="How to print. In csv, a spreadsheet takes a name that begins with =, +, - or @ for a formula: import it as text."),
-    option("--header/--no-header", default=None, help="Names of the columns in the first line.  [default: in tables and csv]"),
-    plain_option("-0", "--null", "nul", is_flag=True, help="NUL after every field, and between the names of --files-from; for xargs -0."),
-    # As it was typed, because Spark takes URIs: a path would make one slash of two.
+    option("--format", "format_", type=click.Choice(FORMATS),
+           show_default="by the ending of -o; else table on a terminal, tsv elsewhere",
+           help="How to print. In csv, a spreadsheet takes a name that begins with =, +, - or @ "
+                "for a formula: import it as text."),
+    option("--header/--no-header", default=None,
+           help="Names of the columns in the first line.  [default: in tables and csv]"),
+    plain_option("-0", "--null", "nul", is_flag=True,
+                 help="NUL after every field, and between the names of --files-from; for "
+                      "xargs -0."),
+    # A str, because Spark takes URIs: a Path would make one slash of two.
     plain_option("-o", "--output", type=click.Path(readable=False, path_type=str), metavar="FILE",
-                 help="Write there instead of standard output (-). The format is that of the ending .tsv, .csv, .json, .jsonl or .ndjson, "
+                 help="Write there instead of standard output (-). The format is that of the "
+                      "ending .tsv, .csv, .json, .jsonl or .ndjson, "
                       "unless --format is typed."),
 )  # fmt: skip
 
 
-plot_option = plain_option("--plot", type=click.Path(readable=False, path_type=Path), metavar="FILE",
-                           help="Draw it too: FILE.png, .svg or .pdf (needs lshdup[plot]).")  # fmt: skip
+def _check_plot(ctx: click.Context, _: click.Parameter, path: Path | None) -> Path | None:
+    """Raise before any work starts if a figure cannot be made, or not be written there."""
+    if path is not None and not ctx.resilient_parsing:
+        from lshdup.evaluation.plots import check
 
-schemes_option = plain_option("--scheme", "schemes", type=Listed(str), default="fast", show_default=True,
-                              help="Schemes, separated by commas: fast, classic, linear.")  # fmt: skip
+        check(path)
+    return path
+
+
+plot_option = plain_option(
+    "--plot",
+    type=click.Path(readable=False, path_type=Path),
+    metavar="FILE",
+    callback=_check_plot,
+    help="Draw it too: FILE.png, .svg or .pdf (needs lshdup[plot]).",
+)
+
+schemes_option = plain_option(
+    "--scheme",
+    "schemes",
+    type=Listed(str),
+    default="fast",
+    show_default=True,
+    help="Schemes, separated by commas: fast, classic, linear.",
+)
 
 
 def columns_of(*listings: str) -> Callable[[click.Command], click.Command]:
-    """Say at the end of a command's help which columns it prints; the listings are those of `lshdup schema`."""
+    """Return a decorator that lists the columns of listings at the end of a command's help."""
 
     def decorate(command: click.Command) -> click.Command:
         width = max(map(len, listings)) + 2
         lines = ["\b", "Columns (--header prints their names too):"]
         for each in listings:
             lines += textwrap.wrap(
-                described(each),
+                describe(each),
                 76,
                 initial_indent=f"  {each:{width}}",
                 subsequent_indent=" " * (width + 2),
@@ -224,11 +271,3 @@ def columns_of(*listings: str) -> Callable[[click.Command], click.Command]:
         return command
 
     return decorate
-
-
-def check_plot(path: Path | None) -> None:
-    """Before any work starts: that a figure can be made and written there."""
-    if path is not None:
-        from lshdup.evaluation.plots import check
-
-        check(path)

@@ -1,8 +1,8 @@
-r"""The only writer of stdout: rows of a listing as table, tsv, csv, json or jsonl, to a terminal, a pipe or a file.
+r"""The only writer of stdout: rows of a listing as table, tsv, csv, json or jsonl.
 
-tsv prints names byte for byte and has no header line unless it is asked for; ``-0`` ends every field with NUL instead, which is safe for
-any name. json and jsonl are ASCII; a byte of a name that is not UTF-8 is a lone surrogate escape (``\udcff``), as Python's `os.fsdecode`
-makes it.
+tsv prints names byte for byte, without a header line unless --header is set; ``-0`` ends every
+field with NUL, which is safe for any name. json and jsonl are ASCII; a byte of a name that is not
+UTF-8 is a lone surrogate escape (``\udcff``), as of `os.fsdecode`.
 """
 
 import contextlib
@@ -21,16 +21,15 @@ from typing import BinaryIO
 from lshdup.cli.console import use_color
 from lshdup.errors import InputError, ParameterError
 from lshdup.utils.atomic import check_writable, replace_file
-from lshdup.utils.json_cells import Cell as Cell
-from lshdup.utils.json_cells import json_cell, json_line
+from lshdup.utils.json_cells import Cell, json_cell, json_line
 from lshdup.utils.messages import decimal, shown
 
 FORMATS = ("table", "tsv", "csv", "json", "jsonl")
 _ENDINGS = {".tsv": "tsv", ".csv": "csv", ".json": "json", ".jsonl": "jsonl", ".ndjson": "jsonl"}
-#: Of formats that are asked for by their endings, and are not written.
+#: Endings of formats that are not written.
 _OTHER_ENDINGS = (".parquet", ".xlsx")
 
-#: More rows than this are too many for a person: a terminal gets tsv then.
+#: Most rows of a table on a terminal; a longer listing is printed as tsv.
 TABLE_ROWS = 1000
 
 #: Columns of equal length, each of one type.
@@ -38,7 +37,9 @@ Piece = Sequence[Sequence[Cell]]
 
 
 def format_of(path: Path) -> str:
-    """The format that a file's ending names; empty if it names none. Raises ParameterError for one that is not written.
+    """Return the format that a file's ending names, or "" if it names none.
+
+    Errors: ParameterError for the ending of a format that is not written.
 
     >>> format_of(Path("p.CSV")), format_of(Path("p.ndjson")), format_of(Path("pairs"))
     ('csv', 'jsonl', '')
@@ -48,17 +49,21 @@ def format_of(path: Path) -> str:
         message = f"-o {path}: {ending} is not written here"
         raise ParameterError(
             message,
-            f"name a file that ends with {', '.join(_ENDINGS)}, or say with --format what it is to hold",
+            f"name a file that ends with {', '.join(_ENDINGS)}, or say with --format what it is to "
+            "hold",
         )
     return _ENDINGS.get(ending, "")
 
 
 @dataclass(frozen=True)
 class Target:
-    """Where a listing goes and how.
+    """The file or stream of a listing, and its format.
 
-    format : one of FORMATS, or "" for a table on a terminal and tsv elsewhere. nul : end every field with NUL. path : a file instead of
-    stdout, replaced only when the listing is complete. header : names of columns in the first line; None: as is usual in the format.
+    format : one of FORMATS, or "" for a table on a terminal and tsv elsewhere.
+    nul : whether NUL ends every field.
+    path : a file instead of stdout, replaced once the listing is complete.
+    color : whether text for people has colours; None for on a terminal.
+    header : whether the first line names the columns; None for as is usual in the format.
     """
 
     format: str = ""
@@ -72,7 +77,10 @@ class Target:
             message = f"-0 and --format {self.format} exclude each other"
             raise ParameterError(message, "leave one of them out")
         if self.header is not None and self.format in ("json", "jsonl"):
-            message = f"--{'' if self.header else 'no-'}header has no meaning with --format {self.format}, where each row names its columns"
+            message = (
+                f"--{'' if self.header else 'no-'}header has no meaning with --format "
+                f"{self.format}, where each row names its columns"
+            )
             raise ParameterError(message, "leave it out")
         if self.path is None and sys.stdout is None:
             message = "standard output is closed"
@@ -81,41 +89,42 @@ class Target:
             check_writable(self.path)
 
     def write(self, columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> bool:
-        """Print all rows; returns whether they can be told apart (False: tsv with tabs or newlines in names).
+        """Print all rows; return False if tabs or newlines in names make lines ambiguous.
 
-        On a terminal, what a name could do to it is shown as escapes, in every format. When the reader has gone the rest is not made.
+        A terminal gets control characters as escapes, in every format. Rows are made only as long
+        as there is a reader.
         """
         if self._on_terminal():
             rows = (
                 tuple(shown(cell) if isinstance(cell, bytes | str) else cell for cell in row)
                 for row in rows
             )
-        clear = True
+        is_clear = True
         with self._stream() as stream:
-            kind = self._kind()
-            if kind == "table":
+            style = self._style()
+            if style == "table":
                 rows = iter(rows)
                 start = list(islice(rows, None if self.format else TABLE_ROWS + 1))
                 if self.format or len(start) <= TABLE_ROWS:
                     self._table(stream, columns, start)
                     return True
-                rows, kind = chain(start, rows), "tsv"
-            if self.header if self.header is not None else kind == "csv":
+                rows, style = chain(start, rows), "tsv"
+            if self.header if self.header is not None else style == "csv":
                 rows = chain([columns], rows)
-            for part in _PARTS[kind](columns, rows) if not self.nul else _nul_parts(rows):
+            for part in _PARTS[style](columns, rows) if not self.nul else _nul_parts(rows):
                 stream.write(part)
-                if kind == "tsv" and not self.nul:
-                    clear &= part.count(b"\t") == len(columns) - 1 and part.count(b"\n") == 1
-        return clear
+                if style == "tsv" and not self.nul:
+                    is_clear &= part.count(b"\t") == len(columns) - 1 and part.count(b"\n") == 1
+        return is_clear
 
     def write_pieces(self, columns: Sequence[str], pieces: Iterable[Piece]) -> bool:
-        """The same for rows that come as columns, many at a time: faster where there are millions."""
-        if self._kind() != "tsv" or self._on_terminal():
+        """Print rows that come as columns, many at a time, which is faster; return as `write`."""
+        if self._style() != "tsv" or self._on_terminal():
             return self.write(
                 columns, (row for piece in pieces for row in zip(*piece, strict=True))
             )
         separator, end = (b"\0", b"\0") if self.nul else (b"\t", b"\n")
-        clear = True
+        is_clear = True
         with self._stream() as stream:
             if self.header:
                 stream.write(_joined([[name] for name in columns], separator, end))
@@ -123,19 +132,19 @@ class Target:
                 data = _joined(piece, separator, end)
                 stream.write(data)
                 rows = len(piece[0])
-                clear &= self.nul or (
+                is_clear &= self.nul or (
                     data.count(b"\t") == rows * (len(columns) - 1) and data.count(b"\n") == rows
                 )
-        return clear
+        return is_clear
 
     def write_lines(self, lines: Iterable[str]) -> None:
-        """Print text that was laid out for people; who made it has seen to what a terminal would do with it."""
+        """Print lines laid out for people, whose control characters are escaped already."""
         with self._stream() as stream:
             for line in lines:
                 stream.write(f"{line}\n".encode("utf-8", "backslashreplace"))
 
     def write_raw(self, parts: Iterable[bytes]) -> None:
-        """Print bytes for another program."""
+        """Print bytes as they are."""
         with self._stream() as stream:
             for part in parts:
                 stream.write(part)
@@ -146,7 +155,7 @@ class Target:
 
     @property
     def columns(self) -> int | None:
-        """Of the terminal that is written to; None where there is none."""
+        """Width of the terminal that is written to; None for a pipe or a file."""
         return shutil.get_terminal_size().columns if self._on_terminal() else None
 
     @property
@@ -154,7 +163,7 @@ class Target:
         """Whether text for people may have colours."""
         return use_color(self.color, self._on_terminal())
 
-    def _kind(self) -> str:
+    def _style(self) -> str:
         return self.format or ("table" if self._on_terminal() and not self.nul else "tsv")
 
     def _on_terminal(self) -> bool:
@@ -162,8 +171,9 @@ class Target:
 
     @contextlib.contextmanager
     def _stream(self) -> Iterator[BinaryIO]:
-        """Where to write. A reader that has gone ends the listing, not the command: what it has to say, and its exit code, do not depend on
-        how much somebody else has read.
+        """Open the stream of a listing; if its reader leaves, end the listing, not the command.
+
+        The summary and the exit code must not depend on how much another program has read.
         """
         if self.path is None:
             buffered = io.BufferedWriter(_Stdout(), 1 << 16)
@@ -194,12 +204,12 @@ class Target:
 
 
 def close_stdout() -> None:
-    """The reader has gone: make sure that nothing tries to flush what is left, or to write more."""
+    """Write everything that is still to come nowhere, as the reader of stdout has left."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 class _Stdout(io.RawIOBase):
-    """Stdout's descriptor: writes bytes, never closes it, and says EPIPE at once."""
+    """The descriptor of stdout, unbuffered and never closed."""
 
     def writable(self) -> bool:
         return True
@@ -233,7 +243,7 @@ def _nul_parts(rows: Iterable[Sequence[Cell]]) -> Iterator[bytes]:
 
 
 def _joined(piece: Piece, separator: bytes, end: bytes) -> bytes:
-    """The rows of a piece as `_tsv_parts` has them, without a step of Python for each."""
+    """Return the rows of a piece as lines of tsv, without a step of Python for each row."""
     return (
         end.join(map(separator.join, zip(*map(_texts, piece), strict=True))) + end
         if piece[0]
@@ -244,7 +254,7 @@ def _joined(piece: Piece, separator: bytes, end: bytes) -> bytes:
 def _texts(column: Sequence[Cell]) -> Iterable[bytes]:
     if isinstance(column[0], bytes):
         return column  # type: ignore[return-value]
-    texts = {cell: _exactly(cell) for cell in set(column)}  # few are different
+    texts = {cell: _exactly(cell) for cell in set(column)}  # A column has few different values.
     return map(texts.__getitem__, column)
 
 

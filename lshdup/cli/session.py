@@ -1,8 +1,8 @@
-"""One run of a command: its parameters, its console, its workspace, and the file that its listing goes to."""
+"""The session of a command: its checked parameters, its console and its workspace."""
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lshdup import params
+from lshdup.cli.conflicts import is_set, refuse, refuse_without_documents
 from lshdup.cli.console import Console
-from lshdup.cli.options import _FORMATS, _NOT_ON_SPARK, _OF_DOCUMENTS
-from lshdup.cli.output import Cell, Piece, Target, format_of
 from lshdup.errors import InputError, ParameterError
 from lshdup.params import (
     BandParams,
@@ -23,20 +22,18 @@ from lshdup.params import (
     ShingleParams,
     SketchParams,
 )
-from lshdup.utils.messages import counted
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from lshdup.documents.document_list import DocumentList
     from lshdup.workspace.request import Request
     from lshdup.workspace.workspace import Workspace
 
+_PARAMS = (ShingleParams, FilterParams, SketchParams, BandParams)
+
 
 @dataclass(frozen=True)
 class Session:
-    """What a command works with."""
+    """A command's console, workspace and request."""
 
     console: Console
     workspace: "Workspace"
@@ -44,14 +41,17 @@ class Session:
 
 
 @contextmanager
-def session(
+def open_session(
     ctx: click.Context,
     options: dict[str, Any],
     accept: Callable[["DocumentList", bool], None] = lambda _documents, _read: None,
 ) -> Iterator[Session]:
-    """From parsed options to parameters, console and workspace. accept : as in `Request`.
+    """Check the options of a command, and open a console and a workspace for them.
 
-    Only what was typed, or set in the environment, is *given*: a step that continues takes the rest from the artifacts.
+    options : values by name of the parameter.
+    accept : as in `Request`.
+
+    Errors: ParameterError or InputError, before NumPy and Numba are loaded.
     """
     console = Console(
         quiet=options["quiet"],
@@ -60,67 +60,68 @@ def session(
         color=options["color"],
     )
     with console:
-        # Parameters first: an error in them is said before NumPy and Numba are loaded.
-        given, documents, files = asked(ctx, options, console)
+        explicit, documents, files = read_parameters(ctx, options, console)
 
         from lshdup.kernels.jit import on_first_compilation
-        from lshdup.utils.parallel import processors
+        from lshdup.utils.parallel import count_processors
         from lshdup.workspace.request import Request
         from lshdup.workspace.workspace import Workspace
 
         on_first_compilation(
             lambda: console.say(
-                "compiling kernels that no run on this machine has needed before; they are kept (some seconds)"
+                "compiling kernels that no run on this machine has needed before; they are kept "
+                "(some seconds)"
             )
         )
-        store = None if options.get("no_store") else options["store"]
         workspace = Workspace(
-            store,
+            None if options.get("no_store") else options["store"],
             console.say,
             console.skipped,
             console.progress,
-            given.get("secret", b""),
+            explicit.get("secret", b""),
             warn=console.warn,
         )
-        jobs = options["jobs"] or processors()
-        templates = tuple(options.get("templates", ()))
-        command = (ctx.info_name or "") if "docs" in options else "index"
         request = Request(
             documents,
             files,
-            given,
-            jobs,
+            explicit,
+            options["jobs"] or count_processors(),
             options.get("check_content", False),
-            templates,
-            command,
+            tuple(options.get("templates", ())),
+            (ctx.info_name or "") if "docs" in options else "index",
             accept,
         )
         yield Session(console, workspace, request)
 
 
-def asked(
+def read_parameters(
     ctx: click.Context, options: dict[str, Any], console: Console
 ) -> tuple[dict[str, Any], tuple[bytes, ...], DocumentParams]:
-    """Parameters that were given, and checked; the documents that were named; and which files below them are meant."""
-    given = _given(ctx, options)
-    for kind in (ShingleParams, FilterParams, SketchParams, BandParams):
-        known = {field.name for field in fields(kind)}
-        kind(**{name: value for name, value in given.items() if name in known})
-    if given.get("ignore_common") == 0:
+    """Return the parameters that were set explicitly, the named documents, and how to read them.
+
+    A command without DOCS takes all parameters that were not set explicitly from the artifacts.
+    """
+    explicit = _explicit_parameters(ctx, options)
+    for params_class in _PARAMS:
+        names = {field.name for field in fields(params_class)}
+        params_class(**{name: value for name, value in explicit.items() if name in names})
+    if explicit.get("ignore_common") == 0:
         message = "--ignore-common 0 would remove every shingle"
         raise ParameterError(
             message,
-            "give a share of the documents, above 0 and below 1, or a whole number of them; or leave it out",
+            "give a share of the documents, above 0 and below 1, or a whole number of them; or "
+            "leave it out",
         )
-    documents = _documents(options)
+    documents = _named_documents(options)
     if not documents and "docs" in options:
-        refuse(ctx, _OF_DOCUMENTS, "without DOCS")
+        refuse_without_documents(ctx)
         if _is_waiting_pipe():
             console.say(
                 "standard input is not read; --files-from - reads names of documents from it"
             )
     if options.get("tokens") == "ids":
         refuse(ctx, ("text_field", "id_field"), "with --tokens ids")
+    default = params.DEFAULT_FORMATS
     files = DocumentParams(
         follow=options.get("follow", False),
         hidden=options.get("hidden", False),
@@ -130,142 +131,36 @@ def asked(
         text_field=options.get("text_field", ""),
         id_field=options.get("id_field", ""),
         formats=FormatLimits(
-            options.get("format_seconds", _FORMATS.seconds),
-            options.get("format_memory", _FORMATS.memory),
+            options.get("format_seconds", default.seconds),
+            options.get("format_memory", default.memory),
         ),
     )
-    return given, documents, files
+    return explicit, documents, files
 
 
-def _is_waiting_pipe() -> bool:
-    """Whether standard input is a pipe that somebody writes to, or has written to."""
-    import select
-    import stat
-
-    try:
-        if not stat.S_ISFIFO(os.fstat(0).st_mode):
-            return False
-        poll = select.poll()
-        poll.register(0, select.POLLIN)
-        events = dict(poll.poll(0)).get(0, 0)
-    except (OSError, ValueError):
-        return False
-    return bool(events & select.POLLIN) or not events
-
-
-def refuse(ctx: click.Context, names: Iterable[str], where: str) -> None:
-    """Raise if an option was typed that this run would ignore."""
-    for name in names:
-        if ctx.get_parameter_source(name) == click.core.ParameterSource.COMMANDLINE:
-            option = next(each for each in ctx.command.params if each.name == name)
-            message = f"{max(option.opts, key=len)} has no meaning {where}"
-            raise ParameterError(message, "leave it out")
-
-
-def on_spark(ctx: click.Context, options: dict[str, Any]) -> bool:
-    """Whether Spark does the work. Raises if an option was typed that has no meaning there, or only there."""
-    if options["engine"] == "spark":
-        refuse(ctx, (name for name in _NOT_ON_SPARK if name in options), "with --engine spark")
-        return True
-    refuse(ctx, ("master", "spark_conf"), "without --engine spark")
-    return False
-
-
-def refuse_with_exact(ctx: click.Context) -> None:
-    """Raise if an option was typed that the exact join would ignore."""
-    names = (
-        "scheme",
-        "perms",
-        "seed",
-        "recall",
-        "bands",
-        "rows",
-        "buckets",
-        "verify",
-        "max_bucket",
-    )
-    refuse(ctx, names, "with --exact")
-
-
-def warn_of_changes(
-    session: Session, documents: "DocumentList", answer: "NDArray[np.int64]"
-) -> None:
-    """Say so if an answer that comes from the store alone names documents that are not what they were."""
-    if session.request.documents:
-        return
-    changed = len(documents.changed(answer))
-    if changed:
-        session.console.warn(
-            f"{counted(changed, 'document')} of this answer changed or vanished since the last run; name DOCS to look again"
-        )
-
-
-def write(
-    console: Console, target: Target, columns: Sequence[str], rows: Iterable[Sequence[Cell]]
-) -> None:
-    """Print a listing; say so if names make its lines ambiguous."""
-    if not target.write(columns, rows):
-        _warn_of_ambiguity(console)
-
-
-def write_pieces(
-    console: Console, target: Target, columns: Sequence[str], pieces: Iterable[Piece]
-) -> None:
-    """The same, many rows at a time."""
-    if not target.write_pieces(columns, pieces):
-        _warn_of_ambiguity(console)
-
-
-def _warn_of_ambiguity(console: Console) -> None:
-    console.warn("some names hold tabs or newlines: lines are ambiguous; use -0, or --format jsonl")
-
-
-def target(options: dict[str, Any]) -> Target:
-    """Where a listing command prints."""
-    path = None if options["output"] in (None, "-") else Path(options["output"])
-    return Target(_format(options, path), options["nul"], path, options["color"], options["header"])
-
-
-def _format(options: dict[str, Any], path: Path | None) -> str:
-    """What was typed; else what the file is called; else what the environment says."""
-    typed: str = options["format_"] or ""
-    source = click.get_current_context().get_parameter_source("format_")
-    if path is None or (typed and source == click.core.ParameterSource.COMMANDLINE):
-        return typed
-    by_name = format_of(path)
-    if options["nul"] and by_name not in ("", "tsv"):
-        message = f"-0 and -o {path} exclude each other, as the file is to be {by_name}"
-        raise ParameterError(message, "leave -0 out, or say --format tsv")
-    return by_name or typed
-
-
-def _given(ctx: click.Context, options: dict[str, Any]) -> dict[str, Any]:
-    given: dict[str, Any] = {}
-    names = {
-        field.name
-        for kind in (ShingleParams, FilterParams, SketchParams, BandParams)
-        for field in fields(kind)
-    }
-    default = click.core.ParameterSource.DEFAULT
+def _explicit_parameters(ctx: click.Context, options: dict[str, Any]) -> dict[str, Any]:
+    explicit: dict[str, Any] = {}
+    names = {field.name for params_class in _PARAMS for field in fields(params_class)}
     for name, value in options.items():
-        if value is None or ctx.get_parameter_source(name) == default:
+        if value is None or not is_set(ctx, name):
             continue
         if name == "no_normalize":
-            given["normalize"] = not value
+            explicit["normalize"] = not value
         elif name == "hash_key":
             if not value:
                 message = "--hash-key is empty"
                 raise ParameterError(
                     message, "give some random characters, sixteen or more, or leave it out"
                 )
-            given["secret"] = os.fsencode(value)
-            given["key"] = params.key_name(given["secret"])
+            explicit["secret"] = os.fsencode(value)
+            explicit["key"] = params.key_name(explicit["secret"])
         elif name in names and not isinstance(value, tuple):
-            given[name] = value
-    return given
+            explicit[name] = value
+    return explicit
 
 
-def _documents(options: dict[str, Any]) -> tuple[bytes, ...]:
+def _named_documents(options: dict[str, Any]) -> tuple[bytes, ...]:
+    """Return DOCS and the names in --files-from."""
     documents = tuple(options.get("docs", ()))
     if b"-" in documents:
         message = "standard input is no document here"
@@ -283,8 +178,24 @@ def _documents(options: dict[str, Any]) -> tuple[bytes, ...]:
             message, "name a file with one document a line, or - for standard input"
         ) from None
     separator = b"\0" if options.get("nul") else b"\n"
-    listed = tuple(name for name in data.split(separator) if name)
-    if not documents and not listed:
+    names = tuple(name for name in data.split(separator) if name)
+    if not documents and not names:
         message = f"--files-from {os.fsdecode(source)} names no documents"
         raise InputError(message, "name DOCS, or leave --files-from out to continue from the store")
-    return documents + listed
+    return documents + names
+
+
+def _is_waiting_pipe() -> bool:
+    """Return whether standard input is a pipe with data, or with an open writer."""
+    import select
+    import stat
+
+    try:
+        if not stat.S_ISFIFO(os.fstat(0).st_mode):
+            return False
+        poll = select.poll()
+        poll.register(0, select.POLLIN)
+        events = dict(poll.poll(0)).get(0, 0)
+    except (OSError, ValueError):
+        return False
+    return bool(events & select.POLLIN) or not events

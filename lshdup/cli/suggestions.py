@@ -1,4 +1,4 @@
-"""What is said where a command was expected and something else was typed. Loaded only then."""
+"""Errors of mistyped command lines, with the command line that was perhaps meant."""
 
 import os
 import re
@@ -7,9 +7,9 @@ import click
 
 from lshdup.cli.commands import COMMANDS
 from lshdup.errors import ParameterError
-from lshdup.utils.messages import closest, typed
+from lshdup.utils.messages import did_you_mean, typed
 
-#: Words that other programs have for it.
+#: Names that other programs have for commands.
 _OTHER_WORDS = {
     "compare": "show",
     "dedup": "clusters",
@@ -26,21 +26,26 @@ _OTHER_WORDS = {
 
 
 def no_such_command(words: list[str]) -> ParameterError:
-    """Words : what was typed behind `lshdup`, from the word that is no command on."""
+    """Return the error for a word that is no command.
+
+    words : the command line behind `lshdup`, from that word on.
+    """
     word, *rest = words
     if word == "help":
         wanted = [rest[0]] if rest and rest[0] in COMMANDS else []
         return ParameterError("'help' is no command", f"run {typed('lshdup', *wanted, '--help')}")
-    is_there = os.path.lexists(word)
-    meant = _OTHER_WORDS.get(word.casefold(), "") or closest(word, COMMANDS)
-    if meant and not (is_there and "/" in word):
-        return ParameterError(
-            f"{word!r} is no command", f"did you mean {typed('lshdup', meant, *rest)}?"
-        )
-    if is_there or "/" in word:
+    exists = os.path.lexists(word)
+    question = did_you_mean(
+        _OTHER_WORDS.get(word.casefold(), word),
+        COMMANDS,
+        lambda command: typed("lshdup", command, *rest),
+    )
+    if question and not (exists and "/" in word):
+        return ParameterError(f"{word!r} is no command", question)
+    if exists or "/" in word:
         what = (
             ("a folder" if os.path.isdir(word) else "a file")
-            if is_there
+            if exists
             else "the name of a file or folder"
         )
         return ParameterError(
@@ -49,30 +54,33 @@ def no_such_command(words: list[str]) -> ParameterError:
         )
     return ParameterError(
         f"{word!r} is no command",
-        f"`lshdup --help` lists the commands; if it is a folder: {typed('lshdup', 'pairs', *words)}",
+        "`lshdup --help` lists the commands; if it is a folder: "
+        + typed("lshdup", "pairs", *words),
     )
 
 
 def as_error(error: click.ClickException) -> ParameterError:
-    """What Click says of a command line, as lshdup says such things."""
-    message = error.format_message().strip()
-    if isinstance(error, click.NoSuchOption):
-        message = f"there is no option {error.option_name}"
-    hint = ""
+    """Return an error of Click with the wording of lshdup and a hint."""
+    message, hint = error.format_message().strip(), ""
     if isinstance(error, click.UsageError):
         path = (
             f"lshdup {error.ctx.info_name}"
             if error.ctx is not None and error.ctx.parent is not None
             else "lshdup"
         )
-        near = getattr(error, "possibilities", None) or ()
-        hint = f"did you mean {' or '.join(sorted(near))}?" if near else f"run `{path} --help`"
+        hint = f"run `{path} --help`"
+    if isinstance(error, click.NoSuchOption):
+        message = f"there is no option {error.option_name}"
+        hint = did_you_mean(error.option_name, error.possibilities or ()) or hint
     message = re.sub(r"\s+", " ", message).removesuffix(".")
     return ParameterError(message[:1].lower() + message[1:], hint)
 
 
 def option_before_command(words: list[str]) -> ParameterError:
-    """Words : what was typed behind `lshdup`, which begins with an option that only commands have."""
+    """Return the error for an option that stands before the command.
+
+    words : the command line behind `lshdup`, from that option on.
+    """
     at = next((at for at, word in enumerate(words) if word in COMMANDS), None)
     option = words[0].partition("=")[0]
     if at is None:

@@ -1,4 +1,4 @@
-"""How the text of an option's value is read: lists, sizes, shares. What may be is params.py's to say."""
+"""Types of option values: lists, lines, sizes and shares. params.py checks their domains."""
 
 import re
 from typing import Any
@@ -9,12 +9,12 @@ from lshdup import params
 
 
 class Listed(click.ParamType[tuple[Any, ...]]):
-    """Values separated by commas, as a tuple: ``400,600,800``."""
+    """A tuple of values separated by commas: ``400,600,800``."""
 
     name = "list"
 
-    def __init__(self, kind: type) -> None:
-        self._kind = kind
+    def __init__(self, item: type) -> None:
+        self._item = item
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
@@ -22,33 +22,37 @@ class Listed(click.ParamType[tuple[Any, ...]]):
         if isinstance(value, tuple):
             return value
         try:
-            return tuple(self._kind(part) for part in str(value).split(","))
+            return tuple(self._item(part) for part in str(value).split(","))
         except ValueError:
             self.fail(
-                f"{value!r} is not a list of {self._kind.__name__}s separated by commas", param, ctx
+                f"{value!r} is not a list of {self._item.__name__}s separated by commas", param, ctx
             )
 
 
 class Lines(click.types.StringParamType):
-    """A text that may have spaces in it: several of them in a variable are separated by the ends of lines."""
+    """Texts that may have blanks in them, one a line where a variable holds several."""
 
     envvar_list_splitter = "\n"
 
 
 class Size(click.ParamType[int]):
-    """A number of bytes, perhaps with KB, MB, GB or TB behind it (1,024 of each other)."""
+    """A number of bytes, with or without a unit: KB (1,024 bytes), MB, GB or TB."""
 
     name = "size"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        found = re.fullmatch(r"(\d+)\s*([KMGT]?)I?B?", str(value).upper())
-        if found is None:
+        match = re.fullmatch(r"(\d+)\s*([KMGT]?)I?B?", str(value).upper())
+        if match is None:
             self.fail(f"{value!r} is not a number of bytes, or like 500MB or 2GB", param, ctx)
-        return int(found[1]) << 10 * " KMGT".index(found[2] or " ")
+        return int(match[1]) << 10 * " KMGT".index(match[2] or " ")
 
 
 class Share(click.ParamType[float]):
-    """A share such as 0.9. or_number : it may be a whole number too. least, most : the domain, where params.py does not hold it."""
+    """A share such as 0.9.
+
+    or_number : whether a whole number is allowed too.
+    least, most : the domain, where params.py does not check it.
+    """
 
     name = "share"
 

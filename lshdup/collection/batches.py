@@ -1,4 +1,4 @@
-"""Batches of documents -> shingle sets, their fingerprints and signatures, on all threads. Called by collection.py and sources.py."""
+"""Batches of documents made into shingle sets, fingerprints and signatures, on all threads."""
 
 import threading
 from collections import deque
@@ -9,26 +9,32 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.documents.document_list import DocumentList, Reason
+from lshdup.collection.collection import Unfiltered
+from lshdup.documents.document_list import DocumentList
 from lshdup.documents.files import LARGE, Buffer
 from lshdup.documents.reading import BATCH_BYTES, batches, read_batch
 from lshdup.lsh.signatures import Sketcher
 from lshdup.params import ShingleParams
-from lshdup.shingling.shingle_filter import ShingleFilter, Unfiltered
+from lshdup.shingling.shingle_filter import ShingleFilter
 from lshdup.shingling.shingler import ShingleBatch, Shingler, fingerprint_sets
+from lshdup.skipped import Reason
 from lshdup.utils.ragged import RaggedSets
 
-#: A document of more bytes than this is read, shingled and sketched alone, whatever the number of threads.
+#: A document of more bytes is read, shingled and sketched alone, at any number of threads.
 BYTES_AT_ONCE = 64 << 20
 
-#: For a batch whose sets nobody wants.
-NO_VALUES = RaggedSets.from_sets([])
+#: The sets of a batch whose sets are not kept.
+NO_SETS = RaggedSets.from_sets([])
 
 
 @dataclass
-class Done:
-    """One finished batch. sets : before anything was removed; none, if nobody wants them. whole : without the sets. extracted : as in
-    `ShingleBatch`.
+class FinishedBatch:
+    """A batch of documents that has been read, shingled and sketched.
+
+    indices : int64 array, the documents. sizes, fingerprints, signatures : of their filtered sets.
+    sets : the sets that the run keeps. unfiltered : without sets; None without a filter.
+    skipped : the documents that could not be read, and why. guessed : detected encodings.
+    extracted : as in `ShingleBatch`.
     """
 
     indices: NDArray[np.int64]
@@ -43,7 +49,7 @@ class Done:
 
 
 class Workers:
-    """Threads that each have a shingler and memory to read into, between one pass over documents and the next."""
+    """Threads with a shingler and a reading buffer each, which last from one pass to the next."""
 
     def __init__(self, shingle: ShingleParams, jobs: int) -> None:
         self.jobs = jobs
@@ -52,7 +58,10 @@ class Workers:
         self._own = threading.local()
 
     def room(self, size: int) -> NDArray[np.uint64]:
-        """At least so many values of the calling thread's own memory; not of what is seldom wanted."""
+        """Return an array of at least `size` values that belongs to the calling thread.
+
+        Large arrays are not kept for the next call.
+        """
         if size > LARGE // 8:
             return np.empty(size, np.uint64)
         if not hasattr(self._own, "room") or len(self._own.room) < size:
@@ -60,8 +69,8 @@ class Workers:
         room: NDArray[np.uint64] = self._own.room
         return room
 
-    def shingled(self, documents: DocumentList, indices: NDArray[np.int64]) -> ShingleBatch:
-        """Shingle sets of one batch, which the same thread's next batch overwrites."""
+    def shingle_batch(self, documents: DocumentList, indices: NDArray[np.int64]) -> ShingleBatch:
+        """Return the shingle sets of one batch. The next batch of the same thread overwrites them."""
         if not hasattr(self._own, "shingler"):
             self._own.shingler, self._own.buffer = Shingler(self.shingle), Buffer()
         made: ShingleBatch = self._own.shingler.shingle(
@@ -70,36 +79,38 @@ class Workers:
         return made
 
 
-def batches_done(
+def process_batches(
     documents: DocumentList,
     todo: NDArray[np.int64],
     workers: Workers,
     sketcher: Sketcher | None,
     keep: Callable[[ShingleBatch, RaggedSets, NDArray[np.uint64]], RaggedSets],
     shingle_filter: ShingleFilter | None = None,
-) -> Iterator[Done]:
-    """Finished batches in order. Each thread reads, shingles and sketches its own batch; two a thread are under way, but of large
-    documents only as many as fit into BYTES_AT_ONCE together, or one.
+) -> Iterator[FinishedBatch]:
+    """Yield finished batches in order. Each thread reads, shingles and sketches a batch at a time.
 
-    keep : told, on that thread, the sets, what is left of them without the shingles of the filter, both valid until it returns, and the
-    fingerprints of what is left; gives what the batch shall hold.
+    Two batches a thread are under way; of large documents only as many as fit into BYTES_AT_ONCE
+    together, or one.
+
+    keep : called on that thread with the sets, the filtered sets, and the fingerprints of the
+        filtered sets, valid until it returns. Returns the sets that the batch shall hold.
     """
 
-    def work(indices: NDArray[np.int64]) -> Done:
+    def work(indices: NDArray[np.int64]) -> FinishedBatch:
         try:
-            made = workers.shingled(documents, indices)
-            left, unfiltered = made.sets, None
+            made = workers.shingle_batch(documents, indices)
+            filtered, unfiltered = made.sets, None
             if shingle_filter is not None:
-                left = shingle_filter.apply(made.sets, workers.room(len(made.sets.values)))
+                filtered = shingle_filter.apply(made.sets, workers.room(len(made.sets.values)))
                 unfiltered = Unfiltered(
-                    made.sets.sizes, fingerprint_sets(made.sets, workers.shingle)
+                    shingle_filter, made.sets.sizes, fingerprint_sets(made.sets, workers.shingle)
                 )
-            signatures = sketcher.sketch(left) if sketcher is not None else None
-            prints = fingerprint_sets(left, workers.shingle)
-            sets = keep(made, left, prints)
-            return Done(
+            signatures = sketcher.sketch(filtered) if sketcher is not None else None
+            prints = fingerprint_sets(filtered, workers.shingle)
+            sets = keep(made, filtered, prints)
+            return FinishedBatch(
                 made.indices,
-                left.sizes,
+                filtered.sizes,
                 sets,
                 prints,
                 signatures,
@@ -111,24 +122,24 @@ def batches_done(
         except MemoryError:
             if len(indices) > 1:
                 raise
-            detail = f"{documents.spans[indices[0]]} bytes, for which the memory is not enough; a smaller --max-bytes leaves it out"
-            none = np.zeros(0, np.int64)
-            unfiltered = (
-                Unfiltered(none, none.view(np.uint64)) if shingle_filter is not None else None
+            size = documents.spans[indices[0]]
+            detail = (
+                f"{size} bytes, for which the memory is not enough;"
+                " a smaller --max-bytes leaves it out"
             )
-            return Done(
+            none = np.zeros(0, np.int64)
+            return FinishedBatch(
                 none,
                 none,
-                NO_VALUES,
+                NO_SETS,
                 none.view(np.uint64),
                 None,
                 [(int(indices[0]), Reason.TOO_LARGE, detail)],
                 [],
-                unfiltered,
             )
 
     room = max(BYTES_AT_ONCE, (2 * workers.jobs + 1) * BATCH_BYTES)
-    under_way: deque[tuple[Future[Done], int]] = deque()
+    under_way: deque[tuple[Future[FinishedBatch], int]] = deque()
     try:
         for indices in batches(documents, todo):
             size = int(documents.spans[indices].sum())

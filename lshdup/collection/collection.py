@@ -1,25 +1,27 @@
-"""Documents -> shingle sets -> signatures: one pass over the documents, on all threads, taking over what an earlier run knows.
+"""The collection of a run: its documents, their shingle sets and signatures, and what is known of how they were made."""
 
-Called by pipeline.py, fromdocuments.py and fromstore.py. Knows no terminal and no store.
-"""
-
+import hashlib
+import json
+import unicodedata
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.documents.document_list import DocumentList, Skipped
+from lshdup.documents.document_list import DocumentList
 from lshdup.params import ShingleParams, SketchParams
-from lshdup.shingling.shingle_filter import ShingleFilter, Unfiltered
+from lshdup.shingling.shingle_filter import ShingleFilter
+from lshdup.skipped import Skipped
 from lshdup.utils.ragged import RaggedSets, StringTable
 
-_NONE = np.zeros(0, np.int64)
-_NO_GUESSES = StringTable.from_strings([])
+_NO_DOCUMENTS = np.zeros(0, np.int64)
+_NO_STRINGS = StringTable.from_strings([])
 
 
 @dataclass(frozen=True)
 class SkippedFile:
-    """A file that was read and is no document; remembered, so that it is not read again while it is unchanged."""
+    """A file that was read and is no document, remembered so that it is not read again while it is unchanged."""
 
     skipped: Skipped
     size: int
@@ -27,19 +29,56 @@ class SkippedFile:
 
 
 @dataclass(frozen=True)
-class Collection:
-    """The documents of a run and what was made of them.
+class ReadingNotes:
+    """How documents were read whose text depends on more than their bytes.
 
-    documents : the n documents that could be read, those without tokens too. sizes : int64 array of shape (n,), shingles of each.
-    fingerprints : uint64 array of shape (n,), of the shingle sets. skipped : files that were read and are no documents. sets : the
-    shingle sets, if they were kept. signatures : uint32 array of shape (n, K), if they were made, by `sketch`. read : how many documents
-    were read in this run; None if it continues from an artifact, and nobody has looked at the documents. corpus : what `store.corpus_id`
-    says of it; empty if nobody has asked yet.
-    shingle_filter, unfiltered : the shingles that were removed from the sets, and what those were before;
-    None if none were. All else is of what is left.
-    extracted : int64 array, ascending: documents whose text a reader of office formats gave. reader : which one and its version; empty if
-    nothing depends on it.
-    guessed : int64 array, ascending: documents whose encoding was detected. guesses : as what each of those was read (`Text.encoding`).
+    extracted : int64 array, ascending, the documents whose text a reader of office formats gave.
+    reader : that reader and its version; empty if nothing depends on it.
+    guessed : int64 array, ascending, the documents whose encoding was detected.
+    guesses : the encoding of each guessed document (`Text.encoding`).
+    """
+
+    extracted: NDArray[np.int64] = field(default_factory=lambda: _NO_DOCUMENTS)
+    reader: str = ""
+    guessed: NDArray[np.int64] = field(default_factory=lambda: _NO_DOCUMENTS)
+    guesses: StringTable = field(default_factory=lambda: _NO_STRINGS)
+
+
+@dataclass(frozen=True)
+class Unfiltered:
+    """The sets of a collection before a filter removed shingles from them.
+
+    shingle_filter : the filter. sizes, fingerprints : int64 and uint64 arrays of shape (n,).
+    sets : the unfiltered sets, if they were kept.
+    saved_identity : the identity of the unfiltered collection, if an artifact says it.
+    """
+
+    shingle_filter: ShingleFilter
+    sizes: NDArray[np.int64]
+    fingerprints: NDArray[np.uint64]
+    sets: RaggedSets | None = None
+    saved_identity: str = ""
+
+    def take(self, rows: NDArray[np.int64]) -> "Unfiltered":
+        """Return the sizes and fingerprints of some documents, without the sets."""
+        return Unfiltered(self.shingle_filter, self.sizes[rows], self.fingerprints[rows])
+
+
+@dataclass(frozen=True)
+class Collection:
+    """The documents of a run and everything that was made of them.
+
+    documents : the n documents that could be read, also those without tokens.
+    sizes : int64 array of shape (n,), the number of shingles of each document.
+    fingerprints : uint64 array of shape (n,), of the shingle sets.
+    skipped : files that were read and are no documents.
+    sets : the shingle sets, if they were kept.
+    sketch, signatures : uint32 array of shape (n, K) and how it was made, if it was made.
+    read : the number of documents read in this run; None if the collection comes from an artifact.
+    unfiltered : the sets before shingles were removed; None if none were. Everything else
+        describes the filtered sets.
+    notes : how documents were read.
+    saved_identity : the identity, if an artifact says it.
     """
 
     documents: DocumentList
@@ -51,54 +90,77 @@ class Collection:
     sketch: SketchParams | None = None
     signatures: NDArray[np.uint32] | None = None
     read: int | None = None
-    corpus: str = ""
-    shingle_filter: ShingleFilter | None = None
     unfiltered: Unfiltered | None = None
-    extracted: NDArray[np.int64] = field(default_factory=lambda: _NONE)
-    reader: str = ""
-    guessed: NDArray[np.int64] = field(default_factory=lambda: _NONE)
-    guesses: StringTable = field(default_factory=lambda: _NO_GUESSES)
+    notes: ReadingNotes = field(default_factory=ReadingNotes)
+    saved_identity: str = ""
+
+    @cached_property
+    def identity(self) -> str:
+        """32 hexadecimal digits of the names, the sets, and how the sets were made.
+
+        Two collections with the same identity have the same shingle sets.
+        """
+        if self.saved_identity:
+            return self.saved_identity
+        digest = hashlib.blake2b(digest_size=16)
+        definitions = [self.shingle.to_json(), unicodedata.unidata_version]
+        if self.shingle_filter is not None:
+            definitions.append(self.shingle_filter.to_json())
+        digest.update(json.dumps(definitions, sort_keys=True).encode())
+        names = self.documents.names
+        for array in (names.offsets, names.blob, self.fingerprints):
+            digest.update(np.ascontiguousarray(array).view(np.uint8).data)
+        return digest.hexdigest()
+
+    @property
+    def unfiltered_identity(self) -> str:
+        """The identity of the collection before shingles were removed: that of shingles.npz."""
+        return self.before_filter.identity
+
+    @property
+    def shingle_filter(self) -> ShingleFilter | None:
+        """The filter that removed shingles from the sets; None if none did."""
+        return None if self.unfiltered is None else self.unfiltered.shingle_filter
 
     @property
     def unfiltered_sets(self) -> RaggedSets | None:
-        """The sets before anything was removed, if they were kept: what shingles.npz holds."""
+        """The sets before shingles were removed, if they were kept: what shingles.npz holds."""
         return self.sets if self.unfiltered is None else self.unfiltered.sets
 
-    @property
-    def before(self) -> "Collection":
+    @cached_property
+    def before_filter(self) -> "Collection":
         """The collection before shingles were removed, and without signatures."""
         if self.unfiltered is None:
-            return replace(self, sketch=None, signatures=None)
+            return replace(self, sketch=None, signatures=None, saved_identity=self.identity)
         return replace(
             self,
             sizes=self.unfiltered.sizes,
             fingerprints=self.unfiltered.fingerprints,
             sets=self.unfiltered.sets,
-            corpus=self.unfiltered.corpus,
             sketch=None,
             signatures=None,
-            shingle_filter=None,
             unfiltered=None,
+            saved_identity=self.unfiltered.saved_identity,
         )
 
     def with_unfiltered_sets(self, sets: RaggedSets | None) -> "Collection":
-        """The same with these as its whole sets; without them, when the file or the memory that they are in goes."""
+        """Return the collection with these unfiltered sets, or without any."""
         if self.unfiltered is None:
             return replace(self, sets=sets)
         return replace(self, sets=None, unfiltered=replace(self.unfiltered, sets=sets))
 
     def without_other_readers(self) -> "Collection":
-        """The same with nothing known of what another reader of office formats, or another version of this one, made."""
-        if not self.reader or self.reader == current_reader():
+        """Return the collection without what another reader of office formats, or another version, gave."""
+        if not self.notes.reader or self.notes.reader == current_reader():
             return self
         sizes = self.documents.sizes.copy()
-        sizes[self.extracted] = -1  # no file has that size: they have all changed
+        sizes[self.notes.extracted] = -1  # No file has this size: the documents have all changed.
         skipped = tuple(each for each in self.skipped if not each.skipped.reason.is_of_reader)
         return replace(self, documents=replace(self.documents, sizes=sizes), skipped=skipped)
 
 
 def current_reader() -> str:
-    """What `Collection.reader` is of documents that are read now."""
+    """Return the `ReadingNotes.reader` of documents that are read now."""
     from lshdup.text.office import reader_version
 
     return reader_version()

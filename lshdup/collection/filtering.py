@@ -1,4 +1,4 @@
-"""Filters of a collection: the shingles of template texts, and those that too many documents have, leave every set."""
+"""Filters of a collection: shingles of templates and common shingles leave every set."""
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -6,22 +6,23 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.collection.batches import NO_VALUES
-from lshdup.collection.collect import Room, in_memory, sketched
-from lshdup.collection.collection import Collection
+from lshdup.collection.batches import NO_SETS
+from lshdup.collection.collection import Collection, Unfiltered
 from lshdup.lsh.candidates import documents_to_compare, find_exact_duplicates
-from lshdup.lsh.signatures import Sketcher
+from lshdup.lsh.signatures import Allocate, Sketcher, in_memory
 from lshdup.params import FilterParams, SketchParams
 from lshdup.shingling.shingle_filter import (
     NO_SHINGLES,
     ShingleFilter,
-    Unfiltered,
     common_shingles,
     fingerprint,
     least_count,
 )
 from lshdup.shingling.shingler import fingerprint_sets
 from lshdup.utils.ragged import RaggedSets
+
+#: Sets that a thread filters together.
+_PIECE = 4096
 
 
 @dataclass(frozen=True)
@@ -47,12 +48,12 @@ class FilterRequest:
 def build_filter(
     collection: Collection | None, request: FilterRequest, jobs: int = 1
 ) -> ShingleFilter:
-    """Return the filter that is requested; count the shingles of the unfiltered sets if it has a limit.
+    """Return the requested filter; count shingles of the unfiltered sets if it has a limit.
 
     collection : with its unfiltered sets; may be None if the request has no limit.
 
-    Exact duplicates count once: a text is common if many different documents have it. Documents without
-    tokens do not count.
+    Exact duplicates count once: a text is common if many different documents have it. Documents
+    without tokens do not count.
     """
     if not request.ignore_common:
         return ShingleFilter(request.params, request.template, NO_SHINGLES)
@@ -69,7 +70,7 @@ def filter_collection(
     shingle_filter: ShingleFilter,
     sketch: SketchParams | None = None,
     jobs: int = 1,
-    room: Room = in_memory,
+    allocate: Allocate = in_memory,
     *,
     keep: bool = False,
 ) -> Collection:
@@ -81,44 +82,40 @@ def filter_collection(
     shingle_filter : filter to apply to every set.
     sketch : how signatures are made; None: no signatures.
     jobs : threads.
-    room : makes the array of the signatures.
+    allocate : makes the array of the signatures.
     keep : whether the filtered sets are kept beside the unfiltered ones.
 
-    Memory: signatures, kept sets (the linear scheme needs them while it works), and 4096 filtered sets a thread.
+    Memory: signatures, kept sets, and 4096 filtered sets a thread.
 
     """
     sets = collection.sets
     assert sets is not None
     n = len(sets)
-    linear = sketch is not None and sketch.scheme == "linear"
-    sketcher = Sketcher(sketch) if sketch is not None and not linear else None
-    signatures = room((n, sketch.perms)) if sketcher and sketch else None
+    sketcher = Sketcher(sketch) if sketch is not None else None
+    signatures = allocate((n, sketch.perms)) if sketch is not None else None
     sizes, prints = np.empty(n, np.int64), np.empty(n, np.uint64)
 
-    def part(start: int) -> RaggedSets:
-        end = min(start + 4096, n)
-        left = shingle_filter.apply(RaggedSets(sets.values, sets.offsets[start : end + 1]))
-        sizes[start:end], prints[start:end] = left.sizes, fingerprint_sets(left, collection.shingle)
+    def filter_piece(start: int) -> RaggedSets:
+        rows = slice(start, min(start + _PIECE, n))
+        filtered = shingle_filter.apply(
+            RaggedSets(sets.values, sets.offsets[rows.start : rows.stop + 1])
+        )
+        sizes[rows], prints[rows] = filtered.sizes, fingerprint_sets(filtered, collection.shingle)
         if signatures is not None and sketcher is not None:
-            signatures[start:end] = sketcher.sketch(left)
-        return left if keep or linear else NO_VALUES
+            signatures[rows] = sketcher.sketch(filtered)
+        return filtered if keep else NO_SETS
 
     with ThreadPoolExecutor(jobs) as pool:
-        parts = list(pool.map(part, range(0, n, 4096)))
-    unfiltered = Unfiltered(collection.sizes, collection.fingerprints, sets, collection.corpus)
-    kept = RaggedSets.concatenate(parts) if keep or linear else None
-    made = replace(
+        pieces = list(pool.map(filter_piece, range(0, n, _PIECE)))
+    return replace(
         collection,
         sizes=sizes,
         fingerprints=prints,
-        sets=kept,
+        sets=RaggedSets.concatenate(pieces) if keep else None,
         sketch=sketch,
         signatures=signatures,
-        corpus="",
-        shingle_filter=shingle_filter,
-        unfiltered=unfiltered,
+        unfiltered=Unfiltered(
+            shingle_filter, collection.sizes, collection.fingerprints, sets, collection.identity
+        ),
+        saved_identity="",
     )
-    if linear and sketch is not None:
-        made = sketched(made, sketch, jobs)
-        return made if keep else replace(made, sets=None)
-    return made

@@ -1,21 +1,28 @@
-"""The shingle sets of a run, kept in document order as batches are finished: in memory, or on disk. Called by collection.py."""
+"""The shingle sets of a run, kept in document order while batches finish: in memory, or on disk."""
 
 from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.collection.batches import NO_VALUES
+from lshdup.collection.batches import NO_SETS
+from lshdup.errors import ArtifactError
 from lshdup.shingling.shingler import ShingleBatch
 from lshdup.utils.ragged import RaggedSets
 from lshdup.utils.scratch import Spool
 
-#: Gives the sets of a batch once more, from where they are kept.
-Kept = Callable[[], RaggedSets]
+#: Stored sets that are copied to a spool at a time.
+_SETS_AT_ONCE = 4096
+
+#: Returns the sets of a batch once more, from where they are kept.
+SetsAgain = Callable[[], RaggedSets]
 
 
 class SetKeeper:
-    """Keeps the sets of a run, in document order, in a spool or in memory; gives up when they outgrow it."""
+    """Collect the sets of a run in document order, in a spool or in memory.
+
+    Stops keeping them once they exceed the memory limit. keep : a spool, or the limit in bytes.
+    """
 
     def __init__(self, keep: Spool | int) -> None:
         self._spool = keep if isinstance(keep, Spool) else None
@@ -24,23 +31,36 @@ class SetKeeper:
         self._indices: list[NDArray[np.int64]] = []
         self._kept_values = 0
 
-    def kept(self, made: ShingleBatch, _: RaggedSets, __: NDArray[np.uint64]) -> RaggedSets:
-        """The sets in memory of their own, unless it has given up. For any thread."""
-        return made.sets.copy() if self._parts is not None else NO_VALUES
+    def keep_copy(
+        self, made: ShingleBatch, _filtered: RaggedSets, _fingerprints: NDArray[np.uint64]
+    ) -> RaggedSets:
+        """Return a copy of the sets, or no sets if it has stopped keeping them. For any thread."""
+        return made.sets.copy() if self._parts is not None else NO_SETS
 
     def reuse(
-        self, sets: RaggedSets | None, indices: NDArray[np.int64], rows: NDArray[np.int64]
+        self, sets: RaggedSets | None, known: NDArray[np.bool_], rows: NDArray[np.int64]
     ) -> None:
-        """Take the sets of unchanged documents over; without them, not all sets can be had."""
+        """Add the sets of unchanged documents; stop keeping sets if these cannot be had.
+
+        known : bool array over all documents. rows : int64 array, the row of each in `sets`.
+        """
+        if not known.any():
+            return
+        rows = rows[known]
         if sets is None or 8 * int(sets.sizes[rows].sum()) > self._room:
             self._parts = None
-        else:
-            self.add(
-                indices, sets if np.array_equal(rows, np.arange(len(sets))) else sets.take(rows)
-            )
+            return
+        indices = np.flatnonzero(known)
+        if self._spool is not None:  # The stored sets may exceed memory.
+            for start in range(0, len(rows), _SETS_AT_ONCE):
+                some = slice(start, start + _SETS_AT_ONCE)
+                self.add(indices[some], sets.take(rows[some]))
+            return
+        are_all = np.array_equal(rows, np.arange(len(sets)))
+        self.add(indices, sets if are_all else sets.take(rows))
 
-    def add(self, indices: NDArray[np.int64], sets: RaggedSets) -> Kept | None:
-        """Keep the sets of some documents; returns how to have them once more, or None if it has given up."""
+    def add(self, indices: NDArray[np.int64], sets: RaggedSets) -> SetsAgain | None:
+        """Keep the sets of some documents. Return how to have them once more, if they are kept."""
         if self._parts is None:
             return None
         self._room -= sets.values.nbytes
@@ -49,18 +69,24 @@ class SetKeeper:
             return None
         spool, start = self._spool, self._kept_values
         self._kept_values += len(sets.values)
-        self._parts.append(
-            sets if spool is None else RaggedSets(np.zeros(0, np.uint64), sets.offsets)
-        )
+        in_parts = sets if spool is None else RaggedSets(np.zeros(0, np.uint64), sets.offsets)
+        self._parts.append(in_parts)
         self._indices.append(indices)
         if spool is None:
             return lambda: sets
-        spool.append(sets.values)
+        try:
+            spool.append(sets.values)
+        except ArtifactError:
+            if spool.required:
+                raise
+            self._parts = None
+        if not spool.required:  # These sets only spare reading documents again.
+            return None
         offsets, end = sets.offsets, self._kept_values
         return lambda: RaggedSets(spool.values()[start:end], offsets)
 
     def finish(self) -> RaggedSets | None:
-        """The sets of all documents that have one, in document order."""
+        """Return the sets of all documents that have one, in document order, if they were kept."""
         if self._parts is None:
             return None
         indices = np.concatenate([np.zeros(0, np.int64), *self._indices])
@@ -70,6 +96,11 @@ class SetKeeper:
             sets = RaggedSets.concatenate(self._parts)
             return sets if in_order else sets.take(order)
         sizes = np.concatenate([np.zeros(0, np.int64), *(part.sizes for part in self._parts)])
-        if in_order:
-            return RaggedSets.from_sizes(self._spool.values(), sizes)
-        return self._spool.in_order(sizes, order)
+        try:
+            if in_order:
+                return RaggedSets.from_sizes(self._spool.values(), sizes)
+            return self._spool.in_order(sizes, order)
+        except ArtifactError:
+            if self._spool.required:
+                raise
+            return None

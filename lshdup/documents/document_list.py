@@ -11,13 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.documents.locations import Places
-from lshdup.documents.row_files import OpenRows
-from lshdup.documents.rows import Kind, RowFields
+from lshdup.documents.locations import Locations
+from lshdup.documents.record_files import RecordFiles
+from lshdup.documents.records import Kind, RecordFields
 from lshdup.errors import ArtifactError
 from lshdup.params import DEFAULT_FORMATS, DEFAULT_MAX_BYTES, FormatLimits
-from lshdup.skipped import Reason as Reason
-from lshdup.skipped import Skipped as Skipped
 from lshdup.utils.ragged import StringTable, distinct
 
 
@@ -25,19 +23,19 @@ from lshdup.utils.ragged import StringTable, distinct
 class DocumentList:
     """Documents in byte order of their names.
 
-    names : n names. sizes, mtimes : int64 arrays of shape (n,), bytes and nanoseconds of the file a document is in. places : where they
+    names : n names. sizes, mtimes : int64 arrays of shape (n,), bytes and nanoseconds of the file a document is in. locations : where they
     are; None where each is a whole file and names are paths. home : the folder that names and paths start from; empty: the current one.
-    max_bytes : a file that is larger when it is read is not read. opened : where rows are read from, and which of their fields.
+    max_bytes : a file that is larger when it is read is not read. record_files : where records are read from, and which of their fields.
     formats : bounds for reading office documents.
     """
 
     names: StringTable
     sizes: NDArray[np.int64]
     mtimes: NDArray[np.int64]
-    places: Places | None = None
+    locations: Locations | None = None
     home: bytes = b""
     max_bytes: int = DEFAULT_MAX_BYTES
-    opened: OpenRows = field(default_factory=OpenRows, compare=False)
+    record_files: RecordFiles = field(default_factory=RecordFiles, compare=False)
     formats: FormatLimits = DEFAULT_FORMATS
 
     def __len__(self) -> int:
@@ -46,18 +44,20 @@ class DocumentList:
     def path(self, index: int) -> bytes:
         """Where to read a document from, as seen from the current folder."""
         return self._path(
-            self.names[index] if self.places is None else self.places.paths[self._files_of(index)]
+            self.names[index]
+            if self.locations is None
+            else self.locations.paths[self._files_of(index)]
         )
 
     def _files_of(self, indices: Any) -> Any:
         """In which of the files documents are."""
-        assert self.places is not None
-        return _checked(self.places, indices)
+        assert self.locations is not None
+        return _checked(self.locations, indices)
 
     def file_path(self, number: int) -> bytes:
         """Where a file is that documents are parts of, as seen from the current folder."""
-        assert self.places is not None
-        return self._path(self.places.paths[number])
+        assert self.locations is not None
+        return self._path(self.locations.paths[number])
 
     def _path(self, name: bytes) -> bytes:
         _refuse_if(b"\0" in name, "a path with NUL in it")
@@ -65,18 +65,20 @@ class DocumentList:
 
     def is_file(self, index: int) -> bool:
         """Whether a document is a whole file."""
-        return self.places is None or bool(self.places.kinds[self._files_of(index)] == Kind.FILE)
+        return self.locations is None or bool(
+            self.locations.kinds[self._files_of(index)] == Kind.FILE
+        )
 
     def where(self, index: int) -> str:
         """Where a document is, if its name does not say so."""
-        if self.places is None:
+        if self.locations is None:
             return ""
-        kind = self.places.kinds[self._files_of(index)]
-        if kind == Kind.FILE or (kind != Kind.IDS and not self.opened.fields.id):
+        kind = self.locations.kinds[self._files_of(index)]
+        if kind == Kind.FILE or (kind != Kind.IDS and not self.record_files.fields.id):
             return ""
         path = os.fsdecode(self.path(index))
         return (
-            f"row {self.places.starts[index] + 1} of {path}"
+            f"row {self.locations.starts[index] + 1} of {path}"
             if kind == Kind.PARQUET
             else f"in {path}"
         )
@@ -84,7 +86,7 @@ class DocumentList:
     def changed(self, indices: NDArray[np.int64]) -> NDArray[np.int64]:
         """Which of these documents have vanished, or have another size or time than when they were listed. Opens none."""
         firsts, file = indices, np.arange(len(indices))
-        if self.places is not None:  # one look at each file
+        if self.locations is not None:  # one look at each file
             files = self._files_of(indices)
             different, counts = distinct(files)
             file = np.searchsorted(different, files)
@@ -110,9 +112,11 @@ class DocumentList:
         if not self.home:
             return names
         are_paths = np.ones(len(names), bool)
-        if self.places is not None:
-            kinds = self.places.kinds[self._files_of(indices)]
-            are_paths = (kinds == Kind.FILE) | ((kinds != Kind.IDS) & (not self.opened.fields.id))
+        if self.locations is not None:
+            kinds = self.locations.kinds[self._files_of(indices)]
+            are_paths = (kinds == Kind.FILE) | (
+                (kinds != Kind.IDS) & (not self.record_files.fields.id)
+            )
         return [
             typed_name(os.path.relpath(os.path.join(self.home, name))) if is_path else name  # noqa: PTH118 (bytes path)
             for name, is_path in zip(names, are_paths.tolist(), strict=True)
@@ -120,38 +124,44 @@ class DocumentList:
 
     def take(self, indices: NDArray[np.int64]) -> "DocumentList":
         """The documents at `indices`, in that order."""
-        places = None if self.places is None else self.places.take(indices)
+        locations = None if self.locations is None else self.locations.take(indices)
         return replace(
             self,
             names=self.names.take(indices),
             sizes=self.sizes[indices],
             mtimes=self.mtimes[indices],
-            places=places,
+            locations=locations,
         )
 
     def are_paths(self) -> bool:
         """Whether names begin with a path, as far as is known; lines of id lists do not."""
-        return self.places is None or not (self.places.kinds == Kind.IDS).any()
+        return self.locations is None or not (self.locations.kinds == Kind.IDS).any()
 
-    def rows_in(self, path: bytes) -> bool:
+    def has_records_of(self, path: bytes) -> bool:
         """Whether documents of this list are rows of that file."""
-        return self.places is not None and (
-            path in list(self.places.paths.take(np.flatnonzero(self.places.kinds >= Kind.JSON)))
+        return self.locations is not None and (
+            path
+            in list(self.locations.paths.take(np.flatnonzero(self.locations.kinds >= Kind.JSON)))
         )
 
     @property
-    def row_fields(self) -> RowFields | None:
+    def has_parquet(self) -> bool:
+        """Whether reading a document again may mean decoding many others."""
+        return self.locations is not None and bool((self.locations.kinds == Kind.PARQUET).any())
+
+    @property
+    def record_fields(self) -> RecordFields | None:
         """Where in a row text and name are, if there are rows among the documents."""
         return (
-            self.opened.fields
-            if self.places is not None and (self.places.kinds >= Kind.JSON).any()
+            self.record_files.fields
+            if self.locations is not None and (self.locations.kinds >= Kind.JSON).any()
             else None
         )
 
     @property
     def spans(self) -> NDArray[np.int64]:
         """int64 array of shape (n,): bytes to read for each document."""
-        return self.sizes if self.places is None else self.places.lengths
+        return self.sizes if self.locations is None else self.locations.lengths
 
 
 def typed_name(path: bytes) -> bytes:
@@ -168,12 +178,12 @@ def typed_name(path: bytes) -> bytes:
     return b"./" + name if name.startswith(b"-") else name or b"."
 
 
-def _checked(places: Places, indices: Any) -> Any:
+def _checked(locations: Locations, indices: Any) -> Any:
     """The files of some documents, which an artifact may have wrong."""
     try:
-        file = places.file[indices]
+        file = locations.file[indices]
         _refuse_if(
-            np.size(file) and (np.min(file) < 0 or np.max(file) >= len(places.paths)),
+            np.size(file) and (np.min(file) < 0 or np.max(file) >= len(locations.paths)),
             "files that are not there",
         )
     except IndexError:

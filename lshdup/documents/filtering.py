@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.documents.document_list import DocumentList
-from lshdup.documents.parquet import parquet_file
-from lshdup.documents.rows import Kind, RowError
+from lshdup.documents.parquet import open_parquet
+from lshdup.documents.records import Kind, RecordError
 from lshdup.errors import InputError, ParameterError
 from lshdup.utils.atomic import replace_file
 from lshdup.utils.compression import PIP, ZSTD, PackedError, can_unpack, chunks, packing
@@ -32,20 +32,20 @@ def write_without(documents: DocumentList, dropped: NDArray[np.int64], target: P
     listed, or the target cannot be written. Each file is replaced whole or not at all.
     """
     files, targets = check_target(documents, target)
-    places = documents.places
-    assert places is not None
+    locations = documents.locations
+    assert locations is not None
     if len(files) > 1:
         with _said(target):
             target.mkdir(parents=True, exist_ok=True)
-    gone = places.take(dropped)
+    gone = locations.take(dropped)
     for (number, path), goal in zip(files, targets, strict=True):
         check = partial(
-            _check_unchanged, documents, np.flatnonzero(places.file == number)[:1], path
+            _check_unchanged, documents, np.flatnonzero(locations.file == number)[:1], path
         )
         check()
         mine = np.flatnonzero(gone.file == number)
         mine = mine[np.argsort(gone.starts[mine], kind="stable")]
-        write = _write_parquet if places.kinds[number] == Kind.PARQUET else _write_lines
+        write = _write_parquet if locations.kinds[number] == Kind.PARQUET else _write_lines
         with _said(goal):
             write(path, gone.starts[mine], gone.lengths[mine], goal, check)
     return targets
@@ -58,10 +58,10 @@ def check_target(
 
     read : whether the documents have been read; before, some may be none, and the others all rows.
     """
-    places = documents.places
-    rows = np.zeros(len(documents), bool) if places is None else places.are_rows()
-    met = rows.any() or (places is not None and (places.kinds >= Kind.JSON).any())
-    if places is None or (not rows.all() if read else not met):
+    locations = documents.locations
+    rows = np.zeros(len(documents), bool) if locations is None else locations.are_records()
+    met = rows.any() or (locations is not None and (locations.kinds >= Kind.JSON).any())
+    if locations is None or (not rows.all() if read else not met):
         name = os.fsdecode(documents.names[int(np.argmin(rows))]) if len(documents) else ""
         why = f": {name!r} is none" if name else ""
         message = f"not all documents are rows of JSON Lines or Parquet files{why}, so no filtered file can be written"
@@ -71,11 +71,11 @@ def check_target(
         )
     files = [
         (number, documents.file_path(number))
-        for number in np.flatnonzero(places.kinds >= Kind.JSON).tolist()
+        for number in np.flatnonzero(locations.kinds >= Kind.JSON).tolist()
     ]
     targets = _targets([path for _, path in files], target)
     for (number, path), goal in zip(files, targets, strict=True):
-        _check(path, Kind(int(places.kinds[number])), goal, [each for _, each in files])
+        _check(path, Kind(int(locations.kinds[number])), goal, [each for _, each in files])
     return files, targets
 
 
@@ -108,7 +108,7 @@ def _check(path: bytes, kind: Kind, target: Path, sources: list[bytes]) -> None:
             f"name one that ends in {'.parquet' if parquet else '.jsonl, .jsonl.gz or .jsonl.zst'}",
         )
     if target.name.lower().endswith(".zst") and not can_unpack(ZSTD):
-        message = f"{target} is to be packed by zstd, which needs zstandard"
+        message = f"{target} is to be packed by zstd, which needs backports.zstd"
         raise InputError(message, PIP)
 
 
@@ -126,7 +126,7 @@ def _said(target: Path) -> Iterator[None]:
     except OSError as error:
         message = f"{target} is not written: {error.strerror or error}"
         raise InputError(message, "name another file, or a folder that can be written") from None
-    except (RowError, PackedError) as error:
+    except (RecordError, PackedError) as error:
         message = f"{target} is not written, because the file that is read is damaged: {error}"
         raise InputError(message) from None
 
@@ -165,7 +165,7 @@ def _write_parquet(
     check: Callable[[], None],
 ) -> None:
     """A Parquet file without the rows of those numbers (from 0, ascending): one row group after the other, each in memory for a while."""
-    with parquet_file(path) as (pa, pq, file), replace_file(target) as out:
+    with open_parquet(path) as (pa, pq, file), replace_file(target) as out:
         with pq.ParquetWriter(out, file.schema_arrow, **_as_before(file.metadata)) as writer:
             at = 0
             for number in range(file.metadata.num_row_groups):

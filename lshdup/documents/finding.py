@@ -11,11 +11,11 @@ import numpy as np
 
 from lshdup.documents.document_list import DocumentList, typed_name
 from lshdup.documents.files import stat_files
-from lshdup.documents.locations import Listings, Places, with_rows
+from lshdup.documents.locations import KnownRecords, Locations, expand_records
 from lshdup.documents.missing import not_there, perhaps_meant
 from lshdup.documents.patterns import Selection
-from lshdup.documents.row_files import OpenRows
-from lshdup.documents.rows import Kind, RowFields, kind_of
+from lshdup.documents.record_files import RecordFiles
+from lshdup.documents.records import Kind, RecordFields, classify_file
 from lshdup.params import DEFAULT_TEXT_FIELD, DocumentParams
 from lshdup.skipped import Reason, Skipped
 from lshdup.utils.messages import counted
@@ -33,7 +33,7 @@ def find_documents(
     store: bytes | None = None,
     jobs: int = 1,
     on_skipped: Callable[[Skipped], None] = lambda _: None,
-    listings: Listings | None = None,
+    known_records: KnownRecords | None = None,
     say: Callable[[str], None] = lambda _: None,
     warn: Callable[[str], None] = lambda _: None,
 ) -> DocumentList:
@@ -41,7 +41,7 @@ def find_documents(
 
     arguments : folders and files, as typed; a symbolic link that is named itself is followed. id_lists : each line of each file is a
     document: a name, then integers (R4, R5). store : a folder that is left out silently, because lshdup wrote it. on_skipped : told
-    every file that was met and is not a document. listings : what is known of files of rows; afterwards what is known of these. say : told
+    every file that was met and is not a document. known_records : those of earlier runs; afterwards of these files. say : told
     what a person should know. warn : told what is probably not what was meant.
 
     Files of JSON Lines or Parquet that are named themselves are taken for their rows, and, if the field of the text is given, those in
@@ -62,16 +62,18 @@ def find_documents(
         return _lines_of(files, on_skipped)
     if not kinds:
         return files
-    opened = OpenRows(
+    opened = RecordFiles(
         None if store is None else Path(os.fsdecode(store)),
-        RowFields(params.text_field or DEFAULT_TEXT_FIELD, params.id_field),
+        RecordFields(params.text_field or DEFAULT_TEXT_FIELD, params.id_field),
         params.max_bytes,
     )
-    known = {} if listings is None else listings
-    names, sizes, mtimes, places = with_rows(
+    known = {} if known_records is None else known_records
+    names, sizes, mtimes, locations = expand_records(
         files.names, files.sizes, files.mtimes, kinds, opened, known, on_skipped
     )
-    return DocumentList(names, sizes, mtimes, places, max_bytes=params.max_bytes, opened=opened)
+    return DocumentList(
+        names, sizes, mtimes, locations, max_bytes=params.max_bytes, record_files=opened
+    )
 
 
 def find_files(
@@ -271,7 +273,7 @@ class _Finder:
         """Whether a file is taken for its rows, which may be more than fit into a document."""
         if self._id_lists:
             return False
-        kind = kind_of(name, named=named, field_given=bool(self._params.text_field))
+        kind = classify_file(name, named=named, field_given=bool(self._params.text_field))
         if kind != Kind.FILE:
             self.rows[name] = kind
         return kind != Kind.FILE
@@ -288,7 +290,7 @@ class _Finder:
                 name
                 for name in names
                 if name not in self.rows
-                and kind_of(name, named=True, field_given=False) == Kind.JSON
+                and classify_file(name, named=True, field_given=False) == Kind.JSON
             ]
             if met:
                 what = counted(
@@ -336,7 +338,7 @@ def _lines_of(files: DocumentList, on_skipped: Callable[[Skipped], None]) -> Doc
     rows = sorted(found.items())
     columns = list(zip(*(row for _, row in rows), strict=True)) or [(), (), (), (), ()]
     numbers = {path: number for number, path in enumerate(files.names)}
-    places = Places(
+    locations = Locations(
         files.names,
         np.full(len(files), Kind.IDS, np.uint8),
         np.array([numbers[path] for path in columns[0]], np.int64),
@@ -348,7 +350,7 @@ def _lines_of(files: DocumentList, on_skipped: Callable[[Skipped], None]) -> Doc
         names,
         np.array(columns[1], np.int64),
         np.array(columns[2], np.int64),
-        places,
+        locations,
         max_bytes=files.max_bytes,
     )
 

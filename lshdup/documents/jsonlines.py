@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.documents.files import Buffer, read_spans
-from lshdup.documents.rows import RowError, RowFields, RowList, field_names, no_field
+from lshdup.documents.records import RecordError, RecordFields, RecordList, field_names, no_field
 from lshdup.kernels import json_rows as kernels
 from lshdup.kernels.helpers import PADDING
 from lshdup.skipped import Reason
@@ -36,7 +36,7 @@ class _Number(str):
 _DECODER = json.JSONDecoder(parse_int=_Number)
 
 
-def list_rows(file: int, fields: RowFields, longest: int) -> RowList:
+def list_records(file: int, fields: RecordFields, longest: int) -> RecordList:
     """The rows of an open file (its descriptor). With an id field each is parsed, and one without text is left out; otherwise none is
     looked into.
 
@@ -57,7 +57,7 @@ def list_rows(file: int, fields: RowFields, longest: int) -> RowList:
     ]
     numbers, starts, lengths = numbers[keep], starts[keep], lengths[keep]
     if not fields.id:
-        return RowList(numbers, starts, lengths, None, skipped)
+        return RecordList(numbers, starts, lengths, None, skipped)
     ids: list[bytes] = []
     good = np.zeros(len(starts), bool)
     for at, row in enumerate(_rows(file, starts, lengths)):
@@ -65,20 +65,20 @@ def list_rows(file: int, fields: RowFields, longest: int) -> RowList:
             values = _parsed(row)
             name = _id_of(values, fields.id)
             _text_of(values, fields.text)
-        except RowError as error:
+        except RecordError as error:
             skipped.append((int(numbers[at]), error.reason, error.detail))
         else:
             ids.append(name)
             good[at] = True
     skipped.sort()
-    return RowList(
+    return RecordList(
         numbers[good], starts[good], lengths[good], StringTable.from_strings(ids), skipped
     )
 
 
 def read_texts(
     file: int, starts: NDArray[np.int64], lengths: NDArray[np.int64], field: str, buffer: Buffer
-) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64], dict[int, RowError]]:
+) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64], dict[int, RecordError]]:
     """The texts of rows of an open file (its descriptor): uint8 array with room to load past the end, int64 starts and lengths of shape
     (n,) in it; and why others have none.
     """
@@ -87,7 +87,7 @@ def read_texts(
     found_at, found = np.empty(len(starts), np.int64), np.empty(len(starts), np.int64)
     name = np.frombuffer(field.encode("utf-8", "surrogatepass"), np.uint8)
     kernels.find_texts(text[:half], places, lengths, name, text[half:], found_at, found)
-    failed: dict[int, RowError] = {}
+    failed: dict[int, RecordError] = {}
     others, end = [], len(text) - PADDING
     for row in np.flatnonzero(found < 0).tolist():
         found_at[row], found[row] = 0, 0
@@ -95,7 +95,7 @@ def read_texts(
             data = _text_of(
                 _parsed(text[places[row] : places[row] + lengths[row]].tobytes()), field
             )
-        except RowError as error:
+        except RecordError as error:
             failed[row] = error
             continue
         others.append(data)
@@ -144,7 +144,7 @@ def _there(
     try:
         return read_spans(file, starts, lengths, buffer, twice=twice)
     except EOFError:
-        raise RowError(Reason.CHANGED, "its file has become shorter") from None
+        raise RecordError(Reason.CHANGED, "its file has become shorter") from None
 
 
 def _rows(file: int, starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> Iterator[bytes]:
@@ -201,8 +201,8 @@ def lines_before(file: int, place: int) -> int:
 # --- one row ----------------------------------------------------------------------------------------------------------------
 
 
-def row_of(line: bytes, fields: RowFields) -> tuple[bytes, bytes] | None:
-    """Id and text of one row, for whoever reads lines elsewhere; None for a line of white space. Raises RowError."""
+def row_of(line: bytes, fields: RecordFields) -> tuple[bytes, bytes] | None:
+    """Id and text of one row, for whoever reads lines elsewhere; None for a line of white space. Raises RecordError."""
     if not line.strip(_SPACES):
         return None
     values = _parsed(line)
@@ -213,17 +213,17 @@ def _parsed(row: bytes) -> dict[str, Any]:
     try:
         values = _DECODER.decode(row.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
-        raise RowError(
+        raise RecordError(
             Reason.UNDECODABLE, f"not UTF-8: {error.reason} at byte {error.start} of the row"
         ) from None
     except json.JSONDecodeError as error:
-        raise RowError(
+        raise RecordError(
             Reason.NOT_JSON, f"{error.msg.removesuffix(' at')} at character {error.pos + 1}"
         ) from None
     except RecursionError:
-        raise RowError(Reason.NOT_JSON, "nested too deeply") from None
+        raise RecordError(Reason.NOT_JSON, "nested too deeply") from None
     if type(values) is not dict:
-        raise RowError(Reason.NOT_JSON, f"it is {_kind(values)}")
+        raise RecordError(Reason.NOT_JSON, f"it is {_kind(values)}")
     return values
 
 
@@ -250,20 +250,20 @@ def _fields(values: dict[str, Any]) -> tuple[str, ...]:
 def _text_of(values: dict[str, Any], field: str) -> bytes:
     value = _value(values, field)
     if value is _MISSING:
-        raise RowError(Reason.NO_TEXT, no_field(field, _fields(values), "--text-field"))
+        raise RecordError(Reason.NO_TEXT, no_field(field, _fields(values), "--text-field"))
     if value is None:
-        raise RowError(Reason.NO_TEXT, f"{field!r} is null")
+        raise RecordError(Reason.NO_TEXT, f"{field!r} is null")
     if type(value) is not str:
-        raise RowError(Reason.NOT_TEXT, f"{field!r} is {_kind(value)}")
+        raise RecordError(Reason.NOT_TEXT, f"{field!r} is {_kind(value)}")
     return _utf8(value, field)
 
 
 def _id_of(values: dict[str, Any], field: str) -> bytes:
     value = _value(values, field)
     if value is _MISSING:
-        raise RowError(Reason.NO_ID, no_field(field, _fields(values), "--id-field"))
+        raise RecordError(Reason.NO_ID, no_field(field, _fields(values), "--id-field"))
     if not isinstance(value, str) or not value:
-        raise RowError(
+        raise RecordError(
             Reason.NO_ID, f"{field!r} is {_kind(value)}; an id is a string or an integer"
         )
     return _utf8(value, field)
@@ -273,7 +273,7 @@ def _utf8(value: str, field: str) -> bytes:
     try:
         return value.encode("utf-8")
     except UnicodeEncodeError as error:
-        raise RowError(
+        raise RecordError(
             Reason.UNDECODABLE,
             f"{field!r} has half a surrogate pair at character {error.start + 1}",
         ) from None

@@ -8,18 +8,18 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.documents.row_files import OpenRows
-from lshdup.documents.rows import Kind, RowError, RowList, row_names
+from lshdup.documents.record_files import RecordFiles
+from lshdup.documents.records import Kind, RecordError, RecordList, name_records
 from lshdup.skipped import Reason, Skipped
 from lshdup.utils.ragged import StringTable, offsets_of
 from lshdup.utils.scratch import NoRoomError
 
 #: What is known of a file of rows: by its path, size in bytes and time in nanoseconds.
-Listings = MutableMapping[tuple[bytes, int, int], RowList]
+KnownRecords = MutableMapping[tuple[bytes, int, int], RecordList]
 
 
 @dataclass(frozen=True)
-class Places:
+class Locations:
     """Where documents are, if not every one is a file of its own.
 
     paths : m files. kinds : uint8 array of shape (m,), the `Kind` of the documents in each. file : int64 array of shape (n,), which of
@@ -33,14 +33,14 @@ class Places:
     starts: NDArray[np.int64]
     lengths: NDArray[np.int64]
 
-    def take(self, indices: NDArray[np.int64]) -> "Places":
+    def take(self, indices: NDArray[np.int64]) -> "Locations":
         """Those of the documents at `indices`, in that order."""
-        return Places(
+        return Locations(
             self.paths, self.kinds, self.file[indices], self.starts[indices], self.lengths[indices]
         )
 
     @classmethod
-    def joined(cls, parts: list["Places"]) -> "Places":
+    def joined(cls, parts: list["Locations"]) -> "Locations":
         """Of the documents of all parts, one after the other."""
         paths: dict[tuple[bytes, int], int] = {}
         files = []
@@ -58,13 +58,13 @@ class Places:
             np.concatenate([part.lengths for part in parts]),
         )
 
-    def are_rows(self) -> NDArray[np.bool_]:
+    def are_records(self) -> NDArray[np.bool_]:
         """Which documents are rows: bool array of shape (n,)."""
         rows: NDArray[np.bool_] = (self.kinds >= Kind.JSON)[self.file]
         return rows
 
     def same(
-        self, mine: NDArray[np.int64], other: "Places", theirs: NDArray[np.int64]
+        self, mine: NDArray[np.int64], other: "Locations", theirs: NDArray[np.int64]
     ) -> NDArray[np.bool_]:
         """Whether documents of these places are where those of others are: bool array, one for each index in `mine` and `theirs`."""
         numbers = {
@@ -99,37 +99,39 @@ class _Piece:
 
     names: StringTable
     file: int
-    listing: RowList | None = None
+    records: RecordList | None = None
 
 
-def with_rows(
+def expand_records(
     names: StringTable,
     sizes: NDArray[np.int64],
     mtimes: NDArray[np.int64],
     kinds: Mapping[bytes, Kind],
-    opened: OpenRows,
-    listings: Listings,
+    opened: RecordFiles,
+    known_records: KnownRecords,
     on_skipped: Callable[[Skipped], None],
-) -> tuple[StringTable, NDArray[np.int64], NDArray[np.int64], Places]:
+) -> tuple[StringTable, NDArray[np.int64], NDArray[np.int64], Locations]:
     """Files, those among them that have rows replaced by their rows: names, sizes, times and places of the documents, in byte order of
     names.
 
-    names, sizes, mtimes : of n files, in byte order; int64 arrays of shape (n,). kinds : of the files that have rows. listings : what is
-    known of such files, which is then not looked for; afterwards it holds what is known of these. Of documents with the same name the
+    names, sizes, mtimes : of n files, in byte order; int64 arrays of shape (n,). kinds : of the files that have rows. known_records : of
+    such files, which are then not looked for; afterwards of these. Of documents with the same name the
     first counts, in the order of files and rows.
     """
     paths = list(names)
     kind = np.array([kinds.get(path, Kind.FILE) for path in paths], np.uint8)
-    known = dict(listings)
-    listings.clear()
+    known = dict(known_records)
+    known_records.clear()
     whole = np.flatnonzero(kind == Kind.FILE)
     pieces = []
     for file in np.flatnonzero(kind).tolist():
         path = paths[file]
         key = path, int(sizes[file]), int(mtimes[file])
         try:
-            listing = known[key] if key in known else opened.rows(path, Kind(int(kind[file])))
-        except RowError as error:
+            records = (
+                known[key] if key in known else opened.list_records(path, Kind(int(kind[file])))
+            )
+        except RecordError as error:
             on_skipped(Skipped(path, error.reason, error.detail))
             continue
         except OSError as error:
@@ -138,10 +140,10 @@ def with_rows(
         except NoRoomError as error:
             on_skipped(Skipped(path, Reason.UNREADABLE, f"{error.message}; {error.hint}"))
             continue
-        listings[key] = listing
-        for number, reason, detail in listing.skipped:
+        known_records[key] = records
+        for number, reason, detail in records.skipped:
             on_skipped(Skipped(b"%s:%d" % (path, number), reason, detail))
-        pieces.append(_Piece(listing.ids or row_names(path, listing.numbers)[0], file, listing))
+        pieces.append(_Piece(records.ids or name_records(path, records.numbers)[0], file, records))
     order = None if opened.fields.id else _order_of_blocks(names.take(whole), paths, pieces)
     tables = [names.take(whole), *(piece.names for piece in pieces)]
     every = StringTable(
@@ -149,14 +151,14 @@ def with_rows(
         offsets_of(np.concatenate([np.diff(table.offsets) for table in tables])),
     )
     none = np.zeros(len(whole), np.int64)
-    lists = [piece.listing for piece in pieces if piece.listing is not None]
+    lists = [piece.records for piece in pieces if piece.records is not None]
     file_of = np.concatenate([whole, *(np.full(len(piece.names), piece.file) for piece in pieces)])
     numbers = np.concatenate([none, *(each.numbers for each in lists)])
     starts = np.concatenate([none, *(each.starts for each in lists)])
     lengths = np.concatenate([sizes[whole], *(each.lengths for each in lists)])
     if order is None:
         order = _order_of_names(every, file_of, numbers, paths, on_skipped)
-    place = Places(names, kind, file_of[order], starts[order], lengths[order])
+    place = Locations(names, kind, file_of[order], starts[order], lengths[order])
     return every.take(order), sizes[place.file], mtimes[place.file], place
 
 
@@ -178,8 +180,8 @@ def _order_of_blocks(
         if (last and key.startswith(last)) or (cut < len(names) and names[cut].startswith(key)):
             return None
         first, piece = places[key]
-        assert piece.listing is not None
-        blocks += [np.arange(before, cut), first + row_names(key[:-1], piece.listing.numbers)[1]]
+        assert piece.records is not None
+        blocks += [np.arange(before, cut), first + name_records(key[:-1], piece.records.numbers)[1]]
         before, last = cut, key
     return np.concatenate([*blocks, np.arange(before, len(names))])
 

@@ -8,7 +8,7 @@ from itertools import islice
 from lshdup.documents.patterns import GLOB
 from lshdup.errors import InputError
 from lshdup.skipped import Skipped
-from lshdup.utils.messages import closest
+from lshdup.utils.messages import did_you_mean
 
 #: A name that is nearly the missing one is looked for among so many names of its folder.
 _FEW_NAMES = 1000
@@ -70,5 +70,4 @@ def perhaps_meant(argument: bytes, *, included: bool = True) -> str:
             beside = sorted(entry.name for entry in islice(entries, _FEW_NAMES))
     except OSError:
         return ""
-    near = closest(base, beside)
-    return f"did you mean {shlex.quote(os.path.join(parent, near))}?" if near else ""  # noqa: PTH118 (a name as typed)
+    return did_you_mean(base, beside, lambda name: shlex.quote(os.path.join(parent, name)))  # noqa: PTH118 (a name as typed)

@@ -7,7 +7,7 @@ from itertools import islice
 from pathlib import Path
 
 from lshdup.errors import ParameterError
-from lshdup.utils.messages import closest
+from lshdup.utils.messages import did_you_mean
 
 #: The characters that make a word a pattern to a shell.
 GLOB = re.compile(r"[*?\[]")
@@ -89,8 +89,8 @@ def _instead(text: str, names: Iterable[bytes]) -> str:
     known = {os.fsdecode(name) for name in islice(names, _FEW_NAMES)}
     if "/" not in wanted:
         known = {part for name in known for part in name.split("/")}
-    near = closest(wanted, known - {wanted})
-    return f"; did you mean {near}?" if near else ""
+    question = did_you_mean(wanted, known - {wanted})
+    return f"; {question}" if question else ""
 
 
 class Selection:

@@ -57,18 +57,18 @@ def _as_named(documents: DocumentList, arguments: Sequence[bytes]) -> list[NDArr
     rank: dict[bytes, int] = {}
     for number, argument in enumerate(arguments):
         rank.setdefault(typed_name(argument), number)
-    files = list(documents.names if documents.places is None else documents.places.paths)
+    files = list(documents.names if documents.locations is None else documents.locations.paths)
     of_folder: dict[bytes, int] = {b"": len(arguments)}
     numbers = np.fromiter((_number(name, rank, of_folder) for name in files), np.int64, len(files))
-    if documents.places is None:
+    if documents.locations is None:
         return [numbers]
     # Files of one argument in byte order of their names, and then the rows of each.
     place = {path: number for number, path in enumerate(sorted(set(files)))}
     in_order = np.fromiter((place[path] for path in files), np.int64, len(files))
     return [
-        numbers[documents.places.file],
-        in_order[documents.places.file],
-        documents.places.starts,
+        numbers[documents.locations.file],
+        in_order[documents.locations.file],
+        documents.locations.starts,
     ]
 
 

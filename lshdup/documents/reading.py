@@ -9,11 +9,10 @@ from numpy.typing import NDArray
 
 from lshdup.documents.document_list import DocumentList, _checked, _refuse_if
 from lshdup.documents.files import Buffer, read_files
-from lshdup.documents.rows import Kind, RowError
+from lshdup.documents.records import Kind, RecordError
 from lshdup.kernels.helpers import PADDING
 from lshdup.params import DEFAULT_MAX_BYTES
-from lshdup.skipped import Reason as Reason
-from lshdup.skipped import describe_error, find_reason
+from lshdup.skipped import Reason, describe_error, find_reason
 
 #: Batches end at whichever comes first: few enough documents to feed all threads, few enough bytes to stay in memory.
 BATCH_DOCUMENTS = 512
@@ -58,12 +57,12 @@ class TextBatch:
 def batches(documents: DocumentList, indices: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
     """Cut `indices` into runs of at most BATCH_DOCUMENTS documents and about BATCH_BYTES bytes.
 
-    Parts of files come in the order of their places, so that a file is read from front to back, and each run is of one `Kind`.
+    Parts of files come in the order of their locations, so that a file is read from front to back, and each run is of one `Kind`.
     """
-    places = documents.places
-    if places is not None:
-        _checked(places, indices)
-    for run in [indices] if places is None else places.reading_order(indices):
+    locations = documents.locations
+    if locations is not None:
+        _checked(locations, indices)
+    for run in [indices] if locations is None else locations.reading_order(indices):
         for some in runs(documents.spans[run], BATCH_DOCUMENTS, BATCH_BYTES):
             yield run[some]
 
@@ -99,10 +98,10 @@ def read_batch(
         "documents of a size that none can have",
     )
     names = documents.names.some(indices)
-    places, sizes = documents.places, documents.sizes[indices]
-    if places is not None and len(indices):
-        files = _checked(places, indices)
-        kind = places.kinds[files[0]]
+    locations, sizes = documents.locations, documents.sizes[indices]
+    if locations is not None and len(indices):
+        files = _checked(locations, indices)
+        kind = locations.kinds[files[0]]
         if kind == Kind.IDS:
             return _read_lines(documents, indices, names)
         if kind != Kind.FILE:
@@ -135,13 +134,13 @@ def _read_lines(
     documents: DocumentList, indices: NDArray[np.int64], names: list[bytes]
 ) -> TextBatch:
     """Documents that are lines of id lists."""
-    assert documents.places is not None
-    places = documents.places.take(indices)
+    assert documents.locations is not None
+    locations = documents.locations.take(indices)
     read: list[int] = []
     texts: list[bytes] = []
     skipped: list[tuple[int, Reason, str]] = []
     for position, (index, start, length) in enumerate(
-        zip(indices.tolist(), places.starts.tolist(), places.lengths.tolist(), strict=True)
+        zip(indices.tolist(), locations.starts.tolist(), locations.lengths.tolist(), strict=True)
     ):
         try:
             with open(documents.path(index), "rb") as file:  # noqa: PTH123 (bytes path)
@@ -163,19 +162,19 @@ def _read_rows(
     documents: DocumentList, indices: NDArray[np.int64], kind: Kind, buffer: Buffer
 ) -> TextBatch:
     """Documents that are rows; they have no names that could tell HTML. Those of several files are put together."""
-    assert documents.places is not None
-    places = documents.places.take(indices)
-    _refuse_if(places.starts.min() < 0, "rows before the first")
-    cuts = np.flatnonzero(np.diff(places.file)) + 1
+    assert documents.locations is not None
+    locations = documents.locations.take(indices)
+    _refuse_if(locations.starts.min() < 0, "rows before the first")
+    cuts = np.flatnonzero(np.diff(locations.file)) + 1
     made, skipped = [], []
     for run in np.split(np.arange(len(indices)), cuts):
         path = documents.path(int(indices[run[0]]))
         try:
-            text, starts, lengths, failed = documents.opened.texts(
+            text, starts, lengths, failed = documents.record_files.texts(
                 path,
                 kind,
-                places.starts[run],
-                places.lengths[run],
+                locations.starts[run],
+                locations.lengths[run],
                 Buffer() if len(cuts) else buffer,
             )
         except OSError as error:
@@ -184,7 +183,7 @@ def _read_rows(
                 for index in indices[run].tolist()
             ]
             continue
-        except RowError as error:
+        except RecordError as error:
             skipped += _of_rows(documents, indices[run], [error] * len(run))
             continue
         if failed:
@@ -211,7 +210,7 @@ def _read_rows(
 
 
 def _of_rows(
-    documents: DocumentList, indices: NDArray[np.int64], errors: list[RowError]
+    documents: DocumentList, indices: NDArray[np.int64], errors: list[RecordError]
 ) -> list[tuple[int, Reason, str]]:
     """Why rows of one file give no document: what is wrong with them, or that their file is another one now."""
     if len(documents.changed(indices[:1])):

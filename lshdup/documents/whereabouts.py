@@ -22,7 +22,7 @@ def counted_where(documents: DocumentList, said: str) -> str:
         os.fsdecode(each) for each in _typed(documents, [files[0], files[len(files) - 1]])
     )
     if first == last:
-        return f"{said}, {first}" if documents.places is None else f"{said} of {first}"
+        return f"{said}, {first}" if documents.locations is None else f"{said} of {first}"
     # Names are in order: what the first and the last have in common, all have.
     alike = takewhile(
         lambda pair: pair[0] == pair[1],
@@ -64,10 +64,10 @@ def _below(files: Sequence[bytes], folder: bytes) -> int:
 
 def _files(documents: DocumentList) -> Sequence[bytes]:
     """Names of the files that documents are, or are in, in byte order, as they start from the folder of the store."""
-    if documents.places is not None:
-        used = np.zeros(len(documents.places.paths), bool)
-        used[documents.places.file] = True
-        return sorted(documents.places.paths.some(np.flatnonzero(used)))
+    if documents.locations is not None:
+        used = np.zeros(len(documents.locations.paths), bool)
+        used[documents.locations.file] = True
+        return sorted(documents.locations.paths.some(np.flatnonzero(used)))
     return documents.names  # type: ignore[return-value]  # a sequence in all that is used here
 
 

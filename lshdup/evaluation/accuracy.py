@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.collection.collect import sketched
+from lshdup.collection.collect import sketch_collection
 from lshdup.collection.collection import Collection
 from lshdup.kernels import statistics as kernels
 from lshdup.lsh.band_plan import BandPlan, collision_probabilities, half_point_estimate
@@ -77,7 +77,7 @@ def accuracy(
         total = squares = largest = 0.0
         expected = np.zeros(len(epsilons))
         seeds = [replace(sketch, perms=k, seed=sketch.seed + run) for run in range(runs)]
-        signed = [sketched(compared, params, jobs).signatures for params in seeds]
+        signed = [sketch_collection(compared, params, jobs).signatures for params in seeds]
         done = 0
         for first, exact in all_pairs(compared.sets, jobs):
             left, right = _pairs_of(n, first, len(exact))
@@ -178,7 +178,7 @@ def band_accuracy(
     exact[np.arange(len(drawn)), drawn] = -1.0  # a document is no neighbour of itself
     is_other = exact >= 0
     is_near = exact >= threshold
-    signatures = sketched(compared, sketch, jobs).signatures
+    signatures = sketch_collection(compared, sketch, jobs).signatures
     assert signatures is not None
     for done, b in enumerate(bands, 1):
         plan = BandPlan(b, sketch.perms // b, threshold, 0.0, buckets)
@@ -253,7 +253,7 @@ def band_recall(
 
     Cost: one signature a document, one comparison a pair and band. Memory: some 40 bytes a pair, a signature a document.
     """
-    signatures = sketched(replace(collection, sets=sets), sketch, jobs).signatures
+    signatures = sketch_collection(replace(collection, sets=sets), sketch, jobs).signatures
     assert signatures is not None
     left, right, similarity = pairs.part(0, len(pairs))
     for done, plan in enumerate(plans):

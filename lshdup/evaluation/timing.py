@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.collection.collect import sketched
+from lshdup.collection.collect import sketch_collection
 from lshdup.collection.collection import Collection
 from lshdup.lsh.signatures import estimate
 from lshdup.matching.similarity import all_pairs
@@ -64,11 +64,11 @@ def timing(
 
     for done, k in enumerate(perms):
         params = replace(sketch, perms=k)
-        signatures = sketched(compared, params, jobs).signatures
+        signatures = sketch_collection(compared, params, jobs).signatures
         assert signatures is not None
 
         def matrix(params: SketchParams = params) -> None:
-            sketched(compared, params, jobs)
+            sketch_collection(compared, params, jobs)
 
         def estimated(signatures: NDArray[np.uint32] = signatures) -> None:
             for left, right in _all_pairs_of(n):

@@ -1,1 +1,1 @@
-"""Shingle sets -> signatures -> bands -> candidate pairs: arrays only, no file, no text, no store."""
+"""Shingle sets -> signatures -> bands -> candidate pairs. Arrays only: no file, text or store."""

@@ -1,4 +1,10 @@
-"""How many bands of how many rows: the collision probability of a pair, and the plan that keeps the promised recall."""
+"""The S-curve of a band table, and the choice of bands and rows for a promised recall.
+
+K rows of a signature are cut into b bands of r rows. Two documents of similarity s agree in all
+rows of some band with probability 1 - (1 - s^r)^b (R3; Leskovec, Rajaraman, Ullman, "Mining of
+massive datasets", section 3.4). More rows a band: fewer candidates, more misses. More bands: the
+reverse, and a larger table.
+"""
 
 import math
 from dataclasses import dataclass
@@ -11,7 +17,11 @@ from lshdup.params import MAX_PERMS, BandParams
 
 
 def collision_probability(similarity: float, bands: int, rows: int) -> float:
-    """Chance that two documents share a bucket: 1 - (1 - s^r)^b (R3).
+    """Return the probability that two documents share a bucket: 1 - (1 - s^r)^b (R3).
+
+    similarity : Jaccard similarity s, from 0 to 1.
+    bands : number of bands b.
+    rows : rows r of each band.
 
     >>> [round(collision_probability(s / 10, 20, 5), 4) for s in range(2, 9)]
     [0.0064, 0.0475, 0.186, 0.4701, 0.8019, 0.9748, 0.9996]
@@ -24,14 +34,14 @@ def collision_probability(similarity: float, bands: int, rows: int) -> float:
 def collision_probabilities(
     similarity: NDArray[np.float64], bands: int, rows: int
 ) -> NDArray[np.float64]:
-    """`collision_probability` of every element of a float64 array, of the same shape."""
+    """Return `collision_probability` of each element of a float64 array, of the same shape."""
     with np.errstate(divide="ignore"):
-        chances: NDArray[np.float64] = -np.expm1(bands * np.log1p(-(similarity**rows)))
-    return chances
+        probabilities: NDArray[np.float64] = -np.expm1(bands * np.log1p(-(similarity**rows)))
+    return probabilities
 
 
 def half_point(bands: int, rows: int) -> float:
-    """The similarity at which the S-curve is exactly 1/2: (1 - 2^(-1/b))^(1/r).
+    """Return the similarity at which the S-curve is 1/2: (1 - 2^(-1/b))^(1/r).
 
     >>> [round(half_point(b, r), 4) for r, b in ((3, 10), (6, 20), (5, 50))]
     [0.4061, 0.5694, 0.4244]
@@ -40,7 +50,9 @@ def half_point(bands: int, rows: int) -> float:
 
 
 def half_point_estimate(bands: int, rows: int) -> float:
-    """The threshold as R3 approximates it: (1/b)^(1/r), where the curve is about 1 - 1/e, not 1/2.
+    """Return the threshold as R3 approximates it: (1/b)^(1/r).
+
+    The S-curve is about 1 - 1/e there, not 1/2.
 
     >>> [round(half_point_estimate(b, r), 4) for r, b in ((3, 10), (6, 20), (5, 50))]
     [0.4642, 0.607, 0.4573]
@@ -50,7 +62,12 @@ def half_point_estimate(bands: int, rows: int) -> float:
 
 @dataclass(frozen=True)
 class BandPlan:
-    """How many bands of how many rows, and for which threshold they were planned."""
+    """The number of bands and of rows a band, and the request they were planned for.
+
+    bands, rows : b and r; together at most K.
+    threshold, recall : a pair of this similarity is to be met with this probability.
+    buckets : if not 0, the number of buckets that the keys of a band are folded into.
+    """
 
     bands: int
     rows: int
@@ -59,21 +76,21 @@ class BandPlan:
     buckets: int = 0
 
     def miss(self, similarity: float) -> float:
-        """Chance to miss a pair of this similarity."""
+        """Return the probability to miss a pair of this similarity."""
         return 1.0 - collision_probability(similarity, self.bands, self.rows)
-
-    @property
-    def keeps_promise(self) -> bool:
-        """Whether a pair at the threshold is met with the chance that was asked for."""
-        return collision_probability(self.threshold, self.bands, self.rows) >= self.recall
 
 
 def plan_bands(perms: int, params: BandParams) -> BandPlan:
-    """The recall contract: the largest r, with b = K // r, that meets a pair of similarity t with chance >= recall.
+    """Return the plan with the largest r that meets a pair at the threshold with the recall.
 
-    The largest r gives the fewest accidental candidates among those that keep the promise. `bands` or `rows` override the choice;
-    one of them alone makes the other K // it. Raises ParameterError if they need more than K rows, or if no r keeps the promise; the
-    error names the smallest K that would.
+    The number of bands is K // r. The largest r makes the fewest accidental candidates.
+
+    perms : number of rows K of the signatures.
+    params : threshold and recall; `bands` and `rows` override the choice, and one of them alone
+        makes the other K // it.
+
+    Raises ParameterError if they need more than K rows, or if no r keeps the promise; the error
+    names the smallest K that would.
 
     >>> plan_bands(128, BandParams(threshold=0.9))
     BandPlan(bands=12, rows=10, threshold=0.9, recall=0.99, buckets=0)
@@ -83,16 +100,19 @@ def plan_bands(perms: int, params: BandParams) -> BandPlan:
         bands = bands or perms // rows
         rows = rows or perms // bands
         if not (bands and rows) or bands * rows > perms:
-            message = f"{bands or 1} bands of {rows or 1} rows need {max(bands, 1) * max(rows, 1)} rows; signatures have {perms}"
-            raise ParameterError(
-                message, f"use --perms {max(bands, 1) * max(rows, 1)}, or fewer bands or rows"
-            )
+            bands, rows = bands or 1, rows or 1
+            needed = bands * rows
+            message = f"{bands} bands of {rows} rows need {needed} rows; signatures have {perms}"
+            raise ParameterError(message, f"use --perms {needed}, or fewer bands or rows")
     else:
         rows = _largest_rows(perms, params)
         if not rows:
-            # One row a band finds most: b bands of it are enough from b = log(1 - recall) / log(1 - t) on.
+            # One row a band finds most: b >= log(1 - recall) / log(1 - t) bands are enough.
             enough = math.ceil(math.log1p(-params.recall) / math.log1p(-params.threshold))
-            message = f"{perms} rows cannot meet a pair of similarity {params.threshold:g} with chance {params.recall:g}"
+            message = (
+                f"{perms} rows cannot meet a pair of similarity {params.threshold:g} "
+                f"with chance {params.recall:g}"
+            )
             hint = (
                 f"use --perms {enough}"
                 if enough <= MAX_PERMS

@@ -1,7 +1,6 @@
-"""Signatures -> band table: the S-curve, the choice of bands and rows, the keys. Called by pipeline.py.
+"""Signatures -> band table: the documents of each bucket.
 
-K rows are cut into b bands of r. Two documents are candidates if they agree in all rows of some band: with probability
-1 - (1 - s^r)^b at similarity s (R3). More rows a band: fewer candidates, more misses. More bands: the reverse, and a larger table.
+Two documents are candidates if they agree in all rows of a band, and so share a bucket there.
 """
 
 from collections.abc import Callable
@@ -18,17 +17,20 @@ from lshdup.utils.parallel import run_in_parts
 
 @dataclass(frozen=True)
 class BandTable:
-    """Which documents share which bucket.
+    """The buckets of a collection: a bucket of band i is a run of equal ``keys[i, order[i]]``.
 
-    keys : uint64 array of shape (bands, n_docs), every document's key in every band. order : uint32 array of shape (bands, m), the m
-    documents that take part, by key and then by number. A bucket of band i is a run of equal ``keys[i, order[i]]``.
+    keys : uint64 array of shape (bands, n_docs), the key of every document in every band.
+    order : uint32 array of shape (bands, m), the m members by key and then by number.
     """
 
     keys: NDArray[np.uint64]
     order: NDArray[np.uint32]
 
     def is_in_order(self) -> bool:
-        """Whether `order` is as promised, so that no document is twice in a band: kernels rely on it. Looks at all of the table."""
+        """Return whether `order` is sorted and has no document twice in a band.
+
+        Kernels rely on both. Cost: a pass over the table.
+        """
         for keys, order in zip(self.keys, self.order, strict=True):
             sorted_keys = keys[order]
             before, after = sorted_keys[:-1], sorted_keys[1:]
@@ -64,9 +66,13 @@ class BandTable:
 
 
 def band_keys(signatures: NDArray[np.uint32], plan: BandPlan, jobs: int = 1) -> NDArray[np.uint64]:
-    """Keys of every signature in every band: uint64 array of shape (bands, n).
+    """Return the key of every signature in every band.
 
-    Equal rows in different bands make different keys (R3: a separate bucket array per band).
+    Equal rows in two bands make different keys (R3: a separate bucket array per band).
+
+    signatures : uint32 array of shape (n, K).
+
+    Returns a uint64 array of shape (bands, n).
     """
     keys = np.empty((plan.bands, len(signatures)), np.uint64)
     buckets = np.uint64(plan.buckets)
@@ -81,22 +87,26 @@ def band_keys(signatures: NDArray[np.uint32], plan: BandPlan, jobs: int = 1) -> 
 def build_band_table(
     signatures: NDArray[np.uint32], members: NDArray[np.int64], plan: BandPlan, jobs: int = 1
 ) -> BandTable:
-    """The band table of the documents `members` (ascending int64 array); the others have keys but are in no bucket.
+    """Return the band table of signatures.
 
-    Cost: one pass over the signatures, and one over the keys of each band. Memory: 8 (n) + 4 (m) bytes a band, and 16 (m) a thread.
+    signatures : uint32 array of shape (n, K).
+    members : ascending int64 array of shape (m,), the documents in buckets; others have keys only.
+
+    Cost: one pass over the signatures, and one over the keys of each band. Memory: 8 n + 4 m bytes
+    a band, and 16 m bytes a thread.
     """
-    return table_of_keys(band_keys(signatures, plan, jobs), members, jobs)
+    return sort_keys(band_keys(signatures, plan, jobs), members, jobs)
 
 
-def table_of_keys(keys: NDArray[np.uint64], members: NDArray[np.int64], jobs: int = 1) -> BandTable:
-    """The band table of keys that are made: uint64 array of shape (bands, n)."""
+def sort_keys(keys: NDArray[np.uint64], members: NDArray[np.int64], jobs: int = 1) -> BandTable:
+    """Return the band table of keys, a uint64 array of shape (bands, n)."""
     order = np.empty((len(keys), len(members)), np.uint32)
 
     def sort(bands: slice) -> None:
         counts = np.empty(2 * len(members) + 2, np.uint32)
-        spare = np.empty(len(members), np.uint64)
+        sorted_keys = np.empty(len(members), np.uint64)
         for band in range(bands.start, bands.stop):
-            ordering.order_by_key(keys[band], members, counts, spare, order[band])
+            ordering.order_by_key(keys[band], members, counts, sorted_keys, order[band])
 
     run_in_parts(len(keys), jobs, sort, least=1)
     return BandTable(keys, order)

@@ -1,7 +1,7 @@
-"""Band table -> candidate pairs, each once; or the candidates of one signature. Called by pipeline.py.
+"""Band table -> candidate pairs, each once; or the candidates of one signature.
 
-Documents with identical shingle sets share every bucket, so they are collapsed first: only the first of each class is in the
-table, and copies.py gives the answer for all of them.
+Exact duplicates share every bucket, so only one document of each shingle set is in the table:
+m duplicates would make m (m - 1) / 2 pairs. matching/copies.py expands the answer to all.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -16,32 +16,35 @@ from lshdup.kernels import ordering, union_find
 from lshdup.lsh.band_table import BandTable
 from lshdup.utils.ragged import distinct
 
+#: (left, right) of pairs of documents: uint32 arrays of equal length.
 PairArrays = tuple[NDArray[np.uint32], NDArray[np.uint32]]
+
+#: Candidate pairs are yielded in pieces of at most this many, 8 bytes each.
+PIECE = 1 << 20
 
 
 class CandidateCounter:
-    """Counts candidate pairs as they are handed on."""
+    """A count of the candidate pairs that pass through `count`."""
 
     def __init__(self) -> None:
         self.pairs = 0
 
     def count(self, pieces: Iterable[PairArrays]) -> Iterator[PairArrays]:
-        """The same pieces."""
+        """Yield the pieces, and add their pairs to the count."""
         for left, right in pieces:
             self.pairs += len(left)
             yield left, right
 
 
-#: Candidate pairs are handed on in pieces of this many, 8 bytes each.
-PIECE = 1 << 20
-
-
 @dataclass(frozen=True)
 class Buckets:
-    """The largest bucket of a band table, and what was left out because of its size.
+    """The largest bucket of a band table, and the buckets skipped for their size.
 
-    largest : documents in the largest bucket. example : the first of them. skipped : buckets above the limit. documents : how many are in
-    at least one of those. pairs : how many pairs they hold, a pair once for each of those buckets it is in; other bands may have met it.
+    largest : number of documents in the largest bucket.
+    example : the first of them.
+    skipped : number of buckets above the limit.
+    documents : number of documents in at least one skipped bucket.
+    pairs : number of pairs in skipped buckets, once for each bucket; other bands may meet them.
     """
 
     largest: int = 0
@@ -55,9 +58,16 @@ NO_BUCKETS = Buckets()
 
 
 def find_exact_duplicates(fingerprints: NDArray[np.uint64]) -> NDArray[np.int64]:
-    """For each document the first one with the same shingle set: int64 array of shape (n,). Empty sets are their own."""
+    """Return `duplicate_of`: for each document the first one with the same shingle set.
+
+    That document represents its exact duplicates: duplicate_of[d] == d. So does every document
+    with an empty set.
+
+    fingerprints : uint64 array of shape (n,), one number for each shingle set; 0 for empty sets.
+
+    Returns an int64 array of shape (n,).
+    """
     n = len(fingerprints)
-    fingerprints = np.asarray(fingerprints)
     order = np.empty(n, np.uint32)
     in_order = np.empty(n, np.uint64)
     ordering.order_by_key(
@@ -71,15 +81,12 @@ def find_exact_duplicates(fingerprints: NDArray[np.uint64]) -> NDArray[np.int64]
 def documents_to_compare(
     duplicate_of: NDArray[np.int64], sizes: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """Return the documents that take part in comparisons: one of all exact duplicates, if it has shingles.
+    """Return the documents that are compared: one of all exact duplicates, if it has shingles.
 
-    Parameters
-    ----------
-    duplicate_of : int64 array of shape (n,), what `find_exact_duplicates` returns.
-    sizes : int64 array of shape (n,), shingles of each document.
+    duplicate_of : int64 array of shape (n,), of `find_exact_duplicates`.
+    sizes : int64 array of shape (n,), number of shingles of each document.
 
     Returns an ascending int64 array.
-
     """
     return np.flatnonzero((duplicate_of == np.arange(len(duplicate_of))) & (sizes > 0))
 
@@ -89,16 +96,19 @@ def candidate_pairs(
     max_bucket: int = 0,
     on_progress: Callable[[int, int], None] = lambda done, n: None,
 ) -> tuple[Buckets, Iterator[PairArrays]]:
-    """Every pair that shares a bucket, once; pieces of (left, right), uint32 arrays, left < right.
+    """Return the buckets, and an iterator over all pairs that share a bucket, each once.
 
-    max_bucket : buckets of more documents are left out; 0: none is. on_progress : told with each piece how many documents of how many have
-    been looked up.
+    Pairs come cluster by cluster, a cluster being the documents that buckets connect, and within
+    one by left document. A stage that fetches data for each document thus finds documents that
+    belong together close together.
 
-    Pairs come cluster by cluster, a cluster being what buckets connect, and within one by left document: whoever fetches
-    something for each document finds those that belong together close together.
+    max_bucket : larger buckets are skipped; 0: none.
+    on_progress : called with each piece: documents looked up, of how many.
 
-    Cost: one step a pair and common band, plus two a document and band. Memory: one piece, 5 bytes a document of the collection, and 4
-    bytes a band for each document that shares a bucket.
+    Yields pieces of (left, right), uint32 arrays, left < right.
+
+    Cost: one step a pair and common band, two a document and band. Memory: one piece, 5 bytes a
+    document of the collection, and 4 bytes a band for each document that shares a bucket.
     """
     buckets, root = connect_buckets(table, max_bucket)
     return buckets, _pieces(table, max_bucket, root, on_progress)
@@ -110,11 +120,12 @@ def cross_pairs(
     max_bucket: int = 0,
     on_progress: Callable[[int, int], None] = lambda done, n: None,
 ) -> tuple[Buckets, Iterator[PairArrays]]:
-    """The same of the pairs of two sides, left < split <= right: those within a side are not even met.
+    """Return the buckets and candidate pairs of two sides: left < split <= right.
 
-    max_bucket : of the documents of both sides together. Buckets without documents of both sides are not counted.
+    Otherwise as `candidate_pairs`. Buckets with documents of one side only are not counted, and
+    pairs within a side cost nothing.
 
-    Cost: one step a pair and common band, and two a document and band, however many documents of one side are alike.
+    max_bucket : of the documents of both sides together.
     """
     buckets, root = connect_buckets(table, max_bucket, split)
     return buckets, _pieces(table, max_bucket, root, on_progress, split)
@@ -123,9 +134,12 @@ def cross_pairs(
 def connect_buckets(
     table: BandTable, max_bucket: int = 0, split: int = kernels.NO_SPLIT
 ) -> tuple[Buckets, NDArray[np.uint32]]:
-    """The buckets, and for each document the smallest one that buckets connect it with: uint32 array of shape (n,).
+    """Return the buckets, and for each document the smallest one that buckets connect it with.
 
-    max_bucket : buckets of more documents are left out; 0: none is. split : only buckets with documents below and from it on count.
+    max_bucket : larger buckets are skipped; 0: none.
+    split : if set, only buckets with documents below and from it on count.
+
+    The second is a uint32 array of shape (n,).
     """
     n = table.keys.shape[1]
     parent = np.arange(n, dtype=np.uint32)
@@ -145,62 +159,60 @@ def _pieces(
     on_progress: Callable[[int, int], None],
     split: int = kernels.NO_SPLIT,
 ) -> Iterator[PairArrays]:
-    visit = np.flatnonzero(
-        np.bincount(root, minlength=len(root))[root[: None if split == kernels.NO_SPLIT else split]]
-        > 1
-    ).astype(np.uint32)
-    visit = visit[np.argsort(root[visit], kind="stable")]
-    rows = np.zeros(len(root), np.uint32)
-    rows[visit] = np.arange(len(visit), dtype=np.uint32)
-    partners_from = np.full((len(visit), len(table.keys)), kernels.NO_PARTNER, np.uint32)
+    lefts = root if split == kernels.NO_SPLIT else root[:split]
+    connected = np.flatnonzero(np.bincount(root, minlength=len(root))[lefts] > 1).astype(np.uint32)
+    documents = connected[np.argsort(root[connected], kind="stable")]
+    row_of = np.zeros(len(root), np.uint32)
+    row_of[documents] = np.arange(len(documents), dtype=np.uint32)
+    partners_from = np.full((len(documents), len(table.keys)), kernels.NO_PARTNER, np.uint32)
     for band, (keys, order) in enumerate(zip(table.keys, table.order, strict=True)):
-        kernels.find_partners(keys, order, split, max_bucket, rows, band, partners_from)
+        kernels.find_partners(keys, order, split, max_bucket, row_of, band, partners_from)
     left, right = np.empty(PIECE, np.uint32), np.empty(PIECE, np.uint32)
     state = np.zeros(3, np.int64)
-    while state[0] < len(visit):
-        n = kernels.bucket_pairs(table.keys, table.order, visit, partners_from, state, left, right)
-        on_progress(int(state[0]), len(visit))
+    while state[0] < len(documents):
+        n = kernels.bucket_pairs(
+            table.keys, table.order, documents, partners_from, state, left, right
+        )
+        on_progress(int(state[0]), len(documents))
         if n:
             yield left[:n].copy(), right[:n].copy()
 
 
 def largest_buckets(table: BandTable, wanted: int) -> list[tuple[int, int]]:
-    """(documents, the first of them) of the largest buckets of a table, largest first; those with one first document count once.
+    """Return (size, smallest document) of the `wanted` largest buckets, largest first.
 
-    Cost: one pass over the keys of each band.
+    Buckets with the same smallest document count once. Cost: a pass over the keys of each band.
     """
-    found: dict[int, int] = {}
+    size_of: dict[int, int] = {}
     for keys, order in zip(table.keys, table.order, strict=True):
         sizes, smallest = np.zeros(wanted, np.int64), np.zeros(wanted, np.int64)
         kernels.largest_buckets(keys, order, sizes, smallest)
-        for size, first in zip(sizes.tolist(), smallest.tolist(), strict=True):
-            found[first] = max(size, found.get(first, 0))
-    return sorted(
-        ((size, first) for first, size in found.items() if size),
-        key=lambda each: (-each[0], each[1]),
-    )[:wanted]
+        for size, document in zip(sizes.tolist(), smallest.tolist(), strict=True):
+            size_of[document] = max(size, size_of.get(document, 0))
+    buckets = [(size, document) for document, size in size_of.items() if size]
+    return sorted(buckets, key=lambda bucket: (-bucket[0], bucket[1]))[:wanted]
 
 
 def candidates_of(
     table: BandTable, keys: NDArray[np.uint64], member: int = -1
 ) -> NDArray[np.int64]:
-    """Documents of the table that share a bucket with keys of shape (bands,): ascending int64 array without repeats.
+    """Return the documents that share a bucket with keys, ascending: int64 array.
 
-    member : a document of the table with these keys, if there is one. Of a mapped table nobody has looked at every byte; where a document
-    is not found in its own buckets, others would be missed too. Raises ArtifactError then, or if what is found makes no sense.
+    keys : uint64 array of shape (bands,).
+    member : a member of the table with these keys, if there is one. A query does not check a
+        mapped table completely; a member missing in its own bucket reveals that it is damaged.
+
+    Raises ArtifactError if the table is damaged.
     """
-    buckets = []
-    whole = True
-    for band, key in enumerate(keys):
-        try:
-            bucket = table.bucket(band, key).copy()
-        except IndexError:
-            whole = False
-            break
-        whole = whole and (member < 0 or bool((bucket == member).any()))
-        buckets.append(bucket)
-    near = distinct(np.concatenate(buckets))[0].astype(np.int64) if whole else np.zeros(0, np.int64)
-    if not whole or (len(near) and near[-1] >= table.keys.shape[1]):
-        message = "bands.npz is damaged: its buckets are not in order"
-        raise ArtifactError(message, "run `lshdup index` again")
+    message = "bands.npz is damaged: its buckets are not in order"
+    damaged = ArtifactError(message, "run `lshdup index` again")
+    try:
+        buckets = [table.bucket(band, key).copy() for band, key in enumerate(keys)]
+    except IndexError:
+        raise damaged from None
+    if member >= 0 and not all((bucket == member).any() for bucket in buckets):
+        raise damaged
+    near = distinct(np.concatenate(buckets))[0].astype(np.int64)
+    if len(near) and near[-1] >= table.keys.shape[1]:
+        raise damaged
     return near

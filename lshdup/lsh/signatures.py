@@ -1,28 +1,42 @@
-"""Shingle sets -> signature matrix, by three schemes; and what two signatures say about similarity. Called by pipeline.py.
+"""Shingle sets -> signatures, by three schemes; and the estimate of similarity from signatures.
 
-Every scheme has the alignment property: row j of two signatures agrees with probability J, the Jaccard similarity of the
-sets, so the share of agreeing rows estimates J without bias. `linear` is the exception that proves it (R1).
+Row j of two signatures agrees with probability J, the Jaccard similarity of the sets (Broder,
+"On the resemblance and containment of documents", 1997). The share of agreeing rows therefore
+estimates J without bias; only for the scheme `linear` of R1 it is biased.
 """
 
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lshdup.errors import ParameterError
 from lshdup.kernels import sketch as kernels
 from lshdup.params import SketchParams
 from lshdup.utils.parallel import run_in_parts
 from lshdup.utils.ragged import RaggedSets
 
+#: Makes an uninitialised uint32 array of a shape.
+Allocate = Callable[[tuple[int, int]], NDArray[np.uint32]]
+
+#: Sets that a thread sketches together.
+_PIECE = 4096
+
 
 class Sketcher:
-    """Makes signatures of scheme `fast` or `classic`, set by set; safe to share between threads.
+    """The scheme `fast` or `classic` with its random constants; safe to share between threads.
 
-    ``fast``: Fast Similarity Sketching, cost about n + K log K a set of n elements. ``classic``: K independent permutations, cost
-    n K. Determinism: the seed and the set make the signature, and nothing else does.
+    fast : Fast Similarity Sketching (Dahlgaard, Knudsen, Thorup, FOCS 2017), cost about
+        n + K log K for a set of n elements.
+    classic : K independent permutations (a x + b) mod 2^31 - 1, cost n K.
+
+    Determinism: a signature depends on the seed and the set only.
     """
 
     def __init__(self, params: SketchParams) -> None:
+        assert params.scheme != "linear"
         self.params = params
         rng = np.random.Generator(np.random.PCG64(params.seed))
         self._salt = rng.integers(0, 1 << 64, dtype=np.uint64)
@@ -36,7 +50,7 @@ class Sketcher:
             ) | np.uint64(1)
 
     def sketch(self, sets: RaggedSets) -> NDArray[np.uint32]:
-        """Signatures of some sets: uint32 array of shape (n_sets, K); rows of an empty set are 2^32 - 1."""
+        """Return the signatures: uint32 array of shape (n_sets, K); 2^32 - 1 for empty sets."""
         out = np.empty((len(sets), self.params.perms), np.uint32)
         if not len(sets):
             return out
@@ -61,14 +75,40 @@ class Sketcher:
         return out
 
 
+def in_memory(shape: tuple[int, int]) -> NDArray[np.uint32]:
+    """Return an uninitialised array in memory."""
+    return np.empty(shape, np.uint32)
+
+
+def make_signatures(
+    sets: RaggedSets, params: SketchParams, jobs: int = 1, allocate: Allocate = in_memory
+) -> NDArray[np.uint32]:
+    """Return the signatures of sets by any scheme: uint32 array of shape (n_sets, K)."""
+    if params.scheme == "linear":
+        return linear_signatures(sets, params)
+    sketcher = Sketcher(params)
+    signatures = allocate((len(sets), params.perms))
+
+    def sketch(start: int) -> None:
+        stop = min(start + _PIECE, len(sets))
+        piece = RaggedSets(sets.values, sets.offsets[start : stop + 1])
+        signatures[start:stop] = sketcher.sketch(piece)
+
+    with ThreadPoolExecutor(jobs) as pool:
+        list(pool.map(sketch, range(0, len(sets), _PIECE)))
+    return signatures
+
+
 def linear_signatures(sets: RaggedSets, params: SketchParams) -> NDArray[np.uint32]:
-    """R1 to the letter: x -> (a x + b) mod p on consecutive element numbers, p the smallest prime >= their number n.
+    """Return signatures by R1's permutations x -> (a x + b) mod p of element numbers x.
 
-    Elements are numbered 0, 1, 2 … in order of first appearance over the collection, the new elements of one set by size. All a
-    are distinct, all b are distinct, drawn from [0, p). The small consecutive numbers make the estimates biased; this scheme exists to
-    show it. Needs the whole collection at once: a new document changes every signature.
+    Elements are numbered 0 … n - 1 in order of first appearance in the collection, the new
+    elements of a set by value; p is the smallest prime >= n. All a are distinct and all b are
+    distinct, drawn from [0, p). The consecutive numbers bias the estimates, which this scheme
+    exists to show. A new document changes every signature.
 
-    Returns a uint32 array of shape (n_sets, K). Raises ValueError if K > p. Cost: K n for the permutations, K a set element.
+    Returns a uint32 array of shape (n_sets, K). Raises ParameterError if K > p. Cost: K n for the
+    permutations, and K for each element of a set.
     """
     numbers, n = _numbered(sets)
     p = smallest_prime_from(n)
@@ -76,7 +116,7 @@ def linear_signatures(sets: RaggedSets, params: SketchParams) -> NDArray[np.uint
         message = (
             f"the linear scheme needs {params.perms} different coefficients below the prime {p}"
         )
-        raise ValueError(message)
+        raise ParameterError(message, "use fewer --perms, or another --scheme")
     rng = np.random.Generator(np.random.PCG64(params.seed))
     a = rng.choice(p, params.perms, replace=False).astype(np.int64)
     b = rng.choice(p, params.perms, replace=False).astype(np.int64)
@@ -95,9 +135,11 @@ def linear_signatures(sets: RaggedSets, params: SketchParams) -> NDArray[np.uint
 def permutation_signatures(
     sets: RaggedSets, permutations: NDArray[np.uint32]
 ) -> NDArray[np.uint32]:
-    """Signatures by permutations given as tables (R2's worked example).
+    """Return signatures by permutations in tables (R2's worked example).
 
-    sets : elements are numbers from 0 to n - 1. permutations : uint32 array of shape (K, n), the new position of each.
+    sets : of elements from 0 to n - 1.
+    permutations : uint32 array of shape (K, n), the new position of each element.
+
     Returns a uint32 array of shape (n_sets, K).
 
     >>> rows = RaggedSets.from_sets([{0, 2}, {1}])
@@ -112,7 +154,7 @@ def permutation_signatures(
 
 
 def _numbered(sets: RaggedSets) -> tuple[NDArray[np.int64], int]:
-    """Each element's number in order of first appearance, and how many numbers there are."""
+    """Return the number of each element in order of first appearance, and how many there are."""
     elements, first, inverse = np.unique(sets.values, return_index=True, return_inverse=True)
     numbers = np.empty(len(elements), np.int64)
     numbers[np.argsort(first)] = np.arange(len(elements))
@@ -120,7 +162,7 @@ def _numbered(sets: RaggedSets) -> tuple[NDArray[np.int64], int]:
 
 
 def smallest_prime_from(n: int) -> int:
-    """The smallest prime >= n.
+    """Return the smallest prime >= n.
 
     >>> [smallest_prime_from(n) for n in (0, 2, 4, 1001, 32804)]
     [2, 2, 5, 1009, 32831]
@@ -133,7 +175,10 @@ def smallest_prime_from(n: int) -> int:
 
 @dataclass(frozen=True)
 class Estimate:
-    """Estimated similarities of pairs with their standard errors: float64 arrays of shape (n_pairs,)."""
+    """Estimated similarities of pairs.
+
+    similarity, standard_error : float64 arrays of shape (n_pairs,).
+    """
 
     similarity: NDArray[np.float64]
     standard_error: NDArray[np.float64]
@@ -142,10 +187,13 @@ class Estimate:
 def estimate(
     signatures: NDArray[np.uint32], left: NDArray[np.int64], right: NDArray[np.int64], jobs: int = 1
 ) -> Estimate:
-    """Share of agreeing rows for the pairs (left[i], right[i]) of rows of a (n, K) uint32 matrix.
+    """Return the share s of agreeing rows of the pairs (left[i], right[i]) of signatures.
 
-    The standard error is that of K independent rows, sqrt(s (1 - s) / K); the fast scheme does at least as well. Two empty sets
-    agree in every row though their similarity is not defined: callers leave them out.
+    The standard error is that of K independent rows, sqrt(s (1 - s) / K); the scheme `fast` has at
+    most that. Empty sets must not be among the pairs: they agree in every row.
+
+    signatures : uint32 array of shape (n, K).
+    left, right : int64 arrays of shape (n_pairs,).
     """
     agreeing = np.empty(len(left), np.int64)
     run_in_parts(

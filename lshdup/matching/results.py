@@ -24,7 +24,8 @@ class Index:
 
     plan : how many bands of how many rows.
     table : buckets of the documents that are compared, one of all exact duplicates.
-    duplicate_of : int64 array of shape (n,), for each document the first one with the same shingle set.
+    duplicate_of : int64 array of shape (n,), for each document the first one with the same shingle
+        set.
     """
 
     plan: BandPlan
@@ -62,7 +63,9 @@ class StoredPairs:
     rows: int
 
     def covers(self, plan: BandPlan, band_params: BandParams, pair_params: PairParams) -> bool:
-        """Return whether a run with these parameters finds no other pairs: same table, higher threshold."""
+        """Return whether a run with these parameters finds no other pairs: same table, higher
+        threshold.
+        """
         same_table = (self.bands, self.rows) == (plan.bands, plan.rows) and replace(
             self.band_params, threshold=band_params.threshold
         ) == band_params
@@ -77,7 +80,9 @@ class StoredPairs:
         return replace(self.found, pairs=self.found.pairs.at_least(threshold))
 
     def has_verified_all(self, threshold: float) -> bool:
-        """Return whether each of its candidates is either one of its pairs or below the threshold."""
+        """Return whether each of its candidates is either one of its pairs or below the
+        threshold.
+        """
         return self.band_params.threshold <= threshold and self.pair_params == PairParams()
 
     def split_off_known(
@@ -112,7 +117,8 @@ class ClustersFound:
     """Clusters of all documents.
 
     groups : the clusters.
-    duplicate_of : int64 array of shape (n,), for each document the first one with the same shingle set.
+    duplicate_of : int64 array of shape (n,), for each document the first one with the same shingle
+        set.
     compared : number of similarities that were computed; -1: clusters or pairs were known.
     buckets : buckets of the table.
     lost : int64 array, documents that changed or could not be read again: they are in no cluster.
@@ -126,7 +132,9 @@ class ClustersFound:
 
     @property
     def copies(self) -> NDArray[np.bool_]:
-        """Bool array of shape (n,): whether a document has the same shingle set as its representative, another one."""
+        """Bool array of shape (n,): whether a document has the same shingle set as its
+        representative, another one.
+        """
         own = self.groups.representative
         copies: NDArray[np.bool_] = (
             (own >= 0)
@@ -138,7 +146,9 @@ class ClustersFound:
 
 @dataclass(frozen=True)
 class Neighbours:
-    """Near-duplicates of one document, by similarity descending, then name: int64 and float64 arrays of shape (m,)."""
+    """Near-duplicates of one document, by similarity descending, then name: int64 and float64
+    arrays of shape (m,).
+    """
 
     documents: NDArray[np.int64]
     similarity: NDArray[np.float64]

@@ -121,7 +121,7 @@ def _tiled(
     """
     if sets.values.nbytes <= CACHE_BYTES or len(left) < 2 * len(sets):
         return left, right
-    # One sort of whole numbers: left without its last four bits, right, those four bits. Places are numbered densely from 0.
+    # One sort of whole numbers: left without its last four bits, right, those four bits. Locations are numbered densely from 0.
     keys = pack_pairs(left >> np.uint32(4), right)
     keys = keys << np.uint64(4) | (left & np.uint32(15)).astype(np.uint64)
     keys.sort()

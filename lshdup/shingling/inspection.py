@@ -1,5 +1,6 @@
 """Tokens and shingles of one text in the order of the text, for people to look at."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -107,6 +108,23 @@ def number_repeats(shingles: NDArray[np.uint64], params: ShingleParams) -> NDArr
     repeats[order] = np.arange(len(shingles)) - np.searchsorted(ascending, ascending)
     elements = mix64(shingles + repeats * shingle_hash(params).step)  # type: ignore[arg-type]
     return np.where(repeats == 0, shingles, elements)
+
+
+def list_shingles(text: bytes, params: ShingleParams) -> Iterator[tuple[int, str, bytes]]:
+    """Yield the shingles of a text in its order, each once: element of the set, printed form, tokens.
+
+    text : valid UTF-8. In a bag, each repeat of a shingle is an element of its own.
+    """
+    tokens, shingles = list_tokens(text, params)
+    between = b"" if params.tokens == "char" else b" "
+    decimal = params.tokens == "ids" or params.hash == "poly31"
+    elements = number_repeats(shingles, params)
+    seen: set[int] = set()
+    for at, (shingle, element) in enumerate(zip(shingles.tolist(), elements.tolist(), strict=True)):
+        if element not in seen:
+            seen.add(element)
+            printed = str(shingle) if decimal else f"{shingle:016x}"
+            yield element, printed, between.join(tokens[at : at + params.k])
 
 
 def _parse_ids(text: bytes, params: ShingleParams) -> NDArray[np.uint64]:

@@ -79,6 +79,14 @@ class ShingleFilter:
         total = kernels.filter_sets(sets.values, sets.offsets, table, marks, nothing, out, sizes)
         return RaggedSets.from_sizes(out[:total], sizes)
 
+    def explain(self, element: int) -> str:
+        """Return why an element of a set is filtered, "template" or "common"; "" if it is not."""
+        for name, shingles in (("template", self.template), ("common", self.common)):
+            at = int(np.searchsorted(shingles, np.uint64(element)))
+            if at < len(shingles) and int(shingles[at]) == element:
+                return name
+        return ""
+
     def to_json(self) -> dict[str, Any]:
         """For the header of an artifact: what was asked, and a fingerprint of what is common."""
         return self.params.to_json() | {"common": fingerprint(self.common)}
@@ -93,23 +101,6 @@ def fingerprint(shingles: NDArray[np.uint64]) -> str:
         if len(shingles)
         else ""
     )
-
-
-@dataclass(frozen=True)
-class Unfiltered:
-    """What the sets of a collection were before shingles were removed from them.
-
-    sizes, fingerprints : int64 and uint64 arrays of shape (n,). sets : they themselves, if they were kept. corpus : as in `Collection`.
-    """
-
-    sizes: NDArray[np.int64]
-    fingerprints: NDArray[np.uint64]
-    sets: RaggedSets | None = None
-    corpus: str = ""
-
-    def take(self, rows: NDArray[np.int64]) -> "Unfiltered":
-        """Those of some documents, without the sets."""
-        return Unfiltered(self.sizes[rows], self.fingerprints[rows])
 
 
 def same_filter(one: ShingleFilter | None, other: ShingleFilter | None) -> bool:

@@ -16,7 +16,7 @@ from lshdup.documents.document_list import DocumentList
 from lshdup.documents.finding import find_files
 from lshdup.documents.missing import not_there
 from lshdup.documents.parquet import ParquetFile
-from lshdup.documents.rows import Kind, RowError, RowFields, kind_of
+from lshdup.documents.records import Kind, RecordError, RecordFields, classify_file
 from lshdup.errors import InputError, ParameterError
 from lshdup.params import DEFAULT_TEXT_FIELD, DocumentParams
 from lshdup.skipped import Reason, Skipped
@@ -37,7 +37,7 @@ _PATTERN = re.compile(r"[*?\[{]")
 #: Taken literally, as Hadoop does: %20 is three characters.
 _FILE_URI = re.compile(rb"(?is)file:(?://(?:localhost)?)?(/(?!/).*|/)\Z")
 
-#: As regular expressions over whole paths: which files have rows; see `rows.kind_of`.
+#: As regular expressions over whole paths: which files have rows; see `rows.classify_file`.
 _ENDINGS = {Kind.JSON: r"(?i)\.(jsonl|ndjson)(\.gz|\.zst)?$", Kind.PARQUET: r"(?i)\.parquet$"}
 
 #: The same as Spark's readers take them.
@@ -240,19 +240,19 @@ class _Reader:
         self._spark, self._params, self._ids = spark, params, ids
         self.has_rows = False
 
-    def _fields(self) -> RowFields:
+    def _fields(self) -> RecordFields:
         """Where in a row text and id are."""
         self.has_rows = True
         if not self._params.id_field:
             message = "rows need a name that comes from the data"
             raise ParameterError(message, "name the field that holds it with --id-field")
-        return RowFields(self._params.text_field or DEFAULT_TEXT_FIELD, self._params.id_field)
+        return RecordFields(self._params.text_field or DEFAULT_TEXT_FIELD, self._params.id_field)
 
     def here(self, files: DocumentList, kinds: dict[bytes, Kind]) -> _Part:
         """Files of this machine, some of which have rows, cut into pieces for the workers to read."""
         import pyarrow as pa
 
-        fields = self._fields() if kinds else RowFields()
+        fields = self._fields() if kinds else RecordFields()
         pieces = [
             (path, int(kind), *piece)
             for path, size in zip(files.names, files.sizes.tolist(), strict=True)
@@ -283,11 +283,11 @@ class _Reader:
         named: dict[Kind, list[str]] = {}
         for path in each.files:
             named.setdefault(
-                kind_of(os.fsencode(path), named=True, field_given=field_given), []
+                classify_file(os.fsencode(path), named=True, field_given=field_given), []
             ).append(path)
         plain = list(each.folders)
         for folder in each.folders:
-            kind = kind_of(os.fsencode(folder), named=True, field_given=field_given)
+            kind = classify_file(os.fsencode(folder), named=True, field_given=field_given)
             if (
                 kind != Kind.FILE
             ):  # as Spark itself writes a file: all that is in it is of that kind
@@ -378,7 +378,7 @@ class _Reader:
 
 
 def _pieces(
-    path: bytes, kind: Kind, size: int, fields: RowFields
+    path: bytes, kind: Kind, size: int, fields: RecordFields
 ) -> Iterator[tuple[int, int, int]]:
     """Where the pieces of a file begin and end, and about how many bytes they have. What cannot be looked into is one piece."""
     if size <= TASK_BYTES or kind == Kind.FILE:
@@ -386,7 +386,7 @@ def _pieces(
     elif kind == Kind.PARQUET:
         try:
             groups = ParquetFile(path, fields.text).groups(fields.id)
-        except (RowError, OSError):
+        except (RecordError, OSError):
             yield 0, -1, size
             return
         each = max(1, groups * TASK_BYTES // size)  # they are about as large as each other

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.documents.document_list import DocumentList, Reason
+from lshdup.documents.document_list import DocumentList
 from lshdup.documents.files import Buffer
 from lshdup.documents.reading import (
     BATCH_BYTES,
@@ -38,6 +38,7 @@ from lshdup.params import (
     SketchParams,
 )
 from lshdup.shingling.shingler import ShingleBatch, Shingler
+from lshdup.skipped import Reason
 from lshdup.utils.arrow import as_binary, batch_of, content, ragged
 from lshdup.utils.ragged import RaggedSets, StringTable
 

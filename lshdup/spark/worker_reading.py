@@ -17,8 +17,8 @@ from lshdup.documents import jsonlines
 from lshdup.documents.document_list import DocumentList
 from lshdup.documents.parquet import ParquetFile
 from lshdup.documents.reading import BATCH_BYTES, BATCH_DOCUMENTS, read_batch
-from lshdup.documents.row_files import OpenRows
-from lshdup.documents.rows import Kind, RowError, RowFields
+from lshdup.documents.record_files import RecordFiles
+from lshdup.documents.records import Kind, RecordError, RecordFields
 from lshdup.skipped import Reason, Skipped
 from lshdup.spark.worker import Batches
 from lshdup.utils.arrow import array_of, as_binary, batch_of
@@ -44,9 +44,9 @@ _Row = tuple[bytes, bytes | None, str | None, str | None]
 _Read = Callable[[int, int, Iterator[tuple[int, bytes, int]]], Iterator[_Row]]
 
 
-def piece_rows(fields: RowFields, home: bytes, max_bytes: int, pieces: Batches) -> Batches:
+def piece_rows(fields: RecordFields, home: bytes, max_bytes: int, pieces: Batches) -> Batches:
     """PIECES -> DOCUMENTS. home : the folder that paths start from."""
-    opened = OpenRows(None, fields, max_bytes)
+    opened = RecordFiles(None, fields, max_bytes)
     for batch in pieces:
         for path, kind, start, stop, size in zip(
             *(column.to_pylist() for column in batch.columns), strict=True
@@ -71,7 +71,7 @@ def piece_rows(fields: RowFields, home: bytes, max_bytes: int, pieces: Batches) 
 
 
 def json_rows(
-    fields: RowFields, max_bytes: int, root: bytes, typed: bytes, rows: Batches
+    fields: RecordFields, max_bytes: int, root: bytes, typed: bytes, rows: Batches
 ) -> Batches:
     """Lines (value, URI of their file) -> DOCUMENTS, for each that holds anything. root, typed : what the URIs begin with, and what was
     typed for that; or nothing.
@@ -103,7 +103,7 @@ def _guarded(path: bytes, read: Callable[[], Batches]) -> Batches:
     """What is read of a file; if it cannot be read, why."""
     try:
         yield from read()
-    except RowError as error:
+    except RecordError as error:
         yield from _batches(iter([(path, None, str(error.reason), error.detail)]))
     except OSError as error:
         missed = Skipped.because(path, error)
@@ -123,7 +123,13 @@ def _file(path: bytes, size: int, home: bytes, max_bytes: int) -> Iterator[_Row]
 
 
 def _lines(
-    opened: OpenRows, place: bytes, kind: Kind, start: int, stop: int, max_bytes: int, read: _Read
+    opened: RecordFiles,
+    place: bytes,
+    kind: Kind,
+    start: int,
+    stop: int,
+    max_bytes: int,
+    read: _Read,
 ) -> Batches:
     """What is made of the lines of a piece."""
     if kind == Kind.IDS:  # never packed, and of any length
@@ -147,7 +153,7 @@ def _ids(
 
 def _json(
     path: bytes,
-    fields: RowFields,
+    fields: RecordFields,
     max_bytes: int,
     file: int,
     start: int,
@@ -171,7 +177,7 @@ def _json(
 
 
 def _parquet(
-    path: bytes, place: bytes, fields: RowFields, start: int, stop: int, max_bytes: int
+    path: bytes, place: bytes, fields: RecordFields, start: int, stop: int, max_bytes: int
 ) -> Batches:
     import pyarrow as pa
 
@@ -233,13 +239,13 @@ def _parquet(
 
 
 def _json_row(
-    line: bytes, size: int, file: bytes, fields: RowFields, max_bytes: int
+    line: bytes, size: int, file: bytes, fields: RecordFields, max_bytes: int
 ) -> _Row | None:
     if size > max_bytes:
         return file, None, str(Reason.TOO_LARGE), f"{size} bytes, --max-bytes is {max_bytes}"
     try:
         row = jsonlines.row_of(line, fields)
-    except RowError as error:
+    except RecordError as error:
         return file, None, str(error.reason), error.detail
     return None if row is None else (*row, None, _in(file))
 

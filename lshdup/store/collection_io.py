@@ -1,391 +1,291 @@
-"""Collections as the arrays and headers of artifacts, and back. Called by store.py and journal.py."""
+"""Collections as the arrays and headers of artifacts, and back."""
 
-import hashlib
-import json
-import unicodedata
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from lshdup.collection.collection import Collection, SkippedFile
-from lshdup.documents.document_list import DocumentList, Reason, Skipped
-from lshdup.documents.locations import Places
-from lshdup.documents.row_files import OpenRows
-from lshdup.documents.rows import Kind, RowFields
+from lshdup.collection.collection import Collection, ReadingNotes, SkippedFile, Unfiltered
+from lshdup.documents.document_list import DocumentList
+from lshdup.documents.locations import Locations
+from lshdup.documents.record_files import RecordFiles
+from lshdup.documents.records import Kind, RecordFields
 from lshdup.params import FilterParams, ShingleParams, SketchParams
-from lshdup.shingling.shingle_filter import ShingleFilter, Unfiltered, fingerprint
-from lshdup.store.checksums import is_lazy
+from lshdup.shingling.shingle_filter import ShingleFilter, fingerprint
+from lshdup.skipped import Reason, Skipped
+from lshdup.store.members import (
+    are_offsets,
+    is_column,
+    read_fingerprints,
+    read_indices,
+    read_numbers,
+    read_strings,
+    refuse_if,
+)
 from lshdup.store.npz import Array, Artifact
 from lshdup.utils.ragged import RaggedSets, StringTable
 
-
-def corpus_id(collection: Collection) -> str:
-    """32 hexadecimal digits that say: these names, with these shingle sets, by these definitions."""
-    if collection.corpus:
-        return collection.corpus
-    digest = hashlib.blake2b(digest_size=16)
-    definitions = [collection.shingle.to_json(), unicodedata.unidata_version]
-    if collection.shingle_filter is not None:
-        definitions.append(collection.shingle_filter.to_json())
-    digest.update(json.dumps(definitions, sort_keys=True).encode())
-    for array in (
-        collection.documents.names.offsets,
-        collection.documents.names.blob,
-        collection.fingerprints,
-    ):
-        digest.update(np.ascontiguousarray(array).view(np.uint8).data)
-    return digest.hexdigest()
+# --- collection -> arrays -----------------------------------------------------------------------
 
 
-def unfiltered_id(collection: Collection) -> str:
-    """The same of the whole sets, before shingles were removed from them: that of shingles.npz."""
-    return corpus_id(collection.before)
+def collection_arrays(collection: Collection, kind: str) -> dict[str, Array]:
+    """Return the arrays of a collection for an artifact.
+
+    kind : "shingles" for the documents and their unfiltered sets; "signatures" for the documents,
+        their signatures and the filter; "journal" for everything but the filter.
+    """
+    arrays = _document_arrays(collection) | _skipped_arrays(collection) | _notes_arrays(collection)
+    unfiltered = collection.unfiltered
+    if unfiltered is not None:
+        arrays["whole_sizes"] = unfiltered.sizes
+        arrays["whole_fingerprints"] = unfiltered.fingerprints
+    if kind != "shingles" and collection.signatures is not None:
+        arrays["signatures"] = collection.signatures
+    if kind == "signatures" and unfiltered is not None:
+        arrays |= filter_arrays(unfiltered.shingle_filter)
+    sets = collection.unfiltered_sets
+    if kind != "signatures" and sets is not None:
+        arrays |= {"values": sets.values, "offsets": sets.offsets}
+    return arrays
 
 
-def filter_arrays(shingle_filter: ShingleFilter) -> dict[str, Array]:
-    """The shingles that are removed, as arrays of an artifact."""
+def filter_arrays(shingle_filter: ShingleFilter | None) -> dict[str, Array]:
+    """Return the shingles of a filter as arrays of an artifact."""
+    if shingle_filter is None:
+        return {}
     return {"template": shingle_filter.template, "common": shingle_filter.common}
 
 
-def document_arrays(collection: Collection) -> dict[str, Array]:
-    """What is known of the documents, and of files that are none."""
+def _document_arrays(collection: Collection) -> dict[str, Array]:
     documents = collection.documents
-    left = collection.skipped
-    reasons = list(Reason)
-    arrays: dict[str, Array] = {
-        "names_blob": documents.names.blob,
-        "names_offsets": documents.names.offsets,
+    arrays: dict[str, Array] = _string_arrays("names", documents.names)
+    arrays |= {
         "file_sizes": documents.sizes,
         "file_mtimes": documents.mtimes,
         "set_sizes": collection.sizes,
         "fingerprints": collection.fingerprints,
     }
-    names = StringTable.from_strings(each.skipped.name for each in left)
+    if documents.locations is not None:
+        locations = documents.locations
+        arrays |= _string_arrays("paths", locations.paths)
+        arrays |= {
+            "path_kinds": locations.kinds,
+            "path_of": locations.file,
+            "starts": locations.starts,
+            "lengths": locations.lengths,
+        }
+    return arrays
+
+
+def _skipped_arrays(collection: Collection) -> dict[str, Array]:
+    skipped, reasons = collection.skipped, list(Reason)
+    names = StringTable.from_strings(each.skipped.name for each in skipped)
     details = StringTable.from_strings(
-        each.skipped.detail.encode("utf-8", "surrogateescape") for each in left
+        each.skipped.detail.encode("utf-8", "surrogateescape") for each in skipped
     )
-    arrays |= {
-        "left_names_blob": names.blob,
-        "left_names_offsets": names.offsets,
-        "left_details_blob": details.blob,
-        "left_details_offsets": details.offsets,
-        "left_reasons": np.array([reasons.index(each.skipped.reason) for each in left], np.uint8),
-        "left_sizes": np.array([each.size for each in left], np.int64),
-        "left_mtimes": np.array([each.mtime for each in left], np.int64),
+    numbers = [reasons.index(each.skipped.reason) for each in skipped]
+    arrays: dict[str, Array] = {
+        "left_reasons": np.array(numbers, np.uint8),
+        "left_sizes": np.array([each.size for each in skipped], np.int64),
+        "left_mtimes": np.array([each.mtime for each in skipped], np.int64),
     }
-    if collection.reader:
-        arrays |= {
-            "extracted": collection.extracted,
-            "reader": np.frombuffer(collection.reader.encode(), np.uint8),
-        }
-    if len(collection.guessed):
-        guesses = collection.guesses
-        arrays |= {
-            "guessed": collection.guessed,
-            "guesses_blob": guesses.blob,
-            "guesses_offsets": guesses.offsets,
-        }
-    if documents.places is not None:
-        places = documents.places
-        arrays |= {
-            "paths_blob": places.paths.blob,
-            "paths_offsets": places.paths.offsets,
-            "path_kinds": places.kinds,
-            "path_of": places.file,
-            "starts": places.starts,
-            "lengths": places.lengths,
-        }
+    return arrays | _string_arrays("left_names", names) | _string_arrays("left_details", details)
+
+
+def _notes_arrays(collection: Collection) -> dict[str, Array]:
+    notes = collection.notes
+    arrays: dict[str, Array] = {}
+    if notes.reader:
+        arrays["extracted"] = notes.extracted
+        arrays["reader"] = np.frombuffer(notes.reader.encode(), np.uint8)
+    if len(notes.guessed):
+        arrays["guessed"] = notes.guessed
+        arrays |= _string_arrays("guesses", notes.guesses)
     return arrays
 
 
-def set_arrays(collection: Collection) -> dict[str, Array]:
-    """The shingle sets."""
-    assert collection.sets is not None
-    return {"values": collection.sets.values, "offsets": collection.sets.offsets}
+def _string_arrays(name: str, table: StringTable) -> dict[str, Array]:
+    return {f"{name}_blob": table.blob, f"{name}_offsets": table.offsets}
 
 
-def signature_arrays(collection: Collection) -> dict[str, Array]:
-    """The signatures."""
-    assert collection.signatures is not None
-    arrays: dict[str, Array] = {"signatures": collection.signatures}
-    if collection.shingle_filter is not None:
-        arrays |= filter_arrays(collection.shingle_filter)
-    return arrays | _unfiltered_arrays(collection)
-
-
-def _unfiltered_arrays(collection: Collection) -> dict[str, Array]:
-    if collection.unfiltered is None:
-        return {}
-    return {
-        "whole_sizes": collection.unfiltered.sizes,
-        "whole_fingerprints": collection.unfiltered.fingerprints,
-    }
-
-
-def all_arrays(collection: Collection) -> dict[str, Array]:
-    """All that is known of a collection: its documents, its signatures and whole sets, if it has them; but not what was removed."""
-    arrays = document_arrays(collection) | _unfiltered_arrays(collection)
-    if collection.signatures is not None:
-        arrays["signatures"] = collection.signatures
-    if collection.unfiltered_sets is not None:
-        arrays |= set_arrays(collection.before)
-    return arrays
+# --- arrays -> collection -----------------------------------------------------------------------
 
 
 def read_collection(
     artifact: Artifact, home: bytes, *, verify: bool, folder: Path | None = None
 ) -> Collection:
-    """The collection of such arrays; raises one of several errors if they do not fit each other.
+    """Return the collection that an artifact holds.
 
-    verify : look at every offset and size; without it, a query touches a few pages of them only. folder : where to unpack what has to be.
+    Parameters
+    ----------
+    artifact, home
+        The arrays, and the folder that names start from (empty: the current one).
+    verify
+        Whether every size is looked at; a query touches a few pages of the arrays only.
+    folder
+        Where files are unpacked to be read.
+
+    Errors: one of several if the arrays do not fit each other.
+
     """
-    arrays, header = artifact.arrays, artifact.header
-    names = strings_of(artifact, "names")
-    n = len(names)
-    opened = OpenRows(folder, _row_fields(header)) if "rows" in header else OpenRows(folder)
-    places = _places(artifact, n) if "starts" in arrays else None
-    documents = DocumentList(
-        names,
-        ints_of(arrays, "file_sizes", n),
-        ints_of(arrays, "file_mtimes", n),
-        places,
-        home,
-        opened=opened,
-    )
-    refuse_if(
-        ("rows" in header) != (documents.row_fields is not None),
-        "it has rows without fields, or fields without rows",
-    )
-    reasons = list(Reason)
-    left_names, details = strings_of(artifact, "left_names"), strings_of(artifact, "left_details")
-    skipped = tuple(
-        SkippedFile(
-            Skipped(name, reasons[reason], detail.decode("utf-8", "surrogateescape")), size, mtime
-        )
-        for name, reason, detail, size, mtime in zip(
-            left_names,
-            arrays["left_reasons"].tolist(),
-            details,
-            ints_of(arrays, "left_sizes", len(left_names)).tolist(),
-            ints_of(arrays, "left_mtimes", len(left_names)).tolist(),
-            strict=True,
-        )
-    )
-    sizes = ints_of(arrays, "set_sizes", n)
-    sets = signatures = sketch = unfiltered = shingle_filter = None
+    header, arrays = artifact.header, artifact.arrays
+    documents = _read_documents(artifact, home, folder)
+    n = len(documents)
+    sizes = read_numbers(artifact, "set_sizes", n)
+    unfiltered = None
     if "common" in header:
         refuse_if(header["kind"] == "shingles", "its sets are not whole")
-        shingle_filter = _shingle_filter(header, arrays, verify=verify)
         unfiltered = Unfiltered(
-            ints_of(arrays, "whole_sizes", n),
-            _prints(arrays, "whole_fingerprints", n),
-            corpus=header.get("whole", ""),
+            _read_filter(artifact, verify=verify),
+            read_numbers(artifact, "whole_sizes", n),
+            read_fingerprints(artifact, "whole_fingerprints", n),
+            saved_identity=header.get("whole", ""),
         )
         refuse_if(verify and (unfiltered.sizes < sizes).any(), "its sets have grown")
     missing = {"shingles": "values" not in arrays, "signatures": "sketch" not in header}
     refuse_if(missing.get(header["kind"]), "what it is for is missing")
-    if "values" in arrays:
-        sets = RaggedSets(arrays["values"], arrays["offsets"])
-        refuse_if(
-            not _are(sets.values, np.uint64)
-            or len(sets) != n
-            or not _are_offsets(sets.offsets, len(sets.values)),
-            "its sets do not fit",
-        )
-        wanted = sizes if unfiltered is None else unfiltered.sizes
-        refuse_if(
-            verify and not np.array_equal(sets.sizes, wanted),
-            "its sets have other sizes than it says",
-        )
+    sketch = signatures = None
     if "sketch" in header:
-        sketch = SketchParams.from_json(header["sketch"])
-        signatures = arrays["signatures"]
-        refuse_if(
-            signatures.dtype != np.uint32 or signatures.shape != (n, sketch.perms),
-            "its signatures have another shape",
-        )
-    fingerprints = _prints(arrays, "fingerprints", n)
-    shingle = ShingleParams.from_json(header["shingle"])
-    made = Collection(
+        sketch, signatures = SketchParams.from_json(header["sketch"]), arrays["signatures"]
+        fits = signatures.dtype == np.uint32 and signatures.shape == (n, sketch.perms)
+        refuse_if(not fits, "its signatures have another shape")
+    collection = Collection(
         documents,
-        shingle,
+        ShingleParams.from_json(header["shingle"]),
         sizes,
-        fingerprints,
-        skipped,
-        sets,
-        sketch,
-        signatures,
-        corpus=header["corpus"],
+        read_fingerprints(artifact, "fingerprints", n),
+        _read_skipped(artifact),
+        sketch=sketch,
+        signatures=signatures,
+        unfiltered=unfiltered,
+        notes=_read_notes(artifact, n),
+        saved_identity=header["corpus"],
     )
-    if "reader" in arrays:
-        made = replace(
-            made,
-            extracted=_some_of(arrays, "extracted", n),
-            reader=arrays["reader"].tobytes().decode(),
+    if "values" not in arrays:
+        return collection
+    set_sizes = sizes if unfiltered is None else unfiltered.sizes
+    sets = RaggedSets(arrays["values"], arrays["offsets"])
+    fits = is_column(sets.values, np.uint64) and len(sets) == n
+    refuse_if(not fits or not are_offsets(sets.offsets, len(sets.values)), "its sets do not fit")
+    same_sizes = not verify or np.array_equal(sets.sizes, set_sizes)
+    refuse_if(not same_sizes, "its sets have other sizes than it says")
+    return collection.with_unfiltered_sets(sets)
+
+
+def _read_documents(artifact: Artifact, home: bytes, folder: Path | None) -> DocumentList:
+    header = artifact.header
+    names = read_strings(artifact, "names")
+    n = len(names)
+    documents = DocumentList(
+        names,
+        read_numbers(artifact, "file_sizes", n),
+        read_numbers(artifact, "file_mtimes", n),
+        _read_locations(artifact, n) if "starts" in artifact.arrays else None,
+        home,
+        record_files=RecordFiles(folder, _record_fields(header))
+        if "rows" in header
+        else RecordFiles(folder),
+    )
+    fits = ("rows" in header) == (documents.record_fields is not None)
+    refuse_if(not fits, "it has rows without fields, or fields without rows")
+    return documents
+
+
+def _read_locations(artifact: Artifact, n: int) -> Locations:
+    """Return the locations of documents. Whether a file is there is seen when it is read."""
+    refuse_if("path_kinds" not in artifact.arrays, "where its documents are is missing")
+    paths, kinds = read_strings(artifact, "paths"), artifact.arrays["path_kinds"]
+    fits = kinds.dtype == np.uint8 and kinds.shape == (len(paths),)
+    refuse_if(not fits or kinds.max(initial=0) > max(Kind), "kinds of files do not fit")
+    columns = (read_numbers(artifact, name, n) for name in ("path_of", "starts", "lengths"))
+    return Locations(paths, kinds, *columns)
+
+
+def _record_fields(header: Mapping[str, Any]) -> RecordFields:
+    fields = header["rows"]
+    are_strings = type(fields) is dict and all(type(each) is str for each in fields.values())
+    refuse_if(not are_strings, "its fields of rows are none")
+    return RecordFields(**fields)
+
+
+def _read_skipped(artifact: Artifact) -> tuple[SkippedFile, ...]:
+    names, details = read_strings(artifact, "left_names"), read_strings(artifact, "left_details")
+    reasons, n = list(Reason), len(names)
+    columns = zip(
+        names,
+        artifact.arrays["left_reasons"].tolist(),
+        details,
+        read_numbers(artifact, "left_sizes", n).tolist(),
+        read_numbers(artifact, "left_mtimes", n).tolist(),
+        strict=True,
+    )
+    return tuple(
+        SkippedFile(
+            Skipped(name, reasons[reason], detail.decode("utf-8", "surrogateescape")), size, mtime
         )
-    if "guessed" in arrays:
-        made = replace(
-            made, guessed=_some_of(arrays, "guessed", n), guesses=strings_of(artifact, "guesses")
-        )
-        refuse_if(
-            len(made.guesses) != len(made.guessed),
-            "it does not say how it read some of the documents",
-        )
-    return (
-        made
-        if unfiltered is None
-        else replace(
-            made,
-            sets=None,
-            shingle_filter=shingle_filter,
-            unfiltered=replace(unfiltered, sets=sets),
-        )
+        for name, reason, detail, size, mtime in columns
     )
 
 
-def _shingle_filter(
-    header: Mapping[str, Any], arrays: Mapping[str, Array], *, verify: bool
-) -> ShingleFilter:
-    """The shingles that were removed from the sets of a collection."""
-    asked = dict(header["common"])
-    common = asked.pop("common")
+def _read_filter(artifact: Artifact, *, verify: bool) -> ShingleFilter:
+    params = dict(artifact.header["common"])
+    common_fingerprint = params.pop("common")
     shingle_filter = ShingleFilter(
-        FilterParams.from_json(asked), arrays["template"], arrays["common"]
+        FilterParams.from_json(params), artifact.arrays["template"], artifact.arrays["common"]
     )
-    for shingles, said in (
+    for shingles, saved in (
         (shingle_filter.template, shingle_filter.params.template),
-        (shingle_filter.common, common),
+        (shingle_filter.common, common_fingerprint),
     ):
-        refuse_if(not _are(shingles, np.uint64), "the shingles that were removed do not fit")
-        refuse_if(
-            verify and fingerprint(shingles) != said,
-            "the shingles that were removed are others than it says",
-        )
-        refuse_if(
-            verify and not (shingles[1:] > shingles[:-1]).all(),
-            "the shingles that were removed are not in order",
-        )
+        refuse_if(not is_column(shingles, np.uint64), "the shingles that were removed do not fit")
+        if verify:
+            same = fingerprint(shingles) == saved
+            refuse_if(not same, "the shingles that were removed are others than it says")
+            ascending = (shingles[1:] > shingles[:-1]).all()
+            refuse_if(not ascending, "the shingles that were removed are not in order")
     return shingle_filter
 
 
-def _prints(arrays: Mapping[str, Array], name: str, n: int) -> NDArray[np.uint64]:
-    array = arrays[name]
-    refuse_if(
-        array.dtype != np.uint64 or array.shape != (n,), "its fingerprints have another shape"
-    )
-    return array
+def _read_notes(artifact: Artifact, n: int) -> ReadingNotes:
+    notes: dict[str, Any] = {}
+    if "reader" in artifact.arrays:
+        notes["extracted"] = read_indices(artifact, "extracted", n)
+        notes["reader"] = artifact.arrays["reader"].tobytes().decode()
+    if "guessed" in artifact.arrays:
+        notes["guessed"] = read_indices(artifact, "guessed", n)
+        notes["guesses"] = read_strings(artifact, "guesses")
+        fits = len(notes["guesses"]) == len(notes["guessed"])
+        refuse_if(not fits, "it does not say how it read some of the documents")
+    return ReadingNotes(**notes)
 
 
-def _row_fields(header: Mapping[str, Any]) -> RowFields:
-    fields = header["rows"]
-    refuse_if(
-        type(fields) is not dict or any(type(each) is not str for each in fields.values()),
-        "its fields of rows are none",
-    )
-    return RowFields(**fields)
+# --- comparison ---------------------------------------------------------------------------------
 
 
-def _places(artifact: Artifact, n: int) -> Places:
-    """Where documents are; that each is in a file that is there is looked at when it is read."""
-    arrays = artifact.arrays
-    refuse_if("path_kinds" not in arrays, "where its documents are is missing")
-    paths, kinds = strings_of(artifact, "paths"), arrays["path_kinds"]
-    refuse_if(
-        kinds.dtype != np.uint8 or kinds.shape != (len(paths),) or kinds.max(initial=0) > max(Kind),
-        "kinds of files do not fit",
-    )
-    return Places(
-        paths,
-        kinds,
-        ints_of(arrays, "path_of", n),
-        ints_of(arrays, "starts", n),
-        ints_of(arrays, "lengths", n),
-    )
-
-
-def _some_of(arrays: Mapping[str, Array], name: str, n: int) -> NDArray[np.int64]:
-    """Numbers of some of the n documents, ascending."""
-    some = arrays[name]
-    refuse_if(not _are(some, np.int64), f"{name} does not fit")
-    ascending = len(some) == 0 or (
-        some[0] >= 0 and some[-1] < n and bool((np.diff(some) > 0).all())
-    )
-    refuse_if(not ascending, f"{name} has documents that are not there")
-    return some
-
-
-def refuse_if(wrong: object, what: str) -> None:
-    """Raise ValueError; whoever loads the artifact names the file and the remedy."""
-    if wrong:
-        raise ValueError(what)
-
-
-def strings_of(artifact: Artifact, name: str) -> StringTable:
-    """A table of strings that an artifact holds; raises ValueError if it is none."""
-    arrays = artifact.arrays
-    table = StringTable(arrays[f"{name}_blob"], arrays[f"{name}_offsets"])
-    refuse_if(
-        not _are(table.blob, np.uint8) or not _are_offsets(table.offsets, len(table.blob)),
-        f"{name} do not fit",
-    )
-    return table
-
-
-def ints_of(arrays: Mapping[str, Array], name: str, n: int) -> NDArray[np.int64]:
-    """The n numbers that an artifact holds by that name; raises ValueError if it does not."""
-    array = arrays[name]
-    refuse_if(array.dtype != np.int64 or array.shape != (n,), f"{name} do not fit")
-    return array
-
-
-def _are(array: Array, kind: type) -> bool:
-    """Whether these are numbers of one kind in a row; kernels take nothing else for them."""
-    return array.dtype == kind and array.ndim == 1
-
-
-def _are_offsets(offsets: Array, total: int) -> bool:
-    return bool(
-        _are(offsets, np.int64)
-        and len(offsets)
-        and offsets[0] == 0
-        and offsets[-1] == total
-        # A CheckedArray is not read whole: a query reads few offsets of it.
-        and (is_lazy(offsets) or (np.diff(offsets) >= 0).all())
-    )
-
-
-def same(old: Collection, new: Collection) -> bool:
-    """Whether saving would change nothing."""
+def would_save_the_same(old: Collection, new: Collection) -> bool:
+    """Return whether the artifact of one collection would say the same as that of the other."""
     return (
-        corpus_id(old) == corpus_id(new)
+        old.identity == new.identity
         and old.sketch == new.sketch
         and old.skipped == new.skipped
-        and (old.unfiltered is None or unfiltered_id(old) == unfiltered_id(new))
-        and old.reader == new.reader
-        and np.array_equal(old.extracted, new.extracted)
-        and np.array_equal(old.guessed, new.guessed)
-        and list(old.guesses) == list(new.guesses)
+        and (old.unfiltered is None or old.unfiltered_identity == new.unfiltered_identity)
+        and old.notes.reader == new.notes.reader
+        and np.array_equal(old.notes.extracted, new.notes.extracted)
+        and np.array_equal(old.notes.guessed, new.notes.guessed)
+        and list(old.notes.guesses) == list(new.notes.guesses)
         and np.array_equal(old.documents.sizes, new.documents.sizes)
         and np.array_equal(old.documents.mtimes, new.documents.mtimes)
-        and _place(old.documents) == _place(new.documents)
+        and _locations(old.documents) == _locations(new.documents)
     )
 
 
-def _place(documents: DocumentList) -> list[object]:
-    """Where the documents are that are parts of files."""
-    if documents.places is None:
+def _locations(documents: DocumentList) -> list[object]:
+    locations = documents.locations
+    if locations is None:
         return []
-    places = documents.places
     columns = (
-        places.paths.offsets,
-        places.paths.blob,
-        places.kinds,
-        places.file,
-        places.starts,
-        places.lengths,
-    )
-    return [documents.row_fields, *(column.tobytes() for column in columns)]
+        locations.paths.offsets, locations.paths.blob, locations.kinds, locations.file, locations.starts,
+        locations.lengths,
+    )  # fmt: skip
+    return [documents.record_fields, *(column.tobytes() for column in columns)]

@@ -1,48 +1,37 @@
-"""The journal of a long run: finished batches, appended as they come, so that the run can be resumed. Called by fromdocuments.py.
+"""The journal of a long run: finished batches as artifacts of their own, from which an interrupted run is resumed."""
 
-A file of records, each with its length and a checksum: what a run that was killed wrote last may be torn, and is not read. The first
-record says with what parameters the run was made. It lasts until the next run saves its signatures.
-"""
-
-import contextlib
-import json
-import mmap
-import struct
+import shutil
 import time
-import zlib
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
-from typing import IO, Any
-
-import numpy as np
-from numpy.typing import NDArray
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 from lshdup.collection.collection import Collection
-from lshdup.documents.locations import Places
-from lshdup.documents.rows import RowFields
-from lshdup.errors import ParameterError
+from lshdup.collection.joining import join_collections
+from lshdup.documents.records import RecordFields
+from lshdup.errors import ArtifactError, ParameterError
 from lshdup.params import ShingleParams, SketchParams
-from lshdup.shingling.shingle_filter import ShingleFilter, Unfiltered
-from lshdup.store.collection_io import all_arrays, filter_arrays, read_collection
-from lshdup.store.npz import FORMAT_VERSION, Array, Artifact
+from lshdup.shingling.shingle_filter import ShingleFilter
+from lshdup.store.collection_io import collection_arrays, filter_arrays, read_collection
+from lshdup.store.npz import Artifact, full_header, load, write
 from lshdup.store.store import Store
 from lshdup.utils.atomic import JOURNAL, note_kept
-from lshdup.utils.ragged import RaggedSets, StringTable, offsets_of
-from lshdup.version import __version__
 
-#: Seconds after which a run is long: what is finished by then is written, and all that comes after.
+#: Seconds after which a run is long: the batches finished by then are written, and all later ones.
 PATIENCE = 10.0
-
-#: Magic, CRC-32 of what follows, bytes that follow: a length, a table of contents of so many bytes, and the arrays.
-_RECORD = struct.Struct("<4sIQ")
-_CONTENTS = struct.Struct("<I")
-_MAGIC = b"LSHJ"
 
 
 class Journal:
-    """A collection's `Checkpoint` in a store.
+    """The `Checkpoint` of a collection in a store: the folder `.journal`, a part for each batch.
 
-    say : told if the journal cannot be written; the run goes on without.
+    Parts are not synced: they survive a killed process. A torn or damaged part is ignored.
+
+    Parameters
+    ----------
+    store, shingle, sketch, fields, shingle_filter
+        The store, and the parameters of the run: a journal of others is ignored.
+    say
+        Notified if the journal cannot be written; the run goes on without.
+
     """
 
     def __init__(
@@ -50,206 +39,78 @@ class Journal:
         store: Store,
         shingle: ShingleParams,
         sketch: SketchParams | None,
-        fields: RowFields | None,
+        fields: RecordFields | None,
         say: Callable[[str], None],
         shingle_filter: ShingleFilter | None = None,
     ) -> None:
-        self._path = store.folder / ".journal"
+        self._folder = store.folder / ".journal"
         self._say = say
-        made = {"kind": "journal", "format": FORMAT_VERSION, "lshdup": __version__}
-        self._header = made | store.parameters(
+        self._header = {"corpus": ""} | store.describe_parameters(
             shingle, sketch, fields, shingle_filter=shingle_filter
         )
-        self._removed = filter_arrays(shingle_filter) if shingle_filter is not None else {}
+        self._filter_arrays = filter_arrays(shingle_filter)
         self._started = time.monotonic()
-        self._file: IO[bytes] | None = None
-        self._failed = False
-        self._end = 0  # of what was read and is good
+        self._parts = 0  #: parts of this run and of the run that it resumes
+        self._is_open = self._failed = False
 
-    def finished(self) -> Collection | None:
-        """What an interrupted run with the same parameters has finished, in no order; a torn or damaged end is ignored."""
-        try:
-            with self._path.open("rb") as file:
-                view = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
-        except (OSError, ValueError):  # no journal, or an empty one
-            return None
-        parts = list(self._parts(view))
-        return joined(parts) if parts else None
+    def load_finished(self) -> Collection | None:
+        """Return the documents that an interrupted run with the same parameters has finished."""
+        parts = list(self._load_parts())
+        return join_collections(parts) if parts else None
 
-    def _parts(self, view: memoryview) -> Iterator[Collection]:
-        for number, (end, arrays) in enumerate(_records(view)):
+    def _load_parts(self) -> Iterator[Collection]:
+        for path in sorted(self._folder.glob("*.npz")):
             try:
-                if number == 0:
-                    if json.loads(arrays["header"].tobytes()) != self._header:
-                        return
-                else:
-                    artifact = Artifact(self._header | {"corpus": ""}, arrays | self._removed)
-                    yield read_collection(artifact, b"", verify=True).without_other_readers()
-            except (KeyError, TypeError, ValueError, IndexError, ParameterError):
-                return
-            self._end = end
+                part = load(path, "journal", "")
+                if part is None or part.header != full_header("journal", self._header):
+                    continue
+                self._parts = int(path.stem)
+                arrays = part.arrays | self._filter_arrays
+                collection = read_collection(Artifact(part.header, arrays), b"", verify=True)
+                yield collection.without_other_readers()
+            except (ArtifactError, KeyError, TypeError, ValueError, IndexError, ParameterError):
+                continue
 
     def is_due(self) -> bool:
+        """Return whether the run is long."""
         return not self._failed and time.monotonic() - self._started >= PATIENCE
 
     def add(self, part: Collection) -> None:
+        """Write a finished batch."""
         if self._failed:
             return
         try:
-            if self._file is None:
-                self._file = self._path.open("r+b" if self._end else "wb")
-                self._file.truncate(self._end)
-                self._file.seek(self._end)
-                if not self._end:
-                    text = json.dumps(self._header, sort_keys=True).encode("ascii")
-                    self._file.write(_record({"header": np.frombuffer(text, np.uint8)}))
-            self._file.write(_record(all_arrays(part)))
-            self._file.flush()
+            if not self._is_open:
+                if not self._parts:
+                    _remove(self._folder)
+                self._folder.mkdir(exist_ok=True)
+                self._is_open = True
+            self._parts += 1
+            with self._part(self._parts).open("wb") as file:
+                write(file, "journal", self._header, collection_arrays(part, "journal"))
             note_kept(JOURNAL)
         except OSError as error:
             self._failed = True
             self._say(
-                f"{self._path} cannot be written: {error.strerror}; should this run be interrupted, it cannot be resumed"
+                f"{self._folder} cannot be written: {error.strerror};"
+                " should this run be interrupted, it cannot be resumed"
             )
-            self.remove()  # what room there is, the artifacts need
+            self.remove()  # The artifacts need the room.
 
-    def close(self) -> None:
-        """Leave the journal to the next run."""
-        if self._file is not None:
-            with contextlib.suppress(OSError):
-                self._file.close()
-            self._file = None
+    def _part(self, number: int) -> Path:
+        return self._folder / f"{number:08}.npz"
 
     def remove(self) -> bool:
-        """Its work is done, or its room is needed. Returns whether there was one."""
-        self.close()
+        """Remove the journal, when the run is done or its room is needed. Return whether there was one."""
         note_kept(JOURNAL, kept=False)
-        try:
-            self._path.unlink()
-        except OSError:
-            return False
-        return True
+        return _remove(self._folder)
 
 
-def _record(arrays: Mapping[str, Array]) -> bytes:
-    contents = json.dumps(
-        {name: [array.dtype.str, array.shape] for name, array in arrays.items()}
-    ).encode("ascii")
-    parts = [
-        _CONTENTS.pack(len(contents)),
-        contents,
-        *(array.tobytes() for array in arrays.values()),
-    ]
-    checksum = 0
-    for part in parts:
-        checksum = zlib.crc32(part, checksum)
-    return b"".join([_RECORD.pack(_MAGIC, checksum, sum(map(len, parts))), *parts])
-
-
-def _records(view: memoryview) -> Iterator[tuple[int, dict[str, Array]]]:
-    """The arrays of each record and where it ends, up to the first that is not whole."""
-    at = 0
-    while at + _RECORD.size <= len(view):
-        magic, checksum, size = _RECORD.unpack_from(view, at)
-        start, end = at + _RECORD.size, at + _RECORD.size + size
-        if magic != _MAGIC or end > len(view) or zlib.crc32(view[start:end]) != checksum:
-            return
-        try:
-            yield end, _arrays(view[start:end])
-        except (ValueError, TypeError, AttributeError, OverflowError, struct.error):
-            return
-        at = end
-
-
-def _arrays(view: memoryview) -> dict[str, Array]:
-    (size,) = _CONTENTS.unpack_from(view)
-    at = _CONTENTS.size + size
-    arrays = {}
-    for name, (kind, shape) in json.loads(bytes(view[_CONTENTS.size : at])).items():
-        dtype: np.dtype[Any] = np.dtype(kind)
-        if dtype.kind not in "iu":
-            message = f"{name} holds no integers"
-            raise ValueError(message)
-        count = int(np.prod(shape, dtype=np.int64))
-        arrays[name] = (
-            np.frombuffer(view, dtype, count, at).reshape(shape)
-            if count
-            else np.zeros(shape, dtype)
-        )
-        at += count * dtype.itemsize
-    return arrays
-
-
-def joined(parts: list[Collection]) -> Collection:
-    """Collections of the same parameters and reader, and with the same shingles removed, as one, in memory of their own.
-
-    Of a name that several have, the last counts.
-    It has sets, or signatures, if all of them have.
-    """
-
-    def column(of: Callable[[Collection], NDArray[Any]]) -> NDArray[Any]:
-        return np.concatenate([of(part) for part in parts])
-
-    lists = [part.documents for part in parts]
-    first = parts[0]
-    documents = replace(
-        first.documents,
-        names=_strings([each.names for each in lists]),
-        sizes=column(lambda part: part.documents.sizes),
-        mtimes=column(lambda part: part.documents.mtimes),
-        places=Places.joined([_there(each.places) for each in lists])
-        if all(each.places is not None for each in lists)
-        else None,
-    )
-    sets = signatures = None
-    if all(part.unfiltered_sets is not None for part in parts):
-        values = column(lambda part: _there(part.unfiltered_sets).values)
-        sets = RaggedSets.from_sizes(
-            values, column(lambda part: _there(part.unfiltered_sets).sizes)
-        )
-    if all(part.signatures is not None and part.sketch == first.sketch for part in parts):
-        signatures = column(lambda part: _there(part.signatures))
-    starts_at = np.cumsum([0, *(len(part.documents) for part in parts)])
-
-    def numbers(of: Callable[[Collection], NDArray[np.int64]]) -> NDArray[np.int64]:
-        return np.concatenate(
-            [of(part) + at for part, at in zip(parts, starts_at.tolist(), strict=False)]
-        )
-
-    made = Collection(
-        documents,
-        first.shingle,
-        column(lambda part: part.sizes),
-        column(lambda part: part.fingerprints),
-        tuple(each for part in parts for each in part.skipped),
-        sets,
-        first.sketch if signatures is not None else None,
-        signatures,
-    )
-    made = replace(
-        made,
-        extracted=numbers(lambda part: part.extracted),
-        reader=next((part.reader for part in parts if part.reader), ""),
-        guessed=numbers(lambda part: part.guessed),
-        guesses=_strings([part.guesses for part in parts]),
-    )
-    if first.shingle_filter is None:
-        return made
-    unfiltered = Unfiltered(
-        column(lambda part: _there(part.unfiltered).sizes),
-        column(lambda part: _there(part.unfiltered).fingerprints),
-        sets,
-    )
-    return replace(made, sets=None, shingle_filter=first.shingle_filter, unfiltered=unfiltered)
-
-
-def _there(what: Any) -> Any:
-    assert what is not None
-    return what
-
-
-def _strings(tables: list[StringTable]) -> StringTable:
-    return StringTable(
-        np.concatenate([table.blob for table in tables]),
-        offsets_of(np.concatenate([np.diff(table.offsets) for table in tables])),
-    )
+def _remove(folder: Path) -> bool:
+    if not folder.exists():
+        return False
+    if folder.is_dir():
+        shutil.rmtree(folder, ignore_errors=True)
+    else:  # Before format 4 the journal was a file.
+        folder.unlink(missing_ok=True)
+    return True

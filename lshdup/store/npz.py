@@ -28,7 +28,7 @@ from lshdup.utils.scratch import CHUNK
 from lshdup.version import __version__
 
 #: Goes up whenever an older lshdup would misread what a newer one writes.
-FORMAT_VERSION = 3
+FORMAT_VERSION = 4
 
 Array = NDArray[Any]
 
@@ -63,25 +63,43 @@ class Artifact:
     arrays: dict[str, Array]
 
 
-def save(path: Path, kind: str, header: Mapping[str, Any], arrays: Mapping[str, Array]) -> None:
-    """Write an artifact beside `path`, fsync it, and rename it: killed at any instant, the old or the new file is there, whole.
+def full_header(kind: str, header: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a header with the kind, the format and the version of the program."""
+    return {"kind": kind, "format": FORMAT_VERSION, "lshdup": __version__, **header}
 
-    Raises ArtifactError if the folder cannot be written or the disk is full; the old file is then untouched.
+
+def save(path: Path, kind: str, header: Mapping[str, Any], arrays: Mapping[str, Array]) -> None:
+    """Write an artifact beside `path`, sync it, and rename it.
+
+    Killed at any instant, the old or the new file is there, whole. Raises ArtifactError if the
+    folder cannot be written or the disk is full; the old file is then untouched.
+
     Determinism: equal headers and arrays give equal bytes.
     """
-    full = {"kind": kind, "format": FORMAT_VERSION, "lshdup": __version__, **header}
-    text = json.dumps(full, sort_keys=True, separators=(",", ":")).encode("ascii")
-    arrays = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
-    members = {"header": np.frombuffer(text, np.uint8), **arrays, "checks": block_checksums(arrays)}
     try:
-        with replace_file(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
-            for name, array in members.items():
-                _write_member(archive, name, array)
+        with replace_file(path) as file:
+            write(file, kind, header, arrays)
     except OSError as error:
         message = f"{path} cannot be written: {error.strerror}"
         raise ArtifactError(
             message, "name another store with --store DIR, or use --no-store"
         ) from None
+
+
+def write(
+    file: IO[bytes], kind: str, header: Mapping[str, Any], arrays: Mapping[str, Array]
+) -> None:
+    """Write an artifact to an open file. Raises OSError as the file system does."""
+    text = json.dumps(full_header(kind, header), sort_keys=True, separators=(",", ":"))
+    arrays = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    members = {
+        "header": np.frombuffer(text.encode("ascii"), np.uint8),
+        **arrays,
+        "checks": block_checksums(arrays),
+    }
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
+        for name, array in members.items():
+            _write_member(archive, name, array)
 
 
 def _write_member(archive: zipfile.ZipFile, name: str, array: Array) -> None:

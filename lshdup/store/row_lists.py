@@ -4,13 +4,13 @@ from dataclasses import asdict
 
 import numpy as np
 
-from lshdup.documents.locations import Listings
-from lshdup.documents.rows import RowList
+from lshdup.documents.locations import KnownRecords
+from lshdup.documents.records import RecordList
 from lshdup.errors import ArtifactError
 from lshdup.params import DocumentParams
 from lshdup.skipped import Reason
 from lshdup.store import npz
-from lshdup.store.collection_io import ints_of, strings_of
+from lshdup.store.members import read_numbers, read_strings
 from lshdup.store.npz import Array, Artifact
 from lshdup.store.store import Store
 from lshdup.utils.ragged import StringTable, offsets_of
@@ -18,7 +18,7 @@ from lshdup.utils.ragged import StringTable, offsets_of
 _COLUMNS = ("numbers", "starts", "lengths")
 
 
-def save_listings(store: Store, params: DocumentParams, listings: Listings) -> None:
+def save_listings(store: Store, params: DocumentParams, listings: KnownRecords) -> None:
     """Keep `listings` as rows.npz. Determinism: equal listings give equal bytes."""
     keys = sorted(listings)
     lists = [listings[key] for key in keys]
@@ -48,7 +48,7 @@ def save_listings(store: Store, params: DocumentParams, listings: Listings) -> N
     npz.save(store.path("rows"), "rows", _header(store, params), arrays)
 
 
-def load_listings(store: Store, params: DocumentParams) -> Listings:
+def load_listings(store: Store, params: DocumentParams) -> KnownRecords:
     """What rows.npz knows, if it was made with the same parameters and from the same folder; damaged, it is as good as not there."""
     try:
         artifact = npz.load(store.path("rows"), "rows", "run the command again")
@@ -68,40 +68,44 @@ def _header(store: Store, params: DocumentParams) -> dict[str, object]:
     }
 
 
-def _listings(artifact: Artifact, *, with_ids: bool) -> Listings:
+def _listings(artifact: Artifact, *, with_ids: bool) -> KnownRecords:
     arrays = artifact.arrays
-    paths, details = strings_of(artifact, "paths"), strings_of(artifact, "left_details")
+    paths, details = read_strings(artifact, "paths"), read_strings(artifact, "left_details")
     n = len(paths)
     sizes, mtimes = (
-        ints_of(arrays, "file_sizes", n).tolist(),
-        ints_of(arrays, "file_mtimes", n).tolist(),
+        read_numbers(artifact, "file_sizes", n).tolist(),
+        read_numbers(artifact, "file_mtimes", n).tolist(),
     )
-    ends, left_ends = (offsets_of(ints_of(arrays, name, n)) for name in ("counts", "left_counts"))
+    ends, left_ends = (
+        offsets_of(read_numbers(artifact, name, n)) for name in ("counts", "left_counts")
+    )
     if (np.diff(ends) < 0).any() or (np.diff(left_ends) < 0).any():
         message = "counts are none"
         raise ValueError(message)
-    numbers, starts, lengths = columns = [ints_of(arrays, name, int(ends[-1])) for name in _COLUMNS]
+    numbers, starts, lengths = columns = [
+        read_numbers(artifact, name, int(ends[-1])) for name in _COLUMNS
+    ]
     if any(column.min(initial=0) < 0 for column in columns):
         message = "rows before the first"
         raise ValueError(message)
-    ids = strings_of(artifact, "ids") if with_ids else None
+    ids = read_strings(artifact, "ids") if with_ids else None
     if ids is not None and len(ids) != ends[-1]:
         message = "ids do not fit"
         raise ValueError(message)
     reasons = list(Reason)
-    left_numbers = ints_of(arrays, "left_numbers", int(left_ends[-1])).tolist()
+    left_numbers = read_numbers(artifact, "left_numbers", int(left_ends[-1])).tolist()
     left = [
         (number, reasons[reason], detail.decode("utf-8", "surrogateescape"))
         for number, reason, detail in zip(
             left_numbers, arrays["left_reasons"].tolist(), details, strict=True
         )
     ]
-    made: Listings = {}
+    made: KnownRecords = {}
     for at, path in enumerate(paths):
         part = slice(int(ends[at]), int(ends[at + 1]))
         own = None if ids is None else ids.take(np.arange(part.start, part.stop))
         others = left[left_ends[at] : left_ends[at + 1]]
-        made[path, sizes[at], mtimes[at]] = RowList(
+        made[path, sizes[at], mtimes[at]] = RecordList(
             numbers[part], starts[part], lengths[part], own, others
         )
     return made

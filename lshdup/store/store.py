@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.collection.collection import Collection
-from lshdup.documents.rows import RowFields
+from lshdup.documents.records import RecordFields
 from lshdup.errors import ArtifactError, ParameterError
 from lshdup.lsh import band_plan
 from lshdup.lsh.band_table import BandTable
@@ -25,17 +25,9 @@ from lshdup.matching.results import ClustersFound, Index, PairsFound, StoredPair
 from lshdup.params import BandParams, ClusterParams, PairParams, ShingleParams, SketchParams
 from lshdup.shingling.shingle_filter import ShingleFilter
 from lshdup.store import npz
-from lshdup.store.collection_io import (
-    corpus_id,
-    document_arrays,
-    read_collection,
-    refuse_if,
-    same,
-    set_arrays,
-    signature_arrays,
-    unfiltered_id,
-)
+from lshdup.store.collection_io import collection_arrays, read_collection, would_save_the_same
 from lshdup.store.lock import locked
+from lshdup.store.members import refuse_if
 from lshdup.store.npz import Array
 from lshdup.utils.atomic import remove_temporary_files
 
@@ -133,45 +125,43 @@ class Store:
         if (
             kind == "shingles" and collection.unfiltered is not None
         ):  # keeps whole sets: what is removed may be another part of them next time
-            collection = collection.before
+            collection = collection.before_filter
         if self._is_saved(kind, collection):
             self.path(
                 kind
             ).touch()  # the times of artifacts tell which collection the last run was of
             return
-        arrays = document_arrays(collection) | (
-            set_arrays(collection) if kind == "shingles" else signature_arrays(collection)
-        )
+        arrays = collection_arrays(collection, kind)
         header = self._header(collection, with_sketch=kind == "signatures")
         if collection.unfiltered is not None:
-            header["whole"] = unfiltered_id(collection)
+            header["whole"] = collection.unfiltered_identity
         npz.save(self.path(kind), kind, header, arrays)
 
     def _is_saved(self, kind: str, collection: Collection) -> bool:
         """Return whether an artifact holds this collection already."""
         try:
             old = self.load_collection(kind, here=True, verify=False)
-            return old is not None and same(old, collection)
+            return old is not None and would_save_the_same(old, collection)
         except ArtifactError:
             return False
 
     def _header(self, collection: Collection, *, with_sketch: bool) -> dict[str, Any]:
         documents = collection.documents
         sketch = collection.sketch if with_sketch else None
-        header = self.parameters(
+        header = self.describe_parameters(
             collection.shingle,
             sketch,
-            documents.row_fields,
+            documents.record_fields,
             documents.home,
             collection.shingle_filter,
         )
-        return header | {"corpus": corpus_id(collection)}
+        return header | {"corpus": collection.identity}
 
-    def parameters(
+    def describe_parameters(
         self,
         shingle: ShingleParams,
         sketch: SketchParams | None,
-        fields: RowFields | None,
+        fields: RecordFields | None,
         home: bytes = b"",
         shingle_filter: ShingleFilter | None = None,
     ) -> dict[str, Any]:
@@ -256,7 +246,7 @@ class Store:
                 return None
             assert collection.sketch is not None
             if (
-                artifact.header["corpus"] != corpus_id(collection)
+                artifact.header["corpus"] != collection.identity
                 or artifact.header["sketch"] != collection.sketch.to_json()
             ):
                 return None
@@ -314,7 +304,10 @@ class Store:
                 "similarity": pairs.similarity,
             }
             header = self._pairs_header(collection, made, params, asked)
-            header = header | {"candidates": found.candidates, "buckets": asdict(found.buckets)}
+            header = header | {
+                "candidates": found.candidates,
+                "buckets": _buckets_to_json(found.buckets),
+            }
             npz.save(self.path("pairs"), "pairs", header, arrays)
 
     def load_pairs(self, collection: Collection) -> StoredPairs | None:
@@ -353,7 +346,7 @@ class Store:
                 or not ((similarity >= params.threshold) & (similarity <= 1)).all(),
                 "they are no pairs",
             )
-            candidates, buckets = header["candidates"], Buckets(**header["buckets"])
+            candidates, buckets = header["candidates"], _buckets_from_json(header["buckets"])
             planned = header["planned_bands"], header["planned_rows"]
             counts = (candidates, *planned)
             refuse_if(
@@ -386,7 +379,7 @@ class Store:
         """The groups of a run, so that the next one over the same documents need read none of them: 12 bytes a document."""
         representative = found.groups.representative.astype(np.uint32)  # -1 becomes 2^32 - 1
         header = self._groups_header(collection, made, params, asked, preference)
-        header = header | {"buckets": asdict(found.buckets)}
+        header = header | {"buckets": _buckets_to_json(found.buckets)}
         npz.save(
             self.path("clusters"),
             "clusters",
@@ -433,7 +426,7 @@ class Store:
                 not ((similarity[compared] >= 0) & (similarity[compared] <= 1)).all(),
                 "similarities are none",
             )
-            buckets = Buckets(**artifact.header["buckets"])
+            buckets = _buckets_from_json(artifact.header["buckets"])
             refuse_if(not _are_counts(buckets, n), "counts are none")
             from lshdup.matching.clusters import (
                 Groups,
@@ -453,7 +446,7 @@ class Store:
             artifact = npz.load(
                 self.path("clusters"), "clusters", "run `lshdup clusters` again", verify=False
             )
-            if artifact is None or artifact.header["corpus"] != corpus_id(collection):
+            if artifact is None or artifact.header["corpus"] != collection.identity:
                 return None
             return BandParams.from_json(artifact.header["bands"]), ClusterParams.from_json(
                 artifact.header["clusters"]
@@ -500,6 +493,18 @@ class Store:
         self, collection: Collection, made: Index, params: BandParams, asked: PairParams
     ) -> dict[str, Any]:
         return self._made_header(collection, made, params) | {"pairs": asked.to_json()}
+
+
+def _buckets_to_json(buckets: Buckets) -> dict[str, int]:
+    """Return the counts under the names that format 3 of the artifacts has for them."""
+    counts = asdict(buckets)
+    return counts | {"left_out": counts.pop("skipped")}
+
+
+def _buckets_from_json(counts: Mapping[str, int]) -> Buckets:
+    """Return the counts of `_buckets_to_json`. Raise TypeError or KeyError if one is missing."""
+    named = dict(counts)
+    return Buckets(skipped=named.pop("left_out"), **named)
 
 
 def _are_counts(buckets: Buckets, documents: int) -> bool:

@@ -6,10 +6,12 @@ What is unpacked may be a thousand times, or a million times, as large as the fi
 import contextlib
 import gzip
 import io
-import os
+import sys
 import zlib
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import IO, BinaryIO, cast
 
 from lshdup.utils.scratch import new_scratch, write_scratch
@@ -23,9 +25,6 @@ CHUNK = 1 << 20
 #: How to have what zstd needs. (Parquet's extra brings it too.)
 PIP = "pip install 'lshdup[zstd]'"
 _LACKING = "zstd: "
-
-_SKIPPABLE = 0x184D2A50  # and the fifteen magic numbers behind it: frames of zstd that hold no data
-_LAST_BLOCK, _RLE = 1, 1
 
 
 def lacking() -> str:
@@ -70,10 +69,15 @@ def can_unpack(head: bytes) -> bool:
     if not head.startswith(ZSTD):
         return True
     try:
-        import zstandard  # noqa: F401
+        _import_zstd()
     except ImportError:
         return False
     return True
+
+
+def _import_zstd() -> ModuleType:
+    """Return the module for zstd: the standard library's, or before Python 3.14 its backport."""
+    return import_module("compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd")
 
 
 def unpacked(data: bytes, most: int) -> bytes:
@@ -96,71 +100,24 @@ def chunks(file: BinaryIO) -> Iterator[bytes]:
     """
     head = file.read(4)
     file.seek(0)
-    try:
-        if not is_packed(head):
-            while chunk := file.read(CHUNK):
-                yield chunk
-            return
+    errors: tuple[type[Exception], ...] = (gzip.BadGzipFile, zlib.error)
+    with contextlib.ExitStack() as stack:
+        stream = file
         if head.startswith(GZIP):
-            with gzip.GzipFile(fileobj=file) as stream:
-                while chunk := stream.read(CHUNK):
-                    yield chunk
-            return
-        _check_zstd_end(file)
-        yield from _zstd_chunks(file)
-    except EOFError:
-        message = "it ends before its end: cut off?"
-        raise PackedError(message) from None
-    except (gzip.BadGzipFile, zlib.error) as error:
-        raise PackedError(str(error)) from None
-
-
-def _zstd_chunks(file: BinaryIO) -> Iterator[bytes]:
-    import zstandard
-
-    try:
-        with zstandard.ZstdDecompressor().stream_reader(
-            file, read_across_frames=True, closefd=False
-        ) as stream:
+            stream = stack.enter_context(cast("BinaryIO", gzip.GzipFile(fileobj=file)))
+        elif head.startswith(ZSTD):
+            zstd = _import_zstd()
+            errors = (zstd.ZstdError,)
+            stream = stack.enter_context(zstd.ZstdFile(file))
+        try:
             while chunk := stream.read(CHUNK):
                 yield chunk
-    except zstandard.ZstdError as error:
-        raise PackedError(str(error).removeprefix("zstd decompress error: ")) from None
-
-
-def _check_zstd_end(file: BinaryIO) -> None:
-    """Raise EOFError if a zstd file ends within a frame, of which its library says nothing; blocks are stepped over, not unpacked."""
-    import zstandard
-
-    size = file.seek(0, os.SEEK_END)
-    at = 0
-    while at < size:
-        file.seek(at)
-        head = file.read(18)
-        magic = int.from_bytes(head[:4], "little")
-        if magic & ~0xF == _SKIPPABLE:
-            at += 8 + int.from_bytes(head[4:8], "little")
-            continue
-        try:
-            at += zstandard.frame_header_size(head)
-            checked = zstandard.get_frame_parameters(head).has_checksum
-        except zstandard.ZstdError as error:
-            if len(head) < 18:
-                raise EOFError from None
-            raise PackedError(str(error)) from None
-        last = 0
-        while not last:
-            file.seek(at)
-            field = file.read(3)
-            if len(field) < 3:
-                raise EOFError
-            block = int.from_bytes(field, "little")
-            last = block & _LAST_BLOCK
-            at += 3 + (1 if block >> 1 & 3 == _RLE else block >> 3)
-        at += 4 if checked else 0
-    file.seek(0)
-    if at > size:
-        raise EOFError
+        except EOFError:
+            message = "it ends before its end: cut off?"
+            raise PackedError(message) from None
+        except errors as error:
+            message = str(error).removeprefix("Unable to decompress Zstandard data: ")
+            raise PackedError(message) from None
 
 
 def unpack_to(path: bytes, folder: Path | None, longest_line: int) -> IO[bytes]:
@@ -196,11 +153,13 @@ def packing(file: BinaryIO, name: bytes) -> Iterator[IO[bytes]]:
         ) as stream:
             yield cast("IO[bytes]", stream)
     elif low.endswith(b".zst"):
-        import zstandard
-
-        with zstandard.ZstdCompressor(level=3, write_checksum=True).stream_writer(
-            file, closefd=False
-        ) as stream:
+        zstd = _import_zstd()
+        options = (
+            zstd.CompressionParameter.compression_level,
+            zstd.CompressionParameter.checksum_flag,
+        )
+        with zstd.ZstdFile(file, "wb", options=dict(zip(options, (3, 1), strict=True))) as stream:
+            stream.write(b"")  # or empty content would have no frame
             yield stream
     else:
         yield file

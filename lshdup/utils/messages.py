@@ -1,46 +1,58 @@
-"""Words of messages: counts with their nouns, what was perhaps meant, a command to type. Pure Python; used by all that says something."""
+"""Parts of messages: counts with their nouns, names, numbers, and the word perhaps meant."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
-#: Of a name so many characters are said.
-_LONGEST = 60
+#: Most characters of a name in a list of names.
+_NAME_CHARACTERS = 60
 
 
 def counted(n: int, noun: str, plural: str = "") -> str:
-    """A number with its noun. plural : where it is not the noun and an s.
+    """Return a number with its noun.
 
-    >>> counted(1, "pair"), counted(1200, "pair"), counted(2, "row without text", "rows without text")
-    ('1 pair', '1,200 pairs', '2 rows without text')
+    plural : if it is not the noun and an s.
+
+    >>> counted(1, "pair"), counted(1200, "pair"), counted(2, "row of text", "rows of text")
+    ('1 pair', '1,200 pairs', '2 rows of text')
     """
     return f"{n:,} {noun}" if n == 1 else f"{n:,} {plural or f'{noun}s'}"
 
 
 def some_of(names: Iterable[str], most: int = 10) -> str:
-    """Names separated by commas: some, if there are many, and a part of those that are long.
+    """Return names separated by commas, the first of many, and the beginning of long ones.
 
     >>> some_of(["id", "body"]), some_of("abcdefghijklm"), some_of([])
     ('id, body', 'a, b, c, d, e, f, g, h, i, j, …', 'none')
     """
-    listed = list(names)
-    said = [name if len(name) <= _LONGEST else f"{name[:_LONGEST]}…" for name in listed[:most]]
-    return ", ".join([*said, "…"] if len(listed) > most else said) or "none"
+    all_names = list(names)
+    parts = [
+        name if len(name) <= _NAME_CHARACTERS else f"{name[:_NAME_CHARACTERS]}…"
+        for name in all_names[:most]
+    ]
+    return ", ".join([*parts, "…"] if len(all_names) > most else parts) or "none"
 
 
-def closest(word: str, known: Iterable[str], least: float = 0.6) -> str:
-    """What was perhaps meant by a word that is not known; empty if it is like none. least : how like it, from 0 to 1.
+def did_you_mean(
+    word: str, known: Iterable[str], say: Callable[[str], str] = str, least: float = 0.6
+) -> str:
+    """Return a question with the known word that is most like `word`, or "" if none is like it.
 
-    >>> closest("pair", ["query", "pairs"]), closest("TEXT", ["id", "text"]), closest("data", ["query", "pairs"])
-    ('pairs', 'text', '')
+    say : how a known word is said in the question.
+    least : how like the words must be, from 0 to 1.
+
+    >>> did_you_mean("pair", ["query", "pairs"], "`lshdup {}`".format)
+    'did you mean `lshdup pairs`?'
+    >>> did_you_mean("TEXT", ["id", "text"]), did_you_mean("data", ["query", "pairs"])
+    ('did you mean text?', '')
     """
-    import difflib  # here, because every start of the program waits for what is above
+    import difflib  # Imported here to keep the start of every command fast.
 
     by_small = {each.casefold(): each for each in known}
-    found = difflib.get_close_matches(word.casefold(), by_small, n=1, cutoff=least)
-    return by_small[found[0]] if found else ""
+    nearest = difflib.get_close_matches(word.casefold(), by_small, n=1, cutoff=least)
+    return f"did you mean {say(by_small[nearest[0]])}?" if nearest else ""
 
 
 def typed(*words: str) -> str:
-    """A command line, as one would type it, in backquotes.
+    """Return a command line as it would be typed, in backquotes.
 
     >>> typed("lshdup", "pairs", "my docs", "--include", "*.txt")
     "`lshdup pairs 'my docs' --include '*.txt'`"
@@ -51,8 +63,10 @@ def typed(*words: str) -> str:
 
 
 def shown(text: bytes | str) -> str:
-    r"""A name, or text with names in it, for people: other bytes than UTF-8, control characters and what changes the direction of writing
-    as escapes, so that no name can move the cursor, colour the terminal, or look like another.
+    r"""Return a name, or text with names in it, for people.
+
+    Bytes that are not UTF-8, control characters and marks of writing direction become escapes, so
+    that no name can move the cursor, colour the terminal, or look like another.
 
     >>> shown(b"red\x1b[31m"), shown("gpj.\u202eexe"), shown(b"\xff.txt"), shown("Größe 漢字")
     ('red\\x1b[31m', 'gpj.\\u202eexe', '\\xff.txt', 'Größe 漢字')
@@ -68,7 +82,7 @@ def shown(text: bytes | str) -> str:
 
 
 def _escaped(c: str) -> str:
-    """Bytes that are no UTF-8, as `os.fsdecode` has them, as bytes."""
+    """Return the escape of a character; a byte of `os.fsdecode` has that of the byte."""
     return (
         f"\\x{ord(c) - 0xDC00:x}"
         if "\udc80" <= c <= "\udcff"
@@ -77,10 +91,10 @@ def _escaped(c: str) -> str:
 
 
 def decimal(x: float) -> str:
-    """A number for people, four places; it never looks like another one: not like 0 or 1 if it is not.
+    """Return a number with four places, which looks like 0 or 1 only if it is 0 or 1.
 
-    >>> decimal(0.5), decimal(0.99999), decimal(0.0), decimal(2e-5), decimal(-2e-5), decimal(12345.6), decimal(float("nan"))
-    ('0.5000', '0.9999', '0.0000', '<0.0001', '>-0.0001', '12,345.6', '')
+    >>> [decimal(x) for x in (0.5, 0.99999, 0.0, 2e-5, -2e-5, 12345.6, float("nan"))]
+    ['0.5000', '0.9999', '0.0000', '<0.0001', '>-0.0001', '12,345.6', '']
     """
     if x != x:
         return ""
@@ -91,7 +105,9 @@ def decimal(x: float) -> str:
 
 
 def chance(p: float, below: float = 1.0) -> str:
-    """A chance or a share for people: in percent, below a hundredth of one as one in how many. What is less than `below` looks so.
+    """Return a chance or a share in percent; below a hundredth of a percent as one in a number.
+
+    below : a bound that a smaller chance must not be rounded to.
 
     >>> [chance(p) for p in (0.0, 1.0, 0.5, 0.0058, 0.00049, 0.99996)]
     ['0 %', '100 %', '50 %', '0.58 %', '0.049 %', '99.996 %']
@@ -107,15 +123,13 @@ def chance(p: float, below: float = 1.0) -> str:
     if p < 1e-4:
         return f"1 in {int(float(f'{1 / p:.2g}')):,}"
     places = 2
-    while (
-        p < below and float(f"{100 * p:.{places}g}") >= 100 * below and places < 17
-    ):  # nearly certain is not certain
+    while p < below and float(f"{100 * p:.{places}g}") >= 100 * below and places < 17:
         places += 1
     return f"{100 * p:.{places}g} %" if p < 1 else "100 %"
 
 
 def fitting_start(text: str, cells: int) -> str:
-    """As many characters as fit into so many cells."""
+    """Return the longest beginning of a text that fits into this many cells of a terminal."""
     from rich.cells import cell_len
 
     count = min(len(text), max(cells, 0))

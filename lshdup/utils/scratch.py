@@ -64,11 +64,16 @@ def mapped_signatures(folder: Path, shape: tuple[int, int]) -> NDArray[np.uint32
 
 
 class Spool:
-    """A temporary file of uint64 values that grows during a run, for sets that exceed memory."""
+    """A temporary file of uint64 values that grows during a run, for sets that exceed memory.
 
-    def __init__(self, folder: Path) -> None:
+    folder : where the file is; None: where the system has temporary files.
+    required : whether the run cannot go on if the disk has no room.
+    """
+
+    def __init__(self, folder: Path | None, *, required: bool = True) -> None:
+        self.required = required
         self._folder = folder
-        with _explained(f"{folder} cannot be written", _OTHER_STORE):
+        with _explained(f"{folder or tempfile.gettempdir()} cannot be written", _OTHER_STORE):
             self._file = temporary_file(folder)
 
     def __enter__(self) -> Self:
@@ -118,7 +123,16 @@ class Spool:
         return RaggedSets.from_sizes(self.values(), sizes[order])
 
     def _reporting(self) -> contextlib.AbstractContextManager[None]:
-        return _explained(f"{self._folder} has no room for the shingle sets", _OTHER_STORE)
+        folder = self._folder or tempfile.gettempdir()
+        return _explained(f"{folder} has no room for the shingle sets", _OTHER_STORE)
+
+
+def open_optional_spool(folder: Path | None) -> Spool | None:
+    """Open a spool that the run can do without; return None if there is no room for it."""
+    try:
+        return Spool(folder, required=False)
+    except ArtifactError:
+        return None
 
 
 def new_scratch(path: bytes, folder: Path | None) -> IO[bytes]:

@@ -1,15 +1,19 @@
-"""Pairs of documents across two sides: the main path once more, and its answer. Called by against.py. Knows no terminal and no store."""
+"""Pairs across two sides: candidates of one band table over both, verified, and expanded to exact
+duplicates.
 
-from collections.abc import Iterator
+A variation of `pipeline.find_near_duplicates`. Knows no terminal and no store.
+"""
+
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.kernels import sets as kernels
-from lshdup.lsh import band_table, candidates
 from lshdup.lsh.band_plan import BandPlan
-from lshdup.lsh.candidates import Buckets, PairArrays
+from lshdup.lsh.band_table import sort_keys
+from lshdup.lsh.candidates import CandidateCounter, PairArrays, cross_pairs, documents_to_compare
 from lshdup.lsh.signatures import estimate
 from lshdup.matching import exact_join, similarity
 from lshdup.matching.copies import ExpandedPairs, expand_pairs_across
@@ -20,19 +24,24 @@ from lshdup.utils.parallel import Progress, no_progress
 from lshdup.utils.ragged import RaggedSets, distinct
 from lshdup.workspace.against_sides import Sides
 
-#: Signatures of so many pairs are compared at a time: 8 bytes each and row.
+#: Pairs whose signatures are compared at a time: 8 bytes a pair and row.
 _PAIRS_AT_ONCE = 1 << 13
 
-#: (left, right, similarity, whether that is an estimate): uint32, uint32, float64 and bool arrays.
-Decided = tuple[NDArray[np.uint32], NDArray[np.uint32], NDArray[np.float64], NDArray[np.bool_]]
+#: (left, right, similarity, whether it is an estimate): uint32, uint32, float64 and bool arrays.
+VerifiedColumns = tuple[
+    NDArray[np.uint32], NDArray[np.uint32], NDArray[np.float64], NDArray[np.bool_]
+]
 
 
 @dataclass(frozen=True)
-class Across:
-    """Pairs of first copies of the two sides.
+class CrossPairs:
+    """Verified pairs across two sides, of documents that stand for their exact duplicates.
 
-    estimated : uint64 array, the keys of those pairs whose similarity is an estimate, ascending. by_estimate : how many candidates were
-    decided so, with those that were turned down.
+    found : the pairs.
+    duplicate_of : int64 array of shape (n,), for each document the first one of its side with the
+        same set.
+    estimated : uint64 array, ascending keys of the pairs whose similarity is an estimate.
+    by_estimate : number of candidates that were decided by an estimate, rejected ones too.
     """
 
     found: PairsFound
@@ -41,60 +50,54 @@ class Across:
     by_estimate: int = 0
 
 
-def near_duplicates_across(
+def find_cross_pairs(
     sides: Sides,
     plan: BandPlan,
     threshold: float,
-    asked: PairParams,
+    params: PairParams,
     *,
     jobs: int = 1,
     progress: Progress = no_progress,
-) -> Across:
-    """All pairs of first copies across the sides at or above the threshold, among the candidates of one band table over both.
+) -> CrossPairs:
+    """Find pairs across the sides among the candidates of one band table over both.
 
-    Similarities are exact, as long as the sets of both documents can be had. Where that of the other side cannot be had, the signatures
-    decide. Documents with the same fingerprint are identical, wherever they are.
+    Similarities are exact as long as the sets of both documents are available. Where the set of a
+    document there is not, signatures decide; equal fingerprints mean equal sets.
     """
     progress("candidates", 0, 0)
     duplicate_of = sides.find_exact_duplicates()
-    members = sides.members(duplicate_of)
-    keys = np.concatenate(
-        [sides.here.band_keys(plan, jobs), sides.there.band_keys(plan, jobs)], axis=1
+    members = documents_to_compare(duplicate_of, sides.sizes)
+    table = sort_keys(sides.build_band_keys(plan, jobs), members, jobs)
+    buckets, pieces = cross_pairs(
+        table, sides.split, params.max_bucket, lambda done, n: progress("candidates", done, n)
     )
-    table = band_table.table_of_keys(keys, members, jobs)
-    buckets, pieces = candidates.cross_pairs(
-        table, sides.split, asked.max_bucket, lambda done, n: progress("candidates", done, n)
-    )
-    decision = _Decision(sides, duplicate_of, threshold, asked.verify == "estimate", jobs)
-    met = candidates.CandidateCounter()
-    pairs = gather_pairs(decision.pairs(met.count(pieces)))
-    estimated = np.sort(np.concatenate([np.zeros(0, np.uint64), *decision.estimated]))
-    return Across(
-        PairsFound(pairs, met.pairs, buckets), duplicate_of, estimated, decision.by_estimate
-    )
+    verifier = _Verifier(sides, duplicate_of, threshold, params.verify == "estimate", jobs)
+    counter = CandidateCounter()
+    pairs = gather_pairs(verifier.verify(counter.count(pieces)))
+    estimated = np.sort(np.concatenate([np.zeros(0, np.uint64), *verifier.estimated]))
+    found = PairsFound(pairs, counter.pairs, buckets)
+    return CrossPairs(found, duplicate_of, estimated, verifier.by_estimate)
 
 
-def exact_near_duplicates_across(
+def find_cross_pairs_exactly(
     sides: Sides,
     sets: RaggedSets,
     threshold: float,
     jobs: int = 1,
     progress: Progress = no_progress,
-) -> Across:
-    """The same, no misses, by the prefix-filter join of the sets of both sides."""
-    duplicate_of = sides.find_exact_duplicates()
-    members = sides.members(duplicate_of)
+) -> CrossPairs:
+    """Find all pairs across the sides, none missed, by the prefix-filter join."""
     progress("candidates", 0, 0)
+    duplicate_of = sides.find_exact_duplicates()
+    members = documents_to_compare(duplicate_of, sides.sizes)
     joined = exact_join.exact_pairs(
         sets, members, threshold, jobs, sides.split, lambda done, n: progress("candidates", done, n)
     )
-    return Across(
-        PairsFound(gather_pairs(joined), -1, Buckets()), duplicate_of, np.zeros(0, np.uint64)
-    )
+    return CrossPairs(PairsFound(gather_pairs(joined), -1), duplicate_of, np.zeros(0, np.uint64))
 
 
-class _Decision:
-    """Which candidates are pairs, and by what."""
+class _Verifier:
+    """Verification of candidates by sets where they are available, else by signatures."""
 
     def __init__(
         self,
@@ -104,81 +107,79 @@ class _Decision:
         only_estimate: bool,
         jobs: int,
     ) -> None:
-        self._sides = sides
-        self._duplicate_of = duplicate_of
-        self._threshold = threshold
+        self._sides, self._threshold, self._jobs = sides, threshold, jobs
         self._only_estimate = only_estimate
-        self._jobs = jobs
         self._sizes, self._prints = sides.sizes, sides.fingerprints
-        self._gone = np.zeros(
+        self._is_gone = np.zeros(
             len(self._sizes), bool
-        )  # documents of the other side whose sets were wanted and are not to be had
-        self._order: NDArray[np.int64] | None = None
+        )  # documents there whose sets are unavailable
+        self._duplicate_of = duplicate_of
+        self._by_duplicate: NDArray[np.int64] | None = None
         self.estimated: list[NDArray[np.uint64]] = []
         self.by_estimate = 0
 
-    def pairs(self, pieces: Iterator[PairArrays]) -> Iterator[Columns]:
-        """Those candidate pairs (left, right), uint32 arrays, that are at least as similar as the threshold, in no order."""
+    def verify(self, pieces: Iterable[PairArrays]) -> Iterator[Columns]:
+        """Yield the candidate pairs whose similarity is at least the threshold."""
         for left, right in pieces:
             same = self._prints[left] == self._prints[right]
             yield left[same], right[same], np.ones(int(same.sum()))
             left, right = left[~same], right[~same]
             if self._only_estimate:
-                yield self._estimated(left, right)
+                yield self._estimate(left, right)
                 continue
             possible = kernels.possible_pairs(left, right, self._sizes, self._threshold)
             left, right = left[:possible], right[:possible]
-            hopeful = ~self._gone[right]
-            left, right, rest = left[hopeful], right[hopeful], (left[~hopeful], right[~hopeful])
+            known_gone = self._is_gone[right]
+            rest = left[known_gone], right[known_gone]
+            left, right = left[~known_gone], right[~known_gone]
             yield from similarity.verify(
                 [(left.copy(), right.copy())], self._sizes, self._sets, self._threshold, self._jobs
             )
-            disappointed = self._gone[right]
-            yield self._estimated(
-                *(
-                    np.concatenate(each)
-                    for each in zip(rest, (left[disappointed], right[disappointed]), strict=True)
-                )
+            found_gone = self._is_gone[right]
+            yield self._estimate(
+                np.concatenate([rest[0], left[found_gone]]),
+                np.concatenate([rest[1], right[found_gone]]),
             )
 
     def _sets(self, documents: NDArray[np.int64]) -> RaggedSets:
         sets = self._sides.sets(documents)
         lost = np.flatnonzero((sets.sizes == 0) & (documents >= self._sides.split))
         if len(lost):
-            sets = self._with_stand_ins(sets, documents, lost)
-            self._gone[documents[lost[sets.sizes[lost] == 0]]] = True
+            sets = self._replace_by_duplicates(sets, documents, lost)
+            self._is_gone[documents[lost[sets.sizes[lost] == 0]]] = True
         return sets
 
-    def _with_stand_ins(
+    def _replace_by_duplicates(
         self, sets: RaggedSets, documents: NDArray[np.int64], lost: NDArray[np.int64]
     ) -> RaggedSets:
-        """The same with the sets of copies that are still there, for those at the places `lost`."""
+        """Return the sets; for positions in `lost`, sets of exact duplicates whose files exist."""
         split = self._sides.split
-        if self._order is None:
-            self._order = np.argsort(self._duplicate_of, kind="stable")
+        if self._by_duplicate is None:
+            self._by_duplicate = np.argsort(self._duplicate_of, kind="stable")
         starts, ends = (
-            np.searchsorted(self._duplicate_of, documents[lost], side=side, sorter=self._order)
+            np.searchsorted(
+                self._duplicate_of, documents[lost], side=side, sorter=self._by_duplicate
+            )
             for side in ("left", "right")
         )
         found = np.full(len(lost), -1)
         for number in np.flatnonzero(ends - starts > 1).tolist():
-            found[number] = self._sides.there.first_there(
-                self._order[starts[number] + 1 : ends[number]] - split
-            )
-        stand_ins = distinct(found[found >= 0])[0]
+            others = self._by_duplicate[starts[number] + 1 : ends[number]] - split
+            found[number] = self._sides.there.find_existing(others)
+        usable = distinct(found[found >= 0])[0]
         index = np.arange(len(sets))
-        index[lost[found >= 0]] = len(sets) + np.searchsorted(stand_ins, found[found >= 0])
-        return RaggedSets.concatenate([sets, self._sides.there.sets(stand_ins)]).take(index)
+        index[lost[found >= 0]] = len(sets) + np.searchsorted(usable, found[found >= 0])
+        return RaggedSets.concatenate([sets, self._sides.there.source(usable)]).take(index)
 
-    def _estimated(self, left: NDArray[np.uint32], right: NDArray[np.uint32]) -> Columns:
+    def _estimate(self, left: NDArray[np.uint32], right: NDArray[np.uint32]) -> Columns:
         share = np.empty(len(left))
         for start in range(0, len(left), _PAIRS_AT_ONCE):
             part = slice(start, start + _PAIRS_AT_ONCE)
-            a = self._sides.here.signatures(left[part].astype(np.int64))
-            b = self._sides.there.signatures(right[part].astype(np.int64) - self._sides.split)
-            places = np.arange(len(a))
+            a = self._sides.here.signatures[left[part].astype(np.int64)]
+            b = self._sides.there.signatures[right[part].astype(np.int64) - self._sides.split]
+            rows = np.arange(len(a))
             share[part] = estimate(
-                np.concatenate([a, b]), places, places + len(a), self._jobs
+                np.concatenate([a, b]), rows, rows + len(a), self._jobs
             ).similarity
         keep = share >= self._threshold
         self.by_estimate += len(left)
@@ -186,64 +187,61 @@ class _Decision:
         return left[keep], right[keep], share[keep]
 
 
-class Crossing:
-    """The pairs of all documents across two sides, by similarity descending, then a, then b; no file with itself.
+class ExpandedCrossPairs:
+    """Pairs of all documents across two sides, in output order; no file is paired with itself.
 
-    collapse : of copies, see `expand_pairs_across`. documents : int64 array, those in any pair, ascending.
+    Parameters
+    ----------
+    sides : the two sides.
+    pairs : verified pairs.
+    collapse : list each further exact duplicate once, see `expand_pairs_across`.
+
+    documents : ascending int64 array, documents that are in any pair.
+
     """
 
-    def __init__(self, sides: Sides, across: Across, *, collapse: bool = False) -> None:
-        pairs, prints = across.found.pairs, sides.fingerprints
-        self._across = across
-        self._listing: ExpandedPairs = expand_pairs_across(
-            pairs, across.duplicate_of, _identical(pairs, prints), collapse=collapse
+    def __init__(self, sides: Sides, pairs: CrossPairs, *, collapse: bool = False) -> None:
+        self._pairs = pairs
+        same = _select_identical(pairs.found.pairs, sides.fingerprints)
+        self._expanded: ExpandedPairs = expand_pairs_across(
+            pairs.found.pairs, pairs.duplicate_of, same, collapse=collapse
         )
-        self.documents = self._listing.documents()
-        here, there = sides.of(self.documents)
-        at = {
-            path: document
-            for document, path in zip(
-                (there + sides.split).tolist(), sides.there.identities(there), strict=True
-            )
-        }
+        self.documents = self._expanded.documents()
+        here, there = sides.separate(self.documents)
+        paths = sides.there.resolve_paths(there)
+        by_path = dict(zip(paths, (there + sides.split).tolist(), strict=True))
         both = [
-            (a, at[path])
-            for a, path in zip(here.tolist(), sides.here.identities(here), strict=True)
-            if path in at
+            (document, by_path[path])
+            for document, path in zip(here.tolist(), sides.here.resolve_paths(here), strict=True)
+            if path in by_path
         ]
         left, right = np.array(both, np.int64).reshape(-1, 2).T
-        self._itself = np.sort(pack_pairs(left, right)[self._listing.holds(left, right)])
+        keys = pack_pairs(left, right)
+        self._itself = np.sort(keys[self._expanded.holds(left, right)])
 
     def __len__(self) -> int:
-        return self._listing.total - len(self._itself)
+        return self._expanded.total - len(self._itself)
 
     @property
     def estimates(self) -> int:
-        """How many of the similarities are estimates."""
-        duplicate_of = self._across.duplicate_of
+        """Number of pairs whose similarity is an estimate."""
+        duplicate_of, estimated = self._pairs.duplicate_of, self._pairs.estimated
         itself = pack_pairs(*(duplicate_of[each] for each in unpack_pairs(self._itself)))
-        return self._listing.count(self._across.estimated) - int(
-            contains(self._across.estimated, itself).sum()
-        )
+        return self._expanded.count(estimated) - int(contains(estimated, itself).sum())
 
-    def pieces(self) -> Iterator[Decided]:
-        """All pairs in order."""
-        duplicate_of = self._across.duplicate_of
-        for left, right, score in self._listing.pieces():
+    def pieces(self) -> Iterator[VerifiedColumns]:
+        """Yield all pairs in order."""
+        duplicate_of, estimated = self._pairs.duplicate_of, self._pairs.estimated
+        for left, right, score in self._expanded.pieces():
             if len(self._itself):
                 other = ~contains(self._itself, pack_pairs(left, right))
                 left, right, score = left[other], right[other], score[other]
-            yield (
-                left,
-                right,
-                score,
-                contains(
-                    self._across.estimated, pack_pairs(duplicate_of[left], duplicate_of[right])
-                ),
-            )
+            keys = pack_pairs(duplicate_of[left], duplicate_of[right])
+            yield left, right, score, contains(estimated, keys)
 
 
-def _identical(pairs: Pairs, prints: NDArray[np.uint64]) -> PairArrays:
+def _select_identical(pairs: Pairs, prints: NDArray[np.uint64]) -> PairArrays:
+    """Return the pairs of documents with the same shingle set."""
     ones = pairs.at_least(1.0)
     same = prints[ones.left] == prints[ones.right]
     return ones.left[same], ones.right[same]

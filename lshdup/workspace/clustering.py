@@ -1,4 +1,6 @@
-"""The clusters of a collection: loaded from the store, made from stored pairs, or found; without changed documents."""
+"""The clusters of a collection: loaded from the store, made from stored pairs, or found; without
+changed documents.
+"""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -25,15 +27,16 @@ from lshdup.workspace.request import Request
 def load_or_find_clusters(
     run: RunContext, indexed: IndexedCollection, params: ClusterParams, request: Request
 ) -> ClustersFound:
-    """Return the clusters of all documents: those of the last run, or made of its pairs, if nothing has changed.
+    """Return the clusters of all documents; if nothing has changed, from the last run or its pairs.
 
-    Documents that changed or could not be read again are in no cluster. A document whose representative is
-    one of them is alone, so that it is not dropped.
+    Documents that changed or could not be read again are in no cluster. A document whose
+    representative is one of them is alone, so that it is not dropped.
     """
     collection, index, bands = indexed.collection, indexed.index, indexed.params
     store = run.store
     if params.keep == "first" and not request.documents and store is not None:
-        # The order in which documents were named is not stored, but the clusters that it led to are.
+        # The order in which documents were named is not stored, but the clusters that it led to
+        # are.
         found = store.load_groups(collection, index, bands, params, None)
         if found is not None:
             return _drop_changed(run, found, collection.documents)
@@ -82,9 +85,11 @@ def cluster_exactly(
     run : state of the run.
     collection, sets : documents, and all their sets.
     request : names the documents; without, the last `clusters` gives what is not set explicitly.
-    choose_params : given the parameters of that last `clusters`, or None, returns those of this run.
+    choose_params : returns the parameters of this run, given the parameters of the last `clusters`,
+        or None.
 
-    Returns the clusters, the threshold, and the parameters of the last `clusters` if it is continued.
+    Returns the clusters, the threshold, and the parameters of the last `clusters` if it is
+    continued.
 
     """
     known = run.store.last_grouping(collection) if run.store is not None else None
@@ -96,7 +101,7 @@ def cluster_exactly(
         threshold = choose_threshold(run, request)
     if known is not None and (known[0].threshold, known[1]) != (threshold, params):
         assert run.store is not None
-        # These clusters are not saved, but the saved ones are no longer those of the last run.
+        # These clusters are not saved, but they replace the saved ones as the last run.
         run.store.touch("clusters", 0)
     order = _order_documents(run, collection, params, last, request)
     found = find_clusters_exactly(
@@ -112,7 +117,7 @@ def _order_documents(
     last: ClusterParams | None,
     request: Request,
 ) -> NDArray[np.int64]:
-    """Return all documents, the most preferred one first; warn of each --prefer that fits no document."""
+    """Return all documents, the most preferred one first; warn of unused --prefer."""
     documents = collection.documents
     if last is not None and params.prefer == last.prefer:
         # --prefer of the last run is meant for names as they were typed then.
@@ -124,9 +129,9 @@ def _order_documents(
 
 
 def _drop_changed(run: RunContext, found: ClustersFound, documents: DocumentList) -> ClustersFound:
-    """Return clusters without documents that changed or vanished since they were listed; no file is opened.
+    """Return clusters without documents that changed since they were listed; open no file.
 
-    Users may delete what is dropped, so no document may stand for one that is not there any more.
+    Users may delete dropped documents, so none may be dropped for a document that is gone.
     """
     is_leader = np.zeros(len(documents), bool)
     is_leader[np.flatnonzero(found.groups.sizes > 1)] = True

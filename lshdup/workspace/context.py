@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.collection.collect import in_memory
 from lshdup.errors import ArtifactError, ParameterError
+from lshdup.lsh.signatures import in_memory
 from lshdup.skipped import Skipped
 from lshdup.store.store import Store
 from lshdup.utils.parallel import Progress

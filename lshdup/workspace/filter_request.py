@@ -1,4 +1,6 @@
-"""The filter that a command requests: shingles of template files, and a limit for common shingles."""
+"""The filter that a command requests: shingles of template files, and a limit for common
+shingles.
+"""
 
 import os
 
@@ -22,7 +24,7 @@ from lshdup.workspace.request import Request
 def read_filter_request(
     run: RunContext, request: Request, shingle: ShingleParams, last: Collection | None = None
 ) -> FilterRequest | None:
-    """Read the template files of a request and return its filter; None if nothing is to be filtered.
+    """Read the template files of a request and return its filter; None for no filter.
 
     Parameters
     ----------
@@ -31,8 +33,8 @@ def read_filter_request(
     shingle : parameters of the sets to be filtered.
     last : collection of the last run, whose filter is the default; None: the default is no filter.
 
-    Errors: InputError if no template holds text; ArtifactError if the last run read its template with
-    other parameters.
+    Errors: InputError if no template holds text; ArtifactError if the last run read its template
+    with other parameters.
 
     """
     made = last.shingle_filter if last is not None else None

@@ -1,19 +1,20 @@
-"""Collections from documents: new and changed documents are read, all else comes from the store or a journal."""
+"""Collections from documents: what has not changed comes from the store or a journal."""
 
 import os
-from contextlib import closing, nullcontext
+from contextlib import ExitStack, nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lshdup.collection.collect import Previous, collect, sketched
+from lshdup.collection.collect import Previous, collect, sketch_collection
 from lshdup.collection.collection import Collection
 from lshdup.collection.filtering import FilterRequest, build_filter, filter_collection
+from lshdup.collection.joining import join_collections
 from lshdup.documents.document_list import DocumentList, typed_name
 from lshdup.documents.finding import find_documents
-from lshdup.documents.locations import Listings
-from lshdup.documents.rows import by_number
+from lshdup.documents.locations import KnownRecords
+from lshdup.documents.records import by_number
 from lshdup.documents.whereabouts import are_elsewhere, counted_where
 from lshdup.errors import ArtifactError
 from lshdup.matching.similarity import SET_BYTES
@@ -21,12 +22,12 @@ from lshdup.params import ShingleParams, SketchParams
 from lshdup.pipeline import EVERY_SET
 from lshdup.shingling.shingle_filter import ShingleFilter, same_filter
 from lshdup.skipped import Reason
-from lshdup.store.collection_io import corpus_id, unfiltered_id
 from lshdup.store.row_lists import load_listings, save_listings
 from lshdup.utils.compression import PIP, is_lacking
 from lshdup.utils.messages import counted, some_of
-from lshdup.utils.scratch import Spool
+from lshdup.utils.scratch import Spool, open_optional_spool
 from lshdup.workspace.context import RunContext
+from lshdup.workspace.filter_request import read_filter_request
 from lshdup.workspace.request import Request, merge_params
 from lshdup.workspace.unchanged import count_known, find_still_skipped, find_unchanged
 
@@ -52,40 +53,37 @@ def collect_sets(
     return _collect(run, request, documents, shingle, None, previous, keep)
 
 
-def collect_signatures(
-    run: RunContext, request: Request, wanted: FilterRequest | None
-) -> Collection:
-    """Collect the signatures of the documents that a request names, and the sets if they are few; save both.
+def collect_signatures(run: RunContext, request: Request) -> Collection:
+    """Collect and save the signatures of the documents that a request names.
 
-    Parameters
-    ----------
-    run : state of the run; without a store nothing is saved.
-    request : names the documents.
-    wanted : filter of the sets; None: no filter.
-
+    Sets are kept and saved too, if they are few. Without a store nothing is saved.
     """
     shingle = merge_params(ShingleParams, request.given)
+    wanted = read_filter_request(run, request, shingle)
     sketch = merge_params(SketchParams, request.given)
-    linear = sketch.scheme == "linear"
-    if wanted is not None and (wanted.ignore_common or linear):
+    if wanted is not None and wanted.ignore_common:
         return _collect_in_two_passes(run, request, shingle, sketch, wanted)
     shingle_filter = build_filter(None, wanted) if wanted is not None else None
     documents = _find(run, request, shingle)
-    # The linear scheme makes all signatures together, so there is nothing to resume.
-    journal = None if linear else _open_journal(run, documents, shingle, sketch, shingle_filter)
+    journal = _open_journal(run, documents, shingle, sketch, shingle_filter)
     previous = _load_previous(
-        run, request, documents, shingle, sketch, shingle_filter, journal, need_sets=linear
+        run, request, documents, shingle, sketch, shingle_filter, journal, need_sets=False
     )
     # A token has about seven bytes and makes a shingle of eight: the sets of more text than this
     # would outgrow the memory limit in the end.
-    keep = SET_BYTES // 2 if documents.spans.sum() <= SET_BYTES else 0
-    with closing(journal) if journal is not None else nullcontext():
+    few = bool(documents.spans.sum() <= SET_BYTES)
+    with ExitStack() as stack:
+        keep: Spool | int = SET_BYTES // 2 if few else 0
+        # The sets of a spool are mapped and outlive it: no row is decoded a second time.
+        in_spool = documents.has_parquet and not few
+        spool = open_optional_spool(documents.record_files.folder) if in_spool else None
+        if spool is not None:
+            keep = stack.enter_context(spool)
         collection = _collect(
             run, request, documents, shingle, sketch, previous, keep, shingle_filter, journal
         )
     if run.store is not None:
-        collection = replace(collection, corpus=corpus_id(collection))
-        _save(run, collection, ("shingles", "signatures"), journal)
+        _save(run, collection, ("shingles", "signatures") if few else ("signatures",), journal)
     if journal is not None:
         journal.remove()
     return collection
@@ -106,14 +104,12 @@ def _collect_in_two_passes(
         previous = _load_previous(
             run, request, documents, shingle, None, journal=journal, need_sets=True
         )
-        with closing(journal) if journal is not None else nullcontext():
-            collection = _collect(
-                run, request, documents, shingle, None, previous, spool or EVERY_SET, None, journal
-            )
+        collection = _collect(
+            run, request, documents, shingle, None, previous, spool or EVERY_SET, None, journal
+        )
         if store is None:
             shingle_filter = build_filter(collection, wanted, request.jobs)
             return filter_collection(collection, shingle_filter, sketch, request.jobs)
-        collection = replace(collection, corpus=corpus_id(collection))
         _save(run, collection, ("shingles",), journal)
         stored = _load_for_reuse(run, "signatures")
         if stored is not None and _is_made_from(stored, collection, wanted, sketch):
@@ -121,8 +117,7 @@ def _collect_in_two_passes(
                 stored,
                 documents=collection.documents,
                 skipped=collection.skipped,
-                guessed=collection.guessed,
-                guesses=collection.guesses,
+                notes=collection.notes,
                 read=collection.read,
             )
         else:
@@ -130,23 +125,22 @@ def _collect_in_two_passes(
             collection = filter_collection(
                 collection, shingle_filter, sketch, request.jobs, run.room
             )
-            collection = replace(collection, corpus=corpus_id(collection))
         _save(run, collection, ("signatures",), journal)
         if journal is not None:
             journal.remove()
-        # The spool ends here, and shingles.npz holds its sets now. The sets of an unchanged folder are
-        # those of shingles.npz already.
+        # The spool ends here, and shingles.npz holds its sets now. The sets of an unchanged folder
+        # are those of shingles.npz already.
         return collection.with_unfiltered_sets(None) if collection.read else collection
 
 
 def _is_made_from(
     stored: Collection, unfiltered: Collection, wanted: FilterRequest, sketch: SketchParams
 ) -> bool:
-    """Return whether stored signatures are those of these sets and this filter, so that nothing is counted again."""
+    """Return whether signatures were made from these sets with this filter."""
     made = stored.shingle_filter.params if stored.shingle_filter is not None else None
     same = made == wanted.params and stored.sketch == sketch
     same = same and stored.shingle == unfiltered.shingle
-    return same and unfiltered_id(stored) == corpus_id(unfiltered)
+    return same and stored.unfiltered_identity == unfiltered.identity
 
 
 def _open_journal(
@@ -161,13 +155,13 @@ def _open_journal(
         return None
     from lshdup.store.journal import Journal  # Imported here to keep `query` fast.
 
-    return Journal(run.store, shingle, sketch, documents.row_fields, run.say, shingle_filter)
+    return Journal(run.store, shingle, sketch, documents.record_fields, run.say, shingle_filter)
 
 
 def _save(
     run: RunContext, collection: Collection, kinds: tuple[str, ...], journal: "Journal | None"
 ) -> None:
-    """Save artifacts; remove the journal first if the disk has no room beside it, as it is nearly as large."""
+    """Save artifacts; remove the journal, which is nearly as large, if the disk is full."""
     assert run.store is not None
     try:
         for kind in kinds:
@@ -183,7 +177,7 @@ def _save(
 def _find(run: RunContext, request: Request, shingle: ShingleParams) -> DocumentList:
     """Find the documents that a request names."""
     run.progress("documents", 0, 0)
-    listings: Listings = {}
+    listings: KnownRecords = {}
     if run.store is not None and not request.check_content:
         listings = load_listings(run.store, request.files)
     documents = find_documents(
@@ -193,7 +187,7 @@ def _find(run: RunContext, request: Request, shingle: ShingleParams) -> Document
         jobs=request.jobs,
         store=os.fsencode(run.apart) if run.apart is not None else None,
         on_skipped=run.skipped,
-        listings=listings,
+        known_records=listings,
         say=run.say,
         warn=run.warn,
     )
@@ -243,7 +237,7 @@ def _collect(
         jobs=request.jobs,
         previous=previous,
         keep=keep,
-        room=run.room,
+        allocate=run.room,
         progress=run.progress,
         checkpoint=journal,
     )
@@ -267,19 +261,17 @@ def _load_previous(
     *,
     need_sets: bool,
 ) -> Previous | None:
-    """Load the results of earlier runs for these documents: of the store, and of an interrupted run's journal."""
+    """Load the results of earlier runs, from the store and from the journal."""
     if request.check_content:
         return None
     old = _load_stored(run, documents, shingle, sketch, shingle_filter, need_sets=need_sets)
     if old is not None and shingle_filter is not None and old.shingle_filter is None:
         old = filter_collection(old, shingle_filter, sketch, request.jobs, run.room)
-    finished = journal.finished() if journal is not None else None
+    finished = journal.load_finished() if journal is not None else None
     if finished is not None:
         if old is not None and sketch is not None and old.signatures is None:
-            old = sketched(old, sketch, request.jobs)
-        from lshdup.store.journal import joined  # Imported here to keep `query` fast.
-
-        old = finished if old is None else joined([old, finished])
+            old = sketch_collection(old, sketch, request.jobs)
+        old = finished if old is None else join_collections([old, finished])
     if old is None:
         return None
     rows = find_unchanged(old.documents, documents)
@@ -289,7 +281,7 @@ def _load_previous(
             what = ("document of an interrupted run is", "documents of an interrupted run are")
             run.say(f"resumed: {counted(int(resumed), *what)} not read again")
     # A record that other fields make no document may be one with these fields.
-    same_fields = old.documents.row_fields in (None, documents.row_fields)
+    same_fields = old.documents.record_fields in (None, documents.record_fields)
     return Previous(old, rows, find_still_skipped(old, documents) if same_fields else {})
 
 
@@ -302,7 +294,7 @@ def _load_stored(
     *,
     need_sets: bool,
 ) -> Collection | None:
-    """Load the stored collection with these parameters, with its sets if they are stored; else the unfiltered sets."""
+    """Load the stored collection with these parameters; else the unfiltered sets."""
     shingles = _load_for_reuse(run, "shingles")
     old = None if need_sets else _load_for_reuse(run, "signatures")
     if old is not None and (
@@ -315,7 +307,7 @@ def _load_stored(
         return old
     if old is None:
         return shingles
-    if unfiltered_id(old) == corpus_id(shingles):
+    if old.unfiltered_identity == shingles.identity:
         return old.with_unfiltered_sets(shingles.sets)
     # If the last run ended between saving shingles and signatures, shingles.npz knows more.
     return shingles if count_known(shingles, documents) >= count_known(old, documents) else old
@@ -330,7 +322,8 @@ def _load_for_reuse(run: RunContext, kind: str) -> Collection | None:
         usable = stored.without_other_readers() if stored is not None else None
         if usable is not stored:
             run.say_once(
-                "the reader of office documents is another one than in the last run: they are read again"
+                "the reader of office documents is another one than in the last run: they are read"
+                " again"
             )
         return usable
     except ArtifactError as error:

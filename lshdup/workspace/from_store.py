@@ -1,14 +1,13 @@
-"""Collections from the store: what the last run kept, if it fits the request; what is stale there is rebuilt."""
+"""Collections from the store, as the last run left them; stale artifacts are rebuilt."""
 
 from pathlib import Path
 from typing import NoReturn
 
-from lshdup.collection.collect import sketched
+from lshdup.collection.collect import sketch_collection
 from lshdup.collection.collection import Collection
 from lshdup.collection.filtering import FilterRequest, build_filter, filter_collection
 from lshdup.errors import ArtifactError
 from lshdup.params import DEFAULT_STORE, BandParams, FilterParams, SketchParams
-from lshdup.store.collection_io import corpus_id, unfiltered_id
 from lshdup.store.store import Store
 from lshdup.utils.ragged import RaggedSets
 from lshdup.workspace.context import RunContext
@@ -37,34 +36,40 @@ def load_or_sketch_signatures(
     Parameters
     ----------
     run : state of the run.
-    request : what is set explicitly must be as it was.
-    verify : check every byte of signatures.npz, or only what is read.
+    request : explicit parameters must be those of the artifact.
+    verify : check every byte of signatures.npz, or only the bytes that are read.
     save : whether it is an error if new signatures cannot be saved.
 
     """
+    signatures, shingles = _load_current(run, request, verify=verify)
+    current = signatures if shingles is None else shingles
+    assert current is not None
+    wanted = read_filter_request(run, request, current.shingle, signatures)
+    if shingles is None:
+        _check_signatures(current, request, wanted)
+        return current
+    base = signatures.sketch if signatures is not None else None
+    run.say(f"signatures.npz is made from shingles.npz{', which is newer' if base else ''}")
+    sketch = merge_params(SketchParams, request.given, base)
+    return sketch_shingles(run, shingles, sketch, wanted, request.jobs, save=save)
+
+
+def _load_current(
+    run: RunContext, request: Request, *, verify: bool
+) -> tuple[Collection | None, Collection | None]:
+    """Load signatures.npz; and shingles.npz, if signatures must be made from it."""
     if run.store is None:
         _refuse_nothing(run, "signatures", request)
     signatures = run.store.load_collection("signatures", verify=verify)
     shingles = run.store.load_collection("shingles", verify=False)
     if signatures is not None and signatures.sketch is not None:
-        is_stale = (
-            shingles is not None
-            and corpus_id(shingles) != unfiltered_id(signatures)
-            and run.shingles_are_newer()
-        )
-        if not is_stale:
-            _check_filter(run, signatures, request)
-            check_conflict("signatures.npz", signatures.shingle, request.given, _NAME_AGAIN)
-            check_conflict("signatures.npz", signatures.sketch, request.given, _SIGN_AGAIN)
-            return signatures
+        is_newer = shingles is not None and run.shingles_are_newer()
+        is_same = shingles is not None and shingles.identity == signatures.unfiltered_identity
+        if not is_newer or is_same:
+            return signatures, None
     if shingles is None:
         _refuse_nothing(run, "signatures", request)
-    shingles = load_shingles(run, request)
-    base = signatures.sketch if signatures is not None else None
-    run.say(f"signatures.npz is made from shingles.npz{', which is newer' if base else ''}")
-    wanted = read_filter_request(run, request, shingles.shingle, signatures)
-    sketch = merge_params(SketchParams, request.given, base)
-    return sketch_shingles(run, shingles, sketch, wanted, request.jobs, save=save)
+    return signatures, load_shingles(run, request)
 
 
 def sketch_shingles(
@@ -81,7 +86,7 @@ def sketch_shingles(
     save : whether it is an error if they cannot be saved.
     """
     if wanted is None:
-        collection = sketched(shingles, sketch, jobs, run.room)
+        collection = sketch_collection(shingles, sketch, jobs, run.room)
     else:
         shingle_filter = build_filter(shingles, wanted, jobs)
         collection = filter_collection(shingles, shingle_filter, sketch, jobs, run.room)
@@ -89,7 +94,7 @@ def sketch_shingles(
     def keep(store: Store) -> None:
         stored = store.load_collection("shingles", verify=False)
         # Another run may have replaced shingles.npz in between.
-        if stored is not None and corpus_id(stored) == corpus_id(shingles):
+        if stored is not None and stored.identity == shingles.identity:
             store.save_collection("signatures", collection)
 
     if save:
@@ -100,30 +105,35 @@ def sketch_shingles(
     return collection
 
 
-def _check_filter(run: RunContext, signatures: Collection, request: Request) -> None:
-    """Raise ArtifactError if signatures.npz was made with another filter than the requested one."""
+def _check_signatures(
+    signatures: Collection, request: Request, wanted: FilterRequest | None
+) -> None:
+    """Raise ArtifactError if signatures.npz was made with another filter or parameters."""
     made = FilterParams() if signatures.shingle_filter is None else signatures.shingle_filter.params
-    request_ = read_filter_request(run, request, signatures.shingle, signatures)
-    wanted = FilterParams() if request_ is None else request_.params
-    if wanted.ignore_common != made.ignore_common:
+    params = FilterParams() if wanted is None else wanted.params
+    if params.ignore_common != made.ignore_common:
         limit = f"--ignore-common {made.ignore_common:g}"
         was = f"with {limit}" if made.ignore_common else "without --ignore-common"
-        message = f"signatures.npz was made {was}, not with {wanted.ignore_common:g}"
+        message = f"signatures.npz was made {was}, not with {params.ignore_common:g}"
         raise ArtifactError(message, _SIGN_AGAIN)
-    if wanted.template != made.template:
+    if params.template != made.template:
         was = "with another --template" if made.template else "without --template"
         message = f"signatures.npz was made {was}"
         raise ArtifactError(message, _SIGN_AGAIN)
+    assert signatures.sketch is not None
+    check_conflict("signatures.npz", signatures.shingle, request.given, _NAME_AGAIN)
+    check_conflict("signatures.npz", signatures.sketch, request.given, _SIGN_AGAIN)
 
 
 def load_if_of_last_run(run: RunContext, shingles: Collection) -> Collection | None:
     """Load signatures.npz beside shingles.npz, if they are of the same collection.
 
-    Errors: ArtifactError if signatures.npz is newer and of another collection: the last run kept no sets.
+    Errors: ArtifactError if signatures.npz is newer and of another collection: the last run kept no
+    sets.
     """
     assert run.store is not None
     signatures = run.store.load_collection("signatures", verify=False)
-    if signatures is None or unfiltered_id(signatures) == corpus_id(shingles):
+    if signatures is None or signatures.unfiltered_identity == shingles.identity:
         return signatures
     if not run.shingles_are_newer():
         message = f"shingles.npz in {run.store.folder} is not of the last run"
@@ -134,19 +144,19 @@ def load_if_of_last_run(run: RunContext, shingles: Collection) -> Collection | N
 def load_sets(
     run: RunContext, collection: Collection, *, verify: bool = False
 ) -> RaggedSets | None:
-    """Return the unfiltered sets of a collection: its own, or those of shingles.npz; None if nothing holds them."""
+    """Return the unfiltered sets of a collection, its own or from shingles.npz; else None."""
     if collection.unfiltered_sets is not None or run.store is None:
         return collection.unfiltered_sets
     try:
         shingles = run.store.load_collection("shingles", verify=verify)
     except ArtifactError:
         return None
-    is_same = shingles is not None and corpus_id(shingles) == unfiltered_id(collection)
+    is_same = shingles is not None and shingles.identity == collection.unfiltered_identity
     return shingles.sets if shingles is not None and is_same else None
 
 
 def attach_sets(run: RunContext, collection: Collection) -> Collection:
-    """Return the collection with the unfiltered sets of shingles.npz, if they are of this collection."""
+    """Return the collection with the sets of shingles.npz, if they are its own."""
     sets = load_sets(run, collection)
     return collection if sets is None else collection.with_unfiltered_sets(sets)
 
@@ -158,7 +168,7 @@ def load_last_threshold(run: RunContext) -> float:
 
 
 def choose_threshold(run: RunContext, request: Request) -> float:
-    """Return the threshold: set explicitly, else without DOCS that of the last index, else the default."""
+    """Return the threshold: explicit, else of the last index (without DOCS), else the default."""
     default = BandParams().threshold if request.documents else load_last_threshold(run)
     wanted: float = request.given.get("threshold", default)
     return wanted

@@ -7,10 +7,9 @@ from lshdup.collection.collection import Collection
 from lshdup.errors import ArtifactError
 from lshdup.lsh.band_plan import plan_bands
 from lshdup.matching.results import Index
-from lshdup.params import BandParams, ClusterParams, ShingleParams, SketchParams
+from lshdup.params import BandParams, ClusterParams, SketchParams
 from lshdup.pipeline import build_index
 from lshdup.workspace.context import RunContext
-from lshdup.workspace.filter_request import read_filter_request
 from lshdup.workspace.from_documents import collect_signatures
 from lshdup.workspace.from_store import attach_sets, load_or_sketch_signatures
 from lshdup.workspace.request import Request, merge_params, reset_bands
@@ -23,7 +22,7 @@ class IndexedCollection:
     collection : documents and signatures, with their sets if memory or the store holds them.
     index : band table.
     params : parameters of the bands.
-    from_documents : whether the documents were named: artifacts become those of a run from nothing.
+    from_documents : whether the documents were named: then artifacts are saved as by a first run.
     last_clustering : parameters of the last `clusters`, if this run continues it.
     """
 
@@ -35,14 +34,12 @@ class IndexedCollection:
 
 
 def index_documents(run: RunContext, request: Request) -> IndexedCollection:
-    """Index the documents that a request names: load the band table if nothing has changed, else build it."""
+    """Index the documents that a request names; load the band table if nothing has changed."""
     params = merge_params(BandParams, request.given)
     # A promise that cannot be kept is refused before the work.
     plan_bands(merge_params(SketchParams, request.given).perms, params)
     with run.writing() if run.store is not None else nullcontext():
-        shingle = merge_params(ShingleParams, request.given)
-        wanted = read_filter_request(run, request, shingle)
-        collection = attach_sets(run, collect_signatures(run, request, wanted))
+        collection = attach_sets(run, collect_signatures(run, request))
         stored = None
         if run.store is not None:
             try:
@@ -65,10 +62,10 @@ def load_or_rebuild_index(
     Parameters
     ----------
     run : state of the run.
-    request : what is not set explicitly is as it was.
+    request : explicit parameters; all others are those of the stored index.
     save : whether a rebuilt index is saved, or only used.
-    verify : check every byte of the artifacts, or only what is read.
-    clustering : take what is not set explicitly from the last `clusters` instead, if it used this index.
+    verify : check every byte of the artifacts, or only the bytes that are read.
+    clustering : take all other parameters from the last `clusters`, if it used this index.
 
     """
     with run.continuing() if save else nullcontext():
@@ -94,7 +91,7 @@ def load_or_rebuild_index(
 
 
 def _serves(stored: BandParams, wanted: BandParams, *, exactly: bool) -> bool:
-    """Return whether stored bands serve a request: bands planned for t serve every threshold above t too."""
+    """Return whether stored bands serve a request: bands for t serve every higher threshold."""
     if exactly or wanted.threshold < stored.threshold:
         return wanted == stored
     return replace(wanted, threshold=stored.threshold) == stored

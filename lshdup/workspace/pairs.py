@@ -11,14 +11,15 @@ from lshdup.skipped import Skipped
 from lshdup.workspace.context import RunContext
 from lshdup.workspace.index import IndexedCollection
 
-#: A bucket of more documents, or with more pairs, is said before the work: it may take minutes and gigabytes.
+#: A bucket of more documents, or with more pairs, is said before the work: it may take minutes and
+#: gigabytes.
 _MANY_DOCUMENTS, _MANY_PAIRS = 1000, 1 << 28
 
 
 def load_or_find_pairs(
     run: RunContext, indexed: IndexedCollection, params: PairParams, jobs: int
 ) -> PairsFound:
-    """Return the verified pairs of the indexed documents: those of the last run if they cover this run.
+    """Return the verified pairs of an index, from the last run if its pairs cover this run.
 
     Parameters
     ----------
@@ -88,5 +89,8 @@ def say_large_bucket(
         if clustering
         else f"their {pairs:,} pairs are candidates, 16 bytes each if they are found"
     )
-    helps = "--ignore-common X or --template FILE compares without what they share, --max-bucket N leaves such buckets out"
+    helps = (
+        "--ignore-common X or --template FILE compares without what they share, --max-bucket N"
+        " leaves such buckets out"
+    )
     run.say(f"a bucket has {size:,} documents: {means}; one is {name}; {helps}")

@@ -24,12 +24,12 @@ class Request:
     files : which files below the folders are documents.
     given : parameters that were set explicitly, by field name.
     jobs : threads.
-    check_content : read all documents, even those whose size and time have not changed.
+    check_content : read all documents, even if their size and time have not changed.
     templates : files and folders of the texts whose shingles are filtered.
-    command : command to suggest where the store holds nothing to continue from; empty: the user named
-        this store, which must hold an index.
-    accept : notified of the documents that were found, with False, and of those that were read, with True;
-        raises if the command cannot work with them.
+    command : command to suggest where the store holds nothing to continue from; empty: the user
+        named this store, which must hold an index.
+    accept : notified (documents, whether they have been read), when they are found and when they
+        have been read; raises if the command cannot work with them.
     """
 
     documents: tuple[bytes, ...]
@@ -43,7 +43,7 @@ class Request:
 
 
 def merge_params(kind: type[P], given: Mapping[str, Any], base: P | None = None) -> P:
-    """Return the parameters of one stage: explicit ones, over those of `base`, over the defaults."""
+    """Return the parameters of one stage: explicit values, over `base`, over the defaults."""
     known = {field.name for field in fields(kind)}
     values = base.to_json() if base is not None else {}
     return kind(**(values | {name: value for name, value in given.items() if name in known}))

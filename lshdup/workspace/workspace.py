@@ -1,7 +1,8 @@
 """The steps over one store, or over none: each from documents, or from what the store holds.
 
-A step with DOCS runs the steps before it and reads only new and changed documents. A step without DOCS continues
-from the store; what is stale there is rebuilt, and said. The modules beside this one do the work.
+A step with DOCS runs the steps before it and reads only new and changed documents. A step without
+DOCS continues from the store; stale artifacts are rebuilt, and said. The modules beside this one do
+the work.
 """
 
 from collections.abc import Callable
@@ -43,7 +44,7 @@ class Workspace:
     secret : hash key, for stores that were made with it; requests have it as a parameter too.
     read_only : nothing is written.
     apart : folder in which no documents are looked for, if there is no store.
-    warn : notified of what is probably a mistake; default: `say`.
+    warn : notified of a probable mistake; default: `say`.
 
     """
 
@@ -67,7 +68,7 @@ class Workspace:
     # --- the steps: each from documents, or from the store ----------------------------------------
 
     def make_shingles(self, request: Request) -> Collection:
-        """`lshdup shingle`: save the sets of all documents. Return the collection, filtered if that is requested."""
+        """`lshdup shingle`: save the sets of all documents, and return them as filtered."""
         if not request.documents:
             message = "no documents were named"
             raise InputError(message, "name folders or files: `lshdup shingle DOCS`")
@@ -86,7 +87,7 @@ class Workspace:
         run = self._run
         if request.documents:
             with run.writing():
-                return self._collect_signatures(request)
+                return from_documents.collect_signatures(run, request)
         with run.continuing():
             shingles = from_store.load_shingles(run, request)
             wanted = read_filter_request(run, request, shingles.shingle)
@@ -98,14 +99,15 @@ class Workspace:
     def load_or_build_index(
         self, request: Request, *, save: bool = True, verify: bool = True, clustering: bool = False
     ) -> IndexedCollection:
-        """`lshdup index`, and how `pairs`, `clusters` and `query` begin: the collection and its band table.
+        """`lshdup index`, and how `pairs`, `clusters` and `query` begin.
 
         Parameters
         ----------
         request : names documents, or continues from the store.
-        save : whether a table that is rebuilt from stored signatures is saved (`index`) or only used.
-        verify : check every byte of the artifacts, or only what is read (`query`).
-        clustering : take what is not set explicitly from the last `clusters`, if it used this index.
+        save : whether a table that is rebuilt from stored signatures is saved (`index`) or only
+            used.
+        verify : check every byte of the artifacts, or only the bytes that are read (`query`).
+        clustering : continue the last `clusters`, if it used this index.
 
         """
         if request.documents:
@@ -124,7 +126,7 @@ class Workspace:
     def find_clusters(
         self, indexed: IndexedCollection, params: ClusterParams, request: Request
     ) -> ClustersFound:
-        """`lshdup clusters`: the clusters, from the store if the last run found them or their pairs."""
+        """`lshdup clusters`: the clusters, from the store if the last run found them."""
         from lshdup.workspace import clustering  # Imported here to keep `query` fast.
 
         return clustering.load_or_find_clusters(self._run, indexed, params, request)
@@ -132,7 +134,7 @@ class Workspace:
     def find_clusters_exactly(
         self, request: Request, choose_params: Callable[[ClusterParams | None], ClusterParams]
     ) -> tuple[Collection, ClustersFound, float, ClusterParams | None]:
-        """`lshdup clusters --exact`: see `clustering.cluster_exactly`. Return the collection too."""
+        """`lshdup clusters --exact`: the collection, and what `cluster_exactly` returns."""
         from lshdup.workspace import clustering  # Imported here to keep `query` fast.
 
         collection, sets = self.load_or_collect_sets(request)
@@ -161,19 +163,14 @@ class Workspace:
         return collection, collection.sets
 
     def load_or_collect_signatures(self, request: Request) -> Collection:
-        """Return a collection with signatures, and with its sets if memory or the store holds them."""
+        """Return a collection with signatures, and with its sets if they are kept anywhere."""
         run = self._run
         if request.documents:
             with run.writing() if run.store is not None else nullcontext():
-                collection = self._collect_signatures(request)
+                collection = from_documents.collect_signatures(run, request)
         else:
             collection = from_store.load_or_sketch_signatures(run, request, verify=True, save=False)
         return from_store.attach_sets(run, collection)
-
-    def _collect_signatures(self, request: Request) -> Collection:
-        shingle = merge_params(ShingleParams, request.given)
-        wanted = read_filter_request(self._run, request, shingle)
-        return from_documents.collect_signatures(self._run, request, wanted)
 
     def set_source(self, collection: Collection, jobs: int) -> SetSource:
         """Return the function that gives the sets of a collection."""
@@ -199,7 +196,7 @@ class Workspace:
             return None
 
     def choose_threshold(self, request: Request) -> float:
-        """Return the threshold: set explicitly, else without DOCS that of the last index, else the default."""
+        """Return the threshold: explicit, else of the last index (without DOCS), else default."""
         return from_store.choose_threshold(self._run, request)
 
     # --- filters, to show them --------------------------------------------------------------------
@@ -207,7 +204,7 @@ class Workspace:
     def load_or_build_filter(
         self, request: Request, shingle: ShingleParams, stored: Collection | None
     ) -> ShingleFilter | None:
-        """Return the filter of sets with these parameters: as requested, else of the last run; None: no filter.
+        """Return the filter of sets with these parameters: as requested, else of the last run.
 
         stored : what `load_last_collection` returns.
         """
@@ -227,7 +224,7 @@ class Workspace:
         return build_filter(shingles, wanted, request.jobs)
 
     def most_common_shingles(self, collection: Collection, most: int) -> list[tuple[int, int, int]]:
-        """Return (shingle, number of different documents with it, one of them) of the most common filtered shingles.
+        """Return the most common filtered shingles: (shingle, documents with it, one of them).
 
         Only for shingles that this run has counted and that shingles.npz holds; else nothing.
         """

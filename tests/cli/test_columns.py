@@ -14,27 +14,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from lshdup.cli.columns import LISTINGS, columns, described
+from lshdup.cli.columns import LISTINGS, column_names, describe
 from lshdup.cli.commands import COMMANDS
 from lshdup.cli.main import lshdup
 from lshdup.cli.tables import table
 from lshdup.utils.messages import chance, decimal
 from tests import office
-from tests.conftest import ROOT
+from tests.conftest import ROOT, ZSTD
 from tests.running import run_many
 
 # --- columns ----------------------------------------------------------------------------------------------------------------------
-
-
-def test_the_readme_has_the_columns_of_every_listing():
-    """`described` is what the schema says, and cli/test_output.py holds the schema to what is printed."""
-    readme = (ROOT / "README.md").read_text("utf-8")
-    rows = re.findall(
-        r"^\| `([\w-]+)` \| [^|]+ \| ([^|]+) \|$",
-        readme.split("| listing | of | columns |")[1].split("\n\n")[0],
-        re.M,
-    )
-    assert rows == [(listing, described(listing)) for listing in LISTINGS]
 
 
 def test_every_listing_is_in_the_help_of_its_command():
@@ -44,7 +33,7 @@ def test_every_listing_is_in_the_help_of_its_command():
         for listing in LISTINGS:
             if re.search(rf"^  {listing}  ", epilog, re.M):
                 said[listing] = name
-                assert re.sub(r"\s+", " ", epilog).count(described(listing)) >= 1
+                assert re.sub(r"\s+", " ", epilog).count(describe(listing)) >= 1
     assert set(said) == set(LISTINGS)
     assert all(listing.split("-")[0] == name for listing, name in said.items())
 
@@ -86,7 +75,7 @@ def test_header(run, corpus, tmp_path):
         line.split() for line in shown.splitlines()[2:]
     ]
     assert one.splitlines()[0] == b"similarity\tname"
-    assert two.splitlines()[0].decode().split("\t") == list(columns("query"))
+    assert two.splitlines()[0].decode().split("\t") == list(column_names("query"))
 
 
 def test_a_header_of_nothing_is_refused(run, corpus, tmp_path):
@@ -312,8 +301,8 @@ def test_show_names_what_a_document_was_packed_in(run, tmp_path):
 
 
 def test_show_names_zstd(run, tmp_path):
-    zstandard = pytest.importorskip("zstandard")
-    packed = io.BytesIO(zstandard.ZstdCompressor().compress(b"one two three four five"))
+    zstd = pytest.importorskip(ZSTD)
+    packed = io.BytesIO(zstd.compress(b"one two three four five"))
     (tmp_path / "a").write_bytes(packed.getvalue())
     (tmp_path / "b").write_text("one two three four six")
     assert ", zstd, UTF-8, 5 words" in run("show", "a", "b").lines[0]

@@ -1,4 +1,4 @@
-"""Completion in real shells, typed into a terminal: what the shell hands to the program is what the name is.
+"""Completion in real shells, typed into a terminal: the name that a shell completes is the argument the program gets.
 
 Shells that are not there are skipped, unless LSHDUP_REQUIRE names `shells`.
 """
@@ -12,18 +12,21 @@ import subprocess
 import sys
 import time
 
+import numpy as np
 import pytest
 
-from lshdup.store.name_table import NameTable, load
+from lshdup.cli.completion import MOST_CANDIDATES, names_beginning
+from lshdup.documents.document_list import DocumentList
+from lshdup.utils.ragged import StringTable
 from tests.conftest import ROOT
 
 NAMES = [
-    b"d/two words.txt",
-    b"d/it's $HOME.txt",
+    b"d/plain.txt",
     b"d/b\xffd.txt",
-    b"d/sub/c:d=e.txt",
+    b"d/sub/one.txt",
     "d/größe.txt".encode(),
     b"d/x\ty.txt",
+    b"d/two words.txt",
 ]
 
 #: Makes the terminal on standard input the one that the shell is run from: fish will have nothing less.
@@ -51,7 +54,7 @@ def place(tmp_path, run):
     (tmp_path / "bin").mkdir()
     shim = tmp_path / "bin/lshdup"
     shim.write_text(
-        f'#!/bin/sh\n[ "$1" = completion ] && exec {sys.executable} -m lshdup "$@"\nprintf \'<%s>\' "$@"; echo \'<end>\'\n'
+        f'#!/bin/sh\n[ -n "$_LSHDUP_COMPLETE" ] && exec {sys.executable} -m lshdup "$@"\nprintf \'<%s>\' "$@"; echo \'<end>\'\n'
     )
     shim.chmod(0o755)
     return tmp_path
@@ -129,17 +132,13 @@ def shell(request, place):
     path = needed(request.param)
     if request.param == "bash":
         typed = Typed([path, "--norc", "--noprofile", "-i"], place)
-        setup = b'eval "$(lshdup completion bash)"; echo rea""dy\n'
+        setup = b'eval "$(_LSHDUP_COMPLETE=bash_source lshdup)"; echo rea""dy\n'
     elif request.param == "fish":
         typed = Typed([path, "--no-config", "-i"], place)
-        setup = (
-            b'set -g fish_autosuggestion_enabled 0; lshdup completion fish | source; echo rea""dy\n'
-        )
+        setup = b'set -g fish_autosuggestion_enabled 0; _LSHDUP_COMPLETE=fish_source lshdup | source; echo rea""dy\n'
     else:
         typed = Typed([path, "-f", "-i"], place)
-        setup = (
-            b'autoload -U compinit; compinit -u -D; eval "$(lshdup completion zsh)"; echo rea""dy\n'
-        )
+        setup = b'autoload -U compinit; compinit -u -D; eval "$(_LSHDUP_COMPLETE=zsh_source lshdup)"; echo rea""dy\n'
     os.write(typed.ours, setup)
     assert b"ready" in typed.read(until=b"ready")
     yield typed
@@ -147,17 +146,10 @@ def shell(request, place):
 
 
 def test_in_a_shell(shell):
-    assert shell.run(b"lshdup query d/two\t") == [b"query", b"d/two words.txt"]
-    assert shell.run(b"lshdup sho\tit\t two\\ w\t") == [
-        b"show",
-        b"d/it's $HOME.txt",
-        b"d/two words.txt",
-    ]
-    assert shell.run(b"lshdup query d/b\t") == [b"query", b"d/b\xffd.txt"]
-    assert shell.run(b"lshdup query d/su\tc\t") == [b"query", b"d/sub/c:d=e.txt"]
-    assert shell.run(b"lshdup query sub/c\t") == [b"query", b"d/sub/c:d=e.txt"]
-    assert shell.run(b"lshdup query words.txt\t") == [b"query", b"d/two words.txt"]
-    assert shell.run(b"lshdup shingle --show tw\t") == [b"shingle", b"--show", b"d/two words.txt"]
+    assert shell.run(b"lshdup query d/pl\t") == [b"query", b"d/plain.txt"]
+    assert shell.run(b"lshdup sho\td/pl\t d/su\t") == [b"show", b"d/plain.txt", b"d/sub/one.txt"]
+    assert shell.run("lshdup query d/grö\t".encode()) == [b"query", "d/größe.txt".encode()]
+    assert shell.run(b"lshdup shingle --show d/pl\t") == [b"shingle", b"--show", b"d/plain.txt"]
     assert shell.run(b"lshdup pairs --format ta\t --colla\t") == [
         b"pairs",
         b"--format",
@@ -166,91 +158,39 @@ def test_in_a_shell(shell):
     ]
 
 
-def test_fish(place):
-    fish = needed("fish")
-
-    def complete(line):
-        environment = {
-            "PATH": f"{place}/bin:{os.environ['PATH']}",
-            "PYTHONPATH": str(ROOT),
-            "HOME": str(place),
-            "LANG": "C.UTF-8",
-        }
-        script = 'lshdup completion fish | source; complete -C "$argv"'
-        process = subprocess.run(
-            [fish, "--no-config", "-c", script, line],
-            capture_output=True,
-            cwd=place,
-            env=environment,
-            check=True,
-        )
-        assert not process.stderr, process.stderr
-        return [each.split(b"\t")[0] for each in process.stdout.splitlines()]
-
-    assert complete(b"lshdup query d/two") == [b"d/two words.txt"]
-    assert complete(b"lshdup query 'd/two w") == [b"d/two words.txt"]
-    assert complete(b"lshdup show d/two\\ words.txt it") == [b"d/it's $HOME.txt"]
-    assert complete(b"lshdup query d/sub/c:") == [b"d/sub/c:d=e.txt"]
-    assert "d/größe.txt".encode() in complete(b"lshdup query d/")
-    assert complete(b"lshdup pairs --format js") == [b"json", b"jsonl"]
-    assert b"pairs" in complete(b"lshdup ")
-    assert b"d/" in complete(b"lshdup index d")
-
-
 # --- what the shells are told ----------------------------------------------------------------------------------------------------
 
 
-def told(run, line, **more):
-    return [
-        tuple(each.split("\t")[:2])
-        for each in run("completion", "bash", "--complete", line, **more).lines
-    ]
+def completions(run, *words, **more):
+    environment = {"_LSHDUP_COMPLETE": "bash_complete", "COMP_CWORD": str(len(words))}
+    environment["COMP_WORDS"] = " ".join(["lshdup", *words])
+    return run(env={**environment, **more.pop("env", {})}, **more).out.decode().splitlines()
 
 
-def test_names_are_completed_folder_by_folder(run, place):
-    names = told(run, "lshdup query d/")
-    assert ("name", "d/sub/") in names
-    assert ("name", "d/two words.txt") in names
-    assert len(names) == 5  # not the one with a tab
-    assert told(run, "lshdup query ") == [("name", "d/")]
-    assert told(run, "lshdup query größe") == [("name", "d/größe.txt")]
-    assert told(run, "lshdup query nothing") == [("file", "nothing")]
-    assert told(run, "lshdup query --store elsewhere d/") == [("file", "d/")]
-    assert told(
-        run, "lshdup query ../d/tw", cwd=place / "bin", env={"LSHDUP_STORE": "../.lshdup"}
-    ) == [("name", "../d/two words.txt")]
-    assert told(run, "lshdup query tw", cwd=place / "bin", env={"LSHDUP_STORE": "../.lshdup"}) == [
-        ("name", "../d/two words.txt")
+def test_names_of_the_store(run, place):
+    names = completions(run, "query", "d/")
+    assert names == [
+        f"plain,{name}"
+        for name in ("d/größe.txt", "d/plain.txt", "d/sub/one.txt", "d/two words.txt")
     ]
+    assert completions(run, "query", "nothing") == ["file,nothing"]
+    assert completions(run, "query", "--store", "elsewhere", "d/") == ["file,d/"]
+    elsewhere = {"cwd": place / "bin", "env": {"LSHDUP_STORE": "../.lshdup"}}
+    assert completions(run, "query", "../d/tw", **elsewhere) == ["plain,../d/two words.txt"]
     (place / ".lshdup/signatures.npz").write_bytes(b"junk")
-    assert told(run, "lshdup query tw") == [("file", "tw")]
+    assert completions(run, "query", "d/") == ["file,d/"]
 
 
-def test_names_are_had_without_numpy(place):
-    asked = "main(['completion', 'bash', '--complete', 'lshdup show d/t'])"
-    script = (
-        f"import sys; from lshdup.cli.main import main\ntry: {asked}\nexcept SystemExit: pass\n"
+def test_candidates_are_few_and_have_the_beginning_of_all():
+    names = StringTable.from_strings(
+        [b"a/%05d" % number for number in range(10_000)] + [b"b", b"c\xff", b"c\xff\xff", b"d"]
     )
-    script += "print(*sys.modules)"
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    process = subprocess.run(
-        [sys.executable, "-c", script],
-        capture_output=True,
-        text=True,
-        cwd=place,
-        env=environment,
-        check=True,
-    )
-    *found, modules = process.stdout.splitlines()
-    assert found == ["name\td/two words.txt\t"]
-    assert {name.split(".")[0] for name in modules.split()}.isdisjoint(
-        {"numpy", "numba", "rich", "tqdm"}
-    )
-
-
-def test_the_table_of_names(place, monkeypatch):
-    monkeypatch.chdir(place)
-    table, way = load(place / ".lshdup")
-    assert (sorted(table), way) == (sorted(NAMES), b"")
-    assert isinstance(table, NameTable)
-    assert load(place / "nowhere") is None
+    nothing = np.zeros(len(names), np.int64)
+    documents = DocumentList(names, nothing, nothing)
+    candidates = names_beginning(documents, b"a/0")
+    assert len(candidates) == MOST_CANDIDATES
+    assert candidates[:2] == [b"a/00000", b"a/00001"]
+    assert candidates[-1] == b"a/09999"
+    assert names_beginning(documents, b"a/00012") == [b"a/00012"]
+    assert names_beginning(documents, b"c\xff") == [b"c\xff", b"c\xff\xff"]
+    assert names_beginning(documents, b"e") == names_beginning(documents, b"a/1") == []

@@ -16,11 +16,11 @@ import pytest
 
 from lshdup.cli.commands import COMMANDS
 from lshdup.cli.console import Console
-from lshdup.cli.help import _GROUPS
+from lshdup.cli.help import OPTION_GROUPS
 from lshdup.documents.document_list import DocumentList
 from lshdup.documents.filtering import check_target
 from lshdup.documents.finding import find_documents
-from lshdup.documents.rows import field_names, no_field
+from lshdup.documents.records import field_names, no_field
 from lshdup.documents.whereabouts import are_elsewhere, counted_where
 from lshdup.errors import LshdupError, ParameterError
 from lshdup.params import DocumentParams
@@ -457,18 +457,19 @@ def test_a_file_of_no_rows_can_still_be_written(here):
 
 
 def test_help_is_grouped_and_fits(here):
-    commands = [command for command in COMMANDS if command not in ("schema", "completion")]
     pages = {
         command: out.decode()
         for command, (_, out, _) in zip(
-            commands, run_many([([c, "-h"], 80) for c in commands], here), strict=True
+            COMMANDS, run_many([([c, "-h"], 80) for c in COMMANDS], here), strict=True
         )
     }
     for command, page in pages.items():
         text = page.partition("Examples:")[0]
         assert max(map(len, text.splitlines())) <= 80, command
         titles = re.findall(r"^([A-Z][a-z ]+):$", text, re.M)
-        assert titles == [title for title in ("Options", *_GROUPS) if title in titles], command
+        assert titles == [title for title in ("Options", *OPTION_GROUPS) if title in titles], (
+            command
+        )
         assert {"Options", "Output", "Running"} <= {*titles} or command in (
             "index",
             "signatures",
@@ -771,7 +772,7 @@ def test_what_click_says_is_said_as_all_else(here):
     commands = [
         ["show", "a"],
         ["pairs", "--format", "xml"],
-        ["schema", "a", "b"],
+        ["show", "a", "b", "c"],
         ["pairs", "-k", "0"],
         ["pairs", "--store"],
     ]

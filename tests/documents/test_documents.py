@@ -7,12 +7,13 @@ import numpy as np
 import pytest
 
 from lshdup.documents import files
-from lshdup.documents.document_list import DocumentList, Reason, typed_name
+from lshdup.documents.document_list import DocumentList, typed_name
 from lshdup.documents.finding import find_documents
 from lshdup.documents.reading import BATCH_BYTES, BATCH_DOCUMENTS, TextBatch, batches, read_batch
 from lshdup.errors import InputError
 from lshdup.params import DocumentParams, ShingleParams
 from lshdup.shingling.shingler import Shingler
+from lshdup.skipped import Reason
 from lshdup.text.decoding import decode
 from lshdup.utils.ragged import StringTable
 from tests import reference

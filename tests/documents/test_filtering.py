@@ -14,17 +14,16 @@ from lshdup.documents.filtering import write_without
 from lshdup.documents.finding import find_documents
 from lshdup.errors import InputError, ParameterError
 from lshdup.params import DocumentParams
-from tests.conftest import require
+from tests.conftest import ZSTD, require
 
 pa = require("parquet", "pyarrow")
 pq = require("parquet", "pyarrow.parquet")
-zstandard = require("parquet", "zstandard")
+zstd = require("parquet", ZSTD)
 
 quick = settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
-PACKED = {".jsonl": lambda data: data, ".jsonl.gz": gzip.compress, ".jsonl.zst": zstandard.compress}
-UNPACK = {".jsonl": lambda data: data, ".jsonl.gz": gzip.decompress, ".jsonl.zst": lambda data: zstandard.ZstdDecompressor().decompressobj(
-    read_across_frames=True).decompress(data)}  # fmt: skip
+PACKED = {".jsonl": lambda data: data, ".jsonl.gz": gzip.compress, ".jsonl.zst": zstd.compress}
+UNPACK = {".jsonl": lambda data: data, ".jsonl.gz": gzip.decompress, ".jsonl.zst": zstd.decompress}
 
 
 def listed(*paths, **params):

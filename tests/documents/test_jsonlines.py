@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from lshdup.documents import jsonlines
 from lshdup.documents.files import Buffer
-from lshdup.documents.rows import RowError, RowFields
+from lshdup.documents.records import RecordError, RecordFields
 from lshdup.kernels import json_rows as kernels
 from lshdup.kernels.helpers import PADDING
 from lshdup.skipped import Reason
@@ -42,7 +42,7 @@ def by_python(row, field="text"):
     """The text by Python's parser alone, or why there is none."""
     try:
         return jsonlines._text_of(jsonlines._parsed(row), field)
-    except RowError as error:
+    except RecordError as error:
         return error.reason
 
 
@@ -51,7 +51,7 @@ def by_file(tmp_path, data, field="text", **fields):
     path = tmp_path / "rows.jsonl"
     path.write_bytes(data)
     with path.open("rb") as file:
-        listed = jsonlines.list_rows(file.fileno(), RowFields(field, **fields), 1 << 20)
+        listed = jsonlines.list_records(file.fileno(), RecordFields(field, **fields), 1 << 20)
         if not len(listed.numbers):
             return listed, []
         text, starts, lengths, failed = jsonlines.read_texts(

@@ -1,4 +1,4 @@
-"""Folders of more Parquet files than stay open: the same answer as from one file, and no row is decoded more than twice."""
+"""Folders of more Parquet files than stay open: the same answer as from one file, and a run decodes no row twice."""
 
 import gc
 import os
@@ -7,22 +7,24 @@ import random
 import sys
 import threading
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from lshdup.documents import parquet, row_files
+from lshdup.documents import parquet, record_files
 from lshdup.documents.finding import find_documents
 from lshdup.documents.reading import batches, read_batch
-from lshdup.documents.rows import RowError
-from lshdup.errors import InputError
+from lshdup.documents.records import RecordError
+from lshdup.errors import ArtifactError, InputError
 from lshdup.params import DocumentParams, PairParams
 from lshdup.skipped import Reason
+from lshdup.utils.scratch import Spool
 from lshdup.workspace.request import Request
 from lshdup.workspace.workspace import Workspace
-from tests.documents.test_rows import answer, pa, texts_of, write
+from tests.documents.test_records import answer, pa, texts_of, write
 
 FILES, N = 9, 360
 
@@ -44,7 +46,7 @@ def small(monkeypatch):
 
 @pytest.fixture
 def decoded(monkeypatch):
-    """How many values of each column were decoded, and how often texts of a file were put aside, or files opened."""
+    """How many values of each column were decoded, and how often files were opened."""
     counts, lock = Counter(), threading.Lock()
 
     def counted(name, wrapped, number):
@@ -62,12 +64,9 @@ def decoded(monkeypatch):
         counted(lambda args, _: args[1][0], parquet.texts_of, lambda made: len(made[2])),
     )
     monkeypatch.setattr(
-        parquet.Scratch, "keep", counted(lambda *_: "kept", parquet.Scratch.keep, lambda _: 1)
-    )
-    monkeypatch.setattr(
         parquet,
-        "_column",
-        counted(lambda _, named: f"opened {named['text']}", parquet._column, lambda _: 1),
+        "_find_column",
+        counted(lambda _, named: f"opened {named['text']}", parquet._find_column, lambda _: 1),
     )
     return counts
 
@@ -103,17 +102,19 @@ def test_a_folder_is_what_one_file_would_be(here, small, decoded, store):
     assert len(pairs) > N // 4
     assert answer("one.parquet", store=None, **FIELDS)[0] == pairs
     decoded.clear()
-    assert row_files._OPEN_FILES < FILES
+    assert record_files._OPEN_FILES < FILES
     found, skipped, read, _ = answer("many", store=store, **FIELDS)
     assert (found, skipped, read) == (pairs, {}, N)
-    assert N < decoded["text"] <= 2 * N
-    assert decoded["kept"] <= FILES
-    assert decoded["id"] == N
-    assert decoded["opened True"] <= 3 * FILES  # for ids, for texts, for texts that are kept
+    assert decoded["text"] == decoded["id"] == N
+    assert decoded["opened True"] <= 2 * FILES  # for ids, for texts
     if store:
+        assert not (here / store / "shingles.npz").exists()
         decoded.clear()
         assert answer("many", store=store, **FIELDS)[:3] == (pairs, {}, 0)
-        assert decoded["text"] <= 2 * N
+        assert decoded["text"] == 0
+        (here / store / "pairs.npz").unlink()
+        assert answer("many", store=store, **FIELDS)[:3] == (pairs, {}, 0)
+        assert 0 < decoded["text"] <= 2 * N
 
 
 def test_any_rows_by_any_thread(here, small, decoded):
@@ -145,61 +146,57 @@ def test_any_rows_by_any_thread(here, small, decoded):
     for thread in threads:
         thread.join()
     assert wrong == []
-    assert decoded["text"] <= 2 * N
-    assert decoded["kept"] == FILES
+    assert documents.record_files.decoded == decoded["text"]
 
 
 def test_few_rows_decode_few(here, small, decoded):
     fill(here)
     documents = find_documents([b"many"], DocumentParams(**FIELDS))
-    rows = np.flatnonzero(documents.places.starts == 9)
+    rows = np.flatnonzero(documents.locations.starts == 9)
     assert len(rows) == FILES
     for _ in range(2):
         for row in rows:
             assert len(read_batch(documents, np.array([row])).indices) == 1
     assert decoded["text"] <= 2 * 14 * FILES
-    assert decoded["kept"] == 0
 
 
 @pytest.mark.parametrize("room", [0, 40_000])
 def test_no_room(here, small, decoded, monkeypatch, room):
-    """Nothing, or not all, can be put aside: it is decoded as often as it is wanted, and the room is free for others."""
+    """Without room for the sets, or for all, rows are decoded as often as they are needed."""
     fill(here)
     pairs = expected(here)
     decoded.clear()
-    write, files, bytes_there = os.pwrite, set(), []
+    append, written = Spool.append, []
 
-    def little_room(file, data, at):
-        if sum(os.fstat(each).st_size for each in files | {file}) + len(data) > room:
-            raise OSError(28, "No space left on device")
-        files.add(file)
-        return write(file, data, at)
+    def little_room(spool, values):
+        written.append(values.nbytes)
+        if sum(written) > room:
+            message = "no room"
+            raise ArtifactError(message)
+        append(spool, values)
 
-    def closing(scratch, close=parquet.Scratch.close):
-        bytes_there.extend(os.fstat(file.fileno()).st_size for file in scratch._files)
-        close(scratch)
-
-    monkeypatch.setattr(os, "pwrite", little_room)
-    monkeypatch.setattr(parquet.Scratch, "close", closing)
+    monkeypatch.setattr(Spool, "append", little_room)
     assert answer("many", store=None, **FIELDS)[:3] == (pairs, {}, N)
     assert decoded["text"] > 2 * N
-    assert 0 < decoded["kept"] < FILES
-    gc.collect()
-    assert sum(bytes_there) <= room
-    assert (sum(bytes_there) > 0) == (room > 0)
+    monkeypatch.setattr("lshdup.utils.scratch.temporary_file", _full)
+    assert answer("many", store=None, **FIELDS)[:3] == (pairs, {}, N)
 
 
-def test_a_file_changes_between_the_passes(here, small):
+def _full(*_):
+    raise OSError(28, "No space left on device")
+
+
+def test_a_file_changes_between_two_runs(here, small):
     fill(
         here, [f"{text} {number}" for number, text in enumerate(texts_of(N))]
     )  # no copies, of which only the first is read again
     ids = [f"{number:03}" for number in range(N)]
     every = answer("one.parquet", store=None, **FIELDS)[0]
     skipped = []
-    workspace = Workspace(None, lambda _: None, skipped.append)
-    indexed = workspace.load_or_build_index(
-        Request((b"many",), DocumentParams(**FIELDS), {"threshold": 0.5}, 2), save=False
-    )
+    request = Request((b"many",), DocumentParams(**FIELDS), {"threshold": 0.5}, 2)
+    Workspace(Path("s")).load_or_build_index(request)
+    workspace = Workspace(Path("s"), lambda _: None, skipped.append)
+    indexed = workspace.load_or_build_index(replace(request, documents=()), save=False)
     others = texts_of(N, seed=5)
     write(here / "many" / "4.parquet", [*others[4::FILES], "more"], id=[*ids[4::FILES], "x"])
     write(here / "many" / "5.parquet", others[5 : N // 2 : FILES], id=ids[5 : N // 2 : FILES])
@@ -238,7 +235,6 @@ def test_another_file_of_the_same_name_is_read_anew(here, small, decoded):
 
     for _ in range(3):
         assert read() == texts
-    assert decoded["kept"] == FILES
     now = [
         text if number % FILES != 3 else f"another {number}" for number, text in enumerate(texts)
     ]
@@ -250,8 +246,7 @@ def test_another_file_of_the_same_name_is_read_anew(here, small, decoded):
     decoded.clear()
     for _ in range(3):
         assert read() == now
-    assert decoded["text"] <= 2 * (N // FILES)
-    assert decoded["kept"] == 1
+    assert decoded["text"] <= 3 * N
 
 
 @pytest.mark.parametrize("batch", [20, 37, 512])
@@ -264,7 +259,7 @@ def test_a_damaged_row_group_costs_only_its_rows(here, small, monkeypatch, batch
         texts[number] = texts[number - 1] + " more"
     write(here / "a.parquet", texts)
     before = answer("a.parquet", store=None)[0]
-    metadata = parquet._pyarrow()[1].ParquetFile("a.parquet").metadata
+    metadata = parquet._import_pyarrow()[1].ParquetFile("a.parquet").metadata
     chunk = metadata.row_group(1).column(0)
     data = bytearray((here / "a.parquet").read_bytes())
     at = chunk.dictionary_page_offset or chunk.data_page_offset
@@ -281,7 +276,7 @@ def test_a_damaged_row_group_costs_only_its_rows(here, small, monkeypatch, batch
 def test_a_row_group_with_other_rows_than_it_says(here, said):
     """What follows is never taken for its rows."""
     write(here / "a.parquet", [str(number) for number in range(300)])
-    true = parquet._pyarrow()[1].ParquetFile("a.parquet")
+    true = parquet._import_pyarrow()[1].ParquetFile("a.parquet")
     sizes = [
         true.metadata.row_group(number).num_rows for number in range(true.metadata.num_row_groups)
     ]
@@ -291,12 +286,12 @@ def test_a_row_group_with_other_rows_than_it_says(here, said):
     )
     file = SimpleNamespace(metadata=metadata, iter_batches=true.iter_batches)
     read = []
-    with pytest.raises(RowError, match="has not as many rows as it says"):
-        read.extend(len(offsets) - 1 for _, offsets, _ in parquet._pieces(file, ["text"], 10))
+    with pytest.raises(RecordError, match="has not as many rows as it says"):
+        read.extend(len(offsets) - 1 for _, offsets, _ in parquet._decode(file, ["text"], 10))
     assert sizes[0] <= sum(read) <= sum(sizes[:2])
     assert sum(
         len(offsets) - 1
-        for _, offsets, _ in parquet._pieces(file, ["text"], 10, range(2, len(sizes)))
+        for _, offsets, _ in parquet._decode(file, ["text"], 10, range(2, len(sizes)))
     ) == sum(sizes[2:])
 
 
@@ -318,10 +313,9 @@ def test_memory_and_descriptors_are_given_back(here, decoded):
         for _ in range(3):
             for indices in batches(documents, np.arange(600)):
                 assert len(read_batch(documents, indices).indices) == len(indices)
-                assert descriptors() - first <= row_files._OPEN_FILES + 1
+                assert descriptors() - first <= record_files._OPEN_FILES + 1
                 assert pa.total_allocated_bytes() - held < 20 * 300_000 / 2
-        assert decoded["kept"] == 20
-        assert decoded["text"] == 2 * 600
+        assert decoded["text"] == 3 * 600
         again = pickle.loads(pickle.dumps(documents))
         assert len(read_batch(again, np.arange(5)).indices) == 5
         del documents, again

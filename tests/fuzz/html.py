@@ -4,7 +4,7 @@ what the parser of the reference sees."""
 import signal
 from contextlib import contextmanager
 
-from lshdup.documents.document_list import Reason
+from lshdup.skipped import Reason
 from lshdup.text.decoding import decode
 from tests import reference
 from tests.conftest import ROOT

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lshdup.errors import ParameterError
 from lshdup.lsh.signatures import (
     Sketcher,
     estimate,
@@ -67,7 +68,7 @@ def test_linear_is_r1_to_the_letter(sets, seed):
 
 
 def test_linear_needs_enough_coefficients():
-    with pytest.raises(ValueError, match="different coefficients"):
+    with pytest.raises(ParameterError, match="different coefficients"):
         linear_signatures(RaggedSets.from_sets([{1, 2, 3}]), SketchParams("linear", 100))
 
 

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lshdup.documents.locations import Places
+from lshdup.documents.locations import Locations
 from lshdup.documents.preference import preference
-from lshdup.documents.rows import Kind
+from lshdup.documents.records import Kind
 from lshdup.errors import ParameterError
 from lshdup.lsh.band_table import BandTable
 from lshdup.lsh.candidates import documents_to_compare, find_exact_duplicates
@@ -368,8 +368,10 @@ def test_first_follows_the_arguments():
 def test_first_of_the_lines_of_files():
     paths = StringTable.from_strings([b"l/2", b"l/1", b"k"])
     starts = np.array([0, 9, 0, 0])
-    places = Places(paths, np.full(3, Kind.IDS, np.uint8), np.array([0, 1, 1, 2]), starts, starts)
-    made = preferred([b"a", b"b", b"c", b"d"], "first", arguments=(b"l", b"k"), places=places)
+    locations = Locations(
+        paths, np.full(3, Kind.IDS, np.uint8), np.array([0, 1, 1, 2]), starts, starts
+    )
+    made = preferred([b"a", b"b", b"c", b"d"], "first", arguments=(b"l", b"k"), locations=locations)
     assert made[0] == [b"c", b"b", b"a", b"d"]
 
 
@@ -852,11 +854,11 @@ def test_what_vanishes_meanwhile_is_never_dropped_nor_a_reason_to_drop(
     monkeypatch.setattr("lshdup.workspace.from_documents.SET_BYTES", 0)
     skipped = []
 
-    def vanish(self, *_, grouping):
+    def vanish(*_, clustering):
         (folder / "old/c").unlink()
         (folder / "y").unlink()
 
-    monkeypatch.setattr(Workspace, "say_if_hot", vanish)
+    monkeypatch.setattr(clustering, "say_large_bucket", vanish)
     documents, found = grouped(tmp_path, [b"d"], skipped)
     names = names_of(documents, found.groups.kept) + names_of(documents, found.groups.dropped)
     assert "d/old/c" not in names

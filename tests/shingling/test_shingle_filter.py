@@ -313,7 +313,7 @@ def test_pairs_are_those_of_the_definition_by_every_way(here, monkeypatch, asked
     assert pairs_of(None, asked, recall=0.9999)[0] == expected
     assert pairs_of("other", asked, jobs=1, recall=0.9999)[0] == expected
     assert artifacts_in("store") == artifacts_in("other")
-    for scheme in ("classic", "linear"):
+    for scheme in ("fast", "classic"):
         assert pairs_of(None, asked, scheme=scheme, recall=0.9999)[0] == expected
     assert exact_pairs_of("store", asked) == exact_pairs_of(None, asked) == expected
     assert (
@@ -429,7 +429,7 @@ def test_without_the_options_artifacts_know_nothing_of_them(here):
         assert "common" not in json.loads(file["header"].tobytes())  # whole sets
     with np.load("store/signatures.npz") as file:
         header = json.loads(file["header"].tobytes())
-        assert header["format"] == 3  # who does not know of removal must not compare with these
+        assert header["format"] == 4  # who does not know of removal must not compare with these
         assert header["common"]["ignore_common"] == 5
         assert len(file["template"]) == 24
         assert len(file["common"]) > 5

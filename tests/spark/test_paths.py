@@ -13,7 +13,7 @@ import pytest
 from lshdup.cli.commands import on_spark
 from lshdup.cli.main import lshdup
 from lshdup.documents import jsonlines
-from lshdup.documents.rows import Kind, RowFields
+from lshdup.documents.records import Kind, RecordFields
 from lshdup.errors import ParameterError
 from lshdup.params import BandParams, PairParams, ShingleParams, SketchParams
 from lshdup.spark import paths
@@ -110,7 +110,7 @@ def read(tmp_path, *rows, max_bytes=50):
     from lshdup.spark import worker_reading
 
     made = worker_reading.piece_rows(
-        RowFields("body", "key"), os.fsencode(tmp_path), max_bytes, pieces(*rows)
+        RecordFields("body", "key"), os.fsencode(tmp_path), max_bytes, pieces(*rows)
     )
     return [tuple(row.values()) for batch in made for row in batch.to_pylist()]
 
@@ -187,7 +187,7 @@ def test_rows_that_spark_has_read():
     read = [
         batch.to_pylist()
         for batch in worker_reading.json_rows(
-            RowFields("body", "key"), 60, b"hdfs://h/a b", b"hdfs:///a b", iter([batch])
+            RecordFields("body", "key"), 60, b"hdfs://h/a b", b"hdfs:///a b", iter([batch])
         )
     ]
     rows = [tuple(row.values())[:3] for row in read[0]]

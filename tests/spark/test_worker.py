@@ -9,7 +9,7 @@ import zipfile
 import numpy as np
 import pytest
 
-from lshdup.documents.rows import Kind, RowFields
+from lshdup.documents.records import Kind, RecordFields
 from lshdup.errors import InputError
 from lshdup.kernels import tiles
 from lshdup.skipped import Reason
@@ -208,7 +208,7 @@ def test_a_damaged_row_group_costs_only_its_rows(tmp_path):
         list(map(pa.array, columns)), ["path", "kind", "start", "stop", "bytes"]
     )
     rows = pa.Table.from_batches(
-        worker_reading.piece_rows(RowFields("text", "id"), b"/", 1 << 20, iter([pieces]))
+        worker_reading.piece_rows(RecordFields("text", "id"), b"/", 1 << 20, iter([pieces]))
     ).to_pylist()
     assert [row["id"] for row in rows] == [b"d%d" % number for number in range(90)]
     lost = rows[30:60]

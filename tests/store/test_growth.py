@@ -5,6 +5,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, multiple, rule
@@ -125,8 +126,13 @@ class Growth(RuleBasedStateMachine):
         shutil.rmtree("fresh")
 
 
-TestGrowth = Growth.TestCase
-TestGrowth.settings = settings(max_examples=40, stateful_step_count=20, deadline=None)
+class TestGrowth(Growth.TestCase):
+    settings = settings(max_examples=8, stateful_step_count=20, deadline=None)
+
+
+@pytest.mark.long
+class TestLongGrowth(Growth.TestCase):
+    settings = settings(max_examples=40, stateful_step_count=20, deadline=None)
 
 
 def test_check_content(run, tmp_path):

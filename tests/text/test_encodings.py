@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from webencodings.labels import LABELS
 
-from lshdup.documents.document_list import Reason
+from lshdup.skipped import Reason
 from lshdup.text import encodings
 from lshdup.text.decoding import decode
 from tests.conftest import ROOT

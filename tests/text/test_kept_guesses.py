@@ -56,8 +56,8 @@ def made(store, documents=(b"d",), **given):
 
 
 def guesses(collection):
-    names = collection.documents.names.some(collection.guessed)
-    return dict(zip(names, [guess.decode() for guess in collection.guesses], strict=True))
+    names = collection.documents.names.some(collection.notes.guessed)
+    return dict(zip(names, [guess.decode() for guess in collection.notes.guesses], strict=True))
 
 
 def contents(store):
@@ -119,9 +119,7 @@ def test_names_are_as_they_would_be_typed(run, here):
     assert "lshdup: ../d/empty: no tokens" in err
 
 
-@pytest.mark.parametrize(
-    "given", [{}, {"ignore_common": 3.0}, {"scheme": "linear", "perms": 8}], ids=str
-)
+@pytest.mark.parametrize("given", [{}, {"ignore_common": 3.0}, {"perms": 8}], ids=str)
 def test_artifacts_are_those_of_a_run_from_nothing(here, given):
     assert guesses(made("store", **given)) == EXPECTED
     assert guesses(made("store", **given)) == EXPECTED  # nothing is read
@@ -206,11 +204,11 @@ def test_forged_guesses_are_refused(here):
 def test_stores_that_do_not_know_them_are_made_anew(run, here, monkeypatch):
     """What was read before may have been read as something else."""
     with monkeypatch.context() as patch:
-        patch.setattr(npz, "FORMAT_VERSION", 2)
+        patch.setattr(npz, "FORMAT_VERSION", 3)
         made(".lshdup")
     refused = run("pairs", "-v", code=2)
     assert re.search(
-        r"^lshdup: error: \S+signatures.npz has format 2 .*; this lshdup reads 3$",
+        r"^lshdup: error: \S+signatures.npz has format 3 .*; this lshdup reads 4$",
         refused.err,
         re.M,
     )

@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lshdup.documents.document_list import Reason
 from lshdup.params import DocumentParams, FormatLimits
+from lshdup.skipped import Reason
 from lshdup.text import office as office_text
 from lshdup.text import office_cleanup
 from lshdup.text.decoding import decode
@@ -218,7 +218,7 @@ def test_what_is_no_text_does_not_enter(kreuzberg):
 @pytest.mark.parametrize("width", [40, 55, 70, 90])
 def test_words_cut_at_line_ends_of_a_pdf_are_whole(kreuzberg, width):
     lines = [
-        line for paragraph in TEXT.splitlines() for line in office._hyphenated(paragraph, width)
+        line for paragraph in TEXT.splitlines() for line in office.hyphenated(paragraph, width)
     ]
     assert sum(line.endswith("-") for line in lines) > 5
     assert tokens(text_of(office.pdf(TEXT, width=width, hyphenate=True))) == tokens(TEXT.encode())
@@ -477,6 +477,7 @@ def test_many_threads_at_once(doubled):
     assert {text.reason for text in together} == {None, Reason.CRASHED}
 
 
+@pytest.mark.long
 def test_a_slow_document_that_is_one(run, tmp_path, kreuzberg):
     """A small file that unpacks to very many paragraphs; and one that unpacks to more than the reader takes."""
     folder = tmp_path / "d"
@@ -611,7 +612,7 @@ def test_without_the_extra_they_are_counted_and_nothing_else_changes(
     from lshdup.cli.main import main
 
     plain, _ = run_here("plain")
-    assert plain.reader == ""
+    assert plain.notes.reader == ""
     (folder / "a.pdf").write_bytes(office.pdf(TEXT))
     (folder / "b.docx").write_bytes(office.docx(TEXT))
     with pytest.raises(SystemExit) as done:
@@ -651,7 +652,7 @@ def test_another_reader_reads_office_documents_again_and_nothing_else(folder, do
     first, out = run_here()
     assert first.read == 7
     assert out == {b"d/b.pdf": Reason.SPOILT}
-    assert first.extracted.tolist() == [5]
+    assert first.notes.extracted.tolist() == [5]
     assert run_here()[0].read == 0
     doubled("def extract_bytes_sync(data, mime, config):\n    return Result('new words of it')\n")
     assert run_here()[0].read == 0
@@ -685,7 +686,7 @@ def test_the_extra_becomes_available(folder, doubled, version, monkeypatch):
     collection, out = run_here()
     assert collection.read == 1
     assert out == {b"d/z.zip": Reason.FORMAT}
-    assert collection.extracted.tolist() == [5]
+    assert collection.notes.extracted.tolist() == [5]
 
 
 def test_trouble_of_the_moment_is_not_remembered(folder, doubled, version):

@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lshdup.documents.document_list import Skipped
 from lshdup.kernels.banding import agree_in_a_band
 from lshdup.matching import similarity
 from lshdup.matching.pairs import Pairs
 from lshdup.params import DocumentParams, PairParams
+from lshdup.skipped import Skipped
 from lshdup.workspace.request import Request
 from lshdup.workspace.workspace import Workspace
 from tests import reference

@@ -1,6 +1,6 @@
-"""The commands of the program, one file each."""
+"""The commands of the program, one module each."""
 
-#: In the order of the data flow; each is the module of its name, loaded when it is asked for.
+#: Names of commands in the order of the data flow. A command is loaded when it is used.
 COMMANDS = (
     "shingle",
     "signatures",
@@ -13,6 +13,4 @@ COMMANDS = (
     "accuracy",
     "timing",
     "curve",
-    "schema",
-    "completion",
 )

@@ -8,9 +8,21 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lshdup.cli import options as shared
-from lshdup.cli import session as sessions
+from lshdup.cli.conflicts import is_set
+from lshdup.cli.help import Command, plain_option
+from lshdup.cli.listings import listing_target
 from lshdup.cli.messages import say_collection, say_contract
+from lshdup.cli.options import (
+    columns_of,
+    documents_options,
+    output_options,
+    plot_option,
+    run_options,
+    schemes_option,
+    shingle_options,
+)
+from lshdup.cli.session import Session, open_session
+from lshdup.cli.types import Listed, Share
 from lshdup.errors import InputError, ParameterError
 from lshdup.params import BandParams, SketchParams
 from lshdup.utils.messages import counted
@@ -36,10 +48,10 @@ class _Buckets(click.ParamType[str | int]):
         return int(value)
 
 
-@shared.columns_of("accuracy", "accuracy-bands", "accuracy-found")
+@columns_of("accuracy", "accuracy-bands", "accuracy-found")
 @click.command(
     "accuracy",
-    cls=shared.Command,
+    cls=Command,
     short_help="how far estimates are from exact, and what bands find",
     epilog="""\b
 Examples:
@@ -48,121 +60,108 @@ Examples:
   lshdup accuracy sample_corpus --found --threshold 0.7
 """,
 )
-@shared.documents_options
-@shared.shingle_options
-@shared.schemes_option
-@shared.plain_option(
+@documents_options
+@shingle_options
+@schemes_option
+@plain_option(
     "--perms",
-    type=shared.Listed(int),
+    type=Listed(int),
     show_default="400,600,800; with --bands 1200; with --found 128",
     help="Rows of a signature, K.",
 )
-@shared.plain_option(
+@plain_option(
     "--epsilon",
-    type=shared.Listed(float),
+    type=Listed(float),
     default="0.04,0.07,0.09",
     show_default=True,
     help="An estimate is off if it differs from the exact similarity by more than this.",
 )
-@shared.plain_option(
+@plain_option(
     "--runs", type=click.IntRange(1), default=5, show_default=True, help="Independent seeds."
 )
-@shared.plain_option(
-    "--bands",
-    type=shared.Listed(int),
-    help="Measure what so many bands find, instead of estimates.",
+@plain_option(
+    "--bands", type=Listed(int), help="Measure what so many bands find, instead of estimates."
 )
-@shared.plain_option(
+@plain_option(
     "--found",
     is_flag=True,
     help="Measure what share of all true pairs the bands find: planned ones, or --bands.",
 )
-@shared.plain_option(
+@plain_option(
     "-t",
     "--threshold",
-    type=shared.Share(),
+    type=Share(),
     metavar="T",
     default=0.9,
     show_default=True,
     help="With --bands, --found: similarity of near-duplicates.",
 )
-@shared.plain_option(
+@plain_option(
     "--recall",
-    type=shared.Share(),
+    type=Share(),
     metavar="P",
     default=BandParams().recall,
     show_default=True,
     help="With --found: plan the bands for this chance.",
 )
-@shared.plain_option(
+@plain_option(
     "--sample",
     type=click.IntRange(1),
     default=110,
     show_default=True,
     help="With --bands: documents to query.",
 )
-@shared.plain_option(
+@plain_option(
     "--queries",
     metavar="GLOB",
     help="With --bands: draw the queries from documents whose name matches.",
 )
-@shared.plain_option(
+@plain_option(
     "--buckets",
     type=_Buckets(),
     show_default="whole 64-bit keys",
-    help="With --bands, --found: fold keys into so many buckets; prime: the smallest prime from the number of documents.",
+    help="With --bands, --found: fold keys into so many buckets; prime: the smallest prime from "
+    "the number of documents.",
 )
-@shared.plain_option(
+@plain_option(
     "--seed",
     type=int,
     default=SketchParams().seed,
     show_default=True,
     help="The first of the seeds.",
 )
-@shared.plot_option
-@shared.run_options
-@shared.output_options
+@plot_option
+@run_options
+@output_options
 @click.pass_context
 def command(ctx: click.Context, /, **options: Any) -> int:
-    """Compare the estimates of all pairs with their exact similarities; with --bands or --found, what bands find with what there is.
+    """Compare the estimates of all pairs with their exact similarities; with --bands or --found,
+    what bands find with what there is.
 
-    Prints, for each scheme, K and epsilon, the mean number of pairs (off) whose estimate differs by more than epsilon, the number that K
-    independent permutations would give (expected), and bias, root mean square and largest error. With --bands, for each number of
-    bands: found near-duplicates, false positives and false negatives per query, beside what the S-curve expects. Without DOCS, the
-    sets of shingles.npz are used.
+    Prints, for each scheme, K and epsilon, the mean number of pairs (off) whose estimate differs by
+    more than epsilon, the number that K independent permutations would give (expected), and bias,
+    root mean square and largest error. With --bands, for each number of bands: found
+    near-duplicates, false positives and false negatives per query, beside what the S-curve expects.
+    Without DOCS, the sets of shingles.npz are used.
 
-    With --found: all pairs from the threshold on, by the exact join, and the share of them that the bands of `lshdup pairs` find, with a
-    95 % interval, in each bin of similarity (the last line: in all), beside what the S-curve expects. Exact copies are counted once.
-    """  # fmt: skip
-    target = sessions.target(options)
-    shared.check_plot(options["plot"])
+    With --found: all pairs from the threshold on, by the exact join, and the share of them that the
+    bands of `lshdup pairs` find, with a 95 % interval, in each bin of similarity (the last line: in
+    all), beside what the S-curve expects. Exact copies are counted once.
+    """
+    target = listing_target(options)
     bands, found = options.pop("bands"), options.pop("found")
     perms = options.pop("perms") or (
         (SketchParams().perms,) if found else (1200,) if bands else (400, 600, 800)
     )
-    for scheme in options["schemes"]:
-        for k in perms:
-            SketchParams(scheme, k, options["seed"])
+    _list_sketches(options, perms)
     params = BandParams(options["threshold"], options["recall"])
     _check_use(ctx, bands, perms)
     if found and not bands:
         _check_plans(perms, params)
-    measured = {
-        name: options.pop(name)
-        for name in (
-            "threshold",
-            "recall",
-            "sample",
-            "queries",
-            "buckets",
-            "epsilon",
-            "runs",
-            "seed",
-            "schemes",
-        )
-    }
-    measure = _found if found else _bands if bands else _estimates
-    with sessions.session(ctx, options) as session:
+    names = "threshold recall sample queries buckets epsilon runs seed schemes".split()
+    measured = {name: options.pop(name) for name in names}
+    measure = _measure_recall if found else _measure_bands if bands else _measure_estimates
+    with open_session(ctx, options) as session:
         collection, sets = session.workspace.load_or_collect_sets(session.request)
         say_collection(session.console, collection)
         if int((collection.sizes > 0).sum()) < 2:
@@ -175,7 +174,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         return session.console.exit_code
 
 
-#: Options that not every experiment heeds, and what they need: --bands, --found, either, or neither.
+#: Options that not every experiment uses, with the options of the experiments that use them.
 _USE = {
     "epsilon": (),
     "runs": (),
@@ -188,12 +187,10 @@ _USE = {
 
 
 def _check_use(ctx: click.Context, bands: tuple[int, ...] | None, perms: tuple[int, ...]) -> None:
-    """Refuse options that this experiment would ignore, and bands that need more rows than there are."""
+    """Raise ParameterError for options that this experiment ignores, and for too many bands."""
     mode = "found" if ctx.params["found"] else "bands" if bands else ""
     for name, modes in _USE.items():
-        if ctx.get_parameter_source(name) != click.core.ParameterSource.DEFAULT and mode not in (
-            modes or ("",)
-        ):
+        if is_set(ctx, name) and mode not in (modes or ("",)):
             where = (
                 f"with --{mode}"
                 if mode
@@ -214,16 +211,23 @@ def _check_use(ctx: click.Context, bands: tuple[int, ...] | None, perms: tuple[i
             raise ParameterError(message, "use fewer bands or more --perms")
 
 
+def _list_sketches(options: dict[str, Any], perms: tuple[int, ...]) -> list[SketchParams]:
+    """Return the parameters of all signatures to measure, which are checked by this."""
+    return [
+        SketchParams(scheme, k, options["seed"]) for scheme in options["schemes"] for k in perms
+    ]
+
+
 def _check_plans(perms: tuple[int, ...], params: BandParams) -> None:
-    """Before any work starts: whether so many rows can keep the promise."""
+    """Raise before any work starts if bands of this many rows cannot keep the recall."""
     from lshdup.lsh.band_plan import plan_bands
 
     for k in perms:
         plan_bands(k, params)
 
 
-def _estimates(
-    session: sessions.Session,
+def _measure_estimates(
+    session: Session,
     collection: "Collection",
     sets: "RaggedSets",
     perms: tuple[int, ...],
@@ -249,8 +253,8 @@ def _estimates(
     ]
 
 
-def _bands(
-    session: sessions.Session,
+def _measure_bands(
+    session: Session,
     collection: "Collection",
     sets: "RaggedSets",
     perms: tuple[int, ...],
@@ -261,7 +265,7 @@ def _bands(
 
     from lshdup.evaluation.accuracy import band_accuracy
 
-    buckets = _buckets(options["buckets"], collection)
+    buckets = _count_buckets(options["buckets"], collection)
     eligible = None
     if options["queries"] is not None:
         wanted = re.compile(
@@ -274,12 +278,11 @@ def _bands(
     jobs, progress = session.request.jobs, session.console.progress
     return [
         result
-        for scheme in options["schemes"]
-        for k in perms
+        for sketch in _list_sketches(options, perms)
         for result in band_accuracy(
             sets,
             collection,
-            SketchParams(scheme, k, options["seed"]),
+            sketch,
             bands,
             options["threshold"],
             options["sample"],
@@ -291,8 +294,8 @@ def _bands(
     ]
 
 
-def _found(
-    session: sessions.Session,
+def _measure_recall(
+    session: Session,
     collection: "Collection",
     sets: "RaggedSets",
     perms: tuple[int, ...],
@@ -305,7 +308,7 @@ def _found(
     from lshdup.pipeline import find_pairs_exactly
 
     console, jobs, threshold = session.console, session.request.jobs, options["threshold"]
-    buckets = _buckets(options["buckets"], collection)
+    buckets = _count_buckets(options["buckets"], collection)
     wanted = [BandParams(threshold, options["recall"], b, 0, buckets) for b in bands or (0,)]
     plans = {k: [plan_bands(k, each) for each in wanted] for k in perms}
     for k in perms:
@@ -320,32 +323,26 @@ def _found(
         console.progress,
     ).pairs
     console.say(
-        f"{counted(len(pairs), 'pair')} of similarity {threshold:g} or more, by the exact join{console.took('candidates')}"
+        f"{counted(len(pairs), 'pair')} of similarity {threshold:g} or more, by the exact "
+        f"join{console.took('candidates')}"
     )
     return [
         result
-        for scheme in options["schemes"]
-        for k in perms
+        for sketch in _list_sketches(options, perms)
         for result in band_recall(
-            pairs,
-            sets,
-            collection,
-            SketchParams(scheme, k, options["seed"]),
-            plans[k],
-            jobs,
-            console.progress,
+            pairs, sets, collection, sketch, plans[sketch.perms], jobs, console.progress
         )
     ]
 
 
-def _buckets(wanted: str | int | None, collection: "Collection") -> int:
-    """How many buckets --buckets means; 0: whole keys."""
+def _count_buckets(buckets: str | int | None, collection: "Collection") -> int:
+    """Return the number of buckets that --buckets means; 0 for whole keys."""
     from lshdup.lsh.signatures import smallest_prime_from
 
     return (
         smallest_prime_from(int((collection.sizes > 0).sum()))
-        if wanted == "prime"
-        else int(wanted or 0)
+        if buckets == "prime"
+        else int(buckets or 0)
     )
 
 

@@ -9,12 +9,25 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lshdup import params
-from lshdup.cli import columns
-from lshdup.cli import options as shared
-from lshdup.cli import session as sessions
+from lshdup.cli.columns import column_names
+from lshdup.cli.conflicts import is_set, refuse_with_exact, runs_on_spark
 from lshdup.cli.console import OK, PAIRS_FOUND, Console
+from lshdup.cli.help import Command, plain_option
+from lshdup.cli.listings import PIECE_ROWS, listing_target, print_pieces
 from lshdup.cli.messages import say_buckets, say_collection, say_contract, say_if_nothing
+from lshdup.cli.options import (
+    columns_of,
+    engine_options,
+    exact_option,
+    keep_options,
+    max_bucket_option,
+    option,
+    output_options,
+    run_options,
+    table_options,
+)
 from lshdup.cli.output import Target
+from lshdup.cli.session import open_session
 from lshdup.params import ClusterParams
 from lshdup.utils.atomic import check_writable
 from lshdup.utils.messages import counted, shown, some_of
@@ -27,16 +40,13 @@ if TYPE_CHECKING:
     from lshdup.documents.document_list import DocumentList
     from lshdup.matching.results import ClustersFound
 
-#: Rows that are made and printed at a time.
-_ROWS = 1 << 13
-
 _DEFAULT = ClusterParams()
 
 
-@shared.columns_of("clusters", "clusters-names")
+@columns_of("clusters", "clusters-names")
 @click.command(
     "clusters",
-    cls=shared.Command,
+    cls=Command,
     short_help="groups of near-duplicates, and which of each to keep",
     epilog="""\b
 Examples:
@@ -44,52 +54,62 @@ Examples:
   lshdup clusters sample_corpus --prefer '*.txt' --emit drop -0 | xargs -0 -r ls -l
 """,
 )
-@shared.table_options
-@shared.exact_option
-@shared.max_bucket_option
-@shared.option("--linkage", type=click.Choice(params.LINKAGES), default=_DEFAULT.linkage, show_default=True,
-               help="Every member similar enough to the one that is kept; or all that chains of pairs connect.")  # fmt: skip
-@shared.keep_options
-@shared.plain_option("--emit", type=click.Choice(("all", "keep", "drop")), default="all", show_default=True,
-              help="Groups of two or more with all that is known; or names only: what stays, also what is alone; what may go.")  # fmt: skip
-@shared.plain_option("--write", type=click.Path(path_type=Path), metavar="FILE",
-              help="Of rows of JSON Lines or Parquet: write the file they are in without those that may go, in the same order, all else "
-                   "as it is; of several files, FILE is a folder. No groups are printed then, unless --emit says so.")  # fmt: skip
-@shared.option("--check", is_flag=True, help="Exit with 1 if there are groups.")
-@shared.engine_options
-@shared.run_options
-@shared.output_options
+@table_options
+@exact_option
+@max_bucket_option
+@option("--linkage", type=click.Choice(params.LINKAGES), default=_DEFAULT.linkage,
+        show_default=True,
+               help="Every member similar enough to the one that is kept; or all that chains of "
+                    "pairs connect.")  # fmt: skip
+@keep_options
+@plain_option("--emit", type=click.Choice(("all", "keep", "drop")), default="all",
+              show_default=True,
+              help="Groups of two or more with all that is known; or names only: what stays, also "
+                   "what is alone; what may go.")  # fmt: skip
+@plain_option("--write", type=click.Path(path_type=Path), metavar="FILE",
+              help="Of rows of JSON Lines or Parquet: write the file they are in without those "
+                   "that may go, in the same order, all else "
+                   "as it is; of several files, FILE is a folder. No groups are printed then, "
+                   "unless --emit says so.")  # fmt: skip
+@option("--check", is_flag=True, help="Exit with 1 if there are groups.")
+@engine_options
+@run_options
+@output_options
 @click.pass_context
 def command(ctx: click.Context, /, **options: Any) -> int:
-    """Print groups of near-duplicates: group, keep or drop, name, similarity, copy, smallest similarity of the group.
+    """Print groups of near-duplicates: group, keep or drop, name, similarity, copy, smallest
+    similarity of the group.
 
-    Every document of a group is at least the threshold similar to the one that is kept; the similarity is exact, and to that one. A copy
-    has the same set of shingles as it, though perhaps other bytes. Each compared document is either kept or dropped; what has no
-    tokens, or could not be read, is neither. Nothing is moved or deleted.
+    Every document of a group is at least the threshold similar to the one that is kept; the
+    similarity is exact, and to that one. A copy has the same set of shingles as it, though perhaps
+    other bytes. Each compared document is either kept or dropped; what has no tokens, or could not
+    be read, is neither. Nothing is moved or deleted.
 
-    Without DOCS, the documents of the last run are grouped, and what is not given of --threshold, --keep, --prefer and --linkage is as
-    the last `clusters` had it, unless an index has been made since. What is kept, and by which rule, is said on stderr.
+    Without DOCS, the documents of the last run are grouped, and what is not given of --threshold,
+    --keep, --prefer and --linkage is as the last `clusters` had it, unless an index has been made
+    since. What is kept, and by which rule, is said on stderr.
 
-    With --engine spark (see `lshdup pairs`), -o OUT.parquet or OUT.jsonl has a row for each compared document, in no order: id,
-    representative (itself, if alone), similarity, copy (yes or no); with --emit keep or drop: name.
-    """  # fmt: skip
-    if sessions.on_spark(ctx, options):
+    With --engine spark (see `lshdup pairs`), -o OUT.parquet or OUT.jsonl has a row for each
+    compared document, in no order: id, representative (itself, if alone), similarity, copy (yes or
+    no); with --emit keep or drop: name.
+    """
+    if runs_on_spark(ctx, options):
         from lshdup.cli.commands import on_spark
 
         return on_spark.clusters(ctx, options)
-    target = sessions.target(options)
+    target = listing_target(options)
     if options["write"] is not None:
         check_writable(options["write"])
     if options["exact"]:
-        sessions.refuse_with_exact(ctx)
-    given = _given(ctx, options)
-    merged = partial(_merged, given)
-    merged(None)  # an error in them is said before anything is loaded
-    with sessions.session(ctx, options, partial(_check_write, options["write"])) as session:
+        refuse_with_exact(ctx)
+    explicit = _explicit_parameters(ctx, options)
+    merged = partial(_merge, explicit)
+    merged(None)  # Errors in parameters are raised before anything is loaded.
+    with open_session(ctx, options, partial(_check_write, options["write"])) as session:
         console, workspace, request = session.console, session.workspace, session.request
         if options["exact"]:
-            collection, found, threshold, last = workspace.find_clusters_exactly(request, merged)
-            asked = merged(last)
+            collection, result, threshold, last = workspace.find_clusters_exactly(request, merged)
+            rule = merged(last)
             say_collection(console, collection)
             say_if_nothing(session, collection)
         else:
@@ -99,106 +119,98 @@ def command(ctx: click.Context, /, **options: Any) -> int:
                 indexed.params.threshold,
                 indexed.last_clustering,
             )
-            asked = merged(last)
+            rule = merged(last)
             say_collection(console, collection)
             say_if_nothing(session, collection)
             say_contract(console, indexed.index.plan, indexed.params)
-            found = workspace.find_clusters(indexed, asked, request)
+            result = workspace.find_clusters(indexed, rule, request)
             table = indexed.index.table if options["verbose"] else None
             say_buckets(
-                console, found.buckets, collection.documents.names.some, asked.max_bucket, table
+                console, result.buckets, collection.documents.names.some, rule.max_bucket, table
             )
         took = console.took("groups")
         _say_groups(
             console,
-            found,
+            result,
             collection.documents,
             threshold,
             took,
-            _rule(asked, last, given | {**request.given}),
+            _describe_rule(rule, last, explicit | {**request.given}),
         )
         if options["write"] is not None:
-            _write(console, found, collection.documents, options["write"])
-        if (
-            options["write"] is None
-            or ctx.get_parameter_source("emit") != click.core.ParameterSource.DEFAULT
-        ):
-            _print(console, target, found, collection.documents, options["emit"])
-        if options["check"] and console.exit_code == OK and found.groups.count:
+            _write(console, result, collection.documents, options["write"])
+        if options["write"] is None or is_set(ctx, "emit"):
+            _print(console, target, result, collection.documents, options["emit"])
+        if options["check"] and console.exit_code == OK and result.groups.count:
             return PAIRS_FOUND
         return console.exit_code
 
 
 def _check_write(path: Path | None, documents: "DocumentList", read: bool) -> None:
-    """Before the work, as far as it is known then: that --write can be done."""
+    """Raise before the work if --write cannot be carried out, as far as is known then."""
     if path is not None:
         from lshdup.documents.filtering import check_target
 
         check_target(documents, path, read=read)
 
 
-def _write(console: Console, found: "ClustersFound", documents: "DocumentList", path: Path) -> None:
+def _write(
+    console: Console, result: "ClustersFound", documents: "DocumentList", path: Path
+) -> None:
     from lshdup.documents.filtering import write_without
 
-    dropped = found.groups.dropped
+    dropped = result.groups.dropped
     for each in write_without(documents, dropped, path):
         console.say(f"{each} is written")
 
 
 def _print(
-    console: Console, target: Target, found: "ClustersFound", documents: "DocumentList", what: str
+    console: Console, target: Target, result: "ClustersFound", documents: "DocumentList", what: str
 ) -> None:
     if what == "all":
-        sessions.write_pieces(console, target, columns.columns("clusters"), _rows(found, documents))
+        print_pieces(console, target, column_names("clusters"), _rows(result, documents))
     else:
-        some = found.groups.kept if what == "keep" else found.groups.dropped
-        sessions.write_pieces(
-            console, target, columns.columns("clusters-names"), _names(some, documents)
-        )
+        chosen = result.groups.kept if what == "keep" else result.groups.dropped
+        print_pieces(console, target, column_names("clusters-names"), _names(chosen, documents))
 
 
-def _rows(found: "ClustersFound", documents: "DocumentList") -> "Iterator[Piece]":
+def _rows(result: "ClustersFound", documents: "DocumentList") -> "Iterator[Piece]":
     from lshdup.matching.clusters import list_clusters
 
-    listed = list_clusters(found.groups)
-    copies = found.copies
-    own = found.groups.representative
-    for start in range(0, len(listed.documents), _ROWS):
-        part = slice(start, start + _ROWS)
-        rows = listed.documents[part]
+    clusters = list_clusters(result.groups)
+    copies = result.copies
+    own = result.groups.representative
+    for start in range(0, len(clusters.documents), PIECE_ROWS):
+        part = slice(start, start + PIECE_ROWS)
+        rows = clusters.documents[part]
         yield (
-            listed.numbers[part].tolist(),
+            clusters.numbers[part].tolist(),
             ["keep" if kept else "drop" for kept in (own[rows] == rows).tolist()],
             documents.typed_names(rows),
-            found.groups.similarity[rows].tolist(),
+            result.groups.similarity[rows].tolist(),
             ["yes" if copy else "no" for copy in copies[rows].tolist()],
-            listed.smallest[part].tolist(),
+            clusters.smallest[part].tolist(),
         )
 
 
-def _names(some: "NDArray[np.int64]", documents: "DocumentList") -> "Iterator[Piece]":
-    for start in range(0, len(some), _ROWS):
-        yield (documents.typed_names(some[start : start + _ROWS]),)
+def _names(chosen: "NDArray[np.int64]", documents: "DocumentList") -> "Iterator[Piece]":
+    for start in range(0, len(chosen), PIECE_ROWS):
+        yield (documents.typed_names(chosen[start : start + PIECE_ROWS]),)
 
 
-def _given(ctx: click.Context, options: dict[str, Any]) -> dict[str, Any]:
-    """What was said of how to group, by name of the parameter."""
+def _explicit_parameters(ctx: click.Context, options: dict[str, Any]) -> dict[str, Any]:
+    """Return the parameters of clusters that were set explicitly."""
     known = {field.name: options[field.name] for field in fields(ClusterParams)}
-    default = click.core.ParameterSource.DEFAULT
-    return {
-        name: value
-        for name, value in known.items()
-        if value is not None and ctx.get_parameter_source(name) != default
-    }
+    return {name: value for name, value in known.items() if value is not None and is_set(ctx, name)}
 
 
-def _merged(given: dict[str, Any], last: ClusterParams | None) -> ClusterParams:
+def _merge(explicit: dict[str, Any], last: ClusterParams | None) -> ClusterParams:
     from lshdup.workspace.request import merge_params
 
-    return merge_params(ClusterParams, given, last)
+    return merge_params(ClusterParams, explicit, last)
 
 
-#: Which document of a group is kept, for people.
+#: Wording of --keep.
 _KEPT = {
     "longest": "the longest",
     "shortest": "the shortest",
@@ -209,17 +221,19 @@ _KEPT = {
 }
 
 
-def _rule(asked: ClusterParams, last: ClusterParams | None, given: dict[str, Any]) -> str:
-    """Which of a group is kept and how groups are made, and whether that is continued."""
-    parts = [_KEPT[asked.keep]]
-    if asked.prefer:
-        parts.append(f"preferring {some_of(asked.prefer)}")
-    if asked.linkage != _DEFAULT.linkage:
-        parts.append(f"linkage {asked.linkage}")
-    if last is not None and not {"linkage", "keep", "prefer", "threshold"} <= set(given):
+def _describe_rule(
+    rule: ClusterParams, last: ClusterParams | None, explicit: dict[str, Any]
+) -> str:
+    """Return which document of a group is kept, and whether that rule is of the last run."""
+    parts = [_KEPT[rule.keep]]
+    if rule.prefer:
+        parts.append(f"preferring {some_of(rule.prefer)}")
+    if rule.linkage != _DEFAULT.linkage:
+        parts.append(f"linkage {rule.linkage}")
+    if last is not None and not {"linkage", "keep", "prefer", "threshold"} <= set(explicit):
         parts.append(
             "as in the last run"
-            if not given.keys() & {"linkage", "keep", "prefer"}
+            if not explicit.keys() & {"linkage", "keep", "prefer"}
             else "else as in the last run"
         )
     return ", ".join(parts)
@@ -227,30 +241,33 @@ def _rule(asked: ClusterParams, last: ClusterParams | None, given: dict[str, Any
 
 def _say_groups(
     console: Console,
-    found: "ClustersFound",
+    result: "ClustersFound",
     documents: "DocumentList",
     threshold: float,
     took: str,
     rule: str,
 ) -> None:
-    """How many groups there are, by which rule what stays, and what may go."""
-    groups, seconds = found.groups, f"{took}; {console.seconds:.2f} s in all"
+    """Say how many groups there are, the rule, and how many documents are kept and dropped."""
+    groups, seconds = result.groups, f"{took}; {console.seconds:.2f} s in all"
     kept, dropped = groups.kept, groups.dropped
-    if found.compared >= 0:
-        console.detail(f"{found.compared:,} similarities of candidates looked at")
+    if result.compared >= 0:
+        console.detail(f"{result.compared:,} similarities of candidates looked at")
     if not len(dropped):
         console.say(
-            f"no groups of similarity {threshold:g} or more: {counted(len(kept), 'document')} alone{seconds}"
+            f"no groups of similarity {threshold:g} or more: {counted(len(kept), 'document')} "
+            f"alone{seconds}"
         )
         return
     sizes, n = groups.sizes, groups.count
     largest = int(sizes.argmax())
     console.say(
-        f"{counted(n, 'group')} of similarity {threshold:g} or more with {counted(n + len(dropped), 'document')}; "
+        f"{counted(n, 'group')} of similarity {threshold:g} or more with "
+        f"{counted(n + len(dropped), 'document')}; "
         f"the largest has {sizes[largest]:,}, with {shown(documents.names[largest])}"
     )
     console.say(f"kept: {rule}")
     console.say(
-        f"keep {counted(len(kept), 'document')}, {len(kept) - n:,} alone; drop {len(dropped):,}, {int(found.copies.sum()):,} of them "
+        f"keep {counted(len(kept), 'document')}, {len(kept) - n:,} alone; drop {len(dropped):,}, "
+        f"{int(result.copies.sum()):,} of them "
         f"copies, {int(documents.spans[dropped].sum()):,} bytes{seconds}"
     )

@@ -6,25 +6,34 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lshdup.cli import columns as listing_columns
-from lshdup.cli import options as shared
-from lshdup.cli import session as sessions
+from lshdup.cli.columns import column_names
+from lshdup.cli.conflicts import is_set
 from lshdup.cli.console import Console
+from lshdup.cli.help import Command, plain_option
+from lshdup.cli.listings import listing_target
 from lshdup.cli.messages import say_contract
+from lshdup.cli.options import (
+    columns_of,
+    output_options,
+    perms_option,
+    plot_option,
+    shape_options,
+    talk_options,
+)
 from lshdup.params import BandParams, SketchParams
 
 if TYPE_CHECKING:
-    from lshdup.cli.output import Cell
     from lshdup.lsh.band_plan import BandPlan
+    from lshdup.utils.json_cells import Cell
 
-#: How far below the threshold `--all` shows the chance to become a candidate.
+#: Distances below the threshold at which `--all` shows the chance to become a candidate.
 BELOW = (0.1, 0.2, 0.3, 0.4)
 
 
-@shared.columns_of("curve", "curve-all")
+@columns_of("curve", "curve-all")
 @click.command(
     "curve",
-    cls=shared.Command,
+    cls=Command,
     short_help="S-curve, thresholds, and the choice of bands and rows",
     epilog="""\b
 Examples:
@@ -32,37 +41,36 @@ Examples:
   lshdup curve --perms 128 --threshold 0.9 --all
 """,
 )
-@shared.shape_options
-@shared.perms_option
-@shared.plain_option(
+@shape_options
+@perms_option
+@plain_option(
     "--all",
     "every",
     is_flag=True,
     help="All (bands, rows) of K: their misses at the threshold, and candidates below it.",
 )
-@shared.plot_option
-@shared.talk_options
-@shared.output_options
+@plot_option
+@talk_options
+@output_options
 @click.pass_context
 def command(ctx: click.Context, /, **options: Any) -> int:
-    """Print the chance to become a candidate at each similarity, for given bands and rows or for those lshdup would choose.
+    """Print the chance to become a candidate at each similarity, for given bands and rows or for
+    those lshdup would choose.
 
-    The chance is 1 - (1 - s^r)^b; for small s^r it is about b s^r, and never more (approximation, which is no
-    chance and may exceed 1). On stderr: where it is exactly 1/2, and
-    (1/b)^(1/r). With --all: every shape that K rows allow, the chosen one marked.
+    The chance is 1 - (1 - s^r)^b; for small s^r it is about b s^r, and never more (approximation,
+    which is no chance and may exceed 1). On stderr: where it is exactly 1/2, and (1/b)^(1/r). With
+    --all: every shape that K rows allow, the chosen one marked.
     """
-    target = sessions.target(options)
+    target = listing_target(options)
     console = Console(quiet=options["quiet"], color=options["color"])
-    given = {name: options[name] for name in ("bands", "rows") if options[name] is not None}
-    params = BandParams(options["threshold"], options["recall"], **given)
-    explicit = ctx.get_parameter_source("perms") != click.core.ParameterSource.DEFAULT
+    shape = {name: options[name] for name in ("bands", "rows") if options[name] is not None}
+    params = BandParams(options["threshold"], options["recall"], **shape)
     perms = (
         params.bands * params.rows
-        if params.bands and params.rows and not explicit
+        if params.bands and params.rows and not is_set(ctx, "perms")
         else options["perms"]
     )
     SketchParams(perms=perms)
-    shared.check_plot(options["plot"])
 
     from lshdup.lsh import band_plan
 
@@ -85,7 +93,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         )
         target.write(columns, _shapes(perms, params, plan))
     else:
-        target.write(listing_columns.columns("curve"), _curve(plan))
+        target.write(column_names("curve"), _curve(plan))
     if options["plot"] is not None:
         _plot(options["plot"], plan, params)
     return console.exit_code

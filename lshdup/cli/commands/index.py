@@ -4,14 +4,15 @@ from typing import Any
 
 import click
 
-from lshdup.cli import options as shared
-from lshdup.cli import session as sessions
+from lshdup.cli.help import Command
 from lshdup.cli.messages import say_collection, say_contract, say_if_nothing, say_largest
+from lshdup.cli.options import null_names_option, run_options, table_options
+from lshdup.cli.session import open_session
 
 
 @click.command(
     "index",
-    cls=shared.Command,
+    cls=Command,
     short_help="signatures -> band table (bands.npz)",
     epilog="""\b
 Examples:
@@ -19,19 +20,17 @@ Examples:
   lshdup signatures sample_corpus && lshdup index
 """,
 )
-@shared.table_options
-@shared.run_options
-@shared.plain_option(
-    "-0", "--null", "nul", is_flag=True, help="Names of --files-from are NUL-separated."
-)
+@table_options
+@run_options
+@null_names_option
 @click.pass_context
 def command(ctx: click.Context, /, **options: Any) -> int:
     """Make the band table that `query` and `pairs` look candidates up in, and keep it in the store.
 
-    Says how many bands of how many rows were chosen, and the chance to miss a pair at the threshold and above it. Without DOCS, the
-    table is made from signatures.npz.
+    Says how many bands of how many rows were chosen, and the chance to miss a pair at the threshold
+    and above it. Without DOCS, the table is made from signatures.npz.
     """
-    with sessions.session(ctx, options) as session:
+    with open_session(ctx, options) as session:
         from lshdup.lsh.candidates import Buckets, largest_buckets
 
         indexed = session.workspace.load_or_build_index(session.request)

@@ -7,17 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lshdup.cli import columns as listing_columns
-from lshdup.cli import session as sessions
+from lshdup.cli.columns import column_names
 from lshdup.cli.console import OK, PAIRS_FOUND, Console
+from lshdup.cli.listings import listing_target, print_pieces, print_rows
 from lshdup.cli.messages import (
     say_buckets,
     say_contract,
+    say_funnel,
     say_guesses,
-    say_left_out,
+    say_skipped,
     warn_if_nothing,
 )
-from lshdup.cli.pair_columns import say_funnel
+from lshdup.cli.session import read_parameters
 from lshdup.errors import ParameterError
 from lshdup.params import BandParams, PairParams, ShingleParams, SketchParams
 from lshdup.spark.paths import has_scheme
@@ -25,9 +26,10 @@ from lshdup.utils.messages import counted, shown
 from lshdup.workspace.request import merge_params
 
 if TYPE_CHECKING:
-    from lshdup.cli.output import Cell, Piece
+    from lshdup.cli.output import Piece
     from lshdup.spark.comparison import Comparison, Summary
     from lshdup.spark.tiles import Tiles
+    from lshdup.utils.json_cells import Cell
 
 #: So often groups are made, if executors are lost meanwhile.
 _TRIES = 3
@@ -66,12 +68,7 @@ def pairs(ctx: click.Context, options: dict[str, Any]) -> int:
         # Tasks that ran again for a lost executor are counted again: then it is not known what are copies.
         say_funnel(console, found["candidates"], min(found["pairs"], total), total, run.threshold)
         if table is not None:
-            sessions.write_pieces(
-                console,
-                sessions.target(options),
-                listing_columns.columns("pairs"),
-                _in_order(table),
-            )
+            print_pieces(console, listing_target(options), column_names("pairs"), _in_order(table))
         if options["check"] and console.exit_code == OK and total:
             return PAIRS_FOUND
         return console.exit_code
@@ -127,17 +124,10 @@ def _grouped(run: _Run, target: "_Target", options: dict[str, Any]) -> int:
                 f"no groups of similarity {run.threshold:g} or more: {counted(kept, 'document')} alone{seconds}"
             )
         if table is not None and options["emit"] == "all":
-            sessions.write(
-                console,
-                sessions.target(options),
-                listing_columns.columns("clusters"),
-                _groups(table),
-            )
+            print_rows(console, listing_target(options), column_names("clusters"), _groups(table))
         elif table is not None:
             names = ((name,) for name in sorted(table.column("id").to_pylist()))
-            sessions.write(
-                console, sessions.target(options), listing_columns.columns("clusters-names"), names
-            )
+            print_rows(console, listing_target(options), column_names("clusters-names"), names)
     if options["check"] and console.exit_code == OK and dropped:
         return PAIRS_FOUND
     return console.exit_code
@@ -160,7 +150,7 @@ def _run(ctx: click.Context, options: dict[str, Any]) -> Iterator[tuple[_Run, "_
         color=options["color"],
     )
     with console:
-        given, names, files = sessions.asked(ctx, options, console)
+        given, names, files = read_parameters(ctx, options, console)
         shingle, sketch, band = (
             merge_params(ShingleParams, given),
             merge_params(SketchParams, given),
@@ -216,12 +206,7 @@ def _run(ctx: click.Context, options: dict[str, Any]) -> Iterator[tuple[_Run, "_
                 summary = _say_documents(console, comparison, sketch)
                 n, compared = summary.documents, summary.documents - summary.empty
                 warn_if_nothing(
-                    console,
-                    names,
-                    n,
-                    compared,
-                    console.left_out_counts,
-                    has_rows=documents.has_rows,
+                    console, names, n, compared, console.skipped_counts, has_rows=documents.has_rows
                 )
                 say_contract(console, recipe.plan, band)
                 console.progress("buckets", 0, 0)
@@ -265,7 +250,7 @@ def _say_documents(console: Console, comparison: "Comparison", sketch: SketchPar
         )
         for row in rows:
             console.skipped(Skipped(bytes(row.id), Reason(reason), row.detail or ""))
-        console.left_out_counts[reason] += n - len(rows)
+        console.skipped_counts[reason] += n - len(rows)
     line = f"{counted(summary.documents, 'document')} -> {counted(summary.shingles, 'shingle')}"
     line += f" -> signatures: {sketch.scheme}, K = {sketch.perms}{took}"
 
@@ -275,7 +260,7 @@ def _say_documents(console: Console, comparison: "Comparison", sketch: SketchPar
             f"{counted(summary.empty, 'document')} without tokens: near nothing, not compared (-v names them)"
         )
     say_guesses(console, summary.guessed)
-    say_left_out(console, console.left_out_counts)
+    say_skipped(console, console.skipped_counts)
     if console.is_verbose:
         for row in (
             comparison.sketches.where("size = 0 and reason is null")
@@ -336,7 +321,7 @@ class _Target:
                 raise ParameterError(
                     message, "give it such an ending, or name a file of this machine"
                 )
-            sessions.target(options)  # whether it can be written, before the work
+            listing_target(options)  # whether it can be written, before the work
 
     def prove(self, session: Any) -> None:
         """Before the work: raise InputError if it cannot be written, or if something is there, because a folder is not replaced."""

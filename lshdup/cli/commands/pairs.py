@@ -4,18 +4,31 @@ from typing import Any
 
 import click
 
-from lshdup.cli import columns as listing_columns
-from lshdup.cli import options as shared
-from lshdup.cli import session as sessions
+from lshdup.cli.columns import column_names
+from lshdup.cli.conflicts import refuse, refuse_with_exact, runs_on_spark
 from lshdup.cli.console import OK, PAIRS_FOUND
-from lshdup.cli.find_pairs import found_pairs
-from lshdup.cli.pair_columns import Names, columns
+from lshdup.cli.find_pairs import find_pairs
+from lshdup.cli.help import Command
+from lshdup.cli.listings import DocumentNames, listing_target, name_pairs, print_pieces
+from lshdup.cli.messages import warn_of_changes
+from lshdup.cli.options import (
+    columns_of,
+    engine_options,
+    option,
+    output_options,
+    pair_options,
+    plot_option,
+    run_options,
+    table_options,
+)
+from lshdup.cli.session import open_session
+from lshdup.cli.types import Share
 
 
-@shared.columns_of("pairs", "pairs-against", "pairs-histogram")
+@columns_of("pairs", "pairs-against", "pairs-histogram")
 @click.command(
     "pairs",
-    cls=shared.Command,
+    cls=Command,
     short_help="all near-duplicate pairs",
     epilog="""\b
 Examples:
@@ -25,30 +38,31 @@ Examples:
   lshdup pairs sample_corpus/udhr --against sample_corpus/licences --threshold 0.6
 """,
 )
-@shared.table_options
-@shared.pair_options
-@shared.option(
+@table_options
+@pair_options
+@option(
     "--against",
     multiple=True,
     type=click.Path(path_type=bytes),
     metavar="OTHER",
-    help="Only pairs of DOCS with documents of OTHER: a folder, a file, or the store of an earlier run, whose documents need not be there "
-    "any more; repeatable.",
+    help="Only pairs of DOCS with documents of OTHER: a folder, a file, or the store of an earlier "
+    "run, whose documents need not be there any more; repeatable for folders and files.",
 )
-@shared.option(
+@option(
     "--histogram",
     is_flag=True,
-    help="Instead of the pairs: how many pairs, documents in pairs, and groups there are at each threshold, with examples.",
+    help="Instead of the pairs: how many pairs, documents in pairs, and groups there are at each "
+    "threshold, with examples.",
 )
-@shared.option(
+@option(
     "--step",
-    type=shared.Share(least=0.001),
+    type=Share(least=0.001),
     metavar="X",
     default=0.05,
     show_default=True,
     help="Between the thresholds of --histogram.",
 )
-@shared.option(
+@option(
     "--examples",
     type=click.IntRange(0),
     default=1,
@@ -56,54 +70,53 @@ Examples:
     metavar="N",
     help="Pairs just above each threshold of --histogram, to judge by eye.",
 )
-@shared.plot_option
-@shared.option("--check", is_flag=True, help="Exit with 1 if there are pairs.")
-@shared.engine_options
-@shared.run_options
-@shared.output_options
+@plot_option
+@option("--check", is_flag=True, help="Exit with 1 if there are pairs.")
+@engine_options
+@run_options
+@output_options
 @click.pass_context
 def command(ctx: click.Context, /, **options: Any) -> int:
-    """Print all pairs of documents whose similarity is at least the threshold: name, name, similarity.
+    """Print all pairs of documents whose similarity is at least the threshold: name, name,
+    similarity.
 
-    The similarity is the exact Jaccard similarity of the shingle sets. Pairs are found through the band table; the chance to miss one is
-    said on stderr. Without DOCS, the documents of the last run are compared. With --against, a is of DOCS and b of OTHER, and a fourth
-    column, verified, says whether the similarity is exact or, where a document of OTHER is gone, an estimate.
+    The similarity is the exact Jaccard similarity of the shingle sets. Pairs are found through the
+    band table; the chance to miss one is said on stderr. Without DOCS, the documents of the last
+    run are compared. With --against, a is of DOCS and b of OTHER, and a fourth column, verified,
+    says whether the similarity is exact or, where a document of OTHER is gone, an estimate.
 
-    With --engine spark the same pairs come from Apache Spark: DOCS are on any path that it reads, and -o OUT.parquet or OUT.jsonl is a
-    folder that it writes (names are bytes in Parquet if one of them is not UTF-8); other answers go through this machine. Nothing is kept
-    for the next run.
-    """  # fmt: skip
-    if sessions.on_spark(ctx, options):
+    With --engine spark the same pairs come from Apache Spark: DOCS are on any path that it reads,
+    and -o OUT.parquet or OUT.jsonl is a folder that it writes (names are bytes in Parquet if one of
+    them is not UTF-8); other answers go through this machine. Nothing is kept for the next run.
+    """
+    if runs_on_spark(ctx, options):
         from lshdup.cli.commands import on_spark
 
         return on_spark.pairs(ctx, options)
-    target = sessions.target(options)
+    target = listing_target(options)
     if options["exact"]:
-        sessions.refuse_with_exact(ctx)
+        refuse_with_exact(ctx)
     if options["histogram"]:
-        sessions.refuse(ctx, ("against",), "with --histogram")
-        shared.check_plot(options["plot"])
+        refuse(ctx, ("against",), "with --histogram")
     else:
-        sessions.refuse(ctx, ("step", "examples", "plot"), "without --histogram")
-    with sessions.session(ctx, options) as session:
+        refuse(ctx, ("step", "examples", "plot"), "without --histogram")
+    with open_session(ctx, options) as session:
         console = session.console
         if options["against"]:
             from lshdup.cli.commands.pairs_against import pairs_against
 
             return pairs_against(session, options, target)
-        answer = found_pairs(session, options)
+        answer = find_pairs(session, options)
         documents, pairs = answer.collection.documents, answer.pairs
         if options["histogram"]:
             from lshdup.cli.commands.pairs_histogram import print_histogram
 
             named = print_histogram(session, answer, options, target)
         else:
-            names = Names(len(documents), documents.typed_names)
-            sessions.write_pieces(
-                console, target, listing_columns.columns("pairs"), columns(pairs.pieces(), names)
-            )
+            names = DocumentNames(len(documents), documents.typed_names)
+            print_pieces(console, target, column_names("pairs"), name_pairs(pairs.pieces(), names))
             named = pairs.documents()
-        sessions.warn_of_changes(session, documents, named)
+        warn_of_changes(session, documents, named)
         if options["check"] and console.exit_code == OK and len(pairs):
             return PAIRS_FOUND
         return console.exit_code

@@ -1,77 +1,78 @@
-"""`lshdup pairs --against`: what it says and prints."""
+"""`lshdup pairs --against`."""
 
 import math
 from typing import TYPE_CHECKING, Any
 
-from lshdup.cli import columns as listing_columns
-from lshdup.cli import session as sessions
+from lshdup.cli.columns import column_names
 from lshdup.cli.console import OK, PAIRS_FOUND
+from lshdup.cli.listings import DocumentNames, name_pairs, print_pieces
 from lshdup.cli.messages import (
     say_buckets,
     say_collection,
     say_contract,
+    say_found,
     say_if_nothing,
-    say_left_out,
+    say_skipped,
+    warn_of_changes,
 )
-from lshdup.cli.pair_columns import Names, columns, say_found
+from lshdup.cli.session import Session
 from lshdup.params import PairParams
 from lshdup.utils.messages import counted
 
 if TYPE_CHECKING:
-    from lshdup.cli.output import Cell, Target
+    from lshdup.cli.output import Target
+    from lshdup.utils.json_cells import Cell
     from lshdup.workspace.against import Against
-    from lshdup.workspace.against_pairs import Crossing
+    from lshdup.workspace.against_pairs import ExpandedCrossPairs
 
 
-def pairs_against(session: sessions.Session, options: dict[str, Any], target: "Target") -> int:
-    """Print the pairs of DOCS with OTHER; returns the exit code."""
-    from lshdup.workspace.against import against
+def pairs_against(session: Session, options: dict[str, Any], target: "Target") -> int:
+    """Print the pairs of DOCS with OTHER, and return the exit code."""
+    from lshdup.workspace.against import load_sides
 
     console, jobs = session.console, session.request.jobs
     store = None if options["no_store"] else options["store"]
-    both = against(
+    both = load_sides(
         session.request,
         options["against"],
         store,
         console.say,
         console.skipped,
         console.progress,
-        console.left_out_of_other,
+        console.skipped_of_other,
     )
-    asked = PairParams(options["verify"], options["max_bucket"] or 0)
+    params = PairParams(options["verify"], options["max_bucket"] or 0)
     say_collection(console, both.here, " of DOCS")
     say_if_nothing(session, both.here, 1)
-    for folder, collection in both.there:
-        where = f"stored in {folder}" if folder is not None else "of OTHER"
-        console.say(f"against {counted(len(collection.documents), 'document')} {where}")
-    say_left_out(console, console.of_other, " of OTHER")
-    if not any((collection.sizes > 0).any() for _, collection in both.there):
+    where = f"stored in {both.store}" if both.store is not None else "of OTHER"
+    console.say(f"against {counted(len(both.there.documents), 'document')} {where}")
+    say_skipped(console, console.other_skipped_counts, " of OTHER")
+    if not (both.there.sizes > 0).any():
         console.warn(
-            "nothing to compare with: OTHER has no document with shingles; name another, or see with -v what was left out"
+            "nothing to compare with: OTHER has no document with shingles; name another, or see "
+            "with -v what was left out"
         )
     if options["exact"]:
-        across = both.joined(jobs, console.progress)
+        across = both.find_pairs_exactly(jobs, console.progress)
         before, after = "", ", none missed"
     else:
         say_contract(console, both.plan(), both.params)
-        across = both.near_duplicates(asked, jobs, console.progress)
-        say_buckets(console, across.found.buckets, both.sides.names, asked.max_bucket)
+        across = both.find_pairs(params, jobs, console.progress)
+        say_buckets(console, across.found.buckets, both.sides.names, params.max_bucket)
         before, after = f"{counted(across.found.candidates, 'candidate pair')} -> ", ""
-    pairs = both.pairs(across, collapse=options["collapse_copies"])
+    pairs = both.expand_copies(across, collapse=options["collapse_copies"])
     _say_estimates(session, both, pairs, across.by_estimate)
     say_found(console, before, len(pairs), both.params.threshold, after)
-    names = Names(len(both.sides.sizes), both.sides.names)
-    sessions.write_pieces(
-        console,
-        target,
-        listing_columns.columns("pairs-against"),
-        columns(pairs.pieces(), names, _verified),
+    names = DocumentNames(len(both.sides.sizes), both.sides.names)
+    print_pieces(
+        console, target, column_names("pairs-against"), name_pairs(pairs.pieces(), names, _verified)
     )
-    sessions.warn_of_changes(session, both.here.documents, both.sides.of(pairs.documents)[0])
-    changed = both.changed(pairs)
+    warn_of_changes(session, both.here.documents, both.sides.separate(pairs.documents)[0])
+    changed = both.count_changed(pairs)
     if changed:
         console.warn(
-            f"{counted(changed, 'document')} of OTHER in this answer changed or vanished since OTHER was indexed"
+            f"{counted(changed, 'document')} of OTHER in this answer changed or vanished since "
+            "OTHER was indexed"
         )
     if options["check"] and console.exit_code == OK and len(pairs):
         return PAIRS_FOUND
@@ -83,20 +84,20 @@ def _verified(estimated: Any) -> "list[Cell]":
 
 
 def _say_estimates(
-    session: sessions.Session, both: "Against", pairs: "Crossing", decided: int
+    session: Session, both: "Against", pairs: "ExpandedCrossPairs", decided: int
 ) -> None:
     if not decided:
         return
     assert both.here.sketch is not None
     rows, t = both.here.sketch.perms, both.params.threshold
-    error = math.sqrt(
-        max(t, 0.5) * (1 - max(t, 0.5)) / rows
-    )  # the largest at or above the threshold
+    # The largest standard error at or above the threshold.
+    error = math.sqrt(max(t, 0.5) * (1 - max(t, 0.5)) / rows)
     why = "; ".join(
         f"{counted(count, 'document')} of OTHER {fate}"
         for fate, count in sorted(both.fates.items())
     )
     session.console.warn(
-        f"{counted(pairs.estimates, 'pair')} of {len(pairs):,} by signature estimate, standard error {error:.3f} or less (K = {rows}); "
+        f"{counted(pairs.estimates, 'pair')} of {len(pairs):,} by signature estimate, standard "
+        f"error {error:.3f} or less (K = {rows}); "
         f"{counted(decided, 'candidate')} decided so{f': {why}' if why else ''}"
     )

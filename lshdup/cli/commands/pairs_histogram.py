@@ -1,25 +1,27 @@
-"""`lshdup pairs --histogram`: what there is at each threshold."""
+"""`lshdup pairs --histogram`."""
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from lshdup.cli import columns as listing_columns
-from lshdup.cli import session as sessions
+from lshdup.cli.columns import column_names
+from lshdup.cli.listings import print_rows
+from lshdup.cli.session import Session
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
     from lshdup.cli.find_pairs import Answer
-    from lshdup.cli.output import Cell, Target
+    from lshdup.cli.output import Target
     from lshdup.documents.document_list import DocumentList
     from lshdup.evaluation.histogram import Step
+    from lshdup.utils.json_cells import Cell
 
 
 def print_histogram(
-    session: sessions.Session, answer: "Answer", options: dict[str, Any], target: "Target"
+    session: Session, answer: "Answer", options: dict[str, Any], target: "Target"
 ) -> "NDArray[np.int64]":
-    """Print it, and draw it if asked to; returns the documents that are named."""
+    """Print the histogram, draw it with --plot, and return the documents that are named in it."""
     import numpy as np
 
     from lshdup.evaluation.histogram import histogram, thresholds
@@ -28,14 +30,14 @@ def print_histogram(
     levels = thresholds(answer.threshold, options["step"])
     steps = histogram(
         answer.collection,
-        answer.found,
+        answer.distinct_pairs,
         answer.duplicate_of,
         answer.pairs,
         levels,
         options["examples"],
     )
-    columns = listing_columns.columns("pairs-histogram", sometimes=options["examples"] > 0)
-    sessions.write(
+    columns = column_names("pairs-histogram", optional=options["examples"] > 0)
+    print_rows(
         session.console,
         target,
         columns,

@@ -5,27 +5,30 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lshdup.cli import columns as listing_columns
-from lshdup.cli import options as shared
-from lshdup.cli import session as sessions
+from lshdup.cli.columns import column_names
+from lshdup.cli.completion import complete_document
 from lshdup.cli.console import Console
-from lshdup.cli.messages import say_contract, say_last_run
-from lshdup.errors import ArtifactError, InputError
+from lshdup.cli.help import Command
+from lshdup.cli.listings import listing_target, print_rows
+from lshdup.cli.messages import say_contract, say_last_run, warn_of_changes
+from lshdup.cli.options import band_options, columns_of, option, output_options, store_options
+from lshdup.cli.session import Session, open_session
+from lshdup.errors import InputError
 from lshdup.utils.messages import counted, shown
-from lshdup.workspace.lookup import Asked, ask
+from lshdup.workspace.lookup import NamedDocument, look_up
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from lshdup.cli.output import Cell
+    from lshdup.utils.json_cells import Cell
     from lshdup.workspace.index import IndexedCollection
 
 
-@shared.columns_of("query")
+@columns_of("query")
 @click.command(
     "query",
-    cls=shared.Command,
+    cls=Command,
     short_help="the near-duplicates of one document",
     epilog="""\b
 Examples:
@@ -33,57 +36,60 @@ Examples:
   lshdup query - --threshold 0.9 < sample_corpus/licences/MIT.txt
 """,
 )
-@click.argument("docs", nargs=-1, required=True, type=click.Path(readable=False, allow_dash=True, path_type=bytes), metavar="DOC...",
-                shell_complete=shared.stored_names)  # fmt: skip
-@shared.band_options
-@shared.option(
+@click.argument("docs", nargs=-1, required=True, type=click.Path(readable=False, allow_dash=True,
+                                                                 path_type=bytes), metavar="DOC...",
+                shell_complete=complete_document)  # fmt: skip
+@band_options
+@option(
     "--top",
     type=click.IntRange(1),
     metavar="N",
     show_default="all",
-    help="At most N documents for each DOC: the most similar ones; of equally similar ones, the first names.",
+    help="At most N documents for each DOC: the most similar ones; of equally similar ones, the "
+    "first names.",
 )
-@shared.store_options
-@shared.output_options
+@store_options
+@output_options
 @click.pass_context
 def command(ctx: click.Context, /, **options: Any) -> int:
-    """Print the documents of the store that are near-duplicates of DOC: similarity, name (and DOC, if several are given).
+    """Print the documents of the store that are near-duplicates of DOC: similarity, name (and DOC,
+    if several are given).
 
-    DOC is a name in the store or its unique end, any other file, or - for standard input. The answer comes from the last `lshdup index`
-    (or `pairs`); the similarity is exact.
+    DOC is a name in the store or its unique end, any other file, or - for standard input. The
+    answer comes from the last `lshdup index` (or `pairs`); the similarity is exact.
     """
-    target = sessions.target(options)
+    target = listing_target(options)
     words = options.pop("docs")
-    with sessions.session(ctx, options) as session:
+    with open_session(ctx, options) as session:
         indexed = session.workspace.load_or_build_index(session.request, save=False, verify=False)
         say_last_run(session.console, indexed.collection)
         say_contract(session.console, indexed.index.plan, indexed.params)
         several = len(words) > 1
         wide = several or options["format_"] in ("json", "jsonl")
-        columns = listing_columns.columns("query")[: 3 if wide else 2]
-        asked = []
+        columns = column_names("query")[: 3 if wide else 2]
+        documents = []
         for word in words:
             try:
-                asked.append(ask(word, indexed.collection))
-                if asked[-1].note:
-                    session.console.say(asked[-1].note)
+                documents.append(look_up(word, indexed.collection))
+                if documents[-1].note:
+                    session.console.say(documents[-1].note)
             except InputError as error:
                 if not several:
                     raise
                 session.console.error(error)
-        sessions.write(
+        print_rows(
             session.console,
             target,
             columns,
-            _rows(session, indexed, asked, options["top"], wide=wide),
+            _rows(session, indexed, documents, options["top"], wide=wide),
         )
         return session.console.exit_code
 
 
 def _rows(
-    session: sessions.Session,
+    session: Session,
     indexed: "IndexedCollection",
-    asked: list[Asked],
+    documents: list[NamedDocument],
     top: int | None,
     *,
     wide: bool,
@@ -91,40 +97,41 @@ def _rows(
     from lshdup import pipeline
 
     source = session.workspace.set_source(indexed.collection, session.request.jobs)
-    for done, each in enumerate(asked):
-        session.console.progress("queries", done, len(asked))
-        own, keys = _looked_up(session.console, indexed, each)
-        if not len(own):
-            what = (
+    for done, each in enumerate(documents):
+        session.console.progress("queries", done, len(documents))
+        shingles, keys = shingle_and_band(session.console, indexed, each)
+        if not len(shingles):
+            reason = (
                 "no tokens"
                 if indexed.collection.shingle_filter is None
                 else "no tokens, or only common shingles"
             )
-            session.console.say(f"{shown(each.name)} has {what}: it is near nothing")
+            session.console.say(f"{shown(each.name)} has {reason}: it is near nothing")
             continue
         near = pipeline.find_neighbours(
             indexed.index,
             source,
             indexed.params.threshold,
             keys=keys,
-            shingles=own,
+            shingles=shingles,
             itself=each.index,
         ).take_top(top)
         if not len(near.documents):
             n, threshold = len(indexed.collection.documents), indexed.params.threshold
             session.console.say(
-                f"none of {counted(n, 'document')} is {threshold:g} similar or more to {shown(each.name)}"
+                f"none of {counted(n, 'document')} is {threshold:g} similar or more to "
+                f"{shown(each.name)}"
             )
-        sessions.warn_of_changes(session, indexed.collection.documents, near.documents)
+        warn_of_changes(session, indexed.collection.documents, near.documents)
         names = indexed.collection.documents.typed_names(near.documents)
         for name, similarity in zip(names, near.similarity.tolist(), strict=True):
             yield (similarity, name, each.name) if wide else (similarity, name)
 
 
-def _looked_up(
-    console: Console, indexed: "IndexedCollection", asked: Asked
+def shingle_and_band(
+    console: Console, indexed: "IndexedCollection", document: NamedDocument
 ) -> "tuple[NDArray[np.uint64], NDArray[np.uint64]]":
-    """The document's shingle set, and its band keys."""
+    """Return the shingle set of a document and its band keys, which `query` looks up."""
     import numpy as np
 
     from lshdup.lsh import band_table
@@ -134,23 +141,19 @@ def _looked_up(
     collection = indexed.collection
     assert collection.sketch is not None
     text = (
-        asked.ids()
+        document.ids()
         if collection.shingle.tokens == "ids"
-        else asked.text(collection.shingle.encoding)
+        else document.text(collection.shingle.encoding)
     )
     sets = Shingler(collection.shingle).shingle_texts([text])
     if collection.shingle_filter is not None:
         sets = collection.shingle_filter.apply(sets)
-    if asked.index >= 0:
-        if fingerprint_sets(sets, collection.shingle)[0] == collection.fingerprints[asked.index]:
-            return sets[0], indexed.index.table.keys_of(asked.index)
+    if document.index >= 0:
+        if fingerprint_sets(sets, collection.shingle)[0] == collection.fingerprints[document.index]:
+            return sets[0], indexed.index.table.keys_of(document.index)
         console.warn(
-            f"{shown(asked.name)} has changed since it was indexed; its present text is looked up"
-        )
-    if collection.sketch.scheme == "linear":
-        message = "the linear scheme numbers the elements of the whole collection: it cannot look up a document that is not in it"
-        raise ArtifactError(
-            message, "add the document to the folder, or use --scheme fast or classic"
+            f"{shown(document.name)} has changed since it was indexed; "
+            "its present text is looked up"
         )
     signature = Sketcher(collection.sketch).sketch(sets)
     return sets[0], np.ascontiguousarray(band_table.band_keys(signature, indexed.index.plan)[:, 0])

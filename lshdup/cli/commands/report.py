@@ -8,15 +8,26 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lshdup.cli import options as shared
-from lshdup.cli import session as sessions
-from lshdup.cli.find_pairs import Answer, found_pairs
+from lshdup.cli.conflicts import refuse_with_exact
+from lshdup.cli.find_pairs import Answer, find_pairs
+from lshdup.cli.help import Command, plain_option
+from lshdup.cli.messages import warn_of_changes
+from lshdup.cli.options import (
+    exact_option,
+    keep_options,
+    max_bucket_option,
+    null_names_option,
+    option,
+    run_options,
+    table_options,
+)
 from lshdup.cli.output import Target
+from lshdup.cli.session import Session, open_session
 from lshdup.errors import InputError
 from lshdup.params import ClusterParams
 from lshdup.utils.messages import counted, typed
 from lshdup.version import __version__
-from lshdup.workspace.lookup import Asked
+from lshdup.workspace.lookup import NamedDocument
 
 if TYPE_CHECKING:
     import numpy as np
@@ -25,17 +36,17 @@ if TYPE_CHECKING:
     from lshdup.collection.collection import Collection
     from lshdup.report.html import Segment, Selection
 
-#: Tokens that stay around a difference.
+#: Tokens around a difference that the page shows.
 _CONTEXT = {"word": 12, "char": 60, "terms": 12}
 
-#: Documents of more bytes are not compared for a page: `lshdup show` does it in seconds, one pair at a time.
-_LONGEST = 1 << 20
+#: Most bytes of a document whose passages are in the page; `lshdup show` takes seconds for more.
+_MOST_BYTES = 1 << 20
 _TOO_LONG = "a document has more than 1 MiB of text, for which there is `lshdup show`"
 
 
 @click.command(
     "report",
-    cls=shared.Command,
+    cls=Command,
     short_help="one HTML page to look through what was found",
     epilog="""\b
 Examples:
@@ -43,28 +54,32 @@ Examples:
   lshdup index sample_corpus && lshdup report --threshold 0.9 > near.html && ls -l near.html
 """,
 )
-@shared.table_options
-@shared.exact_option
-@shared.max_bucket_option
-@shared.keep_options
-@shared.option("--most", type=click.IntRange(1), default=10_000, show_default=True, metavar="N",
-               help="Pairs in the page, copies counted once: the most similar ones. The page says what is left out.")  # fmt: skip
-@shared.option("--passages", type=click.IntRange(0), default=1_000, show_default=True, metavar="N",
-               help="Pairs whose differing passages are in the page: members of groups with the one that is kept, then the least alike. "
+@table_options
+@exact_option
+@max_bucket_option
+@keep_options
+@option("--most", type=click.IntRange(1), default=10_000, show_default=True, metavar="N",
+               help="Pairs in the page, copies counted once: the most similar ones. The page says "
+                    "what is left out.")  # fmt: skip
+@option("--passages", type=click.IntRange(0), default=1_000, show_default=True, metavar="N",
+               help="Pairs whose differing passages are in the page: members of groups with the "
+                    "one that is kept, then the least alike. "
                     "More: a larger page.")  # fmt: skip
-@shared.run_options
-@shared.plain_option("-o", "--output", type=click.Path(path_type=Path, allow_dash=True), metavar="FILE", default=Path("-"),
-              show_default="standard output", help="Write the page there, all or nothing.")  # fmt: skip
-@shared.plain_option(
-    "-0", "--null", "nul", is_flag=True, help="Names of --files-from are NUL-separated."
-)
+@run_options
+@plain_option("-o", "--output", type=click.Path(path_type=Path, allow_dash=True), metavar="FILE",
+              default=Path("-"),
+              show_default="standard output",
+              help="Write the page there, all or nothing.")  # fmt: skip
+@null_names_option
 @click.pass_context
 def command(ctx: click.Context, /, **options: Any) -> int:
-    """Make one HTML page of the near-duplicates: a histogram whose threshold can be moved, the groups, the pairs, and where they differ.
+    """Make one HTML page of the near-duplicates: a histogram whose threshold can be moved, the
+    groups, the pairs, and where they differ.
 
-    The page is whole in itself: it loads nothing, from a file or a server, and shows what stands in documents without obeying it. Its
-    groups are those of `lshdup clusters` at the threshold that is chosen there, from --threshold on. Without DOCS, of the last run.
-    """  # fmt: skip
+    The page is whole in itself: it loads nothing, from a file or a server, and shows what stands in
+    documents without obeying it. Its groups are those of `lshdup clusters` at the threshold that is
+    chosen there, from --threshold on. Without DOCS, of the last run.
+    """
     path = options["output"]
     _refuse_page_as_document(options["docs"], path)
     target = Target(path=None if path == Path("-") else path, color=options["color"])
@@ -72,17 +87,17 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         message = "the page is not for a terminal"
         raise InputError(message, "name a file with -o, for instance -o report.html")
     if options["exact"]:
-        sessions.refuse_with_exact(ctx)
-    with sessions.session(ctx, options) as session:
+        refuse_with_exact(ctx)
+    with open_session(ctx, options) as session:
         from lshdup.documents.preference import preference
         from lshdup.report import html
 
         console = session.console
-        answer = found_pairs(session, options)
+        answer = find_pairs(session, options)
         collection, plan = answer.collection, answer.plan
-        asked = ClusterParams(keep=options["keep"], prefer=options["prefer"])
+        rule = ClusterParams(keep=options["keep"], prefer=options["prefer"])
         order, unused = preference(
-            collection.documents, collection.sizes, asked, session.request.documents
+            collection.documents, collection.sizes, rule, session.request.documents
         )
         for line in unused:
             console.warn(line)
@@ -91,15 +106,21 @@ def command(ctx: click.Context, /, **options: Any) -> int:
             if plan
             else html.Promise(answer.threshold, exact=True)
         )
-        selection = html.select_pairs(answer.found, answer.duplicate_of, promise, options["most"])
+        selection = html.select_pairs(
+            answer.distinct_pairs, answer.duplicate_of, promise, options["most"]
+        )
         without: dict[int | str, str] = {"": f"more than --passages {options['passages']}"}
         passages = dict(_passages(session, answer, selection, order, options["passages"], without))
-        skipped = dict(console.left_out_counts) if session.request.documents else None
-        what, n = _what(session, options["store"]), len(collection.documents)
+        skipped = dict(console.skipped_counts) if session.request.documents else None
         facts = html.Facts(
-            what, n, _newest(collection), skipped, list(_parameters(answer)), without
+            _describe_documents(session, options["store"]),
+            len(collection.documents),
+            _newest_day(collection),
+            skipped,
+            list(_parameters(answer)),
+            without,
         )
-        known = html.collect_data(
+        data = html.collect_data(
             selection,
             answer.duplicate_of,
             collection.sizes,
@@ -108,54 +129,61 @@ def command(ctx: click.Context, /, **options: Any) -> int:
             passages,
             facts,
         )
-        page = html.render_page(known)
+        page = html.render_page(data)
         target.write_raw([page])
         if selection.omitted:
             console.say(selection.omitted)
         note = html.describe_missing_passages(len(selection.pairs), len(passages), without)
         console.say(
-            f"the page has {len(page):,} bytes; {note or f'with the passages of all {len(passages):,} pairs'}"
+            f"the page has {len(page):,} bytes; "
+            f"{note or f'with the passages of all {len(passages):,} pairs'}"
         )
-        sessions.warn_of_changes(session, collection.documents, answer.pairs.documents())
+        warn_of_changes(session, collection.documents, answer.pairs.documents())
         return console.exit_code
 
 
 def _refuse_page_as_document(names: tuple[bytes, ...], path: Path) -> None:
-    """Raise if DOCS names what is probably the page: one that is not there, or the only thing that is named."""
+    """Raise InputError if DOCS seem to name the page that is to be written.
+
+    That is a page that does not exist, or the only name in DOCS.
+    """
     for name in map(os.fsdecode, names):
-        is_there = os.path.lexists(name)
+        exists = os.path.lexists(name)
         if (
             path == Path("-")
             and name.lower().endswith((".html", ".htm"))
             and not os.path.isdir(name)
-            and (not is_there or len(names) == 1)
+            and (not exists or len(names) == 1)
         ):
             others = [each for each in map(os.fsdecode, names) if each != name]
-            message = f"{name!r} is named as a document{'' if is_there else ', and is not there'}"
+            message = f"{name!r} is named as a document{'' if exists else ', and is not there'}"
             raise InputError(
                 message,
-                f"if the page is to be written there: {typed('lshdup', 'report', *others, '-o', name)}",
+                "if the page is to be written there: "
+                f"{typed('lshdup', 'report', *others, '-o', name)}",
             )
 
 
-def _what(session: sessions.Session, store: Path) -> str:
+def _describe_documents(session: Session, store: Path) -> str:
+    """Return the names in DOCS, or the store of the last run."""
     names = session.request.documents
-    some = ", ".join(_named(name) for name in names[:3])
-    return (
-        f"{some} and {len(names) - 3} more"
-        if len(names) > 3
-        else some or f"the last run in the store {store.resolve()}"
-    )
+    first = ", ".join(_readable(name) for name in names[:3])
+    if len(names) > 3:
+        return f"{first} and {len(names) - 3} more"
+    return first or f"the last run in the store {store.resolve()}"
 
 
-def _named(argument: bytes) -> str:
-    """What was typed; where that says nothing to who does not sit there, the folder that it means."""
+def _readable(argument: bytes) -> str:
+    """Return a name as typed; for ".", ".." and the like, the folder that it means."""
     name = os.path.realpath(argument) if argument.strip(b"./") == b"" else argument
     return name.decode("utf-8", "backslashreplace")
 
 
-def _newest(collection: "Collection") -> str:
-    """The day to which the page is true at least. Not that of the run: the same documents make the same page."""
+def _newest_day(collection: "Collection") -> str:
+    """Return the day of the newest document.
+
+    The day of the run would make another page of the same documents.
+    """
     mtimes = collection.documents.mtimes
     return (
         datetime.fromtimestamp(int(mtimes.max()) // 10**9, UTC).strftime("%-d %B %Y")
@@ -165,7 +193,7 @@ def _newest(collection: "Collection") -> str:
 
 
 def _parameters(answer: Answer) -> Iterator[tuple[str, str]]:
-    """What was asked, for who reads the page later."""
+    """Yield the parameters of the run, for later readers of the page."""
     collection, plan = answer.collection, answer.plan
     shingle, sketch = collection.shingle, collection.sketch
     yield "threshold", f"{answer.threshold:g}"
@@ -176,7 +204,7 @@ def _parameters(answer: Answer) -> Iterator[tuple[str, str]]:
         "--no-normalize": not shingle.normalize,
         "--hash-key": shingle.key,
     }
-    for name in (name for name, given in flags.items() if given):
+    for name in (name for name, is_set in flags.items() if is_set):
         yield name, "yes"
     if collection.shingle_filter is not None:
         yield (
@@ -195,16 +223,18 @@ def _parameters(answer: Answer) -> Iterator[tuple[str, str]]:
 
 
 def _passages(
-    session: sessions.Session,
+    session: Session,
     answer: Answer,
     selection: "Selection",
     order: "NDArray[np.int64]",
     most: int,
     without: dict[int | str, str],
 ) -> "Iterator[tuple[int, list[Segment]]]":
-    """Where the texts of some pairs differ, by number of the pair; not of ids, which have no text, nor of what has gone since.
+    """Yield the passages in which the documents of pairs differ, with the number of the pair.
 
-    without : is told why a pair has none.
+    order : documents in the order in which one of a group is kept.
+    most : pairs that may have passages.
+    without : receives the reason why a pair has no passages.
     """
     from lshdup.report.comparison import compare
     from lshdup.report.html import find_segments
@@ -214,9 +244,9 @@ def _passages(
         without[""] = "ids are no text"
         return
     texts = _Texts(collection)
-    chosen = _chosen(answer, selection, order)[:most]
+    numbers = _order_pairs(answer, selection, order)[:most]
     left, right = selection.pairs.left, selection.pairs.right
-    for done, at in enumerate(chosen, 1):
+    for done, at in enumerate(numbers, 1):
         a, b = texts.of(int(left[at])), texts.of(int(right[at]))
         if isinstance(a, str) or isinstance(b, str):
             without[at] = a if isinstance(a, str) else str(b)
@@ -227,11 +257,11 @@ def _passages(
                     compare(a, b, collection.shingle), _CONTEXT[collection.shingle.tokens]
                 ),
             )
-        session.console.progress("passages", done, len(chosen))
+        session.console.progress("passages", done, len(numbers))
 
 
-def _chosen(answer: Answer, selection: "Selection", order: "NDArray[np.int64]") -> list[int]:
-    """Numbers of pairs in the order in which people will want to see them."""
+def _order_pairs(answer: Answer, selection: "Selection", order: "NDArray[np.int64]") -> list[int]:
+    """Return numbers of pairs: members of groups with the kept one, then the least alike."""
     import numpy as np
 
     from lshdup.matching import clusters
@@ -249,25 +279,25 @@ def _chosen(answer: Answer, selection: "Selection", order: "NDArray[np.int64]") 
 
 
 class _Texts:
-    """The texts of documents as they are now, the last few of them kept."""
+    """A cache of the texts of documents, as the documents are now."""
 
-    _KEPT = 64
+    _MOST = 64
 
     def __init__(self, collection: "Collection") -> None:
         self._collection = collection
-        self._known: dict[int, bytes | str] = {}
+        self._texts: dict[int, bytes | str] = {}
 
     def of(self, document: int) -> bytes | str:
-        """UTF-8; or, as a str, why there is none: it has gone, is no text any more, or is too long."""
-        if document not in self._known:
-            if len(self._known) >= self._KEPT:
-                del self._known[next(iter(self._known))]
-            asked = Asked(
+        """Return the text of a document as UTF-8; or, as a str, why it cannot be compared."""
+        if document not in self._texts:
+            if len(self._texts) >= self._MOST:
+                del self._texts[next(iter(self._texts))]
+            named = NamedDocument(
                 self._collection.documents.names[document], document, collection=self._collection
             )
             try:
-                text = asked.text(self._collection.shingle.encoding)
-                self._known[document] = text if len(text) <= _LONGEST else _TOO_LONG
+                text = named.text(self._collection.shingle.encoding)
+                self._texts[document] = text if len(text) <= _MOST_BYTES else _TOO_LONG
             except InputError:
-                self._known[document] = "a document cannot be read any more"
-        return self._known[document]
+                self._texts[document] = "a document cannot be read any more"
+        return self._texts[document]

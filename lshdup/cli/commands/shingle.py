@@ -6,27 +6,37 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lshdup.cli import columns as listing_columns
-from lshdup.cli import options as shared
-from lshdup.cli import session as sessions
+from lshdup.cli.columns import column_names
+from lshdup.cli.completion import complete_document
+from lshdup.cli.conflicts import refuse
+from lshdup.cli.help import Command, plain_option
+from lshdup.cli.listings import listing_target, print_rows
 from lshdup.cli.messages import say_collection, say_if_nothing
+from lshdup.cli.options import (
+    columns_of,
+    documents_options,
+    output_options,
+    run_options,
+    shingle_options,
+)
+from lshdup.cli.session import Session, open_session
 from lshdup.errors import InputError
 from lshdup.params import ShingleParams
-from lshdup.workspace.lookup import Asked, ask, shingle_params, shingle_rows, why_removed
+from lshdup.workspace.lookup import NamedDocument, look_up, merge_shingle_params
 
 if TYPE_CHECKING:
-    from lshdup.cli.output import Cell
     from lshdup.collection.collection import Collection
     from lshdup.shingling.shingle_filter import ShingleFilter
+    from lshdup.utils.json_cells import Cell
 
-#: Removed shingles that -v shows, and the characters that it shows of each.
-_MOST_COMMON, _LONGEST = 10, 80
+#: Removed shingles that -v shows, and most characters of each.
+_MOST_COMMON, _CHARACTERS = 10, 80
 
 
-@shared.columns_of("shingle")
+@columns_of("shingle")
 @click.command(
     "shingle",
-    cls=shared.Command,
+    cls=Command,
     short_help="documents -> shingle sets (shingles.npz)",
     epilog="""\b
 Examples:
@@ -34,46 +44,49 @@ Examples:
   lshdup shingle --show sample_corpus/licences/MIT.txt -k 2
 """,
 )
-@shared.documents_options
-@shared.shingle_options
-@shared.plain_option(
+@documents_options
+@shingle_options
+@plain_option(
     "--show",
     metavar="DOC",
     type=click.Path(readable=False, allow_dash=True, path_type=bytes),
-    shell_complete=shared.stored_names,
-    help="Print the shingles of this file, document of the store, or - (standard input): hash and text. Writes nothing.",
+    shell_complete=complete_document,
+    help="Print the shingles of this file, document of the store, or - (standard input): hash and "
+    "text. Writes nothing.",
 )
-@shared.run_options
-@shared.output_options
+@run_options
+@output_options
 @click.pass_context
 def command(ctx: click.Context, /, **options: Any) -> int:
     """Make the shingle sets of all documents and keep them in the store.
 
-    A shingle is a run of k consecutive tokens of the normal form of the text; a document becomes the set of its shingles. Only
-    new and changed documents are read when it is run again. With --template or --ignore-common it says what they would remove (with -v,
-    the shingles that most documents have as text too), and --show marks it.
-    """  # fmt: skip
-    target = sessions.target(options)
+    A shingle is a run of k consecutive tokens of the normal form of the text; a document becomes
+    the set of its shingles. Only new and changed documents are read when it is run again. With
+    --template or --ignore-common it says what they would remove (with -v, the shingles that most
+    documents have as text too), and --show marks it.
+    """
+    target = listing_target(options)
     if options["show"] is None:
-        sessions.refuse(ctx, ("format_", "header", "output"), "without --show")
-    with sessions.session(ctx, options) as session:
+        refuse(ctx, ("format_", "header", "output"), "without --show")
+    with open_session(ctx, options) as session:
         if options["show"] is not None:
             stored = session.workspace.load_last_collection()
-            asked = ask(options["show"], stored)
-            if asked.note:
-                session.console.say(asked.note)
-            params = shingle_params(stored, session.request.given)
-            text = asked.ids() if params.tokens == "ids" else asked.text(params.encoding)
+            document = look_up(options["show"], stored)
+            if document.note:
+                session.console.say(document.note)
+            params = merge_shingle_params(stored, session.request.given)
+            text = document.ids() if params.tokens == "ids" else document.text(params.encoding)
             shingle_filter = session.workspace.load_or_build_filter(session.request, params, stored)
-            columns = listing_columns.columns("shingle", sometimes=shingle_filter is not None)
-            sessions.write(session.console, target, columns, _rows(text, params, shingle_filter))
+            columns = column_names("shingle", optional=shingle_filter is not None)
+            print_rows(session.console, target, columns, _rows(text, params, shingle_filter))
             return session.console.exit_code
         collection = session.workspace.make_shingles(session.request)
         say_collection(session.console, collection)
         say_if_nothing(session, collection, 1)
         if collection.shingle_filter is not None:
             session.console.say(
-                "shingles.npz keeps the whole sets: give --template and --ignore-common to `signatures` too"
+                "shingles.npz keeps the whole sets: give --template and --ignore-common to "
+                "`signatures` too"
             )
             if options["verbose"]:
                 _say_most_common(session, collection)
@@ -83,28 +96,29 @@ def command(ctx: click.Context, /, **options: Any) -> int:
 def _rows(
     text: bytes, params: ShingleParams, shingle_filter: "ShingleFilter | None"
 ) -> "Iterator[tuple[Cell, ...]]":
-    rows = shingle_rows(text, replace(params, bag=False))  # repeats are the same line again
+    from lshdup.shingling.inspection import list_shingles
+
+    rows = list_shingles(text, replace(params, bag=False))  # A repeat would be the same line again.
     if shingle_filter is None:
         return ((number, words) for _, number, words in rows)
-    why = why_removed(shingle_filter)
-    return ((number, words, why(element)) for element, number, words in rows)
+    return ((number, words, shingle_filter.explain(element)) for element, number, words in rows)
 
 
-def _say_most_common(session: sessions.Session, collection: "Collection") -> None:
-    """For -v: the shingles that were removed because most documents have them, as text."""
+def _say_most_common(session: Session, collection: "Collection") -> None:
+    """Show with -v the text of the removed shingles that most documents have."""
+    from lshdup.shingling.inspection import list_shingles
+
     params = collection.shingle
     names = collection.documents.names
-    for shingle, count, document in session.workspace.most_common_shingles(
-        collection, _MOST_COMMON
-    ):
-        asked = Asked(names[document], document, collection=collection)
+    for shingle, count, index in session.workspace.most_common_shingles(collection, _MOST_COMMON):
+        document = NamedDocument(names[index], index, collection=collection)
         try:
-            rows = shingle_rows(
-                asked.ids() if params.tokens == "ids" else asked.text(params.encoding), params
+            rows = list_shingles(
+                document.ids() if params.tokens == "ids" else document.text(params.encoding), params
             )
             words = next((words for element, _, words in rows if element == shingle), b"")
-        except InputError:  # it has gone, or is no longer what it was
+        except InputError:  # The document has vanished or changed.
             words = b""
         text = words.decode("utf-8", "replace")
-        text = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+        text = text if len(text) <= _CHARACTERS else f"{text[:_CHARACTERS]}…"
         session.console.detail(f"in {count:,} different documents: {text!r} ({shingle:x})")

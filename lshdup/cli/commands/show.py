@@ -6,26 +6,32 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lshdup.cli import columns as listing_columns
-from lshdup.cli import options as shared
-from lshdup.cli import session as sessions
+from lshdup.cli.columns import COMPARISON, column_names
+from lshdup.cli.completion import complete_document
+from lshdup.cli.conflicts import refuse
 from lshdup.cli.console import Console
+from lshdup.cli.help import Command, plain_option
+from lshdup.cli.listings import listing_target, print_rows
+from lshdup.cli.options import columns_of, output_options, run_options, shingle_options
+from lshdup.cli.session import open_session
 from lshdup.errors import InputError
 from lshdup.params import ShingleParams, SketchParams
 from lshdup.utils.messages import counted, decimal, shown
-from lshdup.workspace.lookup import Asked, ask, shingle_params, shingle_rows, why_removed
+from lshdup.workspace.lookup import NamedDocument, look_up, merge_shingle_params
 
 if TYPE_CHECKING:
-    from lshdup.cli.output import Cell, Target
+    from lshdup.cli.output import Target
     from lshdup.collection.collection import Collection
     from lshdup.report.comparison import Comparison
     from lshdup.shingling.shingle_filter import ShingleFilter
+    from lshdup.text.decoding import Text
+    from lshdup.utils.json_cells import Cell
 
 
-@shared.columns_of("show", "show-shingles")
+@columns_of("show", "show-shingles")
 @click.command(
     "show",
-    cls=shared.Command,
+    cls=Command,
     short_help="why two documents match, and where they differ",
     epilog="""\b
 Examples:
@@ -37,181 +43,172 @@ Examples:
     "a",
     type=click.Path(allow_dash=True, path_type=bytes),
     metavar="A",
-    shell_complete=shared.stored_names,
+    shell_complete=complete_document,
 )
 @click.argument(
     "b",
     type=click.Path(allow_dash=True, path_type=bytes),
     metavar="B",
-    shell_complete=shared.stored_names,
+    shell_complete=complete_document,
 )
-@shared.plain_option(
+@plain_option(
     "--inline",
     "layout",
     flag_value="inline",
     help="One text, with what was removed, added and moved in it.",
 )
-@shared.plain_option(
+@plain_option(
     "--side-by-side",
     "layout",
     flag_value="side",
     help="Two columns.  [default: on terminals of 120 columns and more]",
 )
-@shared.plain_option("--context", type=click.IntRange(0), metavar="N", show_default="12 words, 60 characters",
-              help="Words (or other tokens) to show around each difference; what is alike beyond them is folded.")  # fmt: skip
-@shared.plain_option(
+@plain_option("--context", type=click.IntRange(0), metavar="N",
+              show_default="12 words, 60 characters",
+              help="Words (or other tokens) to show around each difference; what is alike beyond "
+                   "them is folded.")  # fmt: skip
+@plain_option(
     "--shingles",
     is_flag=True,
     help="List the shingles instead: those of both, those of A only, those of B only.",
 )
-@shared.shingle_options
-@shared.run_options
-@shared.output_options
+@shingle_options
+@run_options
+@output_options
 @click.pass_context
 def command(ctx: click.Context, /, **options: Any) -> int:
-    """Show why two documents match: their similarity, what their shingle sets share, and the words in which their texts differ.
+    """Show why two documents match: their similarity, what their shingle sets share, and the words
+    in which their texts differ.
 
-    A and B are names in the store or unique ends of names, files, or - for standard input. The normal form is compared, without what
-    --template and --ignore-common remove now, or did in the last run. The texts are shown as they are written, so differences of case,
-    punctuation and layout alone are not marked. [-removed-] and {+added+} are words of A and of B only; [~moved~] and {~moved~} are
-    passages that stand elsewhere in the other. On a terminal with colours, those say it.
+    A and B are names in the store or unique ends of names, files, or - for standard input. The
+    normal form is compared, without what --template and --ignore-common remove now, or did in the
+    last run. The texts are shown as they are written, so differences of case, punctuation and
+    layout alone are not marked. [-removed-] and {+added+} are words of A and of B only; [~moved~]
+    and {~moved~} are passages that stand elsewhere in the other. On a terminal with colours, those
+    say it.
 
-    With --format tsv, csv, json or jsonl: the differences as data (json: with all that is known of the two).
-    """  # fmt: skip
-    target = sessions.target(options)
+    With --format tsv, csv, json or jsonl: the differences as data (json: with all that is known of
+    the two).
+    """
+    target = listing_target(options)
     if target.format in ("", "table") and not options["shingles"] and not options["nul"]:
-        sessions.refuse(ctx, ("header",), "without --shingles, -0, or --format tsv or csv")
+        refuse(ctx, ("header",), "without --shingles, -0, or --format tsv or csv")
     if options["shingles"]:
-        sessions.refuse(ctx, ("layout", "context"), "with --shingles")
+        refuse(ctx, ("layout", "context"), "with --shingles")
     if options["a"] == options["b"] == b"-":
         message = "A and B are both standard input"
         raise InputError(message, "name a file for one of them")
-    with sessions.session(ctx, options) as session:
+    with open_session(ctx, options) as session:
         stored = session.workspace.load_last_collection()
-        params = shingle_params(stored, session.request.given)
-        a, b = (_read(ask(options[name], stored), params) for name in "ab")
+        params = merge_shingle_params(stored, session.request.given)
+        a, b = (_read(look_up(options[name], stored), params) for name in "ab")
         for each in (a, b):
-            if each.asked.note:
-                session.console.say(each.asked.note)
+            if each.named.note:
+                session.console.say(each.named.note)
         shingle_filter = session.workspace.load_or_build_filter(session.request, params, stored)
         if options["shingles"]:
-            columns = listing_columns.columns("show-shingles", sometimes=shingle_filter is not None)
-            sessions.write(
-                session.console, target, columns, _shingles(a.text, b.text, params, shingle_filter)
+            columns = column_names("show-shingles", optional=shingle_filter is not None)
+            print_rows(
+                session.console,
+                target,
+                columns,
+                _list_shingles(a.text.utf8, b.text.utf8, params, shingle_filter),
             )
             return session.console.exit_code
         from lshdup.report.comparison import compare
 
         for each in (a, b):
             _warn_if_changed(session.console, each, params)
-        found = compare(a.text, b.text, params, _sketch(stored), shingle_filter)
+        comparison = compare(a.text.utf8, b.text.utf8, params, _sketch(stored), shingle_filter)
         if target.format == "json":
-            target.write_object(_object(a, b, found, params))
+            target.write_object(_object(a, b, comparison, params))
         elif target.format in ("tsv", "csv", "jsonl") or options["nul"]:
-            sessions.write(session.console, target, listing_columns.columns("show"), _rows(found))
+            print_rows(session.console, target, column_names("show"), _rows(comparison))
         else:
-            target.write_lines(_picture(a, b, found, params, target, options, _sketch(stored)))
+            target.write_lines(_picture(a, b, comparison, params, target, options, _sketch(stored)))
         return session.console.exit_code
 
 
 @dataclass(frozen=True)
 class _Document:
-    """One of the two. size : bytes of its file. text : UTF-8, or ids.
+    """A document to show.
 
-    codec : what it was decoded from; detected : whether that is a guess. page : of HTML. office : the kind of office document it was in.
-    packed : gzip or zstd, if it was.
+    named : where it comes from.
+    size : bytes of its file.
+    text : its text, or its ids.
     """
 
-    asked: Asked
+    named: NamedDocument
     size: int
-    text: bytes
-    codec: str = "utf-8"
-    detected: bool = False
-    page: bool = False
-    office: str = ""
-    packed: str = ""
-
-    @property
-    def name(self) -> bytes:
-        return self.asked.name
+    text: "Text"
 
 
-def _read(asked: Asked, params: ShingleParams) -> _Document:
-    raw, is_text = asked.content()
-    if params.tokens == "ids":
-        return _Document(asked, len(raw), asked.ids())
-    text = asked.read(raw, is_text, params.encoding)
-    return _Document(
-        asked,
-        len(raw),
-        text.utf8,
-        text.codec,
-        bool(text.encoding),
-        text.page,
-        text.office,
-        text.packed,
-    )
+def _read(named: NamedDocument, params: ShingleParams) -> _Document:
+    from lshdup.text.decoding import Text
+
+    raw, is_text = named.content()
+    is_ids = params.tokens == "ids"
+    text = Text(named.ids()) if is_ids else named.decode(raw, is_text, params.encoding)
+    return _Document(named, len(raw), text)
 
 
 def _sketch(stored: "Collection | None") -> SketchParams | None:
-    """How the store makes signatures, if it can make those of two documents alone."""
-    return (
-        stored.sketch
-        if stored is not None and stored.sketch is not None and stored.sketch.scheme != "linear"
-        else None
-    )
+    """Return how the store makes signatures; None without a store."""
+    return stored.sketch if stored is not None else None
 
 
 def _warn_if_changed(console: Console, document: _Document, params: ShingleParams) -> None:
     from lshdup.shingling.shingler import Shingler, fingerprint_sets
 
-    asked = document.asked
-    if asked.collection is None or params != asked.collection.shingle:
+    collection = document.named.collection
+    if collection is None or params != collection.shingle:
         return
-    sets = Shingler(params).shingle_texts([document.text])
-    if asked.collection.shingle_filter is not None:
-        sets = asked.collection.shingle_filter.apply(sets)
-    if fingerprint_sets(sets, params)[0] != asked.collection.fingerprints[asked.index]:
+    sets = Shingler(params).shingle_texts([document.text.utf8])
+    if collection.shingle_filter is not None:
+        sets = collection.shingle_filter.apply(sets)
+    if fingerprint_sets(sets, params)[0] != collection.fingerprints[document.named.index]:
         console.warn(
-            f"{shown(document.name)} has changed since it was indexed; its present text is shown"
+            f"{shown(document.named.name)} has changed since it was indexed; its present text is shown"
         )
 
 
-def _shingles(
+def _list_shingles(
     a: bytes, b: bytes, params: ShingleParams, shingle_filter: "ShingleFilter | None"
 ) -> "Iterator[tuple[Cell, ...]]":
-    """Those of both and of A in the order of A, then those of B only."""
-    why = why_removed(shingle_filter) if shingle_filter is not None else None
+    """Yield the shingles of both and of A in the order of A, then those of B only."""
+    from lshdup.shingling.inspection import list_shingles
+
+    why = shingle_filter.explain if shingle_filter is not None else None
 
     def row(where: str, element: int, number: str, text: bytes) -> "tuple[Cell, ...]":
         return (where, number, text) if why is None else (where, number, text, why(element))
 
-    of_b = {element for element, _, _ in shingle_rows(b, params)}
+    of_b = {element for element, _, _ in list_shingles(b, params)}
     of_a = set()
     only_a = []
-    for each in shingle_rows(a, params):
+    for each in list_shingles(a, params):
         of_a.add(each[0])
         if each[0] in of_b:
             yield row("both", *each)
         else:
             only_a.append(row("a", *each))
     yield from only_a
-    for each in shingle_rows(b, params):
+    for each in list_shingles(b, params):
         if each[0] not in of_a:
             yield row("b", *each)
 
 
-def _rows(found: "Comparison") -> "Iterator[tuple[Cell, ...]]":
+def _rows(comparison: "Comparison") -> "Iterator[tuple[Cell, ...]]":
     from lshdup.report.comparison import extract_passage
     from lshdup.report.token_diff import ALIKE
 
-    for change in found.changes:
+    for change in comparison.changes:
         alike = change.kind == ALIKE
         texts = (
             " ".join(extract_passage(*each).split())
             for each in (
-                (found.a, change.a_start, change.a_end),
-                (found.b, change.b_start, change.b_end),
+                (comparison.a, change.a_start, change.a_end),
+                (comparison.b, change.b_start, change.b_end),
             )
         )
         yield (
@@ -223,46 +220,40 @@ def _rows(found: "Comparison") -> "Iterator[tuple[Cell, ...]]":
         )
 
 
-def _facts(document: _Document, tokens: int, shingles: int) -> dict[str, Any]:
+def _describe_document(document: _Document, tokens: int, shingles: int) -> dict[str, Any]:
+    text = document.text
     return {
-        "name": document.name,
+        "name": document.named.name,
         "bytes": document.size,
-        "encoding": document.codec,
-        "detected": document.detected,
-        "html": document.page,
-        "extracted": bool(document.office),
+        "encoding": text.codec,
+        "detected": bool(text.encoding),
+        "html": text.page,
+        "extracted": bool(text.office),
         "tokens": tokens,
         "shingles": shingles,
-        "office": document.office,
-        "packed": document.packed,
+        "office": text.office,
+        "packed": text.packed,
     }
 
 
 def _object(
-    a: _Document, b: _Document, found: "Comparison", params: ShingleParams
+    a: _Document, b: _Document, comparison: "Comparison", params: ShingleParams
 ) -> dict[str, Any]:
+    shared, tokens = comparison.shared, (len(comparison.a.tokens), len(comparison.b.tokens))
+    rows = (dict(zip(column_names("show"), row, strict=True)) for row in _rows(comparison))
     return {
-        "a": _facts(a, len(found.a.tokens), found.shared + found.only_a + found.removed_a),
-        "b": _facts(b, len(found.b.tokens), found.shared + found.only_b + found.removed_b),
-        "similarity": found.similarity,
-        "estimate": found.estimate,
-        "standard_error": found.standard_error,
-        "shared": found.shared,
-        "only_a": found.only_a,
-        "only_b": found.only_b,
-        "removed_a": found.removed_a,
-        "removed_b": found.removed_b,
+        "a": _describe_document(a, tokens[0], shared + comparison.only_a + comparison.removed_a),
+        "b": _describe_document(b, tokens[1], shared + comparison.only_b + comparison.removed_b),
+        **{name: getattr(comparison, name) for name in COMPARISON},
         "shingle": params.to_json(),
-        "differences": [
-            dict(zip(listing_columns.columns("show"), row, strict=True)) for row in _rows(found)
-        ],
+        "differences": list(rows),
     }
 
 
 def _picture(
     a: _Document,
     b: _Document,
-    found: "Comparison",
+    comparison: "Comparison",
     params: ShingleParams,
     target: "Target",
     options: dict[str, Any],
@@ -273,36 +264,43 @@ def _picture(
     noun = NOUNS[params.tokens]
     heads = []
     for letter, document, located, rest in (
-        ("A", a, found.a, found.only_a + found.removed_a),
-        ("B", b, found.b, found.only_b + found.removed_b),
+        ("A", a, comparison.a, comparison.only_a + comparison.removed_a),
+        ("B", b, comparison.b, comparison.only_b + comparison.removed_b),
     ):
         facts = [counted(document.size, "byte")]
-        facts += [_kind(document, located.text)] if params.tokens != "ids" else []
+        facts += [_describe_format(document, located.text)] if params.tokens != "ids" else []
         facts += [counted(len(located.tokens), noun)]
         heads.append(
             (
-                f"{letter}  {shown(document.name)}:",
-                ", ".join([*facts, counted(found.shared + rest, "shingle")]),
+                f"{letter}  {shown(document.named.name)}:",
+                ", ".join([*facts, counted(comparison.shared + rest, "shingle")]),
             )
         )
     fits = target.columns is None or all(
-        len(name) + 1 + len(known) <= target.columns for name, known in heads
+        len(name) + 1 + len(facts_line) <= target.columns for name, facts_line in heads
     )
-    for name, known in heads:  # a terminal would break a line in the middle of a word
-        yield from [f"{name} {known}"] if fits else [name, f"   {known}"]
+    for name, facts_line in heads:
+        yield from [f"{name} {facts_line}"] if fits else [name, f"   {facts_line}"]
     yield (
-        f"similarity {decimal(found.similarity)}, exact: {counted(found.shared, 'shingle')} shared, {found.only_a:,} only in A, "
-        f"{found.only_b:,} only in B"
+        f"similarity {decimal(comparison.similarity)}, exact: {counted(comparison.shared, 'shingle')} "
+        f"shared, {comparison.only_a:,} only in A, "
+        f"{comparison.only_b:,} only in B"
     )
-    if found.removed_a or found.removed_b:
-        yield f"removed before: {counted(found.removed_a, 'shingle')} of A, {found.removed_b:,} of B, by --template or --ignore-common"
-    if found.estimate is not None and sketch is not None:
-        yield f"estimate {decimal(found.estimate)} ± {found.standard_error:.4f}, by signatures: {sketch.scheme}, K = {sketch.perms}"
-    yield summarize(found, noun)
-    if len(found.changes) == 1 and found.similarity == 1.0:
+    if comparison.removed_a or comparison.removed_b:
+        yield (
+            f"removed before: {counted(comparison.removed_a, 'shingle')} of A, {comparison.removed_b:,} "
+            "of B, by --template or --ignore-common"
+        )
+    if comparison.estimate is not None and sketch is not None:
+        yield (
+            f"estimate {decimal(comparison.estimate)} ± {comparison.standard_error:.4f}, by signatures: "
+            f"{sketch.scheme}, K = {sketch.perms}"
+        )
+    yield summarize(comparison, noun)
+    if len(comparison.changes) == 1 and comparison.similarity == 1.0:
         same = (
             "the texts are equal byte for byte"
-            if a.text == b.text
+            if a.text.utf8 == b.text.utf8
             else f"they differ in no {noun}, only in case, punctuation or layout"
         )
         yield from (same, "")
@@ -312,20 +310,20 @@ def _picture(
     side = options["layout"] == "side" or (options["layout"] is None and wide)
     context = CONTEXT[params.tokens] if options["context"] is None else options["context"]
     width = target.columns or (160 if side else None)
-    yield from render(found, Layout(side, width, target.colored, context, noun))
-    yield ""  # pictures of several runs, as of xargs, stand apart
+    yield from render(comparison, Layout(side, width, target.colored, context, noun))
+    yield ""  # It separates the outputs of several runs, as of xargs.
 
 
-def _kind(document: _Document, spelling: bytes) -> str:
-    """What kind of text it was, from the outside in: gzip, HTML UTF-8."""
-    parts = [document.packed] if document.packed else []
-    if document.office:
-        parts.append("mail" if document.office == "eml" else document.office.upper())
+def _describe_format(document: _Document, spelling: bytes) -> str:
+    """Return the formats of a document from the outside in, for instance gzip, HTML UTF-8."""
+    parts = [document.text.packed] if document.text.packed else []
+    if document.text.office:
+        parts.append("mail" if document.text.office == "eml" else document.text.office.upper())
     else:
-        codec = document.codec.upper().replace("UTF-8-SIG", "UTF-8 with byte-order mark")
+        codec = document.text.codec.upper().replace("UTF-8-SIG", "UTF-8 with byte-order mark")
         parts.append(
-            f"{'HTML ' if document.page else ''}{codec}{' (detected)' if document.detected else ''}"
+            f"{'HTML ' if document.text.page else ''}{codec}{' (detected)' if document.text.encoding else ''}"
         )
-    if spelling != document.text:
+    if spelling != document.text.utf8:
         parts.append("shown in NFKC")
     return ", ".join(parts)

@@ -5,17 +5,28 @@ from typing import Any
 
 import click
 
-from lshdup.cli import options as shared
-from lshdup.cli import session as sessions
+from lshdup.cli.help import Command, plain_option
+from lshdup.cli.listings import listing_target
 from lshdup.cli.messages import say_collection
+from lshdup.cli.options import (
+    columns_of,
+    documents_options,
+    output_options,
+    plot_option,
+    run_options,
+    schemes_option,
+    shingle_options,
+)
+from lshdup.cli.session import open_session
+from lshdup.cli.types import Listed
 from lshdup.errors import InputError
 from lshdup.params import SketchParams
 
 
-@shared.columns_of("timing")
+@columns_of("timing")
 @click.command(
     "timing",
-    cls=shared.Command,
+    cls=Command,
     short_help="seconds for exact and estimated all pairs",
     epilog="""\b
 Examples:
@@ -23,45 +34,46 @@ Examples:
   lshdup timing sample_corpus --tokens terms --scheme fast,classic
 """,
 )
-@shared.documents_options
-@shared.shingle_options
-@shared.schemes_option
-@shared.plain_option(
+@documents_options
+@shingle_options
+@schemes_option
+@plain_option(
     "--perms",
-    type=shared.Listed(int),
+    type=Listed(int),
     default="150,350,600",
     show_default=True,
     help="Rows of a signature, K.",
 )
-@shared.plain_option(
+@plain_option(
     "--runs",
     type=click.IntRange(1),
     default=5,
     show_default=True,
     help="Measured runs of each part, interleaved.",
 )
-@shared.plain_option(
+@plain_option(
     "--seed", type=int, default=SketchParams().seed, show_default=True, help="Makes all randomness."
 )
-@shared.plot_option
-@shared.run_options
-@shared.output_options
+@plot_option
+@run_options
+@output_options
 @click.pass_context
 def command(ctx: click.Context, /, **options: Any) -> int:
-    """Measure exact similarity of all pairs, the signature matrix, and estimated similarity of all pairs.
+    """Measure exact similarity of all pairs, the signature matrix, and estimated similarity of all
+    pairs.
 
-    Prints elementary comparisons and seconds (median, smallest, largest) of each; says on stderr which of exact and estimated is
-    faster on this collection. Without DOCS, the sets of shingles.npz are used.
+    Prints elementary comparisons and seconds (median, smallest, largest) of each; says on stderr
+    which of exact and estimated is faster on this collection. Without DOCS, the sets of
+    shingles.npz are used.
     """
-    target = sessions.target(options)
-    shared.check_plot(options["plot"])
+    target = listing_target(options)
     sketches = [
         SketchParams(scheme, k, options["seed"])
         for scheme in options["schemes"]
         for k in options["perms"]
     ]
     perms, runs = options.pop("perms"), options.pop("runs")
-    with sessions.session(ctx, options) as session:
+    with open_session(ctx, options) as session:
         collection, sets = session.workspace.load_or_collect_sets(session.request)
         from lshdup.evaluation.timing import Timing, timing, winners
 

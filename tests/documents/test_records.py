@@ -11,19 +11,20 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lshdup.documents import parquet, rows, text_cache
+from lshdup.documents import parquet
 from lshdup.documents.finding import find_documents
 from lshdup.documents.reading import batches, read_batch
+from lshdup.documents.records import name_records
 from lshdup.params import DocumentParams, PairParams
 from lshdup.pipeline import expand_copies
 from lshdup.skipped import Reason
 from lshdup.workspace.request import Request
 from lshdup.workspace.workspace import Workspace
-from tests.conftest import require
+from tests.conftest import ZSTD, require
 
 pa = require("parquet", "pyarrow")
 pq = require("parquet", "pyarrow.parquet")
-zstandard = require("parquet", "zstandard")
+zstd = require("parquet", ZSTD)
 
 N = 300
 
@@ -72,7 +73,7 @@ def write(path, texts, **columns):
         json.dumps(line, ensure_ascii=number % 2 == 0).encode() + b"\n"
         for number, line in enumerate(lines)
     )
-    packers = {".gz": gzip.compress, ".zst": zstandard.compress}
+    packers = {".gz": gzip.compress, ".zst": zstd.compress}
     path.write_bytes(packers.get(path.suffix, lambda data: data)(data))
 
 
@@ -292,8 +293,8 @@ def test_unchanged_files_are_not_looked_through(here, monkeypatch):
     def refuse(*_):
         raise AssertionError
 
-    monkeypatch.setattr("lshdup.documents.row_files.OpenRows.rows", refuse)
-    monkeypatch.setattr("lshdup.documents.row_files.OpenRows.texts", refuse)
+    monkeypatch.setattr("lshdup.documents.record_files.RecordFiles.list_records", refuse)
+    monkeypatch.setattr("lshdup.documents.record_files.RecordFiles.texts", refuse)
     assert answer(*FORMS, id_field="id")[0] == expected[0]
     with pytest.raises(AssertionError):
         answer(*FORMS, id_field="id", check_content=True)
@@ -318,42 +319,30 @@ def test_parquet_rows_in_any_order_and_by_any_thread(here, monkeypatch, kept):
     monkeypatch.setattr(parquet, "_KEPT_BYTES", kept)
     texts = [f"text {n}" for n in range(500)]
     write(here / "a.parquet", texts)
-    for room in (True, False):
-        documents = find_documents([b"a.parquet"], DocumentParams())
-        if not room:
-            monkeypatch.setattr(text_cache, "new_scratch", _no_room)
-        wrong = []
+    documents = find_documents([b"a.parquet"], DocumentParams())
+    wrong = []
 
-        def read(seed, documents=documents, wrong=wrong):
-            rng = np.random.default_rng(seed)
-            for _ in range(30):
-                for indices in batches(
-                    documents, rng.choice(500, rng.integers(1, 60), replace=False)
+    def read(seed):
+        rng = np.random.default_rng(seed)
+        for _ in range(30):
+            for indices in batches(documents, rng.choice(500, rng.integers(1, 60), replace=False)):
+                batch = read_batch(documents, indices)
+                for index, start, length in zip(
+                    batch.indices.tolist(),
+                    batch.starts.tolist(),
+                    batch.lengths.tolist(),
+                    strict=True,
                 ):
-                    batch = read_batch(documents, indices)
-                    for index, start, length in zip(
-                        batch.indices.tolist(),
-                        batch.starts.tolist(),
-                        batch.lengths.tolist(),
-                        strict=True,
-                    ):
-                        number = int(documents.names[index].rpartition(b":")[2])
-                        if (
-                            batch.text[start : start + length].tobytes().decode()
-                            != texts[number - 1]
-                        ):
-                            wrong.append(number)
+                    number = int(documents.names[index].rpartition(b":")[2])
+                    if batch.text[start : start + length].tobytes().decode() != texts[number - 1]:
+                        wrong.append(number)
 
-        threads = [threading.Thread(target=read, args=(seed,)) for seed in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        assert wrong == []
-
-
-def _no_room(*_):
-    raise text_cache.NoRoomError("none")
+    threads = [threading.Thread(target=read, args=(seed,)) for seed in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
 
 
 @pytest.mark.parametrize(
@@ -508,6 +497,6 @@ def test_a_row_is_no_page_by_its_name(here):
 @pytest.mark.parametrize("n", [0, 1, 9, 10, 11, 100, 1234])
 def test_row_names(n):
     numbers = np.arange(1, n + 1)
-    names, order = rows.row_names(b"\xff:", numbers)
+    names, order = name_records(b"\xff:", numbers)
     assert list(names) == [b"\xff::%d" % number for number in range(1, n + 1)]
     assert list(names.take(order)) == sorted(names)

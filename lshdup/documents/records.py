@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from lshdup.skipped import Reason
 from lshdup.utils.compression import bare_name
-from lshdup.utils.messages import closest, some_of
+from lshdup.utils.messages import did_you_mean, some_of
 from lshdup.utils.ragged import StringTable, offsets_of
 
 
@@ -35,7 +35,7 @@ _MOST_FIELDS, _NAME = 100, 80
 _NAMES_AT_ONCE = 1 << 16
 
 
-class RowError(ValueError):
+class RecordError(ValueError):
     """A row, or a file of rows, that gives no document, and why."""
 
     def __init__(self, reason: Reason, detail: str = "") -> None:
@@ -64,12 +64,14 @@ def no_field(field: str, known: tuple[str, ...], option: str, what: str = "field
     ("no field 'txt', but id, text; did you mean --text-field text?", "no column 'text', but body; --text-field names another")
     """
     last = {name.rpartition(".")[2]: name for name in known}
-    near = closest(field, known) or last.get(closest(field, last), "")
-    return f"no {what} {field!r}, but {some_of(known)}; {f'did you mean {option} {near}?' if near else f'{option} names another'}"
+    question = did_you_mean(field, known, f"{option} {{}}".format) or did_you_mean(
+        field, last, lambda part: f"{option} {last[part]}"
+    )
+    return f"no {what} {field!r}, but {some_of(known)}; {question or f'{option} names another'}"
 
 
 @dataclass(frozen=True)
-class RowFields:
+class RecordFields:
     """Where in a row its text is, and its name; an empty id field: rows are called FILE:ROW."""
 
     text: str = "text"
@@ -77,7 +79,7 @@ class RowFields:
 
 
 @dataclass(frozen=True)
-class RowList:
+class RecordList:
     """The rows of one file, in order.
 
     numbers, starts, lengths : int64 arrays of shape (n,): number of each row, from 1; where it begins, and how long it is: in bytes, or,
@@ -92,7 +94,7 @@ class RowList:
     skipped: list[tuple[int, Reason, str]] = field(default_factory=list)
 
 
-def kind_of(path: bytes, *, named: bool, field_given: bool) -> Kind:
+def classify_file(path: bytes, *, named: bool, field_given: bool) -> Kind:
     """Whether a file is taken for its rows: those that are named themselves, and, if the field of the text is, those in folders.
 
     What is called ``.json`` may be anything: its lines are rows only where both the file and the field are named.
@@ -119,10 +121,10 @@ def by_number(name: bytes) -> tuple[bytes, int]:
     )
 
 
-def row_names(path: bytes, numbers: NDArray[np.int64]) -> tuple[StringTable, NDArray[np.int64]]:
+def name_records(path: bytes, numbers: NDArray[np.int64]) -> tuple[StringTable, NDArray[np.int64]]:
     """FILE:ROW for each row number, and the indices that bring them into byte order, in which 10 comes before 2.
 
-    >>> names, order = row_names(b"a.jsonl", np.array([1, 2, 10]))
+    >>> names, order = name_records(b"a.jsonl", np.array([1, 2, 10]))
     >>> names.take(order)[1], list(names)
     (b'a.jsonl:10', [b'a.jsonl:1', b'a.jsonl:2', b'a.jsonl:10'])
     """

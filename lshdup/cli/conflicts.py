@@ -1,0 +1,68 @@
+"""Options that were set explicitly, and errors of options that cannot be combined."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import click
+from click.core import ParameterSource
+
+from lshdup.errors import ParameterError
+
+#: Options that choose among DOCS, or read DOCS: a command without DOCS continues from the store.
+_OF_DOCUMENTS = """
+include exclude hidden follow max_bytes format_seconds format_memory text_field id_field
+check_content
+""".split()
+
+#: Options that Spark ignores: it keeps nothing for the next run, and has its own threads.
+_NOT_ON_SPARK = """
+exact verify store no_store check_content jobs ignore_common templates against histogram
+step examples plot prefer write
+""".split()
+
+#: Options that the exact join ignores: it uses neither signatures nor bands.
+_NOT_EXACT = "scheme perms seed recall bands rows buckets verify max_bucket".split()
+
+
+def is_set(ctx: click.Context, name: str) -> bool:
+    """Return whether an option has a value of the command line or of its variable."""
+    return ctx.get_parameter_source(name) != ParameterSource.DEFAULT
+
+
+def is_typed(ctx: click.Context, name: str) -> bool:
+    """Return whether an option stands on the command line."""
+    return ctx.get_parameter_source(name) == ParameterSource.COMMANDLINE
+
+
+def refuse(ctx: click.Context, names: Iterable[str], where: str) -> None:
+    """Raise ParameterError if one of these options was typed, as this run would ignore it.
+
+    names : parameters of the command; of other names none was typed.
+    where : the end of the message, for instance ``with --exact``.
+    """
+    for name in filter(lambda name: is_typed(ctx, name), names):
+        option = next(each for each in ctx.command.params if each.name == name)
+        message = f"{max(option.opts, key=len)} has no meaning {where}"
+        raise ParameterError(message, "leave it out")
+
+
+def refuse_with_exact(ctx: click.Context) -> None:
+    """Raise ParameterError if an option was typed that the exact join ignores."""
+    refuse(ctx, _NOT_EXACT, "with --exact")
+
+
+def refuse_without_documents(ctx: click.Context) -> None:
+    """Raise ParameterError if an option was typed that means nothing without DOCS."""
+    refuse(ctx, _OF_DOCUMENTS, "without DOCS")
+
+
+def runs_on_spark(ctx: click.Context, options: dict[str, Any]) -> bool:
+    """Return whether Spark does the work.
+
+    Errors: ParameterError for a typed option that the engine ignores.
+    """
+    if options["engine"] == "spark":
+        refuse(ctx, _NOT_ON_SPARK, "with --engine spark")
+        return True
+    refuse(ctx, ("master", "spark_conf"), "without --engine spark")
+    return False

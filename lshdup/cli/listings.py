@@ -1,0 +1,109 @@
+"""Listings of commands: where they are printed, and pairs with the names of their documents."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from lshdup.cli.conflicts import is_typed
+from lshdup.cli.console import Console
+from lshdup.cli.output import Piece, Target, format_of
+from lshdup.errors import ParameterError
+from lshdup.utils.json_cells import Cell
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+#: Rows that are made and printed at a time: few enough that they stay in a processor's cache.
+PIECE_ROWS = 1 << 13
+
+
+def listing_target(options: dict[str, Any]) -> Target:
+    """Return the file or stream that the output options of a command name, and its format.
+
+    Errors: ParameterError if the options exclude each other, InputError if the file cannot be
+    written.
+    """
+    path = None if options["output"] in (None, "-") else Path(options["output"])
+    return Target(_format(options, path), options["nul"], path, options["color"], options["header"])
+
+
+def _format(options: dict[str, Any], path: Path | None) -> str:
+    """Return the format: typed, else of the ending of the file, else of the variable."""
+    chosen: str = options["format_"] or ""
+    if path is None or (chosen and is_typed(click.get_current_context(), "format_")):
+        return chosen
+    by_name = format_of(path)
+    if options["nul"] and by_name not in ("", "tsv"):
+        message = f"-0 and -o {path} exclude each other, as the file is to be {by_name}"
+        raise ParameterError(message, "leave -0 out, or say --format tsv")
+    return by_name or chosen
+
+
+def print_rows(
+    console: Console, target: Target, columns: Sequence[str], rows: Iterable[Sequence[Cell]]
+) -> None:
+    """Print a listing; warn if names make its lines ambiguous."""
+    _warn_unless(target.write(columns, rows), console)
+
+
+def print_pieces(
+    console: Console, target: Target, columns: Sequence[str], pieces: Iterable[Piece]
+) -> None:
+    """Print a listing of many rows at a time; warn if names make its lines ambiguous."""
+    _warn_unless(target.write_pieces(columns, pieces), console)
+
+
+def _warn_unless(clear: bool, console: Console) -> None:
+    if not clear:
+        console.warn(
+            "some names hold tabs or newlines: lines are ambiguous; use -0, or --format jsonl"
+        )
+
+
+class DocumentNames:
+    """Names of n documents, each made once although a name is in many pairs.
+
+    n : number of documents.
+    typed : returns the names of an ascending int64 array of documents.
+    """
+
+    def __init__(self, n: int, typed: "Callable[[NDArray[np.int64]], list[bytes]]") -> None:
+        import numpy as np
+
+        self._names: NDArray[Any] = np.empty(n, object)
+        self._known = np.zeros(n, bool)
+        self._typed = typed
+
+    def of(self, documents: "NDArray[np.uint32]") -> "NDArray[Any]":
+        """Return the names of documents as an array of bytes objects."""
+        import numpy as np
+
+        from lshdup.utils.ragged import distinct
+
+        new = distinct(documents[~self._known[documents]])[0].astype(np.int64)
+        for document, name in zip(new.tolist(), self._typed(new), strict=True):
+            self._names[document] = name
+        self._known[new] = True
+        named: NDArray[Any] = self._names[documents]
+        return named
+
+
+def name_pairs(
+    pieces: "Iterable[tuple[Any, ...]]",
+    names: DocumentNames,
+    shown: "Callable[[Any], list[Cell]] | None" = None,
+) -> "Iterator[Piece]":
+    """Yield pieces of pairs with names instead of numbers of documents.
+
+    pieces : arrays left, right, similarity, and perhaps a fourth one.
+    shown : cells for the fourth array.
+    """
+    for left, right, similarity, *more in pieces:
+        a, b = names.of(left), names.of(right)
+        for start in range(0, len(left), PIECE_ROWS):
+            part = slice(start, start + PIECE_ROWS)
+            last = [shown(each[part]) for each in more] if shown is not None else []
+            yield [a[part].tolist(), b[part].tolist(), similarity[part].tolist(), *last]

@@ -1,0 +1,157 @@
+"""Files of records that stay open for a run: reading the texts of some records opens no file again.
+
+A compressed file is unpacked once in the life of a process, into a temporary file.
+"""
+
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lshdup.documents.files import Buffer
+from lshdup.documents.records import Kind, RecordError, RecordFields, RecordList
+from lshdup.errors import InputError
+from lshdup.skipped import Reason
+from lshdup.utils.compression import PIP, PackedError, can_unpack, is_packed, unpack_to
+
+if TYPE_CHECKING:
+    from lshdup.documents.parquet import ParquetFile
+
+#: So many Parquet files stay open while no thread reads them.
+_OPEN_FILES = 2
+
+#: Size and time of a file: with another stamp it is another file.
+_Stamp = tuple[int, int]
+
+
+class RecordFiles:
+    """The files that records come from; for any thread.
+
+    folder : where to unpack; None: where the system has temporary files.
+    fields : where text and id are in a record.
+    longest : texts of more bytes are skipped.
+    """
+
+    def __init__(
+        self,
+        folder: Path | None = None,
+        fields: RecordFields = RecordFields(),
+        longest: int = 1 << 31,
+    ) -> None:
+        self.folder = folder
+        self.fields = fields
+        self._longest = longest
+        self._lock = threading.Lock()
+        self._unpacked: dict[tuple[bytes, _Stamp], IO[bytes]] = {}
+        self._parquet: dict[tuple[bytes, _Stamp], ParquetFile] = {}
+        self._users: dict[
+            tuple[bytes, _Stamp], int
+        ] = {}  # threads that read; the last used is last
+        self._decoded = 0  # of Parquet files that are closed
+
+    def __reduce__(self) -> tuple[type["RecordFiles"], tuple[Path | None, RecordFields, int]]:
+        """Pickle without open files, which are opened again when they are needed."""
+        return RecordFiles, (self.folder, self.fields, self._longest)
+
+    def __del__(self) -> None:
+        for file in self._unpacked.values():
+            file.close()
+
+    @property
+    def decoded(self) -> int:
+        """How many texts of Parquet files were decoded, repeats counted."""
+        with self._lock:
+            return self._decoded + sum(file.decoded for file in self._parquet.values())
+
+    def list_records(self, path: bytes, kind: Kind) -> RecordList:
+        """Return the records of a file. Raises RecordError if it has none to give, OSError if it cannot be read."""
+        if kind == Kind.PARQUET:
+            with self._parquet_file(path) as parquet:
+                return parquet.list_records(self.fields.id)
+        from lshdup.documents import jsonlines  # Imported here to keep `query` fast.
+
+        with self.lines(path) as file:
+            return jsonlines.list_records(file, self.fields, self._longest)
+
+    def texts(
+        self,
+        path: bytes,
+        kind: Kind,
+        starts: NDArray[np.int64],
+        lengths: NDArray[np.int64],
+        buffer: Buffer,
+    ) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64], dict[int, RecordError]]:
+        """Return the texts of some records of one file. Raises as `list_records` does.
+
+        Parameters
+        ----------
+        path : the file.
+        kind : what its records are.
+        starts, lengths : int64 arrays of shape (n,), ascending, from `list_records`.
+        buffer : memory for the texts.
+
+        Returns
+        -------
+        A uint8 array with room to load past the end; int64 starts and lengths of shape (n,) of the texts in it; and
+        by index why others have no text.
+
+        """
+        if kind == Kind.PARQUET:
+            with self._parquet_file(path) as parquet:
+                return parquet.texts(starts, self._longest, buffer)
+        from lshdup.documents import jsonlines  # Imported here to keep `query` fast.
+
+        with self.lines(path) as file:
+            return jsonlines.read_texts(file, starts, lengths, self.fields.text, buffer)
+
+    @contextmanager
+    def lines(self, path: bytes) -> Iterator[int]:
+        """Yield the descriptor of a file of lines, unpacked if it is compressed. Raises as `list_records` does."""
+        with open(path, "rb", buffering=0) as file:  # noqa: PTH123 (bytes path)
+            head = os.pread(file.fileno(), 4, 0)
+            if not is_packed(head):
+                yield file.fileno()
+                return
+            if not can_unpack(head):
+                message = f"{os.fsdecode(path)!r} is packed by zstd, which needs backports.zstd"
+                raise InputError(message, PIP)
+            with self._lock:  # Other threads that need the file wait.
+                known = path, _stamp(os.fstat(file.fileno()))
+                if known not in self._unpacked:
+                    try:
+                        self._unpacked[known] = unpack_to(path, self.folder, self._longest)
+                    except PackedError as error:
+                        raise RecordError(Reason.DAMAGED, str(error)) from None
+                unpacked = self._unpacked[known]
+        yield unpacked.fileno()
+
+    @contextmanager
+    def _parquet_file(self, path: bytes) -> Iterator["ParquetFile"]:
+        """Yield an open Parquet file, which no other thread closes meanwhile."""
+        from lshdup.documents.parquet import ParquetFile  # Imported here to keep `query` fast.
+
+        known = path, _stamp(os.stat(path))
+        with self._lock:
+            if known not in self._parquet:
+                self._parquet[known] = ParquetFile(path, self.fields.text)
+            file = self._parquet[known]
+            self._users[known] = self._users.pop(known, 0) + 1
+        try:
+            yield file
+        finally:
+            del file
+            with self._lock:
+                self._users[known] -= 1
+                idle = [each for each, users in self._users.items() if not users]
+                for each in idle[: max(0, len(idle) - _OPEN_FILES)]:
+                    del self._users[each]
+                    self._decoded += self._parquet.pop(each).decoded
+
+
+def _stamp(status: os.stat_result) -> _Stamp:
+    return status.st_size, status.st_mtime_ns

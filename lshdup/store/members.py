@@ -1,0 +1,68 @@
+"""Members of an artifact with the types and shapes that they must have; anything else raises ValueError.
+
+`Store` turns the error into an ArtifactError with the name of the file and the command that rebuilds it.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lshdup.store.checksums import is_lazy
+from lshdup.store.npz import Array, Artifact
+from lshdup.utils.ragged import StringTable
+
+
+def refuse_if(wrong: object, message: str) -> None:
+    """Raise ValueError if a condition holds."""
+    if wrong:
+        raise ValueError(message)
+
+
+def read_strings(artifact: Artifact, name: str) -> StringTable:
+    """Return the table of strings with this name."""
+    table = StringTable(artifact.arrays[f"{name}_blob"], artifact.arrays[f"{name}_offsets"])
+    fits = is_column(table.blob, np.uint8) and are_offsets(table.offsets, len(table.blob))
+    refuse_if(not fits, f"{name} do not fit")
+    return table
+
+
+def read_numbers(artifact: Artifact, name: str, n: int) -> NDArray[np.int64]:
+    """Return the int64 array of shape (n,) with this name."""
+    array = artifact.arrays[name]
+    refuse_if(array.dtype != np.int64 or array.shape != (n,), f"{name} do not fit")
+    return array
+
+
+def read_fingerprints(artifact: Artifact, name: str, n: int) -> NDArray[np.uint64]:
+    """Return the uint64 array of shape (n,) with this name."""
+    array = artifact.arrays[name]
+    fits = array.dtype == np.uint64 and array.shape == (n,)
+    refuse_if(not fits, "its fingerprints have another shape")
+    return array
+
+
+def read_indices(artifact: Artifact, name: str, n: int) -> NDArray[np.int64]:
+    """Return the ascending indices of some of the n documents with this name: int64 array."""
+    array = artifact.arrays[name]
+    refuse_if(not is_column(array, np.int64), f"{name} does not fit")
+    ascending = len(array) == 0 or (
+        array[0] >= 0 and array[-1] < n and bool((np.diff(array) > 0).all())
+    )
+    refuse_if(not ascending, f"{name} has documents that are not there")
+    return array
+
+
+def is_column(array: Array, kind: type) -> bool:
+    """Return whether an array has one dimension and this type; kernels take nothing else."""
+    return array.dtype == kind and array.ndim == 1
+
+
+def are_offsets(offsets: Array, total: int) -> bool:
+    """Return whether an array holds the offsets of runs that together have `total` values."""
+    return bool(
+        is_column(offsets, np.int64)
+        and len(offsets)
+        and offsets[0] == 0
+        and offsets[-1] == total
+        # A lazy array is not read whole: a query needs few of its offsets.
+        and (is_lazy(offsets) or (np.diff(offsets) >= 0).all())
+    )
