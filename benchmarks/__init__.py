@@ -1,1 +1,1 @@
-"""The benchmark suite: `python -m benchmarks.run`; what it says in the README: `python -m benchmarks.report`."""
+"""The benchmark suite: `python -m benchmarks.run`; its README: `python -m benchmarks.report`."""

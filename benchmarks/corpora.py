@@ -1,7 +1,8 @@
-"""Folders of made-up documents, the same for the same seed on every machine.
+"""Folders of generated documents, equal for equal seeds on every machine.
 
-The text of a document depends on the kind, the seed and the document's number only: the first 1,000 files of a corpus of a million are
-the corpus of 1,000. Files stand 1,000 in a folder. `python -m benchmarks.corpora KIND DOCUMENTS FOLDER` makes one to look at.
+The text of a document depends on the kind, the seed and the document's number only: the first 1,000
+files of a corpus of a million are the corpus of 1,000. A folder holds 1,000 files.
+`python -m benchmarks.corpora KIND DOCUMENTS FOLDER` makes a corpus to look at.
 """
 
 import argparse
@@ -14,7 +15,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-#: Changes when the texts do, so that a kept folder of an older suite is not taken for this one's.
+#: Version of the texts, so that the folder of an older suite is not used again.
 VERSION = 1
 FOLDER = 1000
 
@@ -22,12 +23,12 @@ VOCABULARY = 30_000
 PHRASES = 3_000
 PHRASE = 6
 
-#: One document in ten (of the huge ones, every other) is a near-copy of an earlier one that is none, with this share of its words replaced.
-#: The similarity of 3-word shingle sets to be expected of share p is s / (2 - s) with s = (1 - p)^3: 1, .99, .98, .94, .91, .89, .84, .79,
-#: .75, .67, .60, .52.
+#: One document in ten (one in two of the huge ones) is a near-copy of an earlier original, with
+#: this share of its words replaced. The expected similarity of 3-word shingle sets for a share p is
+#: s / (2 - s) with s = (1 - p)^3: 1, .99, .98, .94, .91, .89, .84, .79, .75, .67, .60, .52.
 REPLACED = (0.0, 0.002, 0.004, 0.01, 0.015, 0.02, 0.03, 0.04, 0.05, 0.07, 0.09, 0.12)
 
-CONSONANTS_VOWELS = {"latin": ("bcdfglmnprstv", "aeiou"), "cyrillic": ("бвгджзклмнпрст", "аеиоуя")}  # fmt: skip
+CONSONANTS_VOWELS = {"latin": ("bcdfglmnprstv", "aeiou"), "cyrillic": ("бвгджзклмнпрст", "аеиоуя")}
 HAN_FIRST, HAN_CHARACTERS = 0x4E00, 3_000
 
 
@@ -35,8 +36,9 @@ HAN_FIRST, HAN_CHARACTERS = 0x4E00, 3_000
 class Vocabulary:
     """Pieces of text of one script.
 
-    pieces : the 4 forms of each word, in order of rank: in a sentence, at its start, before a comma, at its end; with what separates it
-    from the next word. phrases : int32 array of shape (PHRASES, PHRASE), ranks of words that are often said together.
+    pieces : the 4 forms of each word, by rank: within a sentence, at its start, before a comma, at
+        its end; each with its separator from the next word.
+    phrases : int32 array of shape (PHRASES, PHRASE), ranks of words that often stand together.
     """
 
     pieces: list[bytes]
@@ -45,7 +47,7 @@ class Vocabulary:
 
 @functools.cache
 def vocabulary(script: str) -> Vocabulary:
-    """Distinct words, the frequent ones short, as in languages."""
+    """Return distinct words, the frequent ones short, as in languages."""
     rng = np.random.default_rng(sum(script.encode()))
     words: dict[str, None] = {}
     while len(words) < VOCABULARY:
@@ -77,7 +79,10 @@ def vocabulary(script: str) -> Vocabulary:
 
 @functools.cache
 def _zipf(size: int) -> NDArray[np.int32]:
-    """What a 20-bit number means as a rank: k with a chance of about 1 / k, Zipf's law. Integers only: no machine rounds them otherwise."""
+    """Return the rank for each 20-bit number: k with a chance of about 1 / k, Zipf's law.
+
+    Integers only, which every machine rounds alike.
+    """
     weights = np.cumsum((1 << 40) // np.arange(1, size + 1))
     ranks: NDArray[np.int32] = np.searchsorted(
         weights, np.arange(1 << 20) * (weights[-1] >> 20), side="right"
@@ -88,18 +93,18 @@ def _zipf(size: int) -> NDArray[np.int32]:
 def _ranks(
     rng: np.random.Generator, shape: int | tuple[int, ...], size: int = VOCABULARY
 ) -> NDArray[np.int32]:
-    """Ranks below `size`, low ones often."""
+    """Return ranks below `size`, low ones often."""
     ranks: NDArray[np.int32] = _zipf(size)[rng.integers(0, 1 << 20, shape, np.int32)]
     return ranks
 
 
 def _rng(kind: str, seed: int, number: int) -> np.random.Generator:
-    """Each document's own randomness."""
+    """Return the generator of one document."""
     return np.random.Generator(np.random.PCG64([sum(kind.encode()), seed, number]))
 
 
 def _original(rng: np.random.Generator, words: int) -> NDArray[np.int32]:
-    """Ranks of the words of a new text; one stretch in twelve is a stock phrase."""
+    """Return ranks of the words of an original; one stretch in twelve is a stock phrase."""
     chunks = -(-words // PHRASE)
     text = _ranks(rng, (chunks, PHRASE))
     stock = np.flatnonzero(rng.integers(0, 12, chunks, np.int8) == 0)
@@ -110,7 +115,7 @@ def _original(rng: np.random.Generator, words: int) -> NDArray[np.int32]:
 def _natural(
     kind: str, script: str, words: tuple[int, int], every: int, seed: int, number: int
 ) -> bytes:
-    """A text of Zipf-like words in sentences; one in `every` is a near-copy of any earlier one that is none."""
+    """Return a text of Zipf-like words; one in `every` is a near-copy of an original."""
     rng = _rng(kind, seed, number)
     if number % every == every - 1:
         source = int(rng.integers(number))
@@ -123,7 +128,7 @@ def _natural(
         text[replaced] = _ranks(rng, len(replaced))
     else:
         text = _original(rng, int(rng.integers(*words)))
-    # Sentences of 5 to 16 words. A copy is set anew: other lines, other bytes, the same words.
+    # Sentences of 5 to 16 words. A copy has other line breaks and other bytes, but the same words.
     form = np.zeros(len(text), np.int64)
     ends = np.cumsum(rng.integers(5, 17, len(text) // 5 + 1))
     ends = ends[ends < len(text) - 1]
@@ -135,7 +140,7 @@ def _natural(
 
 
 def _template(seed: int, number: int) -> bytes:
-    """One form letter of 300 words, with a number in it: all pairs have a similarity of about 0.98."""
+    """Return a form letter of 300 words with a number: all pairs have a similarity near 0.98."""
     return _template_text(seed).replace(b"@", b"%d" % number)
 
 
@@ -150,7 +155,7 @@ def _identical(seed: int, number: int) -> bytes:
     return _template_text(seed)
 
 
-#: What can be made: kind -> (seed, number) -> text.
+#: Kind -> function from seed and number to text.
 KINDS: dict[str, Callable[[int, int], bytes]] = {
     "natural": functools.partial(_natural, "natural", "latin", (700, 1101), 10),
     "cyrillic": functools.partial(_natural, "cyrillic", "cyrillic", (500, 801), 10),
@@ -163,12 +168,15 @@ KINDS: dict[str, Callable[[int, int], bytes]] = {
 
 
 def text_of(kind: str, number: int, seed: int = 1) -> bytes:
-    """The text of one document."""
+    """Return the text of one document."""
     return KINDS[kind](seed, number)
 
 
 def corpus(home: Path, kind: str, documents: int, seed: int = 1) -> Path:
-    """The folder of a corpus below `home`, made if it is not there whole. Cost: about 0.1 ms a natural document."""
+    """Return the folder of a corpus below `home`, made if it is not complete.
+
+    Cost: about 0.1 ms a natural document.
+    """
     folder = home / (f"{kind}-{documents}" if seed == 1 else f"{kind}-{documents}-seed{seed}")
     made = home / f".{folder.name}.{VERSION}.made"
     if made.exists() and folder.is_dir():
@@ -180,7 +188,7 @@ def corpus(home: Path, kind: str, documents: int, seed: int = 1) -> Path:
         if number % FOLDER == 0:
             place = folder / f"{number // FOLDER:04}"
             place.mkdir(parents=True)
-        with open(f"{place}/{number:07}.txt", "xb", buffering=0) as file:  # noqa: PTH123 (a Path a file would cost more than the file)
+        with open(f"{place}/{number:07}.txt", "xb", buffering=0) as file:  # noqa: PTH123 (for speed)
             file.write(text(seed, number))
     made.touch()
     return folder

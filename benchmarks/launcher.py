@@ -1,7 +1,7 @@
-"""Run one command and write down its wall time, peak memory and exit code. Imports little and is a process of its own.
+"""A small program that runs one command and records its wall time, peak memory and exit code.
 
-A process that a large one starts counts the large one's memory as its own peak until it has become its own program; so what is measured
-is started by this small one. Called by measure.py: `launcher.py RESULT STDOUT STDERR COMMAND...`
+Usage: `launcher.py RESULT STDOUT STDERR COMMAND...`. A new process counts the memory of the process
+that started it as its own peak, until it runs its own program; so a small process starts it.
 """
 
 import os
@@ -10,7 +10,7 @@ import time
 
 
 def main() -> None:
-    """Start, wait, report."""
+    """Start the command, wait for it, and write the result."""
     result, out, err, *command = sys.argv[1:]
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
     redirect = [

@@ -1,4 +1,4 @@
-"""A form letter with many fillings, and some true copies among them: where a template hides what is near what."""
+"""A form letter with many fillings, some of them near-copies: a template hides true duplicates."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,14 +16,19 @@ PARAGRAPH = (16, 30)
 
 @dataclass(frozen=True)
 class Letters:
-    """texts : the letters. form : the letter with its gaps left empty. pairs : (original, copy), numbers of letters, original first."""
+    """Letters of one form.
+
+    texts : the letters.
+    form : the letter with empty gaps.
+    pairs : numbers of letters, (original, copy).
+    """
 
     texts: list[str]
     form: str
     pairs: frozenset[tuple[int, int]]
 
     def write(self, folder: Path) -> None:
-        """One file a letter, and the form beside the folder as `form.txt`."""
+        """Write one file a letter, and the form beside the folder as `form.txt`."""
         folder.mkdir(parents=True)
         for number, text in enumerate(self.texts):
             (folder / name(number)).write_text(text)
@@ -31,14 +36,17 @@ class Letters:
 
 
 def name(number: int) -> str:
-    """The name of a letter's file."""
+    """Return the name of a letter's file."""
     return f"{number:05}.txt"
 
 
 def letters(count: int, copies: int, seed: int = 1) -> Letters:
-    """`count` letters, the last `copies` of which are those of some others with one word of the free paragraph changed."""
+    """Return `count` letters; the last `copies` repeat others with one word changed.
+
+    The changed word is in the free paragraph.
+    """
     rng = np.random.default_rng([seed, count])
-    # Not every word twice in a hundred: the form is a text of its own, and so are the fillings.
+    # Every fourth piece is a plain word; the form and the fillings are independent texts.
     words = [piece.decode().strip() for piece in vocabulary("latin").pieces[::4]]
     form = [" ".join(words[i] for i in rng.integers(0, 3000, size)) for size in PARTS]
     fillings = []

@@ -1,7 +1,7 @@
-"""Commands and functions, timed side by side: what every section measures with.
+"""Commands and functions, timed side by side.
 
-Machines are slower at some times than at others. So the things that are compared take turns, a ratio is made within each turn, and what
-is reported is the median over the turns.
+The speed of a machine varies. So compared works take turns, a ratio is taken within each turn, and
+the median over the turns is reported.
 """
 
 import os
@@ -22,12 +22,18 @@ NamePair = tuple[bytes, bytes]
 
 
 class CommandFailedError(Exception):
-    """A command that was to be measured did not do its work; its message is what the command said."""
+    """The failure of a measured command, with the command's stderr as message."""
 
 
 @dataclass(frozen=True)
 class Run:
-    """One run: seconds of wall time, peak bytes of resident memory, lines of the answer, and the pairs in it if they were asked for."""
+    """One run.
+
+    seconds : wall time.
+    peak : bytes of resident memory.
+    lines : lines of the answer.
+    pairs : pairs in the answer, if requested.
+    """
 
     seconds: float
     peak: int = 0
@@ -44,7 +50,8 @@ def run(
 ) -> Run:
     """Run a command that must succeed.
 
-    keep : read the answer, lines `name TAB name ...`, as pairs. package : the folder that lshdup is imported from.
+    keep : read the answer, lines `name TAB name ...`, as pairs.
+    package : the folder that lshdup is imported from.
     """
     env = {name: value for name, value in os.environ.items() if not name.startswith("LSHDUP_")}
     env |= {
@@ -80,14 +87,14 @@ def _pairs(answer: bytes) -> frozenset[NamePair]:
 
 
 def timed(work: Callable[[], object]) -> Run:
-    """One call of a function."""
+    """Time one call of a function."""
     start = time.perf_counter()
     work()
     return Run(time.perf_counter() - start)
 
 
 def interleaved(runs: int, works: Mapping[str, Callable[[], Run]]) -> dict[str, list[Run]]:
-    """Everything in turn, `runs` times."""
+    """Run all works in turn, `runs` times."""
     done: dict[str, list[Run]] = {name: [] for name in works}
     for _ in range(runs):
         for name, work in works.items():
@@ -96,25 +103,25 @@ def interleaved(runs: int, works: Mapping[str, Callable[[], Run]]) -> dict[str, 
 
 
 def seconds(runs: Sequence[Run]) -> float:
-    """Median wall time."""
+    """Return the median wall time in seconds."""
     return statistics.median(run.seconds for run in runs)
 
 
 def peak(runs: Sequence[Run]) -> int:
-    """Largest peak memory."""
+    """Return the largest peak memory in bytes."""
     return max(run.peak for run in runs)
 
 
 def ratio(runs: Sequence[Run], others: Sequence[Run]) -> float:
-    """Median over the turns of one's time by the other's."""
+    """Return the median over the turns of the ratio of two times."""
     return statistics.median(a.seconds / b.seconds for a, b in zip(runs, others, strict=True))
 
 
 def recall(found: frozenset[NamePair], true: frozenset[NamePair]) -> float:
-    """Share of the true pairs that were found; 1 if there are none."""
+    """Return the share of the true pairs that were found; 1 if there are none."""
     return len(found & true) / len(true) if true else 1.0
 
 
 def precision(found: frozenset[NamePair], true: frozenset[NamePair]) -> float:
-    """Share of the found pairs that are true; 1 if there are none."""
+    """Return the share of the found pairs that are true; 1 if there are none."""
     return len(found & true) / len(found) if found else 1.0

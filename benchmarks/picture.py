@@ -1,4 +1,7 @@
-"""The terminal picture of the README, of what lshdup prints: `python -m benchmarks.picture` writes benchmarks/figures/terminal.svg."""
+"""The terminal picture of the README, benchmarks/figures/terminal.svg.
+
+`python -m benchmarks.picture` writes it.
+"""
 
 import io
 import re
@@ -14,7 +17,7 @@ ROOT = Path(__file__).parent.parent
 PICTURE = ROOT / "benchmarks/figures/terminal.svg"
 COLUMNS = 100
 
-#: What is typed, and how many lines of the answer are shown.
+#: Command lines, and how many lines of each answer are shown.
 TYPED = (
     ("lshdup pairs sample_corpus/udhr --threshold 0.97", 12),
     (
@@ -23,12 +26,12 @@ TYPED = (
     ),
 )
 
-#: Fonts that would be fetched from elsewhere, and names that differ from one picture to the next.
+#: Fonts that a browser would fetch from another host.
 _FETCHED = re.compile(r"@font-face \{\{.*?\}\}\s*", re.DOTALL)
 
 
 def picture() -> str:
-    """The picture, as SVG."""
+    """Return the picture as SVG."""
     from tests.running import run_many
 
     console = Console(

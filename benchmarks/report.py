@@ -1,4 +1,7 @@
-"""Results -> benchmarks/README.md, between its two comments: `python -m benchmarks.report [RESULTS.json] [README.md]`."""
+"""Results -> benchmarks/README.md, between its two comments.
+
+Usage: `python -m benchmarks.report [RESULTS.json] [README.md]`.
+"""
 
 import json
 import sys
@@ -11,7 +14,7 @@ ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "benchmarks" / "results.json"
 BEGIN, END = "<!-- performance -->", "<!-- /performance -->"
 
-#: In the order of the README, which need not be that of measuring.
+#: Sections in the order of the README.
 ORDER = (
     "whole",
     "scale",
@@ -27,7 +30,7 @@ ORDER = (
 
 
 def performance(results: dict[str, Any]) -> str:
-    """The section's text."""
+    """Return the text of all measured sections."""
     sections = [results[name] for name in ORDER if name in results]
     if not sections:
         message = "no section was measured"
@@ -38,13 +41,14 @@ def performance(results: dict[str, Any]) -> str:
 
 
 def _circumstances(sections: list[dict[str, Any]]) -> str:
-    """On what was measured, once if it is the same for all sections."""
+    """Return the versions and the method, once if all sections have the same."""
     seen = list(dict.fromkeys(_sentence(section["versions"]) for section in sections))
     runs = max(section["runs"] for section in sections)
     return (
-        f"{' Some sections: '.join(seen)} What is compared took turns, up to {runs} times; medians. The documents are made up: words by "
-        "Zipf's law, stock phrases, one document in ten a near-copy of an earlier one with 0 to 12 % of its words replaced. What is "
-        "aimed at stands last."
+        f"{' Some sections: '.join(seen)} "
+        f"What is compared took turns, up to {runs} times; medians. The documents are made up: "
+        "words by Zipf's law, stock phrases, one document in ten a near-copy of an earlier one "
+        "with 0 to 12 % of its words replaced. What is aimed at stands last."
     )
 
 
@@ -58,7 +62,7 @@ def _sentence(versions: dict[str, str]) -> str:
 
 
 def write_readme(results: Path = RESULTS, readme: Path = ROOT / "benchmarks/README.md") -> None:
-    """Replace what stands between the two comments. Raises ValueError if the README has not both."""
+    """Replace the text between the two comments. Raise ValueError if one is missing."""
     before, begin, rest = readme.read_text("utf-8").partition(BEGIN)
     _, end, after = rest.partition(END)
     if not (begin and end):

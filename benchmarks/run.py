@@ -1,9 +1,10 @@
-"""Measure everything: `python -m benchmarks.run`, about a quarter of an hour on two cores that have nothing else to do.
+"""The benchmarks: `python -m benchmarks.run` takes a quarter of an hour on two idle cores.
 
-    python -m benchmarks.run --documents 5000 --only whole,stages     what was changed just now
-    python -m benchmarks.run --million --readme                       all of it, into benchmarks/README.md
+    python -m benchmarks.run --documents 5000 --only whole,stages   some sections
+    python -m benchmarks.run --million --readme                     all, into benchmarks/README.md
 
-Makes its own files, prints a table a section. Results go to a JSON file with -o: sections that were not run keep what is in it.
+It makes its own files and prints a table a section. With -o, results go to a JSON file, which keeps
+the results of sections that were not run.
 """
 
 import argparse
@@ -33,7 +34,7 @@ PACKAGES = (
 
 
 def versions() -> dict[str, str]:
-    """What was measured, and on what."""
+    """Return the machine and the versions of the measured packages."""
     found = {
         "processors": str(os.cpu_count()),
         "system": f"{platform.system()} {platform.machine()}",
@@ -48,7 +49,7 @@ def versions() -> dict[str, str]:
 
 
 def options_of(arguments: list[str] | None) -> argparse.Namespace:
-    """The command line."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.run",
         description=__doc__,
@@ -81,7 +82,8 @@ def options_of(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--million",
         action="store_true",
-        help="also 1,000,000 files in the section `scale` (8 GB of disk), and all --documents in `peers` (12 GB of memory, minutes)",
+        help="also 1,000,000 files in the section `scale` (8 GB of disk), "
+        "and all --documents in `peers` (12 GB of memory, minutes)",
     )
     parser.add_argument(
         "--folder",
@@ -108,7 +110,7 @@ def options_of(arguments: list[str] | None) -> argparse.Namespace:
 
 
 def measure(bench: Bench, names: list[str]) -> dict[str, dict[str, Any]]:
-    """Run sections; print each as it is done."""
+    """Run sections, and print the tables of a section when it is done."""
     done: dict[str, dict[str, Any]] = {}
     for name in (name for name in SECTIONS if name in names):
         start = time.perf_counter()
@@ -130,7 +132,7 @@ def measure(bench: Bench, names: list[str]) -> dict[str, dict[str, Any]]:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Measure, print, save."""
+    """Measure, print and save."""
     options = options_of(arguments)
     output = report.RESULTS if options.readme and not options.output else options.output
     with tempfile.TemporaryDirectory() as temporary:

@@ -1,4 +1,4 @@
-"""What sections hand back: tables of raw numbers, and how they are shown. The name of a column says how its numbers are written."""
+"""Tables of raw numbers; the name of a column says how its numbers are written."""
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
@@ -8,7 +8,7 @@ Cell = str | int | float | None
 
 
 def _significant(number: float) -> str:
-    """Three digits, and no exponent."""
+    """Return a number with three digits and no exponent."""
     decimals = 0 if abs(number) >= 100 else 1 if abs(number) >= 10 else 2 if abs(number) >= 1 else 3
     return f"{number:,.{decimals}f}"
 
@@ -32,12 +32,12 @@ _UNITS: list[tuple[tuple[str, ...], Callable[[float], str]]] = [
     (("µs a document", "µs a pair", "µs a set"), _significant),
     (("MB/s", "bytes a pair", "bytes a document"), lambda x: f"{x:,.0f}"),
 ]
-#: Column -> how its numbers are written; other columns hold words or plain counts.
+#: Column -> format of its numbers; other columns hold words or plain counts.
 FORMATS = {column: form for columns, form in _UNITS for column in columns}
 
 
 def shown(column: str, value: Cell) -> str:
-    """A cell as it is read."""
+    """Return a cell as text."""
     if value is None:
         return ""
     if isinstance(value, str):
@@ -49,19 +49,19 @@ def shown(column: str, value: Cell) -> str:
 
 @dataclass
 class Table:
-    """Rows of named cells under a sentence that says what they are."""
+    """Rows of named cells under a sentence that explains them."""
 
     title: str
     rows: list[dict[str, Cell]] = field(default_factory=list)
     note: str = ""
 
     def add(self, **cells: Cell) -> None:
-        """One more row; `_` in a name stands for a blank."""
+        """Add a row; `_` in a name stands for a blank."""
         self.rows.append({name.replace("_", " "): cell for name, cell in cells.items()})
 
     @property
     def columns(self) -> list[str]:
-        """All columns, in order of first appearance; what is aimed at comes last."""
+        """All columns, in order of first appearance; `aim` comes last."""
         names = list(dict.fromkeys(name for row in self.rows for name in row))
         return sorted(names, key=lambda name: name == "aim")
 
@@ -69,7 +69,7 @@ class Table:
         return asdict(self)
 
     def cells(self) -> list[list[str]]:
-        """The header and the rows, as they are read."""
+        """Return the header and the rows as text."""
         return [
             self.columns,
             *([shown(name, row.get(name)) for name in self.columns] for row in self.rows),
@@ -79,14 +79,14 @@ class Table:
         return any(isinstance(row.get(name), int | float) for row in self.rows)
 
     def markdown(self) -> str:
-        """For the README."""
+        """Return the table in Markdown."""
         header, *rows = self.cells()
         rule = ["--:" if self._is_number(name) else "---" for name in header]
         lines = [self.title, "", *(f"| {' | '.join(row)} |" for row in (header, rule, *rows))]
         return "\n".join([*lines, "", self.note] if self.note else lines)
 
     def text(self) -> str:
-        """For the terminal."""
+        """Return the table for a terminal."""
         cells = self.cells()
         widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
         right = [self._is_number(name) for name in self.columns]

@@ -63,7 +63,7 @@ class MinHash:
         a mapping of names to texts, or an iterable of texts, whose names are "0", "1", ….
     num_permutations : K, rows of a signature. The standard error of an estimate is
         sqrt(s (1 - s) / K).
-    options : see `Options`.
+    options : see `lshdup.api.Options`.
 
     Errors: InputError if the folder does not exist or holds no documents, ParameterError for a
     parameter outside its domain.

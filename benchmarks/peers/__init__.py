@@ -1,4 +1,4 @@
-"""What one would write with other libraries: one script each, all on the same shingles.
+"""Scripts with other libraries, all on the same shingles.
 
     python -m benchmarks.peers.with_datasketch FOLDER THRESHOLD
 

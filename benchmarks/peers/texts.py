@@ -1,4 +1,4 @@
-"""Files -> sets of 3-word shingles, and pairs -> lines: what all scripts have in common."""
+"""Files -> sets of 3-word shingles, and pairs -> lines, for all scripts."""
 
 import argparse
 import re
@@ -10,7 +10,7 @@ _WORD = re.compile(r"\w+")
 
 
 def arguments() -> argparse.ArgumentParser:
-    """What all scripts are told: FOLDER THRESHOLD."""
+    """Return the parser of all scripts: FOLDER THRESHOLD."""
     parser = argparse.ArgumentParser(description="Print near-duplicate pairs.")
     parser.add_argument("folder")
     parser.add_argument("threshold", type=float)
@@ -18,7 +18,7 @@ def arguments() -> argparse.ArgumentParser:
 
 
 def shingled(folder: str) -> tuple[list[str], list[set[str]]]:
-    """Names of the files below a folder, and the set of runs of three lower-case words of each."""
+    """Return the names of files, and their sets of runs of three lower-case words."""
     names, sets = [], []
     for path in sorted(Path(folder).rglob("*")):
         if path.is_file():
@@ -32,18 +32,18 @@ def shingled(folder: str) -> tuple[list[str], list[set[str]]]:
 
 
 def jaccard(a: set[str], b: set[str]) -> float:
-    """Size of the intersection by size of the union."""
+    """Return the size of the intersection by the size of the union."""
     common = len(a & b)
     return common / (len(a) + len(b) - common)
 
 
 def print_pairs(names: list[str], pairs: Iterable[tuple[int, int]]) -> None:
-    """Pairs of positions as lines of names."""
+    """Print pairs of positions as lines of names."""
     sys.stdout.writelines(f"{names[a]}\t{names[b]}\n" for a, b in sorted(pairs))
 
 
 def verified(
     candidates: Iterable[tuple[int, int]], sets: list[set[str]], threshold: float
 ) -> list[tuple[int, int]]:
-    """Those candidate pairs that are near-duplicates indeed."""
+    """Return the candidate pairs at or above the threshold."""
     return [(a, b) for a, b in candidates if jaccard(sets[a], sets[b]) >= threshold]

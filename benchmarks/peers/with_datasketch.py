@@ -1,7 +1,7 @@
 """Near-duplicate pairs with datasketch 2: `MinHash.bulk`, `MinHashLSH`, candidates verified.
 
-CRC-32 from the standard library hashes the shingles, several times as fast as the library's default of SHA-1, and enough for the library's
-32-bit values. `--hash sha1` takes the default.
+CRC-32 from the standard library hashes the shingles: several times as fast as the library's default
+of SHA-1, and enough for its 32-bit values. `--hash sha1` takes the default.
 """
 
 import zlib

@@ -1,6 +1,7 @@
-"""Near-duplicate pairs with rensa 0.5: `RMinHash` and `RMinHashLSH`, its ordinary path, candidates verified.
+"""Near-duplicate pairs with rensa 0.5: `RMinHash` and `RMinHashLSH`, candidates verified.
 
-Its faster path samples a few shingles of each document, which finds copies and misses most near-duplicates; it is not taken here.
+This is its ordinary path. Its faster path samples a few shingles of each document, and so misses
+most near-duplicates.
 """
 
 from rensa import RMinHash, RMinHashLSH
@@ -11,7 +12,10 @@ PERMUTATIONS = 128
 
 
 def bands_for(threshold: float) -> int:
-    """The fewest bands that find a pair at the threshold nine times in ten; the library leaves the choice to its user."""
+    """Return the fewest bands that find a pair at the threshold nine times in ten.
+
+    The library leaves the choice to its user.
+    """
     choices = [bands for bands in range(1, PERMUTATIONS + 1) if PERMUTATIONS % bands == 0]
     return next(
         bands for bands in choices if 1 - (1 - threshold ** (PERMUTATIONS // bands)) ** bands >= 0.9

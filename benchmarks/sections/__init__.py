@@ -1,4 +1,4 @@
-"""The sections of the suite, in the order in which they are shown; each can be run alone."""
+"""The sections of the suite, in the order in which they run."""
 
 from collections.abc import Callable
 

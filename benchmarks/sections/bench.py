@@ -1,4 +1,4 @@
-"""What all sections share: the options of the run, the folder of corpora, and lshdup as they call it."""
+"""The options of a run, the folder of corpora, and calls of lshdup, for all sections."""
 
 import shutil
 from dataclasses import dataclass
@@ -11,7 +11,10 @@ from benchmarks.measure import LSHDUP, Run, run
 
 @dataclass(frozen=True)
 class Bench:
-    """Options of a run. home : where corpora are made, and where commands run."""
+    """Options of a run.
+
+    home : the folder of corpora, in which commands run.
+    """
 
     home: Path
     documents: int = 100_000
@@ -22,21 +25,21 @@ class Bench:
 
     @property
     def few(self) -> int:
-        """Runs of what takes long and is not compared with a bar by ratio."""
+        """Runs of long works without a bar for their ratio."""
         return min(self.runs, 3)
 
     def corpus(self, kind: str, documents: int) -> str:
-        """Name of a corpus's folder, as seen from `home`; its files are in the page cache."""
+        """Return the folder of a corpus, relative to `home`; its files are in the page cache."""
         folder = corpus(self.home, kind, documents, self.seed)
         self.md5sum(folder.name)
         return folder.name
 
     def lshdup(self, *arguments: str, keep: bool = False) -> Run:
-        """One run of lshdup."""
+        """Run lshdup once."""
         return run(*LSHDUP, *arguments, cwd=self.home, keep=keep)
 
     def fresh(self, *arguments: str, keep: bool = False) -> Run:
-        """One run that finds no store."""
+        """Run lshdup once without a store."""
         self.forget()
         return self.lshdup(*arguments, keep=keep)
 
@@ -45,11 +48,11 @@ class Bench:
         shutil.rmtree(self.home / ".lshdup", ignore_errors=True)
 
     def compiled(self, *arguments: str) -> None:
-        """Have the kernels of a command in the cache."""
+        """Compile the kernels of a command, into the cache."""
         self.lshdup(*arguments, "--no-store", "-q")
 
     def md5sum(self, folder: str) -> Run:
-        """The floor: two processes that read every byte and do little with it."""
+        """Run the floor: two processes that read every byte and do little with it."""
         return run(
             "bash",
             "-c",
@@ -58,10 +61,10 @@ class Bench:
         )
 
     def small(self) -> str:
-        """A corpus of 100 files."""
+        """Return a corpus of 100 files."""
         return self.corpus("natural", 100)
 
 
 def installed(module: str) -> bool:
-    """Whether a peer can be measured."""
+    """Return whether a peer can be measured."""
     return find_spec(module) is not None

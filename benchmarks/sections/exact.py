@@ -9,7 +9,7 @@ from benchmarks.tables import Table
 
 
 def section(bench: Bench) -> list[Table]:
-    """`--exact` against bands on many documents, against SetSimilaritySearch on few."""
+    """Compare `--exact` with bands on many documents, and with SetSimilaritySearch on few."""
     bench.compiled("pairs", bench.small())
     bench.compiled("pairs", bench.small(), "--exact")
     n = bench.documents // 5
@@ -27,16 +27,23 @@ def section(bench: Bench) -> list[Table]:
         for name, label in (("bands", "`pairs`"), ("exact", "`pairs --exact`")):
             ran = done[name]
             table.add(
-                threshold=str(threshold), what=label, seconds=seconds(ran), ratio=ratio(ran, done["bands"]), pairs=ran[0].lines,
-                recall=recall(ran[0].pairs, true), memory=peak(ran), aim="3 × the bands" if name == "exact" and threshold == 0.9 else None,
-            )  # fmt: skip
+                threshold=str(threshold),
+                what=label,
+                seconds=seconds(ran),
+                ratio=ratio(ran, done["bands"]),
+                pairs=ran[0].lines,
+                recall=recall(ran[0].pairs, true),
+                memory=peak(ran),
+                aim="3 × the bands" if name == "exact" and threshold == 0.9 else None,
+            )
     return [table, _beside_library(bench)]
 
 
 def _beside_library(bench: Bench) -> Table:
     n = bench.peer_documents // 5
     table = Table(
-        f"The same answer by SetSimilaritySearch, which is Python and takes long: {n:,} files, threshold 0.9."
+        "The same answer by SetSimilaritySearch, which is Python and takes long: "
+        f"{n:,} files, threshold 0.9."
     )
     if not installed("SetSimilaritySearch"):
         table.add(what="SetSimilaritySearch: not installed")
@@ -55,7 +62,11 @@ def _beside_library(bench: Bench) -> Table:
     ours = done["`pairs --exact`"]
     for name, runs in done.items():
         table.add(
-            what=name, seconds=seconds(runs), lshdup_is_faster=None if runs is ours else ratio(runs, ours), pairs=runs[0].lines,
-            recall=recall(runs[0].pairs, ours[0].pairs), memory=peak(runs),
-        )  # fmt: skip
+            what=name,
+            seconds=seconds(runs),
+            lshdup_is_faster=None if runs is ours else ratio(runs, ours),
+            pairs=runs[0].lines,
+            recall=recall(runs[0].pairs, ours[0].pairs),
+            memory=peak(runs),
+        )
     return table

@@ -1,4 +1,4 @@
-"""Hot buckets: many documents that are all alike must cost in proportion to the documents, or to the answer."""
+"""Hot buckets: the cost must be linear in the documents, or in the answer."""
 
 import shlex
 import sys
@@ -10,12 +10,12 @@ from benchmarks.tables import Table
 
 
 def section(bench: Bench) -> list[Table]:
-    """`index` and `clusters` of n, 2n, 4n files of one kind; all pairs of fewer."""
+    """Run `index` and `clusters` on n, 2n, 4n files of one kind, and `pairs` on fewer."""
     bench.compiled("pairs", bench.small())
     bench.compiled("clusters", bench.small())
     linear = Table(
-        "**Files that are all alike**: `index`, then `clusters` of what is indexed, and for identical ones `pairs --collapse-copies`. "
-        "Linear: constant time a document."
+        "**Files that are all alike**: `index`, then `clusters` of what is indexed, and for "
+        "identical ones `pairs --collapse-copies`. Linear: constant time a document."
     )
     for kind in ("identical", "template"):
         for n in (bench.documents // 4, bench.documents // 2, bench.documents):
@@ -31,10 +31,14 @@ def section(bench: Bench) -> list[Table]:
             for name, runs in interleaved(bench.few, works).items():
                 linear.rows.append(
                     {
-                        "files": f"{n:,} {kind}", "what": name, "seconds": seconds(runs), "µs a document": seconds(runs) / n * 1e6,
-                        "memory": peak(runs), "lines": runs[0].lines or None,
+                        "files": f"{n:,} {kind}",
+                        "what": name,
+                        "seconds": seconds(runs),
+                        "µs a document": seconds(runs) / n * 1e6,
+                        "memory": peak(runs),
+                        "lines": runs[0].lines or None,
                     }
-                )  # fmt: skip
+                )
     bench.forget()
     return [linear, _all_pairs(bench)]
 
@@ -56,15 +60,19 @@ def _all_pairs(bench: Bench) -> Table:
         lines = runs[0].lines
         table.rows.append(
             {
-                "what": name, "pairs": lines, "seconds": seconds(runs), "memory": peak(runs),
-                "µs a pair": seconds(runs) / lines * 1e6 if lines > 1 else None, "bytes a pair": peak(runs) / lines if lines > 1 else None,
+                "what": name,
+                "pairs": lines,
+                "seconds": seconds(runs),
+                "memory": peak(runs),
+                "µs a pair": seconds(runs) / lines * 1e6 if lines > 1 else None,
+                "bytes a pair": peak(runs) / lines if lines > 1 else None,
                 "aim": "1 µs and 16 bytes a pair" if lines > 1 else None,
             }
-        )  # fmt: skip
+        )
     return table
 
 
 def _head(bench: Bench, folder: str) -> Run:
-    """A reader that has enough after one line."""
+    """Run `pairs` with a reader that stops after one line."""
     lshdup = f"{shlex.quote(sys.executable)} -m lshdup pairs {folder} -q --no-store"
     return run("bash", "-o", "pipefail", "-c", f"{lshdup} | head -1", cwd=bench.home)

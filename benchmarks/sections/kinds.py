@@ -1,4 +1,4 @@
-"""Collections of other kinds than plenty of Latin text of middling length."""
+"""Other collections than many Latin texts of middle length."""
 
 from functools import partial
 
@@ -8,7 +8,7 @@ from benchmarks.tables import Table
 
 
 def section(bench: Bench) -> list[Table]:
-    """Other scripts, many tiny and few huge files."""
+    """Compare `pairs` with md5sum on other scripts, tiny and huge files."""
     bench.compiled("pairs", bench.small())
     bench.compiled("pairs", bench.small(), "--exact")
     table = Table("**Other collections**, threshold 0.8.")
@@ -32,9 +32,16 @@ def section(bench: Bench) -> list[Table]:
         true = bench.lshdup("pairs", folder, "-q", "--exact", "--no-store", keep=True).pairs
         table.rows.append(
             {
-                "kind": label, "documents": documents, "size": size, "seconds": seconds(found), "md5sum": seconds(done["md5sum"]),
-                "ratio": ratio(found, done["md5sum"]), "memory": peak(found), "pairs": found[0].lines,
-                "recall": recall(found[0].pairs, true), "precision": precision(found[0].pairs, true),
+                "kind": label,
+                "documents": documents,
+                "size": size,
+                "seconds": seconds(found),
+                "md5sum": seconds(done["md5sum"]),
+                "ratio": ratio(found, done["md5sum"]),
+                "memory": peak(found),
+                "pairs": found[0].lines,
+                "recall": recall(found[0].pairs, true),
+                "precision": precision(found[0].pairs, true),
             }
-        )  # fmt: skip
+        )
     return [table]

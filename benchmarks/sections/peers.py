@@ -19,7 +19,7 @@ from benchmarks.tables import Cell, Table
 
 THRESHOLDS = (0.7, 0.8, 0.9)
 
-#: Shown name -> (module it needs, script and options, whether it is measured at one threshold only).
+#: Shown name -> (module, script and options, whether it runs at one threshold only).
 SCRIPTS = {
     "datasketch": ("datasketch", ("with_datasketch",), False),
     "datasketch, SHA-1 (its default)": ("datasketch", ("with_datasketch", "--hash", "sha1"), True),
@@ -28,16 +28,18 @@ SCRIPTS = {
 
 
 def section(bench: Bench) -> list[Table]:
-    """Time, recall and precision of each."""
+    """Compare time, recall and precision."""
     n = bench.peer_documents
     small = bench.small()
     bench.compiled("pairs", small)
     folder = bench.corpus("natural", n)
     table = Table(
-        f"**Beside other libraries.** {n:,} files, all stages, start-up and verification included. Small scripts (`benchmarks/peers`) make "
-        "the same shingle sets in Python, sketch with 128 permutations, look candidates up, and verify them exactly.",
-        note="A script's candidates are those its library's bands give for the threshold (for rensa, the fewest that find nine in ten); "
-        "lshdup promises 0.99. More documents raise the ratios, because start-up weighs less.",
+        f"**Beside other libraries.** {n:,} files, all stages, start-up and verification included. "
+        "Small scripts (`benchmarks/peers`) make the same shingle sets in Python, sketch with 128 "
+        "permutations, look candidates up, and verify them exactly.",
+        note="A script's candidates are those its library's bands give for the threshold (for "
+        "rensa, the fewest that find nine in ten); lshdup promises 0.99. More documents raise the "
+        "ratios, because start-up weighs less.",
     )
     for threshold in THRESHOLDS:
         true = bench.lshdup(
@@ -87,7 +89,7 @@ def section(bench: Bench) -> list[Table]:
 
 
 def _all_files(bench: Bench, table: Table) -> None:
-    """One turn over as many files as the whole run has: minutes, and some ten gigabytes for the scripts."""
+    """Add one turn over all files: minutes, and some ten gigabytes for the scripts."""
     folder = bench.corpus("natural", bench.documents)
     works = {"lshdup": partial(bench.fresh, "pairs", folder, "-q", keep=True)}
     for name, (module, (script, *options), _) in SCRIPTS.items():
@@ -102,13 +104,17 @@ def _all_files(bench: Bench, table: Table) -> None:
 def _rows(
     threshold: str, done: dict[str, list[Run]], true: frozenset[NamePair]
 ) -> list[dict[str, Cell]]:
-    """One for each program."""
+    """Return a row for each program."""
     return [
         {
-            "threshold": threshold, "with": name, "seconds": seconds(runs),
+            "threshold": threshold,
+            "with": name,
+            "seconds": seconds(runs),
             "lshdup is faster": None if name == "lshdup" else ratio(runs, done["lshdup"]),
-            "pairs": runs[0].lines, "recall": recall(runs[0].pairs, true), "precision": precision(runs[0].pairs, true),
+            "pairs": runs[0].lines,
+            "recall": recall(runs[0].pairs, true),
+            "precision": precision(runs[0].pairs, true),
             "memory": peak(runs),
         }
         for name, runs in done.items()
-    ]  # fmt: skip
+    ]

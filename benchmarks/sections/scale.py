@@ -10,9 +10,10 @@ from benchmarks.tables import Table
 
 
 def section(bench: Bench) -> list[Table]:
-    """The same at a tenth, at all, and at a million documents: a straight line is a constant time a document."""
+    """Run at a tenth, at all, and at a million documents: linear is a constant time a document."""
     table = Table(
-        "**Cost against the number of documents** (natural text; `again` is the second run over the unchanged folder)."
+        "**Cost against the number of documents** "
+        "(natural text; `again` is the second run over the unchanged folder)."
     )
     artifacts = Table("**What the store holds**, at the largest of these.")
     bench.compiled("pairs", bench.small())
@@ -34,12 +35,19 @@ def section(bench: Bench) -> list[Table]:
         fresh = done["fresh"]
         table.rows.append(
             {
-                "documents": n, "pairs": fresh[0].lines, "seconds": seconds(fresh), "µs a document": seconds(fresh) / n * 1e6,
-                "md5sum": seconds(done["md5sum"]), "ratio": ratio(fresh, done["md5sum"]), "memory": peak(fresh),
-                "store": sum(files.values()), "again": seconds(done["again"]), "query": seconds(done["query"]),
+                "documents": n,
+                "pairs": fresh[0].lines,
+                "seconds": seconds(fresh),
+                "µs a document": seconds(fresh) / n * 1e6,
+                "md5sum": seconds(done["md5sum"]),
+                "ratio": ratio(fresh, done["md5sum"]),
+                "memory": peak(fresh),
+                "store": sum(files.values()),
+                "again": seconds(done["again"]),
+                "query": seconds(done["query"]),
                 "query memory": peak(done["query"]),
             }
-        )  # fmt: skip
+        )
         artifacts.rows = [
             {"file": f"`{name}`", "size": size, "bytes a document": size / n}
             for name, size in files.items()
@@ -49,5 +57,5 @@ def section(bench: Bench) -> list[Table]:
 
 
 def _files(store: Path) -> dict[str, int]:
-    """Name -> size of the files of a store."""
+    """Return the sizes of a store's files by name."""
     return {file.name: file.stat().st_size for file in sorted(store.glob("*.npz"))}

@@ -1,4 +1,7 @@
-"""Spark beside the local engine, on the same Parquet: whole runs, the map side alone, and one key that half of the documents share."""
+"""Spark beside the local engine, on the same Parquet.
+
+Whole runs, the map side alone, and one key that half of the documents share.
+"""
 
 import os
 import shutil
@@ -6,6 +9,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 from benchmarks.corpora import text_of
@@ -21,7 +25,7 @@ ENGINE = ("--engine", "spark", "--master")
 
 
 def section(bench: Bench) -> list[Table]:
-    """Nothing without pyspark and Java."""
+    """Measure, if pyspark and Java are installed."""
     if not installed("pyspark") or shutil.which("java") is None:
         return []
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -29,11 +33,11 @@ def section(bench: Bench) -> list[Table]:
         _whole(bench),
         _skewed(bench),
         _map_side(bench),
-    ]  # the last leaves a JVM behind, whose memory is not the others'
+    ]  # the last leaves a JVM behind, whose memory the others must not count
 
 
 def parquet(bench: Bench, name: str, documents: int, kind: Callable[[int], str]) -> str:
-    """A folder of Parquet files (id, text), made if it is not there."""
+    """Return a folder of Parquet files (id, text), made if it is missing."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -53,8 +57,8 @@ def parquet(bench: Bench, name: str, documents: int, kind: Callable[[int], str])
 def _whole(bench: Bench) -> Table:
     folder = parquet(bench, "natural", bench.documents, lambda _: "natural")
     table = Table(
-        f"**Apache Spark**, {bench.documents:,} documents as Parquet; `local[2]`. Start-up of the JVM "
-        "is in the time; memory is that of all processes (proportional set size)."
+        f"**Apache Spark**, {bench.documents:,} documents as Parquet; `local[2]`. Start-up of the "
+        "JVM is in the time; memory is that of all processes (proportional set size)."
     )
     works = {
         "`lshdup pairs`": lambda: _watched(bench, "pairs", folder, *FIELDS, "-q", "--no-store"),
@@ -66,34 +70,40 @@ def _whole(bench: Bench) -> Table:
     for name, runs in done.items():
         table.rows.append(
             {
-                "what": name, "seconds": seconds(runs), "ratio": ratio(runs, done["`lshdup pairs`"]),
-                "memory": max(each.peak for each in runs), "pairs": runs[0].lines,
+                "what": name,
+                "seconds": seconds(runs),
+                "ratio": ratio(runs, done["`lshdup pairs`"]),
+                "memory": max(each.peak for each in runs),
+                "pairs": runs[0].lines,
             }
-        )  # fmt: skip
+        )
     return table
 
 
 def _map_side(bench: Bench) -> Table:
-    """Documents -> sets, signatures and keys, on two cores, once everything is up and compiled; nothing is kept."""
+    """Time documents -> sets, signatures and keys, on two cores; all is started and compiled."""
     import numpy as np
 
     from lshdup.documents import finding
     from lshdup.lsh import band_table
     from lshdup.params import DocumentParams
-    from lshdup.spark import comparison as spark_comparison
-    from lshdup.spark import inputs, worker
+    from lshdup.spark import inputs, worker_sets
     from lshdup.spark import session as spark_session
+    from lshdup.spark.recipe import make_recipe
+    from lshdup.spark.sources import map_documents
 
     folder = parquet(bench, "natural", bench.documents, lambda _: "natural")
     files = DocumentParams(text_field="text", id_field="id")
-    recipe = spark_comparison.recipe()
+    recipe = make_recipe()
     with spark_session.session("local[2]", {}) as session:
 
         def by_spark() -> None:
-            found = inputs.read(session, (os.fsencode(bench.home / folder),), files, ids=False)
+            found = inputs.find_documents(
+                session, (os.fsencode(bench.home / folder),), files, ids=False
+            )
             session.sparkContext.setLogLevel("ERROR")
-            comparison = spark_comparison.Comparison(found.rows, recipe, sources=found.sources)
-            mapped = comparison.mapped(worker.sketch_rows, worker.SKETCHES)
+            work = partial(worker_sets.sketch_rows, recipe)
+            mapped = map_documents(found.sources, work, worker_sets.SKETCHES)
             mapped.write.format("noop").mode("overwrite").save()
 
         def by_local() -> None:
@@ -102,32 +112,37 @@ def _map_side(bench: Bench) -> Table:
             assert made.signatures is not None
             assert band_table.band_keys(np.asarray(made.signatures), recipe.plan, 2).size
 
-        by_spark()  # whatever is done only once is done
+        by_spark()  # warms up
         by_local()
         done = interleaved(
             bench.runs, {"local": lambda: timed(by_local), "Spark": lambda: timed(by_spark)}
         )
     table = Table(
-        f"**The map side** alone, two cores, everything warm: {bench.documents:,} documents to sets, signatures and keys."
+        f"**The map side** alone, two cores, everything warm: {bench.documents:,} documents to "
+        "sets, signatures and keys."
     )
     for name, runs in done.items():
         table.rows.append(
             {
-                "engine": name, "seconds": seconds(runs), "µs a document": seconds(runs) / bench.documents * 1e6,
-                "ratio": ratio(runs, done["local"]), "aim": "1.5 × the local engine" if name == "Spark" else None,
+                "engine": name,
+                "seconds": seconds(runs),
+                "µs a document": seconds(runs) / bench.documents * 1e6,
+                "ratio": ratio(runs, done["local"]),
+                "aim": "1.5 × the local engine" if name == "Spark" else None,
             }
-        )  # fmt: skip
+        )
     return table
 
 
 def _skewed(bench: Bench) -> Table:
-    """Half of the documents are one form letter, so these share keys; two executors of one core and 2 GB."""
+    """Run with half of the documents of one template; two executors of one core and 2 GB."""
     import pyarrow.parquet as pq
 
     n = bench.documents
     folder = parquet(bench, "skewed", n, lambda number: "template" if number % 2 else "natural")
     table = Table(
-        f"**Half of {n:,} documents are of one template**; two executors with one core and 2 GB each, on this machine."
+        f"**Half of {n:,} documents are of one template**; "
+        "two executors with one core and 2 GB each, on this machine."
     )
     pairs = f"{n // 2 * (n // 2 - 1) // 2:,} pairs of the template"
     for command, threshold, looked_at in (
@@ -138,24 +153,39 @@ def _skewed(bench: Bench) -> Table:
         shutil.rmtree(answer, ignore_errors=True)
         conf = ("--spark-conf", "spark.executor.memory=2g")
         ran = _watched(
-            bench, command, folder, *FIELDS, "-q", "-t", threshold, *ENGINE, "local-cluster[2,1,2048]", *conf, "-o", str(answer)
-        )  # fmt: skip
+            bench,
+            command,
+            folder,
+            *FIELDS,
+            "-q",
+            "-t",
+            threshold,
+            *ENGINE,
+            "local-cluster[2,1,2048]",
+            *conf,
+            "-o",
+            str(answer),
+        )
         rows = sum(pq.ParquetFile(file).metadata.num_rows for file in answer.glob("*.parquet"))
         table.rows.append(
             {
-                "command": command, "threshold": threshold, "seconds": ran.seconds, "memory": ran.peak, "rows written": rows,
+                "command": command,
+                "threshold": threshold,
+                "seconds": ran.seconds,
+                "memory": ran.peak,
+                "rows written": rows,
                 "there are": looked_at,
             }
-        )  # fmt: skip
+        )
         shutil.rmtree(answer, ignore_errors=True)
     return table
 
 
-# --- memory of many processes -----------------------------------------------------------------------------------------------------
+# --- memory of many processes -----------------------------------------------------------------
 
 
 def _watched(bench: Bench, *arguments: str) -> Run:
-    """One run of lshdup, with the largest sum of the memory of all its processes."""
+    """Run lshdup once, with the largest sum of the memory of its processes."""
     with _memory() as peak:
         ran = run(*LSHDUP, *arguments, cwd=bench.home)
     return Run(ran.seconds, max(peak[0], ran.peak), ran.lines)
@@ -179,7 +209,7 @@ def _memory() -> Iterator[list[int]]:
 
 
 def _below(root: int) -> list[int]:
-    """Processes that were started by this one, or by these."""
+    """Return the ids of all processes below one."""
     children: dict[int, list[int]] = {}
     for folder in Path("/proc").iterdir():
         if folder.name.isdigit():
@@ -196,7 +226,7 @@ def _below(root: int) -> list[int]:
 
 
 def _proportional(process: int) -> int:
-    """Bytes of memory; those that several processes share are divided among them."""
+    """Return bytes of memory; shared bytes are divided among their processes."""
     try:
         lines = Path(f"/proc/{process}/smaps_rollup").read_text().splitlines()
     except OSError:

@@ -1,4 +1,4 @@
-"""The stages one by one, in this process and on one thread; and sketches beside other libraries' sketches."""
+"""The stages one by one, on one thread of this process; sketches beside other libraries."""
 
 import os
 import time
@@ -27,12 +27,12 @@ from lshdup.utils.ragged import RaggedSets
 AIMS = {"shingle": "700 MB/s", "sketch": "6 µs"}
 SETS = 256
 SET_SIZE = 900
-#: The libraries in Python take too long for as many.
+#: Sets for libraries in Python, which are slow.
 FEW_SETS = 64
 
 
 def section(bench: Bench) -> list[Table]:
-    """Stages, texts of several scripts, sketches."""
+    """Measure stages, texts of several scripts, and sketches."""
     return [_stages(bench), _texts(bench), _sketches(bench)]
 
 
@@ -59,7 +59,7 @@ def _stage_row(
 
 
 def _one_pass(folder: Path) -> dict[str, Run]:
-    """Seconds of each stage, each over all documents before the next begins."""
+    """Return the run of each stage over all documents."""
     took: dict[str, Run] = {}
     last = time.perf_counter()
 
@@ -114,21 +114,24 @@ def _texts(bench: Bench) -> Table:
         size = sum(map(len, texts[kind]))
         table.rows.append(
             {
-                "script": "Latin" if kind == "natural" else kind.capitalize(), "bytes a document": size / SETS,
-                "µs a document": seconds(runs) / SETS * 1e6, "MB/s": size / seconds(runs) / 1e6,
+                "script": "Latin" if kind == "natural" else kind.capitalize(),
+                "bytes a document": size / SETS,
+                "µs a document": seconds(runs) / SETS * 1e6,
+                "MB/s": size / seconds(runs) / 1e6,
                 "aim": "700 MB/s" if kind == "natural" else "150 MB/s",
             }
-        )  # fmt: skip
+        )
     return table
 
 
-# --- sketches ---------------------------------------------------------------------------------------------------------------
+# --- sketches ---------------------------------------------------------------------------------
 
 
 def _sketches(bench: Bench) -> Table:
     table = Table(
-        f"**Sketches** of sets of {SET_SIZE} shingles, one thread; `error` is the root mean square error of the estimate for {SETS // 2} "
-        f"pairs of similarity 0.5 (datasketch: {FEW_SETS // 2}). FastSketchLSH makes powers of two only."
+        f"**Sketches** of sets of {SET_SIZE} shingles, one thread; `error` is the root mean square "
+        f"error of the estimate for {SETS // 2} pairs of similarity 0.5 (datasketch: "
+        f"{FEW_SETS // 2}). FastSketchLSH makes powers of two only."
     )
     # Half of the sets share two thirds of their elements with the one before.
     values = np.random.default_rng(2).integers(0, 1 << 64, (SETS, SET_SIZE), dtype=np.uint64)
@@ -141,10 +144,13 @@ def _sketches(bench: Bench) -> Table:
         for name, runs in interleaved(2 * bench.runs, works).items():
             table.rows.append(
                 {
-                    "K": perms, "with": name, "µs a set": seconds(runs) / makers[name][1] * 1e6, "error": errors[name],
+                    "K": perms,
+                    "with": name,
+                    "µs a set": seconds(runs) / makers[name][1] * 1e6,
+                    "error": errors[name],
                     "aim": aim if name == "lshdup, fast" else None,
                 }
-            )  # fmt: skip
+            )
     table.note = " ".join(
         f"{name}: not installed."
         for name in ("FastSketchLSH", "rensa", "datasketch")
@@ -154,7 +160,7 @@ def _sketches(bench: Bench) -> Table:
 
 
 def _makers(values: NDArray[np.uint64], perms: int) -> dict[str, tuple[Callable[[], Any], int]]:
-    """Name -> (makes the signatures, of how many sets)."""
+    """Return functions that make signatures, and the number of sets, by name."""
     count = len(values)
     sets = RaggedSets.from_sizes(values.reshape(-1), np.full(count, SET_SIZE))
     makers: dict[str, tuple[Callable[[], Any], int]] = {}
@@ -190,13 +196,19 @@ def _makers(values: NDArray[np.uint64], perms: int) -> dict[str, tuple[Callable[
 
         few = [[value.tobytes() for value in each] for each in values[:FEW_SETS]]
         makers["datasketch, `bulk` with CRC-32"] = (
-            lambda: np.array([each.hashvalues for each in MinHash.bulk(few, num_perm=perms, hashfunc=zlib.crc32)]), FEW_SETS
-        )  # fmt: skip
+            lambda: np.array(
+                [each.hashvalues for each in MinHash.bulk(few, num_perm=perms, hashfunc=zlib.crc32)]
+            ),
+            FEW_SETS,
+        )
     return makers
 
 
 def _error(made: Any) -> float:
-    """Root mean square error of the estimates for pairs of similarity 0.5. made : a matrix, or something that has rows (rensa's)."""
+    """Return the root mean square error of the estimates for pairs of similarity 0.5.
+
+    made : a matrix of signatures, or an object of rensa with rows.
+    """
     signatures = np.array(made.to_rows() if hasattr(made, "to_rows") else made)
     estimates = (signatures[::2] == signatures[1::2]).mean(axis=1)
     return float(np.sqrt(((estimates - 0.5) ** 2).mean()))

@@ -1,4 +1,4 @@
-"""Letters of one form: what is found with and without the text that they share."""
+"""Letters of one form, compared with and without their shared text."""
 
 from benchmarks.letters import letters, name
 from benchmarks.measure import precision, recall
@@ -9,7 +9,7 @@ COUNT, COPIES = 2000, 200
 
 
 def section(bench: Bench) -> list[Table]:
-    """The pairs of all letters, as they are, without the form, and without what many have."""
+    """Find the pairs of all letters: whole, without the form, and without common shingles."""
     made = letters(COUNT, COPIES, bench.seed)
     folder = bench.home / "letters" / "all"
     if not folder.exists():
@@ -19,7 +19,8 @@ def section(bench: Bench) -> list[Table]:
         for a, b in made.pairs
     )
     table = Table(
-        f"**Letters of one form**: {COUNT:,} fillings, {COPIES} of them copies of others with a word changed; threshold 0.8."
+        f"**Letters of one form**: {COUNT:,} fillings, {COPIES} of them copies of others with a "
+        "word changed; threshold 0.8."
     )
     for options in (
         (),
@@ -29,8 +30,11 @@ def section(bench: Bench) -> list[Table]:
     ):
         found = bench.fresh("pairs", "letters/all", "-q", *options, keep=True)
         table.add(
-            what=f"`pairs {' '.join(options)}`" if options else "`pairs`", pairs=found.lines, recall=recall(found.pairs, true),
-            precision=precision(found.pairs, true), seconds=found.seconds,
-        )  # fmt: skip
+            what=f"`pairs {' '.join(options)}`" if options else "`pairs`",
+            pairs=found.lines,
+            recall=recall(found.pairs, true),
+            precision=precision(found.pairs, true),
+            seconds=found.seconds,
+        )
     bench.forget()
     return [table]

@@ -6,12 +6,12 @@ from benchmarks.measure import interleaved, peak, precision, ratio, recall, seco
 from benchmarks.sections.bench import Bench
 from benchmarks.tables import Table
 
-#: Beyond this, the exact answer takes longer than the rest of the section.
+#: Documents beyond which the exact answer takes longer than the rest of the section.
 EXACT_UP_TO = 100_000
 
 
 def section(bench: Bench) -> list[Table]:
-    """`pairs` on all files, again, a query, help, and 100 files; beside md5sum."""
+    """Run `pairs` on all files, again, on 100 files, a query and help, beside md5sum."""
     n = bench.documents
     small = bench.small()
     folder = bench.corpus("natural", n)
@@ -31,8 +31,8 @@ def section(bench: Bench) -> list[Table]:
     )
     size = sum(file.stat().st_size for file in (bench.home / folder).rglob("*") if file.is_file())
     table = Table(
-        f"**The whole run.** {n:,} files of {size / n / 1000:.1f} kB; files and compiled kernels are cached, start-up is included; ratios "
-        "are made within each turn."
+        f"**The whole run.** {n:,} files of {size / n / 1000:.1f} kB; files and compiled kernels "
+        "are cached, start-up is included; ratios are made within each turn."
     )
     table.add(what="`md5sum` of the files, 2 processes", seconds=seconds(done["md5sum"]))
     found: dict[str, float] = {}
@@ -40,22 +40,37 @@ def section(bench: Bench) -> list[Table]:
         true = bench.lshdup("pairs", folder, "-q", "--exact", "--no-store", keep=True).pairs
         found = {"recall": recall(answer.pairs, true), "precision": precision(answer.pairs, true)}
     table.add(
-        what="`lshdup pairs`", seconds=seconds(done["fresh"]), ratio=ratio(done["fresh"], done["md5sum"]), memory=peak(done["fresh"]),
-        answers=answer.lines, **found, aim="2 × md5sum",
-    )  # fmt: skip
+        what="`lshdup pairs`",
+        seconds=seconds(done["fresh"]),
+        ratio=ratio(done["fresh"], done["md5sum"]),
+        memory=peak(done["fresh"]),
+        answers=answer.lines,
+        **found,
+        aim="2 × md5sum",
+    )
     again = ratio(done["again"], done["fresh"])
     table.add(
-        what="again, nothing changed", seconds=seconds(done["again"]), ratio=again, memory=peak(done["again"]),
-        answers=done["again"][0].lines, aim="0.2 × the first run",
-    )  # fmt: skip
+        what="again, nothing changed",
+        seconds=seconds(done["again"]),
+        ratio=again,
+        memory=peak(done["again"]),
+        answers=done["again"][0].lines,
+        aim="0.2 × the first run",
+    )
     table.add(
-        what="`lshdup query` of one of them", seconds=seconds(done["query"]), memory=peak(done["query"]),
-        answers=done["query"][0].lines, aim="0.25 s, 150 MB",
-    )  # fmt: skip
+        what="`lshdup query` of one of them",
+        seconds=seconds(done["query"]),
+        memory=peak(done["query"]),
+        answers=done["query"][0].lines,
+        aim="0.25 s, 150 MB",
+    )
     table.add(
-        what="`lshdup pairs` on 100 files", seconds=seconds(done["small"]), memory=peak(done["small"]),
-        answers=done["small"][0].lines, aim="0.6 s",
-    )  # fmt: skip
+        what="`lshdup pairs` on 100 files",
+        seconds=seconds(done["small"]),
+        memory=peak(done["small"]),
+        answers=done["small"][0].lines,
+        aim="0.6 s",
+    )
     table.add(what="`lshdup --help`", seconds=seconds(done["help"]), aim="0.15 s")
     if (os.cpu_count() or 1) != 2:
         table.note = "The aims are for two cores."

@@ -48,17 +48,17 @@ documents_options = _stack(
                 "repeatable."),
     option("--hidden", is_flag=True, help="Also files and folders whose name begins with a dot."),
     option("--follow", is_flag=True, help="Follow symbolic links."),
-    option("--format-seconds", type=float, default=_FORMATS.seconds, show_default=True, metavar="S",
+    option("--format-seconds", type=float, default=_FORMATS.seconds, metavar="S",
            help="Leave out an office document that takes longer to read, and report it."),
-    option("--format-memory", type=Size(), default="2GB", show_default=True, metavar="BYTES",
+    option("--format-memory", type=Size(), default="2GB", metavar="BYTES",
            help="The same for one that takes more memory: bytes, or like 500MB."),
     option("--max-bytes", type=Size(), default=f"{params.DEFAULT_MAX_BYTES >> 20}MB",
-           show_default=True, metavar="BYTES",
+           metavar="BYTES",
            help="Leave out larger files, and report them."),
     option("--text-field", default="", metavar="NAME", show_default=params.DEFAULT_TEXT_FIELD,
            help="Field of JSON Lines and Parquet that holds the text of a row (a.b: b in a). With "
-                "it, such files in folders are taken row "
-                "by row too, as those that are named always are."),
+                "it, such files in folders are taken row by row too, as those that are named "
+                "always are."),
     option("--id-field", default="", metavar="NAME", show_default="a row is called FILE:ROW",
            help="Field that holds the name of a row: a string or an integer, each once."),
     option("--check-content", is_flag=True,
@@ -67,10 +67,9 @@ documents_options = _stack(
 )  # fmt: skip
 
 shingle_options = _stack(
-    option("--tokens", type=click.Choice(params.TOKENS), default=_SHINGLE.tokens, show_default=True,
+    option("--tokens", type=click.Choice(params.TOKENS), default=_SHINGLE.tokens,
            help="What a shingle is made of: words, characters, terms (lower-case words of three "
-                "letters or more, without 'the'), or lines "
-                "of integer ids."),
+                "letters or more, without 'the'), or lines of integer ids."),
     option("-k", "--shingle-size", "k", type=click.IntRange(1, 1000),
            show_default="3 words, 9 characters, 1 term",
            help="Tokens in a shingle. More: stricter; fewer: short texts compare better."),
@@ -81,7 +80,7 @@ shingle_options = _stack(
     option("--encoding", default="", metavar="NAME",
            show_default="UTF-8, byte-order marks, else detected",
            help="Read every document as this."),
-    option("--hash", type=click.Choice(params.HASHES), default=_SHINGLE.hash, show_default=True,
+    option("--hash", type=click.Choice(params.HASHES), default=_SHINGLE.hash,
            help="How shingles are told apart: by 64 bits, or, of characters only, by a 32-bit "
                 "polynomial with factor 31."),
     option("--template", "templates", multiple=True, type=click.Path(path_type=bytes),
@@ -97,24 +96,24 @@ perms_option = option(
     "--perms",
     type=int,
     default=_SKETCH.perms,
-    show_default=True,
     metavar="K",
     help="Rows of a signature. More: smaller error, longer time, larger index.",
 )
 
 sketch_options = _stack(
-    option("--scheme", type=click.Choice(("fast", "classic")), default=_SKETCH.scheme, show_default=True,
-           help="How signatures are made: Fast Similarity Sketching, or K independent permutations."),
+    option("--scheme", type=click.Choice(("fast", "classic")), default=_SKETCH.scheme,
+           help="How signatures are made: Fast Similarity Sketching, or K independent "
+                "permutations."),
     perms_option,
-    option("--seed", type=int, default=_SKETCH.seed, show_default=True,
+    option("--seed", type=int, default=_SKETCH.seed,
            help="Makes all randomness."),
 )  # fmt: skip
 
 shape_options = _stack(
-    option("-t", "--threshold", type=Share(), default=_BANDS.threshold, show_default=True,
+    option("-t", "--threshold", type=Share(), default=_BANDS.threshold,
            metavar="T",
            help="Similarity from which documents are near-duplicates: above 0, at most 1."),
-    option("--recall", type=Share(), default=_BANDS.recall, show_default=True, metavar="P",
+    option("--recall", type=Share(), default=_BANDS.recall, metavar="P",
            help="Smallest chance to find a pair of exactly that similarity. More: more candidates, "
                 "longer time."),
     option("--bands", type=click.IntRange(1),
@@ -143,14 +142,13 @@ max_bucket_option = option(
     type=click.IntRange(1),
     metavar="N",
     show_default="no limit",
-    help="Look nothing up in buckets of more than N documents (copies count "
-    "once), and say what that left out.",
+    help="Look nothing up in buckets of more than N documents (copies count once), and say what "
+    "that left out.",
 )
 
 pair_options = _stack(
     exact_option,
     plain_option("--verify", type=click.Choice(params.VERIFY), default=_PAIRS.verify,
-                 show_default=True,
                  help="The similarity that decides and is printed: of the shingle sets, or as the "
                       "signatures estimate it."),
     max_bucket_option,
@@ -159,10 +157,10 @@ pair_options = _stack(
 )  # fmt: skip
 
 keep_options = _stack(
-    option("--keep", type=click.Choice(params.KEEP), default=_CLUSTERS.keep, show_default=True,
+    option("--keep", type=click.Choice(params.KEEP), default=_CLUSTERS.keep,
            help="Which of a group is kept: most or fewest different shingles; newest or oldest "
-                "file; first as DOCS were named; "
-                "first in byte order of the names, which also decides between equals."),
+                "file; first as DOCS were named; first in byte order of the names, which also "
+                "decides between equals."),
     option("--prefer", multiple=True, metavar="GLOB",
            help="Documents below this folder, or whose name or path matches, win before --keep; "
                 "repeatable, the first is strongest."),
@@ -175,15 +173,15 @@ talk_options = _stack(
 )  # fmt: skip
 
 store_option = option("--store", type=click.Path(readable=False, path_type=Path),
-                      default=Path(params.DEFAULT_STORE), show_default=True,
+                      default=Path(params.DEFAULT_STORE),
                       metavar="DIR", help="Folder of the artifacts.")  # fmt: skip
 
 store_options = _stack(
     store_option,
     option("--hash-key", metavar="KEY", show_default="none",
            help="A secret that changes the hash, so that nobody can prepare texts that collide; "
-                "best given by LSHDUP_HASH_KEY, as commands "
-                "can be seen by others. A store is used with the key it was made with."),
+                "best given by LSHDUP_HASH_KEY, as commands can be seen by others. A store is used "
+                "with the key it was made with."),
     option("-j", "--jobs", type=click.IntRange(1), show_default="all processors", help="Threads."),
     option("-v", "--verbose", is_flag=True, help="Name every file that is left out, and why."),
     option("--progress/--no-progress", default=None,
@@ -201,7 +199,7 @@ run_options = _stack(
 )  # fmt: skip
 
 engine_options = _stack(
-    option("--engine", type=click.Choice(("local", "spark")), default="local", show_default=True,
+    option("--engine", type=click.Choice(("local", "spark")), default="local",
            help="Here, or on Spark (needs lshdup[spark], Java 17)."),
     option("--master", metavar="URL", show_default="as Spark is set, else local[*]",
            help="For Spark: local[N], spark://HOST:PORT, yarn, k8s://…"),
@@ -222,8 +220,7 @@ output_options = _stack(
     # A str, because Spark takes URIs: a Path would make one slash of two.
     plain_option("-o", "--output", type=click.Path(readable=False, path_type=str), metavar="FILE",
                  help="Write there instead of standard output (-). The format is that of the "
-                      "ending .tsv, .csv, .json, .jsonl or .ndjson, "
-                      "unless --format is typed."),
+                      "ending .tsv, .csv, .json, .jsonl or .ndjson, unless --format is typed."),
 )  # fmt: skip
 
 
@@ -249,12 +246,11 @@ schemes_option = plain_option(
     "schemes",
     type=Listed(str),
     default="fast",
-    show_default=True,
     help="Schemes, separated by commas: fast, classic, linear.",
 )
 
 
-def columns_of(*listings: str) -> Callable[[click.Command], click.Command]:
+def list_columns(*listings: str) -> Callable[[click.Command], click.Command]:
     """Return a decorator that lists the columns of listings at the end of a command's help."""
 
     def decorate(command: click.Command) -> click.Command:

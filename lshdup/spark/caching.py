@@ -1,4 +1,4 @@
-"""What Spark keeps, and lets go of: caches, results of rounds, and filters of values that are wanted. Called by spark*.py."""
+"""What Spark keeps and drops: caches, checkpoints of rounds, and Bloom filters of wanted values."""
 
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -6,49 +6,52 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-#: A filter of values has so many bits for each, of which each sets four: one in 400 of the other values passes. Up to 256 MB, which every
-#: executor gets; with more values than fit, more of the others pass.
+#: Bits of a Bloom filter for each value, of which a value sets four: one in 400 other values
+#: passes. A filter has at most 256 MB, since every executor gets it; beyond, more others pass.
 FILTER_BITS = 16
 BLOCK_BITS = 1 << 15
 MOST_BLOCKS = 1 << 16
 
 
-def kept(rows: "DataFrame") -> "DataFrame":
-    """The same, which Spark keeps on memory and disk when it has been made."""
+def cache(rows: "DataFrame") -> "DataFrame":
+    """Return the same rows, kept on memory and disk once they are computed."""
     from pyspark import StorageLevel
 
     return rows.persist(StorageLevel.MEMORY_AND_DISK)
 
 
-def sifted(rows: "DataFrame", wanted: "DataFrame", n: int, column: str) -> "DataFrame":
-    """`rows` whose value in `column` is one of n `wanted` ones, which has such a column too, and a few others.
+def sift(rows: "DataFrame", wanted: "DataFrame", n: int, column: str) -> "DataFrame":
+    """Return the rows whose value in a column is wanted, and a few others.
 
-    It is a Bloom filter, cut into blocks by a hash of the value, and joined by broadcast; so nothing is shuffled but hashes of `wanted`.
+    A Bloom filter, cut into blocks by a hash of the value, is joined by broadcast, so only hashes
+    of wanted values are shuffled.
+
+    wanted : a DataFrame with the same column.
+    n : number of wanted values.
     """
     from pyspark.sql import functions as f
 
     blocks = max(1, min(MOST_BLOCKS, -(-n * FILTER_BITS // BLOCK_BITS)))
     block = f.pmod(f.xxhash64(column), f.lit(blocks)).alias("block")
     bits = f.xxhash64(column, f.lit(1))
-    places = [f.shiftright(bits, 15 * i).bitwiseAND(f.lit(BLOCK_BITS - 1)) for i in range(4)]
-    # A block is made by one task: parts of blocks would be 4 KB each, and most tasks have a bit of each block.
+    positions = [f.shiftright(bits, 15 * i).bitwiseAND(f.lit(BLOCK_BITS - 1)) for i in range(4)]
+    # One task makes a block: most tasks have bits of every block, and a part of a block is 4 KB.
     filters = (
-        wanted.select(block, f.explode(f.array(*places)).alias("place"))
+        wanted.select(block, f.explode(f.array(*positions)).alias("position"))
         .repartition("block")
         .groupBy("block")
+        .agg(f.bitmap_construct_agg("position").alias("filter"))
     )
-    made = filters.agg(f.bitmap_construct_agg("place").alias("filter"))
-    passed = rows.withColumn("block", block).join(f.broadcast(made), "block")
-    for place in places:
-        byte = f.conv(f.hex(cut("filter", f.shiftright(place, 3).cast("int"), 1)), 16, 10).cast(
-            "int"
-        )
-        passed = passed.where(f.getbit(byte, place.bitwiseAND(f.lit(7)).cast("int")) == 1)
+    passed = rows.withColumn("block", block).join(f.broadcast(filters), "block")
+    for position in positions:
+        byte = byte_slice("filter", f.shiftright(position, 3).cast("int"), 1)
+        byte = f.conv(f.hex(byte), 16, 10).cast("int")
+        passed = passed.where(f.getbit(byte, position.bitwiseAND(f.lit(7)).cast("int")) == 1)
     return passed.select(*rows.columns)
 
 
-def cut(column: str, start: "Column", length: "Column | int") -> "Column":
-    """Bytes of a binary column, from `start`, counted from 0."""
+def byte_slice(column: str, start: "Column", length: "Column | int") -> "Column":
+    """Return bytes of a binary column, from `start`, counted from 0."""
     from pyspark.sql import functions as f
 
     return f.substring(
@@ -57,51 +60,48 @@ def cut(column: str, start: "Column", length: "Column | int") -> "Column":
 
 
 class Checkpoints:
-    """Rows that were made, and are kept without how: what uses those of the round before more than once would have plans that grow by the
-    power. In the folder for checkpoints, where the session has one; otherwise the executors keep them.
+    """Computed rows that have forgotten their plans: plans of rounds would grow exponentially.
+
+    They are in the session's folder for checkpoints; without a folder, executors keep them.
     """
 
     def __init__(self) -> None:
-        self._made: list[DataFrame] = []
+        self._kept: list[DataFrame] = []
 
     def keep(self, rows: "DataFrame") -> "DataFrame":
-        """The same, made now."""
-        made = rows.checkpoint() if _has_folder(rows.sparkSession) else rows.localCheckpoint()
-        self._made.append(made)
-        return made
+        """Return the same rows, computed now."""
+        kept = rows.checkpoint() if _has_folder(rows.sparkSession) else rows.localCheckpoint()
+        self._kept.append(kept)
+        return kept
 
     def drop(self, *rows: "DataFrame") -> None:
-        """Let go of what `keep` gave: nothing may use it any more."""
-        for each in rows:
-            self._made = [other for other in self._made if other is not each]
-            _forget(each)
+        """Free what `keep` returned; nothing may use it any more."""
+        for dropped in rows:
+            self._kept = [kept for kept in self._kept if kept is not dropped]
+            _free(dropped)
 
     def close(self) -> None:
-        """Let go of everything."""
-        self.drop(*self._made)
+        """Free all checkpoints."""
+        self.drop(*self._kept)
 
 
 def _has_folder(session: Any) -> bool:
     try:
         context = session.sparkContext
-    except (
-        Exception
-    ):  # with Spark Connect the server alone has one, and knows what it was started with
+    except Exception:  # with Spark Connect only the server's settings tell
         return bool(session.conf.get("spark.checkpoint.dir", ""))
     return context.getCheckpointDir() is not None
 
 
-def _forget(rows: Any) -> None:
-    """Free the blocks, or delete the files, of a checkpoint. With Spark Connect the server does so when `rows` are garbage here."""
+def _free(rows: Any) -> None:
+    """Free the blocks, or delete the files, of a checkpoint; Spark Connect does so by itself."""
     frame = getattr(rows, "_jdf", None)
     if frame is None:
         return
-    with suppress(
-        Exception
-    ):  # of a context that has ended, or an executor that was lost, nothing is left
-        made = frame.queryExecution().logical().rdd()
-        made.unpersist(False)
-        file = made.getCheckpointFile()
+    with suppress(Exception):  # a context that ended, or a lost executor, has nothing left
+        checkpoint = frame.queryExecution().logical().rdd()
+        checkpoint.unpersist(False)
+        file = checkpoint.getCheckpointFile()
         if file.isDefined():
             context = rows.sparkSession.sparkContext
             path = context._jvm.org.apache.hadoop.fs.Path(file.get())

@@ -1,18 +1,17 @@
-"""Pairs -> groups of documents on Spark, each with one that represents it: the rule of `lshdup clusters`, in rounds.
+"""Clusters of documents on Spark, each with a representative: the rule of `lshdup clusters`.
 
-Documents are met in the order in which they are preferred; each joins the first representative that it is a pair with, or becomes one
-itself. That looks like one step after the other, but nobody has to wait for all that are preferred more, only for those of them that it
-is a pair with: in each round, whoever has none of these left represents, and all its partners do not. So the representatives are the
-lexicographically first maximal independent set of the graph of pairs, for which a random order needs O(log n) rounds (Fischer and Noever,
-SODA 2018). What is undecided when it has become small is decided by the driver, so that few rounds are run. Connected components would
-need rounds too, and put into one group what only a chain of pairs connects.
+Documents are taken in the order of preference. Each joins the first representative that it is a
+pair with, or becomes a representative. A document waits only for the preferred ones among its
+pairs: in each round, documents that wait for none represent, and their partners do not. So the
+representatives are the lexicographically first maximal independent set of the graph of pairs, for
+which a random order needs O(log n) rounds (Fischer and Noever, SODA 2018). The driver decides a
+small rest. Connected components would join documents that only a chain of pairs connects.
 """
 
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import TYPE_CHECKING, Self
 
 from lshdup.errors import InputError, ParameterError
-from lshdup.spark import leaders as spark_leaders
 from lshdup.spark import tiles as spark_tiles
 from lshdup.spark.caching import Checkpoints
 from lshdup.spark.comparison import Comparison
@@ -21,35 +20,41 @@ from lshdup.spark.tiles import Tiles
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-#: Which of a group represents it: the one with most or fewest different shingles, or the first by name, which also decides between equals.
+#: Rules of preference: most shingles, fewest shingles, or first by name, which also breaks ties.
 KEEP = ("longest", "shortest", "path-order")
 
-#: Undecided pairs that the driver takes: some hundred bytes each.
+#: Undecided pairs that the driver takes, some hundred bytes a pair.
 FEW_PAIRS = 500_000
 
-#: After so many rounds undecided pairs that are too many for the driver are an error: a chain of ever less preferred documents.
+#: Rounds after which too many undecided pairs are an error: a chain of descending preference.
 MOST_ROUNDS = 100
+
+#: The first rounds end after one that covers less than this share of its documents.
+LEAST_SHARE = 0.1
+MOST_FIRST_ROUNDS = 8
 
 
 def lost(error: Exception) -> bool:
-    """Whether an executor was lost that alone had kept something of the rounds."""
+    """Return whether an error is the loss of an executor with the only checkpoint of a round."""
     return "Checkpoint block" in str(error) and "not found" in str(error)
 
 
 def check_keep(keep: str) -> None:
-    """Raise ParameterError unless it is one of KEEP."""
+    """Raise ParameterError for a rule that is not one of KEEP."""
     if keep not in KEEP:
         message = f"--keep is {keep!r}, which on Spark nobody knows"
         raise ParameterError(message, f"choose one of {', '.join(KEEP)}")
 
 
 class Clusters:
-    """The groups of a comparison, over all its verified pairs. A context manager: at its end Spark lets go of what it kept.
+    """The clusters of a comparison, over all its verified pairs; a context manager.
 
-    comparison : the documents; it must stay open meanwhile. keep : one of KEEP. rounds : how many were run, known after `covered`.
+    comparison : stays open as long as the clusters.
+    keep : one of KEEP.
+    rounds : number of rounds, after `covered` is evaluated.
 
-    What rounds make is written to the folder for checkpoints where the context has one (`spark.checkpoint.dir`); otherwise the executors
-    keep it, and if one of them is lost, the rounds end with an error (`lost` knows it) and can be run again from the same comparison.
+    Rounds are checkpoints in the folder `spark.checkpoint.dir`. Without it executors keep them,
+    and the loss of an executor is an error (`lost`), after which the clusters can be made again.
     """
 
     def __init__(self, comparison: Comparison, keep: str = "longest") -> None:
@@ -68,7 +73,7 @@ class Clusters:
         self._checkpoints.close()
 
     def _rank(self, size: str) -> "Column":
-        """The lowest is preferred."""
+        """The lowest rank is preferred."""
         from pyspark.sql import functions as f
 
         return f.col(size) * {"longest": -1, "shortest": 1, "path-order": 0}[self._keep]
@@ -79,56 +84,55 @@ class Clusters:
 
     @cached_property
     def covered_early(self) -> "DataFrame | None":
-        """id: kinds of which it is known before the pairs that they do not represent; None if no bucket is so large that it is cut."""
-        return spark_leaders.covered_in_crowds(
-            self._comparison, self._buckets, self._rank("size"), self._checkpoints
-        )
+        """id: documents that a representative covers, known before pairs; None if none is cut."""
+        rank = self._rank("size")
+        return _cover_cut_buckets(self._comparison, self._buckets, rank, self._checkpoints)
 
     @cached_property
     def tiles(self) -> Tiles:
-        """What meets in the buckets: all pairs but those of two kinds that do not represent."""
-        return spark_tiles.of_buckets(
-            self._buckets, self._comparison.documents, self._comparison.recipe, self.covered_early
+        """Candidate pairs, but those of two documents that are covered early."""
+        comparison = self._comparison
+        return spark_tiles.candidate_pairs(
+            self._buckets, comparison.sources, comparison.recipe, self.covered_early
         )
 
     @cached_property
     def edges(self) -> "DataFrame":
-        """rank, better, worse, similarity: pairs of kinds, the preferred one first, by (rank, id); it may represent."""
+        """rank, better, worse, similarity: pairs, the preferred document first; it may represent.
+
+        The order is that of (rank, id).
+        """
         from pyspark.sql import functions as f
 
         a, b = (
-            f.struct(self._rank(f"size_{each}").alias("rank"), f.col(each).alias("id"))
-            for each in "ab"
+            f.struct(self._rank(f"size_{side}").alias("rank"), f.col(side).alias("id"))
+            for side in "ab"
         )
         pairs = self.tiles.pairs.select(
             f.least(a, b).alias("x"), f.greatest(a, b).alias("y"), "similarity"
         )
         edges = pairs.selectExpr("x.rank as rank", "x.id as better", "y.id as worse", "similarity")
         if self.covered_early is not None:
-            edges = edges.join(
-                self.covered_early.withColumnRenamed("id", "better"), "better", "left_anti"
-            ).select(*edges.columns)
+            early = self.covered_early.withColumnRenamed("id", "better")
+            edges = edges.join(early, "better", "left_anti").select(*edges.columns)
         return self._checkpoints.keep(edges)
 
     @cached_property
     def covered(self) -> "DataFrame":
-        """id: the first copies that another represents. Runs the rounds."""
+        """id: first documents of distinct sets that another one represents. Runs the rounds."""
         keep, drop = self._checkpoints.keep, self._checkpoints.drop
         undecided = first = self.edges.select("rank", "better", "worse")
         left, parts = undecided.count(), []
         while left > FEW_PAIRS and self.rounds < MOST_ROUNDS:
             waiting = undecided.selectExpr("worse as better").distinct()
             chosen = undecided.select("better").distinct().join(waiting, "better", "left_anti")
-            gone = keep(
-                undecided.join(chosen, "better", "left_semi").selectExpr("worse as id").distinct()
-            )
+            of_chosen = undecided.join(chosen, "better", "left_semi")
+            gone = keep(of_chosen.selectExpr("worse as id").distinct())
             before = undecided
-            undecided = undecided.join(
-                gone.withColumnRenamed("id", "better"), "better", "left_anti"
-            )
-            undecided = keep(
-                undecided.join(gone.withColumnRenamed("id", "worse"), "worse", "left_anti")
-            )
+            for side in ("better", "worse"):
+                gone_side = gone.withColumnRenamed("id", side)
+                undecided = undecided.join(gone_side, side, "left_anti")
+            undecided = keep(undecided)
             if before is not first:
                 drop(before)
             parts.append(gone)
@@ -137,7 +141,7 @@ class Clusters:
         if left > FEW_PAIRS:
             message = f"after {MOST_ROUNDS} rounds {left:,} pairs are still undecided"
             raise InputError(message, "keep by another property, or use a higher --threshold")
-        covered = self._by_driver(undecided)
+        covered = self._decide(undecided)
         if undecided is not first:
             drop(undecided)
         for part in parts:
@@ -148,15 +152,14 @@ class Clusters:
         drop(*parts)
         return covered
 
-    def _by_driver(self, undecided: "DataFrame") -> "DataFrame":
-        """The same one after the other: when it is the turn of a document, all that might cover it have had theirs."""
+    def _decide(self, undecided: "DataFrame") -> "DataFrame":
+        """Return the covered documents of few pairs, decided by the driver in preferred order."""
         import pyarrow as pa
 
         table = undecided.select("rank", "better", "worse").toArrow()
+        columns = (column.to_pylist() for column in table.columns)
         covered: set[bytes] = set()
-        for _, better, worse in sorted(
-            zip(*(column.to_pylist() for column in table.columns), strict=True)
-        ):
+        for _, better, worse in sorted(zip(*columns, strict=True)):
             if better not in covered:
                 covered.add(worse)
         ids = pa.table({"id": pa.array(sorted(covered), pa.binary())})
@@ -164,35 +167,33 @@ class Clusters:
 
     @cached_property
     def documents(self) -> "DataFrame":
-        """id, representative, similarity, copy: every document that has tokens, itself if it represents or is alone.
+        """id, representative, similarity, copy: every document that has shingles.
 
-        similarity : exact, to the representative. copy : whether it has the same set, but is not it.
+        representative : the document itself if it represents or is alone.
+        similarity : exact, to the representative.
+        copy : whether the document is an exact duplicate (equal set) of the representative.
         """
         from pyspark.sql import functions as f
 
         comparison = self._comparison
-        leading = self.edges.join(
-            self.covered.withColumnRenamed("id", "better"), "better", "left_anti"
-        )
+        covered = self.covered.withColumnRenamed("id", "better")
+        leading = self.edges.join(covered, "better", "left_anti")
         first = f.min(f.struct("rank", "better", "similarity")).alias("first")
         members = (
             leading.groupBy("worse")
             .agg(first)
-            .selectExpr("worse as kind", "first.better as leader", "first.similarity as similarity")
+            .selectExpr("worse as own", "first.better as leader", "first.similarity as similarity")
         )
-        kinds = comparison.kinds.selectExpr("digest", "first.id as kind").join(
-            members, "kind", "left"
-        )
-        rows = comparison.sketches.select("id", "digest").join(
-            kinds, "digest"
-        )  # without tokens there is no digest
-        # Of one kind the first by name represents, because all else that is preferred is the same.
-        alone = f.col("leader").isNull()
+        sets = comparison.distinct_sets.selectExpr("digest", "first.id as own")
+        sets = sets.join(members, "own", "left")
+        # A document without shingles has no digest.
+        rows = comparison.sketches.select("id", "digest").join(sets, "digest")
+        # The first of exact duplicates by name represents: they are equal in all else.
         documents = rows.select(
             "id",
-            f.coalesce("leader", "kind").alias("representative"),
+            f.coalesce("leader", "own").alias("representative"),
             f.coalesce("similarity", f.lit(1.0)).alias("similarity"),
-            (alone & (f.col("id") != f.col("kind"))).alias("copy"),
+            (f.col("leader").isNull() & (f.col("id") != f.col("own"))).alias("copy"),
         )
         return self._checkpoints.keep(documents)
 
@@ -203,26 +204,25 @@ class Clusters:
 
     @property
     def dropped(self) -> "DataFrame":
-        """id: documents that another represents."""
+        """id: documents that another one represents."""
         return self.documents.where("id != representative").select("id")
 
     @property
     def listed(self) -> "DataFrame":
-        """The documents of groups of two or more."""
+        """The documents of clusters of two or more."""
         from pyspark.sql import functions as f
 
-        groups = (
-            self.documents.groupBy(f.col("representative").alias("leader"))
-            .agg(f.count("*").alias("n"))
-            .where("n > 1")
+        documents = self.documents
+        counts = documents.groupBy(f.col("representative").alias("leader")).agg(
+            f.count("*").alias("n")
         )
-        return self.documents.join(
-            groups, self.documents["representative"] == groups["leader"]
-        ).select(*self.documents.columns)
+        clusters = counts.where("n > 1")
+        listed = documents.join(clusters, documents["representative"] == clusters["leader"])
+        return listed.select(*documents.columns)
 
     @property
     def counts(self) -> tuple[int, int, int, int]:
-        """Groups of two or more; documents that are kept, those that are dropped, and copies among these."""
+        """Clusters of two or more; documents that are kept; dropped; copies among the dropped."""
         from pyspark.sql import functions as f
 
         apart = f.col("id") != f.col("representative")
@@ -234,3 +234,64 @@ class Clusters:
             f.count_if("copy").alias("d"),
         )
         return tuple(row.collect()[0])
+
+
+def _cover_cut_buckets(
+    comparison: Comparison, buckets: "DataFrame", rank: "Column", checkpoints: Checkpoints
+) -> "DataFrame | None":
+    """Return ids in cut buckets that are known to be covered; None if no bucket is cut.
+
+    A million fillings of one template have 5 · 10¹¹ pairs, of which all but a million say nothing
+    about clusters. A document that is preferred in all its buckets represents. It is compared with
+    the others there, and the near ones are covered; then others are the preferred ones. That is one
+    comparison a document and round. Rounds end when they cover few, and leave the rest to pairs.
+
+    buckets : `Comparison.compared`, kept.
+    rank : of `id` and `size`; the lowest is preferred, and the first id breaks ties.
+    checkpoints : keeps the answer; results of rounds are dropped.
+    """
+    from pyspark.sql import functions as f
+
+    keep, drop = checkpoints.keep, checkpoints.drop
+    cut = spark_tiles.is_cut(f.col("n"), f.col("shingles"))
+    crowd = keep(buckets.where(cut).select("id").distinct())
+    compared = crowd.count()
+    if not compared:
+        drop(crowd)
+        return None
+    near = buckets.join(crowd, "id", "left_semi").select("bucket").distinct()
+    rows = buckets.join(near, "bucket", "left_semi").join(
+        crowd.withColumn("crowd", f.lit(True)), "id", "left"
+    )
+    order = f.struct(rank.alias("rank"), "id").alias("order")
+    alive = keep(rows.select("bucket", "id", order, f.col("crowd").isNotNull().alias("crowd")))
+    sets = keep(spark_tiles.sets_of(comparison.sources, crowd, compared, comparison.recipe))
+    parts: list[DataFrame] = []
+    while len(parts) < MOST_FIRST_ROUNDS:
+        first = alive.groupBy("bucket").agg(f.min("order").alias("first"))
+        leads = f.every(f.col("order") == f.col("first")).alias("leads")
+        leaders = alive.where("crowd").join(first, "bucket").groupBy("id").agg(leads)
+        leaders = keep(leaders.where("leads").select("id"))
+        centres = alive.join(leaders, "id", "left_semi")
+        centres = centres.select("bucket", f.col("id").alias("centre"))
+        points = alive.where("crowd").join(centres, "bucket").where("id != centre")
+        points = keep(points.select(f.col("centre").alias("bucket"), "id").distinct())
+        counts = keep(points.groupBy("bucket").agg(f.count("*").alias("n")))
+        stars = spark_tiles.star_tiles(points, counts)
+        pairs = spark_tiles.verify(stars, sets, comparison.recipe).where("a is not null")
+        ends = pairs.select(f.explode(f.array("a", "b")).alias("id")).distinct()
+        gone = keep(ends.join(leaders, "id", "left_anti"))
+        drop(points, counts)
+        parts.append(gone)
+        n = gone.count()
+        before, is_last = alive, n < LEAST_SHARE * compared
+        if not is_last:
+            alive = keep(alive.join(gone, "id", "left_anti").join(leaders, "id", "left_anti"))
+        drop(before, leaders)
+        if is_last:
+            break
+        compared -= n
+    drop(crowd, sets, alive)
+    covered = keep(reduce(lambda one, other: one.unionByName(other), parts))
+    drop(*parts)
+    return covered

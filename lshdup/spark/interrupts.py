@@ -1,4 +1,4 @@
-"""SIGINT in a run on Spark: cancel the jobs, stop the session, remove half-written output folders."""
+"""SIGINT in a run on Spark: cancel jobs, stop the session, remove half-written output folders."""
 
 import os
 import signal
@@ -54,8 +54,8 @@ class Interrupts:
 
     pyspark's own handler sends a command on a connection that may still wait for an answer. This
     handler stops Spark from another thread, which has its own connection, and then calls the
-    previous handler. A second SIGINT calls the previous handler at once. Java ends with the process.
-    Where SIGINT is ignored, and outside of the main thread, nothing changes.
+    previous handler. A second SIGINT calls the previous handler at once. Java ends with the
+    process. Where SIGINT is ignored, and outside of the main thread, nothing changes.
 
     session : the session, set once it has started.
     stderr : descriptor of stderr while descriptor 2 is another file, else None.

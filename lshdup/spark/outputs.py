@@ -1,4 +1,4 @@
-"""Answers that Spark writes, in folders of part files: Parquet, and JSON Lines as output.py makes them. Called by cli/spark.py."""
+"""Answers that Spark writes as folders of part files: Parquet, and JSON Lines of `cli.output`."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,28 +7,30 @@ from typing import TYPE_CHECKING, Any
 from lshdup.spark import paths
 from lshdup.spark.interrupts import unfinished
 from lshdup.utils import atomic
+from lshdup.utils.arrow import as_binary
 from lshdup.utils.json_cells import json_line
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-#: Endings of what Spark writes.
-_KINDS = {".parquet": "parquet", ".jsonl": "json", ".ndjson": "json"}
+#: Pairs that are handed on at a time.
+_PART = 1 << 13
+
+_FORMATS = {".parquet": "parquet", ".jsonl": "json", ".ndjson": "json"}
 
 
-def kind_of(name: str) -> str:
-    """What is written under a name: parquet, json, or nothing.
+def format_of(name: str) -> str:
+    """Return the format that Spark writes under a name: parquet, json, or nothing.
 
-    >>> kind_of("hdfs:///x.parquet"), kind_of("x.JSONL"), kind_of("x.tsv"), kind_of("a.parquet/")
-    ('parquet', 'json', '', 'parquet')
+    >>> format_of("x.JSONL"), format_of("x.tsv"), format_of("a.parquet/")
+    ('json', '', 'parquet')
     """
-    return next(
-        (kind for ending, kind in _KINDS.items() if name.rstrip("/").lower().endswith(ending)), ""
-    )
+    typed = name.rstrip("/").lower()
+    return next((kind for ending, kind in _FORMATS.items() if typed.endswith(ending)), "")
 
 
-def place(spark: "SparkSession", name: str) -> str:
-    """Where an answer goes, as Spark takes it. Raises InputError if something is there, or nothing can be written there."""
+def check_output(spark: "SparkSession", name: str) -> str:
+    """Return the path of an answer, as Spark takes it. Raise InputError if it cannot be new."""
     home_local = paths.is_home_local(spark)
     path = paths.spark_name(name, home_local=home_local)
     if home_local and not paths.has_scheme(name):
@@ -38,35 +40,73 @@ def place(spark: "SparkSession", name: str) -> str:
 
 
 def write(
-    answer: "DataFrame", path: str, kind: str, ids: "DataFrame", *, again: bool = False
+    answer: "DataFrame", path: str, kind: str, ids: "DataFrame", *, overwrite: bool = False
 ) -> None:
-    """Have Spark write an answer, whose names are columns of bytes.
+    """Let Spark write an answer, in which names are columns of bytes; errors are those of Spark.
 
-    ids : all names, in a column `id`: where one is not UTF-8, Parquet has the bytes, because a string of it must be UTF-8; JSON Lines are
-    the lines of the local engine. again : what is there is left of a first try, and may go. Raises what Spark does.
+    Parquet has strings of the names, or their bytes if a name is not UTF-8.
+
+    kind : format, of `format_of`.
+    ids : all names, in a column `id`.
+    overwrite : replace the folder of a first try.
     """
     from pyspark.sql import functions as f
 
-    mode = "overwrite" if again else "errorifexists"
-    there = paths.located(answer.sparkSession, path)
-    if kind == "json":
-        with unfinished(*there):
+    mode = "overwrite" if overwrite else "errorifexists"
+    with unfinished(*paths.located(answer.sparkSession, path)):
+        if kind == "json":
             answer.mapInArrow(json_lines, "value string").write.mode(mode).text(path)
-        return
-    names = [name for name, kind_of_column in answer.dtypes if kind_of_column == "binary"]
-    if ids.where(~f.is_valid_utf8(f.col("id").cast("string"))).isEmpty():
-        answer = answer.withColumns({name: f.col(name).cast("string") for name in names})
-    with unfinished(*there):
+            return
+        names = [name for name, of_column in answer.dtypes if of_column == "binary"]
+        if ids.where(~f.is_valid_utf8(f.col("id").cast("string"))).isEmpty():
+            answer = answer.withColumns({name: f.col(name).cast("string") for name in names})
         answer.write.mode(mode).parquet(path)
 
 
 def json_lines(rows: Iterator[Any]) -> Iterator[Any]:
-    """Arrow record batches -> their rows as lines (value) of JSON."""
+    """Return the rows of Arrow record batches as lines of JSON, in a column `value`."""
     import pyarrow as pa
 
     for batch in rows:
         cells = zip(*(column.to_pylist() for column in batch.columns), strict=True)
-        lines = [json_line(batch.schema.names, row) for row in cells]
-        yield pa.RecordBatch.from_arrays(
-            [pa.array([line.decode("ascii") for line in lines], pa.string())], ["value"]
-        )
+        lines = [json_line(batch.schema.names, row).decode("ascii") for row in cells]
+        yield pa.RecordBatch.from_arrays([pa.array(lines, pa.string())], ["value"])
+
+
+def ordered_pairs(table: Any) -> Iterator[tuple[list[bytes], list[bytes], list[float]]]:
+    """Yield the pairs of an Arrow table, part by part: similarity descending, then by names."""
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    from lshdup.matching.pairs import Pairs
+
+    columns = [as_binary(table.column(name).combine_chunks()) for name in ("a", "b")]
+    names = pc.unique(pa.chunked_array(columns, pa.binary()))
+    names = names.take(pc.sort_indices(names))
+    left, right = (pc.index_in(column, names).to_numpy().astype(np.int64) for column in columns)
+    pairs = Pairs.of(left, right, table.column("similarity").to_numpy())
+    objects = np.array([*names.to_pylist(), None], object)[:-1]
+    for start in range(0, len(pairs), _PART):
+        a, b, similarity = pairs.part(start, min(start + _PART, len(pairs)))
+        yield objects[a].tolist(), objects[b].tolist(), similarity.tolist()
+
+
+def ordered_clusters(table: Any) -> Iterator[tuple[int, str, bytes, float, str, float]]:
+    """Yield the rows that `lshdup clusters` lists: number, fate, name, similarity, copy, smallest.
+
+    Clusters are in the order of size, descending, then of the representative. A cluster begins with
+    its representative; the others follow by similarity, descending.
+    """
+    clusters: dict[bytes, list[tuple[bool, float, bytes, bool]]] = {}
+    columns = (column.to_pylist() for column in table.columns)
+    for name, representative, similarity, copy in zip(*columns, strict=True):
+        member = (name != representative, -similarity, name, copy)
+        clusters.setdefault(representative, []).append(member)
+    in_order = sorted(clusters.items(), key=lambda cluster: (-len(cluster[1]), cluster[0]))
+    for number, (_, members) in enumerate(in_order, 1):
+        members.sort()
+        smallest = -members[-1][1]
+        for dropped, score, name, copy in members:
+            fate = "drop" if dropped else "keep"
+            yield number, fate, name, -score, "yes" if copy else "no", smallest

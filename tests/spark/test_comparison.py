@@ -1,7 +1,9 @@
-"""Spark gives what the local engine gives: pairs and similarities, from every kind of input, on a cluster, with an executor killed.
+"""Spark gives the answers of the local engine: from every kind of input, on a cluster, after a lost
+executor.
 
-Needs pyspark and Java; without them all is skipped, unless LSHDUP_REQUIRE names spark. One session serves most tests. They are some minutes
-of Java starting, so they run only where they are asked for: `pytest -m spark`. What needs no Java is in spark/test_worker.py.
+The tests need pyspark and Java; without them they are skipped, unless LSHDUP_REQUIRE names spark.
+One session serves most tests. They take minutes, so they run only on request: `pytest -m spark`.
+Tests without Java are in test_worker.py.
 """
 
 import gzip
@@ -29,12 +31,17 @@ from lshdup.spark import comparison as spark_comparison
 from lshdup.spark import session as spark_session
 from lshdup.spark import tiles as spark_tiles
 from lshdup.spark.errors import one_line
+from lshdup.spark.recipe import make_recipe
+from lshdup.spark.sources import id_and_text
 from tests.conftest import DATA, ROOT, require
 
 pytestmark = pytest.mark.spark
 
-#: Most of a small run is Java that starts: no compiler for hot code, no proofs of Spark's own classes, one garbage collector.
-_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
+#: Most of a small run is the start of Java: no compiler for hot code, no verifier, one collector.
+_JAVA = (
+    "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC "
+    "-XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
+)
 
 #: And no generated code, no page to look at, few partitions.
 QUICK = {
@@ -83,12 +90,12 @@ def collected(comparison, **options):
 def compared(
     session, names, band, shingle=ShingleParams(), files=DocumentParams(), asked=PairParams()
 ):
-    documents = inputs.read(
+    documents = inputs.find_documents(
         session, tuple(map(os.fsencode, names)), files, ids=shingle.tokens == "ids"
     )
-    recipe = spark_comparison.recipe(shingle, SketchParams(), band, asked)
-    recipe = replace(recipe, kind=documents.kind, home=documents.home, max_bytes=files.max_bytes)
-    return spark_comparison.Comparison(documents.rows, recipe, asked.max_bucket, documents.sources)
+    recipe = make_recipe(shingle, SketchParams(), band, asked)
+    recipe = replace(recipe, max_bytes=files.max_bytes)
+    return spark_comparison.Comparison(documents.sources, recipe, asked.max_bucket)
 
 
 def texts_of(n):
@@ -105,7 +112,7 @@ def texts_of(n):
     return texts
 
 
-# --- the same pairs ---------------------------------------------------------------------------------------------------------------
+# --- the same pairs ---------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("collapse", [False, True])
@@ -128,7 +135,7 @@ def test_sample_corpus(session, run, monkeypatch, collapse):
 
 
 def class_copies(folder):
-    """Posts and seven edited copies of each; where the experiment data are not there, made ones of the same shape."""
+    """Posts with seven edited copies each; generated ones if the experiment data are missing."""
     if DATA.is_dir():
         with tarfile.open(DATA / "class_copies_space.tar.xz") as packed:
             packed.extractall(folder, filter="data")
@@ -168,7 +175,7 @@ def test_pages(session, run, pages):
 
 @pytest.fixture(scope="module")
 def rows(tmp_path_factory):
-    """The same documents as JSON Lines and as Parquet, with some rows that are none."""
+    """Documents as JSON Lines and as Parquet, with some bad records."""
     pa, pq = require("spark", "pyarrow"), require("spark", "pyarrow.parquet")
     folder = tmp_path_factory.mktemp("rows")
     texts = texts_of(90)
@@ -209,7 +216,7 @@ def test_arrow_with_long_offsets(session, run, monkeypatch, capfdbinary):
 
 
 def test_small_blocks_change_nothing(session, monkeypatch):
-    """One key, and one kind, over many tasks: every pair once."""
+    """One key, and one set of exact duplicates, over many tasks: every pair once."""
     texts = texts_of(90)
     documents = session.createDataFrame(list(texts.items()), "id string, text string").repartition(
         3
@@ -240,7 +247,7 @@ def test_small_blocks_change_nothing(session, monkeypatch):
     [{"a": "x y z", "b": "u v w"}, {"a": "x y z", "b": "x y z", "c": "u v w"}, {"a": "", "b": " "}],
 )
 def test_nothing_near(session, texts):
-    """No pairs, or no pairs but of copies: still an answer, with its counts."""
+    """Without pairs, or with pairs of exact duplicates only, there is an answer with counts."""
     documents = session.createDataFrame(list(texts.items()), "id string, text string")
     copies = [("a", "b", "1.0")] if len(texts) == 3 else []
     with spark_comparison.near_duplicates(documents) as comparison:
@@ -278,16 +285,18 @@ def test_max_bucket(session, run, tmp_path):
 
 
 def test_no_task_gets_all_rows_of_a_bucket(session):
-    """Nothing is counted in windows over buckets or centres, of which each is one task's."""
+    """No window over buckets or centres counts rows: a window's rows are those of one task."""
     documents = session.createDataFrame(list(texts_of(30).items()), "id string, text string")
     with (
         spark_comparison.near_duplicates(documents, asked=PairParams(max_bucket=4)) as comparison,
         spark_clusters.Clusters(comparison) as groups,
     ):
-        covered = comparison.kinds.select("first.id").limit(3)
-        tiles = spark_tiles.of_buckets(comparison.compared, documents, comparison.recipe, covered)
+        covered = comparison.distinct_sets.select("first.id").limit(3)
+        tiles = spark_tiles.candidate_pairs(
+            comparison.compared, comparison.sources, comparison.recipe, covered
+        )
         points = session.createDataFrame([(b"a", b"b")], "bucket binary, id binary")
-        stars = spark_tiles.stars(
+        stars = spark_tiles.star_tiles(
             points, points.groupBy("bucket").count().withColumnRenamed("count", "n")
         )
         for rows in (
@@ -306,13 +315,13 @@ def test_no_task_gets_all_rows_of_a_bucket(session):
 
 @pytest.mark.parametrize("most", [1 << 16, 1])
 def test_only_wanted_values_pass(session, monkeypatch, most):
-    """And few others, if the filter has room."""
+    """And few other values pass, if the filter has room."""
     monkeypatch.setattr(caching, "MOST_BLOCKS", most)
     ids = session.range(30_000).selectExpr(
         "cast(cast(id as string) as binary) as id", "id as number"
     )
     passed = [
-        row.number for row in caching.sifted(ids, ids.where("number < 9000"), 9000, "id").collect()
+        row.number for row in caching.sift(ids, ids.where("number < 9000"), 9000, "id").collect()
     ]
     assert sorted(passed)[:9000] == list(range(9000))
     assert len(passed) == len(set(passed))
@@ -328,7 +337,7 @@ def test_sets_are_made_of_what_has_candidates(session, monkeypatch):
     with spark_comparison.near_duplicates(documents, band=BandParams(threshold=0.5)) as comparison:
         tiles = comparison.tiles
         sets = spark_tiles.sets_of(
-            comparison.documents, tiles.rows, tiles.counts[1], comparison.recipe
+            comparison.sources, tiles.rows, tiles.counts[1], comparison.recipe
         )
         wanted = {row.id for row in tiles.rows.select("id").distinct().collect()}
         made = {row.id for row in sets.collect()}
@@ -338,7 +347,7 @@ def test_sets_are_made_of_what_has_candidates(session, monkeypatch):
 
 
 def test_what_cannot_be_read_again(session, tmp_path, monkeypatch):
-    """Not a pair less, but an error; what was left out the first time is none."""
+    """It is an error, not a lost pair; a document that the first pass skipped is no error."""
     for name, text in (("a", "x y z u v w"), ("b", "x y z u v w q"), ("bad", "x\0y" * 99)):
         (tmp_path / f"{name}.txt").write_text(text)
     monkeypatch.chdir(tmp_path)
@@ -372,7 +381,7 @@ def persistent(session):
 
 @pytest.mark.parametrize("folder", [False, True])
 def test_nothing_is_kept_afterwards(session, monkeypatch, tmp_path, folder):
-    """Neither what a comparison keeps, nor what each round makes, nor files of checkpoints."""
+    """Neither stages of a comparison, nor rounds, nor files of checkpoints."""
     monkeypatch.setattr(spark_clusters, "FEW_PAIRS", 10)
     monkeypatch.setattr(spark_tiles, "BLOCK_DOCUMENTS", 7)
     documents = session.createDataFrame(list(texts_of(60).items()), "id string, text string")
@@ -394,7 +403,7 @@ def test_nothing_is_kept_afterwards(session, monkeypatch, tmp_path, folder):
 
 
 def test_names_of_any_kind(session, run, tmp_path, monkeypatch):
-    """Local names are found and read as always, also as URIs; other URIs are read by Spark, and called as they were typed."""
+    """The local engine's rules hold for local names, also as URIs; Spark reads others as typed."""
     names = [
         "a b.txt",
         "100%25.txt",
@@ -435,12 +444,12 @@ def test_names_of_any_kind(session, run, tmp_path, monkeypatch):
 
 
 def by_spark(monkeypatch):
-    """From here on Spark looks up what is on this machine, as it does what is elsewhere."""
-    monkeypatch.setattr(inputs, "_here", lambda name, at_home: None)
+    """Let Spark look up local names like remote ones."""
+    monkeypatch.setattr(inputs, "_local_path", lambda name, home_local: None)
 
 
 def outcome(session, run, monkeypatch, capfdbinary, arguments, cwd, code=0):
-    """What a command prints and says there, and here."""
+    """Return stdout and stderr of a command: of the local engine, and of Spark."""
     from lshdup.cli.main import lshdup
 
     monkeypatch.chdir(cwd)
@@ -453,7 +462,7 @@ def outcome(session, run, monkeypatch, capfdbinary, arguments, cwd, code=0):
 
 @pytest.fixture(scope="module")
 def mixed(tmp_path_factory):
-    """A folder with everything: rows that are hidden from Spark, packed, damaged, too large; files beside them."""
+    """A folder of files and records: hidden from Spark, compressed, damaged, too large."""
     pa, pq = require("spark", "pyarrow"), require("spark", "pyarrow.parquet")
     folder = tmp_path_factory.mktemp("mixed")
     texts = list(texts_of(36).items())
@@ -519,7 +528,7 @@ def mixed(tmp_path_factory):
     ],
 )
 def test_a_folder_of_all_kinds(session, run, monkeypatch, capfdbinary, mixed, options, code):
-    """Which files are rows, which rows are none, and how all that is called: as the local engine has it."""
+    """Files have records, and records have names and reasons to be skipped, as locally."""
     arguments = ["pairs", "docs", "-t", "0.6", "-v", *options]
     expected, out, expected_said, said = outcome(
         session, run, monkeypatch, capfdbinary, arguments, mixed, code
@@ -546,7 +555,7 @@ def test_a_folder_of_all_kinds(session, run, monkeypatch, capfdbinary, mixed, op
 
 
 def test_pieces(session, run, mixed, monkeypatch, capfdbinary):
-    """Files of rows in several pieces: every row once, and still called by its number."""
+    """Files of records in several pieces: every record once, and bad ones by number."""
     monkeypatch.setattr(inputs, "TASK_BYTES", 700)
     arguments = ["pairs", "docs", "-t", "0.6", "-v", "--text-field", "body", "--id-field", "key"]
     expected, out, expected_said, said = outcome(
@@ -562,7 +571,7 @@ def test_pieces(session, run, mixed, monkeypatch, capfdbinary):
 
 
 def test_uris_of_rows(session, run, mixed, monkeypatch, capfdbinary):
-    """Spark lists a URI and passes over names with _ or a dot; the rest is told apart by ending, and called as it was typed."""
+    """Spark lists a URI, passes over names with _ or a dot, and tells kinds by endings."""
     folder = mixed / "uris [2]"
     if not folder.exists():
         folder.mkdir()
@@ -633,7 +642,7 @@ def test_nothing_to_compare(session, run, tmp_path, monkeypatch, capfdbinary):
         assert line in said.splitlines()
 
 
-# --- answers that Spark writes ----------------------------------------------------------------------------------------------------
+# --- answers that Spark writes ----------------------------------------------------------------
 
 
 def written(folder):
@@ -641,7 +650,7 @@ def written(folder):
 
 
 def test_what_spark_writes(session, run, tmp_path, monkeypatch, capfdbinary):
-    """JSON Lines as the local engine writes them, whatever the names; Parquet has bytes where one is not UTF-8. And --check."""
+    """JSON Lines are those of the local engine; Parquet has bytes if a name is not UTF-8."""
     pq = require("spark", "pyarrow.parquet")
     from lshdup.cli.main import lshdup
 
@@ -702,11 +711,11 @@ def test_what_spark_writes(session, run, tmp_path, monkeypatch, capfdbinary):
     assert written(tmp_path / "k.jsonl") == kept.splitlines()
 
 
-# --- groups -----------------------------------------------------------------------------------------------------------------------
+# --- groups -----------------------------------------------------------------------------------
 
 
 def represented(texts, sizes, pairs, keep):
-    """Who represents whom, document by document."""
+    """Return the representative and similarity of each document, one after the other."""
     near = {}
     for a, b, similarity in pairs:
         near[a, b] = near[b, a] = float(similarity)
@@ -721,7 +730,7 @@ def represented(texts, sizes, pairs, keep):
 
 
 def test_a_failed_write_leaves_no_folder(session, tmp_path):
-    """The next try would find that it exists already. But what somebody else has put there stays."""
+    """Or the next try would find it. The folder of another program stays."""
     from pyspark.sql import functions as f
 
     from lshdup.spark import outputs
@@ -749,7 +758,7 @@ def test_a_failed_write_leaves_no_folder(session, tmp_path):
     [("longest", 25, 4096), ("path-order", 10**6, 4096), ("longest", 25, 3)],
 )
 def test_representatives(session, monkeypatch, keep, few, block):
-    """By rounds and then by the driver, or by the driver alone, some of cut buckets before all pairs: as one after the other."""
+    """By rounds and the driver, by the driver alone, and with cut buckets."""
     rng = np.random.default_rng(3)
     chain = [f"c{i}" for i in range(60)]  # each like its neighbours, less like theirs
     texts = {f"t{i:02}": " ".join(chain[i : i + int(rng.integers(12, 16))]) for i in range(40)}
@@ -797,41 +806,47 @@ def test_clusters_command(session, run, tmp_path, monkeypatch, capfdbinary):
         assert expected.err.splitlines()[-1].partition(" copies")[0].encode() in err
 
 
-# --- errors -----------------------------------------------------------------------------------------------------------------------
+# --- errors -----------------------------------------------------------------------------------
 
 
 def test_errors(session, rows, tmp_path, monkeypatch):
     monkeypatch.chdir(rows)
     with pytest.raises(InputError, match="'nothing': No such file"):
-        inputs.read(session, (b"nothing",), DocumentParams(), ids=False)
+        inputs.find_documents(session, (b"nothing",), DocumentParams(), ids=False)
     with pytest.raises(InputError, match="'/nothing': No such file"):
-        inputs.read(session, (b"file:/nothing",), DocumentParams(), ids=False)
+        inputs.find_documents(session, (b"file:/nothing",), DocumentParams(), ids=False)
     with pytest.raises(ParameterError, match="are for names on this machine"):
-        inputs.read(session, (b"hdfs://host/x",), DocumentParams(include=("*.txt",)), ids=False)
+        inputs.find_documents(
+            session, (b"hdfs://host/x",), DocumentParams(include=("*.txt",)), ids=False
+        )
     for name, hint in (
         (b"nofs://x/y", "needs a package"),
         (b"s3a://x/y", "hadoop-aws"),
         (b"file:/[x/[[]*", "have a meaning in patterns"),
     ):
         with pytest.raises(InputError, match="cannot be looked up") as raised:
-            inputs.read(session, (name,), DocumentParams(), ids=False)
+            inputs.find_documents(session, (name,), DocumentParams(), ids=False)
         assert hint in raised.value.hint
     with pytest.raises(InputError, match="no documents were named"):
-        inputs.read(session, (), DocumentParams(), ids=False)
+        inputs.find_documents(session, (), DocumentParams(), ids=False)
     with pytest.raises(ParameterError, match="a name that comes from the data"):
-        inputs.read(session, (b"r.jsonl",), DocumentParams(), ids=False)
+        inputs.find_documents(session, (b"r.jsonl",), DocumentParams(), ids=False)
     by_spark(monkeypatch)
     with pytest.raises(InputError, match="does not exist"):
-        inputs.read(session, (b"file:/nothing",), DocumentParams(), ids=False)
+        inputs.find_documents(session, (b"file:/nothing",), DocumentParams(), ids=False)
     uri = os.fsencode(f"file:{rows}/p")
     with pytest.raises(InputError, match="there is no column 'words', but body, key"):
-        inputs.read(session, (uri,), DocumentParams(text_field="words", id_field="key"), ids=False)
+        inputs.find_documents(
+            session, (uri,), DocumentParams(text_field="words", id_field="key"), ids=False
+        )
     with pytest.raises(InputError, match="'key' is of type bigint"):
-        inputs.read(session, (uri,), DocumentParams(text_field="key", id_field="key"), ids=False)
+        inputs.find_documents(
+            session, (uri,), DocumentParams(text_field="key", id_field="key"), ids=False
+        )
     with pytest.raises(ParameterError, match="needs the whole collection"):
-        spark_comparison.recipe(sketch=SketchParams("linear"))
+        make_recipe(sketch=SketchParams("linear"))
     with pytest.raises(ParameterError, match="verified exactly"):
-        spark_comparison.recipe(asked=PairParams("estimate"))
+        make_recipe(pair=PairParams("estimate"))
     documents = session.createDataFrame(
         [("a", "x y z"), ("b", "x y z"), ("a", "u v w")], "id string, text string"
     )
@@ -845,16 +860,14 @@ def test_errors(session, rows, tmp_path, monkeypatch):
 
 
 def test_columns(session):
-    """What is wrong with columns is said in one line; any name may be named."""
+    """Errors of columns are one line; a column may have any name."""
     documents = session.createDataFrame(
         [(("a",), "x y z", 1.0)], "`a.b` struct<c: string>, `back``tick` string, score double"
     )
     with pytest.raises(InputError, match="the documents are a list, and must be a DataFrame"):
         spark_comparison.near_duplicates([("a", "x y z")])
     by_case = session.createDataFrame([("a", "x y z", "b")], "id string, text string, ID string")
-    assert [
-        bytes(row.id) for row in spark_comparison.id_and_text(by_case, "id", "text").collect()
-    ] == [b"a"]
+    assert [bytes(row.id) for row in id_and_text(by_case, "id", "text").collect()] == [b"a"]
     with pytest.raises(InputError, match="the documents have 1 column, and need two"):
         spark_comparison.near_duplicates(documents.select("score"))
     for id_field, text_field, said in (
@@ -864,18 +877,16 @@ def test_columns(session):
         ("back`tick", "no`ne", "no column 'no`ne'"),
     ):
         with pytest.raises(InputError, match=re.escape(said)):
-            spark_comparison.id_and_text(documents, id_field, text_field)
+            id_and_text(documents, id_field, text_field)
     named = session.createDataFrame(
         [(("k", None), "x y z")], "a struct<b: string, `c.d`: int>, `back``tick` string"
     )
     assert [
         tuple(map(bytes, row))
-        for row in spark_comparison.id_and_text(named.select("*"), "a.b", "back`tick")
-        .select("id")
-        .collect()
+        for row in id_and_text(named.select("*"), "a.b", "back`tick").select("id").collect()
     ] == [(b"k",)]
     with pytest.raises(InputError, match=r"there is no column 'a\.x'"):
-        spark_comparison.id_and_text(named, "a.x", "back`tick")
+        id_and_text(named, "a.x", "back`tick")
     with pytest.raises(InputError, match="there are 2 columns 'back`tick'"):
         spark_comparison.near_duplicates(named.select("`back``tick`", "`back``tick`"))
 
@@ -889,7 +900,7 @@ def test_no_java(run, tmp_path):
     assert "openjdk-17" in said
 
 
-# --- a cluster ------------------------------------------------------------------------------------------------------------------------
+# --- a cluster --------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -900,9 +911,14 @@ def cluster(tmp_path_factory):
     home = Path(pyspark.__file__).parent
     folder = tmp_path_factory.mktemp("cluster")
     environment = {
-        **os.environ, "SPARK_HOME": str(home), "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_LOG_DIR": str(folder), "PYTHONPATH": str(ROOT),
-        "SPARK_DAEMON_JAVA_OPTS": _JAVA, "SPARK_DAEMON_MEMORY": "256m",
-    }  # fmt: skip
+        **os.environ,
+        "SPARK_HOME": str(home),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_LOG_DIR": str(folder),
+        "PYTHONPATH": str(ROOT),
+        "SPARK_DAEMON_JAVA_OPTS": _JAVA,
+        "SPARK_DAEMON_MEMORY": "256m",
+    }
     started = []
 
     def start(*command):
@@ -978,7 +994,7 @@ def executors():
     return found
 
 
-#: Several commands in one session, each when a line comes in; it takes longer to start one than to run them.
+#: Commands in one session, one for each line of input: a session takes longer than a command.
 COMMANDS_IN_TURN = """
 import sys
 from lshdup.spark import session as sparksession
@@ -993,11 +1009,16 @@ with sparksession.session(sys.argv[1], settings):
 
 @pytest.fixture(scope="module")
 def master(cluster):
-    """Runs a command there, on two executors of one core, and kills one of them after the first line on stderr that holds a word."""
+    """A function that runs a command on two executors, and kills one after a word on stderr."""
     settings = {
-        **QUICK, "spark.sql.adaptive.enabled": "true", "spark.executor.memory": "512m", "spark.locality.wait": "0",
-        "spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1", "spark.sql.shuffle.partitions": "4",
-    }  # fmt: skip
+        **QUICK,
+        "spark.sql.adaptive.enabled": "true",
+        "spark.executor.memory": "512m",
+        "spark.locality.wait": "0",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.sql.shuffle.partitions": "4",
+    }
     environment = {
         **os.environ,
         "PYTHONPATH": str(ROOT),
@@ -1040,9 +1061,9 @@ def master(cluster):
         ("sample", ("-t", "0.7")),
         ("sample groups", ("-t", "0.7", "--keep", "longest")),
     ],
-)  # fmt: skip
+)
 def test_cluster_with_executors_killed(run, master, tmp_path, request, kind, options):
-    """On two workers, of which one's executor is killed in the middle of the job: byte for byte the local answer."""
+    """With one of two executors killed in mid-job: the local answer, byte for byte."""
     if kind == "class":
         documents = str(class_copies(tmp_path))
     else:

@@ -1,4 +1,4 @@
-"""Where -o goes, what the workers read and write: what needs no Java of `--engine spark`."""
+"""Outputs, settings, and what workers read and write; no Java needed."""
 
 import gzip
 import json
@@ -43,8 +43,8 @@ def typed(*arguments):
 )
 def test_output_stays_what_was_typed(name):
     options = typed("--engine", "spark", "-o", name)
-    assert on_spark._Target(options)._name == name
-    assert on_spark._Target(options).is_written
+    assert on_spark._Answer(options)._name == name
+    assert on_spark._Answer(options).is_written
     is_uri = ":/" in name
     for home_local in (True, False):
         expected = name if is_uri or not home_local else os.path.abspath(name)
@@ -55,16 +55,16 @@ def test_output_to_a_uri_that_spark_does_not_write():
     with pytest.raises(
         ParameterError, match=re.escape("-o hdfs:///x.tsv: Spark writes .parquet and .jsonl")
     ):
-        on_spark._Target(typed("--engine", "spark", "-o", "hdfs:///x.tsv"))
+        on_spark._Answer(typed("--engine", "spark", "-o", "hdfs:///x.tsv"))
 
 
 def test_settings_of_spark_in_a_variable(monkeypatch):
     monkeypatch.setenv(
         "LSHDUP_SPARK_CONF", "spark.executor.memory=4g\nspark.driver.extraJavaOptions=-Xa -Xb\n\n"
     )
-    settings = on_spark._settings(typed()["spark_conf"])
+    settings = on_spark.settings_of(typed()["spark_conf"])
     assert settings == {"spark.executor.memory": "4g", "spark.driver.extraJavaOptions": "-Xa -Xb"}
-    assert on_spark._settings(
+    assert on_spark.settings_of(
         typed("--spark-conf", "a=b c", "--spark-conf", "d=e")["spark_conf"]
     ) == {"a": "b c", "d": "e"}
 
@@ -99,24 +99,45 @@ def test_lines_of_pieces(tmp_path, text, step):
     assert found == expected
 
 
-def pieces(*rows):
+def batch_of(schema, *rows):
     pa = require("spark", "pyarrow")
-    kinds = (pa.binary(), pa.int32(), pa.int64(), pa.int64(), pa.int64())
-    return iter([pa.RecordBatch.from_arrays([pa.array(column, kind) for column, kind in zip(zip(*rows, strict=True), kinds, strict=True)],
-                                            names=["path", "kind", "start", "stop", "bytes"])])  # fmt: skip
+    kinds = {"binary": pa.binary(), "int": pa.int32(), "bigint": pa.int64()}
+    names, types = zip(*(field.split() for field in schema.split(", ")), strict=True)
+    columns = zip(zip(*rows, strict=True), types, strict=True)
+    return pa.RecordBatch.from_arrays(
+        [pa.array(column, kinds[kind]) for column, kind in columns], names=names
+    )
+
+
+def documents_of(batches):
+    return [tuple(row.values()) for batch in batches for row in batch.to_pylist()]
 
 
 def read(tmp_path, *rows, max_bytes=50):
-    from lshdup.spark import worker_reading
+    from lshdup.spark import worker_documents as worker
 
-    made = worker_reading.piece_rows(
-        RecordFields("body", "key"), os.fsencode(tmp_path), max_bytes, pieces(*rows)
-    )
-    return [tuple(row.values()) for batch in made for row in batch.to_pylist()]
+    batches = iter([batch_of(worker.PIECES, *rows)])
+    fields = RecordFields("body", "key")
+    return documents_of(worker.read_pieces(fields, os.fsencode(tmp_path), max_bytes, batches))
+
+
+def test_files(tmp_path):
+    """Files as documents, also one that has changed its size or is gone."""
+    from lshdup.spark import worker_documents as worker
+
+    (tmp_path / "f.html").write_text("<p>")
+    (tmp_path / "g").write_text("longer now")
+    rows = (b"f.html", 3), (b"none", 9), (b"g", 2)
+    made = worker.read_files(os.fsencode(tmp_path), 50, iter([batch_of(worker.FILES, *rows)]))
+    assert documents_of(made) == [
+        (b"f.html", b"<p>", None, None, True),
+        (b"g", b"longer now", None, None, True),
+        (b"none", None, "vanished", "No such file or directory", False),
+    ]
 
 
 def test_pieces_of_files(tmp_path):
-    """Rows, files and id lists as documents; what is none of them, by its number; what cannot be read, by the name of its file."""
+    """Records and lines of id lists are documents; bad ones have numbers, bad files their names."""
     pa, pq = require("spark", "pyarrow"), require("spark", "pyarrow.parquet")
     good = json.dumps({"key": "a", "body": "x y"}) + "\n"
     (tmp_path / "r.jsonl").write_text(
@@ -124,13 +145,12 @@ def test_pieces_of_files(tmp_path):
     )
     (tmp_path / "r.gz").write_bytes(gzip.compress(good.encode()))
     (tmp_path / "l.txt").write_text("n1 1 2 3\n\nn2\n")
-    (tmp_path / "f.html").write_text("<p>")
     table = pa.table({"key": ["a", None, "c", "d"], "body": ["x", "y", None, "z" * 60]})
     pq.write_table(table, tmp_path / "p.parquet", row_group_size=2)
     (tmp_path / "d.parquet").write_bytes((tmp_path / "p.parquet").read_bytes()[:-9])
     json_kind, parquet = int(Kind.JSON), int(Kind.PARQUET)
     size = (tmp_path / "r.jsonl").stat().st_size
-    rows = read(tmp_path, (b"r.jsonl", json_kind, 0, 1, 1), (b"r.jsonl", json_kind, 1, size, 1))
+    rows = read(tmp_path, (b"r.jsonl", json_kind, 0, 1), (b"r.jsonl", json_kind, 1, size))
     assert rows == [
         (b"a", b"x y", None, "in r.jsonl", False),
         (
@@ -143,37 +163,33 @@ def test_pieces_of_files(tmp_path):
         (b"r.jsonl:4", None, "too large", "87 bytes, --max-bytes is 50", False),
         (b"a", b"x y", None, "in r.jsonl", False),
     ]
-    assert read(tmp_path, (b"r.gz", json_kind, 0, -1, 1)) == [
-        (b"a", b"x y", None, "in r.gz", False)
-    ]
-    assert read(tmp_path, (b"l.txt", int(Kind.IDS), 0, -1, 1)) == [
+    assert read(tmp_path, (b"r.gz", json_kind, 0, -1)) == [(b"a", b"x y", None, "in r.gz", False)]
+    assert read(tmp_path, (b"l.txt", int(Kind.IDS), 0, -1)) == [
         (b"n1", b"1 2 3", None, "in l.txt", False),
         (b"n2", b"", None, "in l.txt", False),
     ]
-    assert read(tmp_path, (b"f.html", int(Kind.FILE), 0, -1, 3)) == [
-        (b"f.html", b"<p>", None, None, True)
+    assert read(tmp_path, (b"p.parquet", parquet, 0, 1)) == [
+        (b"a", b"x", None, "row 1 of p.parquet", False),
+        (b"p.parquet:2", None, "row without id", "'key' is null", False),
     ]
-    assert read(tmp_path, (b"p.parquet", parquet, 0, 1, 1)) == [
-        (b"a", b"x", None, "row 1 of p.parquet", False), (b"p.parquet:2", None, "row without id", "'key' is null", False)
-    ]  # fmt: skip
-    assert read(tmp_path, (b"p.parquet", parquet, 1, -1, 1)) == [
+    assert read(tmp_path, (b"p.parquet", parquet, 1, -1)) == [
         (b"c", None, "row without text", "'body' is null; row 3 of p.parquet", False),
         (b"d", None, "too large", "60 bytes, --max-bytes is 50; row 4 of p.parquet", False),
     ]
-    assert [row[::2] for row in read(tmp_path, (b"d.parquet", parquet, 0, -1, 1))] == [
+    assert [row[::2] for row in read(tmp_path, (b"d.parquet", parquet, 0, -1))] == [
         (b"d.parquet", "damaged", False)
     ]
-    for kind in Kind:
-        assert [row[::2] for row in read(tmp_path, (b"none", int(kind), 0, -1, 1))] == [
-            (b"none", "vanished", kind == Kind.FILE)
+    for kind in (Kind.IDS, Kind.JSON, Kind.PARQUET):
+        assert [row[::2] for row in read(tmp_path, (b"none", int(kind), 0, -1))] == [
+            (b"none", "vanished", False)
         ]
 
 
 def test_rows_that_spark_has_read():
-    """Their files are called as they were typed, also where a document is only later found to be none; --max-bytes is of the row."""
+    """Files have their typed names, also in later details; --max-bytes is of the record."""
     pa = require("spark", "pyarrow")
-    from lshdup.spark import comparison as stages
-    from lshdup.spark import worker, worker_reading
+    from lshdup.spark import worker_documents, worker_sets
+    from lshdup.spark.recipe import make_recipe
 
     lines = [
         b'{"key": "a", "body": "x"}',
@@ -186,7 +202,7 @@ def test_rows_that_spark_has_read():
     )
     read = [
         batch.to_pylist()
-        for batch in worker_reading.json_rows(
+        for batch in worker_documents.read_json_lines(
             RecordFields("body", "key"), 60, b"hdfs://h/a b", b"hdfs:///a b", iter([batch])
         )
     ]
@@ -200,11 +216,11 @@ def test_rows_that_spark_has_read():
     rows = [pa.array([b"a 1 x", b"b 2 3", b"c " + b"1 " * 20]), batch.column(1).slice(1)]
     lists = pa.RecordBatch.from_arrays(rows, names=["value", "file"])
     recipe = replace(
-        stages.recipe(ShingleParams(tokens="ids"), SketchParams(), BandParams(), PairParams()),
+        make_recipe(ShingleParams(tokens="ids"), SketchParams(), BandParams(), PairParams()),
         max_bytes=30,
     )
-    made = worker.sketch_rows(
-        recipe, worker_reading.id_rows(b"hdfs://h/a b", b"hdfs:///a b", iter([lists]))
+    made = worker_sets.sketch_rows(
+        recipe, worker_documents.read_id_lists(b"hdfs://h/a b", b"hdfs:///a b", iter([lists]))
     )
     found = {
         row["id"]: (row["reason"], (row["detail"] or "").partition("; ")[2])

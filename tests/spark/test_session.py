@@ -1,4 +1,4 @@
-"""A session for the command line: interrupts, errors of the start, settings, and Spark's progress bar.
+"""A session for the command line: interrupts, errors of the start, settings, the progress bar.
 
 Tests that start Java are marked and run only on request: `pytest -m spark`.
 """
@@ -30,7 +30,7 @@ from tests.conftest import ROOT, require
 from tests.running import clean_environment
 from tests.spark.test_comparison import QUICK, java
 
-# --- without Java -----------------------------------------------------------------------------------------------------------------
+# --- without Java -----------------------------------------------------------------------------
 
 TRACE = """An error occurred while calling None.org.apache.spark.api.java.JavaSparkContext.
 : org.apache.spark.SparkException: {}
@@ -54,7 +54,8 @@ TRACE = """An error occurred while calling None.org.apache.spark.api.java.JavaSp
         ),
         (
             "[JAVA_GATEWAY_EXITED] Java gateway process exited before sending its port number.",
-            "Picked up JAVA_TOOL_OPTIONS: -Dx\nInvalid maximum heap size: -Xmx12zz\nError: Could not create the Java Virtual Machine.\n",
+            "Picked up JAVA_TOOL_OPTIONS: -Dx\nInvalid maximum heap size: -Xmx12zz\n"
+            "Error: Could not create the Java Virtual Machine.\n",
             "Invalid maximum heap size: -Xmx12zz",
         ),
         (
@@ -97,7 +98,7 @@ def test_hints_for_a_start(error, said, hint):
             "have a colon",
         ),
         (
-            "java.lang.RuntimeException: file:/x/notpq.parquet is not a Parquet file (length is too low: 5)",
+            "java.lang.RuntimeException: file:/x/y.parquet is not a Parquet file (length: 5)",
             "ignoreCorruptFiles",
         ),
         ("java.io.IOException: anything else", "-v shows"),
@@ -159,7 +160,7 @@ def test_waiting_for_executors():
 
 
 class Handled:
-    """Puts the handler of SIGINT back that was there before."""
+    """Restores the handler of SIGINT."""
 
     def __enter__(self):
         self.before = signal.getsignal(signal.SIGINT)
@@ -246,7 +247,7 @@ def test_an_interrupt_that_is_ignored_stays_so():
 
 
 class Folder:
-    """A folder, and its file system, as Hadoop has them. removed : whether all that was in it may go, each time."""
+    """A folder and its file system of Hadoop; removed : of each removal, whether recursive."""
 
     def __init__(self, path):
         self.path, self.removed = path, []
@@ -290,7 +291,10 @@ def test_what_spark_wrote_is_kept(monkeypatch, tmp_path):
     ],
 )
 def test_only_what_spark_began_is_removed(monkeypatch, tmp_path, files, by_error, by_interrupt):
-    """By an error, if it is empty; by an interrupt, unless it is whole. A file that is there, or somebody's in the folder, stays."""
+    """By an error, if it is empty; by an interrupt, unless it is whole.
+
+    A file in its place, or of another program in it, stays.
+    """
     monkeypatch.setattr(atomic, "_kept", set())
     folder = Folder(tmp_path / "out")
     if files is None:
@@ -327,14 +331,14 @@ def test_what_a_file_of_settings_says_stands(monkeypatch, tmp_path):
     }
 
 
-# --- with Java --------------------------------------------------------------------------------------------------------------------
+# --- with Java --------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
 def slow(tmp_path_factory):
-    """Starts a command in a group of its own, whose workers wait so many seconds in each task of the first stage: process, its stderr.
+    """A function that starts a command whose workers sleep in each task of the first stage.
 
-    What a failed test leaves of it is killed.
+    It returns the process, in its own group, and its stderr. Processes of a failed test are killed.
     """
     require("spark", "pyspark")
     require("spark", "pandas")
@@ -346,13 +350,14 @@ def slow(tmp_path_factory):
         (folder / "docs" / f"{i}.txt").write_text("the same few words in every file")
     # It is on the path of workers, who make the same of the name of a function.
     (folder / "slowly.py").write_text(
-        "import os, time\nfrom lshdup.spark import worker as sparkrows\nmade = sparkrows.sketch_rows\n"
-        "def sketch_rows(recipe, batches):\n    time.sleep(float(os.environ['SLOWLY']))\n    yield from made(recipe, batches)\n"
+        "import os, time\nfrom lshdup.spark import worker_sets\nmade = worker_sets.sketch_rows\n"
+        "def sketch_rows(recipe, batches):\n    time.sleep(float(os.environ['SLOWLY']))\n"
+        "    yield from made(recipe, batches)\n"
     )
     started = []
     script = (
-        "import slowly\nfrom lshdup.cli import main as cli\nfrom lshdup.spark import worker as sparkrows\n"
-        "sparkrows.sketch_rows = slowly.sketch_rows\ncli.PROGRAM()"
+        "import slowly\nfrom lshdup.cli import main as cli\nfrom lshdup.spark import worker_sets\n"
+        "worker_sets.sketch_rows = slowly.sketch_rows\ncli.PROGRAM()"
     )
 
     def start(seconds, *options, program="program", terminal=False):
@@ -360,9 +365,12 @@ def slow(tmp_path_factory):
         if terminal:
             fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 100, 0, 0))
         environment = clean_environment() | {
-            "PYTHONPATH": os.pathsep.join([str(ROOT), str(folder)]), "PYSPARK_PYTHON": sys.executable, "SLOWLY": str(seconds),
-            "TERM": "xterm", "STARTED_AS": f"{folder}.{len(started)}",
-        }  # fmt: skip
+            "PYTHONPATH": os.pathsep.join([str(ROOT), str(folder)]),
+            "PYSPARK_PYTHON": sys.executable,
+            "SLOWLY": str(seconds),
+            "TERM": "xterm",
+            "STARTED_AS": f"{folder}.{len(started)}",
+        }
         settings = [part for item in QUICK.items() for part in ("--spark-conf", "=".join(item))]
         command = [
             sys.executable,
@@ -376,10 +384,17 @@ def slow(tmp_path_factory):
             "local[2]",
         ]
         process = subprocess.Popen(
-            [*command, *settings, *options], cwd=folder, env=environment, start_new_session=True, stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE, stderr=theirs,
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # whoever runs the tests may be in the background
-        )  # fmt: skip
+            [*command, *settings, *options],
+            cwd=folder,
+            env=environment,
+            start_new_session=True,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=theirs,
+            preexec_fn=lambda: signal.signal(
+                signal.SIGINT, signal.SIG_DFL
+            ),  # whoever runs the tests may be in the background
+        )
         os.close(theirs)
         process.mark = f"STARTED_AS={environment['STARTED_AS']}".encode()
         started.append(process)
@@ -397,7 +412,7 @@ def slow(tmp_path_factory):
 
 
 def read_until(descriptor, pattern=b""):
-    """What is said up to this, or to the end; within two minutes, however much is said."""
+    """Return the output up to a pattern, or to the end, within two minutes."""
     said, until = b"", time.monotonic() + 120
     while not (pattern and re.search(pattern, said)):
         assert select.select([descriptor], [], [], max(0.0, until - time.monotonic()))[0], said
@@ -412,7 +427,7 @@ def read_until(descriptor, pattern=b""):
 
 
 def java_of(process):
-    """Process ids of the Java that it started and that has not ended, even where nobody waits for it any more."""
+    """Return process ids of Java that a process started, also if the process has ended."""
     found = []
     for each in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):  # it has ended meanwhile, or is somebody else's
@@ -437,7 +452,7 @@ def interrupted(process, descriptor, *, group):
     [("program", ("-q",), True), ("program", (), False), ("main", (), True)],
 )
 def test_an_interrupt_in_the_middle_of_a_job(slow, program, options, group):
-    """One line, whoever gets the signal, and no Java that is left."""
+    """One line, whichever process gets the signal, and no Java that is left."""
     process, descriptor = slow(300, *options, program=program)
     if options:
         time.sleep(1.5)  # Java is starting, and its stderr is not this one
@@ -503,7 +518,7 @@ def test_no_bar_on_request(slow, options):
 
 @pytest.mark.spark
 def test_java_that_is_killed(slow):
-    """No traceback, neither of the connection to it nor of another."""
+    """No traceback of the lost connection."""
     process, descriptor = slow(300, "--progress")
     read_until(descriptor, rb"\[Stage \d+:[^\r]*\]\r")
     of_it = java_of(process)
@@ -525,7 +540,7 @@ def test_java_that_is_killed(slow):
 
 @pytest.mark.spark
 def test_java_does_not_speak_in_the_answer(slow):
-    """Of what it is given that makes no sense it says so on its stdout."""
+    """Java reports impossible options on its stdout."""
     process, descriptor = slow(0, "--progress", "--spark-conf", "spark.driver.memory=1m")
     said = read_until(descriptor).decode()
     out = process.communicate(timeout=60)[0]

@@ -1,4 +1,4 @@
-"""What Spark's workers do with rows, and what is said where Spark is not: no Java needed. The engine itself is in test_comparison.py."""
+"""What Spark's workers do with rows, and errors without Spark; no Java needed."""
 
 import itertools
 import os
@@ -13,10 +13,11 @@ from lshdup.documents.records import Kind, RecordFields
 from lshdup.errors import InputError
 from lshdup.kernels import tiles
 from lshdup.skipped import Reason
-from lshdup.spark import caching, comparison, worker, worker_reading
+from lshdup.spark import caching, worker_documents, worker_pairs, worker_sets
+from lshdup.spark.recipe import make_recipe
 from tests.conftest import ROOT, require
 
-NO_KEY = np.frombuffer(worker.NO_KEY, "<u8")[0]
+NO_KEY = np.frombuffer(worker_pairs.NO_KEY, "<u8")[0]
 
 
 def some_tiles(rng, groups):
@@ -26,14 +27,17 @@ def some_tiles(rng, groups):
         band = int(rng.integers(0, 4))
         right = rng.integers(0, 2)
         for _ in range(int(rng.integers(1, 9))):
-            side = worker.WITHIN if not right else int(rng.integers(1, 3))
+            side = worker_pairs.WITHIN if not right else int(rng.integers(1, 3))
             rows.append((number, side, rng.choice(np.array([0, 1, 2, NO_KEY], np.uint64), band)))
     return sorted(rows, key=lambda row: row[:2])
 
 
 def reference_pairs(rows):
     for (p, a), (q, b) in itertools.combinations(enumerate(rows), 2):
-        apart = a[1] == b[1] == worker.WITHIN or (a[1], b[1]) == (worker.LEFT, worker.RIGHT)
+        apart = a[1] == b[1] == worker_pairs.WITHIN or (a[1], b[1]) == (
+            worker_pairs.LEFT,
+            worker_pairs.RIGHT,
+        )
         if a[0] == b[0] and apart and not ((a[2] == b[2]) & (a[2] != NO_KEY)).any():
             yield p, q
 
@@ -51,7 +55,9 @@ def test_kernels_of_tiles(seed):
     for start, end in itertools.pairwise(starts.tolist()):
         sides = [row[1] for row in rows[start:end]]
         splits.append(
-            tiles.ONE_BLOCK if sides[0] == worker.WITHIN else start + sides.count(worker.LEFT)
+            tiles.ONE_BLOCK
+            if sides[0] == worker_pairs.WITHIN
+            else start + sides.count(worker_pairs.LEFT)
         )
     splits = np.array(splits)
     state, found = np.array([0, -1, 0]), []
@@ -81,11 +87,11 @@ def test_tiles_are_whole_whatever_the_batches(monkeypatch, size):
             "before": pa.array([row[2].astype("<u8").tobytes() for row in rows], pa.binary()),
         }
     )
-    recipe = comparison.recipe()
-    whole = pa.Table.from_batches(worker.unmet_rows(recipe, iter(table.to_batches())))
-    monkeypatch.setattr(worker, "ROWS", 5)
+    recipe = make_recipe()
+    whole = pa.Table.from_batches(worker_pairs.unmet_rows(recipe, iter(table.to_batches())))
+    monkeypatch.setattr(worker_pairs, "ROWS", 5)
     cut = pa.Table.from_batches(
-        worker.unmet_rows(recipe, iter(table.to_batches(max_chunksize=size)))
+        worker_pairs.unmet_rows(recipe, iter(table.to_batches(max_chunksize=size)))
     )
     assert cut.combine_chunks().equals(whole.combine_chunks())
     expected = sorted({row for pair in reference_pairs(rows) for row in pair})
@@ -93,8 +99,11 @@ def test_tiles_are_whole_whatever_the_batches(monkeypatch, size):
 
 
 def test_a_shipped_package_knows_its_kernels(tmp_path):
-    """With --py-files the package is a zip file: another one must not run the machine code of the first."""
-    code = "import sys; sys.path.insert(0, sys.argv[1]); from lshdup.kernels import jit; print(jit.__file__); print(jit._sources())"
+    """With --py-files the package is a zip file; another one must not run its machine code."""
+    code = (
+        "import sys; sys.path.insert(0, sys.argv[1]); from lshdup.kernels import jit; "
+        "print(jit.__file__); print(jit._sources())"
+    )
     stamps = []
     for number in range(2):
         archive = tmp_path / f"{number}.zip"
@@ -123,37 +132,38 @@ def rows_of(pa, texts):
 
 
 def test_sets_of_more_bytes_than_arrow_has_offsets_for(monkeypatch):
-    """They are handed on in pieces; one set that is too large alone is an error, and so are ids and keys."""
+    """Sets are handed on in pieces; a single set, ids or keys that are too large are an error."""
     pa = require("spark", "pyarrow")
     texts = {b"d%d" % i: b" ".join(b"w%d" % j for j in range(i, i + 12)) for i in range(20)}
-    recipe = comparison.recipe()
-    whole = pa.Table.from_batches(worker.set_rows(recipe, iter([rows_of(pa, texts)])))
-    monkeypatch.setattr(worker, "SET_BYTES", 200)
-    monkeypatch.setattr(worker, "ARROW_BYTES", 200)
-    cut = list(worker.set_rows(recipe, iter([rows_of(pa, texts)])))
+    recipe = make_recipe()
+    whole = pa.Table.from_batches(worker_sets.set_rows(recipe, iter([rows_of(pa, texts)])))
+    monkeypatch.setattr(worker_sets, "SET_BYTES", 200)
+    monkeypatch.setattr(worker_sets, "ARROW_BYTES", 200)
+    monkeypatch.setattr(worker_pairs, "ARROW_BYTES", 200)
+    cut = list(worker_sets.set_rows(recipe, iter([rows_of(pa, texts)])))
     assert len(cut) == 10
     assert max(len(each) for each in cut) == 2
     assert pa.Table.from_batches(cut).equals(whole)
     long = {b"long": b" ".join(b"x%d" % j for j in range(100))}
     with pytest.raises(InputError, match="'long' has 98 shingles, more than Spark can"):
-        list(worker.set_rows(recipe, iter([rows_of(pa, texts | long)])))
+        list(worker_sets.set_rows(recipe, iter([rows_of(pa, texts | long)])))
     with pytest.raises(InputError, match=r"20 documents have .* bytes of keys, more than Arrow"):
-        list(worker.sketch_rows(recipe, iter([rows_of(pa, texts)])))
+        list(worker_sets.sketch_rows(recipe, iter([rows_of(pa, texts)])))
     ids = pa.chunked_array(
         [pa.array([b"x" * 150], pa.binary()), pa.array([b"y" * 150], pa.binary())]
     )
     with pytest.raises(InputError, match=r"the ids of 2 documents .* more than Arrow can hold"):
-        worker._one(ids)
+        worker_pairs.one_array(ids)
 
 
 def test_what_was_read_once_and_not_again_is_an_error():
-    """Its pairs would be lost, and nobody would know."""
+    """Its pairs would be lost in silence."""
     pa = require("spark", "pyarrow")
     sets = [np.arange(5, dtype="<u8").tobytes()] * 2
     columns = {
         "bucket": [b"b"] * 2,
         "tile": [0] * 2,
-        "side": [worker.WITHIN] * 2,
+        "side": [worker_pairs.WITHIN] * 2,
         "id": [b"p", b"q"],
         "before": [b""] * 2,
     }
@@ -171,7 +181,7 @@ def test_what_was_read_once_and_not_again_is_an_error():
             | {"set": pa.array(sets, pa.binary())}
         )
         return pa.Table.from_batches(
-            worker.verified_rows(comparison.recipe(), iter(table.to_batches()))
+            worker_pairs.verified_rows(make_recipe(), iter(table.to_batches()))
         ).to_pylist()
 
     assert [(row["a"], row["b"], row["similarity"]) for row in verified(*sets)] == [
@@ -187,7 +197,7 @@ def test_what_was_read_once_and_not_again_is_an_error():
 
 
 def test_a_damaged_row_group_costs_only_its_rows(tmp_path):
-    """As with the local engine: each is left out under its own name, and the groups behind it are read."""
+    """Its records are skipped under their own names, and the groups behind it are read."""
     pa, pq = require("parquet", "pyarrow"), require("parquet", "pyarrow.parquet")
     path = tmp_path / "a.parquet"
     texts = [f"text {number} " * 50 for number in range(90)]
@@ -203,12 +213,12 @@ def test_a_damaged_row_group_costs_only_its_rows(tmp_path):
         chunk.total_compressed_size
     )
     path.write_bytes(data)
-    columns = [[os.fsencode(path)], [int(Kind.PARQUET)], [0], [-1], [len(data)]]
+    columns = [[os.fsencode(path)], [int(Kind.PARQUET)], [0], [-1]]
     pieces = pa.RecordBatch.from_arrays(
-        list(map(pa.array, columns)), ["path", "kind", "start", "stop", "bytes"]
+        list(map(pa.array, columns)), ["path", "kind", "start", "stop"]
     )
     rows = pa.Table.from_batches(
-        worker_reading.piece_rows(RecordFields("text", "id"), b"/", 1 << 20, iter([pieces]))
+        worker_documents.read_pieces(RecordFields("text", "id"), b"/", 1 << 20, iter([pieces]))
     ).to_pylist()
     assert [row["id"] for row in rows] == [b"d%d" % number for number in range(90)]
     lost = rows[30:60]
@@ -222,11 +232,17 @@ def test_pairs_are_handed_on_in_pieces(monkeypatch):
     pa = require("spark", "pyarrow")
     n = 12
     sets = pa.array([np.arange(5, dtype="<u8").tobytes()] * n, pa.binary())
-    columns = [pa.array([b"b"] * n, pa.binary()), pa.array([0] * n, pa.int64()), pa.array([worker.WITHIN] * n, pa.int32()),
-               pa.array([b"%02d" % i for i in range(n)], pa.binary()), pa.array([b""] * n, pa.binary()), sets]  # fmt: skip
+    columns = [
+        pa.array([b"b"] * n, pa.binary()),
+        pa.array([0] * n, pa.int64()),
+        pa.array([worker_pairs.WITHIN] * n, pa.int32()),
+        pa.array([b"%02d" % i for i in range(n)], pa.binary()),
+        pa.array([b""] * n, pa.binary()),
+        sets,
+    ]
     batch = pa.RecordBatch.from_arrays(columns, ["bucket", "tile", "side", "id", "before", "set"])
-    monkeypatch.setattr(worker, "PAIRS_GIVEN", 10)
-    given = list(worker.verified_rows(comparison.recipe(), iter([batch])))
+    monkeypatch.setattr(worker_pairs, "PAIRS_GIVEN", 10)
+    given = list(worker_pairs.verified_rows(make_recipe(), iter([batch])))
     table = pa.Table.from_batches(given)
     assert max(map(len, given)) == 10
     assert list(zip(table["a"].to_pylist(), table["b"].to_pylist(), strict=True)) == list(
@@ -235,14 +251,14 @@ def test_pairs_are_handed_on_in_pieces(monkeypatch):
     assert sum(table["candidates"].to_pylist()) == 66
 
 
-# --- errors ---------------------------------------------------------------------------------------------------------------------
+# --- errors -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     "error", [ConnectionRefusedError(111, "Connection refused"), EOFError(), "py4j", "answer"]
 )
 def test_a_driver_that_ended(error):
-    """Java was killed: all that comes is that nobody answers."""
+    """Java was killed, and the connection is lost."""
     require("spark", "pyspark")
     from py4j.protocol import Py4JError, Py4JNetworkError
 
@@ -258,7 +274,7 @@ def test_a_driver_that_ended(error):
 
 
 def test_checkpoints_of_a_session_without_a_context():
-    """Spark Connect has no context here: what the server was started with says whether there is a folder."""
+    """Spark Connect has no context here: settings of the server say whether there is a folder."""
 
     class Connected:
         def __init__(self, settings):
@@ -285,16 +301,23 @@ def test_checkpoints_of_a_session_without_a_context():
 
 
 def test_without_java_or_pyspark(run, tmp_path):
-    """In one line, with what to install; nothing of Spark is needed for that."""
+    """One line, and a hint to install packages."""
     (tmp_path / "a.txt").write_text("a b c")
     (tmp_path / "pyspark").mkdir()
     (tmp_path / "none.py").write_text(
         "import sys, importlib.util as u\nold = u.find_spec\n"
         "u.find_spec = lambda name, *rest: None if name == 'pyspark' else old(name, *rest)\n"
-        "sys.argv = ['lshdup', 'pairs', 'a.txt', '--engine', 'spark']\nfrom lshdup.cli.main import main\nmain()\n"
+        "sys.argv = ['lshdup', 'pairs', 'a.txt', '--engine', 'spark']\n"
+        "from lshdup.cli.main import main\nmain()\n"
     )
-    process = subprocess.run([sys.executable, "none.py"], capture_output=True, text=True, cwd=tmp_path, check=False,
-                             env={**os.environ, "PYTHONPATH": str(ROOT)})  # fmt: skip
+    process = subprocess.run(
+        [sys.executable, "none.py"],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        check=False,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
     assert process.returncode == 2
     said, hint = process.stderr.splitlines()[-2:]
     assert said.startswith("lshdup: error: --engine spark needs pyspark")

@@ -10,11 +10,11 @@ import click
 
 from lshdup.cli.conflicts import is_set
 from lshdup.cli.help import Command, plain_option
-from lshdup.cli.listings import listing_target
+from lshdup.cli.listings import make_target
 from lshdup.cli.messages import say_collection, say_contract
 from lshdup.cli.options import (
-    columns_of,
     documents_options,
+    list_columns,
     output_options,
     plot_option,
     run_options,
@@ -48,7 +48,7 @@ class _Buckets(click.ParamType[str | int]):
         return int(value)
 
 
-@columns_of("accuracy", "accuracy-bands", "accuracy-found")
+@list_columns("accuracy", "accuracy-bands", "accuracy-found")
 @click.command(
     "accuracy",
     cls=Command,
@@ -73,12 +73,9 @@ Examples:
     "--epsilon",
     type=Listed(float),
     default="0.04,0.07,0.09",
-    show_default=True,
     help="An estimate is off if it differs from the exact similarity by more than this.",
 )
-@plain_option(
-    "--runs", type=click.IntRange(1), default=5, show_default=True, help="Independent seeds."
-)
+@plain_option("--runs", type=click.IntRange(1), default=5, help="Independent seeds.")
 @plain_option(
     "--bands", type=Listed(int), help="Measure what so many bands find, instead of estimates."
 )
@@ -93,7 +90,6 @@ Examples:
     type=Share(),
     metavar="T",
     default=0.9,
-    show_default=True,
     help="With --bands, --found: similarity of near-duplicates.",
 )
 @plain_option(
@@ -101,15 +97,10 @@ Examples:
     type=Share(),
     metavar="P",
     default=BandParams().recall,
-    show_default=True,
     help="With --found: plan the bands for this chance.",
 )
 @plain_option(
-    "--sample",
-    type=click.IntRange(1),
-    default=110,
-    show_default=True,
-    help="With --bands: documents to query.",
+    "--sample", type=click.IntRange(1), default=110, help="With --bands: documents to query."
 )
 @plain_option(
     "--queries",
@@ -123,13 +114,7 @@ Examples:
     help="With --bands, --found: fold keys into so many buckets; prime: the smallest prime from "
     "the number of documents.",
 )
-@plain_option(
-    "--seed",
-    type=int,
-    default=SketchParams().seed,
-    show_default=True,
-    help="The first of the seeds.",
-)
+@plain_option("--seed", type=int, default=SketchParams().seed, help="The first of the seeds.")
 @plot_option
 @run_options
 @output_options
@@ -148,7 +133,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     bands of `lshdup pairs` find, with a 95 % interval, in each bin of similarity (the last line: in
     all), beside what the S-curve expects. Exact copies are counted once.
     """
-    target = listing_target(options)
+    target = make_target(options)
     bands, found = options.pop("bands"), options.pop("found")
     perms = options.pop("perms") or (
         (SketchParams().perms,) if found else (1200,) if bands else (400, 600, 800)
@@ -324,7 +309,7 @@ def _measure_recall(
     ).pairs
     console.say(
         f"{counted(len(pairs), 'pair')} of similarity {threshold:g} or more, by the exact "
-        f"join{console.took('candidates')}"
+        f"join{console.duration_of('candidates')}"
     )
     return [
         result

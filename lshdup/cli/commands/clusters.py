@@ -13,13 +13,13 @@ from lshdup.cli.columns import column_names
 from lshdup.cli.conflicts import is_set, refuse_with_exact, runs_on_spark
 from lshdup.cli.console import OK, PAIRS_FOUND, Console
 from lshdup.cli.help import Command, plain_option
-from lshdup.cli.listings import PIECE_ROWS, listing_target, print_pieces
+from lshdup.cli.listings import PIECE_ROWS, make_target, print_pieces
 from lshdup.cli.messages import say_buckets, say_collection, say_contract, say_if_nothing
 from lshdup.cli.options import (
-    columns_of,
     engine_options,
     exact_option,
     keep_options,
+    list_columns,
     max_bucket_option,
     option,
     output_options,
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 _DEFAULT = ClusterParams()
 
 
-@columns_of("clusters", "clusters-names")
+@list_columns("clusters", "clusters-names")
 @click.command(
     "clusters",
     cls=Command,
@@ -58,19 +58,16 @@ Examples:
 @exact_option
 @max_bucket_option
 @option("--linkage", type=click.Choice(params.LINKAGES), default=_DEFAULT.linkage,
-        show_default=True,
                help="Every member similar enough to the one that is kept; or all that chains of "
                     "pairs connect.")  # fmt: skip
 @keep_options
 @plain_option("--emit", type=click.Choice(("all", "keep", "drop")), default="all",
-              show_default=True,
               help="Groups of two or more with all that is known; or names only: what stays, also "
                    "what is alone; what may go.")  # fmt: skip
 @plain_option("--write", type=click.Path(path_type=Path), metavar="FILE",
               help="Of rows of JSON Lines or Parquet: write the file they are in without those "
-                   "that may go, in the same order, all else "
-                   "as it is; of several files, FILE is a folder. No groups are printed then, "
-                   "unless --emit says so.")  # fmt: skip
+                   "that may go, in the same order, all else as it is; of several files, FILE is a "
+                   "folder. No groups are printed then, unless --emit says so.")  # fmt: skip
 @option("--check", is_flag=True, help="Exit with 1 if there are groups.")
 @engine_options
 @run_options
@@ -97,7 +94,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         from lshdup.cli.commands import on_spark
 
         return on_spark.clusters(ctx, options)
-    target = listing_target(options)
+    target = make_target(options)
     if options["write"] is not None:
         check_writable(options["write"])
     if options["exact"]:
@@ -128,7 +125,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
             say_buckets(
                 console, result.buckets, collection.documents.names.some, rule.max_bucket, table
             )
-        took = console.took("groups")
+        took = console.duration_of("groups")
         _say_groups(
             console,
             result,

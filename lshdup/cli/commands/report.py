@@ -58,13 +58,12 @@ Examples:
 @exact_option
 @max_bucket_option
 @keep_options
-@option("--most", type=click.IntRange(1), default=10_000, show_default=True, metavar="N",
+@option("--most", type=click.IntRange(1), default=10_000, metavar="N",
                help="Pairs in the page, copies counted once: the most similar ones. The page says "
                     "what is left out.")  # fmt: skip
-@option("--passages", type=click.IntRange(0), default=1_000, show_default=True, metavar="N",
+@option("--passages", type=click.IntRange(0), default=1_000, metavar="N",
                help="Pairs whose differing passages are in the page: members of groups with the "
-                    "one that is kept, then the least alike. "
-                    "More: a larger page.")  # fmt: skip
+                    "one that is kept, then the least alike. More: a larger page.")  # fmt: skip
 @run_options
 @plain_option("-o", "--output", type=click.Path(path_type=Path, allow_dash=True), metavar="FILE",
               default=Path("-"),

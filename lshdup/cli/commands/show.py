@@ -11,8 +11,8 @@ from lshdup.cli.completion import complete_document
 from lshdup.cli.conflicts import refuse
 from lshdup.cli.console import Console
 from lshdup.cli.help import Command, plain_option
-from lshdup.cli.listings import listing_target, print_rows
-from lshdup.cli.options import columns_of, output_options, run_options, shingle_options
+from lshdup.cli.listings import make_target, print_rows
+from lshdup.cli.options import list_columns, output_options, run_options, shingle_options
 from lshdup.cli.session import open_session
 from lshdup.errors import InputError
 from lshdup.params import ShingleParams, SketchParams
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from lshdup.utils.json_cells import Cell
 
 
-@columns_of("show", "show-shingles")
+@list_columns("show", "show-shingles")
 @click.command(
     "show",
     cls=Command,
@@ -90,7 +90,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     With --format tsv, csv, json or jsonl: the differences as data (json: with all that is known of
     the two).
     """
-    target = listing_target(options)
+    target = make_target(options)
     if target.format in ("", "table") and not options["shingles"] and not options["nul"]:
         refuse(ctx, ("header",), "without --shingles, -0, or --format tsv or csv")
     if options["shingles"]:
@@ -168,7 +168,8 @@ def _warn_if_changed(console: Console, document: _Document, params: ShingleParam
         sets = collection.shingle_filter.apply(sets)
     if fingerprint_sets(sets, params)[0] != collection.fingerprints[document.named.index]:
         console.warn(
-            f"{shown(document.named.name)} has changed since it was indexed; its present text is shown"
+            f"{shown(document.named.name)} has changed since it was indexed; its present text is "
+            "shown"
         )
 
 
@@ -282,18 +283,21 @@ def _picture(
     for name, facts_line in heads:
         yield from [f"{name} {facts_line}"] if fits else [name, f"   {facts_line}"]
     yield (
-        f"similarity {decimal(comparison.similarity)}, exact: {counted(comparison.shared, 'shingle')} "
+        f"similarity {decimal(comparison.similarity)}, exact: "
+        f"{counted(comparison.shared, 'shingle')} "
         f"shared, {comparison.only_a:,} only in A, "
         f"{comparison.only_b:,} only in B"
     )
     if comparison.removed_a or comparison.removed_b:
         yield (
-            f"removed before: {counted(comparison.removed_a, 'shingle')} of A, {comparison.removed_b:,} "
+            f"removed before: {counted(comparison.removed_a, 'shingle')} of A, "
+            f"{comparison.removed_b:,} "
             "of B, by --template or --ignore-common"
         )
     if comparison.estimate is not None and sketch is not None:
         yield (
-            f"estimate {decimal(comparison.estimate)} ± {comparison.standard_error:.4f}, by signatures: "
+            f"estimate {decimal(comparison.estimate)} ± {comparison.standard_error:.4f}, by "
+            "signatures: "
             f"{sketch.scheme}, K = {sketch.perms}"
         )
     yield summarize(comparison, noun)
@@ -321,9 +325,8 @@ def _describe_format(document: _Document, spelling: bytes) -> str:
         parts.append("mail" if document.text.office == "eml" else document.text.office.upper())
     else:
         codec = document.text.codec.upper().replace("UTF-8-SIG", "UTF-8 with byte-order mark")
-        parts.append(
-            f"{'HTML ' if document.text.page else ''}{codec}{' (detected)' if document.text.encoding else ''}"
-        )
+        page = "HTML " if document.text.page else ""
+        parts.append(f"{page}{codec}{' (detected)' if document.text.encoding else ''}")
     if spelling != document.text.utf8:
         parts.append("shown in NFKC")
     return ", ".join(parts)

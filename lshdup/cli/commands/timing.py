@@ -6,11 +6,11 @@ from typing import Any
 import click
 
 from lshdup.cli.help import Command, plain_option
-from lshdup.cli.listings import listing_target
+from lshdup.cli.listings import make_target
 from lshdup.cli.messages import say_collection
 from lshdup.cli.options import (
-    columns_of,
     documents_options,
+    list_columns,
     output_options,
     plot_option,
     run_options,
@@ -23,7 +23,7 @@ from lshdup.errors import InputError
 from lshdup.params import SketchParams
 
 
-@columns_of("timing")
+@list_columns("timing")
 @click.command(
     "timing",
     cls=Command,
@@ -37,23 +37,11 @@ Examples:
 @documents_options
 @shingle_options
 @schemes_option
+@plain_option("--perms", type=Listed(int), default="150,350,600", help="Rows of a signature, K.")
 @plain_option(
-    "--perms",
-    type=Listed(int),
-    default="150,350,600",
-    show_default=True,
-    help="Rows of a signature, K.",
+    "--runs", type=click.IntRange(1), default=5, help="Measured runs of each part, interleaved."
 )
-@plain_option(
-    "--runs",
-    type=click.IntRange(1),
-    default=5,
-    show_default=True,
-    help="Measured runs of each part, interleaved.",
-)
-@plain_option(
-    "--seed", type=int, default=SketchParams().seed, show_default=True, help="Makes all randomness."
-)
+@plain_option("--seed", type=int, default=SketchParams().seed, help="Makes all randomness.")
 @plot_option
 @run_options
 @output_options
@@ -66,7 +54,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     which of exact and estimated is faster on this collection. Without DOCS, the sets of
     shingles.npz are used.
     """
-    target = listing_target(options)
+    target = make_target(options)
     sketches = [
         SketchParams(scheme, k, options["seed"])
         for scheme in options["schemes"]

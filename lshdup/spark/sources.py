@@ -1,0 +1,119 @@
+"""Sources of documents on Spark: the one way from input to documents, for sketches and for sets."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial, reduce
+from typing import TYPE_CHECKING
+
+from lshdup.errors import InputError
+from lshdup.spark.caching import sift
+from lshdup.spark.worker_documents import DOCUMENTS, Batches
+from lshdup.utils.messages import some_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+@dataclass(frozen=True)
+class Source:
+    """Rows of input, and the function by which a worker reads documents from them.
+
+    rows : a DataFrame; if it has a column `id`, each row is one document.
+    read : function from batches of the rows to batches of `worker_documents.DOCUMENTS`; None if
+        the rows are documents, with the columns `id` and `text` and any others of DOCUMENTS.
+    """
+
+    rows: "DataFrame"
+    read: Callable[[Batches], Batches] | None = None
+
+    @property
+    def documents(self) -> "DataFrame":
+        """The documents, with all columns of DOCUMENTS."""
+        from pyspark.sql import functions as f
+
+        if self.read is not None:
+            return self.rows.mapInArrow(self.read, DOCUMENTS)
+        columns = (field.split() for field in DOCUMENTS.split(", "))
+        return self.rows.select(
+            *(
+                (f.col(name) if name in self.rows.columns else f.lit(None)).cast(kind).alias(name)
+                for name, kind in columns
+            )
+        )
+
+
+def map_documents(
+    sources: tuple[Source, ...], work: Callable[[Batches], Batches], schema: str
+) -> "DataFrame":
+    """Return the results of a worker's function over the documents of all sources.
+
+    The worker that reads a document works on it, so Spark does not carry texts between workers.
+
+    work : function from batches of DOCUMENTS to batches of `schema`.
+    """
+    mapped = (
+        source.rows.mapInArrow(partial(_read_and_work, source.read, work), schema)
+        for source in sources
+    )
+    return reduce(lambda rows, more: rows.unionByName(more), mapped)
+
+
+def _read_and_work(
+    read: Callable[[Batches], Batches] | None, work: Callable[[Batches], Batches], rows: Batches
+) -> Batches:
+    return work(read(rows) if read else rows)
+
+
+def select_documents(
+    sources: tuple[Source, ...], wanted: "DataFrame", n: int
+) -> tuple[Source, ...]:
+    """Return sources of the documents with one of n wanted ids, and of a few others (`sift`).
+
+    A file is selected before it is read. Other documents have no id before they are read.
+
+    wanted : a DataFrame with a column `id`.
+    """
+    selected = [source for source in sources if source.read and "id" in source.rows.columns]
+    others = [source.documents for source in sources if source not in selected]
+    if others:
+        selected.append(Source(reduce(lambda rows, more: rows.unionByName(more), others)))
+    return tuple(replace(source, rows=sift(source.rows, wanted, n, "id")) for source in selected)
+
+
+def id_and_text(rows: "DataFrame", name: str, text: str) -> "DataFrame":
+    """Return the columns `id`, as bytes, and `text` of rows.
+
+    name, text : columns, or fields within columns (``a.b``).
+
+    Raises InputError if there are no such columns, or if they are of another type.
+    """
+    from pyspark.sql import functions as f
+    from pyspark.sql import types
+
+    # Spark takes names that differ only by case for one name, so columns are called by number.
+    numbered = rows.toDF(*(f"c{number}" for number in range(len(rows.columns))))
+    columns = []
+    for option, field, kinds in (
+        ("--id-field", name, (types.StringType, types.BinaryType, types.IntegralType)),
+        ("--text-field", text, (types.StringType, types.BinaryType)),
+    ):
+        way = [field] if field in rows.columns else field.split(".")
+        found: list[types.DataType] = [rows.schema]
+        for step in way:
+            structs = (kind for kind in found if isinstance(kind, types.StructType))
+            found = [part.dataType for struct in structs for part in struct if part.name == step]
+        if len(found) != 1:
+            message = f"there is no column {field!r}, but {some_of(rows.columns)}"
+            if found:
+                message = f"there are {len(found)} columns {field!r}"
+            raise InputError(message, f"{option} names another")
+        kind = found[0]
+        if not isinstance(kind, kinds):
+            message = f"the column {field!r} is of type {kind.simpleString()}"
+            raise InputError(message, f"{option} names another")
+        within = (".`" + part.replace("`", "``") + "`" for part in way[1:])
+        column = f.col("".join([f"c{rows.columns.index(way[0])}", *within]))
+        if option == "--id-field" and not isinstance(kind, types.BinaryType):
+            column = column.cast("string").cast("binary")  # a text is not cast, to save a copy
+        columns.append(column.alias(option[2:-6]))
+    return numbered.select(*columns)
