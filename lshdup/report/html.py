@@ -25,8 +25,8 @@ from lshdup.utils.ragged import distinct
 NAMED_COPIES = 500
 
 #: A stretch of two texts: a sign and the text. The signs are "=" for both texts, "-" and "+" for
-#: the first and the second, "<" and ">" for moved text of the first and the second. Other signs are "f"
-#: with the number of folded tokens, and "…" where too long texts end.
+#: the first and the second, "<" and ">" for moved text of the first and the second. Other signs are
+#: "f" with the number of folded tokens, and "…" where too long texts end.
 Segment = tuple[str, str | int]
 
 _SEGMENTS = {ALIKE: "=", REMOVED: "-", ADDED: "+", MOVED_AWAY: "<", MOVED_HERE: ">"}

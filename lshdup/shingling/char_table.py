@@ -1,8 +1,8 @@
 """The character table: what Unicode says about each code point, as an array for the kernels.
 
 The entry of a code point has its normal form (NFKC, then case folding) and its action on tokens, in
-the layout of `kernels/text.py`. The table comes from Python's `unicodedata`, whose version is in the
-header of every artifact, and is made when a text needs it, in about 0.05 s.
+the layout of `kernels/text.py`. The table comes from Python's `unicodedata`, whose version is in
+the header of every artifact, and is made when a text needs it, in about 0.05 s.
 """
 
 import functools
@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from lshdup.kernels import text as k
 
-#: Blocks of the scripts written without spaces, in which each letter or number is a token of its own:
-#: Thai and Lao, Myanmar, Khmer, CJK radicals and ideographs, Hiragana, Katakana and their extensions.
+#: Blocks of scripts without spaces, in which each letter or number is a token of its own:
+#: Thai and Lao, Myanmar, Khmer, CJK radicals and ideographs, Hiragana, Katakana, extensions.
 UNSPACED_BLOCKS = (
     (0x0E00, 0x0EFF), (0x1000, 0x109F), (0x1780, 0x17FF), (0x2E80, 0x2FDF), (0x3005, 0x3007),
     (0x3021, 0x3029), (0x3038, 0x303C), (0x3040, 0x30FF), (0x31F0, 0x31FF), (0x3400, 0x4DBF),

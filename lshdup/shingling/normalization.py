@@ -13,8 +13,8 @@ import numpy as np
 from lshdup.params import ShingleParams
 from lshdup.shingling.char_table import composing_characters, find_peculiar, to_characters
 
-#: Marks in a row that no language has (the Stream-Safe Text Format of UAX #15 allows 30), and the step
-#: at which a text is searched for them.
+#: Marks in a row that no language has (the Stream-Safe Text Format of UAX #15 allows 30), and the
+#: step at which a text is searched for them.
 _FLOOD, _STEP = 64, 8
 
 #: Characters that are normalised together.
