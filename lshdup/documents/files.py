@@ -126,17 +126,18 @@ def read_files(
 
 
 def read_spans(
-    file: int,
-    starts: NDArray[np.int64],
-    lengths: NDArray[np.int64],
-    buffer: Buffer,
-    *,
-    twice: bool = False,
+    file: int, starts: NDArray[np.int64], lengths: NDArray[np.int64], buffer: Buffer
 ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Parts of an open file (its descriptor), which begin and are as long as int64 arrays of shape (n,) say: a uint8 array that ends with
-    PADDING, and where in it each begins. Neighbours are read together. twice : leave as much room behind them again.
+    """Return parts of an open file: a uint8 array that ends with PADDING, and where in it each part begins.
 
-    Raises EOFError if the file is shorter than that, and OSError as the system does.
+    Neighbours are read together. Raises EOFError if the file is shorter, and OSError as the system does.
+
+    Parameters
+    ----------
+    file : descriptor of the file.
+    starts, lengths : int64 arrays of shape (n,), bytes.
+    buffer : memory to read into.
+
     """
     ends = starts + lengths
     gaps = starts[1:] - ends[:-1]
@@ -144,7 +145,7 @@ def read_spans(
     firsts, lasts = np.concatenate([[0], cuts]), np.concatenate([cuts, [len(starts)]]) - 1
     offsets = offsets_of(ends[lasts] - starts[firsts])
     size = int(offsets[-1])
-    text = buffer.room((2 * size if twice else size) + PADDING)
+    text = buffer.room(size + PADDING)
     for first, start, end in zip(
         starts[firsts].tolist(), offsets[:-1].tolist(), offsets[1:].tolist(), strict=True
     ):
@@ -153,8 +154,7 @@ def read_spans(
             if not got:
                 raise EOFError
             first, start = first + got, start + got
-    text[size : size + PADDING] = 0
-    text[-PADDING:] = 0
+    text[size:] = 0
     run = np.searchsorted(firsts, np.arange(len(starts)), side="right") - 1
     return text, starts - starts[firsts][run] + offsets[:-1][run]
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 @dataclass
 class Tally:
-    """What was tried, what became of it, and what should not have."""
+    """The number of trials by outcome, and the findings."""
 
     tried: int = 0
     outcomes: Counter = field(default_factory=Counter)

@@ -38,7 +38,10 @@ def target(name, folder):
 
 
 def work(name, seconds, least, seed, results, at):
-    """Batches until both the time is up and enough was tried. `at` : told the number of each batch before it is run."""
+    """Run batches until the time is up and enough was tried.
+
+    at : called with the number of each batch before it is run.
+    """
     faulthandler.enable()
     resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, MOST_MEMORY))
     tally = Tally()

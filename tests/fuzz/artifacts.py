@@ -90,7 +90,7 @@ COMMANDS = {
 
 
 def make_folder(folder):
-    """Two stores over a few documents in `folder`, which becomes the current one; returns their files: tokens -> kind -> bytes."""
+    """Make two stores in `folder`, which becomes the current one; return tokens -> kind -> bytes."""
     os.chdir(folder)
     words = [f"w{i}" for i in range(60)]
     Path("docs").mkdir()
@@ -118,13 +118,13 @@ def make_folder(folder):
 
 
 def members_of(data):
-    """name -> bytes of the `.npy`."""
+    """Return the members of an artifact: name -> bytes of the `.npy`."""
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         return {info.filename: archive.read(info) for info in archive.infolist()}
 
 
 def archive_of(members, *, padding=True, method=0):
-    """A zip of (name, bytes), right in every field and with the checksums of its blocks, aligned as lshdup does it."""
+    """Return a zip of (name, bytes) with correct fields, checksums and alignment."""
     out, central = bytearray(), bytearray()
     for name, data in rechecked(members):
         raw = name.encode()
@@ -154,7 +154,7 @@ def archive_of(members, *, padding=True, method=0):
 
 
 def rechecked(members):
-    """The members with a `checks` that fits them, if they have one."""
+    """Return the members with correct `checks`, if they have any."""
     values = {at: np.frombuffer(data[10 + int.from_bytes(data[8:10], "little") :], np.uint8) for at, (name, data) in enumerate(members)
               if name not in ("header.npy", "checks.npy")}  # fmt: skip
     return [
@@ -195,7 +195,7 @@ def spliced(rng, data, other):
 
 
 def directory_changed(rng, data):
-    """A field of the central directory, of a local header, or of the end record, set to something."""
+    """Overwrite a field of the central directory, of a local header, or of the end record."""
     data = bytearray(data)
     places = [
         m.start()
@@ -213,7 +213,7 @@ def directory_changed(rng, data):
 
 
 def zip64_end(rng, data):
-    """A zip64 end record before the end record, with numbers of somebody's choice."""
+    """Insert a zip64 end record with arbitrary numbers before the end record."""
     at = data.rindex(b"PK\x05\x06")
     numbers = [
         rng.choice((*INTEGERS[:2], len(data), at, 1 << 40, (1 << 63) - 1, 1 << 63, (1 << 64) - 1))
@@ -229,7 +229,7 @@ def zip64_end(rng, data):
 
 
 def values_changed(rng, members):
-    """Some elements of an array that are something else now."""
+    """Overwrite some elements of an array."""
     name = rng.choice([name for name in members if name != "header.npy"])
     array = array_of(members[name]).copy()
     flat = array.reshape(-1)
@@ -326,7 +326,7 @@ def header_changed(rng, members):
 
 
 def members_changed(rng, members, other):
-    """Members that are missing, twice there, called otherwise, of another artifact, or in each other's place."""
+    """Drop, double, rename, exchange or replace members of an artifact."""
     pairs = list(members.items())
     at, to = rng.randrange(len(pairs)), rng.randrange(len(pairs))
     kind = rng.randrange(7)
@@ -408,7 +408,7 @@ def mutated(rng, files, tokens, kind):
 
 
 def run(arguments, patience=PATIENCE):
-    """What a command ends with, in one line: its answer, its error, or what should not happen."""
+    """Return the outcome of a command in one line: its answer, its error, or a defect."""
     out = open("answer", "w+b")  # noqa: SIM115 (whatever becomes of it, it is looked at below)
     text = io.TextIOWrapper(out, "utf-8", "surrogateescape")
     try:
@@ -464,8 +464,8 @@ class Artifacts:
     def tried(self, tally, tokens, kind, data, forged, commands, *, checked):
         """checked : whether members are as small as they are, or so large that those who only look something up do not check all."""
         tally.tried += 1
-        most = npz._ALWAYS_CHECKED
-        npz._ALWAYS_CHECKED = most if checked else 0
+        most = npz._ALWAYS_VERIFIED
+        npz._ALWAYS_VERIFIED = most if checked else 0
         for command in commands:
             outcome = self._answer(tokens, command, {kind: data})
             right = self._known[tokens, tuple(command)]
@@ -491,7 +491,7 @@ class Artifacts:
                     outcome[:300],
                     kept(data),
                 )
-        npz._ALWAYS_CHECKED = most
+        npz._ALWAYS_VERIFIED = most
 
     def _answer(self, tokens, command, changed, patience=PATIENCE):
         for kind, data in (self.files[tokens] | changed).items():
@@ -500,7 +500,7 @@ class Artifacts:
 
 
 def kept(data):
-    """Where an artifact that went wrong is kept."""
+    """Save an artifact that revealed a defect; return its path."""
     folder = Path(tempfile.gettempdir(), "lshdup-fuzz")
     folder.mkdir(exist_ok=True)
     path = folder / f"{zlib.crc32(data):08x}.npz"

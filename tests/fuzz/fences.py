@@ -51,14 +51,14 @@ class FencedScratch(shingler_module.ScratchArrays):
 
 
 def fenced_batch(batch):
-    """The same texts, the last of them before the fence but for the padding that kernels may read."""
+    """Copy the texts in front of a fence, with the padding that kernels may read."""
     fence = Fence(len(batch.text), np.uint8)
     fence.array[:] = batch.text
     return TextBatch(batch.indices, batch.names, fence.array, batch.starts, batch.lengths), fence
 
 
 def run_fenced(shingler, batch, flags):
-    """`Shingler._run` between fences that fit the batch; copies of its sets, the outcomes, and whether nothing before them was written."""
+    """Call `Shingler._run` between fences; return sets, outcomes, and whether the fences are whole."""
     batch, text_fence = fenced_batch(batch)
     values = Fence(int(batch.lengths.sum()) + 1, np.uint64)
     shingler._scratch = FencedScratch(int(batch.lengths.max(initial=0)))

@@ -125,7 +125,7 @@ def consecutive_sets(rng, n):
 
 
 def template_sets(rng, n):
-    """Multiples of one large odd number, as rolling hashes of a running number in a template make them."""
+    """Return multiples of a large odd number: rolling hashes of a running number in a template."""
     return rng.integers(0, 1 << 63, dtype=np.uint64) + np.arange(n, dtype=np.uint64) * np.uint64(
         0xD6E8FEB86659FD93
     )
@@ -141,7 +141,7 @@ TRIALS = 300
 )
 @pytest.mark.parametrize("scheme", ["fast", "classic"])
 def test_bias_and_spread(scheme, n, perms, kind):
-    """Mean within four standard errors of J; standard deviation at most 1.25 of that of K independent rows."""
+    """Mean within four standard errors of J; deviation at most 1.25 times that of K independent rows."""
     rng = np.random.default_rng(n * perms)
     for share in (0.5, 0.9):
         common = max(1, round(n * share)) if n > 1 else 0

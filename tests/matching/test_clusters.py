@@ -1,4 +1,4 @@
-"""Groups: the laws they keep, against the obvious greedy loop over documents, and what the command prints."""
+"""Clusters: their laws, the obvious greedy loop over documents, and the output of the command."""
 
 import json
 import os
@@ -43,7 +43,10 @@ from tests.conftest import ROOT
 
 
 def obvious_groups(sets, is_candidate, order, threshold):
-    """(representative, similarity) of each document that has tokens: who is preferred takes all that are left and similar enough."""
+    """Return (representative, similarity) of each document with tokens.
+
+    Each document, in order of preference, takes all remaining documents that are similar enough.
+    """
     found = {}
     for d in order:
         if sets[d] and d not in found:
@@ -60,7 +63,7 @@ def obvious_groups(sets, is_candidate, order, threshold):
 
 
 def obvious_components(sets, is_candidate, order, threshold):
-    """The same for what chains of pairs connect; the most preferred of each represents it."""
+    """Return the components of the pairs; the most preferred document of each represents it."""
     found = {}
     for d in order:
         if sets[d] and d not in found:
@@ -86,7 +89,7 @@ def as_dict(groups):
 
 
 class Made:
-    """A collection of sets with a band table of given keys: documents of one kind have the keys of its first."""
+    """A collection of sets with a band table of given keys; exact duplicates have equal keys."""
 
     def __init__(self, sets, keys, order, max_bucket=0):
         self.sets, self.order, self.max_bucket = sets, np.array(order, np.int64), max_bucket
@@ -173,7 +176,7 @@ def collections(draw):
 
 @pytest.fixture
 def _in_pieces(monkeypatch):
-    """Blocks of two or three sets, and leaders for no more: every cluster of buckets is one that cannot be held."""
+    """Set blocks to two or three sets, so that every component exceeds memory."""
     monkeypatch.setattr(leaders, "BLOCK_BYTES", 80)
     monkeypatch.setattr(leaders, "HELD_BYTES", 80)
     monkeypatch.setattr(leaders, "_FIRST_PIECE", 1)
@@ -206,7 +209,7 @@ def test_groups_that_are_too_large_to_be_held(made, threshold):
 
 @pytest.fixture(scope="module")
 def large():
-    """1,500 documents around 300 centres, with copies, in buckets that make many clusters and one large one."""
+    """Return 1,500 documents around 300 centres, with copies; one component of buckets is large."""
     rng = random.Random(5)
     sets = []
     for _ in range(1500):
@@ -240,7 +243,7 @@ def test_the_same_on_any_number_of_threads(large, linkage, block, monkeypatch):
 @pytest.mark.parametrize("linkage", ["representative", "single"])
 @pytest.mark.parametrize("block", [1 << 24, 1 << 13])
 def test_one_template_costs_a_comparison_a_document(linkage, block, monkeypatch):
-    """All in one bucket of each band, and all alike; sets are fetched once."""
+    """All documents are similar and in one bucket a band; a set is fetched once."""
     monkeypatch.setattr(leaders, "BLOCK_BYTES", block)
     n = 5000
     common = set(range(1, 60))
@@ -284,7 +287,7 @@ def test_a_set_that_is_lost_represents_nothing_and_is_dropped_for_nothing():
 
 
 def test_pairs_of_documents_that_are_not_compared_are_ignored():
-    """As an artifact may have them that somebody forged."""
+    """A forged artifact may hold such pairs."""
     pairs = Pairs.of(np.array([0, 1]), np.array([1, 2]), np.array([0.9, 0.9]))
     groups = cluster_pairs(pairs, np.array([2, 0]), 3, 0.5)
     assert as_dict(groups) == {0: (0, 1.0), 2: (2, 1.0)}
@@ -415,7 +418,7 @@ def test_prefer_folders_and_patterns():
 
 
 def parsed(result):
-    """Rows as (group, role, name, similarity, copy, smallest)."""
+    """Return rows as (group, role, name, similarity, copy, smallest)."""
     return [
         (int(g), role, name, float(s), copy, float(m)) for g, role, name, s, copy, m in result.rows
     ]
@@ -746,7 +749,7 @@ def names_of(documents, some):
 
 
 def unreadable(monkeypatch):
-    """From here on no shingle set can be had."""
+    """Make every shingle set unavailable from here on."""
 
     def never(*_):
         pytest.fail("a document is read again")
@@ -890,7 +893,7 @@ def test_a_bucket_of_very_many_is_said_before(tmp_path, monkeypatch):
 
 
 def test_a_table_with_documents_that_are_not_compared(tmp_path):
-    """As an artifact may have it that somebody forged: no kernel leaves its arrays."""
+    """A forged artifact may hold such a table; no kernel leaves its arrays."""
     made = Made([{1, 2}, {1, 2, 3}, {4}], [[1, 1, 1], [2, 2, 2]], [0, 1, 2])
     for ordered in ([], [2], [1, 2]):
         for linkage in ("representative", "single"):
@@ -905,7 +908,7 @@ def test_a_table_with_documents_that_are_not_compared(tmp_path):
             assert as_dict(groups) == {d: (d, 1.0) for d in ordered}
 
 
-def test_members_are_first_copies_with_tokens(folder, tmp_path, monkeypatch):
+def test_one_of_all_exact_duplicates_is_compared(folder, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     steps = Workspace(None)
     request = Request((b"d",), DocumentParams(), {}, 1)
