@@ -24,6 +24,7 @@ def print_histogram(
     """Print the histogram, draw it with --plot, and return the documents that are named in it."""
     import numpy as np
 
+    from lshdup.evaluation.histogram import list_thresholds, make_histogram
     from lshdup.utils.ragged import distinct
 
     levels = list_thresholds(answer.threshold, options["step"])
