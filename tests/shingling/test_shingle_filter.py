@@ -450,7 +450,7 @@ def test_another_limit_reads_no_document(here, monkeypatch):
 def test_what_is_known_is_not_counted_again(here, monkeypatch):
     first = pairs_of("store", {"ignore_common": 5})[0]
     monkeypatch.setattr(
-        lshdup.collection.filtering, "common_shingles", lambda *_: pytest.fail("counted again")
+        lshdup.collection.filtering, "find_common_shingles", lambda *_: pytest.fail("counted again")
     )
     assert pairs_of("store", {"ignore_common": 5})[0] == first
 
