@@ -83,7 +83,8 @@ class DocumentList:
         )
 
     def changed(self, indices: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the documents that have vanished, or have another size or time than when they were listed.
+        """Return the documents that have vanished, or have another size or time than when they were
+        listed.
 
         No file is opened. indices : int64 array.
         """
@@ -169,8 +170,8 @@ class DocumentList:
 def typed_name(path: bytes) -> bytes:
     """Return a path as it would be typed from the current folder: without ``./`` in front.
 
-    A name that begins with ``-`` has it. ``..`` stays: behind a symbolic link it means another folder
-    than the text suggests.
+    A name that begins with ``-`` has it. ``..`` stays: behind a symbolic link it means another
+    folder than the text suggests.
 
     >>> typed_name(b"./docs//a.txt"), typed_name(b"-x"), typed_name(b"../y/"), typed_name(b"./")
     (b'docs/a.txt', b'./-x', b'../y', b'.')
@@ -195,7 +196,9 @@ def check_files(locations: Locations, indices: Any) -> Any:
 
 
 def refuse_if(wrong: object, what: str) -> None:
-    """Raise ArtifactError if a number of an artifact is wrong: not all are checked when it is opened."""
+    """Raise ArtifactError if a number of an artifact is wrong: not all are checked when it is
+    opened.
+    """
     if wrong:
         message = f"the store names {what}: it is damaged"
         raise ArtifactError(message, "run the command with DOCS")

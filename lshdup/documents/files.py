@@ -93,7 +93,9 @@ class Buffer:
         self._bytes = np.empty(0, np.uint8)
 
     def room(self, size: int) -> NDArray[np.uint8]:
-        """Return an uninitialised uint8 array of shape (size,); unless it is LARGE, it replaces the last one."""
+        """Return an uninitialised uint8 array of shape (size,); unless it is LARGE, it replaces the
+        last one.
+        """
         if size > LARGE:
             return np.empty(size, np.uint8)
         if size > len(self._bytes):
@@ -147,9 +149,11 @@ def read_files(
 def read_spans(
     file: int, starts: NDArray[np.int64], lengths: NDArray[np.int64], buffer: Buffer
 ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Return parts of an open file: a uint8 array that ends with PADDING, and where in it each part begins.
+    """Return parts of an open file: a uint8 array that ends with PADDING, and where in it each part
+    begins.
 
-    Neighbours are read together. Raises EOFError if the file is shorter, and OSError as the system does.
+    Neighbours are read together. Raises EOFError if the file is shorter, and OSError as the system
+    does.
 
     Parameters
     ----------

@@ -23,19 +23,21 @@ from lshdup.utils.compression import PIP, ZSTD, PackedError, can_unpack, chunks,
 
 
 def write_without(documents: DocumentList, dropped: NDArray[np.int64], target: Path) -> list[Path]:
-    """Write the files of the documents without the records that are dropped; return the paths written.
+    """Write the files of the documents without the records that are dropped; return the paths
+    written.
 
     Each file is replaced whole or not at all. JSON Lines are compressed as the ending of the target
     says; Parquet as the source is.
 
-    Errors: ParameterError if the target does not suit; InputError if a document is no record, a file
-    cannot be read or has changed, or the target cannot be written.
+    Errors: ParameterError if the target does not suit; InputError if a document is no record, a
+    file cannot be read or has changed, or the target cannot be written.
 
     Parameters
     ----------
     documents : records.
     dropped : int64 array, indices of documents.
-    target : a file; for several files, or if it is a folder, the folder for files of the same names.
+    target : a file; for several files, or if it is a folder, the folder for files of the same
+        names.
 
     """
     files, targets = check_target(documents, target)
@@ -72,10 +74,14 @@ def check_target(
     if locations is None or (not rows.all() if read else not met):
         name = os.fsdecode(documents.names[int(np.argmin(rows))]) if len(documents) else ""
         why = f": {name!r} is none" if name else ""
-        message = f"not all documents are rows of JSON Lines or Parquet files{why}, so no filtered file can be written"
+        message = (
+            f"not all documents are rows of JSON Lines or Parquet files{why}, "
+            "so no filtered file can be written"
+        )
         raise ParameterError(
             message,
-            "name files of rows only; --text-field takes the rows of files in folders too; --emit drop lists names",
+            "name files of rows only; --text-field takes the rows of files in folders too; "
+            "--emit drop lists names",
         )
     files = [
         (number, documents.file_path(number))
@@ -110,7 +116,8 @@ def _check(path: bytes, kind: Kind, target: Path, sources: list[bytes]) -> None:
         raise ParameterError(message, "write to another file")
     parquet = kind == Kind.PARQUET
     if target.name.lower().endswith(".parquet") != parquet:
-        message = f"{target} does not end like a file of {'Parquet' if parquet else 'JSON Lines'}, which {os.fsdecode(path)} is"
+        what = "Parquet" if parquet else "JSON Lines"
+        message = f"{target} does not end like a file of {what}, which {os.fsdecode(path)} is"
         raise ParameterError(
             message,
             f"name one that ends in {'.parquet' if parquet else '.jsonl, .jsonl.gz or .jsonl.zst'}",

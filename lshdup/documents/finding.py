@@ -39,12 +39,12 @@ def find_documents(
 ) -> DocumentList:
     """Return the documents that are named: files, files below folders, records, lines of id lists.
 
-    JSON Lines and Parquet files that are named themselves are taken for their records; those in folders
-    if the field of the text is set.
+    JSON Lines and Parquet files that are named themselves are taken for their records; those in
+    folders if the field of the text is set.
 
     Errors: InputError if no argument exists, or if a package for records is missing.
-    Determinism: the order depends on names only. Of a folder that is reached by two ways, the first in
-    the order of arguments and names counts.
+    Determinism: the order depends on names only. Of a folder that is reached by two ways, the first
+    in the order of arguments and names counts.
 
     Parameters
     ----------
@@ -120,7 +120,8 @@ def find_files(
 class _Finder:
     """One walk over all arguments.
 
-    found : (size, mtime) by name, or None for a file whose size is looked up with all others at the end.
+    found : (size, mtime) by name, or None for a file whose size is looked up with all others at the
+        end.
     records : kind of the files that are taken for their records.
     """
 
@@ -197,7 +198,10 @@ class _Finder:
         )
 
     def _met_already(self, argument: bytes, status: os.stat_result) -> bool:
-        """Return whether a named file was found under another spelling. Hard links are other files."""
+        """Return whether a named file was found under another spelling.
+
+        Hard links are other files.
+        """
         first = self._named.setdefault(status.st_ino, argument)
         if first is not argument and os.path.realpath(first) == os.path.realpath(argument):
             return True
@@ -229,7 +233,7 @@ class _Finder:
                 self._seen[identity] = folder
                 prefix = b"" if folder == b"." else folder.rstrip(b"/") + b"/"
                 with os.scandir(folder) as entries:
-                    # With links, which name a folder gets depends on the order in which its names are met.
+                    # With links, the name of a folder depends on the order of its names.
                     for entry in (
                         sorted(entries, key=lambda entry: entry.name)
                         if self._params.follow
@@ -288,7 +292,7 @@ class _Finder:
             self.found[name] = (status.st_size, status.st_mtime_ns)
 
     def _has_rows(self, name: bytes, *, named: bool) -> bool:
-        """Return whether a file is taken for its records, which may exceed the limit of a document."""
+        """Return whether a file is taken for its records."""
         if self._id_lists:
             return False
         kind = classify_file(name, named=named, field_given=bool(self._params.text_field))
@@ -297,7 +301,7 @@ class _Finder:
         return kind != Kind.FILE
 
     def say_of_rows(self, names: StringTable, say: Callable[[str], None]) -> None:
-        """Say which files could have been taken for their records, and which options had no effect."""
+        """Say which files could have been taken for their records, and which options do nothing."""
         if self._params.text_field or self._params.id_field:
             if not self.rows:
                 option = "--text-field" if self._params.text_field else "--id-field"

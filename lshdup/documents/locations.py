@@ -25,8 +25,8 @@ class Locations:
     paths : m files.
     kinds : uint8 array of shape (m,), the `Kind` of the documents in each file.
     file : int64 array of shape (n,), number of the file of each document.
-    starts, lengths : int64 arrays of shape (n,), first byte and number of bytes; of Parquet, the number
-        of rows before the record and the bytes of an average text.
+    starts, lengths : int64 arrays of shape (n,), first byte and number of bytes; of Parquet, the
+        number of rows before the record and the bytes of an average text.
     """
 
     paths: StringTable
@@ -68,7 +68,9 @@ class Locations:
     def same(
         self, mine: NDArray[np.int64], other: "Locations", theirs: NDArray[np.int64]
     ) -> NDArray[np.bool_]:
-        """Return whether documents `mine` are where documents `theirs` of another list are: bool array."""
+        """Return whether documents `mine` are where documents `theirs` of another list are: bool
+        array.
+        """
         numbers = {
             each: number
             for number, each in enumerate(zip(other.paths, other.kinds.tolist(), strict=True))
@@ -176,7 +178,8 @@ def expand_records(
 def _order_of_blocks(
     files: StringTable, paths: list[bytes], pieces: list[_Piece]
 ) -> NDArray[np.int64] | None:
-    """Return the byte order of names in which the records of each file stand together, as nearly always.
+    """Return the byte order of names in which the records of each file stand together, as nearly
+    always.
 
     Return None if they do not, because a file is called like a record.
     """

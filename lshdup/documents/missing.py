@@ -52,7 +52,8 @@ def perhaps_meant(argument: bytes, *, included: bool = True) -> str:
         return ""
     if name.startswith("~"):
         home = os.path.expanduser(name)  # noqa: PTH111 (a name as typed)
-        return f"a shell puts the home folder for ~ only outside quotes: {home if home != name else 'name the folder'}"
+        instead = home if home != name else "name the folder"
+        return f"a shell puts the home folder for ~ only outside quotes: {instead}"
     parts = name.split("/")
     odd = next((at for at, part in enumerate(parts) if GLOB.search(part)), None)
     if odd is not None:

@@ -18,7 +18,8 @@ def preference(
     params: ClusterParams,
     arguments: Sequence[bytes],
 ) -> tuple[NDArray[np.int64], list[str]]:
-    """Return all documents, the most preferred first, and a line for each pattern that matches none.
+    """Return all documents, the most preferred first, and a line for each pattern that matches
+    none.
 
     Raises ParameterError if `keep` needs the order of arguments and there are none.
 
@@ -61,9 +62,14 @@ def _keys(
 
 
 def _as_named(documents: DocumentList, arguments: Sequence[bytes]) -> list[NDArray[np.int64]]:
-    """Return the number of the argument that names a document; records go by location in their file."""
+    """Return the number of the argument that names a document; records go by location in their
+    file.
+    """
     if not arguments:
-        message = "--keep first has no meaning without DOCS: the store does not know in which order they were named"
+        message = (
+            "--keep first has no meaning without DOCS: "
+            "the store does not know in which order they were named"
+        )
         raise ParameterError(message, "name DOCS, or choose another --keep")
     rank: dict[bytes, int] = {}
     for number, argument in enumerate(arguments):
@@ -84,7 +90,10 @@ def _as_named(documents: DocumentList, arguments: Sequence[bytes]) -> list[NDArr
 
 
 def _number(name: bytes, rank: dict[bytes, int], of_folder: dict[bytes, int]) -> int:
-    """Return the smallest rank of a name and the folders above it. of_folder : known ranks of folders."""
+    """Return the smallest rank of a name and the folders above it.
+
+    of_folder : known ranks of folders.
+    """
     unknown = []
     folder = _above(name)
     while folder not in of_folder:
@@ -97,7 +106,8 @@ def _number(name: bytes, rank: dict[bytes, int], of_folder: dict[bytes, int]) ->
 
 
 def _above(name: bytes) -> bytes:
-    """Return the folder a name is in; nothing is above the current folder, one above that, and the root.
+    """Return the folder a name is in; nothing is above the current folder, one above that, and the
+    root.
 
     >>> _above(b"a/b"), _above(b"a"), _above(b"./-a"), _above(b"."), _above(b"/a"), _above(b"../..")
     (b'a', b'.', b'.', b'', b'/', b'')
@@ -107,7 +117,9 @@ def _above(name: bytes) -> bytes:
 
 
 def _levels(documents: DocumentList, prefer: Sequence[str]) -> tuple[NDArray[np.int64], list[str]]:
-    """Return for each document the number of the first pattern that matches it, or their number; and lines."""
+    """Return for each document the number of the first pattern that matches it, or their number;
+    and lines.
+    """
     levels = np.full(len(documents), len(prefer), np.int64)
     if not prefer:
         return levels, []

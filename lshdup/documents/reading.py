@@ -14,7 +14,7 @@ from lshdup.kernels.helpers import PADDING
 from lshdup.params import DEFAULT_MAX_BYTES
 from lshdup.skipped import Reason, describe_error, find_reason
 
-#: Batches end at whichever comes first: few enough documents to feed all threads, few enough bytes to stay in memory.
+#: A batch has few enough documents to feed all threads, and few enough bytes for memory.
 BATCH_DOCUMENTS = 512
 BATCH_BYTES = 4 << 20
 
@@ -90,10 +90,11 @@ def runs(sizes: NDArray[np.integer], most: int, most_bytes: int) -> Iterator[sli
 def read_batch(
     documents: DocumentList, indices: NDArray[np.int64], buffer: Buffer | None = None
 ) -> TextBatch:
-    """Return the bytes of documents of one kind; unreadable ones are in `skipped`, not in `indices`.
+    """Return the bytes of documents of one kind; unreadable ones are in `skipped`, not in
+    `indices`.
 
-    A file that grew or shrank since it was listed is read as it is now. Raises ArtifactError for a list
-    that no folder can have given. Cost: one open, read and close a file, without the GIL.
+    A file that grew or shrank since it was listed is read as it is now. Raises ArtifactError for a
+    list that no folder can have given. Cost: one open, read and close a file, without the GIL.
 
     documents : the list.
     indices : int64 array.
@@ -104,7 +105,7 @@ def read_batch(
         len(indices) and (spans.min() < 0 or spans.max() >= 1 << 31),
         "documents of a size that none can have",
     )
-    names = documents.names.some(indices)
+    names = documents.names.strings_at(indices)
     locations, sizes = documents.locations, documents.sizes[indices]
     if locations is not None and len(indices):
         files = check_files(locations, indices)

@@ -57,7 +57,8 @@ def field_names(names: Iterable[tuple[str, str]]) -> tuple[str, ...]:
 
 @lru_cache(256)  # as a rule, many rows in a file have the same fields
 def no_field(field: str, known: tuple[str, ...], option: str, what: str = "field") -> str:
-    """Return the message for a field that does not exist: the names of others, and the probable one.
+    """Return the message for a field that does not exist: the names of others, and the probable
+    one.
 
     >>> no_field("txt", ("id", "text"), "--text-field")
     "no field 'txt', but id, text; did you mean --text-field text?"
@@ -84,8 +85,8 @@ class RecordList:
     """The n records of one file, in order.
 
     numbers : int64 array of shape (n,), number of each record, from 1.
-    starts, lengths : int64 arrays of shape (n,), first byte and number of bytes; of Parquet, the number
-        of rows before the record and the bytes of an average text of its row group.
+    starts, lengths : int64 arrays of shape (n,), first byte and number of bytes; of Parquet, the
+        number of rows before the record and the bytes of an average text of its row group.
     ids : n names, with an id field.
     skipped : (number, reason, detail) of records that are no documents.
     """

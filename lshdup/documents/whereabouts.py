@@ -70,7 +70,7 @@ def _files(documents: DocumentList) -> Sequence[bytes]:
     if documents.locations is not None:
         used = np.zeros(len(documents.locations.paths), bool)
         used[documents.locations.file] = True
-        return sorted(documents.locations.paths.some(np.flatnonzero(used)))
+        return sorted(documents.locations.paths.strings_at(np.flatnonzero(used)))
     return documents.names  # type: ignore[return-value]  # a sequence in all that is used here
 
 

@@ -83,7 +83,8 @@ def _import_zstd() -> ModuleType:
 def unpacked(data: bytes, most: int) -> bytes:
     """Return the content of a compressed file, all its members one after the other.
 
-    Raises TooLongError beyond `most` bytes, PackedError for damage. Memory: `most` bytes, two chunks.
+    Raises TooLongError beyond `most` bytes, PackedError for damage. Memory: `most` bytes, two
+    chunks.
     """
     parts, size = [], 0
     for chunk in chunks(io.BytesIO(data)):
@@ -95,7 +96,10 @@ def unpacked(data: bytes, most: int) -> bytes:
 
 
 def chunks(file: BinaryIO) -> Iterator[bytes]:
-    """Yield the content of a file, unpacked, CHUNK bytes at a time. Raises PackedError for damage."""
+    """Yield the content of a file, unpacked, CHUNK bytes at a time.
+
+    Raises PackedError for damage.
+    """
     head = file.read(4)
     file.seek(0)
     errors: tuple[type[Exception], ...] = (gzip.BadGzipFile, zlib.error)
