@@ -1,4 +1,6 @@
-"""What several test files share: the sample corpus, the experiment data, and a way to run the program as a person does."""
+"""What several test files share: the sample corpus, the experiment data, and a way to run the
+program as a person does.
+"""
 
 import gc
 import importlib
@@ -14,7 +16,8 @@ from hypothesis import settings
 
 from tests.running import ROOT, clean_environment, run_program
 
-# In CI the same examples every time, so that a landing does not depend on luck; elsewhere new ones every time.
+# In CI the same examples every time, so that a landing does not depend on luck; elsewhere new ones
+# every time.
 settings.register_profile("ci", derandomize=True)
 if os.environ.get("CI"):
     settings.load_profile("ci")
@@ -27,7 +30,9 @@ ZSTD = "compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd"
 
 
 def require(extra, module):
-    """Import a module of an extra; skip where it is missing, but fail where LSHDUP_REQUIRE, separated by commas, names the extra."""
+    """Import a module of an extra; skip where it is missing, but fail where LSHDUP_REQUIRE,
+    separated by commas, names the extra.
+    """
     try:
         return importlib.import_module(module)
     except ImportError:
@@ -44,7 +49,10 @@ class Result:
         self.out, self.err = process.stdout, process.stderr.decode("utf-8", "backslashreplace")
 
     def __repr__(self):
-        return f"{self.command}\nexit code {self.code}\n--- stdout\n{self.out[:2000]!r}\n--- stderr\n{self.err}"
+        return (
+            f"{self.command}\nexit code {self.code}\n--- stdout\n{self.out[:2000]!r}\n--- "
+            f"stderr\n{self.err}"
+        )
 
     @property
     def lines(self):
@@ -110,7 +118,9 @@ def small_disk(tmp_path):
 
 
 def killed_behind_a_journal(*arguments, batch, parts):
-    """Run the program in the current folder until so many batches of so many documents are in its journal, and kill it there."""
+    """Run the program in the current folder until so many batches of so many documents are in its
+    journal, and kill it there.
+    """
     script = f"""
 import os, signal, lshdup.documents.reading, lshdup.store.journal
 lshdup.documents.reading.BATCH_DOCUMENTS, lshdup.store.journal.PATIENCE = {batch}, 0.0

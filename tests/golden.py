@@ -1,4 +1,7 @@
-"""Files of what was printed and looked at. LSHDUP_UPDATE_GOLDEN=1 writes them anew: look at what changed before you keep it."""
+"""Files of what was printed and looked at.
+
+LSHDUP_UPDATE_GOLDEN=1 writes them anew: look at what changed before you keep it.
+"""
 
 import os
 

@@ -1,4 +1,6 @@
-"""Small writers of office documents, for tests: one text as PDF, DOCX, ODT, RTF, EPUB, PPTX, XLSX and mail; and damaged ones."""
+"""Small writers of office documents, for tests: one text as PDF, DOCX, ODT, RTF, EPUB, PPTX, XLSX
+and mail; and damaged ones.
+"""
 
 import hashlib
 import io
@@ -32,10 +34,13 @@ def _package(main, kind, parts, relations=""):
     )
     return zipped(
         {
-            "[Content_Types].xml": f'{_XML}<Types xmlns="{_PACKAGE}/content-types"><Default Extension="rels" '
-            f'ContentType="application/vnd.openxmlformats-package.relationships+xml"/><Default Extension="xml" '
+            "[Content_Types].xml": f'{_XML}<Types xmlns="{_PACKAGE}/content-types"><Default '
+            'Extension="rels" '
+            'ContentType="application/vnd.openxmlformats-package.relationships+xml"/'
+            '><Default Extension="xml" '
             f'ContentType="application/xml"/>{overrides}</Types>',
-            "_rels/.rels": f'{_XML}<Relationships xmlns="{_PACKAGE}/relationships"><Relationship Id="rId1" '
+            "_rels/.rels": f'{_XML}<Relationships xmlns="{_PACKAGE}/relationships"><Relationship '
+            'Id="rId1" '
             f'Type="{_RELATIONS}/officeDocument" Target="{main}"/></Relationships>',
             **({relations[0]: relations[1]} if relations else {}),
             **{name: _XML + content for name, (_, content) in parts.items()},
@@ -56,7 +61,8 @@ def docx(text, header="", title=""):
     parts = {
         "word/document.xml": (
             "document.main",
-            f'<w:document xmlns:w="{_WORD}" xmlns:r="{_RELATIONS}"><w:body>{body}{section}</w:body></w:document>',
+            f'<w:document xmlns:w="{_WORD}" xmlns:r="{_RELATIONS}"><w:body>{body}{section}</'
+            "w:body></w:document>",
         )
     }
     relations = ""
@@ -67,12 +73,19 @@ def docx(text, header="", title=""):
         )
         relations = (
             "word/_rels/document.xml.rels",
-            f'{_XML}<Relationships xmlns="{_PACKAGE}/relationships"><Relationship Id="rId9" Type="{_RELATIONS}/header" '
+            f'{_XML}<Relationships xmlns="{_PACKAGE}/relationships"><Relationship Id="rId9" '
+            f'Type="{_RELATIONS}/header" '
             'Target="header1.xml"/></Relationships>',
         )
     if title:
-        core = '<cp:coreProperties xmlns:cp="http://schemas.openxmlformats.org/package/2006/metadata/core-properties" '
-        core += f'xmlns:dc="http://purl.org/dc/elements/1.1/"><dc:title>{escape(title)}</dc:title></cp:coreProperties>'
+        core = (
+            '<cp:coreProperties xmlns:cp="http://schemas.openxmlformats.org/package/2006/'
+            'metadata/core-properties" '
+        )
+        core += (
+            f'xmlns:dc="http://purl.org/dc/elements/1.1/"><dc:title>{escape(title)}</'
+            "dc:title></cp:coreProperties>"
+        )
         parts["docProps/core.xml"] = ("core", core)
     return _package("word/document.xml", kind, parts, relations)
 
@@ -98,8 +111,10 @@ def pptx(text, lines_a_slide=8):
         paragraphs = "".join(f"<a:p><a:r><a:t>{escape(line)}</a:t></a:r></a:p>" for line in slide)
         parts[f"ppt/slides/slide{n}.xml"] = (
             "slide",
-            f'<p:sld {names}><p:cSld><p:spTree><p:nvGrpSpPr><p:cNvPr id="1" name=""/><p:cNvGrpSpPr/><p:nvPr/></p:nvGrpSpPr><p:grpSpPr/>'
-            f'<p:sp><p:nvSpPr><p:cNvPr id="2" name="Frame"/><p:cNvSpPr/><p:nvPr/></p:nvSpPr><p:spPr/><p:txBody><a:bodyPr/>{paragraphs}'
+            f'<p:sld {names}><p:cSld><p:spTree><p:nvGrpSpPr><p:cNvPr id="1" name=""/'
+            "><p:cNvGrpSpPr/><p:nvPr/></p:nvGrpSpPr><p:grpSpPr/>"
+            '<p:sp><p:nvSpPr><p:cNvPr id="2" name="Frame"/><p:cNvSpPr/><p:nvPr/></'
+            f"p:nvSpPr><p:spPr/><p:txBody><a:bodyPr/>{paragraphs}"
             f"</p:txBody></p:sp></p:spTree></p:cSld></p:sld>",
         )
         links += (
@@ -127,7 +142,8 @@ def xlsx(text):
     parts = {
         "xl/workbook.xml": (
             "sheet.main",
-            f'<workbook xmlns="{sheet}" xmlns:r="{_RELATIONS}"><sheets><sheet name="Sheet1" sheetId="1" r:id="rId1"/></sheets></workbook>',
+            f'<workbook xmlns="{sheet}" xmlns:r="{_RELATIONS}"><sheets><sheet name="Sheet1" '
+            'sheetId="1" r:id="rId1"/></sheets></workbook>',
         ),
         "xl/worksheets/sheet1.xml": (
             "worksheet",
@@ -136,7 +152,8 @@ def xlsx(text):
     }
     relations = (
         "xl/_rels/workbook.xml.rels",
-        f'{_XML}<Relationships xmlns="{_PACKAGE}/relationships"><Relationship Id="rId1" Type="{_RELATIONS}/worksheet" '
+        f'{_XML}<Relationships xmlns="{_PACKAGE}/relationships"><Relationship Id="rId1" '
+        f'Type="{_RELATIONS}/worksheet" '
         'Target="worksheets/sheet1.xml"/></Relationships>',
     )
     return _package(
@@ -154,15 +171,20 @@ def odt(text, title=""):
     return zipped(
         {
             "mimetype": kind,
-            "content.xml": f'<?xml version="1.0" encoding="UTF-8"?><office:document-content xmlns:office="{office}" '
-            f'xmlns:text="urn:oasis:names:tc:opendocument:xmlns:text:1.0" office:version="1.2"><office:body><office:text>{body}'
+            "content.xml": '<?xml version="1.0" encoding="UTF-8"?><office:document-content '
+            f'xmlns:office="{office}" '
+            'xmlns:text="urn:oasis:names:tc:opendocument:xmlns:text:1.0" '
+            f'office:version="1.2"><office:body><office:text>{body}'
             "</office:text></office:body></office:document-content>",
-            "meta.xml": f'<?xml version="1.0" encoding="UTF-8"?><office:document-meta xmlns:office="{office}" '
-            f'xmlns:dc="http://purl.org/dc/elements/1.1/" office:version="1.2"><office:meta><dc:title>{escape(title)}</dc:title>'
+            "meta.xml": '<?xml version="1.0" encoding="UTF-8"?><office:document-meta '
+            f'xmlns:office="{office}" '
+            'xmlns:dc="http://purl.org/dc/elements/1.1/" '
+            f'office:version="1.2"><office:meta><dc:title>{escape(title)}</dc:title>'
             "</office:meta></office:document-meta>",
             "META-INF/manifest.xml": '<?xml version="1.0" encoding="UTF-8"?><manifest:manifest '
             'xmlns:manifest="urn:oasis:names:tc:opendocument:xmlns:manifest:1.0"><manifest:file-entry manifest:full-path="/" '
-            f'manifest:media-type="{kind}"/><manifest:file-entry manifest:full-path="content.xml" manifest:media-type="text/xml"/>'
+            f'manifest:media-type="{kind}"/><manifest:file-entry '
+            'manifest:full-path="content.xml" manifest:media-type="text/xml"/>'
             "</manifest:manifest>",
         },
         stored=("mimetype",),
@@ -179,19 +201,25 @@ def epub(text, title="A title", chapters=1):
     )
     spine = "".join(f'<itemref idref="c{n}"/>' for n in range(len(parts)))
     pages = {
-        f"OEBPS/c{n}.xhtml": '<?xml version="1.0" encoding="utf-8"?><html xmlns="http://www.w3.org/1999/xhtml"><head>'
-        f"<title>{escape(title)}</title></head><body>{''.join(f'<p>{escape(line)}</p>' for line in part)}</body></html>"
+        f"OEBPS/c{n}.xhtml": '<?xml version="1.0" encoding="utf-8"?><html xmlns="http://'
+        'www.w3.org/1999/xhtml"><head>'
+        f"<title>{escape(title)}</title></"
+        f"head><body>{''.join(f'<p>{escape(line)}</p>' for line in part)}</body></html>"
         for n, part in enumerate(parts)
     }
     return zipped(
         {
             "mimetype": "application/epub+zip",
             "META-INF/container.xml": '<?xml version="1.0"?><container version="1.0" '
-            'xmlns="urn:oasis:names:tc:opendocument:xmlns:container"><rootfiles><rootfile full-path="OEBPS/content.opf" '
+            'xmlns="urn:oasis:names:tc:opendocument:xmlns:container"><rootfiles><rootfile '
+            'full-path="OEBPS/content.opf" '
             'media-type="application/oebps-package+xml"/></rootfiles></container>',
-            "OEBPS/content.opf": '<?xml version="1.0"?><package xmlns="http://www.idpf.org/2007/opf" version="3.0" unique-identifier="id">'
-            f'<metadata xmlns:dc="http://purl.org/dc/elements/1.1/"><dc:title>{escape(title)}</dc:title><dc:language>en</dc:language>'
-            f'<dc:identifier id="id">urn:x</dc:identifier></metadata><manifest>{items}</manifest><spine>{spine}</spine></package>',
+            "OEBPS/content.opf": '<?xml version="1.0"?><package xmlns="http://www.idpf.org/2007/'
+            'opf" version="3.0" unique-identifier="id">'
+            '<metadata xmlns:dc="http://purl.org/dc/elements/1.1/'
+            f'"><dc:title>{escape(title)}</dc:title><dc:language>en</dc:language>'
+            f'<dc:identifier id="id">urn:x</dc:identifier></metadata><manifest>{items}</'
+            f"manifest><spine>{spine}</spine></package>",
             **pages,
         },
         stored=("mimetype",),
@@ -222,7 +250,9 @@ def rtf(text):
 
 
 def eml(text, subject="A subject", html=False, base=False):
-    """A mail with MIME headers: quoted-printable or base64, plain text and perhaps the same as HTML."""
+    """A mail with MIME headers: quoted-printable or base64, plain text and perhaps the same as
+    HTML.
+    """
     from email.message import EmailMessage
 
     message = EmailMessage()
@@ -243,11 +273,14 @@ def eml(text, subject="A subject", html=False, base=False):
     return message.as_bytes()
 
 
-# --- PDF ----------------------------------------------------------------------------------------------------------------
+# --- PDF ------------------------------------------------------------------------------------------
 
 
 def pdf(text, width=80, lines_a_page=50, header="", title="", password=None, hyphenate=False):
-    """Lines broken at `width`, as many pages as needed, Helvetica with WinAnsi codes. password : encrypted with RC4, 40 bits."""
+    """Lines broken at `width`, as many pages as needed, Helvetica with WinAnsi codes.
+
+    password : encrypted with RC4, 40 bits.
+    """
     lines = []
     for paragraph in text.splitlines():
         lines += (
@@ -268,8 +301,8 @@ def pdf(text, width=80, lines_a_page=50, header="", title="", password=None, hyp
         at = 5 + 2 * number
         kids.append(b"%d 0 R" % at)
         objects[at] = (
-            b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 612 792]/Contents %d 0 R/Resources<</Font<</F1 3 0 R>>>>>>"
-            % (at + 1)
+            b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 612 792]/Contents %d 0 R/Resources<</"
+            b"Font<</F1 3 0 R>>>>>>" % (at + 1)
         )
         content = (
             b"BT /F1 10 Tf 1 0 0 1 50 770 Tm (%s) Tj ET\n" % _pdf_string(header) if header else b""
@@ -307,7 +340,9 @@ def _pdf_string(line):
 
 
 def hyphenated(paragraph, width):
-    """Lines of exactly `width` where a word can be cut: as a typesetter's, with a hyphen at the end."""
+    """Lines of exactly `width` where a word can be cut: as a typesetter's, with a hyphen at the
+    end.
+    """
     lines, line = [], ""
     for word in paragraph.split():
         while len(line) + len(word) + 1 > width:
@@ -349,11 +384,13 @@ def rc4(key, data):
     return bytes(out)
 
 
-# --- OLE (compound files) -------------------------------------------------------------------------------------------------
+# --- OLE (compound files) -------------------------------------------------------------------------
 
 
 def ole(streams):
-    """A compound file (version 3, 512-byte sectors) of root streams; all are padded to 4,096 bytes, so that no mini stream is needed."""
+    """A compound file (version 3, 512-byte sectors) of root streams; all are padded to 4,096 bytes,
+    so that no mini stream is needed.
+    """
     free, end, fat_mark, none = 0xFFFFFFFF, 0xFFFFFFFE, 0xFFFFFFFD, 0xFFFFFFFF
     bodies = [
         content.ljust(max(4096, -(-len(content) // 512) * 512), b"\0")
@@ -369,7 +406,8 @@ def ole(streams):
         at += count
     assert len(fat) <= 128, "one sector of the table is enough for tests"
     fat += [free] * (128 - len(fat))
-    # A tree that is a list: each stream is the right sibling of the one before it, in the order of names (by length, then letters).
+    # A tree that is a list: each stream is the right sibling of the one before it, in the order of
+    # names (by length, then letters).
     order = sorted(
         range(len(streams)), key=lambda i: (len(list(streams)[i]), list(streams)[i].upper())
     )

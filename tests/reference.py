@@ -1,4 +1,6 @@
-"""The definitions again, slow and obvious, sharing no code with lshdup: what every kernel and the whole program are held against."""
+"""The definitions again, slow and obvious, sharing no code with lshdup: what every kernel and the
+whole program are held against.
+"""
 
 import hashlib
 import html.parser
@@ -22,8 +24,10 @@ UNSPACED = frozenset(chain(
 
 class _Visible(html.parser.HTMLParser):
     BLOCKS = frozenset(
-        "address article aside blockquote br caption center dd details dialog dir div dl dt fieldset figcaption figure footer form h1 h2 "
-        "h3 h4 h5 h6 header hgroup hr li main menu nav ol option p pre search section summary table tbody td tfoot th thead tr ul".split()
+        "address article aside blockquote br caption center dd details dialog dir div dl "
+        "dt fieldset figcaption figure footer form h1 h2 "
+        "h3 h4 h5 h6 header hgroup hr li main menu nav ol option p pre search section "
+        "summary table tbody td tfoot th thead tr ul".split()
     )
     SKIPPED = frozenset("head script style template noscript".split())
 
@@ -170,7 +174,9 @@ def all_pairs(sets, threshold):
 
 
 def folder_sets(folder):
-    """name -> set of word 3-shingles as tuples of tokens, of a folder of UTF-8 and Latin-1 texts and pages."""
+    """name -> set of word 3-shingles as tuples of tokens, of a folder of UTF-8 and Latin-1 texts
+    and pages.
+    """
     sets = {}
     for at, folders, files in os.walk(folder):
         folders[:] = [f for f in folders if not f.startswith(".")]

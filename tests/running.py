@@ -1,7 +1,8 @@
-"""Run the program as a person does: arguments, folder, variables, pipes or a terminal; each run is a process of its own.
+"""Run the program as a person does: arguments, folder, variables, pipes or a terminal; each run is
+a process of its own.
 
-To import the program takes most of the time of a small run, so one process has imported it, and becomes it in a child for each run. Where
-that would not be the same, a run is a new process.
+To import the program takes most of the time of a small run, so one process has imported it, and
+becomes it in a child for each run. Where that would not be the same, a run is a new process.
 """
 
 import atexit
@@ -27,7 +28,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 
-#: Variables, by how they begin, that are looked at when the program runs, and by nothing that is imported.
+#: Variables, by how they begin, that are looked at when the program runs, and by nothing that is
+#: imported.
 _LATE = ("LSHDUP_", "COLUMNS", "LINES", "NO_COLOR", "TERM", "PYTEST_CURRENT_TEST")
 
 #: Seconds that a run may take.
@@ -38,7 +40,8 @@ def run_program(arguments, *, cwd, stdin=None, columns=None, lines=40, env=None)
     """What `lshdup` does, as subprocess.run has it, with bytes.
 
     stdin : what is in a pipe; None for no pipe and nothing.
-    columns : of a terminal that its standard output is; None for a pipe. A terminal's line ends are those of a file here.
+    columns : of a terminal that its standard output is; None for a pipe. A terminal's line ends are
+        those of a file here.
     env : more variables. Of those that are there, none of lshdup's and none of a terminal's stays.
     """
     environment = {**clean_environment(), "TERM": "xterm-256color", **(env or {})}
@@ -74,7 +77,9 @@ def run_program(arguments, *, cwd, stdin=None, columns=None, lines=40, env=None)
 
 
 def clean_environment():
-    """The variables that are there, with this checkout on Python's path, and without lshdup's and a terminal's."""
+    """The variables that are there, with this checkout on Python's path, and without lshdup's and a
+    terminal's.
+    """
     return {**_fixed(os.environ), "PYTHONPATH": str(ROOT)}
 
 
@@ -217,7 +222,8 @@ def _fixed(environment):
     return {key: value for key, value in environment.items() if not key.startswith(_LATE)}
 
 
-#: What is `lshdup` in a shell: it hands its arguments and descriptors over, and ends as the run does.
+#: What is `lshdup` in a shell: it hands its arguments and descriptors over, and ends as the run
+#: does.
 _CLIENT = """#!{python} -IS
 import os, pickle, socket, sys
 {functions}
@@ -232,7 +238,7 @@ with socket.socket(socket.AF_UNIX) as connection:
 _CLIENT_FUNCTIONS = inspect.getsource(send_run) + inspect.getsource(code_of_run)
 
 
-# --- that process -------------------------------------------------------------------------------------------------------------------
+# --- that process ---------------------------------------------------------------------------------
 
 
 def _serve(descriptor):

@@ -1,4 +1,6 @@
-"""What real folders hold besides texts, and what someone may put there: no crash, no wrong answer, nothing left out in silence."""
+"""What real folders hold besides texts, and what someone may put there: no crash, no wrong answer,
+nothing left out in silence.
+"""
 
 import ast
 import contextlib
@@ -37,10 +39,14 @@ from tests.conftest import ROOT
 from tests.shingling.test_text import SPICY
 from tests.test_layers import Package
 
-TEXT = "Größe und Maß, 漢字 and naïve café: ΟΔΟΣ, ที่นี่, one two three four five six seven eight nine ten."
+TEXT = (
+    "Größe und Maß, 漢字 and naïve café: ΟΔΟΣ, ที่นี่, one two three four five six "
+    "seven eight nine ten."
+)
 OTHER = TEXT + " eleven"
 
-#: name -> (bytes, the text that is compared, or why nothing is). A text without tokens is compared with nothing.
+#: name -> (bytes, the text that is compared, or why nothing is). A text without tokens is compared
+#: with nothing.
 CONTENTS = {
     "plain": (TEXT.encode(), TEXT),
     "other": (OTHER.encode(), OTHER),
@@ -110,7 +116,8 @@ CONTENTS = {
         )
         for kind, body in ((" alone", ""), (" and text", TEXT))
     },
-    # Whatever these are taken for, it is said: read as another encoding, or left out. Never taken for UTF-8.
+    # Whatever these are taken for, it is said: read as another encoding, or left out. Never taken
+    # for UTF-8.
     "cut utf-8": (TEXT.encode()[:3], None),
     "mixed": (TEXT.encode() + "Größe und Maß\n".encode("latin-1") * 5, None),
     "cesu-8": ("ab \ud83d\ude00 cd".encode("utf-8", "surrogatepass"), None),
@@ -157,7 +164,9 @@ def test_a_document_is_what_it_is_or_is_said_to_be_left_out(name):
 
 
 def test_a_folder_of_everything(run, tmp_path):
-    """The answer is that of brute force over what is text; every other file is counted, and named by -v, in clean lines."""
+    """The answer is that of brute force over what is text; every other file is counted, and named
+    by -v, in clean lines.
+    """
     folder = tmp_path / "all"
     (folder / "sub/deeper").mkdir(parents=True)
     contents = {name: CONTENTS[name] for name in KNOWN}
@@ -252,7 +261,7 @@ def test_folders_of_nothing(run, tmp_path, contents):
         assert run("pairs", "d", *options).out == b""
 
 
-# --- the file system ---------------------------------------------------------------------------------------------------------
+# --- the file system ------------------------------------------------------------------------------
 
 
 def found(*arguments, **params):
@@ -272,7 +281,9 @@ def here(tmp_path, monkeypatch):
 
 
 def dig(name, depth, text):
-    """Folders of that name inside each other, below `deep`, each with a file; relative, because their paths are too long to be used."""
+    """Folders of that name inside each other, below `deep`, each with a file; relative, because
+    their paths are too long to be used.
+    """
     os.mkdir("deep")
     at = os.open("deep", os.O_RDONLY)
     for level in range(depth):
@@ -301,7 +312,8 @@ def test_paths_that_are_too_long_for_the_system_are_reported(run, here):
     documents, skipped = found("deep")
     most = max(level for level in range(31) if len(path(level) + b"/f") < 4096)
     assert sorted(documents.names) == sorted(path(level) + b"/f" for level in range(1, most + 1))
-    # What is below the first folder whose path is too long cannot be named, so it is that folder that is reported.
+    # What is below the first folder whose path is too long cannot be named, so it is that folder
+    # that is reported.
     assert [(each.name, each.reason) for each in skipped] == [(path(most + 1), Reason.UNREADABLE)]
     assert "start lshdup in a folder further down" in skipped[0].detail
     result = run("pairs", "deep", "--no-store", code=2)
@@ -355,7 +367,9 @@ def test_many_files_in_one_folder(here):
     ],
 )
 def test_pages_declare_encodings_of_pages(label):
-    """Python has codecs under any name, and some take time that grows with the square of the text; an unknown label is as good as none."""
+    """Python has codecs under any name, and some take time that grows with the square of the text;
+    an unknown label is as good as none.
+    """
     body = "Ein Märchen für große Käfer, die über die Brücke gehen und süße Äpfel mögen. " * 400
     page = f"<html><head>{{}}</head><body>{body}-</body></html>"
     declared = f'<meta charset="{label}">'
@@ -452,7 +466,7 @@ def test_an_id_list_that_shrinks(here):
     ]
 
 
-# --- memory and time ------------------------------------------------------------------------------------------------------------
+# --- memory and time ------------------------------------------------------------------------------
 
 PEAK = """
 import sys
@@ -470,7 +484,9 @@ finally: print(*[line.split()[1] for line in open("/proc/self/status") if line.s
     reason="this system does not tell the memory of a process alone",
 )
 def test_large_documents_take_little_memory_however_many_threads(tmp_path):
-    """Four documents, each above what may be under way at once: the scratch memory of one, the sets of all."""
+    """Four documents, each above what may be under way at once: the scratch memory of one, the sets
+    of all.
+    """
     text = " ".join([f"{i * 7919 % 1_000_003:06}" for i in range(3_000_000)]).encode()
     for name in "abcd":
         (tmp_path / name).write_bytes(name.encode() + text)
@@ -604,7 +620,9 @@ def test_a_normal_form_that_outgrows_its_text_is_reported(monkeypatch):
 
 
 def test_pages_are_walked_in_linear_time():
-    """Twice as deep takes about twice as long, not four times; parsed apart, because the parser has limits of its own."""
+    """Twice as deep takes about twice as long, not four times; parsed apart, because the parser has
+    limits of its own.
+    """
     for page in (b"<span>x ", b"<p>x <b>y</b>", b"<li>x", b"<div>x</div>"):
         text = html.visible_text(b"<html>" + page * 100_000)
         assert len(text.split()) == 100_000 * (2 if b"y" in page else 1)
@@ -659,7 +677,7 @@ def test_words_that_collide_can_be_written():
     assert a.tolist() == b.tolist()
 
 
-# --- security -------------------------------------------------------------------------------------------------------------------
+# --- security -------------------------------------------------------------------------------------
 
 EVIL = [
     b"\x1b[2J\x1b[31mred",

@@ -1,4 +1,6 @@
-"""The fuzzer for some seconds (`python -m tests.fuzz` runs as long as it is told to), and what it found once, by name."""
+"""The fuzzer for some seconds (`python -m tests.fuzz` runs as long as it is told to), and what it
+found once, by name.
+"""
 
 import json
 import os
@@ -49,7 +51,9 @@ def test_id_lists():
 
 @pytest.mark.parametrize("least", [50, pytest.param(300, marks=pytest.mark.long)])
 def test_artifacts_in_a_process_of_their_own(tmp_path, least):
-    """What reads or writes outside its arrays kills the process; so it is one of its own, as for the long run."""
+    """What reads or writes outside its arrays kills the process; so it is one of its own, as for
+    the long run.
+    """
     command = [
         sys.executable,
         "-m",
@@ -106,17 +110,21 @@ def test_guided_without_atheris(monkeypatch):
         guided.run("ids", 1, 1, 1)
 
 
-# --- found cases: texts and pages --------------------------------------------------------------------------------------------------
+# --- found cases: texts and pages -----------------------------------------------------------------
 
 
 def test_text_that_outgrows_its_room_by_a_hair():
-    """The last eight bytes of a token were loaded from behind the array; found by a fence behind it."""
+    """The last eight bytes of a token were loaded from behind the array; found by a fence behind
+    it.
+    """
     text = "\u0149\u0149" + "\u0390" * 130 + "aaaa\u0905"
     script = (
-        "import numpy as np\nfrom lshdup.documents.reading import TextBatch\nfrom lshdup.params import ShingleParams\n"
+        "import numpy as np\nfrom lshdup.documents.reading import TextBatch\nfrom "
+        "lshdup.params import ShingleParams\n"
         "from lshdup.shingling.shingler import Shingler\nfrom tests.fuzz.fences import run_fenced\n"
         f"batch = TextBatch.of([0], [{text.encode()!r}])\n"
-        "_, outcomes, whole = run_fenced(Shingler(ShingleParams()), batch, np.full(1, 2, np.uint8))\n"
+        "_, outcomes, whole = run_fenced(Shingler(ShingleParams()), batch, np.full(1, 2, "
+        "np.uint8))\n"
         "print(whole, outcomes.tolist())"
     )
     process = subprocess.run(
@@ -158,7 +166,7 @@ def test_many_ids_with_equal_leading_bits(values, secret):
     assert time.perf_counter() - started < 5
 
 
-# --- found cases: artifacts ----------------------------------------------------------------------------------------------------------
+# --- found cases: artifacts -----------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -224,7 +232,9 @@ def test_members_that_are_many_or_twice_or_out_of_place(saved):
 
 
 def test_offsets_that_wrap_are_out_of_range():
-    """start + size was below the end because it had wrapped; four of them together had size 0, and the copy ran through all memory."""
+    """start + size was below the end because it had wrapped; four of them together had size 0, and
+    the copy ran through all memory.
+    """
     high = 1 << 62
     offsets = np.array([0, high, -high - 5], np.int64)
     with pytest.raises(IndexError):

@@ -1,4 +1,6 @@
-"""What a run may not read or write: files, folders, stores. Root may do everything: there, the program runs without that right."""
+"""What a run may not read or write: files, folders, stores. Root may do everything: there, the
+program runs without that right.
+"""
 
 import ctypes
 import os
@@ -11,13 +13,16 @@ import pytest
 
 from tests.conftest import ROOT, Result
 
-#: The capabilities by which root reads and writes whatever its permissions say, and how a process does without (prctl.h, capability.h).
+#: The capabilities by which root reads and writes whatever its permissions say, and how a process
+#: does without (prctl.h, capability.h).
 PR_CAPBSET_DROP, CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH = 24, 1, 2
 
 
 @pytest.fixture(scope="module")
 def ordinary(tmp_path_factory):
-    """A keyword argument of `subprocess.run` by which a program has no rights but those that permissions give to its user."""
+    """A keyword argument of `subprocess.run` by which a program has no rights but those that
+    permissions give to its user.
+    """
     if os.geteuid():
         return {}
     libc = ctypes.CDLL(None)

@@ -26,7 +26,10 @@ def test_shell_examples_run(corpus, tmp_path):
 
 
 def test_shown_output_is_what_is_printed(corpus, tmp_path):
-    """The tour, from its first command to its last, in one folder. A last line … stands for more lines; what a clock says may differ."""
+    """The tour, from its first command to its last, in one folder.
+
+    A last line … stands for more lines; what a clock says may differ.
+    """
 
     def steady(lines):
         return [re.sub(r"\d+\.\d\d s\b", "# s", line) for line in lines]

@@ -32,7 +32,7 @@ def complete_document(
     try:
         collection = Workspace(store, lambda _: None, read_only=True).load_last_collection()
         if collection is not None:
-            names = names_beginning(collection.documents, os.fsencode(incomplete))
+            names = find_names(collection.documents, os.fsencode(incomplete))
     except (LshdupError, OSError):
         pass  # A shell that completes a word has no place for errors.
     texts = (os.fsdecode(name) for name in names)
@@ -40,7 +40,7 @@ def complete_document(
     return items or [CompletionItem(incomplete, type="file")]
 
 
-def names_beginning(documents: "DocumentList", start: bytes) -> list[bytes]:
+def find_names(documents: "DocumentList", start: bytes) -> list[bytes]:
     """Return the names, as typed from the current folder, that begin with `start`.
 
     Of more than `MOST_CANDIDATES` names the first ones and the last one are returned: their

@@ -81,27 +81,27 @@ class Console:
     def say(self, text: str) -> None:
         """Print a line unless --quiet is set."""
         if not self._quiet:
-            self._line(shown(f"lshdup: {text}"))
+            self._print(shown(f"lshdup: {text}"))
 
     def detail(self, text: str) -> None:
         """Print a line with -v."""
         if self.is_verbose:
-            self._line(shown(f"lshdup: {text}"))
+            self._print(shown(f"lshdup: {text}"))
 
     def warn(self, text: str) -> None:
         """Print a warning, with --quiet too."""
-        self._line(f"lshdup: warning: {shown(text)}", "warning", "33")
+        self._print(f"lshdup: warning: {shown(text)}", "warning", "33")
 
     def error(self, error: LshdupError) -> None:
         """Print an error with its names and its hint below."""
         self._errors += 1
-        self._line(f"lshdup: error: {shown(error.message)}", "error", "31")
+        self._print(f"lshdup: error: {shown(error.message)}", "error", "31")
         for name in error.names:
-            self._line(shown(f"  {name}"))
+            self._print(shown(f"  {name}"))
         if error.hint:
-            self._line(shown(f"  {error.hint}"))
+            self._print(shown(f"  {error.hint}"))
 
-    def skipped(self, what: "Skipped") -> None:
+    def report_skipped(self, what: "Skipped") -> None:
         """Count a skipped input; name it with -v, or if it is one of the first errors.
 
         Of the records of a file that are skipped for one cause, the first is named with the number
@@ -109,7 +109,7 @@ class Console:
         """
         self._count_skipped(what, self.skipped_counts)
 
-    def skipped_of_other(self, what: "Skipped") -> None:
+    def report_skipped_of_other(self, what: "Skipped") -> None:
         """Count and name a skipped input of --against, which has counts of its own."""
         self._count_skipped(what, self.other_skipped_counts)
 
@@ -118,7 +118,7 @@ class Console:
         if what.is_error:
             self._errors += 1
         if self._verbose:
-            self._line(_fate(what))
+            self._print(_describe_skipped(what))
         if self._verbose or not what.is_error:
             return
         cause = what.name.rpartition(b":")[0], what.reason, what.detail
@@ -130,19 +130,19 @@ class Console:
         self._errors_named += 1
         if self._errors_named > _ERRORS_NAMED:
             if self._errors_named == _ERRORS_NAMED + 1:
-                self._line(
+                self._print(
                     f"lshdup: … more {'rows' if what.reason.is_of_row else 'files'} could not be "
                     "used; -v names them all"
                 )
         elif what.reason.is_of_row:
             self._records[cause] = [what, 0]
         else:
-            self._line(_fate(what))
+            self._print(_describe_skipped(what))
 
     def name_skipped(self, what: "Skipped") -> None:
         """Name with -v an input that an earlier run skipped, which is no error of this one."""
         if self.is_verbose:
-            self._line(_fate(what))
+            self._print(_describe_skipped(what))
 
     def progress(self, stage: str, done: int, total: int) -> None:
         """Show a bar for a stage that takes longer than a second.
@@ -172,7 +172,7 @@ class Console:
             self._bar = bar
         self._bar.update(done - self._bar.n)
 
-    def took(self, stage: str) -> str:
+    def duration_of(self, stage: str) -> str:
         """Return the duration of a stage as "; 1.23 s", or "" if it never reported progress."""
         self._end_stage()
         seconds = self._stage_seconds.pop(stage, None)
@@ -215,8 +215,8 @@ class Console:
         records, self._records = self._records, {}
         self._printed_causes |= set(records)
         for what, more in records.values():
-            self._line(
-                _fate(what)
+            self._print(
+                _describe_skipped(what)
                 + (
                     f"; {counted(more, 'more row', 'more rows')} of this file likewise"
                     if more
@@ -224,7 +224,7 @@ class Console:
                 )
             )
 
-    def _line(self, text: str, painted: str = "", color: str = "") -> None:
+    def _print(self, text: str, painted: str = "", color: str = "") -> None:
         """Print a line, folded on a terminal that is narrower.
 
         painted : a word of the line.
@@ -245,7 +245,7 @@ class Console:
             sys.stderr.flush()
 
 
-def _fate(what: "Skipped") -> str:
+def _describe_skipped(what: "Skipped") -> str:
     """Return a line about a skipped input."""
     detail = f" ({shown(what.detail)})" if what.detail else ""
     return f"lshdup: {shown(what.name)}: {what.reason}{detail}"

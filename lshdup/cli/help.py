@@ -37,7 +37,7 @@ _OPTION_CELLS = 24
 
 
 @contextlib.contextmanager
-def naming_variables(ctx: click.Context, parameters: list[click.Parameter]) -> Iterator[None]:
+def name_variables(ctx: click.Context, parameters: list[click.Parameter]) -> Iterator[None]:
     """Name the variable, instead of the option, in errors about a value of a variable."""
     try:
         yield
@@ -58,7 +58,7 @@ class Command(click.Command):
     """A command whose help shows the options in groups."""
 
     def invoke(self, ctx: click.Context) -> Any:
-        with naming_variables(ctx, self.params):
+        with name_variables(ctx, self.params):
             return super().invoke(ctx)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -99,7 +99,7 @@ class Option(click.Option):
     def handle_parse_result(
         self, ctx: click.Context, opts: Any, args: list[str]
     ) -> tuple[Any, list[str]]:
-        with naming_variables(ctx, [self]):
+        with name_variables(ctx, [self]):
             return super().handle_parse_result(ctx, opts, args)
 
     def get_help_extra(self, ctx: click.Context) -> "OptionHelpExtra":

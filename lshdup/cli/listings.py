@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 PIECE_ROWS = 1 << 13
 
 
-def listing_target(options: dict[str, Any]) -> Target:
+def make_target(options: dict[str, Any]) -> Target:
     """Return the file or stream that the output options of a command name, and its format.
 
     Errors: ParameterError if the options exclude each other, InputError if the file cannot be

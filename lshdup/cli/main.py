@@ -41,17 +41,17 @@ class _Group(click.Group):
         except click.NoSuchOption as error:
             if error.possibilities:  # --version and --help are the only ones here
                 raise
-            from lshdup.cli.suggestions import option_before_command
+            from lshdup.cli.suggestions import misplaced_option
 
-            raise option_before_command(words) from None
+            raise misplaced_option(words) from None
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args[0] not in COMMANDS and not ctx.resilient_parsing:
-            from lshdup.cli.suggestions import no_such_command
+            from lshdup.cli.suggestions import unknown_command
 
-            raise no_such_command(args)
+            raise unknown_command(args)
         return super().resolve_command(ctx, args)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -109,9 +109,9 @@ def main(arguments: list[str] | None = None) -> NoReturn:
         _show(error.format_message())
         code = error.exit_code
     except click.ClickException as error:
-        from lshdup.cli.suggestions import as_error
+        from lshdup.cli.suggestions import translate_error
 
-        Console().error(as_error(error))
+        Console().error(translate_error(error))
         code = error.exit_code
     except LshdupError as error:
         Console().error(error)
@@ -151,18 +151,18 @@ def program() -> NoReturn:
     try:
         # A shell may have set SIGINT to be ignored.
         if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-            signal.signal(signal.SIGINT, _interrupted)
+            signal.signal(signal.SIGINT, _end_interrupted)
         main()
     except SystemExit as done:
         # All is printed: an interrupt must not change the exit code any more.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         os._exit(done.code if isinstance(done.code, int) else OK)
     except KeyboardInterrupt:  # before the handler was there
-        _interrupted(signal.SIGINT, None)
+        _end_interrupted(signal.SIGINT, None)
     os._exit(OK)
 
 
-def _interrupted(number: int, frame: object) -> NoReturn:
+def _end_interrupted(number: int, frame: object) -> NoReturn:
     """End the process after Ctrl-C, without an exception.
 
     An exception could be lost in a destructor, be replaced by another, or wait for threads.

@@ -39,7 +39,7 @@ def say_collection(console: Console, collection: "Collection", side: str = "") -
     unread = n + len(collection.skipped) - (collection.read or 0)
     if collection.read is not None and unread > 0:
         line += f"; {counted(collection.read, 'document')} read, {unread:,} unchanged"
-    console.say(line + console.took("documents"))
+    console.say(line + console.duration_of("documents"))
     unfiltered = collection.sizes if collection.unfiltered is None else collection.unfiltered.sizes
     _say_empty(console, collection, unfiltered == 0, "without tokens", "no tokens")
     _say_filter(console, collection)
@@ -259,7 +259,9 @@ def say_contract(console: Console, plan: "BandPlan", params: "BandParams") -> No
     steps = [min(1.0, round(params.threshold + step, 4)) for step in (0.0, 0.02, 0.05)]
     misses = ", ".join(f"{s:g}: {chance(plan.miss(s))}" for s in dict.fromkeys(steps))
     shape = f"{counted(plan.bands, 'band')} of {counted(plan.rows, 'row')}"
-    console.say(f"{shape}, chance to miss a pair of similarity {misses}{console.took('bands')}")
+    console.say(
+        f"{shape}, chance to miss a pair of similarity {misses}{console.duration_of('bands')}"
+    )
     recall = 1.0 - plan.miss(params.threshold)
     if recall < params.recall:
         remedy = "" if params.bands or params.rows else "; choose --bands and --rows"
@@ -324,7 +326,7 @@ def say_buckets(
 def say_found(console: Console, before: str, pairs: int, threshold: float, after: str) -> None:
     """Say how many pairs were found, and how long that took."""
     line = f"{before}{counted(pairs, 'pair')} of similarity {threshold:g} or more{after}"
-    console.say(f"{line}{console.took('candidates')}; {console.seconds:.2f} s in all")
+    console.say(f"{line}{console.duration_of('candidates')}; {console.seconds:.2f} s in all")
 
 
 def say_funnel(

@@ -250,7 +250,7 @@ schemes_option = plain_option(
 )
 
 
-def columns_of(*listings: str) -> Callable[[click.Command], click.Command]:
+def list_columns(*listings: str) -> Callable[[click.Command], click.Command]:
     """Return a decorator that lists the columns of listings at the end of a command's help."""
 
     def decorate(command: click.Command) -> click.Command:

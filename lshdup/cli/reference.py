@@ -28,7 +28,7 @@ the parameters of the shingles; and `differences`, the rows of `show`.
 """
 
 
-def pages() -> dict[str, str]:
+def make_pages() -> dict[str, str]:
     """Return the generated pages by name of the file."""
     return {"cli.md": "\n".join(_commands()), "columns.md": "".join(_columns())}
 
@@ -36,7 +36,7 @@ def pages() -> dict[str, str]:
 def write() -> None:
     """Write the generated pages."""
     DOCS.mkdir(exist_ok=True)
-    for name, page in pages().items():
+    for name, page in make_pages().items():
         (DOCS / name).write_text(page, "utf-8")
 
 

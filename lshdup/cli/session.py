@@ -76,7 +76,7 @@ def open_session(
         workspace = Workspace(
             None if options.get("no_store") else options["store"],
             console.say,
-            console.skipped,
+            console.report_skipped,
             console.progress,
             explicit.get("secret", b""),
             warn=console.warn,

@@ -25,7 +25,7 @@ _OTHER_WORDS = {
 }
 
 
-def no_such_command(words: list[str]) -> ParameterError:
+def unknown_command(words: list[str]) -> ParameterError:
     """Return the error for a word that is no command.
 
     words : the command line behind `lshdup`, from that word on.
@@ -59,7 +59,7 @@ def no_such_command(words: list[str]) -> ParameterError:
     )
 
 
-def as_error(error: click.ClickException) -> ParameterError:
+def translate_error(error: click.ClickException) -> ParameterError:
     """Return an error of Click with the wording of lshdup and a hint."""
     message, hint = error.format_message().strip(), ""
     if isinstance(error, click.UsageError):
@@ -76,7 +76,7 @@ def as_error(error: click.ClickException) -> ParameterError:
     return ParameterError(message[:1].lower() + message[1:], hint)
 
 
-def option_before_command(words: list[str]) -> ParameterError:
+def misplaced_option(words: list[str]) -> ParameterError:
     """Return the error for an option that stands before the command.
 
     words : the command line behind `lshdup`, from that option on.

@@ -11,7 +11,7 @@ from lshdup.collection.set_keeper import SetKeeper
 from lshdup.documents.reading import runs
 from lshdup.errors import ArtifactError
 from lshdup.params import LONGEST
-from lshdup.shingling.shingler import ShingleBatch
+from lshdup.shingling.shingler import ShingleBatch, shingle_hash
 from lshdup.skipped import Reason, Skipped
 from lshdup.utils.ragged import RaggedSets, SetSource
 from lshdup.utils.scratch import open_optional_spool
@@ -27,8 +27,12 @@ def set_source(
     holds, or else the sets of the documents, read again.
 
     A document that cannot be read again, or whose set has changed, is reported once and has an
-    empty set: its pairs are missing from the answer, rather than wrong in it.
+    empty set: its pairs are missing from the answer, rather than wrong in it. Raise ParameterError
+    if the sets were made with a key that is missing.
     """
+    shingle_hash(
+        collection.shingle
+    )  # A keyed store needs its key even where no document is read again.
     shingle_filter = collection.shingle_filter
     if collection.sets is not None:
         return collection.sets.take

@@ -1,1 +1,1 @@
-"""Candidate pairs -> verified pairs -> clusters, and the exact joins: arrays only, no file, no text, no store."""
+"""Candidate pairs -> verified pairs -> clusters, and the exact join. Arrays only: no file, text."""

@@ -1,10 +1,12 @@
-"""Pairs -> groups of documents, each with one that represents it. Called by pipeline.py; leaders.py makes groups from buckets.
+"""Pairs -> clusters of documents, each with a representative; leaders.py clusters buckets.
 
-Representative linkage: documents are met in the order in which they are preferred; each joins the first representative that is at least
-t similar to it, or becomes one itself (leader clustering, Hartigan 1975). So every member is t similar to its representative, which is
-the most preferred of its group. Single linkage: what a chain of such pairs connects is one group.
+Representative linkage: documents are taken in order of preference. Each joins the first
+representative that is at least t similar to it, or becomes one itself (leader clustering: Hartigan,
+"Clustering algorithms", 1975). So every member is t similar to its representative, which is the
+most preferred of its cluster. Single linkage: documents that a chain of pairs connects are one
+cluster.
 
-Documents with identical shingle sets are one *kind*, called by its first copy: kinds are grouped, and `expand_groups` gives the rest.
+Of exact duplicates one document is clustered; `expand_groups` adds the others.
 """
 
 from collections.abc import Iterator
@@ -20,7 +22,7 @@ from lshdup.matching import similarity
 from lshdup.matching.pairs import Pairs, pack_pairs
 from lshdup.utils.ragged import SetSource, offsets_of
 
-#: Pairs that are looked up at a time.
+#: Pairs whose similarity is looked up at a time.
 _PIECE = 1 << 20
 
 
@@ -28,8 +30,9 @@ _PIECE = 1 << 20
 class Groups:
     """A partition of the documents that were compared.
 
-    representative : int64 array of shape (n,), the document that each document's group is represented by, itself if it is one; -1 : not
-    compared. similarity : float64 array of shape (n,), exact, to the representative; NaN where nobody knows it yet.
+    representative : int64 array of shape (n,), the representative of each document's group, which
+        may be the document itself; -1 if the document was not compared.
+    similarity : float64 array of shape (n,), exact, to the representative; NaN if not known yet.
 
     >>> groups = Groups(np.array([0, 0, 2, -1]), np.array([1.0, 0.9, 1.0, np.nan]))
     >>> groups.kept.tolist(), groups.dropped.tolist(), groups.count
@@ -41,32 +44,31 @@ class Groups:
 
     @property
     def kept(self) -> NDArray[np.int64]:
-        """Representatives, and documents that are alone: ascending int64 array."""
+        """Return the documents that represent themselves: ascending int64 array."""
         return np.flatnonzero(self.representative == np.arange(len(self.representative)))
 
     @property
     def dropped(self) -> NDArray[np.int64]:
-        """Those that another represents: ascending int64 array."""
-        return np.flatnonzero(
-            (self.representative >= 0)
-            & (self.representative != np.arange(len(self.representative)))
-        )
+        """Return the documents with another representative: ascending int64 array."""
+        own = self.representative
+        return np.flatnonzero((own >= 0) & (own != np.arange(len(own))))
 
     @property
     def count(self) -> int:
-        """Groups of two or more."""
+        """Return the number of groups of two or more."""
         return len(np.flatnonzero(self.sizes > 1))
 
     @property
     def sizes(self) -> NDArray[np.int64]:
-        """int64 array of shape (n,): documents in the group that a document represents; 0 if it represents none."""
-        return np.bincount(
-            self.representative[self.representative >= 0], minlength=len(self.representative)
-        )
+        """Return the size of the group that each document represents, or 0: shape (n,)."""
+        own = self.representative
+        return np.bincount(own[own >= 0], minlength=len(own))
 
     def without(self, lost: NDArray[np.int64]) -> "Groups":
-        """The same without documents that cannot be had any more: in no group. Who was represented by one of them is alone: of the
-        similarity to each other nobody knows anything, and nothing may be dropped for what is not there.
+        """Return the groups without documents whose content is lost.
+
+        The documents that a lost one represented are alone from now on: their similarity to each
+        other is not known, and no document may be dropped in favour of a lost one.
         """
         if not len(lost):
             return self
@@ -79,10 +81,13 @@ class Groups:
 
 @dataclass(frozen=True)
 class ClusterListing:
-    """Groups of two or more, by size descending, then by representative; within one the representative, then by similarity descending.
+    """Groups of two or more in output order: by size descending, then by representative.
 
-    documents : int64 array of shape (m,). numbers : int64 array of shape (m,), of the groups, from 1. smallest : float64 array of
-    shape (m,), the smallest similarity to the representative in the group.
+    Within a group the representative is first; the others follow by similarity descending.
+
+    documents : int64 array of shape (m,).
+    numbers : int64 array of shape (m,), numbers of the groups, from 1.
+    smallest : float64 array of shape (m,), smallest similarity to the representative in the group.
     """
 
     documents: NDArray[np.int64]
@@ -91,61 +96,69 @@ class ClusterListing:
 
 
 def list_clusters(groups: Groups) -> ClusterListing:
-    """Groups of two or more in output order."""
+    """Return the groups of two or more in output order."""
     sizes = groups.sizes
     leaders = np.flatnonzero(sizes > 1)
     leaders = leaders[np.argsort(-sizes[leaders], kind="stable")]
-    number = np.zeros(len(sizes), np.int64)
-    number[leaders] = np.arange(1, len(leaders) + 1)
-    documents = np.flatnonzero((groups.representative >= 0) & (number[groups.representative] > 0))
-    of_each = number[groups.representative[documents]]
+    number_of = np.zeros(len(sizes), np.int64)
+    number_of[leaders] = np.arange(1, len(leaders) + 1)
+    own = groups.representative
+    documents = np.flatnonzero((own >= 0) & (number_of[own] > 0))
+    numbers = number_of[own[documents]]
     score = groups.similarity[documents]
-    is_member = groups.representative[documents] != documents
-    order = np.lexsort((documents, -score, is_member, of_each))
-    documents, of_each, score = documents[order], of_each[order], score[order]
+    order = np.lexsort((documents, -score, own[documents] != documents, numbers))
+    documents, numbers, score = documents[order], numbers[order], score[order]
     smallest = score[np.cumsum(sizes[leaders]) - 1] if len(leaders) else score
-    return ClusterListing(documents, of_each, smallest[of_each - 1])
+    return ClusterListing(documents, numbers, smallest[numbers - 1])
 
 
 def expand_groups(
-    kinds: Groups, duplicate_of: NDArray[np.int64], preference: NDArray[np.int64]
+    groups: Groups, duplicate_of: NDArray[np.int64], preference: NDArray[np.int64]
 ) -> Groups:
-    """Groups of all documents from groups of first copies; of each kind the most preferred document represents.
+    """Return the groups of all documents from groups of one document a shingle set.
 
-    duplicate_of : int64 array of shape (n,), each document's first copy. preference : int64 array of shape (n,), all documents, the most
-    preferred one first.
+    The most preferred of the exact duplicates of a representative takes its place.
+
+    duplicate_of : int64 array of shape (n,), of `find_exact_duplicates`.
+    preference : int64 array of shape (n,), all documents, the most preferred first.
     """
     best = choose_representatives(duplicate_of, preference)
-    leader = kinds.representative[duplicate_of]
+    leader = groups.representative[duplicate_of]
     compared = leader >= 0
     return Groups(
         np.where(compared, best[leader], -1),
-        np.where(compared, kinds.similarity[duplicate_of], np.nan),
+        np.where(compared, groups.similarity[duplicate_of], np.nan),
     )
 
 
 def choose_representatives(
     duplicate_of: NDArray[np.int64], preference: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """For each first copy the most preferred document of its kind: int64 array of shape (n,)."""
+    """Return the most preferred of the exact duplicates of each d with duplicate_of[d] == d.
+
+    Returns an int64 array of shape (n,); other elements are undefined.
+    """
     best = np.empty(len(duplicate_of), np.int64)
-    best[duplicate_of[preference[::-1]]] = preference[::-1]  # the last one that is written stays
+    # NumPy writes in order: the last one written, the most preferred, stays.
+    best[duplicate_of[preference[::-1]]] = preference[::-1]
     return best
 
 
 def rank_documents(
     members: NDArray[np.int64], duplicate_of: NDArray[np.int64], preference: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """First copies (`members`) by preference, that of a kind being that of its most preferred document: int64 array."""
+    """Return the members in order of preference: each counts as its best exact duplicate.
+
+    members : int64 array, documents d with duplicate_of[d] == d.
+    """
     rank = np.empty(len(preference), np.int64)
     rank[preference] = np.arange(len(preference))
-    order: NDArray[np.int64] = members[
-        np.argsort(rank[choose_representatives(duplicate_of, preference)[members]])
-    ]
+    best = choose_representatives(duplicate_of, preference)
+    order: NDArray[np.int64] = members[np.argsort(rank[best[members]])]
     return order
 
 
-# --- from pairs that are known ----------------------------------------------------------------------------------------------------
+# --- from known pairs ---
 
 
 def cluster_pairs(
@@ -155,38 +168,47 @@ def cluster_pairs(
     threshold: float,
     linkage: str = "representative",
 ) -> Groups:
-    """Groups of n documents from verified pairs: those of at least `threshold`, all pairs at or above it being there.
+    """Return the groups of n documents from verified pairs.
 
-    ordered : int64 array, those that are compared, the most preferred first (`rank_documents`). With single linkage, similarities to
-    representatives that are no pair are NaN; `complete_similarities` finds them. Cost: the pairs are sorted. Memory: 30 bytes a pair.
+    pairs : all pairs at or above the threshold; lower ones are ignored.
+    ordered : int64 array, the documents to cluster, the most preferred first (`rank_documents`).
+    linkage : "representative" or "single". With single linkage, similarities to representatives
+        that are not among the pairs are NaN; `complete_similarities` computes them.
+
+    Cost: a sort of the pairs. Memory: 30 bytes a pair.
     """
     position = np.full(n, kernels.NONE, np.uint32)
     position[ordered] = np.arange(len(ordered), dtype=np.uint32)
-    enough = int(pairs.offsets[np.searchsorted(-pairs.values, -threshold, side="right")])
-    left, right, score = pairs.part(0, enough)
+    enough = pairs.at_least(threshold)
+    left, right, score = enough.part(0, len(enough))
     a, b = position[left], position[right]
     low, high = np.minimum(a, b), np.maximum(a, b)
-    if (high == kernels.NONE).any():  # an artifact that says what is not so
-        low, high, score = (each[high != kernels.NONE] for each in (low, high, score))
+    is_known = high != kernels.NONE
+    if not is_known.all():  # A forged artifact may hold pairs of other documents.
+        low, high, score = low[is_known], high[is_known], score[is_known]
     if linkage == "single":
         parent = np.arange(len(ordered), dtype=np.uint32)
         union_find.join_pairs(low, high, parent)
         union_find.find_roots(parent)
-        known = np.where(parent == np.arange(len(parent)), 1.0, np.nan)
+        to_root = np.where(parent == np.arange(len(parent)), 1.0, np.nan)
         direct = parent[high] == low
-        known[high[direct]] = score[direct]
-        return groups_of_positions(ordered, parent, known, n)
+        to_root[high[direct]] = score[direct]
+        return groups_of_positions(ordered, parent, to_root, n)
     order = np.argsort(pack_pairs(low, high))
     offsets = offsets_of(np.bincount(low, minlength=len(ordered)).astype(np.int64))
-    leader, found = np.full(len(ordered), kernels.NONE, np.uint32), np.ones(len(ordered))
-    kernels.assign_leaders_by_pairs(offsets, high[order], score[order], leader, found)
-    return groups_of_positions(ordered, leader, found, n)
+    leader, to_leader = np.full(len(ordered), kernels.NONE, np.uint32), np.ones(len(ordered))
+    kernels.assign_leaders_by_pairs(offsets, high[order], score[order], leader, to_leader)
+    return groups_of_positions(ordered, leader, to_leader, n)
 
 
 def groups_of_positions(
     documents: NDArray[np.int64], leader: NDArray[np.uint32], score: NDArray[np.float64], n: int
 ) -> Groups:
-    """From positions to documents; those that have no position are not compared."""
+    """Return the groups of n documents from leaders by position.
+
+    documents : int64 array of shape (m,), by position; other documents were not compared.
+    leader, score : of shape (m,), the position of each leader, and the similarity to it.
+    """
     groups = Groups(np.full(n, -1, np.int64), np.full(n, np.nan))
     groups.representative[documents] = documents[leader]
     groups.similarity[documents] = score
@@ -196,12 +218,15 @@ def groups_of_positions(
 def complete_similarities(
     groups: Groups, sizes: NDArray[np.int64], source: SetSource, jobs: int = 1
 ) -> Groups:
-    """The same with similarities where they are not known, looked up in the sets of first copies; 0 where a set cannot be had."""
+    """Return the groups with unknown similarities computed; 0 where a set is lost.
+
+    sizes, source : as in `similarity.verify`.
+    """
     unknown = np.flatnonzero((groups.representative >= 0) & np.isnan(groups.similarity))
     if not len(unknown):
         return groups
-    found = groups.similarity.copy()
-    found[unknown] = 0.0
+    completed = groups.similarity.copy()
+    completed[unknown] = 0.0
     unknown = unknown[np.argsort(groups.representative[unknown], kind="stable")]
 
     def pieces() -> Iterator[PairArrays]:
@@ -210,5 +235,5 @@ def complete_similarities(
             yield groups.representative[part].astype(np.uint32), part.astype(np.uint32)
 
     for _, right, score in similarity.verify(pieces(), sizes, source, 0.0, jobs):
-        found[right] = score
-    return replace(groups, similarity=found)
+        completed[right] = score
+    return replace(groups, similarity=completed)

@@ -1,8 +1,8 @@
-"""Pairs of first copies -> pairs of all documents, in output order, as they are asked for. Called by pipeline.py.
+"""Pairs of one document a shingle set -> pairs of all documents, in output order, when read.
 
-m equal documents make m (m - 1) / 2 pairs: 100,000 files make 5 · 10^9. So the pairs that copies bring are counted but not kept: they
-are made in order, a piece at a time, when somebody reads them. A *kind* is a class of documents with identical shingle sets, called
-by its first.
+m exact duplicates make m (m - 1) / 2 pairs: 100,000 files make 5 · 10^9. These pairs are counted
+but not stored: they are generated in order, a piece at a time, while the output is written. A
+*class* is the exact duplicates of one document, the first of them, which represents them.
 """
 
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ from lshdup.lsh.candidates import PairArrays
 from lshdup.matching.pairs import Columns, Pairs, contains, pack_pairs, unpack_pairs
 from lshdup.utils.ragged import offsets_of, ranges
 
-#: Pairs are made and handed on in pieces of about this many.
+#: Pairs are generated in pieces of about this many.
 PIECE = 1 << 18
 
 
@@ -24,81 +24,82 @@ PIECE = 1 << 18
 class ExpandedPairs:
     """Pairs of all documents, by similarity descending, then by left and right ascending.
 
-    total : how many. Made by `expand_pairs`.
+    total : number of pairs.
     """
 
     total: int
     _pairs: Pairs
-    _kinds: "_Kinds | None"
+    _classes: "_Classes | None"
 
     def __len__(self) -> int:
         return self.total
 
     def pieces(self) -> Iterator[Columns]:
-        """All pairs in order: pieces of (left, right, similarity), uint32, uint32 and float64 arrays.
+        """Yield all pairs in order: (left, right, similarity), uint32, uint32 and float64 arrays.
 
-        Memory: one piece, or what the pairs of one document take if they are more; and 16 bytes for each document and pair of
-        kinds of one similarity. Cost: about 0.2 us a pair where there are copies.
+        Memory: one piece, or the pairs of one document if they are more; and 16 bytes for each
+        document and each pair of classes of one similarity. Cost: about 0.2 us a pair.
         """
-        pairs, kinds = self._pairs, self._kinds
+        pairs, classes = self._pairs, self._classes
         start = 0
         while start < len(pairs):
             end = min(start + PIECE, len(pairs))
             counts = (
                 np.ones(end - start, np.int64)
-                if kinds is None
-                else kinds.products(pairs.keys[start:end])
+                if classes is None
+                else classes.products(pairs.keys[start:end])
             )
-            if kinds is None or (counts == 1).all():
+            if classes is None or (counts == 1).all():
                 yield pairs.part(start, end)
                 start = end
                 continue
-            # As many whole groups of equal similarity as make a piece; or one group that is larger, by left document.
+            # Either as many similarities as make a piece, or one that is larger, by left document.
             group = int(np.searchsorted(pairs.offsets, start, side="right")) - 1
             fits = start + int(np.searchsorted(np.cumsum(counts), PIECE, side="right"))
             last = int(np.searchsorted(pairs.offsets, fits, side="right")) - 1
             if last > group:
                 end = int(pairs.offsets[last])
-                yield kinds.expanded(*pairs.part(start, end))
+                yield classes.expand(*pairs.part(start, end))
             else:
                 end = int(pairs.offsets[group + 1])
-                for left, right in kinds.by_left(pairs.keys[start:end]):
+                for left, right in classes.expand_by_left(pairs.keys[start:end]):
                     yield left, right, np.full(len(left), pairs.values[group])
             start = end
 
     def totals(self, thresholds: NDArray[np.float64]) -> list[int]:
-        """How many pairs there are of each of these similarities or more; each at most 1."""
+        """Return the number of pairs at or above each threshold, which is at most 1."""
         cuts = self._pairs.offsets[np.searchsorted(-self._pairs.values, -thresholds, side="right")]
-        if self._kinds is None:
+        if self._classes is None:
             return [int(cut) for cut in cuts]
-        sums = np.zeros(
-            len(self._pairs.values) + 1, np.int64
-        )  # of the pairs before each similarity
+        # Pairs before each similarity.
+        sums = np.zeros(len(self._pairs.values) + 1, np.int64)
         for number, (start, end) in enumerate(pairwise(self._pairs.offsets.tolist())):
             parts = (
-                self._kinds.products(self._pairs.keys[at : min(at + PIECE, end)])
+                self._classes.products(self._pairs.keys[at : min(at + PIECE, end)])
                 for at in range(start, end, PIECE)
             )
             sums[number + 1] = sums[number] + sum(int(part.sum()) for part in parts)
-        within = self.total - int(
-            sums[-1]
-        )  # of a kind beside itself not all products are pairs; all of these are in the first sum
+        # A class with itself makes fewer pairs than products; all of them have similarity 1.
+        within = self.total - int(sums[-1])
         return [
             int(sums[np.searchsorted(self._pairs.offsets, cut)]) + (within if cut else 0)
             for cut in cuts
         ]
 
     def best(self, n: int) -> NDArray[np.float64]:
-        """The largest similarity that each of the n documents is in a pair with: float64 array; 0 if it is in none."""
+        """Return the largest similarity of a pair of each of n documents; 0 if it is in none."""
         best = np.zeros(n)
         for start in reversed(range(0, len(self._pairs), PIECE)):
             left, right, similarity = self._pairs.part(start, min(start + PIECE, len(self._pairs)))
-            # The most similar last: what is written last stays.
+            # In ascending order of similarity: the last one written stays.
             best[np.stack([left, right], axis=1).ravel()[::-1]] = np.repeat(similarity[::-1], 2)
-        return best if self._kinds is None else best[self._kinds.duplicate_of]
+        return best if self._classes is None else best[self._classes.duplicate_of]
 
     def examples(self, low: float, high: float, most: int) -> Columns:
-        """At most so many pairs with low <= similarity < high, the least similar first; of copies, each kind once."""
+        """Return at most `most` pairs with low <= similarity < high, the least similar first.
+
+        Classes are not expanded.
+        """
         start, end = (
             int(cut) for cut in np.searchsorted(-self._pairs.values, (-high, -low), side="right")
         )
@@ -109,9 +110,9 @@ class ExpandedPairs:
                 break
             first, last = self._pairs.offsets[group], self._pairs.offsets[group + 1]
             left, right, similarity = self._pairs.part(int(first), int(min(last, first + missing)))
-            if self._kinds is not None:
-                second = self._kinds.members(
-                    np.minimum(self._kinds.starts[right] + 1, len(self._kinds.keys) - 1)
+            if self._classes is not None:
+                second = self._classes.members(
+                    np.minimum(self._classes.starts[right] + 1, len(self._classes.keys) - 1)
                 )
                 right = np.where(left == right, second, right)
             found.append((left, right, similarity))
@@ -122,26 +123,26 @@ class ExpandedPairs:
         return left, right, similarity
 
     def holds(self, left: NDArray[np.integer], right: NDArray[np.integer]) -> NDArray[np.bool_]:
-        """Whether these pairs of different documents (two integer arrays) are among them: bool array."""
-        if self._kinds is not None:
-            left, right = self._kinds.duplicate_of[left], self._kinds.duplicate_of[right]
+        """Return which of these pairs of different documents are among the pairs: bool array."""
+        if self._classes is not None:
+            left, right = self._classes.duplicate_of[left], self._classes.duplicate_of[right]
         return contains(np.sort(self._pairs.keys), pack_pairs(left, right))
 
     def count(self, keys: NDArray[np.uint64]) -> int:
-        """How many pairs come of some of the pairs of different first copies."""
-        return len(keys) if self._kinds is None else int(self._kinds.products(keys).sum())
+        """Return the number of pairs that pairs of different classes expand to."""
+        return len(keys) if self._classes is None else int(self._classes.products(keys).sum())
 
     def documents(self) -> NDArray[np.int64]:
-        """Which documents are in any pair: ascending int64 array."""
+        """Return the documents that are in any pair: ascending int64 array."""
         n = (
-            len(self._kinds.duplicate_of)
-            if self._kinds
+            len(self._classes.duplicate_of)
+            if self._classes
             else 1 + max((int(part.max()) for part in self._columns()), default=-1)
         )
         named = np.zeros(n, bool)
         for part in self._columns():
             named[part] = True
-        return np.flatnonzero(named[self._kinds.duplicate_of] if self._kinds else named)
+        return np.flatnonzero(named[self._classes.duplicate_of] if self._classes else named)
 
     def _columns(self) -> Iterator[NDArray[np.uint32]]:
         for start in range(0, len(self._pairs), PIECE):
@@ -151,36 +152,33 @@ class ExpandedPairs:
 def expand_pairs(
     pairs: Pairs, duplicate_of: NDArray[np.int64], *, collapse: bool = False
 ) -> ExpandedPairs:
-    """Pairs of all documents from those of first copies.
+    """Return the pairs of all documents from pairs of one document a shingle set.
 
-    duplicate_of : int64 array of shape (n,), each document's first copy. collapse : each further copy is
-    paired with the first of its kind only
-    (m - 1 lines for m equal documents), and no pair of two kinds is repeated for their copies. Otherwise every pair of
-    documents is there: m (m - 1) / 2 for m equal ones.
+    duplicate_of : int64 array of shape (n,), of `find_exact_duplicates`.
+    collapse : whether an exact duplicate is paired with the first of its class only, m - 1 pairs
+        for m duplicates, instead of m (m - 1) / 2 and all pairs across classes.
     """
     copies = np.flatnonzero(duplicate_of != np.arange(len(duplicate_of)))
     if collapse or not len(copies):
         pairs = _with_copies(pairs, pack_pairs(duplicate_of[copies], copies))
         return ExpandedPairs(len(pairs), pairs, None)
-    kinds = _Kinds.of(duplicate_of)
-    several = np.flatnonzero(kinds.sizes > 1)
-    pairs = _with_copies(
-        pairs, pack_pairs(several, several)
-    )  # a kind beside itself stands for the pairs within it
-    within = sum(size * (size - 1) // 2 - size * size for size in kinds.sizes[several].tolist())
-    products = (
-        kinds.products(pairs.keys[start : start + PIECE]) for start in range(0, len(pairs), PIECE)
-    )
-    return ExpandedPairs(sum(int(part.sum()) for part in products) + within, pairs, kinds)
+    classes = _Classes.of(duplicate_of)
+    several = np.flatnonzero(classes.sizes > 1)
+    # The pair of a class with itself stands for the pairs within it.
+    pairs = _with_copies(pairs, pack_pairs(several, several))
+    within = sum(size * (size - 1) // 2 - size * size for size in classes.sizes[several].tolist())
+    return ExpandedPairs(classes.count_products(pairs) + within, pairs, classes)
 
 
 def expand_pairs_across(
     pairs: Pairs, duplicate_of: NDArray[np.int64], same: PairArrays, *, collapse: bool = False
 ) -> ExpandedPairs:
-    """Pairs of the documents of two sides from those of first copies, which each side has of its own.
+    """Return the pairs of the documents of two sides from pairs of one document a shingle set.
 
-    same : which of the pairs are of identical documents, (left, right). collapse : no pair of two kinds is repeated for their copies, but
-    of identical ones each further copy is paired with the first of the other side; m and n equal ones make m + n - 1 pairs, not m n.
+    duplicate_of : int64 array, of each side by itself.
+    same : the pairs with equal shingle sets, (left, right).
+    collapse : whether an exact duplicate is paired with the first duplicate of the other side
+        only: m and n duplicates make m + n - 1 pairs, not m n.
     """
     copies = np.flatnonzero(duplicate_of != np.arange(len(duplicate_of)))
     if collapse or not len(copies):
@@ -192,20 +190,16 @@ def expand_pairs_across(
             pairs, pack_pairs(np.minimum(copies, others), np.maximum(copies, others))
         )
         return ExpandedPairs(len(pairs), pairs, None)
-    kinds = _Kinds.of(duplicate_of)
-    products = (
-        kinds.products(pairs.keys[start : start + PIECE]) for start in range(0, len(pairs), PIECE)
-    )
-    return ExpandedPairs(sum(int(part.sum()) for part in products), pairs, kinds)
+    classes = _Classes.of(duplicate_of)
+    return ExpandedPairs(classes.count_products(pairs), pairs, classes)
 
 
 def _with_copies(pairs: Pairs, keys: NDArray[np.uint64]) -> Pairs:
-    """The pairs and those of `keys`, which have similarity 1."""
+    """Return the pairs, and the pairs of `keys` with similarity 1."""
     if not len(keys):
         return pairs
-    ones = (
-        int(pairs.offsets[1]) if len(pairs) and pairs.values[0] == 1.0 else 0
-    )  # estimates may be 1 of different sets
+    # Estimates of different sets may be 1, too.
+    ones = int(pairs.offsets[1]) if len(pairs) and pairs.values[0] == 1.0 else 0
     merged = np.concatenate([keys, pairs.keys])
     merged[: len(keys) + ones].sort()
     values = pairs.values if ones else np.concatenate([[1.0], pairs.values])
@@ -214,11 +208,12 @@ def _with_copies(pairs: Pairs, keys: NDArray[np.uint64]) -> Pairs:
 
 
 @dataclass(frozen=True)
-class _Kinds:
-    """Which documents are of one kind.
+class _Classes:
+    """The classes of exact duplicates; a class is numbered by its first document.
 
-    duplicate_of : int64 array of shape (n,), each document's first copy. keys : uint64 array of shape (n,), first · 2^32 + document,
-    ascending. sizes, starts : int64 arrays of shape (n,), how many documents a kind has, and where in `keys`; by its first.
+    duplicate_of : int64 array of shape (n,), of `find_exact_duplicates`.
+    keys : uint64 array of shape (n,), class · 2^32 + document, ascending.
+    sizes, starts : int64 arrays of shape (n,), documents of each class, and its start in `keys`.
     """
 
     duplicate_of: NDArray[np.int64]
@@ -227,7 +222,7 @@ class _Kinds:
     starts: NDArray[np.int64]
 
     @classmethod
-    def of(cls, duplicate_of: NDArray[np.int64]) -> "_Kinds":
+    def of(cls, duplicate_of: NDArray[np.int64]) -> "_Classes":
         sizes = np.bincount(duplicate_of, minlength=len(duplicate_of))
         return cls(
             duplicate_of,
@@ -237,17 +232,23 @@ class _Kinds:
         )
 
     def products(self, keys: NDArray[np.uint64]) -> NDArray[np.int64]:
-        """How many pairs of documents the members of two kinds make; of a kind beside itself, each twice and with itself."""
+        """Return the product of the sizes of two classes, for each of their pairs."""
         left, right = unpack_pairs(keys)
         return self.sizes[left] * self.sizes[right]
 
+    def count_products(self, pairs: Pairs) -> int:
+        """Return the sum of `products` of all pairs, a piece at a time."""
+        starts = range(0, len(pairs), PIECE)
+        return sum(int(self.products(pairs.keys[at : at + PIECE]).sum()) for at in starts)
+
     def members(self, places: NDArray[np.int64]) -> NDArray[np.uint32]:
+        """Return the documents at indices of `keys`."""
         return self.keys[places].astype(np.uint32)
 
-    def expanded(
+    def expand(
         self, left: NDArray[np.uint32], right: NDArray[np.uint32], similarity: NDArray[np.float64]
     ) -> Columns:
-        """All pairs of the members of these kinds, in order."""
+        """Return all pairs of the documents of these pairs of classes, in order."""
         counts = self.sizes[left] * self.sizes[right]
         of_pair = np.repeat(np.arange(len(left)), counts)
         step = ranges(np.zeros(len(left), np.int64), counts)
@@ -260,13 +261,17 @@ class _Kinds:
         order = np.lexsort((keys, -values))
         return *unpack_pairs(keys[order]), values[order]
 
-    def by_left(
+    def expand_by_left(
         self, keys: NDArray[np.uint64]
     ) -> Iterator[tuple[NDArray[np.uint32], NDArray[np.uint32]]]:
-        """All pairs of the members of these kinds (ascending), in order, some left documents at a time."""
+        """Yield all pairs of the documents of these classes (ascending keys), in order.
+
+        Each piece has all pairs of some left documents.
+        """
         n = len(self.duplicate_of)
         edges = np.arange(n + 1, dtype=np.uint64) << np.uint64(32)
-        # A copy may come after the first of a kind with a larger first: such pairs are found from that kind.
+        # A document may come after documents of a class with a larger number: such pairs are found
+        # from that class.
         left, right = unpack_pairs(keys)
         back = (self.sizes[left] > 1) & (left != right)
         backwards = np.sort(pack_pairs(right[back], left[back]))
@@ -274,8 +279,8 @@ class _Kinds:
         partners = np.zeros(n)
         for each, _ in tables:
             for start in range(0, len(each), PIECE):
-                kind, other = unpack_pairs(each[start : start + PIECE])
-                partners += np.bincount(kind, self.sizes[other], n)
+                own, other = unpack_pairs(each[start : start + PIECE])
+                partners += np.bincount(own, self.sizes[other], n)
         lefts = np.flatnonzero(partners[self.duplicate_of])
         ends = np.cumsum(partners[self.duplicate_of[lefts]])
         start = 0
@@ -290,11 +295,11 @@ class _Kinds:
     def _after(
         self, documents: NDArray[np.int64], keys: NDArray[np.uint64], edges: NDArray[np.int64]
     ) -> NDArray[np.uint64]:
-        """Pairs of each document with the later members of the kinds that `keys` has beside its own."""
+        """Return the pairs of each document with later ones of the classes paired with its own."""
         first = self.duplicate_of[documents]
         counts = edges[first + 1] - edges[first]
-        kind = keys[ranges(edges[first], counts)].astype(np.uint32)
+        other = keys[ranges(edges[first], counts)].astype(np.uint32)
         document = np.repeat(documents, counts)
-        places = np.searchsorted(self.keys, pack_pairs(kind, document), side="right")
-        counts = self.starts[kind] + self.sizes[kind] - places
+        places = np.searchsorted(self.keys, pack_pairs(other, document), side="right")
+        counts = self.starts[other] + self.sizes[other] - places
         return pack_pairs(np.repeat(document, counts), self.members(ranges(places, counts)))

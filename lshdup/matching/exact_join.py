@@ -1,11 +1,16 @@
-"""Every pair of sets with similarity >= t, no misses: a prefix-filter join. Called by pipeline.py for `--exact`, and by accuracy.py.
+"""The exact join: every pair of sets with similarity >= t, none missed, by prefix filtering.
 
-Two sets that are t similar must share an element among the first few of each, if both are read in one order of all elements, rarest
-first (Bayardo, Ma, Srikant, WWW 2007). So only those first few, the prefixes, are indexed and looked up; lengths and positions rule out
-most of what meets there (Xiao, Wang, Lin, Yu, WWW 2008), and the rest is verified over the whole sets.
+It answers `--exact`, and it is the truth that `accuracy` and the tests measure the bands against.
+All pairs of n documents would cost n² / 2 comparisons.
 
-Any order will do, as long as it is one order. Here an element is as rare as a counter says that it may share with others, so that
-nothing is sorted: the prefixes cost two passes over the sets.
+Let all sets be read in one order of elements, rarest first. Two sets of similarity t share an
+element of their prefixes, the first few elements (Bayardo, Ma, Srikant, "Scaling up all pairs
+similarity search", WWW 2007). Only prefixes are indexed and looked up; sizes and positions rule
+out most pairs that meet there (Xiao, Wang, Lin, Yu, "Efficient similarity joins for near duplicate
+detection", WWW 2008), and the rest is verified over the whole sets.
+
+Any one order will do. Here the rarity of an element is a counter that other elements may share, so
+that nothing is sorted: prefixes cost two passes over the sets.
 """
 
 import threading
@@ -29,7 +34,7 @@ PIECE = 1 << 18
 #: Sets that one thread probes before it takes new work.
 _PROBES = 512
 
-#: Nearly as many numbers as a 32-bit slot can tell apart.
+#: The largest number of counters or lists that a 32-bit slot can address.
 _MOST = (1 << 32) - 2
 
 #: (rank, rank, similarity) of pairs.
@@ -44,34 +49,40 @@ def exact_pairs(
     split: int | None = None,
     on_progress: Callable[[int, int], None] = lambda done, n: None,
 ) -> Iterator[Columns]:
-    """Pieces of (left, right, similarity) over the sets `members` (int64 array), left < right, in no order.
+    """Yield all pairs of the sets `members` with |A ∩ B| / |A ∪ B| >= threshold, in any order.
 
-    split : only pairs of two sides, left < split <= right; what sets of one side have in common costs nothing then.
+    Empty sets have no pairs.
 
-    left, right : uint32 arrays of shape (m,), numbers of `sets`. similarity : float64 array of shape (m,), |A ∩ B| / |A ∪ B|. threshold :
-    above 0, at most 1. Empty sets are near nothing. on_progress : told how many sets of how many have been compared with those before
-    them; of two sides, each set counts twice.
+    members : int64 array of shape (m,), numbers of `sets`.
+    threshold : above 0, at most 1.
+    split : if set, only pairs of two sides, left < split <= right; common elements within a side
+        then cost nothing.
+    on_progress : called with the number of sets compared, and of all; with two sides, each set
+        counts twice.
 
-    Determinism: the same pieces at any number of jobs. Memory: the sets are not copied; beside them a quarter of their size while
-    elements are counted, then at most 32 bytes for each element of a prefix, which is 1 - t of the elements or less: up to 0.8 times
-    the sets at t = 0.8, 4 times near 0. And 12 bytes a set, and three pieces, a thread. Cost: two passes over the sets, then what the
-    rarest elements have in common; quadratic if all sets share all of theirs.
+    Yields pieces of (left, right, similarity), left < right.
+
+    Determinism: the same pieces at any number of jobs. Cost: two passes over the sets, then a step
+    for each rare element that two sets share; quadratic if all sets share all elements. Memory,
+    beside the sets: a quarter of their size while elements are counted, then at most 32 bytes for
+    each element of a prefix, which is a share of at most 1 - t of all: 0.8 times the sets at
+    t = 0.8, 4 times near 0. And 12 bytes a set, and three pieces, for each thread.
     """
     members = members[sets.sizes[members] > 0]
     order = members[np.argsort(sets.sizes[members], kind="stable")]
     prefixes = _prefixes(sets, order, threshold, jobs)
     everything = np.ones(len(order), bool)
     below = everything if split is None else order < split
-    # Each set with those before it in the order of sizes; of two sides, those of each with those of the other.
+    # Each set is compared with smaller ones; of two sides, with smaller ones of the other side.
     turns = ((everything, everything),) if split is None else ((below, ~below), (~below, below))
     for turn, (indexed, probing) in enumerate(turns):
 
-        def told(done: int, n: int, before: int = turn) -> None:
+        def report(done: int, n: int, before: int = turn) -> None:
             on_progress(before * n + done, len(turns) * n)
 
         index = _index(prefixes.of(indexed), threshold, jobs)
         for x, y, similarity in _probed(
-            sets, order, prefixes.of(probing), index, threshold, jobs, told
+            sets, order, prefixes.of(probing), index, threshold, jobs, report
         ):
             a, b = order[x], order[y]
             yield np.minimum(a, b).astype(np.uint32), np.maximum(a, b).astype(np.uint32), similarity
@@ -79,10 +90,12 @@ def exact_pairs(
 
 @dataclass(frozen=True)
 class _Prefixes:
-    """The rarest elements of each set, of a rarity that another set may share; sets by rank, which is their place in the order of sizes.
+    """The prefix of each set: its rarest elements. Sets are numbered by rank, in order of size.
 
-    sizes : int64 array of shape (n,), of the whole sets. starts, kept : int64 arrays of shape (n,); those of set i are
-    ``elements[starts[i]:starts[i] + kept[i]]``. single : int64 array of shape (n,), how many come before them that no other set has.
+    sizes : int64 array of shape (n,), of the whole sets.
+    single : int64 array of shape (n,), number of elements of the prefix that no other set has.
+    starts, kept : int64 arrays of shape (n,); the others of set i are
+        ``elements[starts[i]:starts[i] + kept[i]]``.
     """
 
     sizes: NDArray[np.int64]
@@ -91,16 +104,17 @@ class _Prefixes:
     single: NDArray[np.int64]
     kept: NDArray[np.int64]
 
-    def of(self, some: NDArray[np.bool_]) -> "_Prefixes":
-        """Those of some sets; the others have none."""
-        return replace(self, kept=np.where(some, self.kept, 0))
+    def of(self, chosen: NDArray[np.bool_]) -> "_Prefixes":
+        """Return the prefixes of the chosen sets; those of other sets are empty."""
+        return replace(self, kept=np.where(chosen, self.kept, 0))
 
 
 @dataclass(frozen=True)
 class _Index:
-    """Posting lists: that of slot i is ``[starts[i]:starts[i + 1]]`` of elements (uint64) and holders (uint64).
+    """Posting lists: list i is ``[starts[i]:starts[i + 1]]`` of elements and of holders.
 
-    A holder is rank << 32 | how many elements the set has after this one.
+    elements : uint64 array.
+    holders : uint64 array, rank << 32 | number of elements that the set has after this one.
     """
 
     starts: NDArray[np.int64]
@@ -111,7 +125,8 @@ class _Index:
 def _prefixes(sets: RaggedSets, order: NDArray[np.int64], threshold: float, jobs: int) -> _Prefixes:
     sizes = sets.sizes[order]
     largest = int(sizes.max(initial=0))
-    # One for each element. With more, fewer elements look less rare than they are; but more of the counters are not in the cache.
+    # One counter for each element. With more, fewer elements would look less rare than they are,
+    # but more counters would miss the cache.
     counters = np.zeros(max(1, min(_MOST, int(sizes.sum()))), np.uint16)
 
     def count(part: int, parts: int) -> None:
@@ -120,10 +135,10 @@ def _prefixes(sets: RaggedSets, order: NDArray[np.int64], threshold: float, jobs
         )
 
     run_parts(jobs, count)
-    # Two more than needed at least: rounding must not make the room too small.
+    # At least two more than needed, because of rounding.
     room = np.minimum(sizes, sizes - np.floor(threshold * sizes).astype(np.int64) + 2)
     starts = offsets_of(room)
-    made = _Prefixes(
+    prefixes = _Prefixes(
         sizes,
         starts[:-1],
         np.empty(int(starts[-1]), np.uint64),
@@ -132,38 +147,36 @@ def _prefixes(sets: RaggedSets, order: NDArray[np.int64], threshold: float, jobs
     )
 
     def choose(part: slice) -> None:
+        rarity, tally = np.empty(largest, np.uint8), np.empty(257, np.int64)
         prefix_join.rarest_elements(
-            sets.values, sets.offsets, order, threshold, counters, np.empty(largest, np.uint8), np.empty(257, np.int64),
-            part.start, part.stop, made.starts, made.elements, made.single, made.kept,
+            sets.values, sets.offsets, order, threshold, counters, rarity, tally, part.start,
+            part.stop, prefixes.starts, prefixes.elements, prefixes.single, prefixes.kept,
         )  # fmt: skip
 
     run_in_parts(len(order), jobs, choose, least=64)
-    return made
+    return prefixes
 
 
 def _index(prefixes: _Prefixes, threshold: float, jobs: int) -> _Index:
     lists = max(1, min(_MOST, int(prefixes.kept.sum())))
     starts = np.zeros(lists + 2, np.int64)
-    given = (
-        prefixes.sizes,
-        threshold,
-        prefixes.starts,
-        prefixes.elements,
-        prefixes.single,
+    columns = (
+        prefixes.sizes, threshold, prefixes.starts, prefixes.elements, prefixes.single,
         prefixes.kept,
-    )
-    run_parts(jobs, lambda part, parts: prefix_join.count_postings(*given, part, parts, starts))
+    )  # fmt: skip
+
+    def count(part: int, parts: int) -> None:
+        prefix_join.count_postings(*columns, part, parts, starts)
+
+    run_parts(jobs, count)
     np.cumsum(starts, out=starts)
-    index = _Index(
-        starts, np.empty(int(starts[-1]), np.uint64), np.empty(int(starts[-1]), np.uint64)
-    )
-    run_parts(
-        jobs,
-        lambda part, parts: prefix_join.fill_postings(
-            *given, part, parts, starts, index.elements, index.holders
-        ),
-    )
-    return index
+    elements, holders = (np.empty(int(starts[-1]), np.uint64) for _ in range(2))
+
+    def fill(part: int, parts: int) -> None:
+        prefix_join.fill_postings(*columns, part, parts, starts, elements, holders)
+
+    run_parts(jobs, fill)
+    return _Index(starts, elements, holders)
 
 
 def _probed(
@@ -175,31 +188,26 @@ def _probed(
     jobs: int,
     on_progress: Callable[[int, int], None],
 ) -> Iterator[Piece]:
-    """Each set with those before it: pieces of (rank, rank, similarity)."""
+    """Yield the pairs of each set with sets of lower rank: (rank, rank, similarity)."""
     n = len(order)
-    # The length filter; a set too many is ruled out later, one too few would be missed.
+    # The length filter, rounded down: the kernel rules out a set too many.
     longest = np.searchsorted(prefixes.sizes, threshold * prefixes.sizes * (1 - 1e-12))
     room = max(PIECE, n)
     local = threading.local()
 
     def probe(first: int, last: int) -> tuple[int, int, Piece]:
         if not hasattr(local, "missing"):
-            local.missing, local.met = (
-                np.full(n, prefix_join.UNMET, np.int32),
-                np.empty(n, np.int64),
-            )
+            local.missing = np.full(n, prefix_join.UNMET, np.int32)
+            local.met = np.empty(n, np.int64)
             local.out = np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room)
         state = np.array([first], np.int64)
         written = prefix_join.prefix_join(
-            sets.values, sets.offsets, order, prefixes.sizes, threshold, prefixes.starts, prefixes.elements, prefixes.single, prefixes.kept,
-            index.starts, index.elements, index.holders, longest, state, last, local.missing, local.met, *local.out,
+            sets.values, sets.offsets, order, prefixes.sizes, threshold, prefixes.starts,
+            prefixes.elements, prefixes.single, prefixes.kept, index.starts, index.elements,
+            index.holders, longest, state, last, local.missing, local.met, *local.out,
         )  # fmt: skip
-        x, y, similarity = local.out
-        return (
-            int(state[0]),
-            last,
-            (x[:written].copy(), y[:written].copy(), similarity[:written].copy()),
-        )
+        x, y, similarity = (column[:written].copy() for column in local.out)
+        return int(state[0]), last, (x, y, similarity)
 
     cuts = [*range(0, n, _PROBES), n]
     waiting = deque(pairwise(cuts))
@@ -210,7 +218,7 @@ def _probed(
                 while waiting and len(under_way) < 2 * jobs:
                     under_way.append(pool.submit(probe, *waiting.popleft()))
                 at, last, piece = under_way.popleft().result()
-                if at < last:  # no room for more: go on where it stopped
+                if at < last:  # The output was full: the probe continues where it stopped.
                     under_way.appendleft(pool.submit(probe, at, last))
                 on_progress(at, n)
                 if len(piece[0]):

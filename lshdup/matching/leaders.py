@@ -1,7 +1,11 @@
-"""Band table -> groups of documents, without a list of pairs. Called by pipeline.py; what a group is, clusters.py says.
+"""Band table -> clusters of documents, without a list of pairs; clusters.py defines clusters.
 
-Documents are met in the order in which they are preferred, cluster by cluster, a cluster being what buckets connect. Each bucket has a list
-of its representatives (*leaders*), and a document is compared with those only: where all are alike, that is one comparison a document.
+m documents of one template share a bucket and make m (m - 1) / 2 candidate pairs. Here every bucket
+has a list of its *leaders*, the documents in it that represent themselves, and a document is
+compared with leaders only: m documents of one template cost m - 1 comparisons.
+
+Documents are taken in order of preference, component by component. A component is the documents
+that buckets connect; no cluster is larger.
 """
 
 from collections.abc import Callable, Iterator
@@ -20,10 +24,10 @@ from lshdup.matching.similarity import BLOCK_BYTES
 from lshdup.utils.parallel import run_in_parts
 from lshdup.utils.ragged import SetSource, offsets_of
 
-#: Sets of leaders for so many bytes are held, where buckets connect more than a block.
+#: The size of the leaders' sets that are in memory, for a component larger than a block.
 HELD_BYTES = 128 << 20
 
-#: Pairs that may connect two groups are looked at in pieces, the first small: what it connects need not be looked at again.
+#: Pairs of single linkage come in pieces. The first is small: its joins make later pairs needless.
 _FIRST_PIECE, _PIECE = 1 << 12, 1 << 20
 
 _NONE = kernels.NONE
@@ -42,48 +46,52 @@ def cluster_buckets(
     on_buckets: Callable[[Buckets], None] = lambda _: None,
     progress: Callable[[int, int], None] = lambda _, __: None,
 ) -> tuple[Groups, Buckets, int]:
-    """Groups, the buckets, and how many similarities were looked at.
+    """Return the groups, the buckets, and the number of similarities computed.
 
-    ordered : int64 array, those that are compared, the most preferred first (`rank_documents`).
-    sizes : int64 array of shape (n,), elements of each
-    set. max_bucket : larger buckets are left out; 0: none is. on_buckets : told about the buckets before the work.
-    progress : told documents done, and in all.
+    ordered : int64 array, the documents to cluster, the most preferred first (`rank_documents`).
+    sizes : int64 array of shape (n,), size of the set of each document.
+    source : called with ascending documents for their sets; a lost set is empty.
+    linkage : "representative" or "single".
+    max_bucket : larger buckets are skipped; 0: none.
+    on_buckets : called with the buckets before the work.
+    progress : called with the number of documents done, and of all.
 
-    Determinism: the same as `cluster_pairs` of the pairs of the same buckets, at any number of jobs.
-    Cost: a step a document and band, and a
-    comparison with each representative in a document's buckets up to its own: linear where documents are alike, m²/2 in a bucket of m that
-    are not. Every set is fetched once, unless representatives that buckets connect outgrow HELD_BYTES. Memory: those, one
+    Determinism: the groups are those of `cluster_pairs` for the pairs of the same buckets, at any
+    number of jobs. Cost: a step a document and band, and a comparison with each leader before it
+    in its buckets: linear where documents are similar, m² / 2 in a bucket of m that are not. A set
+    is fetched once, unless the leaders of a component exceed HELD_BYTES. Memory: HELD_BYTES, a
     block of sets, and 8 bytes a band for each document that shares a bucket.
     """
     n = table.keys.shape[1]
     buckets, root = connect_buckets(table, max_bucket)
     on_buckets(buckets)
-    shelves = _Shelves.of(table, ordered, root, max_bucket)
-    search = _Search(shelves, sizes[shelves.documents], source, threshold, jobs, progress)
+    components = _Components.of(table, ordered, root, max_bucket)
+    search = _LeaderSearch(
+        components, sizes[components.documents], source, threshold, jobs, progress
+    )
     search.run()
-    looked_at = search.compared
-    groups = groups_of_positions(
-        ordered, np.arange(len(ordered), dtype=np.uint32), np.ones(len(ordered)), n
-    )  # each alone
-    leader, score = search.leader, search.similarity
+    compared, leader, score = search.compared, search.leader, search.similarity
     if linkage == "single":
         parent = leader.copy()
-        looked_at += _unite(shelves, parent, leader, sizes, source, threshold, jobs)
-        score = np.where(
-            parent == leader, score, np.nan
-        )  # roots are leaders: those before whom nobody was
+        compared += _connect_groups(components, parent, leader, sizes, source, threshold, jobs)
+        # The similarity to a root is known where it is the leader that was found.
+        score = np.where(parent == leader, score, np.nan)
         leader = parent
-    groups.representative[shelves.documents] = shelves.documents[leader]
-    groups.similarity[shelves.documents] = score
-    return groups, buckets, looked_at
+    alone = np.arange(len(ordered), dtype=np.uint32)
+    groups = groups_of_positions(ordered, alone, np.ones(len(ordered)), n)
+    groups.representative[components.documents] = components.documents[leader]
+    groups.similarity[components.documents] = score
+    return groups, buckets, compared
 
 
 @dataclass(frozen=True)
-class _Shelves:
-    """Documents that share a bucket with another one, by *position*: cluster by cluster, and within one by preference.
+class _Components:
+    """Documents that share a bucket, by *position*: by component, and within it by preference.
 
-    documents : int64 array of shape (m,), by position. edges : int64 array of shape (clusters + 1,), the positions where clusters begin.
-    bucket : uint32 array of shape (m, bands), numbers of buckets, or _NONE. count : how many buckets.
+    documents : int64 array of shape (m,), by position.
+    edges : int64 array of shape (components + 1,), the positions where components begin.
+    bucket : uint32 array of shape (m, bands), number of the bucket of each position, or _NONE.
+    count : number of buckets.
     """
 
     documents: NDArray[np.int64]
@@ -94,18 +102,17 @@ class _Shelves:
     @classmethod
     def of(
         cls, table: BandTable, ordered: NDArray[np.int64], root: NDArray[np.uint32], max_bucket: int
-    ) -> "_Shelves":
+    ) -> "_Components":
+        """Arrange documents in order of preference. root : of `connect_buckets`."""
         bands, n = table.keys.shape
         roots = root[ordered]
         shares = np.bincount(roots, minlength=n)[roots] > 1
         documents, roots = ordered[shares], roots[shares]
         order = np.argsort(roots, kind="stable")
         documents, roots = documents[order], roots[order]
-        edges = (
-            np.flatnonzero(np.concatenate([[True], roots[1:] != roots[:-1], [True]]))
-            if len(roots)
-            else np.zeros(1, np.int64)
-        )
+        edges = np.zeros(1, np.int64)
+        if len(roots):
+            edges = np.flatnonzero(np.concatenate([[True], roots[1:] != roots[:-1], [True]]))
         position = np.full(n, _NONE, np.uint32)
         position[documents] = np.arange(len(documents), dtype=np.uint32)
         bucket = np.full((len(documents), bands), _NONE, np.uint32)
@@ -117,155 +124,177 @@ class _Shelves:
         return cls(documents, edges, bucket, count)
 
 
-class _Search:
-    """Looks for the leader of each position. leader, similarity : uint32 and float64 arrays of shape (m,), filled by `run`."""
+class _SetsInMemory:
+    """Sets by position: that of position p is values[starts[p]:starts[p] + sizes[p]]."""
+
+    def __init__(self, documents: NDArray[np.int64], source: SetSource) -> None:
+        self.values = np.empty(0, np.uint64)
+        self.starts = np.zeros(len(documents), np.int64)
+        self.sizes = np.zeros(len(documents), np.int64)
+        self._documents = documents
+        self._source = source
+
+    def fetch(self, positions: NDArray[np.uint32], used: int) -> None:
+        """Fetch the sets of positions behind the first `used` values."""
+        documents = self._documents[positions]
+        order = np.argsort(documents)
+        sets = self._source(documents[order])
+        end = used + len(sets.values)
+        if used == 0:
+            self.values = sets.values  # Every source returns a copy.
+        else:
+            if end > len(self.values):
+                grown = np.empty(max(end, HELD_BYTES // 8), np.uint64)
+                grown[:used] = self.values[:used]
+                self.values = grown
+            self.values[used:end] = sets.values
+        self.starts[positions[order]] = used + sets.offsets[:-1]
+        self.sizes[positions[order]] = sets.sizes
+
+    def keep(self, positions: NDArray[np.uint32], used: int) -> int:
+        """Move the sets of positions behind the first `used` values; return their end."""
+        # In ascending order of starts, so that no set overwrites one that is still to be moved.
+        for position in positions[np.argsort(self.starts[positions])].tolist():
+            start, size = int(self.starts[position]), int(self.sizes[position])
+            self.values[used : used + size] = self.values[start : start + size]
+            self.starts[position] = used
+            used += size
+        return used
+
+
+class _LeaderSearch:
+    """The search for the leader of each position.
+
+    leader, similarity : uint32 and float64 arrays of shape (m,), filled by `run`.
+    compared : number of similarities computed.
+    """
 
     def __init__(
         self,
-        shelves: _Shelves,
+        components: _Components,
         sizes: NDArray[np.int64],
         source: SetSource,
         threshold: float,
         jobs: int,
         progress: Callable[[int, int], None],
     ) -> None:
-        m = len(shelves.documents)
+        m = len(components.documents)
         self.leader = np.full(m, _NONE, np.uint32)
         self.similarity = np.ones(m)
         self.compared = 0
-        self._shelves, self._source, self._threshold, self._jobs, self._progress = (
-            shelves,
-            source,
-            threshold,
-            jobs,
-            progress,
-        )
+        self._edges, self._bucket = components.edges, components.bucket
         self._expected = sizes
-        self._heads = np.full(shelves.count, _NONE, np.uint32)
-        self._tails = np.empty(shelves.count, np.uint32)
-        self._following = np.empty_like(shelves.bucket)
-        # The sets at hand: that of position p is values[starts[p]:starts[p] + sizes[p]].
-        self._values = np.empty(0, np.uint64)
-        self._starts = np.zeros(m, np.int64)
-        self._sizes = np.zeros(m, np.int64)
+        self._sets = _SetsInMemory(components.documents, source)
+        self._threshold, self._jobs, self._progress = threshold, jobs, progress
+        # The leaders of each bucket, as linked lists: see `kernels.assign_leaders`.
+        self._heads = np.full(components.count, _NONE, np.uint32)
+        self._tails = np.empty(components.count, np.uint32)
+        self._following = np.empty_like(components.bucket)
 
     def run(self) -> None:
-        """Cluster by cluster, as many at a time as make a block; one that is larger by itself."""
-        edges = self._shelves.edges
+        """Search component by component: as many at a time as make a block, or one larger one."""
+        edges = self._edges
         ends = offsets_of(self._expected)[edges]
         at = 0
         while at < len(edges) - 1:
-            to = max(
-                at + 1, int(np.searchsorted(ends, ends[at] + BLOCK_BYTES // 8, side="right")) - 1
-            )
+            fitting = int(np.searchsorted(ends, ends[at] + BLOCK_BYTES // 8, side="right")) - 1
+            to = max(at + 1, fitting)
             if ends[to] - ends[at] <= BLOCK_BYTES // 8:
-                self._clusters(edges[at : to + 1])
+                self._search_small(edges[at : to + 1])
             else:
-                self._tangle(np.arange(edges[at], edges[to], dtype=np.uint32))
+                self._search_large(np.arange(edges[at], edges[to], dtype=np.uint32))
             at = to
             self._progress(int(edges[at]), len(self.leader))
 
-    def _clusters(self, edges: NDArray[np.int64]) -> None:
-        """Whole clusters, of which all sets are at hand."""
-        some = np.arange(edges[0], edges[-1], dtype=np.uint32)
-        self._fetch(some, 0)
-        self._lead_in_parts(some, edges - edges[0], 64, grow=True)
+    def _search_small(self, edges: NDArray[np.int64]) -> None:
+        """Search whole components whose sets make one block."""
+        positions = np.arange(edges[0], edges[-1], dtype=np.uint32)
+        self._sets.fetch(positions, 0)
+        self._assign_in_parts(positions, edges - edges[0], 64, add=True)
 
-    def _tangle(self, rest: NDArray[np.uint32]) -> None:
-        """One cluster, a block at a time, beside the sets of its leaders. Once those are too many, who is left is compared with them, they
-        are forgotten, and it goes on with whom they did not take.
+    def _search_large(self, rest: NDArray[np.uint32]) -> None:
+        """Search one component that is larger than a block, in rounds.
+
+        A round ends when the sets of its leaders exceed HELD_BYTES. The other positions are then
+        compared with these leaders, and the next round goes on with those that are not similar.
         """
         while len(rest):
-            used, done = 0, 0
-            while done < len(rest) and used <= HELD_BYTES // 8:
-                block = self._block(rest, done)
-                self._fetch(block, used)
-                self._lead_in_parts(block, np.arange(len(block) + 1), 256, grow=False)
-                # Who is left can only follow a leader of this block, and so one after the other.
-                self.compared += self._lead(block, since=int(block[0]), grow=True)
-                used = self._keep(block[self.leader[block] == block], used)
-                done += len(block)
-                self._progress(int(block[-1]) + 1, len(self.leader))
+            done, used = self._find_leaders(rest)
             led, rest = rest[:done], rest[done:]
             if len(rest):
-                near = np.empty(len(rest), np.uint8)
-                kernels.have_leaders(
-                    rest,
-                    self._expected,
-                    self._threshold,
-                    self._shelves.bucket,
-                    self._heads,
-                    self._following,
-                    near,
-                )
-                near_ones, done = rest[near != 0], 0
-                while done < len(near_ones):
-                    block = self._block(near_ones, done)
-                    self._fetch(block, used)
-                    self._lead_in_parts(block, np.arange(len(block) + 1), 256, grow=False)
-                    done += len(block)
-                kernels.clear_leaders(led, self._shelves.bucket, self._heads)
+                self._compare_with_leaders(rest, used)
+                kernels.clear_leaders(led, self._bucket, self._heads)
                 rest = rest[self.leader[rest] == _NONE]
 
-    def _block(self, some: NDArray[np.uint32], start: int) -> NDArray[np.uint32]:
-        """Positions from `start` on whose sets make a block; one at least."""
-        sizes = self._expected[some[start : start + BLOCK_BYTES // 8]]
-        return some[
-            start : start
-            + max(1, int(np.searchsorted(np.cumsum(sizes), BLOCK_BYTES // 8, side="right")))
-        ]
+    def _find_leaders(self, rest: NDArray[np.uint32]) -> tuple[int, int]:
+        """Assign leaders block by block until the leaders' sets exceed HELD_BYTES.
 
-    def _fetch(self, some: NDArray[np.uint32], used: int) -> None:
-        """Have the sets of these positions at hand, behind the first `used` values."""
-        documents = self._shelves.documents[some]
-        order = np.argsort(documents)
-        sets = self._source(documents[order])
-        end = used + len(sets.values)
-        if used == 0:
-            self._values = sets.values  # a copy that is ours: every source gives one
-        else:
-            if end > len(self._values):
-                grown = np.empty(max(end, HELD_BYTES // 8), np.uint64)
-                grown[:used] = self._values[:used]
-                self._values = grown
-            self._values[used:end] = sets.values
-        self._starts[some[order]] = used + sets.offsets[:-1]
-        self._sizes[some[order]] = sets.sizes
+        Returns the number of positions done, and of values of the leaders' sets.
+        """
+        used, done = 0, 0
+        while done < len(rest) and used <= HELD_BYTES // 8:
+            block = self._block(rest, done)
+            self._sets.fetch(block, used)
+            self._assign_each(block)
+            # The other positions can only follow a leader of this block: one after the other.
+            self.compared += self._assign(block, since=int(block[0]), add=True)
+            used = self._sets.keep(block[self.leader[block] == block], used)
+            done += len(block)
+            self._progress(int(block[-1]) + 1, len(self.leader))
+        return done, used
 
-    def _keep(self, leaders: NDArray[np.uint32], used: int) -> int:
-        """Move the sets of these leaders behind the first `used` values; returns where they end."""
-        # In the order of their places, so that none is moved over one that is still to be moved.
-        leaders = leaders[np.argsort(self._starts[leaders])]
-        for position in leaders.tolist():
-            start, size = int(self._starts[position]), int(self._sizes[position])
-            self._values[used : used + size] = self._values[start : start + size]
-            self._starts[position] = used
-            used += size
-        return used
+    def _compare_with_leaders(self, rest: NDArray[np.uint32], used: int) -> None:
+        """Assign the leaders found so far to positions; fetch only sets that may be similar."""
+        near = np.empty(len(rest), np.uint8)
+        kernels.have_leaders(
+            rest, self._expected, self._threshold, self._bucket, self._heads, self._following, near
+        )
+        candidates, done = rest[near != 0], 0
+        while done < len(candidates):
+            block = self._block(candidates, done)
+            self._sets.fetch(block, used)
+            self._assign_each(block)
+            done += len(block)
 
-    def _lead_in_parts(
-        self, some: NDArray[np.uint32], cuts: NDArray[np.int64], least: int, *, grow: bool
+    def _block(self, positions: NDArray[np.uint32], start: int) -> NDArray[np.uint32]:
+        """Return the positions from index `start` on whose sets make a block; at least one."""
+        sizes = self._expected[positions[start : start + BLOCK_BYTES // 8]]
+        fitting = int(np.searchsorted(np.cumsum(sizes), BLOCK_BYTES // 8, side="right"))
+        return positions[start : start + max(1, fitting)]
+
+    def _assign_each(self, block: NDArray[np.uint32]) -> None:
+        """Assign leaders that are known to a block, each position by itself."""
+        self._assign_in_parts(block, np.arange(len(block) + 1), 256, add=False)
+
+    def _assign_in_parts(
+        self, positions: NDArray[np.uint32], cuts: NDArray[np.int64], least: int, *, add: bool
     ) -> None:
-        """`_lead` on all threads. cuts : int64 array, where `some` may be cut; with `grow`, between clusters."""
+        """Assign leaders on all threads.
+
+        cuts : int64 array, indices where positions may be cut; with `add`, between components.
+        """
         compared: list[int] = []
 
         def work(part: slice) -> None:
-            compared.append(
-                self._lead(some[cuts[part.start] : cuts[part.stop]], since=0, grow=grow)
-            )
+            chosen = positions[cuts[part.start] : cuts[part.stop]]
+            compared.append(self._assign(chosen, since=0, add=add))
 
         run_in_parts(len(cuts) - 1, self._jobs, work, least=least)
         self.compared += sum(compared)
 
-    def _lead(self, some: NDArray[np.uint32], *, since: int, grow: bool) -> int:
+    def _assign(self, positions: NDArray[np.uint32], *, since: int, add: bool) -> int:
+        sets = self._sets
         return kernels.assign_leaders(
-            self._values, self._starts, self._sizes, some, since, grow, self._threshold, self._shelves.bucket, self._heads, self._tails,
-            self._following, self.leader, self.similarity,
+            sets.values, sets.starts, sets.sizes, positions, since, add, self._threshold,
+            self._bucket, self._heads, self._tails, self._following, self.leader, self.similarity,
         )  # fmt: skip
 
 
-def _unite(
-    shelves: _Shelves,
+# --- single linkage ---
+
+
+def _connect_groups(
+    components: _Components,
     parent: NDArray[np.uint32],
     leader: NDArray[np.uint32],
     sizes: NDArray[np.int64],
@@ -273,82 +302,79 @@ def _unite(
     threshold: float,
     jobs: int,
 ) -> int:
-    """Join groups that share a pair: parent (uint32 array of shape (m,), each position's leader) becomes the first of all that are
-    connected. Returns how many similarities were looked at.
+    """Join groups that have a pair; return the number of similarities computed.
+
+    parent : uint32 array of shape (m,), the leader of each position; becomes the first position
+        that is connected with it.
     """
     position = np.zeros(len(sizes), np.uint32)
-    position[shelves.documents] = np.arange(len(leader), dtype=np.uint32)
-    looked_at = 0
+    position[components.documents] = np.arange(len(leader), dtype=np.uint32)
+    documents = components.documents.astype(np.uint32)
+    compared = 0
 
     def pieces() -> Iterator[PairArrays]:
-        nonlocal looked_at
-        for left, right in _unconnected(shelves, leader, parent):
-            looked_at += len(left)
-            yield (
-                shelves.documents[left].astype(np.uint32),
-                shelves.documents[right].astype(np.uint32),
-            )
+        nonlocal compared
+        for left, right in _unconnected_pairs(components, leader, parent):
+            compared += len(left)
+            yield documents[left], documents[right]
 
-    # What a piece connects is known before the next one is made: both are lazy.
+    # Both iterators are lazy: the joins of a piece are done before the next piece is made.
     for left, right, _ in similarity.verify(pieces(), sizes, source, threshold, jobs):
         union_find.join_pairs(position[left], position[right], parent)
     union_find.find_roots(parent)
-    return looked_at
+    return compared
 
 
-def _unconnected(
-    shelves: _Shelves, leader: NDArray[np.uint32], parent: NDArray[np.uint32]
+def _unconnected_pairs(
+    components: _Components, leader: NDArray[np.uint32], parent: NDArray[np.uint32]
 ) -> Iterator[PairArrays]:
-    """Pairs of positions that share a bucket and are not connected when it is their turn, but for those of two leaders, which are known not
-    to be similar; pieces of (left, right), uint32 arrays. parent : changes meanwhile.
+    """Yield pairs of positions that share a bucket and are not connected yet.
+
+    Pairs of two leaders are not among them: they are not similar.
+
+    parent : the forest of connected positions, which changes while pairs are yielded.
     """
-    # Only where buckets connect several groups.
-    is_leader = leader == np.arange(len(leader))
-    several = (
-        np.add.reduceat(is_leader, shelves.edges[:-1], dtype=np.int64) > 1
-        if len(leader)
-        else np.zeros(0, bool)
-    )
-    tangled = np.flatnonzero(np.repeat(several, np.diff(shelves.edges)))
+    in_question = _positions_of_several_groups(components, leader)
     size = _FIRST_PIECE
-    for band in range(shelves.bucket.shape[1]):
+    for band in range(components.bucket.shape[1]):
         union_find.find_roots(parent)
-        some = tangled[shelves.bucket[tangled, band] != _NONE]
-        order = np.lexsort((parent[some], shelves.bucket[some, band]))
-        entries = some[order].astype(np.uint32)
-        ends_bucket = _differs_from_next(shelves.bucket[entries, band])
-        bucket_ends, run_ends = (
-            _next_end(ends_bucket),
-            _next_end(ends_bucket | _differs_from_next(parent[entries])),
-        )
+        positions = in_question[components.bucket[in_question, band] != _NONE]
+        order = np.lexsort((parent[positions], components.bucket[positions, band]))
+        entries = positions[order].astype(np.uint32)
+        ends_bucket = _differs_from_next(components.bucket[entries, band])
+        ends_run = ends_bucket | _differs_from_next(parent[entries])
+        bucket_ends, run_ends = _next_end(ends_bucket), _next_end(ends_run)
         state = np.zeros(2, np.int64)
         while state[0] < len(entries):
             left, right = np.empty(size, np.uint32), np.empty(size, np.uint32)
             n = kernels.unconnected_pairs(
-                entries,
-                run_ends,
-                bucket_ends,
-                band,
-                shelves.bucket,
-                leader,
-                parent,
-                state,
-                left,
-                right,
-            )
+                entries, run_ends, bucket_ends, band, components.bucket, leader, parent, state,
+                left, right,
+            )  # fmt: skip
             if n:
                 yield left[:n], right[:n]
                 size = min(2 * size, _PIECE)
 
 
+def _positions_of_several_groups(
+    components: _Components, leader: NDArray[np.uint32]
+) -> NDArray[np.int64]:
+    """Return the positions in components with more than one group."""
+    if not len(leader):
+        return np.zeros(0, np.int64)
+    is_leader = leader == np.arange(len(leader))
+    groups = np.add.reduceat(is_leader, components.edges[:-1], dtype=np.int64)
+    return np.flatnonzero(np.repeat(groups > 1, np.diff(components.edges)))
+
+
 def _differs_from_next(values: NDArray[np.uint32]) -> NDArray[np.bool_]:
-    """For each place whether another value follows, or none."""
+    """Return for each value whether the next one differs, or there is none."""
     differs = np.ones(len(values), bool)
     np.not_equal(values[1:], values[:-1], out=differs[:-1])
     return differs
 
 
 def _next_end(is_end: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """For each place the one after the next that is an end."""
+    """Return for each index the one after the next end."""
     ends = np.flatnonzero(is_end) + 1
     return ends[np.searchsorted(ends, np.arange(len(is_end)), side="right")]

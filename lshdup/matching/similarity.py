@@ -1,7 +1,4 @@
-"""Exact Jaccard similarity of pairs, and of all pairs. Called by pipeline.py and accuracy.py.
-
-Exact means |A ∩ B| / |A ∪ B| of the 64-bit shingle sets, divided once in double precision.
-"""
+"""Exact Jaccard similarity: |A ∩ B| / |A ∪ B| of 64-bit shingle sets, divided once as doubles."""
 
 from collections.abc import Iterable, Iterator
 
@@ -13,17 +10,18 @@ from lshdup.matching.pairs import Columns, pack_pairs, unpack_pairs
 from lshdup.utils.parallel import run_in_parts
 from lshdup.utils.ragged import RaggedSets, SetSource, offsets_of
 
-#: Sets for at most this many bytes of shingles are held at a time.
+#: The largest size of the shingle sets that are in memory at a time.
 SET_BYTES = 512 << 20
 
-#: Sets of so many bytes stay in the cache of a processor.
+#: The size of the sets fetched at a time, unless a cluster is larger. A small block reuses memory,
+#: which is faster than new memory.
+BLOCK_BYTES = 24 << 20
+
+#: Sets of this size stay in the cache of a processor.
 CACHE_BYTES = 1 << 20
 
-#: Pairs in one piece of all pairs: 8 bytes each.
+#: Pairs in one piece of `all_pairs`, 8 bytes each.
 PAIRS_AT_ONCE = 1 << 23
-
-#: As many as that are fetched at a time, if no cluster is larger: memory that is used again is faster than new memory.
-BLOCK_BYTES = 24 << 20
 
 
 def jaccard(
@@ -33,10 +31,14 @@ def jaccard(
     jobs: int = 1,
     threshold: float = 0.0,
 ) -> NDArray[np.float64]:
-    """float64 array: similarity of sets left[i] and right[i]; 0 where it is below the threshold, or where both are empty.
+    """Return |A ∩ B| / |A ∪ B| of the sets left[i] and right[i]; 0 below the threshold.
 
-    left, right : integer arrays of numbers below 2^32. Cost: about 1 ns an element, much less where two sets are alike, or below the
-    threshold.
+    The similarity of two empty sets is 0.
+
+    left, right : integer arrays of shape (n_pairs,), below 2^32.
+
+    Returns a float64 array of shape (n_pairs,). Cost: about 1 ns an element, less where two sets
+    are similar or cannot reach the threshold.
 
     >>> sets = RaggedSets.from_sets([{1, 2, 3}, {1, 3}, {3}])
     >>> jaccard(sets, np.array([0, 0]), np.array([1, 2])).round(4).tolist()
@@ -59,69 +61,74 @@ def verify(
     threshold: float,
     jobs: int = 1,
 ) -> Iterator[Columns]:
-    """Those candidate pairs whose exact similarity is at least the threshold, in no order: pieces of (left, right, similarity).
+    """Yield the candidate pairs whose exact similarity is at least the threshold, in any order.
 
-    pieces : uint32 arrays (left, right), which are written to. sizes : int64 array of shape (n,) over all documents, elements of each set.
+    pieces : (left, right), uint32 arrays, which are overwritten.
+    sizes : int64 array of shape (n,), size of the set of each document.
+    source : called with ascending documents for their sets.
 
-    Sets are fetched for a block of pairs at a time, only those that the block before did not have, and held for at most SET_BYTES.
-    So where pairs come cluster by cluster, a set is fetched once, unless those of its cluster are too many to be held.
+    Yields pieces of (left, right, similarity).
+
+    Memory: at most SET_BYTES of sets, fetched for a block of pairs at a time; a block reuses the
+    sets of the one before. A set is fetched once if pairs come cluster by cluster, unless the sets
+    of its cluster exceed the limit.
     """
-    held = _Held(len(sizes), source)
+    fetched = _FetchedSets(len(sizes), source)
     for left, right in pieces:
         possible = kernels.possible_pairs(left, right, sizes, threshold)
         left, right = left[:possible], right[:possible]
         start = 0
         while start < possible:
             seen = np.zeros(len(sizes), np.uint8)
-            # Half the room at most: the sets of two blocks are there while one follows the other.
+            # Half of the limit: at the change of blocks the sets of both are in memory.
             most = SET_BYTES // 16
             end = kernels.block_end(
                 left, right, start, sizes, min(BLOCK_BYTES // 8, most), most, seen
             )
-            sets, place = held.sets_of(np.flatnonzero(seen))
-            a, b = _tiled(place[left[start:end]], place[right[start:end]], sets)
-            found = jaccard(sets, a, b, jobs, threshold)
-            keep = found >= threshold
-            yield held.documents[a[keep]], held.documents[b[keep]], found[keep]
+            sets, row_of = fetched.sets_of(np.flatnonzero(seen))
+            a, b = _tiled(row_of[left[start:end]], row_of[right[start:end]], sets)
+            score = jaccard(sets, a, b, jobs, threshold)
+            keep = score >= threshold
+            yield fetched.documents[a[keep]], fetched.documents[b[keep]], score[keep]
             start = end
 
 
-class _Held:
-    """The sets of the block of pairs that is verified, and for each document its place among them."""
+class _FetchedSets:
+    """The sets of one block of pairs."""
 
     def __init__(self, n: int, source: SetSource) -> None:
         self.documents = np.zeros(0, np.uint32)
         self._sets = RaggedSets.concatenate([])
-        self._place = np.zeros(n, np.uint32)
-        self._here = np.zeros(n, bool)
+        self._row_of = np.zeros(n, np.uint32)
+        self._is_fetched = np.zeros(n, bool)
         self._source = source
 
     def sets_of(self, wanted: NDArray[np.int64]) -> tuple[RaggedSets, NDArray[np.uint32]]:
-        """Sets of at least these documents (ascending int64 array), and where in them each is."""
-        missing = wanted[~self._here[wanted]]
+        """Return the sets of at least these ascending documents, and the row of each in them."""
+        missing = wanted[~self._is_fetched[wanted]]
         if len(missing):
-            known = wanted[self._here[wanted]]
-            self._sets = self._sets.take(
-                self._place[known].astype(np.int64)
-            )  # the others are free before new ones come
+            known = wanted[self._is_fetched[wanted]]
+            # The memory of sets that are no longer wanted is free before new ones come.
+            self._sets = self._sets.take(self._row_of[known].astype(np.int64))
             self._sets = RaggedSets.concatenate([self._sets, self._source(missing)])
-            self._here[self.documents] = False
+            self._is_fetched[self.documents] = False
             self.documents = np.concatenate([known, missing]).astype(np.uint32)
-            self._here[self.documents] = True
-            self._place[self.documents] = np.arange(len(self.documents), dtype=np.uint32)
-        return self._sets, self._place
+            self._is_fetched[self.documents] = True
+            self._row_of[self.documents] = np.arange(len(self.documents), dtype=np.uint32)
+        return self._sets, self._row_of
 
 
 def _tiled(
     left: NDArray[np.uint32], right: NDArray[np.uint32], sets: RaggedSets
 ) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
-    """The pairs in an order in which a set that was just compared is compared again soon, sixteen sets by all their partners.
+    """Return the pairs in an order for the cache: sixteen left sets with all their partners.
 
-    Otherwise, where many sets are each compared with many, all of them come from memory once for each.
+    Otherwise, where many sets are compared with many others, every set comes from memory again
+    for each of its pairs.
     """
     if sets.values.nbytes <= CACHE_BYTES or len(left) < 2 * len(sets):
         return left, right
-    # One sort of whole numbers: left without its last four bits, right, those four bits. Locations are numbered densely from 0.
+    # One sort of integers: left without its last four bits, right, then those four bits.
     keys = pack_pairs(left >> np.uint32(4), right)
     keys = keys << np.uint64(4) | (left & np.uint32(15)).astype(np.uint64)
     keys.sort()
@@ -130,10 +137,13 @@ def _tiled(
 
 
 def all_pairs(sets: RaggedSets, jobs: int = 1) -> Iterator[tuple[int, NDArray[np.float64]]]:
-    """Similarity of every pair, in pieces of whole rows of the upper triangle: (first row, float64 array).
+    """Yield the similarity of every pair, in pieces of whole rows of the upper triangle.
 
-    Rows are in order; pair (i, j), i < j, follows (i, j - 1). Memory: one piece of at most about 8 million pairs (or one row), and posting
-    lists as large as the sets. Cost: one step for every element that two sets have in common.
+    Yields (first row, float64 array); rows are in order, and pair (i, j), i < j, follows
+    (i, j - 1).
+
+    Cost: one step for every element that two sets have in common. Memory: one piece of about 8
+    million pairs, or one row, and posting lists as large as the sets.
     """
     n = len(sets)
     _, inverse, frequency = np.unique(sets.values, return_inverse=True, return_counts=True)
@@ -141,7 +151,7 @@ def all_pairs(sets: RaggedSets, jobs: int = 1) -> Iterator[tuple[int, NDArray[np
     posting_starts = offsets_of(frequency)
     owners = np.repeat(np.arange(n, dtype=np.uint32), sets.sizes)
     postings = owners[np.argsort(inverse, kind="stable")]
-    row_ends = np.cumsum(np.arange(n - 1, 0, -1))  # pairs up to and including each row
+    row_ends = np.cumsum(np.arange(n - 1, 0, -1))  # Pairs up to and including each row.
     first = 0
     while first < n - 1:
         before = int(row_ends[first - 1]) if first else 0

@@ -9,6 +9,7 @@ from lshdup.lsh.band_plan import plan_bands
 from lshdup.matching.results import Index
 from lshdup.params import BandParams, ClusterParams, SketchParams
 from lshdup.pipeline import build_index
+from lshdup.store import results
 from lshdup.workspace.context import RunContext
 from lshdup.workspace.from_documents import collect_signatures
 from lshdup.workspace.from_store import attach_sets, load_or_sketch_signatures
@@ -43,14 +44,14 @@ def index_documents(run: RunContext, request: Request) -> IndexedCollection:
         stored = None
         if run.store is not None:
             try:
-                stored = run.store.load_bands(collection)
+                stored = results.load_index(run.store, collection)
             except ArtifactError as error:
                 run.say(f"{error.message}; it is made anew")
         if stored is not None and stored[1] == params:
             return IndexedCollection(collection, stored[0], params)
         index = _build(run, collection, params, request.jobs)
         if run.store is not None:
-            run.store.save_bands(collection, index, params)
+            results.save_index(run.store, collection, index, params)
         return IndexedCollection(collection, index, params)
 
 
@@ -72,8 +73,8 @@ def load_or_rebuild_index(
         signatures = load_or_sketch_signatures(run, request, verify=verify, save=save)
         collection = attach_sets(run, signatures)
         assert run.store is not None
-        stored = run.store.load_bands(collection, verify)
-        last = run.store.last_grouping(collection) if clustering else None
+        stored = results.load_index(run.store, collection, verify=verify)
+        last = results.load_last_clustering(run.store, collection) if clustering else None
         last_clustering = last[1] if last is not None else None
         base = last[0] if last is not None else stored[1] if stored is not None else None
         given = request.given if base is None else reset_bands(request.given)
@@ -83,7 +84,7 @@ def load_or_rebuild_index(
         else:
             index = _build(run, collection, wanted, request.jobs)
             if save:
-                run.store.save_bands(collection, index, wanted)
+                results.save_index(run.store, collection, index, wanted)
             elif stored is not None:
                 planned = f"the stored ones were planned for {stored[1].threshold:g}"
                 run.say(f"bands made anew from signatures.npz; {planned}")

@@ -15,7 +15,7 @@ import time
 import numpy as np
 import pytest
 
-from lshdup.cli.completion import MOST_CANDIDATES, names_beginning
+from lshdup.cli.completion import MOST_CANDIDATES, find_names
 from lshdup.documents.document_list import DocumentList
 from lshdup.utils.ragged import StringTable
 from tests.conftest import ROOT
@@ -187,10 +187,10 @@ def test_candidates_are_few_and_have_the_beginning_of_all():
     )
     nothing = np.zeros(len(names), np.int64)
     documents = DocumentList(names, nothing, nothing)
-    candidates = names_beginning(documents, b"a/0")
+    candidates = find_names(documents, b"a/0")
     assert len(candidates) == MOST_CANDIDATES
     assert candidates[:2] == [b"a/00000", b"a/00001"]
     assert candidates[-1] == b"a/09999"
-    assert names_beginning(documents, b"a/00012") == [b"a/00012"]
-    assert names_beginning(documents, b"c\xff") == [b"c\xff", b"c\xff\xff"]
-    assert names_beginning(documents, b"e") == names_beginning(documents, b"a/1") == []
+    assert find_names(documents, b"a/00012") == [b"a/00012"]
+    assert find_names(documents, b"c\xff") == [b"c\xff", b"c\xff\xff"]
+    assert find_names(documents, b"e") == find_names(documents, b"a/1") == []

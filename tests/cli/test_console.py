@@ -48,8 +48,8 @@ def test_progress_says_how_long_it_will_take(capsys, monkeypatch):
             r"candidates: +\d+%.*\?", capsys.readouterr().err
         )  # a bar, with a place for the time that is left
         console.progress("other", 0, 10)
-        assert console.took("candidates") == "; 1.60 s"
-        assert console.took("candidates") == ""
+        assert console.duration_of("candidates") == "; 1.60 s"
+        assert console.duration_of("candidates") == ""
         now[0] += 0.5
         console.progress("other", 1, 10)
         assert "other" not in capsys.readouterr().err  # not for half a second

@@ -901,7 +901,7 @@ def test_rows_of_one_cause_are_one_line(here):
 def test_more_rows_than_are_named_are_rows(capsys):
     with Console() as console:
         for number in range(12):
-            console.skipped(
+            console.report_skipped(
                 Skipped(b"r.jsonl:%d" % number, Reason.NOT_JSON, f"at character {number}")
             )
     assert capsys.readouterr().err.count("more rows could not be used; -v names them all") == 1

@@ -29,6 +29,7 @@ from lshdup.matching.clusters import (
 from lshdup.matching.pairs import Pairs
 from lshdup.params import ClusterParams, DocumentParams, ShingleParams
 from lshdup.shingling.shingler import fingerprint_sets
+from lshdup.store import results
 from lshdup.store.store import Store
 from lshdup.utils.ragged import RaggedSets, StringTable
 from lshdup.workspace import clustering
@@ -916,6 +917,6 @@ def test_members_are_first_copies_with_tokens(folder, tmp_path, monkeypatch):
     assert set(
         documents_to_compare(indexed.index.duplicate_of, indexed.collection.sizes).tolist()
     ) <= set(np.flatnonzero(own >= 0).tolist())
-    assert Store(tmp_path / "s").load_groups(
+    assert results.load_clusters(Store(tmp_path / "s"),
         indexed.collection, indexed.index, indexed.params, ClusterParams(), np.arange(len(own))
     ) is None  # fmt: skip

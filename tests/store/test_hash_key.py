@@ -184,6 +184,8 @@ def test_a_store_knows_its_key_by_name_only(run, corpus, tmp_path):
             len([line for line in result.err.splitlines() if not line.endswith(", of the store")])
             <= 3
         )
+    assert "made with a --hash-key" in run("pairs", code=2).err
+    assert "made with a --hash-key" in run("clusters", code=2).err
     for command in (["query", "MIT.txt"], ["pairs"]):
         result = run(*command, "--hash-key", "another", code=2)
         assert "signatures.npz was made with another --hash-key" in result.err

@@ -10,11 +10,11 @@ import click
 
 from lshdup.cli.conflicts import is_set
 from lshdup.cli.help import Command, plain_option
-from lshdup.cli.listings import listing_target
+from lshdup.cli.listings import make_target
 from lshdup.cli.messages import say_collection, say_contract
 from lshdup.cli.options import (
-    columns_of,
     documents_options,
+    list_columns,
     output_options,
     plot_option,
     run_options,
@@ -48,7 +48,7 @@ class _Buckets(click.ParamType[str | int]):
         return int(value)
 
 
-@columns_of("accuracy", "accuracy-bands", "accuracy-found")
+@list_columns("accuracy", "accuracy-bands", "accuracy-found")
 @click.command(
     "accuracy",
     cls=Command,
@@ -133,7 +133,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     bands of `lshdup pairs` find, with a 95 % interval, in each bin of similarity (the last line: in
     all), beside what the S-curve expects. Exact copies are counted once.
     """
-    target = listing_target(options)
+    target = make_target(options)
     bands, found = options.pop("bands"), options.pop("found")
     perms = options.pop("perms") or (
         (SketchParams().perms,) if found else (1200,) if bands else (400, 600, 800)
@@ -309,7 +309,7 @@ def _measure_recall(
     ).pairs
     console.say(
         f"{counted(len(pairs), 'pair')} of similarity {threshold:g} or more, by the exact "
-        f"join{console.took('candidates')}"
+        f"join{console.duration_of('candidates')}"
     )
     return [
         result

@@ -13,13 +13,13 @@ from lshdup.cli.columns import column_names
 from lshdup.cli.conflicts import is_set, refuse_with_exact, runs_on_spark
 from lshdup.cli.console import OK, PAIRS_FOUND, Console
 from lshdup.cli.help import Command, plain_option
-from lshdup.cli.listings import PIECE_ROWS, listing_target, print_pieces
+from lshdup.cli.listings import PIECE_ROWS, make_target, print_pieces
 from lshdup.cli.messages import say_buckets, say_collection, say_contract, say_if_nothing
 from lshdup.cli.options import (
-    columns_of,
     engine_options,
     exact_option,
     keep_options,
+    list_columns,
     max_bucket_option,
     option,
     output_options,
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 _DEFAULT = ClusterParams()
 
 
-@columns_of("clusters", "clusters-names")
+@list_columns("clusters", "clusters-names")
 @click.command(
     "clusters",
     cls=Command,
@@ -94,7 +94,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         from lshdup.cli.commands import on_spark
 
         return on_spark.clusters(ctx, options)
-    target = listing_target(options)
+    target = make_target(options)
     if options["write"] is not None:
         check_writable(options["write"])
     if options["exact"]:
@@ -125,7 +125,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
             say_buckets(
                 console, result.buckets, collection.documents.names.some, rule.max_bucket, table
             )
-        took = console.took("groups")
+        took = console.duration_of("groups")
         _say_groups(
             console,
             result,

@@ -10,10 +10,10 @@ from lshdup.cli.columns import column_names
 from lshdup.cli.conflicts import is_set
 from lshdup.cli.console import Console
 from lshdup.cli.help import Command, plain_option
-from lshdup.cli.listings import listing_target
+from lshdup.cli.listings import make_target
 from lshdup.cli.messages import say_contract
 from lshdup.cli.options import (
-    columns_of,
+    list_columns,
     output_options,
     perms_option,
     plot_option,
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 BELOW = (0.1, 0.2, 0.3, 0.4)
 
 
-@columns_of("curve", "curve-all")
+@list_columns("curve", "curve-all")
 @click.command(
     "curve",
     cls=Command,
@@ -61,7 +61,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     which is no chance and may exceed 1). On stderr: where it is exactly 1/2, and (1/b)^(1/r). With
     --all: every shape that K rows allow, the chosen one marked.
     """
-    target = listing_target(options)
+    target = make_target(options)
     console = Console(quiet=options["quiet"], color=options["color"])
     shape = {name: options[name] for name in ("bands", "rows") if options[name] is not None}
     params = BandParams(options["threshold"], options["recall"], **shape)

@@ -9,7 +9,7 @@ import click
 
 from lshdup.cli.columns import column_names
 from lshdup.cli.console import OK, PAIRS_FOUND, Console
-from lshdup.cli.listings import listing_target, print_pieces, print_rows
+from lshdup.cli.listings import make_target, print_pieces, print_rows
 from lshdup.cli.messages import (
     say_buckets,
     say_contract,
@@ -61,7 +61,7 @@ def pairs(ctx: click.Context, options: dict[str, Any]) -> int:
         )
         if table is not None:
             columns = column_names("pairs")
-            target = listing_target(options)
+            target = make_target(options)
             print_pieces(console, target, columns, ordered_pairs(table))
         if options["check"] and console.exit_code == OK and total:
             return PAIRS_FOUND
@@ -110,7 +110,7 @@ def _clusters(
             wanted = wanted.withColumnRenamed("id", "name")
         total, kept, dropped, copies = found.counts
         table = answer.take(wanted, comparison)
-        seconds = f"{console.took('groups')}; {console.seconds:.2f} s in all"
+        seconds = f"{console.duration_of('groups')}; {console.seconds:.2f} s in all"
         if dropped:
             documents = counted(total + dropped, "document")
             groups = f"{counted(total, 'group')} of similarity {threshold:g} or more"
@@ -126,7 +126,7 @@ def _clusters(
             )
         if table is not None:
             listing = "clusters" if emit == "all" else "clusters-names"
-            columns, target = column_names(listing), listing_target(options)
+            columns, target = column_names(listing), make_target(options)
             if emit == "all":
                 print_rows(console, target, columns, ordered_clusters(table))
             else:
@@ -187,7 +187,7 @@ def _comparison(
                 names,
                 files,
                 ids=shingle.tokens == "ids",
-                skipped=console.skipped,
+                skipped=console.report_skipped,
                 say=console.say,
                 warn=console.warn,
             )
@@ -238,11 +238,11 @@ def _say_documents(console: Console, comparison: "Comparison", sketch: SketchPar
 
     console.progress("documents", 0, 0)
     summary = comparison.summary()
-    took = console.took("documents")
+    took = console.duration_of("documents")
     for reason, n in sorted(summary.skipped.items()):
         rows = named(f"reason = '{reason}'", "detail")
         for row in rows:
-            console.skipped(Skipped(bytes(row.id), Reason(reason), row.detail or ""))
+            console.report_skipped(Skipped(bytes(row.id), Reason(reason), row.detail or ""))
         console.skipped_counts[reason] += n - len(rows)
     console.say(
         f"{counted(summary.documents, 'document')} -> {counted(summary.shingles, 'shingle')} -> "
@@ -266,7 +266,7 @@ def _say_buckets(console: Console, comparison: "Comparison", tiles: "Tiles") -> 
     rows, documents = tiles.counts
     with_candidates = f"{counted(documents, 'document')} with candidates"
     in_buckets = f"{counted(rows, 'row')} in buckets to be compared"
-    console.say(f"{with_candidates}, {in_buckets}{console.took('buckets')}")
+    console.say(f"{with_candidates}, {in_buckets}{console.duration_of('buckets')}")
     limit = comparison.max_bucket
     if not (limit or console.is_verbose):
         return
@@ -306,7 +306,7 @@ class _Answer:
                 raise ParameterError(
                     message, "give it such an ending, or name a file of this machine"
                 )
-            listing_target(options)  # raises if it cannot be written
+            make_target(options)  # raises if it cannot be written
 
     def check(self, session: Any) -> None:
         """Raise InputError, before the work, if the answer cannot be written or exists."""

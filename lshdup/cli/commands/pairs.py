@@ -9,11 +9,11 @@ from lshdup.cli.conflicts import refuse, refuse_with_exact, runs_on_spark
 from lshdup.cli.console import OK, PAIRS_FOUND
 from lshdup.cli.find_pairs import find_pairs
 from lshdup.cli.help import Command
-from lshdup.cli.listings import DocumentNames, listing_target, name_pairs, print_pieces
+from lshdup.cli.listings import DocumentNames, make_target, name_pairs, print_pieces
 from lshdup.cli.messages import warn_of_changes
 from lshdup.cli.options import (
-    columns_of,
     engine_options,
+    list_columns,
     option,
     output_options,
     pair_options,
@@ -25,7 +25,7 @@ from lshdup.cli.session import open_session
 from lshdup.cli.types import Share
 
 
-@columns_of("pairs", "pairs-against", "pairs-histogram")
+@list_columns("pairs", "pairs-against", "pairs-histogram")
 @click.command(
     "pairs",
     cls=Command,
@@ -91,7 +91,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         from lshdup.cli.commands import on_spark
 
         return on_spark.pairs(ctx, options)
-    target = listing_target(options)
+    target = make_target(options)
     if options["exact"]:
         refuse_with_exact(ctx)
     if options["histogram"]:

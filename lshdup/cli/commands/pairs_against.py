@@ -37,9 +37,9 @@ def pairs_against(session: Session, options: dict[str, Any], target: "Target") -
         options["against"],
         store,
         console.say,
-        console.skipped,
+        console.report_skipped,
         console.progress,
-        console.skipped_of_other,
+        console.report_skipped_of_other,
     )
     params = PairParams(options["verify"], options["max_bucket"] or 0)
     say_collection(console, both.here, " of DOCS")

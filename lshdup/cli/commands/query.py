@@ -9,9 +9,9 @@ from lshdup.cli.columns import column_names
 from lshdup.cli.completion import complete_document
 from lshdup.cli.console import Console
 from lshdup.cli.help import Command
-from lshdup.cli.listings import listing_target, print_rows
+from lshdup.cli.listings import make_target, print_rows
 from lshdup.cli.messages import say_contract, say_last_run, warn_of_changes
-from lshdup.cli.options import band_options, columns_of, option, output_options, store_options
+from lshdup.cli.options import band_options, list_columns, option, output_options, store_options
 from lshdup.cli.session import Session, open_session
 from lshdup.errors import InputError
 from lshdup.utils.messages import counted, shown
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from lshdup.workspace.index import IndexedCollection
 
 
-@columns_of("query")
+@list_columns("query")
 @click.command(
     "query",
     cls=Command,
@@ -58,7 +58,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     DOC is a name in the store or its unique end, any other file, or - for standard input. The
     answer comes from the last `lshdup index` (or `pairs`); the similarity is exact.
     """
-    target = listing_target(options)
+    target = make_target(options)
     words = options.pop("docs")
     with open_session(ctx, options) as session:
         indexed = session.workspace.load_or_build_index(session.request, save=False, verify=False)

@@ -10,11 +10,11 @@ from lshdup.cli.columns import column_names
 from lshdup.cli.completion import complete_document
 from lshdup.cli.conflicts import refuse
 from lshdup.cli.help import Command, plain_option
-from lshdup.cli.listings import listing_target, print_rows
+from lshdup.cli.listings import make_target, print_rows
 from lshdup.cli.messages import say_collection, say_if_nothing
 from lshdup.cli.options import (
-    columns_of,
     documents_options,
+    list_columns,
     output_options,
     run_options,
     shingle_options,
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 _MOST_COMMON, _CHARACTERS = 10, 80
 
 
-@columns_of("shingle")
+@list_columns("shingle")
 @click.command(
     "shingle",
     cls=Command,
@@ -65,7 +65,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     --template or --ignore-common it says what they would remove (with -v, the shingles that most
     documents have as text too), and --show marks it.
     """
-    target = listing_target(options)
+    target = make_target(options)
     if options["show"] is None:
         refuse(ctx, ("format_", "header", "output"), "without --show")
     with open_session(ctx, options) as session:

@@ -11,8 +11,8 @@ from lshdup.cli.completion import complete_document
 from lshdup.cli.conflicts import refuse
 from lshdup.cli.console import Console
 from lshdup.cli.help import Command, plain_option
-from lshdup.cli.listings import listing_target, print_rows
-from lshdup.cli.options import columns_of, output_options, run_options, shingle_options
+from lshdup.cli.listings import make_target, print_rows
+from lshdup.cli.options import list_columns, output_options, run_options, shingle_options
 from lshdup.cli.session import open_session
 from lshdup.errors import InputError
 from lshdup.params import ShingleParams, SketchParams
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from lshdup.utils.json_cells import Cell
 
 
-@columns_of("show", "show-shingles")
+@list_columns("show", "show-shingles")
 @click.command(
     "show",
     cls=Command,
@@ -90,7 +90,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     With --format tsv, csv, json or jsonl: the differences as data (json: with all that is known of
     the two).
     """
-    target = listing_target(options)
+    target = make_target(options)
     if target.format in ("", "table") and not options["shingles"] and not options["nul"]:
         refuse(ctx, ("header",), "without --shingles, -0, or --format tsv or csv")
     if options["shingles"]:

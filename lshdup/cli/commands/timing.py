@@ -6,11 +6,11 @@ from typing import Any
 import click
 
 from lshdup.cli.help import Command, plain_option
-from lshdup.cli.listings import listing_target
+from lshdup.cli.listings import make_target
 from lshdup.cli.messages import say_collection
 from lshdup.cli.options import (
-    columns_of,
     documents_options,
+    list_columns,
     output_options,
     plot_option,
     run_options,
@@ -23,7 +23,7 @@ from lshdup.errors import InputError
 from lshdup.params import SketchParams
 
 
-@columns_of("timing")
+@list_columns("timing")
 @click.command(
     "timing",
     cls=Command,
@@ -54,7 +54,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     which of exact and estimated is faster on this collection. Without DOCS, the sets of
     shingles.npz are used.
     """
-    target = listing_target(options)
+    target = make_target(options)
     sketches = [
         SketchParams(scheme, k, options["seed"])
         for scheme in options["schemes"]

@@ -1,0 +1,286 @@
+"""What commands make of a collection, in the store: band tables, verified pairs and clusters."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lshdup.collection.collection import Collection
+from lshdup.errors import ArtifactError, ParameterError
+from lshdup.lsh import band_plan
+from lshdup.lsh.band_table import BandTable
+from lshdup.lsh.candidates import Buckets
+from lshdup.matching.pairs import Pairs
+from lshdup.matching.results import ClustersFound, Index, PairsFound, StoredPairs
+from lshdup.params import BandParams, ClusterParams, PairParams
+from lshdup.store import npz
+from lshdup.store.members import refuse_if
+from lshdup.store.npz import Array
+from lshdup.store.store import Store
+
+#: More verified pairs than this (64 MB) are not kept for the next run.
+_MOST_PAIRS = 1 << 22
+
+#: A document without a representative, in clusters.npz.
+_NONE = 0xFFFFFFFF
+
+#: Errors of an artifact whose header or arrays do not fit.
+_DAMAGED = (KeyError, TypeError, ValueError, IndexError, ParameterError)
+
+_INDEX_AGAIN = "run `lshdup index`"
+_PAIRS_AGAIN, _CLUSTERS_AGAIN = "run `lshdup pairs` again", "run `lshdup clusters` again"
+
+# --- bands.npz ----------------------------------------------------------------------------------
+
+
+def save_index(store: Store, collection: Collection, index: Index, params: BandParams) -> None:
+    """Save a band table as bands.npz."""
+    header = store.describe(collection, with_sketch=True) | {"bands": params.to_json()}
+    # No sizes or times of files: a table stays the same while the sets do.
+    names = collection.documents.names
+    arrays: dict[str, Array] = {
+        "names_blob": names.blob,
+        "names_offsets": names.offsets,
+        "keys": index.table.keys,
+        "order": index.table.order,
+        "firsts": index.duplicate_of,
+    }
+    npz.save(store.path("bands"), "bands", header, arrays)
+
+
+def load_index(
+    store: Store, collection: Collection, *, verify: bool = True
+) -> tuple[Index, BandParams] | None:
+    """Load bands.npz. Return None if it is missing or was made from another collection.
+
+    verify : whether every byte is verified. Raises ArtifactError if the artifact is damaged.
+    """
+    path = store.path("bands")
+    try:
+        # A query reads all of `firsts`.
+        artifact = npz.load(path, "bands", _INDEX_AGAIN, verify=verify, always=("firsts",))
+        assert collection.sketch is not None
+        if (
+            artifact is None
+            or artifact.header["corpus"] != collection.identity
+            or artifact.header["sketch"] != collection.sketch.to_json()
+        ):
+            return None
+        params = BandParams.from_json(artifact.header["bands"])
+        plan = band_plan.plan_bands(collection.sketch.perms, params)
+        keys, order, duplicate_of = (artifact.arrays[name] for name in ("keys", "order", "firsts"))
+        n = len(collection.documents)
+        fits = keys.shape == (plan.bands, n) and duplicate_of.shape == (n,)
+        fits = fits and len(order) == plan.bands and order.shape[1] <= n
+        refuse_if(not fits, "shapes do not fit")
+        fits = keys.dtype == np.uint64 and order.dtype == np.uint32
+        refuse_if(not fits or duplicate_of.dtype != np.int64, "types do not fit")
+        fits = not n or (duplicate_of.min() >= 0 and duplicate_of.max() < n)
+        fits = fits and (not verify or not n or order.max(initial=0) < n)
+        refuse_if(not fits, "it names documents that are not there")
+        table = BandTable(keys, order)
+        refuse_if(verify and not table.is_in_order(), "its buckets are not in order")
+        return Index(plan, table, duplicate_of), params
+    except _DAMAGED as error:
+        message = f"{path} is damaged ({error})"
+        raise ArtifactError(message, _INDEX_AGAIN) from None
+
+
+def load_threshold(store: Store) -> float | None:
+    """Return the threshold of bands.npz, of any collection; None if it is missing."""
+    path = store.path("bands")
+    artifact = npz.load(path, "bands", _INDEX_AGAIN, verify=False)
+    if artifact is None:
+        return None
+    try:
+        return BandParams.from_json(artifact.header["bands"]).threshold
+    except (KeyError, ParameterError) as error:
+        message = f"{path} is damaged ({error})"
+        raise ArtifactError(message, _INDEX_AGAIN) from None
+
+
+# --- pairs.npz ----------------------------------------------------------------------------------
+
+
+def save_pairs(
+    store: Store,
+    collection: Collection,
+    index: Index,
+    bands: BandParams,
+    params: PairParams,
+    found: PairsFound,
+) -> None:
+    """Save the verified pairs of representatives as pairs.npz, so that the next run reads no document."""
+    pairs = found.pairs
+    if len(pairs) > _MOST_PAIRS:
+        return
+    header = _describe_index(store, collection, index, bands) | {
+        "pairs": params.to_json(),
+        "candidates": found.candidates,
+        "buckets": asdict(found.buckets),
+    }
+    arrays: dict[str, Array] = {
+        "left": pairs.left,
+        "right": pairs.right,
+        "similarity": pairs.similarity,
+    }
+    npz.save(store.path("pairs"), "pairs", header, arrays)
+
+
+def load_pairs(store: Store, collection: Collection) -> StoredPairs | None:
+    """Load pairs.npz. Return None if it is missing, damaged, or was made from another collection."""
+    try:
+        artifact = npz.load(store.path("pairs"), "pairs", _PAIRS_AGAIN)
+        expected = store.describe(collection, with_sketch=True)
+        if artifact is None or not _says(artifact.header, expected):
+            return None
+        header, n = artifact.header, len(collection.documents)
+        bands, params = BandParams.from_json(header["bands"]), PairParams.from_json(header["pairs"])
+        left, right, similarity = (
+            artifact.arrays[name] for name in ("left", "right", "similarity")
+        )
+        fits = left.dtype == np.uint32 and right.dtype == np.uint32
+        refuse_if(not fits or similarity.dtype != np.float64, "types do not fit")
+        fits = left.ndim == 1 and left.shape == right.shape == similarity.shape
+        refuse_if(not fits, "columns of different length")
+        refuse_if(len(left) and right.max() >= n, "it names documents that are not there")
+        in_range = (similarity >= bands.threshold) & (similarity <= 1)
+        refuse_if(not (left < right).all() or not in_range.all(), "they are no pairs")
+        buckets = _read_buckets(header, n)
+        counts = header["candidates"], header["planned_bands"], header["planned_rows"]
+        are_counts = all(type(count) is int and count >= 0 for count in counts)
+        refuse_if(not are_counts, "counts are none")
+        assert collection.sketch is not None
+        fits = 0 < counts[1] * counts[2] <= collection.sketch.perms
+        refuse_if(not fits, "bands that do not fit")
+        found = PairsFound(Pairs.of(left, right, similarity), counts[0], buckets)
+        return StoredPairs(found, bands, params, *counts[1:])
+    except (ArtifactError, *_DAMAGED):
+        return None
+
+
+# --- clusters.npz -------------------------------------------------------------------------------
+
+
+def save_clusters(
+    store: Store,
+    collection: Collection,
+    index: Index,
+    bands: BandParams,
+    params: ClusterParams,
+    preference: NDArray[np.int64],
+    found: ClustersFound,
+) -> None:
+    """Save clusters as clusters.npz, 12 bytes a document, so that the next run reads no document."""
+    header = _describe_clusters(store, collection, index, bands, params, preference)
+    header |= {"buckets": asdict(found.buckets)}
+    arrays: dict[str, Array] = {
+        "representative": found.groups.representative.astype(np.uint32),  # -1 becomes _NONE
+        "similarity": found.groups.similarity,
+    }
+    npz.save(store.path("clusters"), "clusters", header, arrays)
+
+
+def load_clusters(
+    store: Store,
+    collection: Collection,
+    index: Index,
+    bands: BandParams,
+    params: ClusterParams,
+    preference: NDArray[np.int64] | None,
+) -> ClustersFound | None:
+    """Load clusters.npz. Return None if it is missing, damaged, or was made otherwise.
+
+    preference : int64 array, the documents in order of preference; None: any order will do.
+    """
+    try:
+        artifact = npz.load(store.path("clusters"), "clusters", _CLUSTERS_AGAIN)
+        expected = _describe_clusters(store, collection, index, bands, params, preference)
+        if artifact is None or not _says(artifact.header, expected):
+            return None
+        stored, similarity = artifact.arrays["representative"], artifact.arrays["similarity"]
+        n = len(collection.documents)
+        fits = stored.dtype == np.uint32 and similarity.dtype == np.float64
+        refuse_if(not fits, "types do not fit")
+        refuse_if(not stored.shape == similarity.shape == (n,), "columns of different length")
+        representative = np.where(stored == _NONE, -1, stored.astype(np.int64))
+        compared = collection.sizes > 0
+        own = representative[compared]
+        fits = np.array_equal(representative >= 0, compared) and own.max(initial=-1) < n
+        refuse_if(not fits, "not those documents")
+        fits = np.array_equal(representative[own], own)
+        refuse_if(not fits, "what represents others does not represent itself")
+        in_range = (similarity[compared] >= 0) & (similarity[compared] <= 1)
+        refuse_if(not in_range.all(), "similarities are none")
+        buckets = _read_buckets(artifact.header, n)
+        from lshdup.matching.clusters import Groups  # Imported here to keep `query` fast.
+
+        groups = Groups(representative, similarity)
+        return ClustersFound(groups, index.duplicate_of, buckets=buckets)
+    except (ArtifactError, *_DAMAGED):
+        return None
+
+
+def load_last_clustering(
+    store: Store, collection: Collection
+) -> tuple[BandParams, ClusterParams] | None:
+    """Return the parameters of the last `clusters` over these documents.
+
+    Return None if it was over other documents, or if an index has been saved since.
+    """
+    if store.modified("clusters") < store.modified("bands"):
+        return None
+    try:
+        artifact = npz.load(store.path("clusters"), "clusters", _CLUSTERS_AGAIN, verify=False)
+        if artifact is None or artifact.header["corpus"] != collection.identity:
+            return None
+        bands = BandParams.from_json(artifact.header["bands"])
+        return bands, ClusterParams.from_json(artifact.header["clusters"])
+    except (ArtifactError, *_DAMAGED):
+        return None
+
+
+# --- headers ------------------------------------------------------------------------------------
+
+
+def _describe_index(
+    store: Store, collection: Collection, index: Index, bands: BandParams
+) -> dict[str, Any]:
+    return store.describe(collection, with_sketch=True) | {
+        "bands": bands.to_json(),
+        "planned_bands": index.plan.bands,
+        "planned_rows": index.plan.rows,
+    }
+
+
+def _describe_clusters(
+    store: Store,
+    collection: Collection,
+    index: Index,
+    bands: BandParams,
+    params: ClusterParams,
+    preference: NDArray[np.int64] | None,
+) -> dict[str, Any]:
+    header = _describe_index(store, collection, index, bands)
+    header["clusters"] = json.loads(json.dumps(params.to_json()))
+    if preference is not None:
+        # The order may depend on times of files and on how DOCS were named, which are no part of
+        # the identity of a collection.
+        order = np.ascontiguousarray(preference).view(np.uint8).data
+        header["preference"] = hashlib.blake2b(order, digest_size=16).hexdigest()
+    return header
+
+
+def _says(header: Mapping[str, Any], expected: Mapping[str, Any]) -> bool:
+    return all(header.get(key) == value for key, value in expected.items())
+
+
+def _read_buckets(header: Mapping[str, Any], documents: int) -> Buckets:
+    buckets = Buckets(**header["buckets"])
+    are_counts = all(type(count) is int and count >= 0 for count in asdict(buckets).values())
+    refuse_if(not are_counts or buckets.example >= max(documents, 1), "counts are none")
+    return buckets
