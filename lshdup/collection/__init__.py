@@ -1,1 +1,1 @@
-"""A collection (documents, shingle sets, signatures) and the one pass over the documents that makes it."""
+"""A collection (documents, sets, signatures), and the one pass over documents that makes it."""

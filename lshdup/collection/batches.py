@@ -70,7 +70,7 @@ class Workers:
         return room
 
     def shingle_batch(self, documents: DocumentList, indices: NDArray[np.int64]) -> ShingleBatch:
-        """Return the shingle sets of one batch. The next batch of the same thread overwrites them."""
+        """Return the shingle sets of one batch, which the next one of this thread overwrites."""
         if not hasattr(self._own, "shingler"):
             self._own.shingler, self._own.buffer = Shingler(self.shingle), Buffer()
         made: ShingleBatch = self._own.shingler.shingle(

@@ -1,4 +1,7 @@
-"""The one pass over documents that makes a collection: read, shingle and sketch on all threads, reusing unchanged documents."""
+"""The one pass over documents that makes a collection: read, shingle and sketch on all threads.
+
+Unchanged documents are reused from a previous run.
+"""
 
 from dataclasses import dataclass, field, replace
 from typing import Protocol

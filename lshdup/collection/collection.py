@@ -1,4 +1,4 @@
-"""The collection of a run: its documents, their shingle sets and signatures, and what is known of how they were made."""
+"""The collection of a run: documents, shingle sets, signatures, and how they were made."""
 
 import hashlib
 import json
@@ -21,7 +21,7 @@ _NO_STRINGS = StringTable.from_strings([])
 
 @dataclass(frozen=True)
 class SkippedFile:
-    """A file that was read and is no document, remembered so that it is not read again while it is unchanged."""
+    """A file that is no document, remembered so that it is not read again while unchanged."""
 
     skipped: Skipped
     size: int
@@ -150,7 +150,7 @@ class Collection:
         return replace(self, sets=None, unfiltered=replace(self.unfiltered, sets=sets))
 
     def without_other_readers(self) -> "Collection":
-        """Return the collection without what another reader of office formats, or another version, gave."""
+        """Return the collection without the results of another reader of office formats."""
         if not self.notes.reader or self.notes.reader == current_reader():
             return self
         sizes = self.documents.sizes.copy()

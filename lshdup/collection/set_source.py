@@ -1,4 +1,4 @@
-"""Shingle sets again, for verification: from memory, from an artifact, or from the documents. Called by workspace.py."""
+"""Shingle sets for verification: from memory, from an artifact, or read from documents again."""
 
 from collections.abc import Callable
 
@@ -39,70 +39,79 @@ def set_source(
     whole = collection.unfiltered_sets
     if whole is not None and shingle_filter is not None:
         return lambda wanted: shingle_filter.apply(whole.take(wanted))
-    lost: dict[int, Skipped] = {}
-    reported: set[int] = set()
-    workers = Workers(collection.shingle, jobs)
+    return _SetReader(collection, jobs, on_skipped)
 
-    def lose(index: int, reason: Reason, detail: str) -> None:
-        lost[index] = Skipped(collection.documents.names[index], reason, detail)
 
-    def read_again(wanted: NDArray[np.int64]) -> RaggedSets:
+class _SetReader:
+    """Sets of the documents of a collection, read again each time, or once into a spool."""
+
+    def __init__(
+        self, collection: Collection, jobs: int, on_skipped: Callable[[Skipped], None]
+    ) -> None:
+        self._collection, self._on_skipped = collection, on_skipped
+        self._workers = Workers(collection.shingle, jobs)
+        self._lost: dict[int, Skipped] = {}
+        self._reported: set[int] = set()
+        self._decoded_before = collection.documents.record_files.decoded
+        self._spooled: RaggedSets | None = None
+        self._has_no_room = False
+
+    def __call__(self, wanted: NDArray[np.int64]) -> RaggedSets:
+        documents = self._collection.documents
+        decoded = documents.record_files.decoded - self._decoded_before
+        if decoded > len(documents) // 2 and self._spooled is None and not self._has_no_room:
+            # A record is decoded with all before it. Once half of all were, all are, into a spool.
+            self._spooled = _spool_sets(self._collection, self._read)
+            self._has_no_room = self._spooled is None
+        sets = self._read(wanted) if self._spooled is None else self._spooled.take(wanted)
+        for index in sorted(set(wanted.tolist()) & self._lost.keys() - self._reported):
+            self._reported.add(index)
+            self._on_skipped(self._lost[index])
+        return sets
+
+    def _read(self, wanted: NDArray[np.int64]) -> RaggedSets:
+        """Return the sets of documents (ascending int64 array), read again."""
+        collection = self._collection
         sizes = collection.sizes[wanted]
-        if len(wanted) and (sizes.min() < 0 or sizes.max() > LONGEST):  # a token is a byte at least
+        if len(wanted) and (sizes.min() < 0 or sizes.max() > LONGEST):
             message = "the store names sets of a size that none can have: it is damaged"
             raise ArtifactError(message, "run the command with DOCS")
         sets = RaggedSets.from_sizes(np.empty(int(sizes.sum()), np.uint64), sizes)
         same = np.zeros(len(wanted), bool)
 
-        def place(made: ShingleBatch, left: RaggedSets, prints: NDArray[np.uint64]) -> RaggedSets:
-            """On the thread that made them, straight to where they belong."""
+        def place(
+            made: ShingleBatch, filtered: RaggedSets, prints: NDArray[np.uint64]
+        ) -> RaggedSets:
+            """Copy the sets of a batch to their places, on the thread that made them."""
             at = np.searchsorted(wanted, made.indices)
-            same[at] = (prints == collection.fingerprints[made.indices]) & (left.sizes == sizes[at])
-            if same[at].all() and len(at) and (np.diff(at) == 1).all():  # as nearly always
-                sets.values[sets.offsets[at[0]] : sets.offsets[at[-1] + 1]] = left.values
+            same_prints = prints == collection.fingerprints[made.indices]
+            same[at] = same_prints & (filtered.sizes == sizes[at])
+            if same[at].all() and len(at) and (np.diff(at) == 1).all():  # The usual case.
+                sets.values[sets.offsets[at[0]] : sets.offsets[at[-1] + 1]] = filtered.values
                 return NO_SETS
             for i in np.flatnonzero(same[at]).tolist():
-                sets.values[sets.offsets[at[i]] : sets.offsets[at[i] + 1]] = left[i]
+                sets.values[sets.offsets[at[i]] : sets.offsets[at[i] + 1]] = filtered[i]
             return NO_SETS
 
         for batch in process_batches(
-            collection.documents, wanted, workers, None, place, shingle_filter
+            collection.documents, wanted, self._workers, None, place, collection.shingle_filter
         ):
             for index, reason, detail in batch.skipped:
-                lose(index, reason, detail)
-            for index in batch.indices[~same[np.searchsorted(wanted, batch.indices)]].tolist():
-                lose(index, Reason.CHANGED, "it is not what was indexed")
-        return (
-            sets
-            if same.all()
-            else RaggedSets.from_sizes(
-                sets.take(np.flatnonzero(same)).values, np.where(same, sizes, 0)
-            )
-        )
+                self._lose(index, reason, detail)
+            changed = ~same[np.searchsorted(wanted, batch.indices)]
+            for index in batch.indices[changed].tolist():
+                self._lose(index, Reason.CHANGED, "it is not what was indexed")
+        if same.all():
+            return sets
+        values = sets.take(np.flatnonzero(same)).values
+        return RaggedSets.from_sizes(values, np.where(same, sizes, 0))
 
-    files = collection.documents.record_files
-    decoded_before = files.decoded
-    spooled: RaggedSets | None = None
-    no_room = False
-
-    def read_once(wanted: NDArray[np.int64]) -> RaggedSets:
-        nonlocal spooled, no_room
-        often = files.decoded - decoded_before > len(collection.documents) // 2
-        if often and spooled is None and not no_room:
-            # A record is decoded with all before it. Once half of all were, all are, into a spool.
-            spooled = _spool_sets(collection, read_again)
-            no_room = spooled is None
-        sets = read_again(wanted) if spooled is None else spooled.take(wanted)
-        for index in sorted(set(wanted.tolist()) & lost.keys() - reported):
-            reported.add(index)
-            on_skipped(lost[index])
-        return sets
-
-    return read_once
+    def _lose(self, index: int, reason: Reason, detail: str) -> None:
+        self._lost[index] = Skipped(self._collection.documents.names[index], reason, detail)
 
 
 def _spool_sets(collection: Collection, read: SetSource) -> RaggedSets | None:
-    """Return all sets of a collection, read in the order of its files and mapped; None if the disk has no room."""
+    """Return all sets, read in the order of the files, and mapped; None if the disk has no room."""
     locations = collection.documents.locations
     spool = open_optional_spool(collection.documents.record_files.folder)
     if spool is None or locations is None:

@@ -1,4 +1,7 @@
-"""Arrays of an artifact that are verified block by block as their rows are read, so that a lookup of a few rows verifies few blocks."""
+"""Arrays of an artifact that are verified block by block as their rows are read.
+
+A lookup of a few rows verifies a few blocks, whatever the size of the file.
+"""
 
 import zlib
 from collections.abc import Callable, Iterator, Mapping
@@ -11,7 +14,7 @@ from numpy.typing import NDArray
 
 from lshdup.utils.ragged import distinct, ranges
 
-#: Bytes that share a checksum: few enough to verify for a single row, and so many that the checksums take no room.
+#: Bytes that share a checksum: few to verify for one row, and so many that checksums stay small.
 BLOCK = 16 << 10
 
 Array = NDArray[Any]

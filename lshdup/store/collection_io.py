@@ -285,7 +285,7 @@ def _locations(documents: DocumentList) -> list[object]:
     if locations is None:
         return []
     columns = (
-        locations.paths.offsets, locations.paths.blob, locations.kinds, locations.file, locations.starts,
-        locations.lengths,
+        locations.paths.offsets, locations.paths.blob, locations.kinds,
+        locations.file, locations.starts, locations.lengths,
     )  # fmt: skip
     return [documents.record_fields, *(column.tobytes() for column in columns)]

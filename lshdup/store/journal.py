@@ -1,4 +1,4 @@
-"""The journal of a long run: finished batches as artifacts of their own, from which an interrupted run is resumed."""
+"""The journal of a long run: finished batches as artifacts, to resume an interrupted run from."""
 
 import shutil
 import time
@@ -101,7 +101,7 @@ class Journal:
         return self._folder / f"{number:08}.npz"
 
     def remove(self) -> bool:
-        """Remove the journal, when the run is done or its room is needed. Return whether there was one."""
+        """Remove the journal: the run is done or needs its room. Return whether there was one."""
         note_kept(JOURNAL, kept=False)
         return _remove(self._folder)
 

@@ -1,4 +1,4 @@
-"""One process at a time writes to a store. Called by store.py."""
+"""The lock of a store: one process at a time writes to it."""
 
 import contextlib
 import os
@@ -11,10 +11,13 @@ from lshdup.errors import ArtifactError
 
 @contextlib.contextmanager
 def locked(path: Path, store: Path) -> Iterator[bool]:
-    """Hold the lock file `path` of a store; gives whether there is a lock at all (not every platform and file system has one).
+    """Hold the lock file `path` of a store. Yield whether there is a lock at all.
 
-    The system lets go of it however the process ends. The file holds the number of the process, for the message, and stays: to remove
-    it would take it from under a run that has just opened it. Raises ArtifactError if another run holds it.
+    Not every platform and file system has locks. The system releases a lock however the process
+    ends. The file holds the number of the process, for the message. It is never removed: a run
+    that has just opened it would hold a lock that no other run sees.
+
+    Raises ArtifactError if another run holds the lock.
     """
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
@@ -25,7 +28,7 @@ def locked(path: Path, store: Path) -> Iterator[bool]:
         ) from None
     try:
         held = _hold(descriptor, store)
-        with contextlib.suppress(OSError):  # on a full disk the number is missing from a message
+        with contextlib.suppress(OSError):  # A full disk costs the number in a message.
             os.ftruncate(descriptor, os.pwrite(descriptor, b"%d\n" % os.getpid(), 0))
         yield held
     finally:
@@ -36,18 +39,18 @@ def locked(path: Path, store: Path) -> Iterator[bool]:
 def _hold(descriptor: int, store: Path) -> bool:
     try:
         import fcntl
-    except ImportError:  # this platform has no such locks: runs are not told apart
+    except ImportError:  # This platform has no such locks.
         return False
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        time.sleep(0.01)  # the other may only just have begun, and not have written its number
+        time.sleep(0.01)  # The other run may have begun just now, without its number.
         number = os.pread(descriptor, 20, 0).partition(b"\n")[0].decode("ascii", "replace")
         holder = f" (process {number})" if number.isdecimal() else ""
         message = f"another lshdup run{holder} is writing to {store}"
         raise ArtifactError(
             message, "wait until it is done, or use --store DIR or --no-store"
         ) from None
-    except OSError:  # this file system has no locks
+    except OSError:  # This file system has no locks.
         return False
     return True

@@ -1,6 +1,6 @@
-"""Members of an artifact with the types and shapes that they must have; anything else raises ValueError.
+"""Members of an artifact with the types and shapes that they must have, or a ValueError.
 
-`Store` turns the error into an ArtifactError with the name of the file and the command that rebuilds it.
+`Store` makes it an ArtifactError with the name of the file and the command that rebuilds it.
 """
 
 import numpy as np

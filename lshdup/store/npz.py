@@ -1,8 +1,8 @@
-"""`.npz` files with a header: saved whole or not at all, checked on loading, mapped into memory. Called by store.py and what calls that.
+"""`.npz` files with a header: saved whole or not at all, verified, and mapped into memory.
 
-Plain NumPy opens them (``numpy.load(path, allow_pickle=False)``): a zip of uncompressed `.npy` members, of which `header` is JSON as
-uint8, and `checks` the checksums of all others block by block. Members begin at multiples of 64 bytes, so that a reader may map them
-instead of reading them, and check what it looks at.
+Plain NumPy opens them (``numpy.load(path, allow_pickle=False)``): a zip of uncompressed `.npy`
+members. `header` is JSON as uint8, and `checks` holds the checksums of all other members, block by
+block. Members begin at multiples of 64 bytes, so that they can be mapped and verified in part.
 """
 
 import json
@@ -27,34 +27,35 @@ from lshdup.utils.atomic import replace_file
 from lshdup.utils.scratch import CHUNK
 from lshdup.version import __version__
 
-#: Goes up whenever an older lshdup would misread what a newer one writes.
+#: Increased whenever an older lshdup would misread a newer artifact.
 FORMAT_VERSION = 4
 
 Array = NDArray[Any]
 
 _ALIGNMENT = 64
 _PADDING_FIELD = 0x4C44  # the zip extra field that pads; readers skip fields they do not know
-_ALWAYS_CHECKED = 4 << 20
+_ALWAYS_VERIFIED = 4 << 20
 
-#: An artifact has a few members; thousands that lie in the same bytes would take hours to check.
+#: An artifact has few members. Thousands in the same bytes would take hours to verify.
 _MOST_MEMBERS = 64
 
-#: The header of a `.npy` as `save` writes it, which is as NumPy does. Anything else that a header may say is refused unread.
+#: The header of a `.npy` as `save` and NumPy write it. Any other header is refused unread.
 _NPY_HEADER = re.compile(
-    rb"\x93NUMPY\x01\x00..\{'descr': '([<|][uifb]\d)', 'fortran_order': False, 'shape': \((?:(\d{1,18}),|(\d{1,18}), (\d{1,18}))\), \} *\n",
+    rb"\x93NUMPY\x01\x00..\{'descr': '([<|][uifb]\d)', 'fortran_order': False, "
+    rb"'shape': \((?:(\d{1,18}),|(\d{1,18}), (\d{1,18}))\), \} *\n",
     re.DOTALL,
 )
 
-#: What `zipfile`, `json` and NumPy raise for files that are none of theirs.
+#: Errors of `zipfile`, `json` and NumPy for files of another format.
 _BROKEN = (
-    zipfile.BadZipFile, struct.error, EOFError, NotImplementedError, ValueError, LookupError, ArithmeticError, TypeError, MemoryError,
-    RecursionError,
+    zipfile.BadZipFile, struct.error, EOFError, NotImplementedError, ValueError, LookupError,
+    ArithmeticError, TypeError, MemoryError, RecursionError,
 )  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Artifact:
-    """A loaded artifact: its header and its arrays, mapped copy-on-write: writing to them changes no file.
+    """A loaded artifact: its header, and its arrays, mapped copy-on-write.
 
     Large arrays that `load` has not verified are of type `CheckedArray`.
     """
@@ -103,9 +104,9 @@ def write(
 
 
 def _write_member(archive: zipfile.ZipFile, name: str, array: Array) -> None:
-    info = zipfile.ZipInfo(f"{name}.npy")  # the fixed date of ZipInfo: equal content, equal bytes
+    info = zipfile.ZipInfo(f"{name}.npy")  # With a fixed date.
     assert archive.fp is not None
-    # 30 bytes of local header, the name, this field's own 4 bytes, and the 20 of the zip64 field that is always written.
+    # The local header has 30 bytes, this field 4, and the zip64 field, always written, 20.
     fixed = archive.fp.tell() + 30 + len(info.filename) + 4 + 20
     padding = -fixed % _ALIGNMENT
     info.extra = struct.pack("<HH", _PADDING_FIELD, padding) + bytes(padding)
@@ -121,7 +122,7 @@ def _write_member(archive: zipfile.ZipFile, name: str, array: Array) -> None:
 def load(
     path: Path, kind: str, remedy: str, *, verify: bool = True, always: tuple[str, ...] = ()
 ) -> Artifact | None:
-    """Map an artifact, or None if there is no such file.
+    """Map an artifact. Return None if there is no such file.
 
     Parameters
     ----------
@@ -135,7 +136,7 @@ def load(
     always
         Members that are verified in any case.
 
-    Raises ArtifactError, in one line, for a file that is damaged, of another kind, or of another format version.
+    Raises ArtifactError for a file that is damaged, of another kind, or of another format.
 
     """
     if path.exists() and not path.is_file():
@@ -158,18 +159,18 @@ def _load(
     file: IO[bytes], path: Path, kind: str, remedy: str, verify: bool, always: tuple[str, ...]
 ) -> Artifact:
     with zipfile.ZipFile(file) as archive:
-        infos = _listed(archive)
+        infos = _list_members(archive)
     # Copy-on-write instead of read-only: kernels are compiled for writable arrays, once.
     whole = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
     arrays, unchecked = {}, set()
     for info in infos:
         name = info.filename.removesuffix(".npy")
-        if verify or info.file_size <= _ALWAYS_CHECKED or name in ("header", "checks", *always):
-            _check_member(whole, info)
+        if verify or info.file_size <= _ALWAYS_VERIFIED or name in ("header", "checks", *always):
+            _verify_member(whole, info)
         else:
             unchecked.add(name)
         arrays[name] = _map_member(whole, info)
-        if not verify:  # what was looked at need not stay
+        if not verify:  # Pages that were verified need not stay in memory.
             whole.madvise(mmap.MADV_DONTNEED)
     header = json.loads(arrays.pop("header").tobytes())
     if not isinstance(header, dict) or not isinstance(header.get("format"), int):
@@ -179,7 +180,10 @@ def _load(
         message = f"{path} holds {header.get('kind')}, not {kind}"
         raise ArtifactError(message, remedy)
     if header["format"] != FORMAT_VERSION:
-        message = f"{path} has format {header['format']} (lshdup {header.get('lshdup')}); this lshdup reads {FORMAT_VERSION}"
+        message = (
+            f"{path} has format {header['format']} (lshdup {header.get('lshdup')});"
+            f" this lshdup reads {FORMAT_VERSION}"
+        )
         raise ArtifactError(message, remedy)
     checks = arrays.pop("checks")
     counts = [block_count(array.nbytes) for array in arrays.values()]
@@ -204,8 +208,8 @@ def _load(
     return Artifact(header, arrays)
 
 
-def _listed(archive: zipfile.ZipFile) -> list[zipfile.ZipInfo]:
-    """The members, of which there must be as many as names and as bytes: none twice, none inside another."""
+def _list_members(archive: zipfile.ZipFile) -> list[zipfile.ZipInfo]:
+    """Return the members. Raise ValueError if a name occurs twice or members overlap."""
     infos = archive.infolist()
     size = os.fstat(archive.fp.fileno()).st_size if archive.fp is not None else 0
     if len(infos) > _MOST_MEMBERS or len(
@@ -220,7 +224,7 @@ def _listed(archive: zipfile.ZipFile) -> list[zipfile.ZipInfo]:
 
 
 def _extent(whole: mmap.mmap, info: zipfile.ZipInfo) -> tuple[int, int]:
-    """Where a member's `.npy` is in the file."""
+    """Return where the `.npy` of a member starts and ends in the file."""
     if info.compress_type != zipfile.ZIP_STORED or info.flag_bits & 1:
         message = f"member {info.filename} is compressed or encrypted"
         raise ValueError(message)
@@ -242,7 +246,7 @@ def _extent(whole: mmap.mmap, info: zipfile.ZipInfo) -> tuple[int, int]:
     return start, end
 
 
-def _check_member(whole: mmap.mmap, info: zipfile.ZipInfo) -> None:
+def _verify_member(whole: mmap.mmap, info: zipfile.ZipInfo) -> None:
     start, end = _extent(whole, info)
     if zlib.crc32(memoryview(whole)[start:end]) != info.CRC:
         message = f"member {info.filename} has a wrong checksum"
@@ -264,7 +268,10 @@ def _map_member(whole: mmap.mmap, info: zipfile.ZipInfo) -> Array:
         or start % _ALIGNMENT
         or count * dtype.itemsize != len(view) - head.end()
     ):
-        message = f"member {info.filename} has a shape that does not fit its size, or lies between the places for members"
+        message = (
+            f"member {info.filename} has a shape that does not fit its size, or lies between the"
+            " places for members"
+        )
         raise ValueError(message)
     if not count:
         return np.empty(shape, dtype)

@@ -114,7 +114,7 @@ def save_pairs(
     params: PairParams,
     found: PairsFound,
 ) -> None:
-    """Save the verified pairs of representatives as pairs.npz, so that the next run reads no document."""
+    """Save the verified pairs of representatives as pairs.npz: the next run reads no document."""
     pairs = found.pairs
     if len(pairs) > _MOST_PAIRS:
         return
@@ -132,7 +132,7 @@ def save_pairs(
 
 
 def load_pairs(store: Store, collection: Collection) -> StoredPairs | None:
-    """Load pairs.npz. Return None if it is missing, damaged, or was made from another collection."""
+    """Load pairs.npz. Return None if it is missing, damaged, or of another collection."""
     try:
         artifact = npz.load(store.path("pairs"), "pairs", _PAIRS_AGAIN)
         expected = store.describe(collection, with_sketch=True)
@@ -175,7 +175,7 @@ def save_clusters(
     preference: NDArray[np.int64],
     found: ClustersFound,
 ) -> None:
-    """Save clusters as clusters.npz, 12 bytes a document, so that the next run reads no document."""
+    """Save clusters as clusters.npz, 12 bytes a document: the next run reads no document."""
     header = _describe_clusters(store, collection, index, bands, params, preference)
     header |= {"buckets": asdict(found.buckets)}
     arrays: dict[str, Array] = {

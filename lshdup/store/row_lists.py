@@ -1,4 +1,4 @@
-"""What is known of files of rows, as an artifact, so that an unchanged one is not looked through again. Called by fromdocuments.py."""
+"""Where the records of files are, as rows.npz: unchanged files are not searched for them again."""
 
 from dataclasses import asdict
 
@@ -19,7 +19,7 @@ _COLUMNS = ("numbers", "starts", "lengths")
 
 
 def save_listings(store: Store, params: DocumentParams, listings: KnownRecords) -> None:
-    """Keep `listings` as rows.npz. Determinism: equal listings give equal bytes."""
+    """Save `listings` as rows.npz. Determinism: equal listings give equal bytes."""
     keys = sorted(listings)
     lists = [listings[key] for key in keys]
     left = [each for listing in lists for each in listing.skipped]
@@ -49,7 +49,7 @@ def save_listings(store: Store, params: DocumentParams, listings: KnownRecords) 
 
 
 def load_listings(store: Store, params: DocumentParams) -> KnownRecords:
-    """What rows.npz knows, if it was made with the same parameters and from the same folder; damaged, it is as good as not there."""
+    """Load rows.npz. Return {} if it is missing, damaged, or of other parameters or folders."""
     try:
         artifact = npz.load(store.path("rows"), "rows", "run the command again")
         if artifact is None or any(

@@ -76,7 +76,7 @@ class Store:
 
     @staticmethod
     def _is_begun(entry: Path) -> bool:
-        """Return whether a file is the mark of a store, perhaps cut short by a kill or a full disk."""
+        """Return whether a file is the mark of a store, perhaps cut short by a kill."""
         return (
             entry.name == ".gitignore"
             and entry.is_file()
@@ -103,7 +103,7 @@ class Store:
                 self.is_held = False
 
     def modified(self, kind: str) -> int:
-        """Return when an artifact was saved, or found to be up to date, in nanoseconds; 0 if missing."""
+        """Return when an artifact was saved or confirmed, in nanoseconds; 0 if it is missing."""
         try:
             return self.path(kind).stat().st_mtime_ns
         except FileNotFoundError:
@@ -123,7 +123,7 @@ class Store:
         self.path(kind).unlink(missing_ok=True)
 
     def save_collection(self, kind: str, collection: Collection) -> None:
-        """Save a collection as shingles.npz or signatures.npz; only touch a file that says the same."""
+        """Save shingles.npz or signatures.npz. A file that says the same is only touched."""
         if kind == "shingles" and collection.unfiltered is not None:
             # The next run may apply another filter.
             collection = collection.before_filter

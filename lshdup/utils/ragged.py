@@ -1,4 +1,4 @@
-"""Many things of different length in two arrays: values one after the other, and offsets. In memory and on disk alike."""
+"""Sets and strings of different length in two arrays: values and offsets."""
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator
@@ -40,24 +40,24 @@ class RaggedSets:
 
     @property
     def sizes(self) -> NDArray[np.int64]:
-        """int64 array of shape (n_sets,): how many elements each set has."""
+        """The number of elements of each set: int64 array of shape (n_sets,)."""
         return np.diff(self.offsets)
 
     @classmethod
     def from_sizes(cls, values: NDArray[np.uint64], sizes: NDArray[np.int64]) -> Self:
-        """From values one after the other and the size of each set."""
+        """Return sets from their values, one set after the other, and their sizes."""
         return cls(values, offsets_of(sizes))
 
     @classmethod
     def from_sets(cls, sets: Iterable[Iterable[int]]) -> Self:
-        """From any iterables of integers from 0 to 2^64 - 1."""
+        """Return sets from iterables of integers from 0 to 2^64 - 1."""
         arrays = [np.array(sorted(set(each)), np.uint64) for each in sets]
         sizes = np.array([len(each) for each in arrays], np.int64)
         return cls.from_sizes(np.concatenate(arrays) if arrays else np.zeros(0, np.uint64), sizes)
 
     @classmethod
     def concatenate(cls, parts: Iterable["RaggedSets"]) -> Self:
-        """The sets of all parts, in order."""
+        """Return the sets of all parts, in order."""
         parts = list(parts)
         if not parts:
             return cls(np.zeros(0, np.uint64), np.zeros(1, np.int64))
@@ -66,18 +66,20 @@ class RaggedSets:
         return cls.from_sizes(values, np.concatenate([part.sizes for part in parts]))
 
     def copy(self) -> "RaggedSets":
-        """The same, in memory of their own."""
+        """Return a copy with its own values."""
         return RaggedSets(self.values.copy(), self.offsets)
 
     def take(self, indices: NDArray[np.int64]) -> "RaggedSets":
-        """The sets at `indices` (int64 array), in that order, copied."""
+        """Return copies of the sets at `indices` (int64 array), in that order."""
         sizes = self.offsets[indices + 1] - self.offsets[indices]
         return RaggedSets.from_sizes(_runs(self.values, self.offsets[indices], sizes), sizes)
 
 
 @dataclass(frozen=True)
 class StringTable:
-    """Byte strings: one blob and offsets. NumPy's own string arrays cost the longest name for each and drop trailing NULs.
+    """Byte strings: one blob and offsets.
+
+    NumPy's string arrays cost the longest string for each, and drop trailing NULs.
 
     blob : uint8 array. offsets : int64 array of shape (n + 1,).
 
@@ -112,12 +114,12 @@ class StringTable:
         return list(self.take(indices))
 
     def take(self, indices: NDArray[np.int64]) -> "StringTable":
-        """The strings at `indices`, in that order."""
+        """Return the strings at `indices`, in that order."""
         sizes = self.offsets[indices + 1] - self.offsets[indices]
         return StringTable(_runs(self.blob, self.offsets[indices], sizes), offsets_of(sizes))
 
     def find(self, string: bytes) -> int | None:
-        """Index of `string` in a table in byte order, or None; reads about log2(n) strings."""
+        """Return the index of a string in a table in byte order, by binary search, or None."""
         low, high = 0, len(self)
         while low < high:
             middle = (low + high) // 2
@@ -128,7 +130,7 @@ class StringTable:
         return low if low < len(self) and self[low] == string else None
 
     def ending_with(self, tail: bytes) -> list[int]:
-        """Indices of all strings that end with `tail`; one pass over the blob, without an object per string."""
+        """Return the indices of all strings that end with `tail`. Cost: one pass over the blob."""
         found: list[int] = []
         blob, offsets = self.blob.tobytes(), np.asarray(self.offsets)
         at = blob.find(tail)
@@ -142,14 +144,17 @@ class StringTable:
 
 
 def offsets_of(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
-    """int64 offsets of shape (n + 1,) from n sizes."""
+    """Return the offsets of runs with n sizes: int64 array of shape (n + 1,)."""
     offsets = np.zeros(len(sizes) + 1, np.int64)
     np.cumsum(sizes, out=offsets[1:])
     return offsets
 
 
 def _runs(values: Any, starts: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[Any]:
-    """values[starts[i]:starts[i] + sizes[i]] for all i, one after the other. Raises IndexError for runs that are not there."""
+    """Return values[starts[i]:starts[i] + sizes[i]] for all i, one after the other.
+
+    Raises IndexError for runs outside the values.
+    """
     if not isinstance(values, np.ndarray):  # an array of the store that verifies what is read
         values = values.verified_runs(starts, sizes)
     n = len(values)
@@ -165,9 +170,9 @@ def _runs(values: Any, starts: NDArray[np.int64], sizes: NDArray[np.int64]) -> N
 
 
 def distinct(values: NDArray[T]) -> tuple[NDArray[T], NDArray[np.int64]]:
-    """The different values of a one-dimensional array, ascending, and how often each is there.
+    """Return the different values of a one-dimensional array, ascending, and their counts.
 
-    As `numpy.unique` without its import of masked arrays, which takes longer than most that it is asked here.
+    Does not import masked arrays, as `numpy.unique` does, which would slow `query` down.
 
     >>> [each.tolist() for each in distinct(np.array([3, 1, 3]))]
     [[1, 3], [1, 2]]
@@ -180,7 +185,7 @@ def distinct(values: NDArray[T]) -> tuple[NDArray[T], NDArray[np.int64]]:
 
 
 def ranges(starts: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The numbers starts[i] … starts[i] + sizes[i] - 1 for all i, one after the other, as an int64 array.
+    """Return the numbers from starts[i] to starts[i] + sizes[i] - 1 for all i: int64 array.
 
     >>> ranges(np.array([5, 0]), np.array([2, 3])).tolist()
     [5, 6, 0, 1, 2]
@@ -189,5 +194,5 @@ def ranges(starts: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[np.in
     return np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], sizes)
 
 
-#: Gives the shingle sets of some documents (ascending int64 array); a document whose set can no longer be had is an empty set.
+#: Returns the shingle sets of documents (ascending int64 array); an unavailable set is empty.
 SetSource = Callable[[NDArray[np.int64]], RaggedSets]

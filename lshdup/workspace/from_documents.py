@@ -1,7 +1,7 @@
 """Collections from documents: what has not changed comes from the store or a journal."""
 
 import os
-from contextlib import ExitStack, nullcontext
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -49,8 +49,7 @@ def collect_sets(
 
     """
     documents = _find(run, request, shingle)
-    previous = _load_previous(run, request, documents, shingle, None, need_sets=True)
-    return _collect(run, request, documents, shingle, None, previous, keep)
+    return _collect(run, request, documents, shingle, None, keep)
 
 
 def collect_signatures(run: RunContext, request: Request) -> Collection:
@@ -66,21 +65,16 @@ def collect_signatures(run: RunContext, request: Request) -> Collection:
     shingle_filter = build_filter(None, wanted) if wanted is not None else None
     documents = _find(run, request, shingle)
     journal = _open_journal(run, documents, shingle, sketch, shingle_filter)
-    previous = _load_previous(
-        run, request, documents, shingle, sketch, shingle_filter, journal, need_sets=False
-    )
     # A token has about seven bytes and makes a shingle of eight: the sets of more text than this
     # would outgrow the memory limit in the end.
     few = bool(documents.spans.sum() <= SET_BYTES)
-    with ExitStack() as stack:
-        keep: Spool | int = SET_BYTES // 2 if few else 0
-        # The sets of a spool are mapped and outlive it: no row is decoded a second time.
-        in_spool = documents.has_parquet and not few
-        spool = open_optional_spool(documents.record_files.folder) if in_spool else None
-        if spool is not None:
-            keep = stack.enter_context(spool)
+    # The sets of a spool are mapped and outlive it: no row is decoded a second time.
+    in_spool = documents.has_parquet and not few
+    spool = open_optional_spool(documents.record_files.folder) if in_spool else None
+    keep: Spool | int = spool or (SET_BYTES // 2 if few else 0)
+    with spool or nullcontext():
         collection = _collect(
-            run, request, documents, shingle, sketch, previous, keep, shingle_filter, journal
+            run, request, documents, shingle, sketch, keep, shingle_filter, journal
         )
     if run.store is not None:
         _save(run, collection, ("shingles", "signatures") if few else ("signatures",), journal)
@@ -101,12 +95,8 @@ def _collect_in_two_passes(
     with Spool(store.folder) if store is not None else nullcontext() as spool:
         documents = _find(run, request, shingle)
         journal = _open_journal(run, documents, shingle)
-        previous = _load_previous(
-            run, request, documents, shingle, None, journal=journal, need_sets=True
-        )
-        collection = _collect(
-            run, request, documents, shingle, None, previous, spool or EVERY_SET, None, journal
-        )
+        keep = spool or EVERY_SET
+        collection = _collect(run, request, documents, shingle, None, keep, None, journal)
         if store is None:
             shingle_filter = build_filter(collection, wanted, request.jobs)
             return filter_collection(collection, shingle_filter, sketch, request.jobs)
@@ -223,12 +213,14 @@ def _collect(
     documents: DocumentList,
     shingle: ShingleParams,
     sketch: SketchParams | None,
-    previous: Previous | None,
     keep: Spool | int,
     shingle_filter: ShingleFilter | None = None,
     journal: "Journal | None" = None,
 ) -> Collection:
-    """Call `collect`, and report the files that it skips."""
+    """Collect what no earlier run has collected, and report the files that are skipped."""
+    previous = None
+    if not request.check_content:
+        previous = _load_previous(run, request, documents, shingle, sketch, shingle_filter, journal)
     collection = collect(
         documents,
         shingle,
@@ -256,15 +248,11 @@ def _load_previous(
     documents: DocumentList,
     shingle: ShingleParams,
     sketch: SketchParams | None,
-    shingle_filter: ShingleFilter | None = None,
-    journal: "Journal | None" = None,
-    *,
-    need_sets: bool,
+    shingle_filter: ShingleFilter | None,
+    journal: "Journal | None",
 ) -> Previous | None:
     """Load the results of earlier runs, from the store and from the journal."""
-    if request.check_content:
-        return None
-    old = _load_stored(run, documents, shingle, sketch, shingle_filter, need_sets=need_sets)
+    old = _load_stored(run, documents, shingle, sketch, shingle_filter)
     if old is not None and shingle_filter is not None and old.shingle_filter is None:
         old = filter_collection(old, shingle_filter, sketch, request.jobs, run.room)
     finished = journal.load_finished() if journal is not None else None
@@ -291,12 +279,10 @@ def _load_stored(
     shingle: ShingleParams,
     sketch: SketchParams | None,
     shingle_filter: ShingleFilter | None,
-    *,
-    need_sets: bool,
 ) -> Collection | None:
     """Load the stored collection with these parameters; else the unfiltered sets."""
     shingles = _load_for_reuse(run, "shingles")
-    old = None if need_sets else _load_for_reuse(run, "signatures")
+    old = _load_for_reuse(run, "signatures") if sketch is not None else None
     if old is not None and (
         old.shingle != shingle
         or old.sketch != sketch

@@ -798,6 +798,7 @@ def test_a_table_on_a_terminal(corpus, tmp_path):
 
 def test_usage_errors(run, tmp_path):
     (tmp_path / "a").write_text("text")
+    (tmp_path / "b").write_text("other")
     for arguments, words in [
         (["pairs", "no-such-folder"], ["no-such-folder", "No such file"]),
         (["pairs", "a", "-t", "1.5"], ["--threshold is 1.5", "at most 1"]),
@@ -817,7 +818,7 @@ def test_usage_errors(run, tmp_path):
         (["pairs", "--files-from", "/dev/null"], ["names no documents"]),
         (["pairs", "--nonsense"], ["--nonsense"]),
         (
-            ["accuracy", "a", "--no-store", "--scheme", "linear"],
+            ["accuracy", "a", "b", "--no-store", "--scheme", "linear"],
             ["different coefficients", "fewer --perms"],
         ),
     ]:

@@ -464,8 +464,8 @@ class Artifacts:
     def tried(self, tally, tokens, kind, data, forged, commands, *, checked):
         """checked : whether members are as small as they are, or so large that those who only look something up do not check all."""
         tally.tried += 1
-        most = npz._ALWAYS_CHECKED
-        npz._ALWAYS_CHECKED = most if checked else 0
+        most = npz._ALWAYS_VERIFIED
+        npz._ALWAYS_VERIFIED = most if checked else 0
         for command in commands:
             outcome = self._answer(tokens, command, {kind: data})
             right = self._known[tokens, tuple(command)]
@@ -491,7 +491,7 @@ class Artifacts:
                     outcome[:300],
                     kept(data),
                 )
-        npz._ALWAYS_CHECKED = most
+        npz._ALWAYS_VERIFIED = most
 
     def _answer(self, tokens, command, changed, patience=PATIENCE):
         for kind, data in (self.files[tokens] | changed).items():

@@ -640,7 +640,7 @@ def member(path, name):
 )
 def test_flipped_bits_never_change_an_answer(here, monkeypatch, kind, name):
     """What decides an answer is checked where it is used, also of a file too large to be checked whole."""
-    monkeypatch.setattr(lshdup.store.npz, "_ALWAYS_CHECKED", 0)
+    monkeypatch.setattr(lshdup.store.npz, "_ALWAYS_VERIFIED", 0)
     make_documents(here / "d", 60)
     expected = steps(".lshdup")
     path = here / f".lshdup/{kind}.npz"
@@ -672,7 +672,7 @@ def test_a_query_of_flipped_bits_is_right_or_refused(
     here, monkeypatch, kind, kept, step, more, least
 ):
     """Any bit of any artifact, as if all its members were too large to be looked at whole; a bit of every byte that a query may need."""
-    monkeypatch.setattr(lshdup.store.npz, "_ALWAYS_CHECKED", 0)
+    monkeypatch.setattr(lshdup.store.npz, "_ALWAYS_VERIFIED", 0)
     make_documents(here / "d", 6, words=20)
     steps(
         ".lshdup", perms=16, threshold=0.7, bands=1, rows=1
@@ -703,7 +703,7 @@ def test_a_block_that_no_query_needs_may_be_damaged(here, monkeypatch):
     """What is looked at is checked, and not more: that is why a query is quick."""
     make_documents(here / "d", 9000, words=3)
     steps(".lshdup", perms=16)
-    monkeypatch.setattr(lshdup.store.npz, "_ALWAYS_CHECKED", 0)
+    monkeypatch.setattr(lshdup.store.npz, "_ALWAYS_VERIFIED", 0)
     path = here / ".lshdup/signatures.npz"
     data = bytearray(path.read_bytes())
     expected = queried()
@@ -723,7 +723,7 @@ def test_a_document_that_is_not_in_its_own_bucket_is_noticed(here, monkeypatch):
     """Its other bands would find its neighbours all the same, but nobody knows what else is wrong."""
     make_documents(here / "d", 30)
     steps(".lshdup")
-    monkeypatch.setattr(lshdup.store.npz, "_ALWAYS_CHECKED", 0)
+    monkeypatch.setattr(lshdup.store.npz, "_ALWAYS_VERIFIED", 0)
     path = here / ".lshdup/bands.npz"
     data = path.read_bytes()
     start, end = member(path, "keys")
