@@ -474,7 +474,9 @@ from lshdup.collection import batches
 from lshdup.cli.main import main
 batches.BYTES_AT_ONCE = 0
 try: main(sys.argv[1:])
-finally: print(*[line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM")], file=sys.stderr)
+finally:
+    status = open("/proc/self/status")
+    print(*[line.split()[1] for line in status if line.startswith("VmHWM")], file=sys.stderr)
 """
 
 

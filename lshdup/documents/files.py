@@ -1,4 +1,4 @@
-"""Sizes, times and bytes of many files at once: by kernels where the system is known to them, else one by one. Called by documents.py."""
+"""Sizes, times and bytes of many files at once: by kernels on Linux, else one by one."""
 
 import errno
 import os
@@ -31,7 +31,11 @@ _OPEN = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0)
 
 @dataclass(frozen=True)
 class Stats:
-    """What the file system says: int64 arrays of shape (n,), bytes and nanoseconds; `failed` says why for those that have neither."""
+    """Sizes and times of n files.
+
+    sizes, mtimes : int64 arrays of shape (n,), bytes and nanoseconds.
+    failed : why a file has neither, by index.
+    """
 
     sizes: NDArray[np.int64]
     mtimes: NDArray[np.int64]
@@ -39,7 +43,10 @@ class Stats:
 
 
 def stat_files(paths: list[bytes], jobs: int = 1) -> Stats:
-    """Size and time of regular files; links are not followed. What is no regular file is in `failed` with None."""
+    """Return sizes and times of regular files; links are not followed.
+
+    Anything but a regular file is in `failed` with None.
+    """
     n = len(paths)
     sizes, mtimes = np.full(n, -1, np.int64), np.zeros(n, np.int64)
     if KERNELS_KNOW_THE_SYSTEM and n:
@@ -66,7 +73,12 @@ def stat_files(paths: list[bytes], jobs: int = 1) -> Stats:
 
 @dataclass(frozen=True)
 class Contents:
-    """Files one after the other in a uint8 buffer that ends with PADDING; int64 starts and lengths of shape (n,); why others failed."""
+    """The bytes of n files, one after the other.
+
+    text : uint8 array that ends with PADDING.
+    starts, lengths : int64 arrays of shape (n,), bytes.
+    failed : why a file was not read, by index.
+    """
 
     text: NDArray[np.uint8]
     starts: NDArray[np.int64]
@@ -75,13 +87,15 @@ class Contents:
 
 
 class Buffer:
-    """Memory that is used again: new pages for every batch would cost as much as reading into them."""
+    """Memory that is reused: new pages for every batch would cost as much as reading into them."""
 
     def __init__(self) -> None:
         self._bytes = np.empty(0, np.uint8)
 
     def room(self, size: int) -> NDArray[np.uint8]:
-        """Uninitialised uint8 array of shape (size,); what was there before is gone, unless it was LARGE."""
+        """Return an uninitialised uint8 array of shape (size,); unless it is LARGE, it replaces the
+        last one.
+        """
         if size > LARGE:
             return np.empty(size, np.uint8)
         if size > len(self._bytes):
@@ -95,10 +109,17 @@ def read_files(
     buffer: Buffer | None = None,
     most: int = sys.maxsize,
 ) -> Contents:
-    """The bytes of files that had `expected` bytes (int64 array) when they were listed; one that grew or shrank is read as it is now.
+    """Return the bytes of files; one that grew or shrank since it was listed is read as it is now.
 
-    buffer : where to; the contents are then valid until it is used again. most : a file that has grown beyond so many bytes is not read to
-    its end, which it may not have (EFBIG). Cost: one open, read and close a file, without the GIL.
+    Cost: one open, read and close a file, without the GIL.
+
+    Parameters
+    ----------
+    paths : n paths.
+    expected : int64 array of shape (n,), bytes of each file when it was listed.
+    buffer : memory to read into; the contents are valid until it is used again.
+    most : a file that has grown beyond so many bytes fails with EFBIG.
+
     """
     n = len(paths)
     offsets = offsets_of(expected)
@@ -126,17 +147,20 @@ def read_files(
 
 
 def read_spans(
-    file: int,
-    starts: NDArray[np.int64],
-    lengths: NDArray[np.int64],
-    buffer: Buffer,
-    *,
-    twice: bool = False,
+    file: int, starts: NDArray[np.int64], lengths: NDArray[np.int64], buffer: Buffer
 ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Parts of an open file (its descriptor), which begin and are as long as int64 arrays of shape (n,) say: a uint8 array that ends with
-    PADDING, and where in it each begins. Neighbours are read together. twice : leave as much room behind them again.
+    """Return parts of an open file: a uint8 array that ends with PADDING, and where in it each part
+    begins.
 
-    Raises EOFError if the file is shorter than that, and OSError as the system does.
+    Neighbours are read together. Raises EOFError if the file is shorter, and OSError as the system
+    does.
+
+    Parameters
+    ----------
+    file : descriptor of the file.
+    starts, lengths : int64 arrays of shape (n,), bytes.
+    buffer : memory to read into.
+
     """
     ends = starts + lengths
     gaps = starts[1:] - ends[:-1]
@@ -144,7 +168,7 @@ def read_spans(
     firsts, lasts = np.concatenate([[0], cuts]), np.concatenate([cuts, [len(starts)]]) - 1
     offsets = offsets_of(ends[lasts] - starts[firsts])
     size = int(offsets[-1])
-    text = buffer.room((2 * size if twice else size) + PADDING)
+    text = buffer.room(size + PADDING)
     for first, start, end in zip(
         starts[firsts].tolist(), offsets[:-1].tolist(), offsets[1:].tolist(), strict=True
     ):
@@ -153,14 +177,13 @@ def read_spans(
             if not got:
                 raise EOFError
             first, start = first + got, start + got
-    text[size : size + PADDING] = 0
-    text[-PADDING:] = 0
+    text[size:] = 0
     run = np.searchsorted(firsts, np.arange(len(starts)), side="right") - 1
     return text, starts - starts[firsts][run] + offsets[:-1][run]
 
 
 def _terminated(paths: list[bytes]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Paths as C wants them, each ended by NUL, and where they start."""
+    """Return paths as C wants them, each ended by NUL, and where they start."""
     sizes = np.fromiter(map(len, paths), np.int64, len(paths)) + 1
     return np.frombuffer(b"\0".join([*paths, b""]), np.uint8), offsets_of(sizes)[:-1]
 

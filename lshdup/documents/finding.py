@@ -1,4 +1,4 @@
-"""Folders, files, file lists, id lists and files of rows -> an ordered list of documents. Called by fromdocuments.py."""
+"""Folders, files, id lists and files of records -> an ordered list of documents."""
 
 import errno
 import os
@@ -37,16 +37,27 @@ def find_documents(
     say: Callable[[str], None] = lambda _: None,
     warn: Callable[[str], None] = lambda _: None,
 ) -> DocumentList:
-    """Every document below the named folders, of the named files, in their rows, or in the named id lists.
+    """Return the documents that are named: files, files below folders, records, lines of id lists.
 
-    arguments : folders and files, as typed; a symbolic link that is named itself is followed. id_lists : each line of each file is a
-    document: a name, then integers (R4, R5). store : a folder that is left out silently, because lshdup wrote it. on_skipped : told
-    every file that was met and is not a document. known_records : those of earlier runs; afterwards of these files. say : told
-    what a person should know. warn : told what is probably not what was meant.
+    JSON Lines and Parquet files that are named themselves are taken for their records; those in
+    folders if the field of the text is set.
 
-    Files of JSON Lines or Parquet that are named themselves are taken for their rows, and, if the field of the text is given, those in
-    folders. Raises InputError if no argument exists at all, or if a package is missing that the rows take. Determinism: the order depends
-    on names only; of a folder that is reached by two ways, the first in the order of arguments and names counts.
+    Errors: InputError if no argument exists, or if a package for records is missing.
+    Determinism: the order depends on names only. Of a folder that is reached by two ways, the first
+    in the order of arguments and names counts.
+
+    Parameters
+    ----------
+    arguments : folders and files, as typed; symbolic links among them are followed.
+    params : which files are taken.
+    id_lists : whether each line of each file is a document: a name, then integers (R4, R5).
+    store : folder that is passed over silently, because lshdup wrote it.
+    jobs : threads.
+    on_skipped : notified of every file that is no document.
+    known_records : records known from earlier runs; afterwards the records of these files.
+    say : notified of a line for the user.
+    warn : notified of what is probably a mistake.
+
     """
     files, kinds = find_files(
         arguments,
@@ -87,7 +98,10 @@ def find_files(
     say: Callable[[str], None] = lambda _: None,
     warn: Callable[[str], None] = lambda _: None,
 ) -> tuple[DocumentList, dict[bytes, Kind]]:
-    """The files that `find_documents` takes, none of them opened, and which of these are taken for their rows. Raises what it does."""
+    """Return the files that `find_documents` takes, unopened, and the kind of those with records.
+
+    Raises as `find_documents` does.
+    """
     finder = _Finder(params, store, on_skipped, id_lists)
     missing = [missed for argument in arguments if (missed := finder.add(argument)) is not None]
     if missing and not finder.found:
@@ -104,7 +118,12 @@ def find_files(
 
 
 class _Finder:
-    """One walk over all arguments; keeps name -> (size, mtime), or None for a file that is asked with all others at the end."""
+    """One walk over all arguments.
+
+    found : (size, mtime) by name, or None for a file whose size is looked up with all others at the
+        end.
+    records : kind of the files that are taken for their records.
+    """
 
     def __init__(
         self,
@@ -125,7 +144,7 @@ class _Finder:
         self._excluded: list[bytes] = []
 
     def add(self, argument: bytes) -> Skipped | None:
-        """Take what an argument names; returns it if it cannot be had."""
+        """Take the documents that an argument names; return it if it cannot be read."""
         name = typed_name(argument)
         try:
             status = os.stat(argument)
@@ -146,7 +165,7 @@ class _Finder:
         return None
 
     def files(self, jobs: int) -> DocumentList:
-        """What was found, in byte order of the names."""
+        """Return the files found, in byte order of their names."""
         for name in self._excluded:
             if name not in self.found:  # a file that is named itself is taken all the same
                 self._on_left_out(Skipped(name, Reason.EXCLUDED))
@@ -179,7 +198,10 @@ class _Finder:
         )
 
     def _met_already(self, argument: bytes, status: os.stat_result) -> bool:
-        """Whether a file that is named has been found under another spelling. (Hard links are other files.)"""
+        """Return whether a named file was found under another spelling.
+
+        Hard links are other files.
+        """
         first = self._named.setdefault(status.st_ino, argument)
         if first is not argument and os.path.realpath(first) == os.path.realpath(argument):
             return True
@@ -190,7 +212,7 @@ class _Finder:
         return walked is not None and typed_name(walked + b"/" + base) in self.found
 
     def _was_named(self, entry: "os.DirEntry[bytes]", name: bytes) -> bool:
-        """Whether a file that is met in a folder was named itself before, under another spelling."""
+        """Return whether a file in a folder was named itself before, under another spelling."""
         named = self._named.get(entry.inode()) if self._named else None
         return (
             named is not None
@@ -211,7 +233,7 @@ class _Finder:
                 self._seen[identity] = folder
                 prefix = b"" if folder == b"." else folder.rstrip(b"/") + b"/"
                 with os.scandir(folder) as entries:
-                    # With links, which name a folder gets depends on the order in which its names are met.
+                    # With links, the name of a folder depends on the order of its names.
                     for entry in (
                         sorted(entries, key=lambda entry: entry.name)
                         if self._params.follow
@@ -259,7 +281,7 @@ class _Finder:
             self._fail(name, error)
 
     def met(self) -> Iterator[bytes]:
-        """Names of folders and files that were met."""
+        """Yield the names of folders and files that were met."""
         yield from self._seen.values()
         yield from self.found
 
@@ -270,7 +292,7 @@ class _Finder:
             self.found[name] = (status.st_size, status.st_mtime_ns)
 
     def _has_rows(self, name: bytes, *, named: bool) -> bool:
-        """Whether a file is taken for its rows, which may be more than fit into a document."""
+        """Return whether a file is taken for its records."""
         if self._id_lists:
             return False
         kind = classify_file(name, named=named, field_given=bool(self._params.text_field))
@@ -279,7 +301,7 @@ class _Finder:
         return kind != Kind.FILE
 
     def say_of_rows(self, names: StringTable, say: Callable[[str], None]) -> None:
-        """Of files that could have been taken for their rows, and of options that had no such file to be for."""
+        """Say which files could have been taken for their records, and which options do nothing."""
         if self._params.text_field or self._params.id_field:
             if not self.rows:
                 option = "--text-field" if self._params.text_field else "--id-field"
@@ -317,7 +339,7 @@ def _identity(path: bytes) -> tuple[int, int]:
 
 
 def _lines_of(files: DocumentList, on_skipped: Callable[[Skipped], None]) -> DocumentList:
-    """The lines of id lists as documents: name, then where the ids begin and end."""
+    """Return the lines of id lists as documents: names, and where the ids of each are."""
     found: dict[bytes, tuple[bytes, int, int, int, int]] = {}
     for path, size, mtime in zip(
         files.names, files.sizes.tolist(), files.mtimes.tolist(), strict=True
@@ -356,7 +378,7 @@ def _lines_of(files: DocumentList, on_skipped: Callable[[Skipped], None]) -> Doc
 
 
 def _split_line(line: bytes) -> tuple[bytes, int]:
-    """Name of an id-list line, and the position where its ids begin."""
+    """Return the name in a line of an id list, and the position where its ids begin."""
     parts = line.split(None, 1)
     if not parts:
         return b"", 0

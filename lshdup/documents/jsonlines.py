@@ -1,26 +1,28 @@
-"""JSON Lines: where the rows are, and their texts and ids. Called by openrows.py.
+"""JSON Lines: where the records are, and their texts and ids.
 
-A row is a line; rows that hold nothing but white space are passed over, but counted. Lines are found without looking into them, so that a
-file of any size costs one pass and 24 bytes a row. Kernels find the texts; Python's parser looks at the rows where they do not, and says
-what is wrong with them.
+A record is a line; a line of white space is counted and skipped. Lines are found without parsing
+them: a file of any size costs one pass and 24 bytes a record. msgspec parses records; Python's
+parser reads those that it refuses, and says what is wrong with them. What msgspec takes, Python's
+parser takes too: a test holds both to the same texts.
 """
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import lru_cache
 from typing import Any, BinaryIO
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.documents.files import Buffer, read_spans
 from lshdup.documents.records import RecordError, RecordFields, RecordList, field_names, no_field
-from lshdup.kernels import json_rows as kernels
 from lshdup.kernels.helpers import PADDING
 from lshdup.skipped import Reason
 from lshdup.utils.ragged import StringTable
 
-#: Bytes read at a time when looking for the ends of lines, and when reading rows.
+#: Bytes read at a time to find the ends of lines, and to read records.
 _SCAN_BYTES, _READ_BYTES = 1 << 22, 1 << 22
 
 _NEWLINE, _SPACES = ord("\n"), b" \t\r"
@@ -28,7 +30,7 @@ _MISSING = object()
 
 
 class _Number(str):
-    """An integer as it is written: as an id it stays so, byte for byte, and it may be as long as it likes."""
+    """An integer as it is written: an id keeps its digits, however many they are."""
 
     __slots__ = ()
 
@@ -37,19 +39,26 @@ _DECODER = json.JSONDecoder(parse_int=_Number)
 
 
 def list_records(file: int, fields: RecordFields, longest: int) -> RecordList:
-    """The rows of an open file (its descriptor). With an id field each is parsed, and one without text is left out; otherwise none is
-    looked into.
+    """Return the records of an open file.
 
-    longest : rows of more bytes are left out. Memory: 24 bytes a row and the ids.
+    With an id field, every record is parsed, and one without id or text is skipped; else none is
+    parsed. Memory: 24 bytes a record, and the ids.
+
+    Parameters
+    ----------
+    file : descriptor of the file.
+    fields : names of text and id.
+    longest : records of more bytes are skipped.
+
     """
-    starts, lengths, suspects = _lines(file)
+    starts, lengths, suspects = _find_lines(file)
     numbers = np.arange(1, len(starts) + 1)
     keep = lengths > 0
     for row in suspects.tolist():
-        if lengths[row] <= longest and not os.pread(
-            file, int(lengths[row]), int(starts[row])
-        ).strip(_SPACES):
-            keep[row] = False
+        line = (
+            os.pread(file, int(lengths[row]), int(starts[row])) if lengths[row] <= longest else b"x"
+        )
+        keep[row] &= bool(line.strip(_SPACES))
     keep &= lengths <= longest
     skipped = [
         (row + 1, Reason.TOO_LARGE, f"{lengths[row]} bytes, --max-bytes is {longest}")
@@ -58,18 +67,15 @@ def list_records(file: int, fields: RecordFields, longest: int) -> RecordList:
     numbers, starts, lengths = numbers[keep], starts[keep], lengths[keep]
     if not fields.id:
         return RecordList(numbers, starts, lengths, None, skipped)
+    parse = _parser(fields)
     ids: list[bytes] = []
     good = np.zeros(len(starts), bool)
-    for at, row in enumerate(_rows(file, starts, lengths)):
+    for at, view in enumerate(_read_lines(file, starts, lengths)):
         try:
-            values = _parsed(row)
-            name = _id_of(values, fields.id)
-            _text_of(values, fields.text)
+            ids.append(parse(view)[0])
+            good[at] = True
         except RecordError as error:
             skipped.append((int(numbers[at]), error.reason, error.detail))
-        else:
-            ids.append(name)
-            good[at] = True
     skipped.sort()
     return RecordList(
         numbers[good], starts[good], lengths[good], StringTable.from_strings(ids), skipped
@@ -79,38 +85,49 @@ def list_records(file: int, fields: RecordFields, longest: int) -> RecordList:
 def read_texts(
     file: int, starts: NDArray[np.int64], lengths: NDArray[np.int64], field: str, buffer: Buffer
 ) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64], dict[int, RecordError]]:
-    """The texts of rows of an open file (its descriptor): uint8 array with room to load past the end, int64 starts and lengths of shape
-    (n,) in it; and why others have none.
+    """Return the texts of records of an open file.
+
+    Parameters
+    ----------
+    file : descriptor of the file.
+    starts, lengths : int64 arrays of shape (n,), bytes of the records.
+    field : name of the text.
+    buffer : memory to read into.
+
+    Returns
+    -------
+    A uint8 array with room to load past the end; int64 starts and lengths of shape (n,) of the
+    texts in it; and by index why others have no text.
+
     """
-    text, places = _there(file, starts, lengths, buffer, twice=True)
-    half = (len(text) - PADDING) // 2
-    found_at, found = np.empty(len(starts), np.int64), np.empty(len(starts), np.int64)
-    name = np.frombuffer(field.encode("utf-8", "surrogatepass"), np.uint8)
-    kernels.find_texts(text[:half], places, lengths, name, text[half:], found_at, found)
+    parse = _parser(RecordFields(field))
+    data, places = _read(file, starts, lengths, buffer)
+    lines = data.data
+    texts: list[bytes] = []
     failed: dict[int, RecordError] = {}
-    others, end = [], len(text) - PADDING
-    for row in np.flatnonzero(found < 0).tolist():
-        found_at[row], found[row] = 0, 0
+    for row, (start, length) in enumerate(zip(places.tolist(), lengths.tolist(), strict=True)):
         try:
-            data = _text_of(
-                _parsed(text[places[row] : places[row] + lengths[row]].tobytes()), field
-            )
+            texts.append(parse(lines[start : start + length])[1])
         except RecordError as error:
             failed[row] = error
-            continue
-        others.append(data)
-        found_at[row], found[row] = end, len(data)
-        end += len(data)
-    if others:
-        text = np.frombuffer(
-            bytearray().join([text[: len(text) - PADDING].tobytes(), *others, bytes(PADDING)]),
-            np.uint8,
-        )
-    return text, found_at, found, failed
+            texts.append(b"")
+    sizes = np.fromiter(map(len, texts), np.int64, len(texts))
+    text = np.frombuffer(bytearray().join([*texts, bytes(PADDING)]), np.uint8)
+    return text, np.cumsum(sizes) - sizes, sizes, failed
 
 
-def _lines(file: int) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Where the lines of a file begin, how long they are without their ends, and which begin with white space: int64 arrays."""
+def parse_record(line: bytes, fields: RecordFields) -> tuple[bytes, bytes] | None:
+    """Return id and text of a line that was read elsewhere; None for a line of white space.
+
+    Raises RecordError.
+    """
+    return _parser(fields)(line) if line.strip(_SPACES) else None
+
+
+def _find_lines(file: int) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Return where lines begin, how long they are without their ends, and which begin with white
+    space: int64 arrays.
+    """
     size = os.fstat(file).st_size
     block = np.empty(_SCAN_BYTES, np.uint8)
     starts, suspects, ends = [], [], []
@@ -133,54 +150,65 @@ def _lines(file: int) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.
     return first, last - first, np.searchsorted(first, np.concatenate([none, *suspects]))
 
 
-def _there(
-    file: int,
-    starts: NDArray[np.int64],
-    lengths: NDArray[np.int64],
-    buffer: Buffer,
-    *,
-    twice: bool = False,
+def _read(
+    file: int, starts: NDArray[np.int64], lengths: NDArray[np.int64], buffer: Buffer
 ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """Return the bytes of lines and where each begins in them, as `read_spans` does.
+
+    Raises RecordError if the file is shorter.
+    """
     try:
-        return read_spans(file, starts, lengths, buffer, twice=twice)
+        return read_spans(file, starts, lengths, buffer)
     except EOFError:
         raise RecordError(Reason.CHANGED, "its file has become shorter") from None
 
 
-def _rows(file: int, starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> Iterator[bytes]:
-    """The bytes of all these rows, one after the other."""
+def _read_lines(
+    file: int, starts: NDArray[np.int64], lengths: NDArray[np.int64]
+) -> Iterator[memoryview]:
+    """Yield the bytes of lines, one after the other; valid until the next."""
     ends, row = np.cumsum(lengths), 0
     buffer = Buffer()
     while row < len(starts):
         stop = max(int(np.searchsorted(ends, ends[row] - lengths[row] + _READ_BYTES)), row + 1)
-        text, places = _there(file, starts[row:stop], lengths[row:stop], buffer)
+        text, places = _read(file, starts[row:stop], lengths[row:stop], buffer)
+        lines = text.data
         for place, length in zip(places.tolist(), lengths[row:stop].tolist(), strict=True):
-            yield text[place : place + length].tobytes()
+            yield lines[place : place + length]
         row = stop
 
 
 def lines_between(
     file: int, start: int, stop: int, longest: int
 ) -> Iterator[tuple[int, bytes, int]]:
-    """Lines of an open file (its descriptor) that begin at a byte from `start` on, before `stop`, for whoever reads a file in pieces: where
-    each begins, what it holds without its end, and how many bytes that is. Of one of more than `longest` bytes, some of it.
+    """Yield the lines of a piece of an open file, for a reader of pieces.
+
+    Yields where a line begins, its bytes without the end, and how many they are; of a line of more
+    than `longest` bytes only the first.
+
+    Parameters
+    ----------
+    file : descriptor of the file.
+    start, stop : the piece has the lines that begin at one of these bytes, without `stop`.
+    longest : bytes that are read of a line at most, but for one.
+
     """
     with open(os.dup(file), "rb") as lines:  # noqa: PTH123 (a descriptor)
         at = lines.seek(max(start - 1, 0))
         if start:
-            at += _rest(lines)
+            at += _skip_line(lines)
         while at < stop and (line := lines.readline(longest + 1)):
             size = len(line)
             ended = line.endswith(b"\n")
             if not ended and size > longest:
-                size += _rest(lines)
+                size += _skip_line(lines)
                 ended = os.pread(file, 1, at + size - 1) == b"\n"
             yield at, line[:-1] if line.endswith(b"\n") else line, size - ended
             at += size
 
 
-def _rest(lines: BinaryIO) -> int:
-    """Go behind the end of the line; returns how many bytes that is away."""
+def _skip_line(lines: BinaryIO) -> int:
+    """Move behind the end of the line; return by how many bytes."""
     gone = 0
     while part := lines.readline(_READ_BYTES):
         gone += len(part)
@@ -189,8 +217,8 @@ def _rest(lines: BinaryIO) -> int:
     return gone
 
 
-def lines_before(file: int, place: int) -> int:
-    """How many lines of an open file (its descriptor) end before a byte."""
+def count_lines(file: int, place: int) -> int:
+    """Return how many lines of an open file (its descriptor) end before a byte."""
     found = at = 0
     while at < place and (block := os.pread(file, min(_SCAN_BYTES, place - at), at)):
         found += block.count(b"\n")
@@ -198,20 +226,50 @@ def lines_before(file: int, place: int) -> int:
     return found
 
 
-# --- one row ----------------------------------------------------------------------------------------------------------------
+# --- one record -----------------------------------------------------------------------------------
+
+#: A line -> id and text. Raises RecordError.
+_Parse = Callable[["bytes | memoryview"], tuple[bytes, bytes]]
 
 
-def row_of(line: bytes, fields: RecordFields) -> tuple[bytes, bytes] | None:
-    """Id and text of one row, for whoever reads lines elsewhere; None for a line of white space. Raises RecordError."""
-    if not line.strip(_SPACES):
-        return None
-    values = _parsed(line)
-    return _id_of(values, fields.id), _text_of(values, fields.text)
-
-
-def _parsed(row: bytes) -> dict[str, Any]:
+@lru_cache(8)
+def _parser(fields: RecordFields) -> _Parse:
+    """Return the parser of records with these fields; without an id field, ids are empty."""
+    names = {"text": fields.text, **({"id": fields.id} if fields.id else {})}
+    types = {"text": str, "id": msgspec.Raw}
     try:
-        values = _DECODER.decode(row.decode("utf-8-sig"))
+        record = msgspec.defstruct("Record", [(name, types[name]) for name in names], rename=names)
+    except ValueError:  # names that msgspec does not take
+        return lambda line: _parse_by_python(line, fields)
+    decode = msgspec.json.Decoder(record).decode
+
+    def parse(line: bytes | memoryview) -> tuple[bytes, bytes]:
+        try:
+            values: Any = decode(str(line, "utf-8"))  # all of it, as msgspec checks the text only
+            name = _plain_id(bytes(values.id)) if fields.id else b""
+        except (msgspec.MsgspecError, UnicodeError, RecursionError):
+            return _parse_by_python(line, fields)
+        return (name, values.text.encode()) if name is not None else _parse_by_python(line, fields)
+
+    return parse
+
+
+def _plain_id(raw: bytes) -> bytes | None:
+    """Return an id from its JSON: a string, or an integer as it is written, or None."""
+    if raw.startswith(b'"'):
+        return msgspec.json.decode(raw, type=str).encode() or None
+    return raw if raw.removeprefix(b"-").isdigit() else None
+
+
+def _parse_by_python(line: bytes | memoryview, fields: RecordFields) -> tuple[bytes, bytes]:
+    values = _parse_object(bytes(line))
+    return _id_of(values, fields.id) if fields.id else b"", _text_of(values, fields.text)
+
+
+def _parse_object(line: bytes) -> dict[str, Any]:
+    """Return the object that a line is. Raises RecordError."""
+    try:
+        values = _DECODER.decode(line.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
         raise RecordError(
             Reason.UNDECODABLE, f"not UTF-8: {error.reason} at byte {error.start} of the row"
@@ -228,7 +286,7 @@ def _parsed(row: bytes) -> dict[str, Any]:
 
 
 def _value(values: dict[str, Any], name: str) -> Any:
-    """A field by its name, or by the names on the way to it with dots between."""
+    """Return a field by its name, or by the names on the way to it with dots between."""
     if name in values:
         return values[name]
     value: Any = values

@@ -159,7 +159,7 @@ def _json_rows(
                 row = (path, None, row[2], f"{row[3] or ''}; the row at byte {at}")
             else:
                 if before < 0:
-                    before = jsonlines.lines_before(file, at) - number + 1 if start else 0
+                    before = jsonlines.count_lines(file, at) - number + 1 if start else 0
                 row = (b"%s:%d" % (path, before + number), *row[1:])
         if row is not None:
             yield row
@@ -224,7 +224,7 @@ def _json_row(
     if size > max_bytes:
         return file, None, str(Reason.TOO_LARGE), f"{size} bytes, --max-bytes is {max_bytes}"
     try:
-        row = jsonlines.row_of(line, fields)
+        row = jsonlines.parse_record(line, fields)
     except RecordError as error:
         return file, None, str(error.reason), error.detail
     return None if row is None else (*row, None, _location(file))

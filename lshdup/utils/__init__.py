@@ -1,1 +1,1 @@
-"""Building blocks without a place in the data flow: ragged arrays, threads, atomic and temporary files, compression, messages."""
+"""Building blocks: ragged arrays, threads, atomic and temporary files, compression, messages."""

@@ -22,7 +22,7 @@ from lshdup.params import ShingleParams, SketchParams
 from lshdup.pipeline import EVERY_SET
 from lshdup.shingling.shingle_filter import ShingleFilter, same_filter
 from lshdup.skipped import Reason
-from lshdup.store.row_lists import load_listings, save_listings
+from lshdup.store.record_lists import load_record_lists, save_record_lists
 from lshdup.utils.compression import PIP, is_lacking
 from lshdup.utils.messages import counted, some_of
 from lshdup.utils.scratch import Spool, open_optional_spool
@@ -167,9 +167,9 @@ def _save(
 def _find(run: RunContext, request: Request, shingle: ShingleParams) -> DocumentList:
     """Find the documents that a request names."""
     run.progress("documents", 0, 0)
-    listings: KnownRecords = {}
+    known_records: KnownRecords = {}
     if run.store is not None and not request.check_content:
-        listings = load_listings(run.store, request.files)
+        known_records = load_record_lists(run.store, request.files)
     documents = find_documents(
         request.documents,
         request.files,
@@ -177,14 +177,14 @@ def _find(run: RunContext, request: Request, shingle: ShingleParams) -> Document
         jobs=request.jobs,
         store=os.fsencode(run.apart) if run.apart is not None else None,
         on_skipped=run.skipped,
-        known_records=listings,
+        known_records=known_records,
         say=run.say,
         warn=run.warn,
     )
     request.accept(documents, False)
     _say_replaced_documents(run, request)
-    if run.store is not None and run.store.is_held and listings:
-        save_listings(run.store, request.files, listings)
+    if run.store is not None and run.store.is_held and known_records:
+        save_record_lists(run.store, request.files, known_records)
     run.progress("documents", 0, len(documents))
     return documents
 

@@ -1,47 +1,31 @@
-"""Texts of JSON Lines: what the kernel finds is what Python's parser finds, and it finds it in every plain row."""
+"""Texts of JSON Lines: what msgspec finds is what Python's parser finds, and it finds it in every
+plain row.
+"""
 
 import json
 
-import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lshdup.documents import jsonlines
 from lshdup.documents.files import Buffer
 from lshdup.documents.records import RecordError, RecordFields
-from lshdup.kernels import json_rows as kernels
-from lshdup.kernels.helpers import PADDING
 from lshdup.skipped import Reason
 
 
-def by_kernel(rows, field="text"):
-    """For each row the text, or None if the kernel leaves it to Python."""
-    data = b"\n".join(rows)
-    text = np.zeros(2 * len(data) + PADDING, np.uint8)
-    text[: len(data)] = np.frombuffer(data, np.uint8)
-    lengths = np.array([len(row) for row in rows], np.int64)
-    starts = np.cumsum(lengths + 1) - lengths - 1
-    found_at, found = np.zeros(len(rows), np.int64), np.zeros(len(rows), np.int64)
-    kernels.find_texts(
-        text[: len(data)],
-        starts,
-        lengths,
-        np.frombuffer(field.encode(), np.uint8),
-        text[len(data) :],
-        found_at,
-        found,
-    )
-    return [
-        None if size < 0 else text[at : at + size].tobytes()
-        for at, size in zip(found_at.tolist(), found.tolist(), strict=True)
-    ]
+def by_msgspec(row, field="text", id_field=""):
+    """The text, or None if msgspec leaves it to Python."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(jsonlines, "_parse_by_python", lambda *_: (None, None))
+        name, text = jsonlines.parse_record(row, RecordFields(field, id_field)) or (None, None)
+    return (name, text) if id_field else text
 
 
 def by_python(row, field="text"):
     """The text by Python's parser alone, or why there is none."""
     try:
-        return jsonlines._text_of(jsonlines._parsed(row), field)
+        return jsonlines._parse_by_python(row, RecordFields(field))[1]
     except RecordError as error:
         return error.reason
 
@@ -97,10 +81,10 @@ def rows(draw):
     return row.encode("utf-8", "replace"), text.encode()
 
 
-@settings(deadline=None)  # the first call may compile
-@given(st.lists(rows(), min_size=1, max_size=5))
+@given(rows())
 def test_plain_rows_need_no_other_parser(made):
-    assert by_kernel([row for row, _ in made]) == [text for _, text in made]
+    row, text = made
+    assert by_msgspec(row) == text
 
 
 pieces = [
@@ -141,23 +125,24 @@ mutations = st.lists(
 )
 
 
-@settings(deadline=None)  # the first call may compile
 @given(rows(), mutations)
-def test_what_the_kernel_takes_is_right(made, changes):
+def test_what_msgspec_takes_is_right(made, changes):
     row, _ = made
     for at, piece, dropped in changes:
         at %= len(row) + 1
         row = row[:at] + piece + row[at + dropped :]
     row = row.replace(b"\n", b" ")
-    (found,) = by_kernel([row])
+    found = by_msgspec(row)
     if found is not None:
         assert found == by_python(row)
+    name, found = by_msgspec(row, id_field="id")
+    if found is not None:
+        assert (name, found) == jsonlines._parse_by_python(row, RecordFields("text", "id"))
 
 
-@settings(deadline=None)  # the first call may compile
 @given(st.binary(max_size=40))
 def test_any_bytes(row):
-    (found,) = by_kernel([b'{"text":"' + row])
+    found = by_msgspec(b'{"text":"' + row)
     if found is not None:
         assert found == by_python(b'{"text":"' + row)
 
@@ -272,6 +257,9 @@ def test_ids_are_what_is_written(tmp_path):
         id="id",
     )
     assert list(listed.ids) == [b"a", "aé".encode(), b"12", b"-0", b"9" * 30, b" \n"]
-    assert [(number, reason) for number, reason, _ in listed.skipped] == [*((n, Reason.NO_ID) for n in range(7, 12)),
-                                                                          (12, Reason.UNDECODABLE), (13, Reason.NO_ID)]  # fmt: skip
+    assert [(number, reason) for number, reason, _ in listed.skipped] == [
+        *((n, Reason.NO_ID) for n in range(7, 12)),
+        (12, Reason.UNDECODABLE),
+        (13, Reason.NO_ID),
+    ]
     assert made == [b"t"] * 6

@@ -1,4 +1,6 @@
-"""The experiments of R1 and R3: numbers against slow references, and the published tables where the data is there."""
+"""The experiments of R1 and R3: numbers against slow references, and the published tables where the
+data is there.
+"""
 
 import itertools
 import json
@@ -169,7 +171,9 @@ def test_band_accuracy_counts_what_loops_count(buckets):
 
 
 def test_band_expectations_are_met_on_average():
-    """Over many seeds, found and false positives come out as the S-curve says (classic: independent rows)."""
+    """Over many seeds, found and false positives come out as the S-curve says (classic: independent
+    rows).
+    """
     ragged, collection = collection_of(some_sets(40, 8))
     results = [
         next(
@@ -256,7 +260,8 @@ def test_band_recall_is_what_the_s_curve_says_on_average(scheme):
         told_apart += 0.1 < expected < 0.9
         assert abs(shares.mean() - expected) <= 4 * shares.std(ddof=1) / len(shares) ** 0.5 + 0.01
     assert told_apart >= 3
-    # Intervals hold the expectation about as often as they say; pairs that share documents vary a little more.
+    # Intervals hold the expectation about as often as they say; pairs that share documents vary a
+    # little more.
     held = [
         r.share_low <= r.expected <= r.share_high
         for results in runs
@@ -287,7 +292,8 @@ def test_similarity_bins_ascend_from_the_threshold_to_1(threshold):
     assert edges[0] == threshold
     assert edges[-1] == 1.0
     assert all(low < high for low, high in itertools.pairwise(edges)) or edges == [1.0, 1.0]
-    # A width is at most 2.5 times narrower than the one before, which made less than five bins: twelve whole bins, one cut off.
+    # A width is at most 2.5 times narrower than the one before, which made less than five bins:
+    # twelve whole bins, one cut off.
     assert len(edges) <= 14
     assert threshold > 1 - 1e-9 or len(edges) >= 6
 
@@ -483,7 +489,8 @@ def test_plots_without_matplotlib_are_refused_before_any_work(run, corpus, tmp_p
     hidden = tmp_path / "hide"
     hidden.mkdir()
     (hidden / "sitecustomize.py").write_text(
-        "import importlib.util as u\nfind = u.find_spec\nu.find_spec = lambda n, *a: None if n == 'matplotlib' else find(n, *a)\n"
+        "import importlib.util as u\nfind = u.find_spec\nu.find_spec = lambda n, *a: None "
+        "if n == 'matplotlib' else find(n, *a)\n"
     )
     from tests.conftest import ROOT
 

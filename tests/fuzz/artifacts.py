@@ -1,8 +1,10 @@
-"""Artifacts: `.npz` files that were damaged, or made by somebody who means ill, loaded and used by the commands themselves.
+"""Artifacts: `.npz` files that were damaged, or made by somebody who means ill, loaded and used by
+the commands themselves.
 
-What is damaged without care must be refused, count as not there, or have changed nothing: the answer is then the right one. What is forged
-with care, checksums and all, is another artifact and may give another answer; but it must not end in a traceback, in memory that is not
-the program's, or never.
+What is damaged without care must be refused, count as not there, or have changed nothing: the
+answer is then the right one. What is forged with care, checksums and all, is another artifact and
+may give another answer; but it must not end in a traceback, in memory that is not the program's, or
+never.
 """
 
 import io
@@ -86,11 +88,11 @@ COMMANDS = {
 }  # fmt: skip
 
 
-# --- the artifacts that are mutated ------------------------------------------------------------------------------------------
+# --- the artifacts that are mutated ---------------------------------------------------------------
 
 
 def make_folder(folder):
-    """Two stores over a few documents in `folder`, which becomes the current one; returns their files: tokens -> kind -> bytes."""
+    """Make two stores in `folder`, which becomes the current one; return tokens -> kind -> bytes."""
     os.chdir(folder)
     words = [f"w{i}" for i in range(60)]
     Path("docs").mkdir()
@@ -118,13 +120,13 @@ def make_folder(folder):
 
 
 def members_of(data):
-    """name -> bytes of the `.npy`."""
+    """Return the members of an artifact: name -> bytes of the `.npy`."""
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         return {info.filename: archive.read(info) for info in archive.infolist()}
 
 
 def archive_of(members, *, padding=True, method=0):
-    """A zip of (name, bytes), right in every field and with the checksums of its blocks, aligned as lshdup does it."""
+    """Return a zip of (name, bytes) with correct fields, checksums and alignment."""
     out, central = bytearray(), bytearray()
     for name, data in rechecked(members):
         raw = name.encode()
@@ -154,7 +156,7 @@ def archive_of(members, *, padding=True, method=0):
 
 
 def rechecked(members):
-    """The members with a `checks` that fits them, if they have one."""
+    """Return the members with correct `checks`, if they have any."""
     values = {at: np.frombuffer(data[10 + int.from_bytes(data[8:10], "little") :], np.uint8) for at, (name, data) in enumerate(members)
               if name not in ("header.npy", "checks.npy")}  # fmt: skip
     return [
@@ -173,7 +175,7 @@ def array_of(data):
     return np.load(io.BytesIO(data), allow_pickle=False)
 
 
-# --- mutations: (rng, all files, tokens, kind) -> bytes; True beside those that keep checksums right -------------------------------
+# --- mutations: (rng, all files, tokens, kind) -> bytes; True beside those that keep checksums righ
 
 
 def cut(rng, data):
@@ -195,7 +197,7 @@ def spliced(rng, data, other):
 
 
 def directory_changed(rng, data):
-    """A field of the central directory, of a local header, or of the end record, set to something."""
+    """Overwrite a field of the central directory, of a local header, or of the end record."""
     data = bytearray(data)
     places = [
         m.start()
@@ -213,7 +215,7 @@ def directory_changed(rng, data):
 
 
 def zip64_end(rng, data):
-    """A zip64 end record before the end record, with numbers of somebody's choice."""
+    """Insert a zip64 end record with arbitrary numbers before the end record."""
     at = data.rindex(b"PK\x05\x06")
     numbers = [
         rng.choice((*INTEGERS[:2], len(data), at, 1 << 40, (1 << 63) - 1, 1 << 63, (1 << 64) - 1))
@@ -229,7 +231,7 @@ def zip64_end(rng, data):
 
 
 def values_changed(rng, members):
-    """Some elements of an array that are something else now."""
+    """Overwrite some elements of an array."""
     name = rng.choice([name for name in members if name != "header.npy"])
     array = array_of(members[name]).copy()
     flat = array.reshape(-1)
@@ -326,7 +328,7 @@ def header_changed(rng, members):
 
 
 def members_changed(rng, members, other):
-    """Members that are missing, twice there, called otherwise, of another artifact, or in each other's place."""
+    """Drop, double, rename, exchange or replace members of an artifact."""
     pairs = list(members.items())
     at, to = rng.randrange(len(pairs)), rng.randrange(len(pairs))
     kind = rng.randrange(7)
@@ -404,11 +406,11 @@ def mutated(rng, files, tokens, kind):
     return archive_of(pairs), True
 
 
-# --- trying them ---------------------------------------------------------------------------------------------------------------
+# --- trying them ----------------------------------------------------------------------------------
 
 
 def run(arguments, patience=PATIENCE):
-    """What a command ends with, in one line: its answer, its error, or what should not happen."""
+    """Return the outcome of a command in one line: its answer, its error, or a defect."""
     out = open("answer", "w+b")  # noqa: SIM115 (whatever becomes of it, it is looked at below)
     text = io.TextIOWrapper(out, "utf-8", "surrogateescape")
     try:
@@ -434,7 +436,9 @@ def run(arguments, patience=PATIENCE):
 
 
 class Artifacts:
-    """The target; needs an empty folder, which becomes the current one, and makes the directory beside it its own."""
+    """The target; needs an empty folder, which becomes the current one, and makes the directory
+    beside it its own.
+    """
 
     def __init__(self, folder):
         os.fsync = lambda descriptor: None  # nobody pulls the plug here
@@ -462,7 +466,9 @@ class Artifacts:
         return tally
 
     def tried(self, tally, tokens, kind, data, forged, commands, *, checked):
-        """checked : whether members are as small as they are, or so large that those who only look something up do not check all."""
+        """checked : whether members are as small as they are, or so large that those who only look
+        something up do not check all.
+        """
         tally.tried += 1
         most = npz._ALWAYS_VERIFIED
         npz._ALWAYS_VERIFIED = most if checked else 0
@@ -500,7 +506,7 @@ class Artifacts:
 
 
 def kept(data):
-    """Where an artifact that went wrong is kept."""
+    """Save an artifact that revealed a defect; return its path."""
     folder = Path(tempfile.gettempdir(), "lshdup-fuzz")
     folder.mkdir(exist_ok=True)
     path = folder / f"{zlib.crc32(data):08x}.npz"

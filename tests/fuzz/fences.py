@@ -1,7 +1,9 @@
-"""Arrays that end where memory ends: a kernel that reads or writes one element too far is killed by the processor.
+"""Arrays that end where memory ends: a kernel that reads or writes one element too far is killed by
+the processor.
 
-Kernels check no bounds, and what they do outside their arrays Python cannot see. So the scratch arrays of a fuzzed `Shingler` are put
-before a page that may not be touched, and behind bytes of which it is known what they must be.
+Kernels check no bounds, and what they do outside their arrays Python cannot see. So the scratch
+arrays of a fuzzed `Shingler` are put before a page that may not be touched, and behind bytes of
+which it is known what they must be.
 """
 
 import ctypes
@@ -51,14 +53,14 @@ class FencedScratch(shingler_module.ScratchArrays):
 
 
 def fenced_batch(batch):
-    """The same texts, the last of them before the fence but for the padding that kernels may read."""
+    """Copy the texts in front of a fence, with the padding that kernels may read."""
     fence = Fence(len(batch.text), np.uint8)
     fence.array[:] = batch.text
     return TextBatch(batch.indices, batch.names, fence.array, batch.starts, batch.lengths), fence
 
 
 def run_fenced(shingler, batch, flags):
-    """`Shingler._run` between fences that fit the batch; copies of its sets, the outcomes, and whether nothing before them was written."""
+    """Call `Shingler._run` between fences; return sets, outcomes, and whether the fences are whole."""
     batch, text_fence = fenced_batch(batch)
     values = Fence(int(batch.lengths.sum()) + 1, np.uint64)
     shingler._scratch = FencedScratch(int(batch.lengths.max(initial=0)))

@@ -1,4 +1,4 @@
-"""How kernels get to machine code: compiled once, cached, checked, loaded without the compiler."""
+"""Kernels as machine code: compiled once, cached, checked, loaded without the compiler."""
 
 import os
 import shutil
@@ -26,7 +26,9 @@ print(out[0], "numba" in sys.modules)
 
 @pytest.fixture
 def package(tmp_path):
-    """A copy of the package with a cache of its own, and a way to run a script in it."""
+    """Return a copy of the package with a cache of its own, and a function that runs a script in
+    it.
+    """
     shutil.copytree(
         ROOT / "lshdup", tmp_path / "lshdup", ignore=shutil.ignore_patterns("__pycache__")
     )
@@ -109,6 +111,6 @@ def test_what_is_no_kernel_is_refused(tmp_path, monkeypatch):
 
 
 def test_helpers_are_python_too():
-    """Outside kernels a helper is the function that it shows, as long as nothing was compiled in the process; after that, the same."""
+    """Outside of kernels a helper is a Python function, before and after a compilation."""
     assert int(mix64(np.uint64(0))) == 0
     assert inlined(lambda x: x + 1)(1) == 2

@@ -1,4 +1,4 @@
-"""S-curve, plan, band table, candidates: against the published tables, the reference, and measured recall."""
+"""S-curve, plan, band table and candidates against published tables, the reference and recall."""
 
 from collections import defaultdict
 from itertools import combinations
@@ -26,7 +26,7 @@ def test_the_s_curve_of_r3_and_r2():
 
 
 def test_known_plans():
-    """What REFERENCE says about t = 0.9, K = 128."""
+    """The plans of REFERENCE for t = 0.9, K = 128."""
     assert round(band_plan.collision_probability(0.9, 5, 25), 2) == 0.31
     assert round(band_plan.collision_probability(0.95, 5, 25), 2) == 0.80
     assert round(band_plan.collision_probability(0.9, 12, 10), 3) == 0.994
@@ -189,7 +189,9 @@ def test_pairs_come_cluster_by_cluster(monkeypatch):
 @pytest.mark.parametrize("scheme", ["fast", "classic"])
 @pytest.mark.parametrize("n", [30, 300])
 def test_found_recall_follows_the_s_curve(scheme, n):
-    """Share of pairs that become candidates, per similarity, within a binomial interval (99.99 %) of the curve or above it."""
+    """The share of candidates, by similarity, is within a 99.99 % interval of the curve or
+    above.
+    """
     rng = np.random.default_rng(n)
     plan = band_plan.plan_bands(128, BandParams(0.8))
     trials = 600
@@ -268,7 +270,7 @@ def test_a_bucket_is_what_a_look_at_all_documents_finds(keys):
 
 
 class Watched(np.ndarray):
-    """Keys that count how often one is looked at."""
+    """Keys that count their reads."""
 
     looks = 0
 

@@ -1,4 +1,4 @@
-"""Groups: the laws they keep, against the obvious greedy loop over documents, and what the command prints."""
+"""Clusters: their laws, the obvious greedy loop over documents, and the output of the command."""
 
 import json
 import os
@@ -39,11 +39,14 @@ from lshdup.workspace.workspace import Workspace
 from tests import reference
 from tests.conftest import ROOT
 
-# --- the stage against the obvious loop -------------------------------------------------------------------------------------------
+# --- the stage against the obvious loop -----------------------------------------------------------
 
 
 def obvious_groups(sets, is_candidate, order, threshold):
-    """(representative, similarity) of each document that has tokens: who is preferred takes all that are left and similar enough."""
+    """Return (representative, similarity) of each document with tokens.
+
+    Each document, in order of preference, takes all remaining documents that are similar enough.
+    """
     found = {}
     for d in order:
         if sets[d] and d not in found:
@@ -60,7 +63,7 @@ def obvious_groups(sets, is_candidate, order, threshold):
 
 
 def obvious_components(sets, is_candidate, order, threshold):
-    """The same for what chains of pairs connect; the most preferred of each represents it."""
+    """Return the components of the pairs; the most preferred document of each represents it."""
     found = {}
     for d in order:
         if sets[d] and d not in found:
@@ -86,7 +89,7 @@ def as_dict(groups):
 
 
 class Made:
-    """A collection of sets with a band table of given keys: documents of one kind have the keys of its first."""
+    """A collection of sets with a band table of given keys; exact duplicates have equal keys."""
 
     def __init__(self, sets, keys, order, max_bucket=0):
         self.sets, self.order, self.max_bucket = sets, np.array(order, np.int64), max_bucket
@@ -173,7 +176,7 @@ def collections(draw):
 
 @pytest.fixture
 def _in_pieces(monkeypatch):
-    """Blocks of two or three sets, and leaders for no more: every cluster of buckets is one that cannot be held."""
+    """Set blocks to two or three sets, so that every component exceeds memory."""
     monkeypatch.setattr(leaders, "BLOCK_BYTES", 80)
     monkeypatch.setattr(leaders, "HELD_BYTES", 80)
     monkeypatch.setattr(leaders, "_FIRST_PIECE", 1)
@@ -206,7 +209,7 @@ def test_groups_that_are_too_large_to_be_held(made, threshold):
 
 @pytest.fixture(scope="module")
 def large():
-    """1,500 documents around 300 centres, with copies, in buckets that make many clusters and one large one."""
+    """Return 1,500 documents around 300 centres, with copies; one component of buckets is large."""
     rng = random.Random(5)
     sets = []
     for _ in range(1500):
@@ -240,7 +243,7 @@ def test_the_same_on_any_number_of_threads(large, linkage, block, monkeypatch):
 @pytest.mark.parametrize("linkage", ["representative", "single"])
 @pytest.mark.parametrize("block", [1 << 24, 1 << 13])
 def test_one_template_costs_a_comparison_a_document(linkage, block, monkeypatch):
-    """All in one bucket of each band, and all alike; sets are fetched once."""
+    """All documents are similar and in one bucket a band; a set is fetched once."""
     monkeypatch.setattr(leaders, "BLOCK_BYTES", block)
     n = 5000
     common = set(range(1, 60))
@@ -266,7 +269,8 @@ def test_a_set_that_is_lost_represents_nothing_and_is_dropped_for_nothing():
         return RaggedSets.from_sets([set() if d == 0 else sets[d] for d in wanted.tolist()])
 
     groups, _ = made.cluster_buckets("representative", 0.5, source=source)
-    # Documents 0 and 1 are of one kind, whose set cannot be had: together still, but near nobody else.
+    # Documents 0 and 1 are of one kind, whose set cannot be had: together still, but near nobody
+    # else.
     assert as_dict(groups) == {
         0: (0, 1.0),
         1: (0, 1.0),
@@ -284,7 +288,7 @@ def test_a_set_that_is_lost_represents_nothing_and_is_dropped_for_nothing():
 
 
 def test_pairs_of_documents_that_are_not_compared_are_ignored():
-    """As an artifact may have them that somebody forged."""
+    """A forged artifact may hold such pairs."""
     pairs = Pairs.of(np.array([0, 1]), np.array([1, 2]), np.array([0.9, 0.9]))
     groups = cluster_pairs(pairs, np.array([2, 0]), 3, 0.5)
     assert as_dict(groups) == {0: (0, 1.0), 2: (2, 1.0)}
@@ -316,7 +320,7 @@ def test_listing_is_in_order(rows):
     )
 
 
-# --- what is preferred ----------------------------------------------------------------------------------------------------------------
+# --- what is preferred ----------------------------------------------------------------------------
 
 
 def listed(names, sizes=None, mtimes=None, **lists):
@@ -342,7 +346,8 @@ def test_every_rule_of_keep():
     names = [b"a", b"b", b"c", b"d"]
     more = {"sizes": [3, 9, 9, 1], "mtimes": [40, 20, 20, 30]}
     for keep, expected in {
-        "longest": "bcad", "shortest": "dabc", "newest": "adbc", "oldest": "bcda", "path-order": "abcd", "first": "abcd",
+        "longest": "bcad", "shortest": "dabc", "newest": "adbc", "oldest": "bcda",
+        "path-order": "abcd", "first": "abcd",
     }.items():  # fmt: skip
         assert preferred(names, keep, **more)[0] == [bytes([c]) for c in expected.encode()], keep
 
@@ -411,11 +416,11 @@ def test_prefer_folders_and_patterns():
     ]  # fmt: skip
 
 
-# --- the command ----------------------------------------------------------------------------------------------------------------------
+# --- the command ----------------------------------------------------------------------------------
 
 
 def parsed(result):
-    """Rows as (group, role, name, similarity, copy, smallest)."""
+    """Return rows as (group, role, name, similarity, copy, smallest)."""
     return [
         (int(g), role, name, float(s), copy, float(m)) for g, role, name, s, copy, m in result.rows
     ]
@@ -538,9 +543,12 @@ def text(*changed):
 
 @pytest.fixture
 def folder(tmp_path):
-    """Four that are near one another in two folders, copies among them; two of another text; alone; without tokens."""
+    """Four that are near one another in two folders, copies among them; two of another text; alone;
+    without tokens.
+    """
     for name, content in {
-        "new/a": text(), "new/b": text(100), "old/a": text(), "old/c": text(100) + " and more", "x": text(*range(0, 200, 2)),
+        "new/a": text(), "new/b": text(100), "old/a": text(), "old/c": text(100) + " and more",
+        "x": text(*range(0, 200, 2)),
         "y": text(*range(0, 200, 2)).upper(), "alone": "quite another text", "empty": "",
     }.items():  # fmt: skip
         path = tmp_path / "d" / name
@@ -598,7 +606,8 @@ def test_which_is_kept(run, folder):
 def test_what_is_emitted(run, folder):
     everything = run("clusters", "d")
     assert [(row[0], row[1], row[2], row[4]) for row in everything.rows] == [
-        ("1", "keep", "d/old/c", "no"), ("1", "drop", "d/new/b", "no"), ("1", "drop", "d/new/a", "no"), ("1", "drop", "d/old/a", "no"),
+        ("1", "keep", "d/old/c", "no"), ("1", "drop", "d/new/b", "no"), ("1", "drop", "d/new/a",
+        "no"), ("1", "drop", "d/old/a", "no"),
         ("2", "keep", "d/x", "no"), ("2", "drop", "d/y", "yes"),
     ]  # fmt: skip
     assert (
@@ -696,7 +705,8 @@ def test_lines_of_id_lists(run, tmp_path):
     (tmp_path / "ids").write_text("\n".join(lines) + "\n")
     rows = run("clusters", "ids", "--tokens", "ids", "--recall", "0.999").rows
     assert [row[:3] + row[4:5] for row in rows] == [
-        ["1", "keep", "q", "no"], ["1", "drop", "p", "no"], ["1", "drop", "s", "no"], ["2", "keep", "r", "no"], ["2", "drop", "t", "yes"],
+        ["1", "keep", "q", "no"], ["1", "drop", "p", "no"], ["1", "drop", "s", "no"], ["2",
+        "keep", "r", "no"], ["2", "drop", "t", "yes"],
     ]  # fmt: skip
     assert kept(
         run("clusters", "ids", "--tokens", "ids", "--recall", "0.999", "--keep", "first")
@@ -719,7 +729,7 @@ def test_max_bucket(run, tmp_path):
     )
 
 
-# --- from the store -------------------------------------------------------------------------------------------------------------------
+# --- from the store -------------------------------------------------------------------------------
 
 
 def grouped(
@@ -746,7 +756,7 @@ def names_of(documents, some):
 
 
 def unreadable(monkeypatch):
-    """From here on no shingle set can be had."""
+    """Make every shingle set unavailable from here on."""
 
     def never(*_):
         pytest.fail("a document is read again")
@@ -890,7 +900,7 @@ def test_a_bucket_of_very_many_is_said_before(tmp_path, monkeypatch):
 
 
 def test_a_table_with_documents_that_are_not_compared(tmp_path):
-    """As an artifact may have it that somebody forged: no kernel leaves its arrays."""
+    """A forged artifact may hold such a table; no kernel leaves its arrays."""
     made = Made([{1, 2}, {1, 2, 3}, {4}], [[1, 1, 1], [2, 2, 2]], [0, 1, 2])
     for ordered in ([], [2], [1, 2]):
         for linkage in ("representative", "single"):
@@ -905,7 +915,7 @@ def test_a_table_with_documents_that_are_not_compared(tmp_path):
             assert as_dict(groups) == {d: (d, 1.0) for d in ordered}
 
 
-def test_members_are_first_copies_with_tokens(folder, tmp_path, monkeypatch):
+def test_one_of_all_exact_duplicates_is_compared(folder, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     steps = Workspace(None)
     request = Request((b"d",), DocumentParams(), {}, 1)

@@ -1,4 +1,4 @@
-"""Pairs in output order, and the pairs of copies that are made as they are read: against all of them made and sorted."""
+"""Pairs in output order, and the pairs of exact duplicates, against brute force."""
 
 from itertools import combinations
 from pathlib import Path
@@ -60,14 +60,17 @@ def test_largest_numbers_of_documents():
 
 @st.composite
 def collections(draw):
-    """Kinds of documents (0 stands for an empty set: near nothing, not even itself), and similarities of some pairs of kinds."""
+    """Draw the shingle set of each document, as a number, and similarities of pairs of sets.
+
+    0 is the empty set, which has no near-duplicates.
+    """
     kinds = draw(st.lists(st.integers(0, 5), max_size=24))
     among = st.tuples(st.integers(1, 5), st.integers(1, 5)).filter(lambda pair: pair[0] < pair[1])
     return kinds, draw(st.dictionaries(among, similarities))
 
 
 def found_pairs(kinds, similar):
-    """The pairs of first copies as `near_duplicates` finds them, and each document's first copy."""
+    """Return the pairs of one document a shingle set, and the exact duplicates."""
     duplicate_of = find_exact_duplicates(np.array(kinds, np.uint64))
     first_of = {kind: kinds.index(kind) for kind in set(kinds)}
     assert duplicate_of.tolist() == [first_of[kind] if kind else i for i, kind in enumerate(kinds)]
@@ -119,7 +122,7 @@ def test_pairs_of_copies_are_counted_but_not_made():
 
 
 def test_two_large_kinds_and_one_document(monkeypatch):
-    """Copies before and after those of the other kind, in pieces that end anywhere."""
+    """Duplicates of two sets are mixed, and pieces end anywhere."""
     monkeypatch.setattr(copies, "PIECE", 100)
     rng = np.random.default_rng(3)
     kinds = [*rng.integers(1, 3, 60).tolist(), 3]

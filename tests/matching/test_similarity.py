@@ -20,14 +20,15 @@ thresholds = st.sampled_from([0.01, 0.1, 0.25, 1 / 3, 0.5, 0.6, 2 / 3, 0.75, 0.8
 
 
 def joined(ragged, members, threshold, jobs=1):
-    """All pairs of the exact join, in the order in which they come."""
+    """Return all pairs of the exact join in the order of the pieces."""
     pieces = list(exact_pairs(ragged, members, threshold, jobs))
     return [
         pair for piece in pieces for pair in zip(*(array.tolist() for array in piece), strict=True)
     ]
 
 
-# Few elements, so that overlaps of every size are frequent; thresholds that similarities meet exactly, and tiny ones.
+# Few elements, so that overlaps of every size are frequent; thresholds that similarities meet
+# exactly, and tiny ones.
 overlapping = st.lists(st.sets(st.integers(0, 40), max_size=30), max_size=30)
 rationals = st.tuples(st.integers(1, 40), st.integers(1, 40)).map(
     lambda pair: min(pair) / max(pair)
@@ -41,7 +42,9 @@ rationals = st.tuples(st.integers(1, 40), st.integers(1, 40)).map(
     st.sampled_from([1, 3, 1 << 20]),
 )
 def test_the_exact_join_is_brute_force(sets, threshold, most):
-    """most : with 1 or 3 counters and posting lists, elements share them, and how rare they are is not known; that must not matter."""
+    """With 1 or 3 counters and posting lists (`most`), elements share them; the pairs stay the
+    same.
+    """
     ragged = RaggedSets.from_sets(sets)
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr("lshdup.matching.exact_join._MOST", most)
@@ -83,7 +86,7 @@ def test_the_exact_join_in_pieces(monkeypatch, jobs):
 
 
 def test_the_exact_join_of_longer_sets():
-    """Sets of hundreds of elements: prefixes of many, lists of many, and elements so frequent that they share a rarity."""
+    """Long prefixes, long lists, and elements so frequent that they share a rarity."""
     rng = np.random.default_rng(7)
     template = set(rng.integers(0, 1 << 62, 60).tolist())
     sets = []
@@ -102,7 +105,7 @@ def test_the_exact_join_of_longer_sets():
 
 
 def test_the_exact_join_where_counters_are_full(monkeypatch):
-    """A counter that began anew at 2^16 would take elements of many sets for those of one."""
+    """A counter that wrapped at 2^16 would take frequent elements for unique ones."""
     monkeypatch.setattr("lshdup.matching.exact_join._MOST", 1)
     sets = [set(range(1000 * (i // 2), 1000 * (i // 2) + 256 - i % 2)) for i in range(257)]
     sets[-1] = set(range((1 << 16) + 1 - sum(map(len, sets[:-1]))))
@@ -154,7 +157,7 @@ def test_similarities_below_the_threshold_are_given_up(sets, threshold):
     st.integers(0, 1 << 32), st.integers(0, 60), st.integers(0, 60), st.integers(0, 90), thresholds
 )
 def test_long_runs_of_common_elements(seed, only_a, only_b, common, threshold):
-    """Sets are compared eight elements at a time where they go on alike: wherever such runs begin and end."""
+    """Equal runs, which are compared eight elements at a time, begin and end anywhere."""
     rng = np.random.default_rng(seed)
     pool = rng.choice(1000, only_a + only_b + common, replace=False).tolist()
     a, b = set(pool[: only_a + common]), set(pool[only_a:])
@@ -166,7 +169,7 @@ def test_long_runs_of_common_elements(seed, only_a, only_b, common, threshold):
 
 
 def cut(left, right, size):
-    """Pairs in pieces of at most `size`."""
+    """Yield pairs in pieces of at most `size`."""
     left, right = left.astype(np.uint32), right.astype(np.uint32)
     return [
         (left[i : i + size].copy(), right[i : i + size].copy()) for i in range(0, len(left), size)
@@ -202,7 +205,7 @@ def test_verification_in_blocks_of_any_size(monkeypatch, room, piece, cache, job
 
 
 def test_sets_of_a_cluster_are_fetched_once(monkeypatch):
-    """Pairs come cluster by cluster, so a set is fetched once, though only few of them are held at a time."""
+    """Pairs come cluster by cluster, so a set is fetched once although memory holds only a few."""
     rng = np.random.default_rng(2)
     clusters = rng.permutation(
         np.repeat(np.arange(100), 5)

@@ -34,13 +34,15 @@ TEXT = st.text(st.sampled_from("aAbB ,.\n\t_1éÉ\u0301ßﬁﷺΐ中文ไท่
 TOKENS = ("word", "char", "terms")
 
 
-# --- where tokens stand --------------------------------------------------------------------------------------------------------
+# --- where tokens stand ---------------------------------------------------------------------------
 
 
 @settings(deadline=None)
 @given(TEXT, st.sampled_from(TOKENS), st.booleans(), st.booleans())
 def test_tokens_are_where_they_are_said_to_be(text, tokens, keep_case, normalize):
-    """What stands there is, in normal form, the token; a character that becomes several tokens stands for each of them."""
+    """What stands there is, in normal form, the token; a character that becomes several tokens
+    stands for each of them.
+    """
     params = ShingleParams(tokens=tokens, k=1, keep_case=keep_case, normalize=normalize)
     words, shingles = list_tokens(text.encode(), params)
     located = locate_tokens(text.encode(), params)
@@ -63,7 +65,7 @@ def test_texts_keep_their_spelling_unless_they_must_be_composed():
     assert locate_tokens("E\u0301te\u0301 UND".encode(), params).text == "Été UND".encode()
 
 
-# --- the differences -----------------------------------------------------------------------------------------------------------
+# --- the differences ------------------------------------------------------------------------------
 
 
 def valid(a, b, changes):
@@ -90,7 +92,9 @@ def row(values):
 
 
 def lcs_score(a, b):
-    """The slow obvious reference: two for an element, one more where the next of both is taken too."""
+    """The slow obvious reference: two for an element, one more where the next of both is taken
+    too.
+    """
     n, m = len(a), len(b)
     best = [
         [[0, -1] for _ in range(m + 1)] for _ in range(n + 1)
@@ -199,7 +203,9 @@ def test_two_unlike_texts_are_not_held_together_by_the_words_of_every_text():
 
 @pytest.mark.parametrize("kind", ["equal", "few values", "shuffled blocks", "unrelated", "gaps"])
 def test_long_rows_take_time_in_proportion(kind):
-    """300,000 tokens in seconds, whatever they are: a comparison of each with each would take hours."""
+    """300,000 tokens in seconds, whatever they are: a comparison of each with each would take
+    hours.
+    """
     rng = np.random.default_rng(1)
     n = 300_000
     a = (rng.zipf(1.3, n) % 5000).astype(np.uint64)
@@ -229,7 +235,7 @@ def test_windows():
     assert windows(row([1, 2]), 1 << 40).tolist() == []
 
 
-# --- the comparison ------------------------------------------------------------------------------------------------------------
+# --- the comparison -------------------------------------------------------------------------------
 
 
 @settings(deadline=None)
@@ -272,7 +278,7 @@ def test_ids_are_sets(run, tmp_path):
     assert result[-2:] == ["5 6 [-7-] 8 {+9+}", ""]
 
 
-# --- the command -------------------------------------------------------------------------------------------------------------
+# --- the command ----------------------------------------------------------------------------------
 
 
 def moved_paragraph(path):
@@ -375,11 +381,16 @@ def test_elements_are_those_of_the_set(words, tokens, bag, secret):
     )
 
 
-FORM = "dear sir or madam we are pleased to let you know that your order number {} of {} was sent today"
+FORM = (
+    "dear sir or madam we are pleased to let you know that your order number {} of {} "
+    "was sent today"
+)
 
 
 def test_what_is_removed_is_not_compared(run, tmp_path):
-    """The similarity is the one that `pairs` prints, by the options of the last run or by those that are given."""
+    """The similarity is the one that `pairs` prints, by the options of the last run or by those
+    that are given.
+    """
     (tmp_path / "d").mkdir()
     (tmp_path / "form").write_text(FORM.format("", ""))
     for name, what in (

@@ -95,7 +95,7 @@ def test_lines_of_pieces(tmp_path, text, step):
             lines = jsonlines.lines_between(file.fileno(), start, start + step, 9)
             found += [(at, line if size <= 9 else None, size) for at, line, size in lines]
         for number, (at, _, _) in enumerate(found):
-            assert jsonlines.lines_before(file.fileno(), at) == number
+            assert jsonlines.count_lines(file.fileno(), at) == number
     assert found == expected
 
 
