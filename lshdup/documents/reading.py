@@ -12,7 +12,7 @@ from lshdup.documents.files import Buffer, read_files
 from lshdup.documents.records import Kind, RecordError
 from lshdup.kernels.helpers import PADDING
 from lshdup.params import DEFAULT_MAX_BYTES
-from lshdup.skipped import Reason, detail_of, reason_of
+from lshdup.skipped import Reason, describe_error, find_reason
 
 #: A batch has few enough documents to feed all threads, and few enough bytes for memory.
 BATCH_DOCUMENTS = 512
@@ -127,7 +127,7 @@ def read_batch(
             max_bytes=documents.max_bytes,
         )
     skipped = [
-        (int(indices[i]), reason_of(error), detail_of(error))
+        (int(indices[i]), find_reason(error), describe_error(error))
         for i, error in contents.failed.items()
     ]
     good = np.delete(np.arange(len(indices)), list(contents.failed))
@@ -155,7 +155,7 @@ def _read_lines(
                 file.seek(start)
                 text = file.read(length)
         except OSError as error:
-            skipped.append((index, reason_of(error), detail_of(error)))
+            skipped.append((index, find_reason(error), describe_error(error)))
             continue
         if len(text) < length:
             skipped.append((index, Reason.CHANGED, "its list has become shorter"))
@@ -187,7 +187,8 @@ def _read_records(
             )
         except OSError as error:
             skipped += [
-                (index, reason_of(error), detail_of(error)) for index in indices[run].tolist()
+                (index, find_reason(error), describe_error(error))
+                for index in indices[run].tolist()
             ]
             continue
         except RecordError as error:
