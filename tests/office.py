@@ -182,7 +182,8 @@ def odt(text, title=""):
             f'office:version="1.2"><office:meta><dc:title>{escape(title)}</dc:title>'
             "</office:meta></office:document-meta>",
             "META-INF/manifest.xml": '<?xml version="1.0" encoding="UTF-8"?><manifest:manifest '
-            'xmlns:manifest="urn:oasis:names:tc:opendocument:xmlns:manifest:1.0"><manifest:file-entry manifest:full-path="/" '
+            'xmlns:manifest="urn:oasis:names:tc:opendocument:xmlns:manifest:1.0">'
+            '<manifest:file-entry manifest:full-path="/" '
             f'manifest:media-type="{kind}"/><manifest:file-entry '
             'manifest:full-path="content.xml" manifest:media-type="text/xml"/>'
             "</manifest:manifest>",

@@ -247,8 +247,10 @@ def test_offsets_that_wrap_are_out_of_range():
 @pytest.mark.parametrize(
     ("kind", "name", "value"),
     [
-        (ShingleParams, "k", 2.0), (ShingleParams, "bag", "no"), (SketchParams, "perms", 128.0), (SketchParams, "seed", True),
-        (BandParams, "threshold", 10**4000), (BandParams, "threshold", "0.8"), (BandParams, "rows", None),
+        (ShingleParams, "k", 2.0), (ShingleParams, "bag", "no"), (SketchParams, "perms", 128.0),
+        (SketchParams, "seed", True),
+        (BandParams, "threshold", 10**4000), (BandParams, "threshold", "0.8"), (BandParams,
+        "rows", None),
     ],
 )  # fmt: skip
 def test_parameters_of_the_wrong_type(kind, name, value):

@@ -154,6 +154,10 @@ def test_no_circles(package):
     assert all(other in package.arrows[name] for name, other in LATER)
 
 
+def test_private_names_stay_in_their_modules(package):
+    assert package.private_imports() == []
+
+
 @pytest.mark.parametrize(
     ("statement", "upwards", "private"),
     [

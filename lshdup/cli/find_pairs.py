@@ -61,7 +61,11 @@ def _find_by_bands(session: Session, options: dict[str, Any]) -> Answer:
     result = workspace.find_pairs(indexed, params, request.jobs)
     table = indexed.index.table if options["verbose"] else None
     say_buckets(
-        console, result.buckets, indexed.collection.documents.names.some, params.max_bucket, table
+        console,
+        result.buckets,
+        indexed.collection.documents.names.strings_at,
+        params.max_bucket,
+        table,
     )
     pairs = expand_copies(
         result.pairs, indexed.index.duplicate_of, collapse=options.get("collapse_copies", False)

@@ -1,8 +1,4 @@
-"""An ordered list of documents, where each is, and their bytes in batches. finding.py makes the list; called by collection.py.
-
-Inputs are read here and in finding.py only, by means of files.py and openrows.py. What a byte means is not decided here (formats.py,
-shingles.py).
-"""
+"""An ordered list of documents: their names, and where each is. No file is read here."""
 
 import os
 from dataclasses import dataclass, field, replace
@@ -23,9 +19,12 @@ from lshdup.utils.ragged import StringTable, distinct
 class DocumentList:
     """Documents in byte order of their names.
 
-    names : n names. sizes, mtimes : int64 arrays of shape (n,), bytes and nanoseconds of the file a document is in. locations : where they
-    are; None where each is a whole file and names are paths. home : the folder that names and paths start from; empty: the current one.
-    max_bytes : a file that is larger when it is read is not read. record_files : where records are read from, and which of their fields.
+    names : n names.
+    sizes, mtimes : int64 arrays of shape (n,), bytes and nanoseconds of the file a document is in.
+    locations : where documents are; None: each is a whole file, and names are paths.
+    home : folder that names and paths start from; empty: the current folder.
+    max_bytes : a file that is larger when it is read is skipped.
+    record_files : the files that records are read from.
     formats : bounds for reading office documents.
     """
 
@@ -42,7 +41,7 @@ class DocumentList:
         return len(self.names)
 
     def path(self, index: int) -> bytes:
-        """Where to read a document from, as seen from the current folder."""
+        """Return the path of the file of a document, from the current folder."""
         return self._path(
             self.names[index]
             if self.locations is None
@@ -50,27 +49,27 @@ class DocumentList:
         )
 
     def _files_of(self, indices: Any) -> Any:
-        """In which of the files documents are."""
+        """Return the numbers of the files of documents."""
         assert self.locations is not None
-        return _checked(self.locations, indices)
+        return check_files(self.locations, indices)
 
     def file_path(self, number: int) -> bytes:
-        """Where a file is that documents are parts of, as seen from the current folder."""
+        """Return the path of a file that documents are parts of, from the current folder."""
         assert self.locations is not None
         return self._path(self.locations.paths[number])
 
     def _path(self, name: bytes) -> bytes:
-        _refuse_if(b"\0" in name, "a path with NUL in it")
+        refuse_if(b"\0" in name, "a path with NUL in it")
         return os.path.join(self.home, name)  # noqa: PTH118 (bytes path)
 
     def is_file(self, index: int) -> bool:
-        """Whether a document is a whole file."""
+        """Return whether a document is a whole file."""
         return self.locations is None or bool(
             self.locations.kinds[self._files_of(index)] == Kind.FILE
         )
 
     def where(self, index: int) -> str:
-        """Where a document is, if its name does not say so."""
+        """Return where a document is, or "" if its name says so."""
         if self.locations is None:
             return ""
         kind = self.locations.kinds[self._files_of(index)]
@@ -84,7 +83,11 @@ class DocumentList:
         )
 
     def changed(self, indices: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Which of these documents have vanished, or have another size or time than when they were listed. Opens none."""
+        """Return the documents that have vanished, or have another size or time than when they were
+        listed.
+
+        No file is opened. indices : int64 array.
+        """
         firsts, file = indices, np.arange(len(indices))
         if self.locations is not None:  # one look at each file
             files = self._files_of(indices)
@@ -104,11 +107,11 @@ class DocumentList:
         return indices[gone[file]]
 
     def typed_names(self, indices: NDArray[np.int64]) -> list[bytes]:
-        """Names as they would be typed from the current folder; ids are what they are."""
+        """Return names as they would be typed from the current folder; ids are literal."""
         try:
             names = list(self.names.take(indices))
         except IndexError:
-            _refuse_if(True, "documents whose names are not there")
+            refuse_if(True, "documents whose names are not there")
         if not self.home:
             return names
         are_paths = np.ones(len(names), bool)
@@ -123,7 +126,7 @@ class DocumentList:
         ]
 
     def take(self, indices: NDArray[np.int64]) -> "DocumentList":
-        """The documents at `indices`, in that order."""
+        """Return the documents at `indices`, in that order."""
         locations = None if self.locations is None else self.locations.take(indices)
         return replace(
             self,
@@ -134,11 +137,11 @@ class DocumentList:
         )
 
     def are_paths(self) -> bool:
-        """Whether names begin with a path, as far as is known; lines of id lists do not."""
+        """Return whether names begin with a path; lines of id lists do not."""
         return self.locations is None or not (self.locations.kinds == Kind.IDS).any()
 
     def has_records_of(self, path: bytes) -> bool:
-        """Whether documents of this list are rows of that file."""
+        """Return whether documents of this list are records of a file."""
         return self.locations is not None and (
             path
             in list(self.locations.paths.take(np.flatnonzero(self.locations.kinds >= Kind.JSON)))
@@ -151,7 +154,7 @@ class DocumentList:
 
     @property
     def record_fields(self) -> RecordFields | None:
-        """Where in a row text and name are, if there are rows among the documents."""
+        """The fields of text and id in a record; None without records among the documents."""
         return (
             self.record_files.fields
             if self.locations is not None and (self.locations.kinds >= Kind.JSON).any()
@@ -160,14 +163,15 @@ class DocumentList:
 
     @property
     def spans(self) -> NDArray[np.int64]:
-        """int64 array of shape (n,): bytes to read for each document."""
+        """Bytes to read for each document: int64 array of shape (n,)."""
         return self.sizes if self.locations is None else self.locations.lengths
 
 
 def typed_name(path: bytes) -> bytes:
-    """A path as it would be typed from the current folder: no ``./`` in front unless the name begins with ``-``.
+    """Return a path as it would be typed from the current folder: without ``./`` in front.
 
-    ``..`` stays: behind a symbolic link it means another folder than the text suggests.
+    A name that begins with ``-`` has it. ``..`` stays: behind a symbolic link it means another
+    folder than the text suggests.
 
     >>> typed_name(b"./docs//a.txt"), typed_name(b"-x"), typed_name(b"../y/"), typed_name(b"./")
     (b'docs/a.txt', b'./-x', b'../y', b'.')
@@ -178,21 +182,23 @@ def typed_name(path: bytes) -> bytes:
     return b"./" + name if name.startswith(b"-") else name or b"."
 
 
-def _checked(locations: Locations, indices: Any) -> Any:
-    """The files of some documents, which an artifact may have wrong."""
+def check_files(locations: Locations, indices: Any) -> Any:
+    """Return the numbers of the files of documents. Raises ArtifactError for wrong numbers."""
     try:
         file = locations.file[indices]
-        _refuse_if(
+        refuse_if(
             np.size(file) and (np.min(file) < 0 or np.max(file) >= len(locations.paths)),
             "files that are not there",
         )
     except IndexError:
-        _refuse_if(True, "documents that are not there")
+        refuse_if(True, "documents that are not there")
     return file
 
 
-def _refuse_if(wrong: object, what: str) -> None:
-    """Of an artifact that is only looked into, not every number has been checked; where one would lead astray, this is called."""
+def refuse_if(wrong: object, what: str) -> None:
+    """Raise ArtifactError if a number of an artifact is wrong: not all are checked when it is
+    opened.
+    """
     if wrong:
         message = f"the store names {what}: it is damaged"
         raise ArtifactError(message, "run the command with DOCS")

@@ -1,4 +1,4 @@
-"""Sizes, times and bytes of many files at once: by kernels where the system is known to them, else one by one. Called by documents.py."""
+"""Sizes, times and bytes of many files at once: by kernels on Linux, else one by one."""
 
 import errno
 import os
@@ -14,7 +14,7 @@ from lshdup.kernels.helpers import PADDING
 from lshdup.utils.parallel import run_in_parts
 from lshdup.utils.ragged import offsets_of
 
-#: The kernels know Linux's statx(2) and its record; elsewhere Python asks, with the same answers.
+#: The kernels know Linux's statx(2) and its record; elsewhere Python reads the same values.
 KERNELS_KNOW_THE_SYSTEM = (
     sys.platform == "linux" and sys.byteorder == "little" and sys.maxsize > 1 << 32
 )
@@ -22,7 +22,7 @@ KERNELS_KNOW_THE_SYSTEM = (
 #: Memory for batches of more bytes than this (one large file, then) is given back at once.
 LARGE = 16 << 20
 
-#: Parts of a file with fewer bytes than this between them are read in one go.
+#: Parts of a file with fewer bytes between them are read at once.
 _GAP = 1 << 14
 
 # Not blocking: a file that has become a pipe since it was listed must not hold the run up.
@@ -31,7 +31,11 @@ _OPEN = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0)
 
 @dataclass(frozen=True)
 class Stats:
-    """What the file system says: int64 arrays of shape (n,), bytes and nanoseconds; `failed` says why for those that have neither."""
+    """Sizes and times of n files.
+
+    sizes, mtimes : int64 arrays of shape (n,), bytes and nanoseconds.
+    failed : why a file has neither, by index.
+    """
 
     sizes: NDArray[np.int64]
     mtimes: NDArray[np.int64]
@@ -39,7 +43,10 @@ class Stats:
 
 
 def stat_files(paths: list[bytes], jobs: int = 1) -> Stats:
-    """Size and time of regular files; links are not followed. What is no regular file is in `failed` with None."""
+    """Return sizes and times of regular files; links are not followed.
+
+    Anything but a regular file is in `failed` with None.
+    """
     n = len(paths)
     sizes, mtimes = np.full(n, -1, np.int64), np.zeros(n, np.int64)
     if KERNELS_KNOW_THE_SYSTEM and n:
@@ -66,7 +73,12 @@ def stat_files(paths: list[bytes], jobs: int = 1) -> Stats:
 
 @dataclass(frozen=True)
 class Contents:
-    """Files one after the other in a uint8 buffer that ends with PADDING; int64 starts and lengths of shape (n,); why others failed."""
+    """The bytes of n files, one after the other.
+
+    text : uint8 array that ends with PADDING.
+    starts, lengths : int64 arrays of shape (n,), bytes.
+    failed : why a file was not read, by index.
+    """
 
     text: NDArray[np.uint8]
     starts: NDArray[np.int64]
@@ -75,13 +87,15 @@ class Contents:
 
 
 class Buffer:
-    """Memory that is used again: new pages for every batch would cost as much as reading into them."""
+    """Memory that is reused: new pages for every batch would cost as much as reading into them."""
 
     def __init__(self) -> None:
         self._bytes = np.empty(0, np.uint8)
 
     def room(self, size: int) -> NDArray[np.uint8]:
-        """Uninitialised uint8 array of shape (size,); what was there before is gone, unless it was LARGE."""
+        """Return an uninitialised uint8 array of shape (size,); unless it is LARGE, it replaces the
+        last one.
+        """
         if size > LARGE:
             return np.empty(size, np.uint8)
         if size > len(self._bytes):
@@ -95,10 +109,17 @@ def read_files(
     buffer: Buffer | None = None,
     most: int = sys.maxsize,
 ) -> Contents:
-    """The bytes of files that had `expected` bytes (int64 array) when they were listed; one that grew or shrank is read as it is now.
+    """Return the bytes of files; one that grew or shrank since it was listed is read as it is now.
 
-    buffer : where to; the contents are then valid until it is used again. most : a file that has grown beyond so many bytes is not read to
-    its end, which it may not have (EFBIG). Cost: one open, read and close a file, without the GIL.
+    Cost: one open, read and close a file, without the GIL.
+
+    Parameters
+    ----------
+    paths : n paths.
+    expected : int64 array of shape (n,), bytes of each file when it was listed.
+    buffer : memory to read into; the contents are valid until it is used again.
+    most : a file that has grown beyond so many bytes fails with EFBIG.
+
     """
     n = len(paths)
     offsets = offsets_of(expected)
@@ -128,9 +149,11 @@ def read_files(
 def read_spans(
     file: int, starts: NDArray[np.int64], lengths: NDArray[np.int64], buffer: Buffer
 ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Return parts of an open file: a uint8 array that ends with PADDING, and where in it each part begins.
+    """Return parts of an open file: a uint8 array that ends with PADDING, and where in it each part
+    begins.
 
-    Neighbours are read together. Raises EOFError if the file is shorter, and OSError as the system does.
+    Neighbours are read together. Raises EOFError if the file is shorter, and OSError as the system
+    does.
 
     Parameters
     ----------
@@ -160,7 +183,7 @@ def read_spans(
 
 
 def _terminated(paths: list[bytes]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Paths as C wants them, each ended by NUL, and where they start."""
+    """Return paths as C wants them, each ended by NUL, and where they start."""
     sizes = np.fromiter(map(len, paths), np.int64, len(paths)) + 1
     return np.frombuffer(b"\0".join([*paths, b""]), np.uint8), offsets_of(sizes)[:-1]
 

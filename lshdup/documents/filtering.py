@@ -1,7 +1,7 @@
-"""Files of rows without some of their rows: what is kept is as it was, byte for byte or value for value, and in the same order.
+"""Files without some of their records: the rest is as it was, and in the same order.
 
-Only rows that were compared can be dropped: blank, broken and unnamed ones stay. The file that is read is never the one that is written.
-Called by the commands in `cli/`.
+Only records that were compared can be dropped: blank, broken and unnamed ones stay. The file that
+is read is never the file that is written.
 """
 
 import os
@@ -23,19 +23,28 @@ from lshdup.utils.compression import PIP, ZSTD, PackedError, can_unpack, chunks,
 
 
 def write_without(documents: DocumentList, dropped: NDArray[np.int64], target: Path) -> list[Path]:
-    """Write the files that the documents are rows of, each without the rows that are dropped; returns what was written.
+    """Write the files of the documents without the records that are dropped; return the paths
+    written.
 
-    dropped : int64 array, indices of documents. target : a file; for several files, or where there is such a folder, a folder, which gets
-    one file for each, of the same name. JSON Lines are compressed as the ending of the target says; Parquet as the source is.
+    Each file is replaced whole or not at all. JSON Lines are compressed as the ending of the target
+    says; Parquet as the source is.
 
-    Raises ParameterError if there is no place for that, and InputError if documents are no rows, a file cannot be read or is not what was
-    listed, or the target cannot be written. Each file is replaced whole or not at all.
+    Errors: ParameterError if the target does not suit; InputError if a document is no record, a
+    file cannot be read or has changed, or the target cannot be written.
+
+    Parameters
+    ----------
+    documents : records.
+    dropped : int64 array, indices of documents.
+    target : a file; for several files, or if it is a folder, the folder for files of the same
+        names.
+
     """
     files, targets = check_target(documents, target)
     locations = documents.locations
     assert locations is not None
     if len(files) > 1:
-        with _said(target):
+        with _reporting(target):
             target.mkdir(parents=True, exist_ok=True)
     gone = locations.take(dropped)
     for (number, path), goal in zip(files, targets, strict=True):
@@ -46,7 +55,7 @@ def write_without(documents: DocumentList, dropped: NDArray[np.int64], target: P
         mine = np.flatnonzero(gone.file == number)
         mine = mine[np.argsort(gone.starts[mine], kind="stable")]
         write = _write_parquet if locations.kinds[number] == Kind.PARQUET else _write_lines
-        with _said(goal):
+        with _reporting(goal):
             write(path, gone.starts[mine], gone.lengths[mine], goal, check)
     return targets
 
@@ -54,9 +63,10 @@ def write_without(documents: DocumentList, dropped: NDArray[np.int64], target: P
 def check_target(
     documents: DocumentList, target: Path, *, read: bool = True
 ) -> tuple[list[tuple[int, bytes]], list[Path]]:
-    """Raise as `write_without` does where that is known before the work; returns the files of rows, by number and path, and their targets.
+    """Return the files of records, by number and path, and their targets.
 
-    read : whether the documents have been read; before, some may be none, and the others all rows.
+    Raises as `write_without` does, as far as that is known before the work. read : whether the
+    documents have been read; before that, files among them may turn out to be no documents.
     """
     locations = documents.locations
     rows = np.zeros(len(documents), bool) if locations is None else locations.are_records()
@@ -64,10 +74,14 @@ def check_target(
     if locations is None or (not rows.all() if read else not met):
         name = os.fsdecode(documents.names[int(np.argmin(rows))]) if len(documents) else ""
         why = f": {name!r} is none" if name else ""
-        message = f"not all documents are rows of JSON Lines or Parquet files{why}, so no filtered file can be written"
+        message = (
+            f"not all documents are rows of JSON Lines or Parquet files{why}, "
+            "so no filtered file can be written"
+        )
         raise ParameterError(
             message,
-            "name files of rows only; --text-field takes the rows of files in folders too; --emit drop lists names",
+            "name files of rows only; --text-field takes the rows of files in folders too; "
+            "--emit drop lists names",
         )
     files = [
         (number, documents.file_path(number))
@@ -102,7 +116,8 @@ def _check(path: bytes, kind: Kind, target: Path, sources: list[bytes]) -> None:
         raise ParameterError(message, "write to another file")
     parquet = kind == Kind.PARQUET
     if target.name.lower().endswith(".parquet") != parquet:
-        message = f"{target} does not end like a file of {'Parquet' if parquet else 'JSON Lines'}, which {os.fsdecode(path)} is"
+        what = "Parquet" if parquet else "JSON Lines"
+        message = f"{target} does not end like a file of {what}, which {os.fsdecode(path)} is"
         raise ParameterError(
             message,
             f"name one that ends in {'.parquet' if parquet else '.jsonl, .jsonl.gz or .jsonl.zst'}",
@@ -119,8 +134,8 @@ def _check_unchanged(documents: DocumentList, first: NDArray[np.int64], path: by
 
 
 @contextmanager
-def _said(target: Path) -> Iterator[None]:
-    """What goes wrong while a file is written, in one line."""
+def _reporting(target: Path) -> Iterator[None]:
+    """Raise InputError for anything that goes wrong while a file is written."""
     try:
         yield
     except OSError as error:
@@ -138,7 +153,7 @@ def _write_lines(
     target: Path,
     check: Callable[[], None],
 ) -> None:
-    """JSON Lines without the lines of those first bytes (ascending) and lengths, and without their ends."""
+    """Write JSON Lines without lines, given by first bytes (ascending) and lengths without ends."""
     spans = list(zip(starts.tolist(), (starts + lengths + 1).tolist(), strict=True))
     with open(path, "rb") as file, replace_file(target) as out:  # noqa: PTH123 (bytes path)
         with packing(out, os.fsencode(target.name)) as packed:
@@ -164,7 +179,7 @@ def _write_parquet(
     target: Path,
     check: Callable[[], None],
 ) -> None:
-    """A Parquet file without the rows of those numbers (from 0, ascending): one row group after the other, each in memory for a while."""
+    """Write a Parquet file without rows (numbers from 0, ascending), one row group at a time."""
     with open_parquet(path) as (pa, pq, file), replace_file(target) as out:
         with pq.ParquetWriter(out, file.schema_arrow, **_as_before(file.metadata)) as writer:
             at = 0
@@ -180,7 +195,7 @@ def _write_parquet(
 
 
 def _as_before(metadata: Any) -> dict[str, Any]:
-    """How a Parquet file was written, for writing another like it."""
+    """Return the options to write a Parquet file like the one with this metadata."""
     columns = (
         [metadata.row_group(0).column(at) for at in range(metadata.num_columns)]
         if metadata.num_row_groups

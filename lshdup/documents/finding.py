@@ -1,4 +1,4 @@
-"""Folders, files, file lists, id lists and files of rows -> an ordered list of documents. Called by fromdocuments.py."""
+"""Folders, files, id lists and files of records -> an ordered list of documents."""
 
 import errno
 import os
@@ -21,8 +21,8 @@ from lshdup.skipped import Reason, Skipped
 from lshdup.utils.messages import counted
 from lshdup.utils.ragged import StringTable
 
-#: Of so many names that are not there it is looked for what was perhaps meant.
-_LOOKED_FOR = 10
+#: Suggestions are made for so many names that do not exist.
+_SUGGESTIONS = 10
 
 
 def find_documents(
@@ -37,16 +37,27 @@ def find_documents(
     say: Callable[[str], None] = lambda _: None,
     warn: Callable[[str], None] = lambda _: None,
 ) -> DocumentList:
-    """Every document below the named folders, of the named files, in their rows, or in the named id lists.
+    """Return the documents that are named: files, files below folders, records, lines of id lists.
 
-    arguments : folders and files, as typed; a symbolic link that is named itself is followed. id_lists : each line of each file is a
-    document: a name, then integers (R4, R5). store : a folder that is left out silently, because lshdup wrote it. on_skipped : told
-    every file that was met and is not a document. known_records : those of earlier runs; afterwards of these files. say : told
-    what a person should know. warn : told what is probably not what was meant.
+    JSON Lines and Parquet files that are named themselves are taken for their records; those in
+    folders if the field of the text is set.
 
-    Files of JSON Lines or Parquet that are named themselves are taken for their rows, and, if the field of the text is given, those in
-    folders. Raises InputError if no argument exists at all, or if a package is missing that the rows take. Determinism: the order depends
-    on names only; of a folder that is reached by two ways, the first in the order of arguments and names counts.
+    Errors: InputError if no argument exists, or if a package for records is missing.
+    Determinism: the order depends on names only. Of a folder that is reached by two ways, the first
+    in the order of arguments and names counts.
+
+    Parameters
+    ----------
+    arguments : folders and files, as typed; symbolic links among them are followed.
+    params : which files are taken.
+    id_lists : whether each line of each file is a document: a name, then integers (R4, R5).
+    store : folder that is passed over silently, because lshdup wrote it.
+    jobs : threads.
+    on_skipped : notified of every file that is no document.
+    known_records : records known from earlier runs; afterwards the records of these files.
+    say : notified of a line for the user.
+    warn : notified of what is probably a mistake.
+
     """
     files, kinds = find_files(
         arguments,
@@ -87,24 +98,32 @@ def find_files(
     say: Callable[[str], None] = lambda _: None,
     warn: Callable[[str], None] = lambda _: None,
 ) -> tuple[DocumentList, dict[bytes, Kind]]:
-    """The files that `find_documents` takes, none of them opened, and which of these are taken for their rows. Raises what it does."""
+    """Return the files that `find_documents` takes, unopened, and the kind of those with records.
+
+    Raises as `find_documents` does.
+    """
     finder = _Finder(params, store, on_skipped, id_lists)
     missing = [missed for argument in arguments if (missed := finder.add(argument)) is not None]
     if missing and not finder.found:
         raise not_there(missing[0], "", "name folders or files that exist")
     for at, each in enumerate(missing):
-        meant = perhaps_meant(each.name) if at < _LOOKED_FOR else ""
+        meant = perhaps_meant(each.name) if at < _SUGGESTIONS else ""
         on_skipped(replace(each, detail=f"{each.detail}; {meant}" if meant else each.detail))
     files = finder.files(jobs)
     for line in finder.selection.warnings(finder.met):
         warn(line)
     if not id_lists:
-        finder.say_of_rows(files.names, say)
-    return files, finder.rows
+        finder.say_unused_options(files.names, say)
+    return files, finder.records
 
 
 class _Finder:
-    """One walk over all arguments; keeps name -> (size, mtime), or None for a file that is asked with all others at the end."""
+    """One walk over all arguments.
+
+    found : (size, mtime) by name, or None for a file whose size is looked up with all others at the
+        end.
+    records : kind of the files that are taken for their records.
+    """
 
     def __init__(
         self,
@@ -113,19 +132,19 @@ class _Finder:
         on_skipped: Callable[[Skipped], None],
         id_lists: bool,
     ) -> None:
-        self.rows: dict[bytes, Kind] = {}  # files that are taken for their rows
+        self.records: dict[bytes, Kind] = {}  # files that are taken for their records
         self._id_lists = id_lists
         self.found: dict[bytes, tuple[int, int] | None] = {}
         self._seen: dict[tuple[int, int], bytes] = {}  # folders, by device and number
         self._named: dict[int, bytes] = {}  # files that were named themselves, by number
         self._params = params
         self._store = _identity(store) if store is not None and os.path.isdir(store) else None
-        self._on_left_out = on_skipped
+        self._on_skipped = on_skipped
         self.selection = Selection(params.include, params.exclude)
         self._excluded: list[bytes] = []
 
     def add(self, argument: bytes) -> Skipped | None:
-        """Take what an argument names; returns it if it cannot be had."""
+        """Take the documents that an argument names; return it if it cannot be read."""
         name = typed_name(argument)
         try:
             status = os.stat(argument)
@@ -146,20 +165,20 @@ class _Finder:
         return None
 
     def files(self, jobs: int) -> DocumentList:
-        """What was found, in byte order of the names."""
+        """Return the files found, in byte order of their names."""
         for name in self._excluded:
             if name not in self.found:  # a file that is named itself is taken all the same
-                self._on_left_out(Skipped(name, Reason.EXCLUDED))
+                self._on_skipped(Skipped(name, Reason.EXCLUDED))
         plain = [name for name, known in self.found.items() if known is None]
         stats = stat_files(plain, jobs)
         for index, error in stats.failed.items():
             if error is not None:
                 self._fail(plain[index], error)
             else:  # it was a regular file when its folder was listed
-                self._on_left_out(Skipped(plain[index], Reason.SPECIAL))
+                self._on_skipped(Skipped(plain[index], Reason.SPECIAL))
         large = stats.sizes > self._params.max_bytes
         if self._params.text_field:
-            large &= ~np.array([self._has_rows(name, named=False) for name in plain], bool)
+            large &= ~np.array([self._has_records(name, named=False) for name in plain], bool)
         for index in np.flatnonzero(large).tolist():
             self._too_large(plain[index], int(stats.sizes[index]))
         good = np.flatnonzero((stats.sizes >= 0) & ~large)
@@ -179,7 +198,10 @@ class _Finder:
         )
 
     def _met_already(self, argument: bytes, status: os.stat_result) -> bool:
-        """Whether a file that is named has been found under another spelling. (Hard links are other files.)"""
+        """Return whether a named file was found under another spelling.
+
+        Hard links are other files.
+        """
         first = self._named.setdefault(status.st_ino, argument)
         if first is not argument and os.path.realpath(first) == os.path.realpath(argument):
             return True
@@ -190,7 +212,7 @@ class _Finder:
         return walked is not None and typed_name(walked + b"/" + base) in self.found
 
     def _was_named(self, entry: "os.DirEntry[bytes]", name: bytes) -> bool:
-        """Whether a file that is met in a folder was named itself before, under another spelling."""
+        """Return whether a file in a folder was named itself before, under another spelling."""
         named = self._named.get(entry.inode()) if self._named else None
         return (
             named is not None
@@ -211,7 +233,7 @@ class _Finder:
                 self._seen[identity] = folder
                 prefix = b"" if folder == b"." else folder.rstrip(b"/") + b"/"
                 with os.scandir(folder) as entries:
-                    # With links, which name a folder gets depends on the order in which its names are met.
+                    # With links, the name of a folder depends on the order of its names.
                     for entry in (
                         sorted(entries, key=lambda entry: entry.name)
                         if self._params.follow
@@ -238,9 +260,9 @@ class _Finder:
                 return
             allowed = not self.selection or self.selection.allows(name, is_folder=is_folder)
             if entry.name.startswith(b".") and not self._params.hidden:
-                self._on_left_out(Skipped(name, Reason.HIDDEN))
+                self._on_skipped(Skipped(name, Reason.HIDDEN))
             elif link and not self._params.follow:
-                self._on_left_out(Skipped(name, Reason.LINK))
+                self._on_skipped(Skipped(name, Reason.LINK))
             elif not allowed:
                 self._excluded.append(name)
             elif is_folder:
@@ -252,36 +274,36 @@ class _Finder:
             elif entry.is_file():  # a link that is followed
                 self._take(name, entry.stat())
             elif link and not os.path.exists(name):  # noqa: PTH110 (bytes path)
-                self._on_left_out(Skipped(name, Reason.VANISHED, "a symbolic link to nothing"))
+                self._on_skipped(Skipped(name, Reason.VANISHED, "a symbolic link to nothing"))
             else:
-                self._on_left_out(Skipped(name, Reason.SPECIAL))
+                self._on_skipped(Skipped(name, Reason.SPECIAL))
         except OSError as error:
             self._fail(name, error)
 
     def met(self) -> Iterator[bytes]:
-        """Names of folders and files that were met."""
+        """Yield the names of folders and files that were met."""
         yield from self._seen.values()
         yield from self.found
 
     def _take(self, name: bytes, status: os.stat_result, *, named: bool = False) -> None:
-        if not self._has_rows(name, named=named) and status.st_size > self._params.max_bytes:
+        if not self._has_records(name, named=named) and status.st_size > self._params.max_bytes:
             self._too_large(name, status.st_size)
         else:
             self.found[name] = (status.st_size, status.st_mtime_ns)
 
-    def _has_rows(self, name: bytes, *, named: bool) -> bool:
-        """Whether a file is taken for its rows, which may be more than fit into a document."""
+    def _has_records(self, name: bytes, *, named: bool) -> bool:
+        """Return whether a file is taken for its records."""
         if self._id_lists:
             return False
         kind = classify_file(name, named=named, field_given=bool(self._params.text_field))
         if kind != Kind.FILE:
-            self.rows[name] = kind
+            self.records[name] = kind
         return kind != Kind.FILE
 
-    def say_of_rows(self, names: StringTable, say: Callable[[str], None]) -> None:
-        """Of files that could have been taken for their rows, and of options that had no such file to be for."""
+    def say_unused_options(self, names: StringTable, say: Callable[[str], None]) -> None:
+        """Say which files could have been taken for their records, and which options do nothing."""
         if self._params.text_field or self._params.id_field:
-            if not self.rows:
+            if not self.records:
                 option = "--text-field" if self._params.text_field else "--id-field"
                 say(f"{option} had no effect: no JSON Lines or Parquet file was met")
             return
@@ -289,7 +311,7 @@ class _Finder:
             met = [
                 name
                 for name in names
-                if name not in self.rows
+                if name not in self.records
                 and classify_file(name, named=True, field_given=False) == Kind.JSON
             ]
             if met:
@@ -301,14 +323,14 @@ class _Finder:
                 say(f"{what} one document; --text-field NAME takes the rows")
 
     def _too_large(self, name: bytes, size: int) -> None:
-        self._on_left_out(
+        self._on_skipped(
             Skipped(
                 name, Reason.TOO_LARGE, f"{size} bytes, --max-bytes is {self._params.max_bytes}"
             )
         )
 
     def _fail(self, name: bytes, error: OSError) -> None:
-        self._on_left_out(Skipped.because(name, error))
+        self._on_skipped(Skipped.because(name, error))
 
 
 def _identity(path: bytes) -> tuple[int, int]:
@@ -317,7 +339,7 @@ def _identity(path: bytes) -> tuple[int, int]:
 
 
 def _lines_of(files: DocumentList, on_skipped: Callable[[Skipped], None]) -> DocumentList:
-    """The lines of id lists as documents: name, then where the ids begin and end."""
+    """Return the lines of id lists as documents: names, and where the ids of each are."""
     found: dict[bytes, tuple[bytes, int, int, int, int]] = {}
     for path, size, mtime in zip(
         files.names, files.sizes.tolist(), files.mtimes.tolist(), strict=True
@@ -356,7 +378,7 @@ def _lines_of(files: DocumentList, on_skipped: Callable[[Skipped], None]) -> Doc
 
 
 def _split_line(line: bytes) -> tuple[bytes, int]:
-    """Name of an id-list line, and the position where its ids begin."""
+    """Return the name in a line of an id list, and the position where its ids begin."""
     parts = line.split(None, 1)
     if not parts:
         return b"", 0

@@ -1,8 +1,9 @@
 """JSON Lines: where the records are, and their texts and ids.
 
-A record is a line; a line of white space is counted and skipped. Lines are found without parsing them: a file of any
-size costs one pass and 24 bytes a record. msgspec parses records; Python's parser reads those that it refuses, and says
-what is wrong with them. What msgspec takes, Python's parser takes too: a test holds both to the same texts.
+A record is a line; a line of white space is counted and skipped. Lines are found without parsing
+them: a file of any size costs one pass and 24 bytes a record. msgspec parses records; Python's
+parser reads those that it refuses, and says what is wrong with them. What msgspec takes, Python's
+parser takes too: a test holds both to the same texts.
 """
 
 import json
@@ -40,8 +41,8 @@ _DECODER = json.JSONDecoder(parse_int=_Number)
 def list_records(file: int, fields: RecordFields, longest: int) -> RecordList:
     """Return the records of an open file.
 
-    With an id field, every record is parsed, and one without id or text is skipped; else none is parsed.
-    Memory: 24 bytes a record, and the ids.
+    With an id field, every record is parsed, and one without id or text is skipped; else none is
+    parsed. Memory: 24 bytes a record, and the ids.
 
     Parameters
     ----------
@@ -95,8 +96,8 @@ def read_texts(
 
     Returns
     -------
-    A uint8 array with room to load past the end; int64 starts and lengths of shape (n,) of the texts in it; and by index
-    why others have no text.
+    A uint8 array with room to load past the end; int64 starts and lengths of shape (n,) of the
+    texts in it; and by index why others have no text.
 
     """
     parse = _parser(RecordFields(field))
@@ -116,12 +117,17 @@ def read_texts(
 
 
 def parse_record(line: bytes, fields: RecordFields) -> tuple[bytes, bytes] | None:
-    """Return id and text of a line that was read elsewhere; None for a line of white space. Raises RecordError."""
+    """Return id and text of a line that was read elsewhere; None for a line of white space.
+
+    Raises RecordError.
+    """
     return _parser(fields)(line) if line.strip(_SPACES) else None
 
 
 def _find_lines(file: int) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Return where lines begin, how long they are without their ends, and which begin with white space: int64 arrays."""
+    """Return where lines begin, how long they are without their ends, and which begin with white
+    space: int64 arrays.
+    """
     size = os.fstat(file).st_size
     block = np.empty(_SCAN_BYTES, np.uint8)
     starts, suspects, ends = [], [], []
@@ -147,7 +153,10 @@ def _find_lines(file: int) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArra
 def _read(
     file: int, starts: NDArray[np.int64], lengths: NDArray[np.int64], buffer: Buffer
 ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Return the bytes of lines and where each begins in them, as `read_spans` does. Raises RecordError if the file is shorter."""
+    """Return the bytes of lines and where each begins in them, as `read_spans` does.
+
+    Raises RecordError if the file is shorter.
+    """
     try:
         return read_spans(file, starts, lengths, buffer)
     except EOFError:
@@ -174,8 +183,8 @@ def lines_between(
 ) -> Iterator[tuple[int, bytes, int]]:
     """Yield the lines of a piece of an open file, for a reader of pieces.
 
-    Yields where a line begins, its bytes without the end, and how many they are; of a line of more than `longest` bytes
-    only the first.
+    Yields where a line begins, its bytes without the end, and how many they are; of a line of more
+    than `longest` bytes only the first.
 
     Parameters
     ----------
@@ -246,7 +255,7 @@ def _parser(fields: RecordFields) -> _Parse:
 
 
 def _plain_id(raw: bytes) -> bytes | None:
-    """Return an id from its JSON: a string, or an integer as it is written; None for anything else."""
+    """Return an id from its JSON: a string, or an integer as it is written, or None."""
     if raw.startswith(b'"'):
         return msgspec.json.decode(raw, type=str).encode() or None
     return raw if raw.removeprefix(b"-").isdigit() else None

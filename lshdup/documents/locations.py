@@ -1,4 +1,4 @@
-"""Documents that are parts of files: where each is, and how rows come into the list of documents. Called by documents.py."""
+"""Where documents are that are parts of files, and how records come into the list of documents."""
 
 import os
 from bisect import bisect_left
@@ -14,17 +14,19 @@ from lshdup.skipped import Reason, Skipped
 from lshdup.utils.ragged import StringTable, offsets_of
 from lshdup.utils.scratch import NoRoomError
 
-#: What is known of a file of rows: by its path, size in bytes and time in nanoseconds.
+#: Records of a file, by its path, size in bytes and time in nanoseconds.
 KnownRecords = MutableMapping[tuple[bytes, int, int], RecordList]
 
 
 @dataclass(frozen=True)
 class Locations:
-    """Where documents are, if not every one is a file of its own.
+    """Where n documents are, if not every one is a file of its own.
 
-    paths : m files. kinds : uint8 array of shape (m,), the `Kind` of the documents in each. file : int64 array of shape (n,), which of
-    the files each document is in. starts, lengths : int64 arrays of shape (n,), first byte and number of bytes of each; of Parquet: the
-    number of rows before it and the bytes of an average text.
+    paths : m files.
+    kinds : uint8 array of shape (m,), the `Kind` of the documents in each file.
+    file : int64 array of shape (n,), number of the file of each document.
+    starts, lengths : int64 arrays of shape (n,), first byte and number of bytes; of Parquet, the
+        number of rows before the record and the bytes of an average text.
     """
 
     paths: StringTable
@@ -34,14 +36,14 @@ class Locations:
     lengths: NDArray[np.int64]
 
     def take(self, indices: NDArray[np.int64]) -> "Locations":
-        """Those of the documents at `indices`, in that order."""
+        """Return the locations of the documents at `indices`, in that order."""
         return Locations(
             self.paths, self.kinds, self.file[indices], self.starts[indices], self.lengths[indices]
         )
 
     @classmethod
     def joined(cls, parts: list["Locations"]) -> "Locations":
-        """Of the documents of all parts, one after the other."""
+        """Return the locations of the documents of all parts, one after the other."""
         paths: dict[tuple[bytes, int], int] = {}
         files = []
         for part in parts:
@@ -59,14 +61,16 @@ class Locations:
         )
 
     def are_records(self) -> NDArray[np.bool_]:
-        """Which documents are rows: bool array of shape (n,)."""
+        """Return which documents are records: bool array of shape (n,)."""
         rows: NDArray[np.bool_] = (self.kinds >= Kind.JSON)[self.file]
         return rows
 
     def same(
         self, mine: NDArray[np.int64], other: "Locations", theirs: NDArray[np.int64]
     ) -> NDArray[np.bool_]:
-        """Whether documents of these places are where those of others are: bool array, one for each index in `mine` and `theirs`."""
+        """Return whether documents `mine` are where documents `theirs` of another list are: bool
+        array.
+        """
         numbers = {
             each: number
             for number, each in enumerate(zip(other.paths, other.kinds.tolist(), strict=True))
@@ -82,7 +86,10 @@ class Locations:
         return same
 
     def reading_order(self, indices: NDArray[np.int64]) -> list[NDArray[np.int64]]:
-        """The indices in runs of one kind, each in the order of files and of places in them: so every file is read from front to back."""
+        """Return indices in runs of one kind, in the order of files and of locations in them.
+
+        So every file is read from front to back.
+        """
         file = self.file[indices]
         kinds = self.kinds[file]
         order = np.lexsort((self.starts[indices], file, kinds))
@@ -95,7 +102,7 @@ class Locations:
 
 @dataclass(frozen=True)
 class _Piece:
-    """Documents of one file of rows, by number of that file; or, of no number, all that are whole files."""
+    """Documents of one file of records, or, without records, all whole files."""
 
     names: StringTable
     file: int
@@ -111,12 +118,18 @@ def expand_records(
     known_records: KnownRecords,
     on_skipped: Callable[[Skipped], None],
 ) -> tuple[StringTable, NDArray[np.int64], NDArray[np.int64], Locations]:
-    """Files, those among them that have rows replaced by their rows: names, sizes, times and places of the documents, in byte order of
-    names.
+    """Replace files of records by their records; return names, sizes, times and locations in order.
 
-    names, sizes, mtimes : of n files, in byte order; int64 arrays of shape (n,). kinds : of the files that have rows. known_records : of
-    such files, which are then not looked for; afterwards of these. Of documents with the same name the
-    first counts, in the order of files and rows.
+    Of documents with the same name the first counts, in the order of files and records.
+
+    Parameters
+    ----------
+    names, sizes, mtimes : n files in byte order; int64 arrays of shape (n,).
+    kinds : kind of the files with records.
+    opened : reads the records.
+    known_records : of earlier runs; such files are not read. Afterwards the records of these files.
+    on_skipped : notified of files and records that are no documents.
+
     """
     paths = list(names)
     kind = np.array([kinds.get(path, Kind.FILE) for path in paths], np.uint8)
@@ -165,8 +178,10 @@ def expand_records(
 def _order_of_blocks(
     files: StringTable, paths: list[bytes], pieces: list[_Piece]
 ) -> NDArray[np.int64] | None:
-    """The byte order of names when the names FILE:ROW of each file stand together, as nearly always: without comparing them. None if they
-    do not, because a file is called like a row.
+    """Return the byte order of names in which the records of each file stand together, as nearly
+    always.
+
+    Return None if they do not, because a file is called like a record.
     """
     names = list(files)
     blocks, before, last = [], 0, b""
@@ -193,7 +208,7 @@ def _order_of_names(
     paths: list[bytes],
     on_skipped: Callable[[Skipped], None],
 ) -> NDArray[np.int64]:
-    """The byte order of names, each once."""
+    """Return the byte order of names, each once."""
     every = list(names)
     order = sorted(range(len(every)), key=every.__getitem__)
     again = [at for at in range(1, len(order)) if every[order[at]] == every[order[at - 1]]]

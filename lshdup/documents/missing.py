@@ -1,4 +1,4 @@
-"""Names of files and folders that are not there: the error, and what was perhaps meant. Called by what reads."""
+"""Names of files and folders that do not exist: the error, and the name that was probably meant."""
 
 import os
 import shlex
@@ -15,10 +15,12 @@ _FEW_NAMES = 1000
 
 
 def check_named(arguments: Iterable[bytes], what: str, hint: str, *, included: bool = True) -> None:
-    """Raise InputError if none of these is there.
+    """Raise InputError if none of the arguments exists.
 
-    what : where they were named, for the beginning of the message. hint : what to name, if nothing better is known. included : whether
-    --include counts for what is named there.
+    arguments : folders and files.
+    what : option that names them, for the beginning of the message.
+    hint : what to type, if no better hint is known.
+    included : whether --include applies to them.
     """
     missing = []
     for argument in arguments:
@@ -33,7 +35,7 @@ def check_named(arguments: Iterable[bytes], what: str, hint: str, *, included: b
 
 
 def not_there(missed: Skipped, what: str, hint: str, *, included: bool = True) -> InputError:
-    """The error of one that is not there."""
+    """Return the error for a name that does not exist."""
     return InputError(
         f"{what}{os.fsdecode(missed.name)!r}: {missed.detail}",
         perhaps_meant(missed.name, included=included) or hint,
@@ -41,15 +43,17 @@ def not_there(missed: Skipped, what: str, hint: str, *, included: bool = True) -
 
 
 def perhaps_meant(argument: bytes, *, included: bool = True) -> str:
-    """What to type instead of a name that is not there, if it looks like one that a shell was to change, or nearly like another; else
-    nothing.
+    """Return what to type instead of a name that does not exist, or "".
+
+    Recognised are patterns that the shell did not expand, and names that are nearly right.
     """
     name = os.fsdecode(argument)
     if os.path.lexists(name):
         return ""
     if name.startswith("~"):
         home = os.path.expanduser(name)  # noqa: PTH111 (a name as typed)
-        return f"a shell puts the home folder for ~ only outside quotes: {home if home != name else 'name the folder'}"
+        instead = home if home != name else "name the folder"
+        return f"a shell puts the home folder for ~ only outside quotes: {instead}"
     parts = name.split("/")
     odd = next((at for at, part in enumerate(parts) if GLOB.search(part)), None)
     if odd is not None:

@@ -1,7 +1,8 @@
 """Parquet files: the number of their records, and the texts and ids of some.
 
-Only the columns that are needed are decoded. A row group is decoded from its beginning, a slab of rows at a time.
-The last slabs are kept, so that threads that read a file together from front to back decode each row once.
+Only the columns that are needed are decoded. A row group is decoded from its beginning, a slab of
+rows at a time. The last slabs are kept, so that threads that read a file together from front to
+back decode each row once.
 """
 
 import contextlib
@@ -32,7 +33,8 @@ _KEPT_BYTES, _KEPT_GROUPS = 16 << 20, 2
 class ParquetFile:
     """One open Parquet file and the texts in it; for any thread.
 
-    Errors: InputError without pyarrow, OSError as of the system, RecordError for a damaged file or one without such texts.
+    Errors: InputError without pyarrow, OSError as of the system, RecordError for a damaged file or
+    one without such texts.
 
     path : the file.
     field : name of the column of texts, or names on the way to a field with dots between.
@@ -50,7 +52,7 @@ class ParquetFile:
             self._column = _find_column(self._file.schema_arrow, field, text=True)
             metadata = self._file.metadata
             groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
-            # First row of each row group and, last, the number of rows; and the bytes of an average text.
+            # First row of each row group, then the number of rows; bytes of an average text.
             self._offsets = offsets_of(np.array([group.num_rows for group in groups], np.int64))
             self._means = np.array([_mean_size(each, self._column) for each in groups], np.int64)
 
@@ -126,8 +128,9 @@ class ParquetFile:
     ) -> Iterator[tuple[int, Texts, Texts, RecordError | None]]:
         """Yield the records of some row groups, for a reader of pieces of a file.
 
-        Yields the number of the first record, ids, texts, and why all texts are null if they could not be decoded.
-        Like `texts`, it misses the records of a row group behind damage, and continues with the next.
+        Yields the number of the first record, ids, texts, and why all texts are null if they could
+        not be decoded. Like `texts`, it misses the records of a row group behind damage, and
+        continues with the next.
         """
         column = _find_column(self._file.schema_arrow, id_field, text=False)
         for group in groups:
@@ -155,7 +158,9 @@ class ParquetFile:
     def _find_slabs(
         self, rows: NDArray[np.int64]
     ) -> tuple[list[tuple[slice, int, Texts]], dict[int, RecordError]]:
-        """Return slabs with some rows: which of `rows`, the first row of the slab, and its texts; and errors, by index in `rows`."""
+        """Return slabs with some rows: which of `rows`, the first row of the slab, and its texts;
+        and errors, by index in `rows`.
+        """
         found: list[tuple[slice, int, Texts]] = []
         failed: dict[int, RecordError] = {}
         if len(rows) and rows[-1] >= self._offsets[-1]:
@@ -232,7 +237,10 @@ class _RowGroup:
 
 @contextlib.contextmanager
 def open_parquet(path: bytes) -> Iterator[tuple[Any, Any, Any]]:
-    """Yield pyarrow, its module for Parquet, and an open file with all its columns. Raises as `ParquetFile` does."""
+    """Yield pyarrow, its module for Parquet, and an open file with all its columns.
+
+    Raises as `ParquetFile` does.
+    """
     pa, pq = _import_pyarrow()
     with _reporting_damage(), pa.OSFile(path) as handle:
         yield pa, pq, pq.ParquetFile(handle)
@@ -267,7 +275,10 @@ def _reporting_damage() -> Iterator[None]:
 
 
 def _find_column(schema: Any, field: str, *, text: bool) -> list[str]:
-    """Return the names on the way to a field. Raises RecordError if it is no string, or for an id no integer either."""
+    """Return the names on the way to a field.
+
+    Raises RecordError if it is no string, or for an id no integer either.
+    """
     from pyarrow import types
 
     way = [field] if schema.get_field_index(field) >= 0 else field.split(".")
@@ -308,7 +319,9 @@ def _subfields(kind: Any) -> dict[str, Any]:
 
 
 def _mean_size(group: Any, column: list[str]) -> int:
-    """Return about how many bytes an average text of a row group has; words of a dictionary are counted once."""
+    """Return about how many bytes an average text of a row group has; words of a dictionary are
+    counted once.
+    """
     path = ".".join(column)
     for chunk in (group.column(at) for at in range(group.num_columns)):
         if chunk.path_in_schema == path:
@@ -329,15 +342,18 @@ def _nothing(n: int) -> Texts:
 def _decode(
     file: Any, column: list[str], rows: int, groups: Iterable[int] | None = None
 ) -> Iterator[Texts]:
-    """Yield one column of all row groups, or of some, so many rows at a time. Raises RecordError for damage."""
+    """Yield one column of all row groups, or of some, so many rows at a time.
+
+    Raises RecordError for damage.
+    """
     return (texts for (texts,) in _decode_columns(file, [column], rows, groups))
 
 
 def _decode_columns(
     file: Any, columns: list[list[str]], rows: int, groups: Iterable[int] | None
 ) -> Iterator[list[Texts]]:
-    """Yield several columns in the same way. A row group with another number of rows than it says is damaged:
-    all that follow would be taken for other rows.
+    """Yield several columns in the same way. A row group with another number of rows than it says
+    is damaged: all that follow would be taken for other rows.
     """
     names = sorted({".".join(column) for column in columns})
     with _reporting_damage():

@@ -1,4 +1,7 @@
-"""Gitignore patterns: those of --include, --exclude and --prefer. No file is opened or listed here."""
+"""Gitignore patterns: those of --include, --exclude and --prefer.
+
+No file is opened or listed here.
+"""
 
 import os
 import re
@@ -17,7 +20,8 @@ _FEW_NAMES = 1000
 
 
 class Patterns:
-    """The gitignore patterns of one option. The last one that matches a path decides; ``!`` in front of it takes a match back.
+    """The gitignore patterns of one option. The last one that matches a path decides; ``!`` in
+    front of it takes a match back.
 
     Beyond git, ``./`` in front of a pattern anchors it, and ``#`` begins no comment.
 
@@ -64,7 +68,8 @@ class Patterns:
         return self._spec.match_file(path)
 
     def warnings(self, what: str, names: Callable[[], Iterable[bytes]]) -> list[str]:
-        """Return a line for each pattern that has matched nothing, with the name that was perhaps meant.
+        """Return a line for each pattern that has matched nothing, with the name that was perhaps
+        meant.
 
         what : what it should have matched. names : gives names to choose from.
         """
@@ -77,7 +82,7 @@ class Patterns:
 def _line(text: str, *, taken_back: bool) -> str:
     """A line of a .gitignore file that means the pattern."""
     line = re.sub(r"^(!?)(?:\./+)+(?=.)", r"\1/", text.replace("\n", "\0"))
-    # To pathspec, `a/**` matches the folder a too. Excluded, it would hide what is taken back in it.
+    # To pathspec, `a/**` matches the folder a too, which would hide files that are taken back.
     line += "/*" if taken_back and line.endswith("/**") else ""
     return "\\" + line if line.startswith("#") else line
 
@@ -94,7 +99,8 @@ def _instead(text: str, names: Iterable[bytes]) -> str:
 
 
 class Selection:
-    """The files and folders that --include and --exclude leave, below one folder that was named after the other.
+    """The files and folders that --include and --exclude leave, below one folder that was named
+    after the other.
 
     Patterns begin at the current folder; for a folder outside of it, at that folder.
     """
@@ -129,6 +135,9 @@ class Selection:
         return not self._exclude.match(path) and included
 
     def warnings(self, names: Callable[[], Iterable[bytes]]) -> list[str]:
-        """Return a line for each pattern that has matched nothing. names : gives the files and folders that were met."""
+        """Return a line for each pattern that has matched nothing.
+
+        names : gives the files and folders that were met.
+        """
         what = "nothing that was met"
         return self._include.warnings(what, names) + self._exclude.warnings(what, names)

@@ -1,4 +1,4 @@
-"""Which of several documents is kept: all of them in the order in which they are preferred. Called by workspace.py."""
+"""The order in which documents of a cluster are preferred to be kept."""
 
 import os
 from collections.abc import Sequence
@@ -18,10 +18,22 @@ def preference(
     params: ClusterParams,
     arguments: Sequence[bytes],
 ) -> tuple[NDArray[np.int64], list[str]]:
-    """All documents, the most preferred first, as an int64 array of shape (n,); and what to say of patterns of `prefer` that match none.
+    """Return all documents, the most preferred first, and a line for each pattern that matches
+    none.
 
-    sizes : int64 array of shape (n,), shingles of each document. arguments : the folders and files that were named; none: nobody knows
-    in which order the documents came, and `keep` may not ask for it; raises ParameterError then.
+    Raises ParameterError if `keep` needs the order of arguments and there are none.
+
+    Parameters
+    ----------
+    documents : n documents.
+    sizes : int64 array of shape (n,), shingles of each.
+    params : keep and prefer.
+    arguments : folders and files as named; empty if the documents come from a store.
+
+    Returns
+    -------
+    int64 array of shape (n,), and lines.
+
     """
     levels, unused = _levels(documents, params.prefer)
     order: NDArray[np.int64] = np.lexsort(
@@ -37,7 +49,7 @@ def preference(
 def _keys(
     documents: DocumentList, sizes: NDArray[np.int64], keep: str, arguments: Sequence[bytes]
 ) -> list[NDArray[np.int64]]:
-    """Numbers by which smaller means preferred, the strongest first. Documents are in byte order of their names."""
+    """Return numbers by which smaller means preferred, the strongest first."""
     if keep == "longest":
         return [-sizes]
     if keep == "shortest":
@@ -50,9 +62,14 @@ def _keys(
 
 
 def _as_named(documents: DocumentList, arguments: Sequence[bytes]) -> list[NDArray[np.int64]]:
-    """By the first argument that a document is, or is below; documents of one file by their place in it."""
+    """Return the number of the argument that names a document; records go by location in their
+    file.
+    """
     if not arguments:
-        message = "--keep first has no meaning without DOCS: the store does not know in which order they were named"
+        message = (
+            "--keep first has no meaning without DOCS: "
+            "the store does not know in which order they were named"
+        )
         raise ParameterError(message, "name DOCS, or choose another --keep")
     rank: dict[bytes, int] = {}
     for number, argument in enumerate(arguments):
@@ -73,7 +90,10 @@ def _as_named(documents: DocumentList, arguments: Sequence[bytes]) -> list[NDArr
 
 
 def _number(name: bytes, rank: dict[bytes, int], of_folder: dict[bytes, int]) -> int:
-    """The smallest rank of a name and the folders above it. of_folder : those that are known."""
+    """Return the smallest rank of a name and the folders above it.
+
+    of_folder : known ranks of folders.
+    """
     unknown = []
     folder = _above(name)
     while folder not in of_folder:
@@ -86,17 +106,20 @@ def _number(name: bytes, rank: dict[bytes, int], of_folder: dict[bytes, int]) ->
 
 
 def _above(name: bytes) -> bytes:
-    """The folder a name is in; nothing is above the current folder, one above that, and the root.
+    """Return the folder a name is in; nothing is above the current folder, one above that, and the
+    root.
 
-    >>> _above(b"a/b"), _above(b"a"), _above(b"./-a"), _above(b"."), _above(b"/a"), _above(b"/"), _above(b"../..")
-    (b'a', b'.', b'.', b'', b'/', b'', b'')
+    >>> _above(b"a/b"), _above(b"a"), _above(b"./-a"), _above(b"."), _above(b"/a"), _above(b"../..")
+    (b'a', b'.', b'.', b'', b'/', b'')
     """
     folder, base = os.path.split(name)
     return b"" if name in (b".", b"/") or base == b".." else folder or b"."
 
 
 def _levels(documents: DocumentList, prefer: Sequence[str]) -> tuple[NDArray[np.int64], list[str]]:
-    """For each document the number of the first pattern that matches it, or their number; and what to say of those that match none."""
+    """Return for each document the number of the first pattern that matches it, or their number;
+    and lines.
+    """
     levels = np.full(len(documents), len(prefer), np.int64)
     if not prefer:
         return levels, []

@@ -7,25 +7,29 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.documents.document_list import DocumentList, _checked, _refuse_if
+from lshdup.documents.document_list import DocumentList, check_files, refuse_if
 from lshdup.documents.files import Buffer, read_files
 from lshdup.documents.records import Kind, RecordError
 from lshdup.kernels.helpers import PADDING
 from lshdup.params import DEFAULT_MAX_BYTES
-from lshdup.skipped import Reason, detail_of, reason_of
+from lshdup.skipped import Reason, describe_error, find_reason
 
-#: Batches end at whichever comes first: few enough documents to feed all threads, few enough bytes to stay in memory.
+#: A batch has few enough documents to feed all threads, and few enough bytes for memory.
 BATCH_DOCUMENTS = 512
 BATCH_BYTES = 4 << 20
 
 
 @dataclass(frozen=True)
 class TextBatch:
-    """The bytes of some documents, one after the other, in a buffer with room to load past the end.
+    """The bytes of m documents, one after the other, in a buffer with room to load past the end.
 
-    indices : int64 array of shape (m,), which documents of the list these are. names : theirs. text : uint8 array. starts, lengths :
-    int64 arrays of shape (m,). skipped : (document, reason, detail) for those that could not be read. is_text : they are UTF-8, or meant
-    to be, because they were texts where they come from, and not files. max_bytes : what may be made of one that has to be unpacked.
+    indices : int64 array of shape (m,), numbers in the list of documents.
+    names : m names.
+    text : uint8 array.
+    starts, lengths : int64 arrays of shape (m,), bytes.
+    skipped : (document, reason, detail) of documents that could not be read.
+    is_text : whether the bytes are UTF-8 from their source, as in records.
+    max_bytes : limit for a document that has to be unpacked.
     """
 
     indices: NDArray[np.int64]
@@ -41,7 +45,7 @@ class TextBatch:
     def of(
         cls, indices: Iterable[int], texts: list[bytes], names: list[bytes] | None = None
     ) -> "TextBatch":
-        """A batch of texts that are in memory already; without names, none of them is named like HTML."""
+        """Return a batch of texts in memory; without names, no document is named like HTML."""
         buffer = bytearray().join([*texts, bytes(PADDING)])
         lengths = np.fromiter(map(len, texts), np.int64, len(texts))
         starts = np.cumsum(lengths) - lengths
@@ -55,20 +59,20 @@ class TextBatch:
 
 
 def batches(documents: DocumentList, indices: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
-    """Cut `indices` into runs of at most BATCH_DOCUMENTS documents and about BATCH_BYTES bytes.
+    """Yield `indices` in runs of at most BATCH_DOCUMENTS documents and about BATCH_BYTES bytes.
 
-    Parts of files come in the order of their locations, so that a file is read from front to back, and each run is of one `Kind`.
+    Parts of files come in the order of their locations, and each run is of one `Kind`.
     """
     locations = documents.locations
     if locations is not None:
-        _checked(locations, indices)
+        check_files(locations, indices)
     for run in [indices] if locations is None else locations.reading_order(indices):
         for some in runs(documents.spans[run], BATCH_DOCUMENTS, BATCH_BYTES):
             yield run[some]
 
 
 def runs(sizes: NDArray[np.integer], most: int, most_bytes: int) -> Iterator[slice]:
-    """Runs of at most so many things and so many bytes; or of one thing that is larger.
+    """Yield runs of at most `most` things and `most_bytes` bytes, or of one larger thing.
 
     >>> list(runs(np.array([1, 1, 1, 9, 5]), 2, 8))
     [slice(0, 2, None), slice(2, 3, None), slice(3, 4, None), slice(4, 5, None)]
@@ -86,27 +90,31 @@ def runs(sizes: NDArray[np.integer], most: int, most_bytes: int) -> Iterator[sli
 def read_batch(
     documents: DocumentList, indices: NDArray[np.int64], buffer: Buffer | None = None
 ) -> TextBatch:
-    """The bytes of some documents of one kind; those that cannot be read are in `skipped` and not in `indices`.
+    """Return the bytes of documents of one kind; unreadable ones are in `skipped`, not in
+    `indices`.
 
-    buffer : memory for them, which the next batch may use again.
-    Cost: one open, read and close a file, without the GIL. A file that grew or shrank since it was listed is read as it is now.
-    Raises ArtifactError for a list that no folder can have given: it comes from an artifact that says what is not so.
+    A file that grew or shrank since it was listed is read as it is now. Raises ArtifactError for a
+    list that no folder can have given. Cost: one open, read and close a file, without the GIL.
+
+    documents : the list.
+    indices : int64 array.
+    buffer : memory to read into, which the next batch may use again.
     """
     spans = documents.spans[indices]
-    _refuse_if(
+    refuse_if(
         len(indices) and (spans.min() < 0 or spans.max() >= 1 << 31),
         "documents of a size that none can have",
     )
-    names = documents.names.some(indices)
+    names = documents.names.strings_at(indices)
     locations, sizes = documents.locations, documents.sizes[indices]
     if locations is not None and len(indices):
-        files = _checked(locations, indices)
+        files = check_files(locations, indices)
         kind = locations.kinds[files[0]]
         if kind == Kind.IDS:
             return _read_lines(documents, indices, names)
         if kind != Kind.FILE:
-            return _read_rows(documents, indices, Kind(int(kind)), buffer or Buffer())
-    _refuse_if(b"\0" in b"".join(names), "a path with NUL in it")
+            return _read_records(documents, indices, Kind(int(kind)), buffer or Buffer())
+    refuse_if(b"\0" in b"".join(names), "a path with NUL in it")
     paths = names if not documents.home else [os.path.join(documents.home, name) for name in names]  # noqa: PTH118 (bytes path)
     contents = read_files(paths, sizes, buffer, documents.max_bytes)
     if not contents.failed:
@@ -119,7 +127,7 @@ def read_batch(
             max_bytes=documents.max_bytes,
         )
     skipped = [
-        (int(indices[i]), reason_of(error), detail_of(error))
+        (int(indices[i]), find_reason(error), describe_error(error))
         for i, error in contents.failed.items()
     ]
     good = np.delete(np.arange(len(indices)), list(contents.failed))
@@ -133,7 +141,7 @@ def read_batch(
 def _read_lines(
     documents: DocumentList, indices: NDArray[np.int64], names: list[bytes]
 ) -> TextBatch:
-    """Documents that are lines of id lists."""
+    """Read documents that are lines of id lists."""
     assert documents.locations is not None
     locations = documents.locations.take(indices)
     read: list[int] = []
@@ -147,7 +155,7 @@ def _read_lines(
                 file.seek(start)
                 text = file.read(length)
         except OSError as error:
-            skipped.append((index, reason_of(error), detail_of(error)))
+            skipped.append((index, find_reason(error), describe_error(error)))
             continue
         if len(text) < length:
             skipped.append((index, Reason.CHANGED, "its list has become shorter"))
@@ -158,13 +166,13 @@ def _read_lines(
     return replace(batch, skipped=skipped)
 
 
-def _read_rows(
+def _read_records(
     documents: DocumentList, indices: NDArray[np.int64], kind: Kind, buffer: Buffer
 ) -> TextBatch:
-    """Documents that are rows; they have no names that could tell HTML. Those of several files are put together."""
+    """Read documents that are records, of one file or of several."""
     assert documents.locations is not None
     locations = documents.locations.take(indices)
-    _refuse_if(locations.starts.min() < 0, "rows before the first")
+    refuse_if(locations.starts.min() < 0, "rows before the first")
     cuts = np.flatnonzero(np.diff(locations.file)) + 1
     made, skipped = [], []
     for run in np.split(np.arange(len(indices)), cuts):
@@ -179,14 +187,17 @@ def _read_rows(
             )
         except OSError as error:
             skipped += [
-                (index, reason_of(error), detail_of(error)) for index in indices[run].tolist()
+                (index, find_reason(error), describe_error(error))
+                for index in indices[run].tolist()
             ]
             continue
         except RecordError as error:
-            skipped += _of_rows(documents, indices[run], [error] * len(run))
+            skipped += _explain_records(documents, indices[run], [error] * len(run))
             continue
         if failed:
-            skipped += _of_rows(documents, indices[run[list(failed)]], list(failed.values()))
+            skipped += _explain_records(
+                documents, indices[run[list(failed)]], list(failed.values())
+            )
             good = np.delete(np.arange(len(run)), list(failed))
             run, starts, lengths = run[good], starts[good], lengths[good]
         made.append(TextBatch(indices[run], [b""] * len(run), text, starts, lengths, is_text=True))
@@ -208,10 +219,10 @@ def _read_rows(
     )
 
 
-def _of_rows(
+def _explain_records(
     documents: DocumentList, indices: NDArray[np.int64], errors: list[RecordError]
 ) -> list[tuple[int, Reason, str]]:
-    """Why rows of one file give no document: what is wrong with them, or that their file is another one now."""
+    """Return why records of one file give no document: an error, or that the file has changed."""
     if len(documents.changed(indices[:1])):
         return [
             (index, Reason.CHANGED, "its file is not what was listed") for index in indices.tolist()

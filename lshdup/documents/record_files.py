@@ -69,7 +69,10 @@ class RecordFiles:
             return self._decoded + sum(file.decoded for file in self._parquet.values())
 
     def list_records(self, path: bytes, kind: Kind) -> RecordList:
-        """Return the records of a file. Raises RecordError if it has none to give, OSError if it cannot be read."""
+        """Return the records of a file.
+
+        Raises RecordError if it has none to give, OSError if it cannot be read.
+        """
         if kind == Kind.PARQUET:
             with self._parquet_file(path) as parquet:
                 return parquet.list_records(self.fields.id)
@@ -97,8 +100,8 @@ class RecordFiles:
 
         Returns
         -------
-        A uint8 array with room to load past the end; int64 starts and lengths of shape (n,) of the texts in it; and
-        by index why others have no text.
+        A uint8 array with room to load past the end; int64 starts and lengths of shape (n,) of the
+        texts in it; and by index why others have no text.
 
         """
         if kind == Kind.PARQUET:
@@ -111,7 +114,10 @@ class RecordFiles:
 
     @contextmanager
     def lines(self, path: bytes) -> Iterator[int]:
-        """Yield the descriptor of a file of lines, unpacked if it is compressed. Raises as `list_records` does."""
+        """Yield the descriptor of a file of lines, unpacked if it is compressed.
+
+        Raises as `list_records` does.
+        """
         with open(path, "rb", buffering=0) as file:  # noqa: PTH123 (bytes path)
             head = os.pread(file.fileno(), 4, 0)
             if not is_packed(head):

@@ -1,6 +1,4 @@
-"""Rows of files as documents: which files have rows, what is known of them, how they are called. Called by jsonlines.py, parquet.py,
-openrows.py and documents.py.
-"""
+"""Records of files as documents: which files have records, and what records are called."""
 
 import enum
 from collections.abc import Iterable
@@ -18,7 +16,7 @@ from lshdup.utils.ragged import StringTable, offsets_of
 
 
 class Kind(enum.IntEnum):
-    """What a document is to the file it is in; artifacts hold these numbers."""
+    """The part of its file that a document is; artifacts hold these numbers."""
 
     FILE = 0  # the whole of it
     IDS = 1  # a line of an id list
@@ -28,15 +26,15 @@ class Kind(enum.IntEnum):
 
 _JSON_LINES = (b".jsonl", b".ndjson")
 
-#: Of the fields of a row so many are looked at by a message, and of their names so many characters.
+#: A message names at most so many fields of a record, and so many characters of each name.
 _MOST_FIELDS, _NAME = 100, 80
 
-#: Rows whose names are made at a time.
+#: Records that are named at a time.
 _NAMES_AT_ONCE = 1 << 16
 
 
 class RecordError(ValueError):
-    """A row, or a file of rows, that gives no document, and why."""
+    """A record, or a file of records, that gives no document, and why."""
 
     def __init__(self, reason: Reason, detail: str = "") -> None:
         super().__init__(detail)
@@ -45,9 +43,10 @@ class RecordError(ValueError):
 
 
 def field_names(names: Iterable[tuple[str, str]]) -> tuple[str, ...]:
-    """The names of fields, and of those in them, for messages: not all of very many, of long ones a part, nothing that cannot be printed.
+    """Return the names of fields, and of fields in fields, for messages.
 
-    names : of a field, and of a field in it or nothing.
+    Of very many only the first, of long names the beginning; unprintable characters are escaped.
+    names : pairs of a field and a field in it, or "".
     """
     some = (
         f"{name[:_NAME]}.{part[:_NAME]}" if part else name[:_NAME]
@@ -56,12 +55,15 @@ def field_names(names: Iterable[tuple[str, str]]) -> tuple[str, ...]:
     return tuple(name if name.isprintable() else ascii(name)[1:-1] for name in some)
 
 
-@lru_cache(256)  # as a rule, many rows in a file have the same fields
+@lru_cache(256)  # most records of a file have the same fields
 def no_field(field: str, known: tuple[str, ...], option: str, what: str = "field") -> str:
-    """What is said where there is no such field, but others (a.b: b in a): their names, and which was perhaps meant.
+    """Return the message for a field that does not exist: the names of others, and the probable
+    one.
 
-    >>> no_field("txt", ("id", "text"), "--text-field"), no_field("text", ("body",), "--text-field", "column")
-    ("no field 'txt', but id, text; did you mean --text-field text?", "no column 'text', but body; --text-field names another")
+    >>> no_field("txt", ("id", "text"), "--text-field")
+    "no field 'txt', but id, text; did you mean --text-field text?"
+    >>> no_field("text", ("body",), "--text-field", "column")
+    "no column 'text', but body; --text-field names another"
     """
     last = {name.rpartition(".")[2]: name for name in known}
     question = did_you_mean(field, known, f"{option} {{}}".format) or did_you_mean(
@@ -72,7 +74,7 @@ def no_field(field: str, known: tuple[str, ...], option: str, what: str = "field
 
 @dataclass(frozen=True)
 class RecordFields:
-    """Where in a row its text is, and its name; an empty id field: rows are called FILE:ROW."""
+    """Names of text and id in a record; without an id field, records are called FILE:ROW."""
 
     text: str = "text"
     id: str = ""
@@ -80,11 +82,13 @@ class RecordFields:
 
 @dataclass(frozen=True)
 class RecordList:
-    """The rows of one file, in order.
+    """The n records of one file, in order.
 
-    numbers, starts, lengths : int64 arrays of shape (n,): number of each row, from 1; where it begins, and how long it is: in bytes, or,
-    in Parquet, the number of rows before it and the size of an average text of its row group. ids : n names, where there is an id field.
-    skipped : (number, reason, detail) of rows that are no documents.
+    numbers : int64 array of shape (n,), number of each record, from 1.
+    starts, lengths : int64 arrays of shape (n,), first byte and number of bytes; of Parquet, the
+        number of rows before the record and the bytes of an average text of its row group.
+    ids : n names, with an id field.
+    skipped : (number, reason, detail) of records that are no documents.
     """
 
     numbers: NDArray[np.int64]
@@ -95,9 +99,10 @@ class RecordList:
 
 
 def classify_file(path: bytes, *, named: bool, field_given: bool) -> Kind:
-    """Whether a file is taken for its rows: those that are named themselves, and, if the field of the text is, those in folders.
+    """Return whether a file is taken for its records, and for which.
 
-    What is called ``.json`` may be anything: its lines are rows only where both the file and the field are named.
+    A file that is named itself is; one in a folder if the text field is set. ``.json`` may hold
+    anything: its lines are records only if both the file and the field are named.
     """
     if not (named or field_given):
         return Kind.FILE
@@ -108,7 +113,7 @@ def classify_file(path: bytes, *, named: bool, field_given: bool) -> Kind:
 
 
 def by_number(name: bytes) -> tuple[bytes, int]:
-    """Names in the order in which people count: that of a row behind those of the rows before it.
+    """Return a key that sorts names as people count: row 9 before row 10.
 
     >>> sorted([b"a:10", b"a:9", b"a", b"b:1"], key=by_number)
     [b'a', b'a:9', b'a:10', b'b:1']
@@ -122,7 +127,7 @@ def by_number(name: bytes) -> tuple[bytes, int]:
 
 
 def name_records(path: bytes, numbers: NDArray[np.int64]) -> tuple[StringTable, NDArray[np.int64]]:
-    """FILE:ROW for each row number, and the indices that bring them into byte order, in which 10 comes before 2.
+    """Return FILE:ROW for each number, and the indices in byte order, in which 10 comes before 2.
 
     >>> names, order = name_records(b"a.jsonl", np.array([1, 2, 10]))
     >>> names.take(order)[1], list(names)

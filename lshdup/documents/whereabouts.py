@@ -1,4 +1,4 @@
-"""Where the documents of a store are, in few words, and whether they are those of other DOCS. Called by fromdocuments.py and cli/."""
+"""Where the documents of a store are, in few words, and whether they are below other DOCS."""
 
 import os
 from bisect import bisect_left
@@ -9,12 +9,15 @@ import numpy as np
 
 from lshdup.documents.document_list import DocumentList, typed_name
 
-#: For more arguments than this, all names are made objects first.
+#: With more arguments, all names become objects first.
 _MANY = 100
 
 
 def counted_where(documents: DocumentList, said: str) -> str:
-    """How many documents there are (`said`), and below which folder, or of which file. Cost: looks at two names, or at those of files."""
+    """Return how many documents there are (`said`), and below which folder or of which file.
+
+    Cost: two names are read, or the names of files.
+    """
     files = _files(documents)
     if not len(files):
         return said
@@ -33,9 +36,9 @@ def counted_where(documents: DocumentList, said: str) -> str:
 
 
 def are_elsewhere(documents: DocumentList, arguments: Iterable[bytes]) -> bool:
-    """Whether some of the documents are in none of these files and folders, whatever has become of them.
+    """Return whether documents are in none of the arguments, whether they still exist or not.
 
-    Cost: each argument takes log(n) looks at names, if names start from the current folder.
+    Cost: log(n) names for each argument, if names start from the current folder.
     """
     files = _files(documents)
     wanted = sorted(
@@ -63,16 +66,16 @@ def _below(files: Sequence[bytes], folder: bytes) -> int:
 
 
 def _files(documents: DocumentList) -> Sequence[bytes]:
-    """Names of the files that documents are, or are in, in byte order, as they start from the folder of the store."""
+    """Return the names of the files of documents, in byte order, from the folder of the store."""
     if documents.locations is not None:
         used = np.zeros(len(documents.locations.paths), bool)
         used[documents.locations.file] = True
-        return sorted(documents.locations.paths.some(np.flatnonzero(used)))
+        return sorted(documents.locations.paths.strings_at(np.flatnonzero(used)))
     return documents.names  # type: ignore[return-value]  # a sequence in all that is used here
 
 
 def _typed(documents: DocumentList, files: list[bytes]) -> list[bytes]:
-    """As they would be typed from the current folder."""
+    """Return names as they would be typed from the current folder."""
     if not documents.home:
         return files
     return [typed_name(os.path.relpath(os.path.join(documents.home, name))) for name in files]  # noqa: PTH118 (bytes path)

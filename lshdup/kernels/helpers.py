@@ -70,14 +70,19 @@ _MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
 _MIX_2 = np.uint64(0x94D049BB133111EB)
 
 
-@inlined
-def mix64(x: np.uint64) -> np.uint64:
-    """Scramble 64 bits bijectively: Stafford's variant 13, as in SplitMix64."""
+def mix64_array(x: np.uint64) -> np.uint64:
+    """Scramble 64 bits bijectively: Stafford's variant 13, as in SplitMix64.
+
+    Outside of kernels, where it stays Python, it also takes uint64 arrays.
+    """
     x ^= x >> np.uint64(30)
     x *= _MIX_1
     x ^= x >> np.uint64(27)
     x *= _MIX_2
     return x ^ (x >> np.uint64(31))
+
+
+mix64 = inlined(mix64_array)
 
 
 @inlined

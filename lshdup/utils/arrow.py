@@ -1,6 +1,6 @@
-"""Arrow's arrays and batches <-> bytes, offsets and numbers as NumPy has them. Called by parquet.py and spark*.py.
+"""Arrow arrays and batches <-> bytes, offsets and numbers as NumPy arrays.
 
-pyarrow is imported where it is needed: it is there only with an extra, and takes long to load.
+pyarrow is imported where it is needed: it comes with an extra, and takes long to load.
 """
 
 from typing import Any
@@ -10,13 +10,14 @@ from numpy.typing import NDArray
 
 from lshdup.utils.ragged import offsets_of
 
-#: Some of a column: the bytes of all, int64 offsets of shape (n + 1,), and which are null.
+#: Values of a column: the bytes of all, int64 offsets of shape (n + 1,), and which are null.
 Texts = tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.bool_]]
 
 
 def texts_of(batch: Any, way: list[str]) -> Texts:
-    """Strings, or whole numbers as such, of one column of a record batch, whatever they are stored as. way : its name, and those of the
-    fields within it that lead to them.
+    """Return strings, or integers as strings, of one column of a record batch.
+
+    way : name of the column, and of the fields in it that lead to them.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -34,7 +35,7 @@ def texts_of(batch: Any, way: list[str]) -> Texts:
 
 
 def array_of(data: NDArray[np.uint8], offsets: NDArray[np.int64], null: NDArray[np.bool_]) -> Any:
-    """What `texts_of` gives, as an array of binary."""
+    """Return the result of `texts_of` as an array of binary."""
     import pyarrow as pa
 
     large = pa.Array.from_buffers(
@@ -50,14 +51,14 @@ def array_of(data: NDArray[np.uint8], offsets: NDArray[np.int64], null: NDArray[
 
 
 def as_binary(array: Any) -> Any:
-    """Strings, or bytes, with offsets of 32 bits or 64, as bytes."""
+    """Return an array of strings or bytes as bytes, with offsets of 32 bits."""
     import pyarrow as pa
 
     return array if array.type == pa.binary() else array.cast(pa.binary())
 
 
 def content(array: Any) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """The bytes of an array of binary, with offsets of 32 bits or 64, and int64 offsets of shape (n + 1,) into them."""
+    """Return the bytes of an array of binary, and int64 offsets of shape (n + 1,) into them."""
     import pyarrow as pa
 
     _, offsets, data = array.buffers()
@@ -73,7 +74,7 @@ def content(array: Any) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
 
 
 def ragged(column: Any) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
-    """A column of numbers of eight bytes: all of them, and int64 offsets."""
+    """Return a column of numbers of eight bytes: all numbers, and int64 offsets."""
     parts = [
         content(chunk) for chunk in column.chunks
     ]  # together they may be more than Arrow can have in one array
@@ -83,7 +84,7 @@ def ragged(column: Any) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
 
 
 def batch_of(schema: str, columns: list[Any]) -> Any:
-    """A record batch of columns that are called as a schema of Spark says: `name type, …`."""
+    """Return a record batch of columns with the names of a Spark schema: `name type, …`."""
     import pyarrow as pa
 
     return pa.RecordBatch.from_arrays(columns, [field.split()[0] for field in schema.split(", ")])

@@ -1,6 +1,6 @@
-"""gzip and zstd: recognised by content, unpacked within bounds, and written. Called by formats.py, rows.py and filtered.py.
+"""gzip and zstd: recognised by content, unpacked within bounds, and written.
 
-What is unpacked may be a thousand times, or a million times, as large as the file: nothing here holds more of it than it is told to.
+The content may be a million times as large as the file: no more of it than allowed is in memory.
 """
 
 import contextlib
@@ -22,18 +22,18 @@ ENDINGS = (b".gz", b".zst")
 #: Bytes that are unpacked at a time.
 CHUNK = 1 << 20
 
-#: How to have what zstd needs. (Parquet's extra brings it too.)
+#: How to install the package for zstd. The extra for Parquet has it too.
 PIP = "pip install 'lshdup[zstd]'"
 _LACKING = "zstd: "
 
 
 def lacking() -> str:
-    """What is said of a file that zstd made where nothing reads it."""
+    """Return the detail for a zstd file without the package that reads it."""
     return _LACKING + PIP
 
 
 def is_lacking(detail: str) -> bool:
-    """Whether that was said of a file, by this version or another."""
+    """Return whether a detail is that of `lacking`, of this version or another."""
     return detail.startswith(f"{_LACKING}pip install ")
 
 
@@ -46,17 +46,17 @@ class TooLongError(ValueError):
 
 
 def is_packed(head: bytes) -> bool:
-    """Whether a file begins like one that gzip or zstd made."""
+    """Return whether a file begins like one of gzip or zstd."""
     return head.startswith((GZIP, ZSTD))
 
 
 def name_of(head: bytes) -> str:
-    """What packed a file: gzip, zstd, or nothing."""
+    """Return the program that packed a file: gzip, zstd, or ""."""
     return "gzip" if head.startswith(GZIP) else "zstd" if head.startswith(ZSTD) else ""
 
 
 def bare_name(name: bytes) -> bytes:
-    """The name of what is inside: ``page.html.gz`` holds ``page.html``.
+    """Return the name of the content: ``page.html.gz`` holds ``page.html``.
 
     >>> bare_name(b"page.html.GZ"), bare_name(b"notes")
     (b'page.html', b'notes')
@@ -65,7 +65,7 @@ def bare_name(name: bytes) -> bytes:
 
 
 def can_unpack(head: bytes) -> bool:
-    """Whether what it takes is installed."""
+    """Return whether the package that unpacks a file is installed."""
     if not head.startswith(ZSTD):
         return True
     try:
@@ -81,9 +81,10 @@ def _import_zstd() -> ModuleType:
 
 
 def unpacked(data: bytes, most: int) -> bytes:
-    """What a compressed file holds, all its members one after the other.
+    """Return the content of a compressed file, all its members one after the other.
 
-    Raises TooLongError if that is more than `most` bytes, and PackedError if it is damaged. Memory: `most` bytes and two chunks.
+    Raises TooLongError beyond `most` bytes, PackedError for damage. Memory: `most` bytes, two
+    chunks.
     """
     parts, size = [], 0
     for chunk in chunks(io.BytesIO(data)):
@@ -95,8 +96,9 @@ def unpacked(data: bytes, most: int) -> bytes:
 
 
 def chunks(file: BinaryIO) -> Iterator[bytes]:
-    """The stream that a compressed file holds, or what is in any other file, CHUNK bytes at a time. Raises PackedError where it is
-    damaged.
+    """Yield the content of a file, unpacked, CHUNK bytes at a time.
+
+    Raises PackedError for damage.
     """
     head = file.read(4)
     file.seek(0)
@@ -121,13 +123,13 @@ def chunks(file: BinaryIO) -> Iterator[bytes]:
 
 
 def unpack_to(path: bytes, folder: Path | None, longest_line: int) -> IO[bytes]:
-    """A nameless file with what a compressed file holds, for reading at any place; gone when it is closed or the process ends, however
-    it does.
+    """Return a temporary file with the content of a compressed file, for reading anywhere in it.
 
-    folder : where to; None: where the system keeps such files (TMPDIR). longest_line : of a line of more bytes than this, which nobody
-    will read, the rest is a hole that takes no room on the disk.
+    Raises PackedError for damage, OSError if the file cannot be read, and NoRoomError.
 
-    Raises PackedError if it is damaged, OSError if it cannot be read, and NoRoomError if there is no room for it.
+    path : the file.
+    folder : where to unpack; None: where the system has temporary files.
+    longest_line : the rest of a longer line is a hole that takes no room on the disk.
     """
     with contextlib.ExitStack() as stack, open(path, "rb") as packed:  # noqa: PTH123 (bytes path)
         file = stack.enter_context(new_scratch(path, folder))
@@ -145,7 +147,7 @@ def unpack_to(path: bytes, folder: Path | None, longest_line: int) -> IO[bytes]:
 
 @contextlib.contextmanager
 def packing(file: BinaryIO, name: bytes) -> Iterator[IO[bytes]]:
-    """What is written goes to `file`, compressed as the ending of `name` says; equal content, equal bytes."""
+    """Yield a stream that compresses to `file` as the ending of `name` says; deterministic."""
     low = name.lower()
     if low.endswith(b".gz"):
         with gzip.GzipFile(

@@ -109,7 +109,7 @@ class StringTable:
         sizes = np.fromiter(map(len, strings), np.int64, len(strings))
         return cls(np.frombuffer(b"".join(strings), np.uint8), offsets_of(sizes))
 
-    def some(self, indices: NDArray[np.int64]) -> list[bytes]:
+    def strings_at(self, indices: NDArray[np.int64]) -> list[bytes]:
         """Return the strings at `indices`, as objects."""
         return list(self.take(indices))
 

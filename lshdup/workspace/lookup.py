@@ -176,9 +176,10 @@ def look_up(word: bytes, collection: "Collection | None") -> NamedDocument:
                     "give more of the name",
                     (*some, "…") if len(found) > 3 else tuple(some),
                 )
-    message = f"{shown(word)} is {'a folder' if os.path.isdir(word) else 'no document of the store and no file'}"
-    question = ""
-    if collection is not None and not os.path.isdir(word):
+    is_folder = os.path.isdir(word)
+    what = "a folder" if is_folder else "no document of the store and no file"
+    message, question = f"{shown(word)} is {what}", ""
+    if collection is not None and not is_folder:
         question = _suggest(word, collection)
     raise InputError(
         message, question or "name a file, or a document that `lshdup index DOCS` has seen"

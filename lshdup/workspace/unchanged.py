@@ -14,7 +14,8 @@ from lshdup.utils.compression import is_lacking
 #: Reasons in the content of a file: an unchanged file is skipped again without reading it.
 _LASTING = {
     Reason.BINARY, Reason.FORMAT, Reason.UNDECODABLE, Reason.NOT_IDS, Reason.MARKUP, Reason.DAMAGED,
-    Reason.NOT_JSON, Reason.NO_TEXT, Reason.NOT_TEXT, Reason.NO_READER, Reason.ENCRYPTED, Reason.SPOILT,
+    Reason.NOT_JSON, Reason.NO_TEXT, Reason.NOT_TEXT, Reason.NO_READER, Reason.ENCRYPTED,
+    Reason.SPOILT,
 }  # fmt: skip
 
 

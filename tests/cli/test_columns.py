@@ -1,4 +1,6 @@
-"""What a person, or a program, gets to see of a listing: its columns by name, a table that fits, and what is said beside it."""
+"""What a person, or a program, gets to see of a listing: its columns by name, a table that fits,
+and what is said beside it.
+"""
 
 import gzip
 import io
@@ -23,7 +25,7 @@ from tests import office
 from tests.conftest import ROOT, ZSTD
 from tests.running import run_many
 
-# --- columns ----------------------------------------------------------------------------------------------------------------------
+# --- columns --------------------------------------------------------------------------------------
 
 
 def test_every_listing_is_in_the_help_of_its_command():
@@ -108,7 +110,7 @@ def test_a_number_that_is_none_is_null_in_json(run, corpus):
     assert row["off_error"] is None
 
 
-# --- tables -----------------------------------------------------------------------------------------------------------------------
+# --- tables ---------------------------------------------------------------------------------------
 
 CELLS = st.text(st.sampled_from("aB/-_ .漢é"), min_size=1, max_size=50)
 
@@ -116,7 +118,9 @@ CELLS = st.text(st.sampled_from("aB/-_ .漢é"), min_size=1, max_size=50)
 @settings(deadline=None)
 @given(st.data(), st.integers(1, 12), st.integers(1, 12), st.integers(40, 120))
 def test_a_table_fits_and_shows_all(data, n_columns, n_rows, width):
-    """No line is wider than the terminal, and every number stands whole in a line; texts may be folded, but nothing of them is lost."""
+    """No line is wider than the terminal, and every number stands whole in a line; texts may be
+    folded, but nothing of them is lost.
+    """
     numbers = [data.draw(st.booleans()) for _ in range(n_columns)]
     number = st.floats(-9999, 9999).map(decimal) | st.integers(0, 10**9).map("{:,}".format)
     rows = [
@@ -171,7 +175,7 @@ def test_no_number_is_cut_on_a_narrow_terminal(run, corpus, tmp_path):
         assert sorted(number.findall(whole.decode())) == sorted(number.findall("\n".join(lines)))
 
 
-# --- numbers ----------------------------------------------------------------------------------------------------------------------
+# --- numbers --------------------------------------------------------------------------------------
 
 
 @settings(deadline=None)
@@ -203,7 +207,7 @@ def test_no_number_looks_like_another(x):
         assert x >= 1 or text != "1.0000"
 
 
-# --- what is said beside a listing ------------------------------------------------------------------------------------------------
+# --- what is said beside a listing ----------------------------------------------------------------
 
 
 @pytest.mark.parametrize("command", ["pairs", "clusters", "query", "timing"])
@@ -277,13 +281,13 @@ def test_the_summary_comes_before_the_listing(corpus, run, tmp_path):
         assert said == sorted(said, reverse=True), process.stdout
 
 
-# --- what kind of document ----------------------------------------------------------------------------------------------------------
+# --- what kind of document ------------------------------------------------------------------------
 
 
 def test_show_names_what_a_document_was_packed_in(run, tmp_path):
     text = (
-        "Größe ist nicht alles, aber ohne sie ist manches nichts, sagte der alte Mann am Meer zu seiner Frau."
-        * 3
+        "Größe ist nicht alles, aber ohne sie ist manches nichts, sagte der alte Mann am "
+        "Meer zu seiner Frau." * 3
     )
     (tmp_path / "a.gz").write_bytes(gzip.compress(text.encode("latin-1"), mtime=0))
     (tmp_path / "b.eml").write_bytes(office.eml("Some text of a mail."))

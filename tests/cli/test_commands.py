@@ -17,12 +17,15 @@ from tests.conftest import ROOT
 from tests.running import in_terminal
 
 COMMANDS = (
-    "shingle", "signatures", "index", "query", "pairs", "clusters", "show", "report", "accuracy", "timing", "curve",
+    "shingle", "signatures", "index", "query", "pairs", "clusters", "show", "report", "accuracy",
+    "timing", "curve",
 )  # fmt: skip
 
 
 def brute_force(folder, threshold):
-    """(a, b, similarity) as `pairs` must print them, from the reference's own reading of the folder."""
+    """(a, b, similarity) as `pairs` must print them, from the reference's own reading of the
+    folder.
+    """
     sets = reference.folder_sets(folder)
     names = sorted(sets, key=os.fsencode)
     found = reference.all_pairs([sets[name] for name in names], threshold)
@@ -42,7 +45,7 @@ def sample_pairs():
         os.chdir(here)
 
 
-# --- pairs -----------------------------------------------------------------------------------------------------------------
+# --- pairs ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("threshold", [0.5, 0.7, 0.9])
@@ -180,7 +183,9 @@ def test_a_reader_that_leaves_ends_millions_of_pairs_at_once(run, tmp_path):
 
 
 def test_template_files_and_a_limit_on_buckets(run, tmp_path):
-    """Sixty files of one template and three alike: all pairs without a limit; with one, what is left out is said, and kept apart."""
+    """Sixty files of one template and three alike: all pairs without a limit; with one, what is
+    left out is said, and kept apart.
+    """
     (tmp_path / "d").mkdir()
     words = [f"word{i}" for i in range(300)]
     for i in range(60):
@@ -225,7 +230,7 @@ def test_check(run, tmp_path):
     assert run("pairs", "a", "b", "--check", code=1).rows == [["a", "b", "1.0"]]
 
 
-# --- step by step ------------------------------------------------------------------------------------------------------------
+# --- step by step ---------------------------------------------------------------------------------
 
 
 def test_step_by_step_gives_the_same_answers(run, corpus, tmp_path):
@@ -275,7 +280,9 @@ def test_only_what_changed_is_read_again(run, corpus, tmp_path):
 
 
 def test_unchanged_documents_are_not_even_opened(run, corpus):
-    """The strongest way to see it: unreadable content that nobody notices, as size and time are the same."""
+    """The strongest way to see it: unreadable content that nobody notices, as size and time are the
+    same.
+    """
     first = run("pairs", "sample_corpus", "-t", "0.9").out
     path = corpus / "udhr/fra.txt"
     status = path.stat()
@@ -307,10 +314,13 @@ def test_a_stale_signature_file_is_made_anew(run, corpus):
 
 
 def test_nothing_depends_on_threads_and_batches(corpus, tmp_path):
-    """Artifacts and answers are the same bytes for any number of threads, any batch size, signatures in memory or in a file."""
+    """Artifacts and answers are the same bytes for any number of threads, any batch size,
+    signatures in memory or in a file.
+    """
     script = """
 import sys, lshdup.documents.reading, lshdup.workspace.context
-lshdup.documents.reading.BATCH_DOCUMENTS, lshdup.documents.reading.BATCH_BYTES = int(sys.argv.pop(1)), int(sys.argv.pop(1))
+lshdup.documents.reading.BATCH_DOCUMENTS = int(sys.argv.pop(1))
+lshdup.documents.reading.BATCH_BYTES = int(sys.argv.pop(1))
 lshdup.workspace.context.MOST_IN_MEMORY = int(sys.argv.pop(1))
 from lshdup.cli.main import main
 main()"""
@@ -352,7 +362,9 @@ main()"""
 
 
 def test_large_collections_are_verified_by_reading_again(run, corpus, tmp_path):
-    """With room for no sets, candidates are read again; the answers are the same, and changes are noticed."""
+    """With room for no sets, candidates are read again; the answers are the same, and changes are
+    noticed.
+    """
     script = """
 import lshdup.matching.similarity, lshdup.workspace.context, lshdup.workspace.from_documents
 lshdup.workspace.from_documents.SET_BYTES = lshdup.workspace.context.MOST_IN_MEMORY = 0
@@ -471,7 +483,7 @@ def test_id_lists_of_the_same_shape_are_told_apart(run, tmp_path):
     assert run("pairs", "b", "--tokens", "ids").rows == [["d1", "d2", "1.0"]]
 
 
-# --- query -------------------------------------------------------------------------------------------------------------------
+# --- query ----------------------------------------------------------------------------------------
 
 
 def test_query_by_name_tail_file_and_standard_input(run, corpus, tmp_path):
@@ -527,7 +539,7 @@ def test_query_of_neighbours_that_vanished(run, corpus):
     assert result.rows == [row for row in before if not row[1].endswith("eng.txt.copy1")]
 
 
-# --- the published collection ----------------------------------------------------------------------------------------------------
+# --- the published collection ---------------------------------------------------------------------
 
 
 def test_r5_hand_out(run, pages):
@@ -556,7 +568,7 @@ def test_id_lists_through_the_store(run, tmp_path):
     assert "z: not integers" in result.err
 
 
-# --- output ------------------------------------------------------------------------------------------------------------------
+# --- output ---------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -734,7 +746,10 @@ def test_named_files_that_cannot_be_documents(run, tmp_path):
 
 
 def test_defects_never_exit_with_the_code_for_pairs(tmp_path):
-    script = "import lshdup.cli.output, lshdup.cli.main\nlshdup.cli.output.Target.write = lambda *a: 1 / 0\nlshdup.cli.main.main(['curve'])"
+    script = (
+        "import lshdup.cli.output, lshdup.cli.main\nlshdup.cli.output.Target.write = "
+        "lambda *a: 1 / 0\nlshdup.cli.main.main(['curve'])"
+    )
     process = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, cwd=ROOT, check=False
     )
@@ -757,7 +772,8 @@ def shell(command, cwd):
 
 def test_pipes(run, corpus, tmp_path):
     head = shell(
-        "lshdup pairs sample_corpus -t 0.02 --perms 512 --recall 0.5 | (exec <&-; sleep 1); exit ${PIPESTATUS[0]}",
+        "lshdup pairs sample_corpus -t 0.02 --perms 512 --recall 0.5 | (exec <&-; sleep "
+        "1); exit ${PIPESTATUS[0]}",
         tmp_path,
     )
     assert head.returncode == 0, head.stderr
@@ -793,7 +809,7 @@ def test_a_table_on_a_terminal(corpus, tmp_path):
     assert re.search(rb"a +b +similarity", re.sub(rb"\x1b\[[0-9;]*m", b"", shown))
 
 
-# --- trouble -----------------------------------------------------------------------------------------------------------------
+# --- trouble --------------------------------------------------------------------------------------
 
 
 def test_usage_errors(run, tmp_path):
@@ -898,7 +914,7 @@ def test_empty_folders_and_single_documents(run, tmp_path):
     assert run("pairs", "d", "--exact").out == b""
 
 
-# --- help --------------------------------------------------------------------------------------------------------------------
+# --- help -----------------------------------------------------------------------------------------
 
 
 def examples(text):

@@ -1,4 +1,5 @@
-"""Completion in real shells, typed into a terminal: the name that a shell completes is the argument the program gets.
+"""Completion in real shells, typed into a terminal: the name that a shell completes is the argument
+the program gets.
 
 Shells that are not there are skipped, unless LSHDUP_REQUIRE names `shells`.
 """
@@ -29,8 +30,12 @@ NAMES = [
     b"d/two words.txt",
 ]
 
-#: Makes the terminal on standard input the one that the shell is run from: fish will have nothing less.
-WITH_TERMINAL = "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execv(sys.argv[1], sys.argv[1:])"
+#: Makes the terminal on standard input the one that the shell is run from: fish will have nothing
+#: less.
+WITH_TERMINAL = (
+    "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); "
+    "os.execv(sys.argv[1], sys.argv[1:])"
+)
 
 
 def needed(shell):
@@ -44,7 +49,9 @@ def needed(shell):
 
 @pytest.fixture
 def place(tmp_path, run):
-    """A store of oddly named documents, and a program `lshdup` that prints its arguments, unless it is asked to complete."""
+    """A store of oddly named documents, and a program `lshdup` that prints its arguments, unless it
+    is asked to complete.
+    """
     for name in NAMES:
         path = os.path.join(os.fsencode(tmp_path), name)
         os.makedirs(os.path.dirname(path), exist_ok=True)
@@ -54,7 +61,8 @@ def place(tmp_path, run):
     (tmp_path / "bin").mkdir()
     shim = tmp_path / "bin/lshdup"
     shim.write_text(
-        f'#!/bin/sh\n[ -n "$_LSHDUP_COMPLETE" ] && exec {sys.executable} -m lshdup "$@"\nprintf \'<%s>\' "$@"; echo \'<end>\'\n'
+        f'#!/bin/sh\n[ -n "$_LSHDUP_COMPLETE" ] && exec {sys.executable} -m lshdup "$@"\n'
+        "printf '<%s>' \"$@\"; echo '<end>'\n"
     )
     shim.chmod(0o755)
     return tmp_path
@@ -135,10 +143,16 @@ def shell(request, place):
         setup = b'eval "$(_LSHDUP_COMPLETE=bash_source lshdup)"; echo rea""dy\n'
     elif request.param == "fish":
         typed = Typed([path, "--no-config", "-i"], place)
-        setup = b'set -g fish_autosuggestion_enabled 0; _LSHDUP_COMPLETE=fish_source lshdup | source; echo rea""dy\n'
+        setup = (
+            b"set -g fish_autosuggestion_enabled 0; _LSHDUP_COMPLETE=fish_source lshdup | "
+            b'source; echo rea""dy\n'
+        )
     else:
         typed = Typed([path, "-f", "-i"], place)
-        setup = b'autoload -U compinit; compinit -u -D; eval "$(_LSHDUP_COMPLETE=zsh_source lshdup)"; echo rea""dy\n'
+        setup = (
+            b'autoload -U compinit; compinit -u -D; eval "$(_LSHDUP_COMPLETE=zsh_source '
+            b'lshdup)"; echo rea""dy\n'
+        )
     os.write(typed.ours, setup)
     assert b"ready" in typed.read(until=b"ready")
     yield typed
@@ -158,7 +172,7 @@ def test_in_a_shell(shell):
     ]
 
 
-# --- what the shells are told ----------------------------------------------------------------------------------------------------
+# --- what the shells are told ---------------------------------------------------------------------
 
 
 def completions(run, *words, **more):

@@ -1,4 +1,6 @@
-"""What is said on standard error: the funnel with counts and seconds, and progress with the time that is left."""
+"""What is said on standard error: the funnel with counts and seconds, and progress with the time
+that is left.
+"""
 
 import re
 import time
@@ -11,7 +13,9 @@ SECONDS = r"; \d+\.\d\d s"
 
 
 def test_the_funnel(run, corpus):
-    """Documents -> shingles -> signatures -> bands -> candidates -> pairs, with how many and how long."""
+    """Documents -> shingles -> signatures -> bands -> candidates -> pairs, with how many and how
+    long.
+    """
     first = run("pairs", "sample_corpus", "-t", "0.9").err
     assert re.search(
         rf"^lshdup: 121 documents -> [\d,]+ shingles -> signatures: fast, K = 128{SECONDS}$",
@@ -56,7 +60,9 @@ def test_progress_says_how_long_it_will_take(capsys, monkeypatch):
 
 
 def test_long_stages_tell_how_far_they_are(monkeypatch, corpus, tmp_path):
-    """Each stage that may last tells the console, with a total: without one there is no time that is left."""
+    """Each stage that may last tells the console, with a total: without one there is no time that
+    is left.
+    """
     import lshdup.cli.main
 
     told = []

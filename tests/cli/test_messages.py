@@ -67,7 +67,7 @@ def error(*lines):
     return "".join([f"lshdup: error: {first}\n", *(f"  {line}\n" for line in hint)])
 
 
-# --- no store here ---------------------------------------------------------------------------------------------------------
+# --- no store here --------------------------------------------------------------------------------
 
 
 def test_without_documents_and_without_a_store(here):
@@ -87,12 +87,14 @@ def test_without_documents_and_without_a_store(here):
     ):
         assert err == error(
             f"there is no {kind}.npz in .lshdup",
-            f"run `lshdup {command} DOCS` (files or folders); a store is looked for in the current folder, {os.path.realpath(here)}: "
+            f"run `lshdup {command} DOCS` (files or folders); a store is looked for in the "
+            f"current folder, {os.path.realpath(here)}: "
             "that of an earlier run is named by --store DIR",
         )
         assert elsewhere == error(
             f"there is no {kind}.npz in {here}/gone",
-            f"run `lshdup {command} DOCS` (files or folders); a store elsewhere is named by --store DIR",
+            f"run `lshdup {command} DOCS` (files or folders); a store elsewhere is named by "
+            "--store DIR",
         )
     assert not os.path.lexists(".lshdup")
 
@@ -113,7 +115,7 @@ def test_what_cannot_take_documents_says_what_can(here):
     )
 
 
-# --- names that are not there ------------------------------------------------------------------------------------------------
+# --- names that are not there ---------------------------------------------------------------------
 
 
 def test_a_misspelt_other_is_said_first_and_alone(here):
@@ -129,7 +131,8 @@ def test_a_misspelt_other_is_said_first_and_alone(here):
         "name a folder or a file, or the store of an earlier run",
     )
     assert good.startswith(
-        "lshdup: docs/1.txt: read anew each time it is compared with; `lshdup index docs/1.txt --store DIR` once, "
+        "lshdup: docs/1.txt: read anew each time it is compared with; `lshdup index docs/"
+        "1.txt --store DIR` once, "
     )
 
 
@@ -159,8 +162,8 @@ def test_what_a_shell_was_to_expand(here):
     )
     assert template == error("--template 'docs/*.txt': No such file or directory", pattern)
     assert (
-        f"docs/[ab].md: missing (No such file or directory; {pattern} and the pattern: docs --include '[ab].md')"
-        in some.decode()
+        f"docs/[ab].md: missing (No such file or directory; {pattern} and the pattern: "
+        "docs --include '[ab].md')" in some.decode()
     )
 
 
@@ -175,7 +178,7 @@ def test_many_names_that_are_not_there_take_no_time_to_guess_at(here):
     assert sum("did you mean" in each.detail for each in skipped) == 10
 
 
-# --- commands and options ------------------------------------------------------------------------------------------------------
+# --- commands and options -------------------------------------------------------------------------
 
 
 def test_words_that_are_no_command(here):
@@ -266,7 +269,7 @@ def test_shares_from_the_environment_and_of_other_commands(here):
     assert "if 80 % is meant, write 0.8" in err
 
 
-# --- nothing to compare -----------------------------------------------------------------------------------------------------------
+# --- nothing to compare ---------------------------------------------------------------------------
 
 
 def test_why_nothing_is_compared(here):
@@ -279,7 +282,10 @@ def test_why_nothing_is_compared(here):
     Path("all.txt").write_text("\n".join(f"{TEXT} {number}" for number in range(3)))
     none = "nothing to compare: 0 documents with shingles"
     no_file = "there is no file in empty; name files, or folders that hold some"
-    one = "nothing to compare: 1 document with shingles, of 1 file in docs/1.txt; name more files or folders"
+    one = (
+        "nothing to compare: 1 document with shingles, of 1 file in docs/1.txt; name more "
+        "files or folders"
+    )
     expected = {
         "pairs empty": f"nothing to compare: {no_file}",
         "clusters empty": f"nothing to compare: {no_file}",
@@ -287,12 +293,16 @@ def test_why_nothing_is_compared(here):
         "pairs docs/1.txt --no-store": one,
         "pairs docs/1.txt --no-store --exact": one,
         "pairs odd": f"{none}, of 2 files in odd; left out: 2 binary; -v names them, and why",
-        "pairs blank": f"{none}, of 1 file in blank; 1 document without; -v names them; name files that hold text",
-        "pairs docs odd --exclude *.txt -q": f"{none}, of 6 files in docs, odd; left out: 2 binary, 3 excluded, 1 hidden; look at "
+        "pairs blank": f"{none}, of 1 file in blank; 1 document without; -v names them; name "
+        "files that hold text",
+        "pairs docs odd --exclude *.txt -q": f"{none}, of 6 files in docs, odd; left out: 2 "
+        "binary, 3 excluded, 1 hidden; look at "
         "--include and --exclude",
-        "pairs docs --template all.txt": f"{none}, of 4 files in docs; 3 documents without; left out: 1 hidden; a larger "
+        "pairs docs --template all.txt": f"{none}, of 4 files in docs; 3 documents without; left "
+        "out: 1 hidden; a larger "
         "--ignore-common, or another --template, leaves more of them",
-        "pairs docs --against empty": "nothing to compare with: OTHER has no document with shingles; name another, or see with -v "
+        "pairs docs --against empty": "nothing to compare with: OTHER has no document with "
+        "shingles; name another, or see with -v "
         "what was left out",
     }
     *few, enough, _, continued = said(
@@ -305,12 +315,12 @@ def test_why_nothing_is_compared(here):
         assert f"lshdup: warning: {why}\n" in err
     assert "warning" not in enough
     assert (
-        "nothing to compare: 1 document with shingles, of 1 file in the last run; name more files or folders"
-        in continued
+        "nothing to compare: 1 document with shingles, of 1 file in the last run; name "
+        "more files or folders" in continued
     )
 
 
-# --- fields of rows ----------------------------------------------------------------------------------------------------------------
+# --- fields of rows -------------------------------------------------------------------------------
 
 
 def test_a_wrong_field_names_those_there_are(here):
@@ -322,21 +332,21 @@ def test_a_wrong_field_names_those_there_are(here):
         ["pairs", "rows.jsonl", "--text-field", "content", "--id-field", "ID"],
     )
     assert (
-        "rows.jsonl:1: row without text (no field 'text', but content, id, meta, meta.language; --text-field names another)"
-        in text
+        "rows.jsonl:1: row without text (no field 'text', but content, id, meta, "
+        "meta.language; --text-field names another)" in text
     )
     assert (
-        "(no field 'contents', but content, id, meta, meta.language; did you mean --text-field content?)"
-        in near
+        "(no field 'contents', but content, id, meta, meta.language; did you mean "
+        "--text-field content?)" in near
     )
     assert "did you mean --text-field meta.language?" in inner
     assert (
-        "rows.jsonl:1: row without id (no field 'ID', but content, id, meta, meta.language; did you mean --id-field id?)"
-        in name
+        "rows.jsonl:1: row without id (no field 'ID', but content, id, meta, "
+        "meta.language; did you mean --id-field id?)" in name
     )
     assert (
-        "nothing to compare: 0 documents with shingles, of 3 files and rows in rows.jsonl; left out: 3 rows without text; --text-field"
-        in text
+        "nothing to compare: 0 documents with shingles, of 3 files and rows in "
+        "rows.jsonl; left out: 3 rows without text; --text-field" in text
     )
     assert "left out: 3 rows without ids" in name
 
@@ -355,8 +365,8 @@ def test_a_wrong_column_names_those_there_are(here):
         ["pairs", "rows.parquet", "--text-field", "content", "--id-field", "nothing"],
     )
     assert (
-        "it has no column 'langauge', but content, id, meta, meta.language; did you mean --text-field meta.language?"
-        in text
+        "it has no column 'langauge', but content, id, meta, meta.language; did you mean "
+        "--text-field meta.language?" in text
     )
     assert (
         "it has no column 'nothing', but content, id, meta, meta.language; --id-field names another"
@@ -385,7 +395,7 @@ def test_names_of_fields_are_bounded_and_can_be_printed(run, tmp_path):
     assert "no field 'text', but \\ud800, \\x1b[31m" in result.err
 
 
-# --- counts with their nouns -----------------------------------------------------------------------------------------------------
+# --- counts with their nouns ----------------------------------------------------------------------
 
 
 def test_every_reason_can_be_counted():
@@ -405,7 +415,7 @@ def test_every_reason_can_be_counted():
     assert counted(2, "document is", "documents are") == "2 documents are"
 
 
-# --- clusters --write --------------------------------------------------------------------------------------------------------------
+# --- clusters --write -----------------------------------------------------------------------------
 
 
 def test_write_is_refused_before_the_work(here):
@@ -416,9 +426,13 @@ def test_write_is_refused_before_the_work(here):
         ["clusters", "rows.jsonl", "--text-field", "content", "--write", "rows.jsonl"],
         ["clusters", "rows.jsonl", "--text-field", "content", "--write", "out.parquet"],
     )
-    hint = "name files of rows only; --text-field takes the rows of files in folders too; --emit drop lists names"
+    hint = (
+        "name files of rows only; --text-field takes the rows of files in folders too; "
+        "--emit drop lists names"
+    )
     assert plain == error(
-        "not all documents are rows of JSON Lines or Parquet files: 'docs/0.txt' is none, so no filtered file can be written",
+        "not all documents are rows of JSON Lines or Parquet files: 'docs/0.txt' is none, "
+        "so no filtered file can be written",
         hint,
     )
     assert "rows.jsonl is one of the files that are read" in clash
@@ -453,7 +467,7 @@ def test_a_file_of_no_rows_can_still_be_written(here):
     ] == ["out.jsonl"]
 
 
-# --- help --------------------------------------------------------------------------------------------------------------------------
+# --- help -----------------------------------------------------------------------------------------
 
 
 def test_help_is_grouped_and_fits(here):
@@ -482,7 +496,7 @@ def test_help_is_grouped_and_fits(here):
     assert not re.search(r"\(tables?|\(R[1-5]", top)
 
 
-# --- what is continued, and what is replaced ---------------------------------------------------------------------------------------
+# --- what is continued, and what is replaced ------------------------------------------------------
 
 
 def outputs(here, *commands):
@@ -500,8 +514,10 @@ def test_clusters_continues_as_it_was_asked_last(here):
     asked = ["clusters", "docs", "-t", "0.6", "--keep", "oldest"]
     drop = ["clusters", "--emit", "drop"]
     listed, err = outputs(
-        here, [*asked, "--emit", "drop"], drop, [*drop, "--keep", "newest"], drop, [*drop, "--prefer", "*1.txt"], drop,
-        [*drop, "--exact"], [*drop, "-t", "0.5", "--keep", "oldest"], drop, ["index", "docs", "-q"], drop, asked, drop,
+        here, [*asked, "--emit", "drop"], drop, [*drop, "--keep", "newest"], drop, [*drop,
+        "--prefer", "*1.txt"], drop,
+        [*drop, "--exact"], [*drop, "-t", "0.5", "--keep", "oldest"], drop, ["index", "docs",
+        "-q"], drop, asked, drop,
         ["clusters", "docs", "-t", "0.6", "--keep", "first", "--emit", "drop"], drop,
     )  # fmt: skip
     oldest, newest, middle = (
@@ -538,7 +554,8 @@ def test_an_exact_run_is_not_taken_for_the_one_before(here):
     ]
     _, err = outputs(here, *map(str.split, commands))
     assert [re.search(r"kept: (.*)\n", each)[1] for each in err] == [
-        "the newest", "the newest, as in the last run", "the newest, as in the last run", "the oldest", "the longest",
+        "the newest", "the newest, as in the last run", "the newest, as in the last "
+"run", "the oldest", "the longest",
     ]  # fmt: skip
 
 
@@ -557,9 +574,11 @@ def test_what_is_continued_and_replaced_is_said(here):
     Path("new").mkdir()
     Path("new/a.txt").write_text(TEXT)
     commands = [
-        "pairs docs", "pairs", "query docs/0.txt", "query docs/0.txt -v", "pairs -q", "pairs docs new", "pairs .",
+        "pairs docs", "pairs", "query docs/0.txt", "query docs/0.txt "
+"-v", "pairs -q", "pairs docs new", "pairs .",
         "pairs ./docs/ rows.jsonl new --text-field content",
-        "pairs docs new", "pairs new -q", "pairs docs", "pairs docs --exclude 1.txt", "pairs rows.jsonl --text-field content", "pairs",
+        "pairs docs new", "pairs new -q", "pairs docs", "pairs docs --exclude "
+"1.txt", "pairs rows.jsonl --text-field content", "pairs",
     ]  # fmt: skip
     _, err = outputs(here, *map(str.split, commands))
     (
@@ -584,10 +603,13 @@ def test_what_is_continued_and_replaced_is_said(here):
     for nothing_lost in (first, more, all_here, fewer, excluded):
         assert "the store" not in nothing_lost
     assert (
-        "the store .lshdup held 7 documents, docs/0.txt … rows.jsonl; from now on it holds what is in docs, new ("
-        in without
+        "the store .lshdup held 7 documents, docs/0.txt … rows.jsonl; from now on it "
+        "holds what is in docs, new (" in without
     )
-    held = "the store .lshdup held 1 document, new/a.txt; from now on it holds what is in docs (--store DIR keeps both)\n"
+    held = (
+        "the store .lshdup held 1 document, new/a.txt; from now on it holds what is in "
+        "docs (--store DIR keeps both)\n"
+    )
     assert held in other
     assert (
         "the store .lshdup held 2 documents below docs; from now on it holds what is in rows.jsonl"
@@ -655,7 +677,7 @@ def test_a_page_that_is_named_as_a_document(here):
     outputs(here, ["report", "docs", "there.html", "-o", "page.html"])
 
 
-# --- patterns --------------------------------------------------------------------------------------------------------------------
+# --- patterns -------------------------------------------------------------------------------------
 
 
 def test_patterns_of_folders(here):
@@ -731,13 +753,13 @@ def test_patterns_that_match_nothing_are_warned_of(here):
         code=0,
     )
     assert (
-        "lshdup: warning: --exclude dosc/0.txt matches nothing that was met; did you mean docs/0.txt?"
-        in pairs
+        "lshdup: warning: --exclude dosc/0.txt matches nothing that was met; did you mean "
+        "docs/0.txt?" in pairs
     )
     assert "lshdup: warning: --prefer dosc matches no document; did you mean docs?" in clusters
 
 
-# --- names of documents ---------------------------------------------------------------------------------------------------------
+# --- names of documents ---------------------------------------------------------------------------
 
 
 def test_which_document_is_meant(here):
@@ -746,7 +768,8 @@ def test_which_document_is_meant(here):
     outputs(here, ["index", "docs"])
     Path("git-bisect.txt").write_text(TEXT)
     _, (end, part, full, local, show, quiet) = outputs(
-        here, ["query", "git-am.txt"], ["query", "bisect.txt", "--top", "1"], ["query", "./docs/0.txt"], ["query", "git-bisect.txt"],
+        here, ["query", "git-am.txt"], ["query", "bisect.txt", "--top", "1"], ["query",
+        "./docs/0.txt"], ["query", "git-bisect.txt"],
         ["show", "git-am.txt", "git-bisect.txt"], ["query", "git-am.txt", "-q"],
     )  # fmt: skip
     assert "lshdup: git-am.txt: docs/git-am.txt, of the store\n" in end
@@ -757,7 +780,8 @@ def test_which_document_is_meant(here):
     assert file in show
     assert "git-am.txt: docs/git-am.txt, of the store\n" in show
     folder, misspelt, other, far = (each.split("or: ", 1)[1] for each in said(
-        here, ["query", "empty"], ["query", "git-bisct.txt"], ["query", "doc/GIT-AM"], ["query", "zzzzz.txt"],
+        here, ["query", "empty"], ["query", "git-bisct.txt"], ["query", "doc/GIT-AM"], ["query",
+        "zzzzz.txt"],
     ))  # fmt: skip
     assert folder.startswith("empty is a folder\n")
     assert "  did you mean git-bisect.txt?\n" in misspelt
@@ -765,7 +789,7 @@ def test_which_document_is_meant(here):
     assert "did you mean" not in far
 
 
-# --- one style, and where a value came from ---------------------------------------------------------------------------------------
+# --- one style, and where a value came from -------------------------------------------------------
 
 
 def test_what_click_says_is_said_as_all_else(here):
@@ -829,7 +853,7 @@ def test_hints_that_help(here):
     assert "looked for in the current folder" not in of_json
 
 
-# --- what a file is to hold ---------------------------------------------------------------------------------------------------------
+# --- what a file is to hold -----------------------------------------------------------------------
 
 
 def test_the_ending_of_a_file_names_its_format(here):
@@ -859,7 +883,10 @@ def test_the_ending_of_a_file_names_its_format(here):
     parquet, excel, nul = said(
         here, [*pairs, "-o", "p.parquet"], [*pairs, "-o", "p.XLSX"], [*pairs, "-0", "-o", "q.csv"]
     )
-    names = "name a file that ends with .tsv, .csv, .json, .jsonl, .ndjson, or say with --format what it is to hold"
+    names = (
+        "name a file that ends with .tsv, .csv, .json, .jsonl, .ndjson, or say with "
+        "--format what it is to hold"
+    )
     assert parquet == error("-o p.parquet: .parquet is not written here", names)
     assert excel == error("-o p.XLSX: .xlsx is not written here", names)
     assert nul == error(
@@ -869,7 +896,7 @@ def test_the_ending_of_a_file_names_its_format(here):
     assert not any(Path(name).exists() for name in ("p.parquet", "p.XLSX", "q.csv"))
 
 
-# --- rows ------------------------------------------------------------------------------------------------------------------------
+# --- rows -----------------------------------------------------------------------------------------
 
 
 def test_rows_of_one_cause_are_one_line(here):
@@ -889,7 +916,8 @@ def test_rows_of_one_cause_are_one_line(here):
     no_field = "row without text (no field 'text', but body; --text-field names another)"
     named = [line for line in one.splitlines() if "mixed.jsonl:" in line]
     assert named == [
-        "lshdup: mixed.jsonl:3: row that is no JSON object (Unterminated string starting at character 10)",
+        "lshdup: mixed.jsonl:3: row that is no JSON object (Unterminated string starting "
+        "at character 10)",
         f"lshdup: mixed.jsonl:4: {no_field}; 11 more rows of this file likewise",
         "lshdup: mixed.jsonl:16: row that is no JSON object (it is a list)",
     ]
@@ -907,7 +935,7 @@ def test_more_rows_than_are_named_are_rows(capsys):
     assert capsys.readouterr().err.count("more rows could not be used; -v names them all") == 1
 
 
-# --- counts, interrupts, terminals ------------------------------------------------------------------------------------------------
+# --- counts, interrupts, terminals ----------------------------------------------------------------
 
 
 def test_copies_are_said_to_be_compared_once(here):
@@ -916,12 +944,13 @@ def test_copies_are_said_to_be_compared_once(here):
         here, ["pairs", "docs", "-t", "0.99"], ["pairs", "docs", "-t", "0.99", "--exact"], code=None
     )
     assert re.search(
-        r"copies compared once: \d+ candidate pairs? -> 0 pairs; with all copies 1 pair of similarity 0\.99 or more",
+        r"copies compared once: \d+ candidate pairs? -> 0 pairs; with all copies 1 pair "
+        r"of similarity 0\.99 or more",
         apart,
     )
     assert (
-        "copies compared once: 0 pairs; with all copies 1 pair of similarity 0.99 or more, none missed"
-        in joined
+        "copies compared once: 0 pairs; with all copies 1 pair of similarity 0.99 or "
+        "more, none missed" in joined
     )
 
 
@@ -931,7 +960,8 @@ def test_each_side_says_what_it_left_out(here):
     Path("empty/text").write_text(f"{TEXT} 5")
     (err,) = said(here, ["pairs", "docs", "--against", "empty"], code=0)
     assert re.search(
-        r"left out of DOCS: 1 binary\n.*against 1 document of OTHER\nlshdup: left out of OTHER: 2 binary\n",
+        r"left out of DOCS: 1 binary\n.*against 1 document of OTHER\nlshdup: left out of "
+        r"OTHER: 2 binary\n",
         err,
         re.S,
     )
@@ -980,7 +1010,8 @@ def test_lines_are_folded_between_words_on_a_terminal(monkeypatch):
         written = read.decode().replace("\r\n", "\n")
     os.close(ours)
     assert written.startswith(
-        "lshdup: \x1b[31merror\x1b[0m: a message of many words that has no\n  room in one line\n  one/name.txt\n  another\n"
+        "lshdup: \x1b[31merror\x1b[0m: a message of many words that has no\n  room in one "
+        "line\n  one/name.txt\n  another\n"
         f"  see\n    {'a' * 60}\n    there\n"
     )
     wide = written.splitlines()[7:-1]

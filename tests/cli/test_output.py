@@ -1,4 +1,6 @@
-"""Every listing × every format × terminal or pipe, as it was looked at; and the columns and types that docs/columns.md promises."""
+"""Every listing × every format × terminal or pipe, as it was looked at; and the columns and types
+that docs/columns.md promises.
+"""
 
 import json
 import os
@@ -11,7 +13,8 @@ from lshdup.cli.output import FORMATS
 from tests import golden
 from tests.running import run_many
 
-#: Each listing of docs/columns.md, and a command line that prints it. A new listing is one more line, and a golden file.
+#: Each listing of docs/columns.md, and a command line that prints it. A new listing is one more
+#: line, and a golden file.
 COMMANDS = {
     "pairs": ["pairs", "d", "-t", "0.5"],
     "pairs-against": ["pairs", "d/one.txt", "d/x", "--against", "d", "-t", "0.5", "--no-store"],
@@ -103,7 +106,9 @@ def steady(listing, printed):
 
 @pytest.mark.parametrize("listing", COMMANDS)
 def test_every_format_in_a_pipe_and_on_a_terminal(listing, folder):
-    """What is printed, byte for byte; a reader of the file sees control characters as ^[ with `cat -v`."""
+    """What is printed, byte for byte; a reader of the file sees control characters as ^[ with `cat
+    -v`.
+    """
     ways = [
         (["--format", kind] if kind else [], columns)
         for columns in (None, 80)

@@ -266,16 +266,19 @@ def test_detected_and_forced_encodings():
     [
         (
             "cp1252",
-            "L'été dernier, nous avons visité la forêt près de Besançon où les élèves étaient très heureux. Après le dîner",
+            "L'été dernier, nous avons visité la forêt près de Besançon où les élèves étaient "
+            "très heureux. Après le dîner",
         ),
         ("cp1252", "Meet me at the café for a naïve résumé by Zoë"),
         (
             "cp1252",
-            "A decisão não foi fácil, porém a comissão concluiu a votação às três horas da manhã com ação.",
+            "A decisão não foi fácil, porém a comissão concluiu a votação às três horas da "
+            "manhã com ação.",
         ),
         (
             "cp1250",
-            "Všichni lidé rodí se svobodní a sobě rovní co do důstojnosti a práv. Příliš žluťoučký kůň úpěl ďábelské ódy",
+            "Všichni lidé rodí se svobodní a sobě rovní co do důstojnosti a práv. Příliš "
+            "žluťoučký kůň úpěl ďábelské ódy",
         ),
         ("cp1251", "Все люди рождаются свободными и равными в своем достоинстве и правах"),
         (
@@ -289,9 +292,13 @@ def test_common_encodings_are_recognised(codec, text):
     assert made.sets[0].tolist() == made.sets[1].tolist(), made.guessed
 
 
-PAGE = """<!DOCTYPE html><html><head><title>No</title><style>p{}</style></head><body><script>no()</script>
-<h1>One</h1><p>two<b>th</b>ree</p><p>four<br>five</p><ul><li>six<li>seven</ul><template>no</template><div hidden>no</div>
-<table><tr><td>eight</td><td>nine &amp; ten</td></tr></table>\u00fcber<!-- no --></body></html>"""
+PAGE = (
+    "<!DOCTYPE html><html><head><title>No</title><style>p{}</style></head><body>"
+    "<script>no()</script>\n<h1>One</h1><p>two<b>th</b>ree</p><p>four<br>five</p>"
+    "<ul><li>six<li>seven</ul><template>no</template><div hidden>no</div>\n"
+    "<table><tr><td>eight</td><td>nine &amp; ten</td></tr></table>\u00fcber<!-- no -->"
+    "</body></html>"
+)
 WORDS = ["one", "twothree", "four", "five", "six", "seven", "eight", "nine", "ten", "über"]
 
 

@@ -1,4 +1,6 @@
-"""Files of rows written back: what is kept is kept exactly, and in order; the file that is read is never touched."""
+"""Files of rows written back: what is kept is kept exactly, and in order; the file that is read is
+never touched.
+"""
 
 import gzip
 import json
@@ -179,8 +181,14 @@ def test_old_times_and_names_of_elements(tmp_path):
     table = pa.table(
         {"text": ["a", "b"], "when": pa.array([1, 2], pa.timestamp("ns")), "l": [["x"], ["y"]]}
     )
-    pq.write_table(table, source, use_deprecated_int96_timestamps=True, use_compliant_nested_type=False, store_schema=False,
-                   compression={"text": "gzip", "when": "snappy", "l.list.item": "zstd"})  # fmt: skip
+    pq.write_table(
+        table,
+        source,
+        use_deprecated_int96_timestamps=True,
+        use_compliant_nested_type=False,
+        store_schema=False,
+        compression={"text": "gzip", "when": "snappy", "l.list.item": "zstd"},
+    )
     write_without(listed(source), np.array([0]), target)
     old, new = pq.ParquetFile(source), pq.ParquetFile(target)
     assert new.schema.equals(old.schema)
@@ -278,7 +286,9 @@ def test_ids_of_several_runs(tmp_path):
 
 @pytest.mark.parametrize("ending", [*PACKED, ".parquet"])
 def test_clusters_write_keeps_what_clusters_keeps(run, tmp_path, ending):
-    """The command: of the rows of a file, those that `--emit keep` names stay, in order and as they were."""
+    """The command: of the rows of a file, those that `--emit keep` names stay, in order and as they
+    were.
+    """
     rows = [
         {
             "id": f"r{i:02}",

@@ -1,4 +1,6 @@
-"""Texts of JSON Lines: what msgspec finds is what Python's parser finds, and it finds it in every plain row."""
+"""Texts of JSON Lines: what msgspec finds is what Python's parser finds, and it finds it in every
+plain row.
+"""
 
 import json
 
@@ -255,6 +257,9 @@ def test_ids_are_what_is_written(tmp_path):
         id="id",
     )
     assert list(listed.ids) == [b"a", "aé".encode(), b"12", b"-0", b"9" * 30, b" \n"]
-    assert [(number, reason) for number, reason, _ in listed.skipped] == [*((n, Reason.NO_ID) for n in range(7, 12)),
-                                                                          (12, Reason.UNDECODABLE), (13, Reason.NO_ID)]  # fmt: skip
+    assert [(number, reason) for number, reason, _ in listed.skipped] == [
+        *((n, Reason.NO_ID) for n in range(7, 12)),
+        (12, Reason.UNDECODABLE),
+        (13, Reason.NO_ID),
+    ]
     assert made == [b"t"] * 6

@@ -1,4 +1,6 @@
-"""Folders of more Parquet files than stay open: the same answer as from one file, and a run decodes no row twice."""
+"""Folders of more Parquet files than stay open: the same answer as from one file, and a run decodes
+no row twice.
+"""
 
 import gc
 import os
@@ -37,7 +39,9 @@ def here(tmp_path, monkeypatch):
 
 @pytest.fixture
 def small(monkeypatch):
-    """Nothing is kept in memory, and what is verified is read again in very many blocks; texts are decoded a few at a time."""
+    """Nothing is kept in memory, and what is verified is read again in very many blocks; texts are
+    decoded a few at a time.
+    """
     monkeypatch.setattr("lshdup.workspace.from_documents.SET_BYTES", 0)
     monkeypatch.setattr("lshdup.matching.similarity.BLOCK_BYTES", 1 << 13)
     monkeypatch.setattr("lshdup.documents.reading.BATCH_DOCUMENTS", 16)
@@ -72,7 +76,9 @@ def decoded(monkeypatch):
 
 
 def fill(here, texts=None):
-    """The same rows in a folder of files, whose neighbours are alike; in one file; and each in a file of its own."""
+    """The same rows in a folder of files, whose neighbours are alike; in one file; and each in a
+    file of its own.
+    """
     texts = texts_of(N) if texts is None else texts
     ids = [f"{number:03}" for number in range(len(texts))]
     (here / "many").mkdir()
@@ -89,7 +95,9 @@ FIELDS = {"id_field": "id", "text_field": "text"}
 
 
 def expected(here):
-    """The pairs of the plain files, by the names of rows; one of them looks like a PDF, but not as a row."""
+    """The pairs of the plain files, by the names of rows; one of them looks like a PDF, but not as
+    a row.
+    """
     other = f"{N // 3 + 1:03}".encode()
     (here / "plain" / other.decode()).write_bytes(b"a text with in it")
     return [(a[6:], b[6:], similarity) for a, b, similarity in answer("plain", store=None)[0]]
@@ -251,7 +259,9 @@ def test_another_file_of_the_same_name_is_read_anew(here, small, decoded):
 
 @pytest.mark.parametrize("batch", [20, 37, 512])
 def test_a_damaged_row_group_costs_only_its_rows(here, small, monkeypatch, batch):
-    """Not all of a file can be put aside; what was good before is good for verification, too; whatever is read together."""
+    """Not all of a file can be put aside; what was good before is good for verification, too;
+    whatever is read together.
+    """
     monkeypatch.setattr("lshdup.documents.reading.BATCH_DOCUMENTS", batch)
     rng = random.Random(1)
     texts = [" ".join(str(rng.randrange(10**6)) for _ in range(40)) for _ in range(111)]
@@ -296,7 +306,9 @@ def test_a_row_group_with_other_rows_than_it_says(here, said):
 
 
 def test_memory_and_descriptors_are_given_back(here, decoded):
-    """At once, not when Python looks for circles; with any number of files only those of a few are held."""
+    """At once, not when Python looks for circles; with any number of files only those of a few are
+    held.
+    """
     (here / "d").mkdir()
     for file in range(20):
         write(

@@ -1,4 +1,6 @@
-"""Rows of JSON Lines and Parquet as documents: the same answer as their texts in files, whatever they are stored as."""
+"""Rows of JSON Lines and Parquet as documents: the same answer as their texts in files, whatever
+they are stored as.
+"""
 
 import gzip
 import json
@@ -192,7 +194,8 @@ def test_ids_are_looked_at_across_files(here):
     )
     assert list(documents.names) == [b"x", b"y", b"z"]
     assert [(each.name, each.detail) for each in skipped] == [
-        (b"y", "row 1 of b.parquet; the first is row 2 of a.jsonl"), (b"z", "row 2 of b.parquet; the first is z"),
+        (b"y", "row 1 of b.parquet; the first is row 2 of "
+"a.jsonl"), (b"z", "row 2 of b.parquet; the first is z"),
     ]  # fmt: skip
 
 
@@ -235,8 +238,11 @@ def test_which_files_have_rows(here):
     ]
     assert found("d/a.jsonl") == (["d/a.jsonl:1", "d/a.jsonl:2"], [])
     made, said = found("d", text_field="body")
-    assert made == [f"d/{name}:{n}" if n else f"d/{name}" for name, ns in [("a.jsonl", (1, 2)), ("b.NDJSON", (1, 2)), ("c.json", (0,)),
-                    ("e.jsonl.gz", (1, 2)), ("f.parquet", (1, 2))] for n in ns]  # fmt: skip
+    records = {"a.jsonl": (1, 2), "b.NDJSON": (1, 2), "c.json": (0,)}
+    records |= {"e.jsonl.gz": (1, 2), "f.parquet": (1, 2)}
+    assert made == [
+        f"d/{name}:{n}" if n else f"d/{name}" for name, numbers in records.items() for n in numbers
+    ]
     assert said == []
     assert found("d/c.json")[0] == ["d/c.json"]
     assert found("d/c.json", text_field="body")[0] == ["d/c.json:1", "d/c.json:2"]
@@ -266,7 +272,9 @@ def test_another_field_is_another_document(here, form):
 
 
 def test_files_of_rows_grow(here):
-    """After any change, artifacts and answers are those of a run from nothing; an unchanged file is not opened."""
+    """After any change, artifacts and answers are those of a run from nothing; an unchanged file is
+    not opened.
+    """
     texts = texts_of(60)
     for form in FORMS:
         write(here / form, texts)
@@ -441,8 +449,8 @@ def test_broken_rows_are_said_and_the_rest_goes_on(here, run):
         made = run("pairs", "a.jsonl", "-v", code=2)
         assert made.rows == [["a.jsonl:1", "a.jsonl:9", "1.0"]]
         assert (
-            "left out: 2 rows that are no JSON objects, 1 row whose text is no string, 2 rows without text, 1 undecodable"
-            in made.err
+            "left out: 2 rows that are no JSON objects, 1 row whose text is no string, 2 rows "
+            "without text, 1 undecodable" in made.err
         )
         for row in (2, 3, 4, 5, 6, 8):
             assert f"lshdup: a.jsonl:{row}: " in made.err

@@ -54,10 +54,11 @@ def test_no_pair_of_copies_is_made():
 
 @pytest.mark.parametrize(
     ("lowest", "step", "expected"),
-    [(0.8, 0.05, [0.8, 0.85, 0.9, 0.95, 1.0]), (1.0, 0.05, [1.0]), (0.5, 1.0, [0.5, 1.0]), (0.5, 0.3, [0.5, 0.6, 0.9, 1.0])],
+    [(0.8, 0.05, [0.8, 0.85, 0.9, 0.95, 1.0]), (1.0, 0.05, [1.0]), (0.5, 1.0, [0.5, 1.0]), (0.5,
+    0.3, [0.5, 0.6, 0.9, 1.0])],
 )  # fmt: skip
 def test_thresholds(lowest, step, expected):
-    assert histogram.thresholds(lowest, step) == expected
+    assert histogram.list_thresholds(lowest, step) == expected
 
 
 def test_the_histogram_is_what_runs_of_their_own_say(run, corpus):

@@ -1,4 +1,6 @@
-"""The experiments of R1 and R3: numbers against slow references, and the published tables where the data is there."""
+"""The experiments of R1 and R3: numbers against slow references, and the published tables where the
+data is there.
+"""
 
 import itertools
 import json
@@ -127,7 +129,7 @@ def test_pieces_of_all_pairs_change_nothing(monkeypatch):
     ] == [(r.off, r.largest) for r in whole]
     pairs = [
         (int(a), int(b))
-        for left, right in timing._all_pairs_of(40)
+        for left, right in timing._list_pairs(40)
         for a, b in zip(left, right, strict=True)
     ]
     assert pairs == [(i, j) for i in range(40) for j in range(i + 1, 40)]
@@ -169,7 +171,9 @@ def test_band_accuracy_counts_what_loops_count(buckets):
 
 
 def test_band_expectations_are_met_on_average():
-    """Over many seeds, found and false positives come out as the S-curve says (classic: independent rows)."""
+    """Over many seeds, found and false positives come out as the S-curve says (classic: independent
+    rows).
+    """
     ragged, collection = collection_of(some_sets(40, 8))
     results = [
         next(
@@ -208,7 +212,7 @@ def test_band_recall_counts_what_loops_count(threshold, buckets):
     ]
     results = list(accuracy.band_recall(pairs, ragged, collection, sketch, plans, 2))
     signatures = sketch_collection(collection, sketch).signatures
-    edges = accuracy.similarity_bins(threshold)
+    edges = accuracy.make_bins(threshold)
     bins = list(itertools.pairwise(edges)) + ([(threshold, 1.0)] if len(edges) > 2 else [])
     assert [(r.bands, r.similarity_from, r.similarity_to) for r in results] == [
         (b, *each) for b in (3, 10) for each in bins
@@ -256,7 +260,8 @@ def test_band_recall_is_what_the_s_curve_says_on_average(scheme):
         told_apart += 0.1 < expected < 0.9
         assert abs(shares.mean() - expected) <= 4 * shares.std(ddof=1) / len(shares) ** 0.5 + 0.01
     assert told_apart >= 3
-    # Intervals hold the expectation about as often as they say; pairs that share documents vary a little more.
+    # Intervals hold the expectation about as often as they say; pairs that share documents vary a
+    # little more.
     held = [
         r.share_low <= r.expected <= r.share_high
         for results in runs
@@ -269,7 +274,7 @@ def test_band_recall_is_what_the_s_curve_says_on_average(scheme):
 @given(st.integers(1, 10**6), st.floats(0, 1))
 def test_share_intervals_are_where_the_score_test_turns(trials, part):
     hits = round(part * trials)
-    low, high = accuracy.share_interval(hits, trials)
+    low, high = accuracy.bound_share(hits, trials)
     assert 0 <= low <= hits / trials <= high <= 1
     for edge in (low, high):
         if 0 < edge < 1:
@@ -283,11 +288,12 @@ def test_share_intervals_are_where_the_score_test_turns(trials, part):
     | st.sampled_from([k / m for m in range(1, 60) for k in range(1, m + 1)])
 )
 def test_similarity_bins_ascend_from_the_threshold_to_1(threshold):
-    edges = accuracy.similarity_bins(threshold)
+    edges = accuracy.make_bins(threshold)
     assert edges[0] == threshold
     assert edges[-1] == 1.0
     assert all(low < high for low, high in itertools.pairwise(edges)) or edges == [1.0, 1.0]
-    # A width is at most 2.5 times narrower than the one before, which made less than five bins: twelve whole bins, one cut off.
+    # A width is at most 2.5 times narrower than the one before, which made less than five bins:
+    # twelve whole bins, one cut off.
     assert len(edges) <= 14
     assert threshold > 1 - 1e-9 or len(edges) >= 6
 
@@ -483,7 +489,8 @@ def test_plots_without_matplotlib_are_refused_before_any_work(run, corpus, tmp_p
     hidden = tmp_path / "hide"
     hidden.mkdir()
     (hidden / "sitecustomize.py").write_text(
-        "import importlib.util as u\nfind = u.find_spec\nu.find_spec = lambda n, *a: None if n == 'matplotlib' else find(n, *a)\n"
+        "import importlib.util as u\nfind = u.find_spec\nu.find_spec = lambda n, *a: None "
+        "if n == 'matplotlib' else find(n, *a)\n"
     )
     from tests.conftest import ROOT
 

@@ -1,4 +1,6 @@
-"""`python -m tests.fuzz`: try random and mutated input until the time is up; exit code 1 and one line for each finding."""
+"""`python -m tests.fuzz`: try random and mutated input until the time is up; exit code 1 and one
+line for each finding.
+"""
 
 import argparse
 import faulthandler
@@ -15,7 +17,8 @@ from tests.fuzz import Tally, guided
 
 TARGETS = ("texts", "html", "ids", "artifacts")
 
-#: More than any target needs, so that an absurd number in an artifact does not swap the machine to a halt.
+#: More than any target needs, so that an absurd number in an artifact does not swap the machine to
+#: a halt.
 MOST_MEMORY = 8 << 30
 
 

@@ -1,8 +1,10 @@
-"""Artifacts: `.npz` files that were damaged, or made by somebody who means ill, loaded and used by the commands themselves.
+"""Artifacts: `.npz` files that were damaged, or made by somebody who means ill, loaded and used by
+the commands themselves.
 
-What is damaged without care must be refused, count as not there, or have changed nothing: the answer is then the right one. What is forged
-with care, checksums and all, is another artifact and may give another answer; but it must not end in a traceback, in memory that is not
-the program's, or never.
+What is damaged without care must be refused, count as not there, or have changed nothing: the
+answer is then the right one. What is forged with care, checksums and all, is another artifact and
+may give another answer; but it must not end in a traceback, in memory that is not the program's, or
+never.
 """
 
 import io
@@ -86,7 +88,7 @@ COMMANDS = {
 }  # fmt: skip
 
 
-# --- the artifacts that are mutated ------------------------------------------------------------------------------------------
+# --- the artifacts that are mutated ---------------------------------------------------------------
 
 
 def make_folder(folder):
@@ -173,7 +175,7 @@ def array_of(data):
     return np.load(io.BytesIO(data), allow_pickle=False)
 
 
-# --- mutations: (rng, all files, tokens, kind) -> bytes; True beside those that keep checksums right -------------------------------
+# --- mutations: (rng, all files, tokens, kind) -> bytes; True beside those that keep checksums righ
 
 
 def cut(rng, data):
@@ -404,7 +406,7 @@ def mutated(rng, files, tokens, kind):
     return archive_of(pairs), True
 
 
-# --- trying them ---------------------------------------------------------------------------------------------------------------
+# --- trying them ----------------------------------------------------------------------------------
 
 
 def run(arguments, patience=PATIENCE):
@@ -434,7 +436,9 @@ def run(arguments, patience=PATIENCE):
 
 
 class Artifacts:
-    """The target; needs an empty folder, which becomes the current one, and makes the directory beside it its own."""
+    """The target; needs an empty folder, which becomes the current one, and makes the directory
+    beside it its own.
+    """
 
     def __init__(self, folder):
         os.fsync = lambda descriptor: None  # nobody pulls the plug here
@@ -462,7 +466,9 @@ class Artifacts:
         return tally
 
     def tried(self, tally, tokens, kind, data, forged, commands, *, checked):
-        """checked : whether members are as small as they are, or so large that those who only look something up do not check all."""
+        """checked : whether members are as small as they are, or so large that those who only look
+        something up do not check all.
+        """
         tally.tried += 1
         most = npz._ALWAYS_VERIFIED
         npz._ALWAYS_VERIFIED = most if checked else 0

@@ -1,8 +1,10 @@
-"""`python -m tests.fuzz --atheris`: the same targets and the same checks, with input that a coverage-guided fuzzer makes.
+"""`python -m tests.fuzz --atheris`: the same targets and the same checks, with input that a
+coverage-guided fuzzer makes.
 
-Atheris watches which lines and comparisons of lshdup's Python an input reaches and keeps those inputs that reach new ones. Kernels are machine
-code, which it does not see: what they do with texts and ids is found by the checks, not by coverage. Each target runs in a process of its own
-(`python -m tests.fuzz.guided`), because libFuzzer ends it, and so may a finding.
+Atheris watches which lines and comparisons of lshdup's Python an input reaches and keeps those
+inputs that reach new ones. Kernels are machine code, which it does not see: what they do with texts
+and ids is found by the checks, not by coverage. Each target runs in a process of its own (`python
+-m tests.fuzz.guided`), because libFuzzer ends it, and so may a finding.
 """
 
 import importlib.util
@@ -64,7 +66,7 @@ def run(name, seconds, runs, seed):
     return not findings, line
 
 
-# --- in the process of a target ----------------------------------------------------------------------------------------------------
+# --- in the process of a target -------------------------------------------------------------------
 
 
 def texts():
@@ -124,7 +126,10 @@ def ids():
 
 
 def artifacts():
-    """A byte chooses artifact and command; the rest is the file. Checksums are made right again by `forged`, or nothing would be reached."""
+    """A byte chooses artifact and command; the rest is the file.
+
+    Checksums are made right again by `forged`, or nothing would be reached.
+    """
     from tests.fuzz import Tally
     from tests.fuzz.artifacts import COMMANDS, KINDS, TOKENS, Artifacts
 
@@ -151,7 +156,9 @@ def artifacts():
 
 
 def forged(data, longest, seed):
-    """A mutation of an artifact by the means of tests/fuzz/artifacts.py, or one of libFuzzer's own within a member."""
+    """A mutation of an artifact by the means of tests/fuzz/artifacts.py, or one of libFuzzer's own
+    within a member.
+    """
     import atheris
 
     from tests.fuzz.artifacts import (

@@ -1,5 +1,6 @@
-"""Pages: bytes -> visible text. Mutated pages must give some text or a documented refusal, soon, and always the same; well-formed ones
-what the parser of the reference sees."""
+"""Pages: bytes -> visible text. Mutated pages must give some text or a documented refusal, soon,
+and always the same; well-formed ones what the parser of the reference sees.
+"""
 
 import signal
 from contextlib import contextmanager

@@ -1,6 +1,8 @@
-"""Texts: bytes -> shingle sets, against the slow definitions of tests/reference.py, for all kinds of tokens and all options.
+"""Texts: bytes -> shingle sets, against the slow definitions of tests/reference.py, for all kinds
+of tokens and all options.
 
-Each text is tried three times: alone in the kernel between fences, as part of a batch, and as part of the same batch in another order.
+Each text is tried three times: alone in the kernel between fences, as part of a batch, and as part
+of the same batch in another order.
 """
 
 import codecs
@@ -22,7 +24,8 @@ from tests.fuzz.fences import run_fenced
 
 BATCH = 2000
 
-#: What has gone wrong in somebody's program before: marks of several classes, Maybe characters, jamo, expansions, unspaced scripts, blanks.
+#: What has gone wrong in somebody's program before: marks of several classes, Maybe characters,
+#: jamo, expansions, unspaced scripts, blanks.
 SPICY = (
     "aZ9_ \t\n\x0b\x1c\x85\u00a0\u2003\u2028.,:;'-the\u00df\u0130\u0131\u01c5\ufb01\u2126\u212b\u00b2\u2460\ufdfa\u0300\u0301\u0316\u0323"
     "\u0327\u0345\u0390\u03c2\u1fb7\u05b0\u05bc\u064b\u0651\u0654\u0921\u093c\u094d\u0d46\u0d3e\u0d57\u0e01\u0e33\u0e48\u0e40\u0eb3\u1780"
@@ -164,7 +167,9 @@ def expected_set(text, params):
 
 
 def expected_text(data):
-    """What DESIGN 4 says of bytes that are no page: their text, or why there is none; None where the encoding has to be guessed."""
+    """What DESIGN 4 says of bytes that are no page: their text, or why there is none; None where
+    the encoding has to be guessed.
+    """
     for bom, codec in zip(
         BOMS[3:] + BOMS[1:3] + BOMS[:1],
         ("utf-32", "utf-32", "utf-16", "utf-16", "utf-8-sig"),
@@ -201,7 +206,9 @@ def decoded(data):
 
 
 def feature(text, outcome):
-    """Texts that differ in this are worth keeping: which kinds of characters follow which, and what the kernel made of them."""
+    """Texts that differ in this are worth keeping: which kinds of characters follow which, and what
+    the kernel made of them.
+    """
     kinds = [unicodedata.category(c)[0] + str(min(unicodedata.combining(c), 1)) for c in text[:6]]
     return int(outcome), text.isascii(), tuple(kinds)
 
@@ -279,7 +286,9 @@ class Texts:
             order = order[: rng.randrange(len(order) + 1)]
 
     def _from_bytes(self, rng, tally, shingler, datas):
-        """The whole way, with refusals; of what has to be guessed, which takes milliseconds, a few only. Nothing that needs a reader."""
+        """The whole way, with refusals; of what has to be guessed, which takes milliseconds, a few
+        only. Nothing that needs a reader.
+        """
         datas = [data for data in datas if not recognize_file_type(data, b"")]
         known = [
             (data, text)

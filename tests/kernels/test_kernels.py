@@ -26,7 +26,9 @@ print(out[0], "numba" in sys.modules)
 
 @pytest.fixture
 def package(tmp_path):
-    """Return a copy of the package with a cache of its own, and a function that runs a script in it."""
+    """Return a copy of the package with a cache of its own, and a function that runs a script in
+    it.
+    """
     shutil.copytree(
         ROOT / "lshdup", tmp_path / "lshdup", ignore=shutil.ignore_patterns("__pycache__")
     )

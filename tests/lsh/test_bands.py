@@ -189,7 +189,9 @@ def test_pairs_come_cluster_by_cluster(monkeypatch):
 @pytest.mark.parametrize("scheme", ["fast", "classic"])
 @pytest.mark.parametrize("n", [30, 300])
 def test_found_recall_follows_the_s_curve(scheme, n):
-    """The share of candidates, by similarity, is within a 99.99 % interval of the curve or above."""
+    """The share of candidates, by similarity, is within a 99.99 % interval of the curve or
+    above.
+    """
     rng = np.random.default_rng(n)
     plan = band_plan.plan_bands(128, BandParams(0.8))
     trials = 600

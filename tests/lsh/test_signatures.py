@@ -141,7 +141,9 @@ TRIALS = 300
 )
 @pytest.mark.parametrize("scheme", ["fast", "classic"])
 def test_bias_and_spread(scheme, n, perms, kind):
-    """Mean within four standard errors of J; deviation at most 1.25 times that of K independent rows."""
+    """Mean within four standard errors of J; deviation at most 1.25 times that of K independent
+    rows.
+    """
     rng = np.random.default_rng(n * perms)
     for share in (0.5, 0.9):
         common = max(1, round(n * share)) if n > 1 else 0
@@ -157,7 +159,8 @@ def test_bias_and_spread(scheme, n, perms, kind):
         exact = common / (2 * n - common)
         spread = (exact * (1 - exact) / perms) ** 0.5
         assert abs(estimates.mean() - exact) <= 4 * spread / TRIALS**0.5 + 1e-9
-        # One-sided: the fast scheme is better than independent rows on small sets. The spread of 300 trials is itself off by 4 %.
+        # One-sided: the fast scheme is better than independent rows on small sets. The spread of
+        # 300 trials is itself off by 4 %.
         assert estimates.std() <= 1.25 * spread + 1e-9
         if scheme == "classic" and n > 2:
             assert estimates.std() >= 0.75 * spread
@@ -178,9 +181,11 @@ def test_fast_spreads_less_than_independent_rows_on_small_sets(n):
 
 
 def test_linear_is_biased_where_the_others_are_not():
-    """R1's flaw: the new words of a text have consecutive numbers, and linear maps of those over a small prime are no random order.
+    """R1's flaw: the new words of a text have consecutive numbers, and linear maps of those over a
+    small prime are no random order.
 
-    100 texts of 166 new words, each with a copy in which the last 8 are replaced: estimates are about 0.03 too low.
+    100 texts of 166 new words, each with a copy in which the last 8 are replaced: estimates are
+    about 0.03 too low.
     """
     n, changed, perms, seeds = 166, 8, 150, 10
     texts = []

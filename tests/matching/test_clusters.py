@@ -39,7 +39,7 @@ from lshdup.workspace.workspace import Workspace
 from tests import reference
 from tests.conftest import ROOT
 
-# --- the stage against the obvious loop -------------------------------------------------------------------------------------------
+# --- the stage against the obvious loop -----------------------------------------------------------
 
 
 def obvious_groups(sets, is_candidate, order, threshold):
@@ -269,7 +269,8 @@ def test_a_set_that_is_lost_represents_nothing_and_is_dropped_for_nothing():
         return RaggedSets.from_sets([set() if d == 0 else sets[d] for d in wanted.tolist()])
 
     groups, _ = made.cluster_buckets("representative", 0.5, source=source)
-    # Documents 0 and 1 are of one kind, whose set cannot be had: together still, but near nobody else.
+    # Documents 0 and 1 are of one kind, whose set cannot be had: together still, but near nobody
+    # else.
     assert as_dict(groups) == {
         0: (0, 1.0),
         1: (0, 1.0),
@@ -319,7 +320,7 @@ def test_listing_is_in_order(rows):
     )
 
 
-# --- what is preferred ----------------------------------------------------------------------------------------------------------------
+# --- what is preferred ----------------------------------------------------------------------------
 
 
 def listed(names, sizes=None, mtimes=None, **lists):
@@ -345,7 +346,8 @@ def test_every_rule_of_keep():
     names = [b"a", b"b", b"c", b"d"]
     more = {"sizes": [3, 9, 9, 1], "mtimes": [40, 20, 20, 30]}
     for keep, expected in {
-        "longest": "bcad", "shortest": "dabc", "newest": "adbc", "oldest": "bcda", "path-order": "abcd", "first": "abcd",
+        "longest": "bcad", "shortest": "dabc", "newest": "adbc", "oldest": "bcda",
+        "path-order": "abcd", "first": "abcd",
     }.items():  # fmt: skip
         assert preferred(names, keep, **more)[0] == [bytes([c]) for c in expected.encode()], keep
 
@@ -414,7 +416,7 @@ def test_prefer_folders_and_patterns():
     ]  # fmt: skip
 
 
-# --- the command ----------------------------------------------------------------------------------------------------------------------
+# --- the command ----------------------------------------------------------------------------------
 
 
 def parsed(result):
@@ -541,9 +543,12 @@ def text(*changed):
 
 @pytest.fixture
 def folder(tmp_path):
-    """Four that are near one another in two folders, copies among them; two of another text; alone; without tokens."""
+    """Four that are near one another in two folders, copies among them; two of another text; alone;
+    without tokens.
+    """
     for name, content in {
-        "new/a": text(), "new/b": text(100), "old/a": text(), "old/c": text(100) + " and more", "x": text(*range(0, 200, 2)),
+        "new/a": text(), "new/b": text(100), "old/a": text(), "old/c": text(100) + " and more",
+        "x": text(*range(0, 200, 2)),
         "y": text(*range(0, 200, 2)).upper(), "alone": "quite another text", "empty": "",
     }.items():  # fmt: skip
         path = tmp_path / "d" / name
@@ -601,7 +606,8 @@ def test_which_is_kept(run, folder):
 def test_what_is_emitted(run, folder):
     everything = run("clusters", "d")
     assert [(row[0], row[1], row[2], row[4]) for row in everything.rows] == [
-        ("1", "keep", "d/old/c", "no"), ("1", "drop", "d/new/b", "no"), ("1", "drop", "d/new/a", "no"), ("1", "drop", "d/old/a", "no"),
+        ("1", "keep", "d/old/c", "no"), ("1", "drop", "d/new/b", "no"), ("1", "drop", "d/new/a",
+        "no"), ("1", "drop", "d/old/a", "no"),
         ("2", "keep", "d/x", "no"), ("2", "drop", "d/y", "yes"),
     ]  # fmt: skip
     assert (
@@ -699,7 +705,8 @@ def test_lines_of_id_lists(run, tmp_path):
     (tmp_path / "ids").write_text("\n".join(lines) + "\n")
     rows = run("clusters", "ids", "--tokens", "ids", "--recall", "0.999").rows
     assert [row[:3] + row[4:5] for row in rows] == [
-        ["1", "keep", "q", "no"], ["1", "drop", "p", "no"], ["1", "drop", "s", "no"], ["2", "keep", "r", "no"], ["2", "drop", "t", "yes"],
+        ["1", "keep", "q", "no"], ["1", "drop", "p", "no"], ["1", "drop", "s", "no"], ["2",
+        "keep", "r", "no"], ["2", "drop", "t", "yes"],
     ]  # fmt: skip
     assert kept(
         run("clusters", "ids", "--tokens", "ids", "--recall", "0.999", "--keep", "first")
@@ -722,7 +729,7 @@ def test_max_bucket(run, tmp_path):
     )
 
 
-# --- from the store -------------------------------------------------------------------------------------------------------------------
+# --- from the store -------------------------------------------------------------------------------
 
 
 def grouped(

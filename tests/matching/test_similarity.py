@@ -27,7 +27,8 @@ def joined(ragged, members, threshold, jobs=1):
     ]
 
 
-# Few elements, so that overlaps of every size are frequent; thresholds that similarities meet exactly, and tiny ones.
+# Few elements, so that overlaps of every size are frequent; thresholds that similarities meet
+# exactly, and tiny ones.
 overlapping = st.lists(st.sets(st.integers(0, 40), max_size=30), max_size=30)
 rationals = st.tuples(st.integers(1, 40), st.integers(1, 40)).map(
     lambda pair: min(pair) / max(pair)
@@ -41,7 +42,9 @@ rationals = st.tuples(st.integers(1, 40), st.integers(1, 40)).map(
     st.sampled_from([1, 3, 1 << 20]),
 )
 def test_the_exact_join_is_brute_force(sets, threshold, most):
-    """With 1 or 3 counters and posting lists (`most`), elements share them; the pairs stay the same."""
+    """With 1 or 3 counters and posting lists (`most`), elements share them; the pairs stay the
+    same.
+    """
     ragged = RaggedSets.from_sets(sets)
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr("lshdup.matching.exact_join._MOST", most)

@@ -1,4 +1,6 @@
-"""The page of a report: what it knows, that nothing in it acts, and, in Chromium, that it can be used."""
+"""The page of a report: what it knows, that nothing in it acts, and, in Chromium, that it can be
+used.
+"""
 
 import json
 import re
@@ -40,10 +42,10 @@ def page_of(
     )
     duplicate_of = np.arange(n) if duplicate_of is None else np.array(duplicate_of)
     pairs = Pairs.of(left, right, similarity.astype(float))
-    selection = html.select(pairs, duplicate_of, html.Promise(threshold, 20, 5), most)
+    selection = html.select_pairs(pairs, duplicate_of, html.Promise(threshold, 20, 5), most)
     order = np.arange(n) if preference is None else np.array(preference)
     facts = html.Facts("what was compared", n, "1 May 2020", {"binary": 2}, [("tokens", "word")])
-    known = html.data(
+    known = html.collect_data(
         selection,
         duplicate_of,
         np.full(n, 10),
@@ -52,7 +54,7 @@ def page_of(
         passages or {},
         facts,
     )
-    return known, html.page(known)
+    return known, html.render_page(known)
 
 
 class Outline(HTMLParser):
@@ -132,7 +134,7 @@ def test_copies_are_counted_though_not_all_are_named():
     assert "all are counted" in known["omitted"]
 
 
-# --- in Chromium ------------------------------------------------------------------------------------------------------------
+# --- in Chromium ----------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -221,7 +223,8 @@ def test_the_threshold_moves_counts_groups_and_list(chromium, tmp_path):
     click(chromium, "#list > li > button", 2)
     assert texts(chromium, ".passages .text:last-child") == ["same oldnew"]
     chromium.execute_script(
-        "const s = document.getElementById('search'); s.value = 'COPY'; s.dispatchEvent(new Event('input'))"
+        "const s = document.getElementById('search'); s.value = 'COPY'; "
+        "s.dispatchEvent(new Event('input'))"
     )
     chromium.execute_async_script("setTimeout(arguments[0], 200)")
     assert texts(chromium, "#list .name") == ["d", "d.copy"]
@@ -295,7 +298,7 @@ def test_ten_thousand_pairs_are_drawn_as_they_are_looked_at(chromium, tmp_path):
     assert chromium.get_log("browser") == []
 
 
-# --- the command ------------------------------------------------------------------------------------------------------------
+# --- the command ----------------------------------------------------------------------------------
 
 
 def known_of(page):
@@ -401,8 +404,8 @@ def test_why_passages_are_not_in_the_page_is_said_and_what_takes_more(run, tmp_p
     assert pairs == 10
     done = run("report", "-t", "0.8")
     assert (
-        "the passages of 3 of 10 pairs are in the page; 7 are without: a document has more than 1 MiB of text"
-        in done.err
+        "the passages of 3 of 10 pairs are in the page; 7 are without: a document has "
+        "more than 1 MiB of text" in done.err
     )
     assert "passages of 3 of 10" in known_of(done.out)["omitted"]
     done = run("report", "-t", "0.8", "--passages", "0")
@@ -416,8 +419,8 @@ def test_why_passages_are_not_in_the_page_is_said_and_what_takes_more(run, tmp_p
     assert re.search(r"The \d most similar of 10 pairs .* --most 10 takes all", done.err)
     done = run("report", "-t", "0.8")
     assert (
-        "the passages of 1 of 10 pairs are in the page; 4 are without: a document cannot be read any more; 5 are without: "
-        in done.err
+        "the passages of 1 of 10 pairs are in the page; 4 are without: a document cannot "
+        "be read any more; 5 are without: " in done.err
     )
     why = list(known_of(done.out)["without"].values())
     assert sum(each.startswith("a document cannot be read") for each in why) == 4

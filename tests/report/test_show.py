@@ -14,14 +14,14 @@ from hypothesis import strategies as st
 from lshdup.kernels.differences import align, heaviest_chain
 from lshdup.params import ShingleParams, SketchParams
 from lshdup.report.comparison import compare
-from lshdup.report.terminal import Layout, rendered
+from lshdup.report.terminal import Layout, render
 from lshdup.report.token_diff import (
     ADDED,
     ALIKE,
     MOVED_AWAY,
     MOVED_HERE,
     REMOVED,
-    differences,
+    find_changes,
     windows,
 )
 from lshdup.shingling.inspection import list_tokens, locate_tokens, number_repeats
@@ -34,13 +34,15 @@ TEXT = st.text(st.sampled_from("aAbB ,.\n\t_1éÉ\u0301ßﬁﷺΐ中文ไท่
 TOKENS = ("word", "char", "terms")
 
 
-# --- where tokens stand --------------------------------------------------------------------------------------------------------
+# --- where tokens stand ---------------------------------------------------------------------------
 
 
 @settings(deadline=None)
 @given(TEXT, st.sampled_from(TOKENS), st.booleans(), st.booleans())
 def test_tokens_are_where_they_are_said_to_be(text, tokens, keep_case, normalize):
-    """What stands there is, in normal form, the token; a character that becomes several tokens stands for each of them."""
+    """What stands there is, in normal form, the token; a character that becomes several tokens
+    stands for each of them.
+    """
     params = ShingleParams(tokens=tokens, k=1, keep_case=keep_case, normalize=normalize)
     words, shingles = list_tokens(text.encode(), params)
     located = locate_tokens(text.encode(), params)
@@ -63,7 +65,7 @@ def test_texts_keep_their_spelling_unless_they_must_be_composed():
     assert locate_tokens("E\u0301te\u0301 UND".encode(), params).text == "Été UND".encode()
 
 
-# --- the differences -----------------------------------------------------------------------------------------------------------
+# --- the differences ------------------------------------------------------------------------------
 
 
 def valid(a, b, changes):
@@ -90,7 +92,9 @@ def row(values):
 
 
 def lcs_score(a, b):
-    """The slow obvious reference: two for an element, one more where the next of both is taken too."""
+    """The slow obvious reference: two for an element, one more where the next of both is taken
+    too.
+    """
     n, m = len(a), len(b)
     best = [
         [[0, -1] for _ in range(m + 1)] for _ in range(n + 1)
@@ -163,13 +167,13 @@ def test_the_heaviest_chain_is_that_of_trying_all(given_):
     st.integers(1, 6),
 )
 def test_any_two_rows(a, b, passage, moved):
-    valid(row(a), row(b), differences(row(a), row(b), passage, moved))
+    valid(row(a), row(b), find_changes(row(a), row(b), passage, moved))
 
 
 @settings(deadline=None)
 @given(st.lists(st.integers(0, 50), max_size=60))
 def test_a_row_is_like_itself(a):
-    assert differences(row(a), row(a)) == ([(ALIKE, 0, len(a), 0, len(a))] if a else [])
+    assert find_changes(row(a), row(a)) == ([(ALIKE, 0, len(a), 0, len(a))] if a else [])
 
 
 def test_single_words_in_a_long_text():
@@ -178,16 +182,16 @@ def test_single_words_in_a_long_text():
     b = np.delete(a, [100, 7000])
     b[15_000] = 10**9
     b = np.insert(b, 19_000, 10**9 + 1)
-    counts = valid(a, b, differences(a, b))
+    counts = valid(a, b, find_changes(a, b))
     assert (counts[REMOVED], counts[ADDED], counts[MOVED_HERE]) == (3, 2, 0)
 
 
 def test_a_moved_passage_is_said_to_have_moved():
     a = np.arange(1000, dtype=np.uint64)
     b = np.concatenate([a[:100], a[150:800], a[100:150], a[800:]])
-    counts = valid(a, b, differences(a, b))
+    counts = valid(a, b, find_changes(a, b))
     assert counts == {ALIKE: 950, REMOVED: 0, ADDED: 0, MOVED_AWAY: 50, MOVED_HERE: 50}
-    assert [c.kind for c in differences(a, b)] == [ALIKE, MOVED_AWAY, ALIKE, MOVED_HERE, ALIKE]
+    assert [c.kind for c in find_changes(a, b)] == [ALIKE, MOVED_AWAY, ALIKE, MOVED_HERE, ALIKE]
 
 
 def test_two_unlike_texts_are_not_held_together_by_the_words_of_every_text():
@@ -199,7 +203,9 @@ def test_two_unlike_texts_are_not_held_together_by_the_words_of_every_text():
 
 @pytest.mark.parametrize("kind", ["equal", "few values", "shuffled blocks", "unrelated", "gaps"])
 def test_long_rows_take_time_in_proportion(kind):
-    """300,000 tokens in seconds, whatever they are: a comparison of each with each would take hours."""
+    """300,000 tokens in seconds, whatever they are: a comparison of each with each would take
+    hours.
+    """
     rng = np.random.default_rng(1)
     n = 300_000
     a = (rng.zipf(1.3, n) % 5000).astype(np.uint64)
@@ -216,7 +222,7 @@ def test_long_rows_take_time_in_proportion(kind):
         for at in range(0, n, 1000):
             a[at : at + 3] = b[at : at + 3] = [10**7 + at, 10**7 + at + 1, 10**7 + at + 2]
     started = time.monotonic()
-    counts = valid(a, b, differences(a, b))
+    counts = valid(a, b, find_changes(a, b))
     assert time.monotonic() - started < 60
     if kind == "shuffled blocks":
         assert counts[MOVED_AWAY] == counts[MOVED_HERE] == n - counts[ALIKE]
@@ -229,7 +235,7 @@ def test_windows():
     assert windows(row([1, 2]), 1 << 40).tolist() == []
 
 
-# --- the comparison ------------------------------------------------------------------------------------------------------------
+# --- the comparison -------------------------------------------------------------------------------
 
 
 @settings(deadline=None)
@@ -246,14 +252,14 @@ def test_any_two_texts_are_compared_and_shown(one, other, tokens, k, bag):
     for side in (False, True):
         for width in (None, 30):
             for color in (False, True):
-                for line in rendered(found, Layout(side, width, color, 2)):
+                for line in render(found, Layout(side, width, color, 2)):
                     plain = re.sub(r"\x1b\[\d+m", "", line)
                     assert plain.isprintable()
                     assert color or line == plain
 
 
 def test_marks_take_nothing_but_what_changed():
-    lines = rendered(
+    lines = render(
         compare(
             b"The red, old (fox) jumps", "The blue «old» fox jumps high".encode(), ShingleParams()
         ),
@@ -272,7 +278,7 @@ def test_ids_are_sets(run, tmp_path):
     assert result[-2:] == ["5 6 [-7-] 8 {+9+}", ""]
 
 
-# --- the command -------------------------------------------------------------------------------------------------------------
+# --- the command ----------------------------------------------------------------------------------
 
 
 def moved_paragraph(path):
@@ -375,11 +381,16 @@ def test_elements_are_those_of_the_set(words, tokens, bag, secret):
     )
 
 
-FORM = "dear sir or madam we are pleased to let you know that your order number {} of {} was sent today"
+FORM = (
+    "dear sir or madam we are pleased to let you know that your order number {} of {} "
+    "was sent today"
+)
 
 
 def test_what_is_removed_is_not_compared(run, tmp_path):
-    """The similarity is the one that `pairs` prints, by the options of the last run or by those that are given."""
+    """The similarity is the one that `pairs` prints, by the options of the last run or by those
+    that are given.
+    """
     (tmp_path / "d").mkdir()
     (tmp_path / "form").write_text(FORM.format("", ""))
     for name, what in (

@@ -1,4 +1,6 @@
-"""Shingles that are removed from every set: those of templates, and those of too many documents; against set differences and counting."""
+"""Shingles that are removed from every set: those of templates, and those of too many documents;
+against set differences and counting.
+"""
 
 import json
 import os
@@ -33,9 +35,9 @@ from lshdup.shingling import shingle_filter as filter_module
 from lshdup.shingling.shingle_filter import (
     NO_SHINGLES,
     ShingleFilter,
-    common_shingles,
-    first_with,
-    least_count,
+    find_common_shingles,
+    find_first_sets,
+    find_least_count,
 )
 from lshdup.shingling.shingler import Shingler
 from lshdup.utils.ragged import RaggedSets
@@ -43,7 +45,7 @@ from lshdup.workspace.request import Request
 from lshdup.workspace.workspace import Workspace
 from tests.conftest import killed_behind_a_journal
 
-# --- the arrays -------------------------------------------------------------------------------------------------------------
+# --- the arrays -----------------------------------------------------------------------------------
 
 elements = st.one_of(
     st.integers(0, 12), st.integers(0, (1 << 64) - 1), st.integers((1 << 64) - 5, (1 << 64) - 1)
@@ -89,7 +91,7 @@ def test_counts_are_those_of_a_counter(sets, least, jobs, data):
     )
     counts = Counter(element for i in members for element in sets[i])
     expected = {element: count for element, count in counts.items() if count >= least}
-    shingles, found = common_shingles(
+    shingles, found = find_common_shingles(
         RaggedSets.from_sets(sets), np.array(sorted(members), np.int64), least, jobs
     )
     assert dict(zip(shingles.tolist(), found.tolist(), strict=True)) == expected
@@ -104,7 +106,7 @@ def test_many_common_shingles_and_few_counters(monkeypatch, jobs):
     rng = np.random.default_rng(7)
     sets = [{*range(9000), *rng.integers(0, 1 << 63, 500).tolist()} for _ in range(4)]
     sets.append(set(range(4000, 12000)))
-    shingles, counts = common_shingles(RaggedSets.from_sets(sets), np.arange(5), 4, jobs)
+    shingles, counts = find_common_shingles(RaggedSets.from_sets(sets), np.arange(5), 4, jobs)
     assert shingles.tolist() == list(range(9000))
     assert counts.tolist() == [4] * 4000 + [5] * 5000
 
@@ -119,21 +121,21 @@ def test_more_documents_than_a_counter_can_count():
     counts = Counter(sets.values.tolist())
     for least in (65_535, 65_536, counts[9], counts[5] + 1):
         expected = {element: count for element, count in counts.items() if count >= least}
-        shingles, found = common_shingles(sets, np.arange(n), least, 2)
+        shingles, found = find_common_shingles(sets, np.arange(n), least, 2)
         assert dict(zip(shingles.tolist(), found.tolist(), strict=True)) == expected
 
 
 @given(st.integers(1, 999), st.integers(0, 500))
 def test_a_share_is_the_decimal_that_was_written(thousandths, documents):
     limit = thousandths / 1000
-    least = least_count(limit, documents)
+    least = find_least_count(limit, documents)
     assert least == max(
         2, min(n for n in range(documents + 2) if n > Fraction(thousandths, 1000) * documents)
     )
 
 
 def test_a_number_is_a_number():
-    assert [least_count(float(limit), 10) for limit in (1, 2, 40)] == [2, 3, 41]
+    assert [find_least_count(float(limit), 10) for limit in (1, 2, 40)] == [2, 3, 41]
 
 
 @pytest.mark.parametrize("limit", [-1, -0.1, 1.5, float("nan"), float("inf"), 40.01])
@@ -150,7 +152,7 @@ def test_first_set_with_a_shingle(sets, wanted):
     before = filter_module._AT_ONCE
     filter_module._AT_ONCE = 3
     try:
-        found = first_with(RaggedSets.from_sets(sets), np.array(wanted, np.uint64))
+        found = find_first_sets(RaggedSets.from_sets(sets), np.array(wanted, np.uint64))
     finally:
         filter_module._AT_ONCE = before
     assert found.tolist() == [
@@ -158,13 +160,18 @@ def test_first_set_with_a_shingle(sets, wanted):
     ]
 
 
-# --- the steps --------------------------------------------------------------------------------------------------------------
+# --- the steps ------------------------------------------------------------------------------------
 
-FORM = "dear sir or madam we are glad to tell you that your order of {} has been sent to {} today please pay the amount of {} by friday"
+FORM = (
+    "dear sir or madam we are glad to tell you that your order of {} has been sent to "
+    "{} today please pay the amount of {} by friday"
+)
 
 
 def write_letters(folder, count, seed=1):
-    """Letters of one form, two of them copies, one that is nothing but the form, an empty one, and some other texts."""
+    """Letters of one form, two of them copies, one that is nothing but the form, an empty one, and
+    some other texts.
+    """
     rng = random.Random(seed)
     folder.mkdir(parents=True, exist_ok=True)
 
@@ -309,7 +316,8 @@ def test_pairs_are_those_of_the_definition_by_every_way(here, monkeypatch, asked
     else:
         assert len(found) > 100
         assert collection.shingle_filter is None
-    # In memory; on one thread; by the other schemes; by the join, from documents and from the store; without sets that are kept.
+    # In memory; on one thread; by the other schemes; by the join, from documents and from the
+    # store; without sets that are kept.
     assert pairs_of(None, asked, recall=0.9999)[0] == expected
     assert pairs_of("other", asked, jobs=1, recall=0.9999)[0] == expected
     assert artifacts_in("store") == artifacts_in("other")
@@ -371,7 +379,9 @@ def test_folders_of_templates_and_several(here):
 @settings(max_examples=8, deadline=None)
 @given(st.integers(0, 10**9))
 def test_a_folder_that_changes_and_options_that_change(seed):
-    """Each run leaves, byte for byte, what one from nothing does; and reads what has changed only."""
+    """Each run leaves, byte for byte, what one from nothing does; and reads what has changed
+    only.
+    """
     rng = random.Random(seed)
     home, before = Path(tempfile.mkdtemp()), Path.cwd()
     os.chdir(home)
@@ -450,13 +460,15 @@ def test_another_limit_reads_no_document(here, monkeypatch):
 def test_what_is_known_is_not_counted_again(here, monkeypatch):
     first = pairs_of("store", {"ignore_common": 5})[0]
     monkeypatch.setattr(
-        lshdup.collection.filtering, "common_shingles", lambda *_: pytest.fail("counted again")
+        lshdup.collection.filtering, "find_common_shingles", lambda *_: pytest.fail("counted again")
     )
     assert pairs_of("store", {"ignore_common": 5})[0] == first
 
 
 def test_documents_that_change_before_they_are_verified(here, monkeypatch):
-    """Documents are read again without what was removed; one that has changed is reported, and in no pair."""
+    """Documents are read again without what was removed; one that has changed is reported, and in
+    no pair.
+    """
     monkeypatch.setattr(lshdup.workspace.from_documents, "SET_BYTES", 0)
     skipped = []
     steps = Workspace(None, skipped=skipped.append)
@@ -483,7 +495,9 @@ def test_killed_runs_are_resumed(run, here, options):
 
 
 def test_true_copies_come_out_of_a_template():
-    """Form letters with copies among them: swamped without the options, found with each of them, whole and alone."""
+    """Form letters with copies among them: swamped without the options, found with each of them,
+    whole and alone.
+    """
     made = letters(400, 40)
     true = {(str(a), str(b)) for a, b in made.pairs}
 
@@ -515,7 +529,7 @@ def test_a_filter_of_nothing_common():
     assert as_sets(collection.sets) == as_sets(sets)
 
 
-# --- the program ------------------------------------------------------------------------------------------------------------
+# --- the program ----------------------------------------------------------------------------------
 
 
 def test_a_query_is_of_what_is_left(run, here):
@@ -550,7 +564,9 @@ def test_a_damaged_list_of_what_was_removed_is_refused(run, here):
 
 
 def test_forged_lists_of_what_was_removed(here, monkeypatch):
-    """With checksums that are right, too: out of order, of another type, of other shingles than the header says."""
+    """With checksums that are right, too: out of order, of another type, of other shingles than the
+    header says.
+    """
     from lshdup.store import npz
 
     pairs_of("store", ASKED["both"])
@@ -573,10 +589,13 @@ def test_forged_lists_of_what_was_removed(here, monkeypatch):
 
 
 def test_steps_that_continue(run, here):
-    """Options are given to `signatures`, or to a step that runs it; later ones know them, and refuse others."""
+    """Options are given to `signatures`, or to a step that runs it; later ones know them, and
+    refuse others.
+    """
     said = run("shingle", "d", "--ignore-common", "5", "--template", "form.txt", "-v").err
     assert re.search(
-        r"removed shingles: 24 of templates and \d+ of more than 5 documents, [\d.]+ % of all in the documents",
+        r"removed shingles: 24 of templates and \d+ of more than 5 documents, [\d.]+ % of "
+        r"all in the documents",
         said,
     )
     assert "1 document without tokens" in said
@@ -686,7 +705,10 @@ def test_hot_buckets_are_said_with_an_example_and_what_helps(run, tmp_path, monk
     for i in range(120):
         (tmp_path / f"d/{i:03}").write_text(f"{form} {i}")
     said = run("index", "d", "-v").err
-    hot = r"a bucket has 1\d\d documents: their [\d,]+ pairs are candidates, .* one is d/0\d\d; --ignore-common X or --template FILE"
+    hot = (
+        r"a bucket has 1\d\d documents: their [\d,]+ pairs are candidates, .* one is d/"
+        r"0\d\d; --ignore-common X or --template FILE"
+    )
     assert re.search(hot, said)
     assert "--max-bucket N leaves such buckets out" in said
     assert re.search(r"the largest bucket: 1\d\d documents, with d/0\d\d\n", said)

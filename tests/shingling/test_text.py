@@ -13,9 +13,11 @@ from lshdup.shingling.inspection import list_tokens
 from lshdup.shingling.shingler import Shingler, fingerprint_sets
 from tests import reference
 
-# Characters that do something: marks of several classes, Maybe characters, jamo, expansions, unspaced scripts, white space.
+# Characters that do something: marks of several classes, Maybe characters, jamo, expansions,
+# unspaced scripts, white space.
 SPICY = (
-    "aZ9_ \t\n\x0b\x1c\u00a0\u2003.,:;'-the\u00df\u0130\u01c5\ufb01\u2126\u212b\u00b2\u2460\ufdfa\u0300\u0301\u0316\u0323\u0327\u0345"
+    "aZ9_ \t\n"
+    "\x0b\x1c\u00a0\u2003.,:;'-the\u00df\u0130\u01c5\ufb01\u2126\u212b\u00b2\u2460\ufdfa\u0300\u0301\u0316\u0323\u0327\u0345"
     "\u05b0\u05bc\u064b\u0651\u0654\u0921\u093c\u094d\u0d46\u0d3e\u0d57\u0e01\u0e33\u0e48\u0e40\u0eb3\u1780\u17d2\u1000\u1039"
     "\u3042\u3099\u309a\u30ab\uff76\uff9e\u30fc\u6f22\u3005\u3007\u1100\u1161\u11a8\uac00\uac01\u0344\u0f73\u00b4\u1fbd\u1e9b\u0958"
     "\U0001d400\U0001f600\U0002f800\U00020000\U0002a6df\U0002a6e0\ue000\U000e0100\U0001109a\U000110ba\u0378"

@@ -1,4 +1,6 @@
-"""What the store survives: other runs, SIGKILL and SIGINT at any instant, full disks, flipped bits; and that a long run can be resumed."""
+"""What the store survives: other runs, SIGKILL and SIGINT at any instant, full disks, flipped bits;
+and that a long run can be resumed.
+"""
 
 import contextlib
 import os
@@ -41,7 +43,9 @@ def here(tmp_path, monkeypatch):
 
 
 def make_documents(folder, n, words=60):
-    """Files in threes that are 0.93 or more alike, and not at all like the others: no sane choice of bands misses a pair."""
+    """Files in threes that are 0.93 or more alike, and not at all like the others: no sane choice
+    of bands misses a pair.
+    """
     chance = random.Random(n)
     folder.mkdir()
     for i in range(0, n, 3):
@@ -86,7 +90,7 @@ def remains(store):
     )
 
 
-# --- one writer at a time ----------------------------------------------------------------------------------------------------
+# --- one writer at a time -------------------------------------------------------------------------
 
 
 def test_a_second_writer_is_refused_and_readers_are_not(run, here):
@@ -172,7 +176,9 @@ def test_a_store_that_was_only_begun_is_gone_on_with(here):
 
 
 def test_no_mix_of_old_and_new_artifacts_gives_another_answer(here):
-    """A reader may find each artifact of the collection before or of the one after, in any mix, with any times."""
+    """A reader may find each artifact of the collection before or of the one after, in any mix,
+    with any times.
+    """
     make_documents(here / "d", 30)
     make_documents(here / "e", 60, words=50)
     answers = [steps("old", documents=(b"d",)), steps("new", documents=(b"e",))]
@@ -187,7 +193,7 @@ def test_no_mix_of_old_and_new_artifacts_gives_another_answer(here):
             assert steps("mix", documents=()) in answers
 
 
-# --- killed, interrupted -----------------------------------------------------------------------------------------------------
+# --- killed, interrupted --------------------------------------------------------------------------
 
 ZYGOTE = """
 import os, signal, sys
@@ -222,7 +228,9 @@ for number, line in enumerate(sys.stdin):
 
 
 class Started:
-    """Runs of the program that have imported everything when they begin: what they do then is what a signal shall meet."""
+    """Runs of the program that have imported everything when they begin: what they do then is what
+    a signal shall meet.
+    """
 
     def __init__(self):
         command = [sys.executable, "-c", ZYGOTE]
@@ -254,7 +262,9 @@ class Started:
 
 
 def disturbed(here, number, wanted):
-    """Send a signal at random instants of runs that have more or less to do; gives what became of each, and checks the store."""
+    """Send a signal at random instants of runs that have more or less to do; gives what became of
+    each, and checks the store.
+    """
     make_documents(here / "d", 1500)
     chance = random.Random(number)
     expected = steps("undisturbed")
@@ -295,7 +305,9 @@ def disturbed(here, number, wanted):
 
 @pytest.mark.parametrize("instants", [10, pytest.param(100, marks=pytest.mark.long)])
 def test_killed_at_any_instant(here, instants):
-    """SIGKILL: every artifact that is there is whole, and the next run gives the answer of an undisturbed one."""
+    """SIGKILL: every artifact that is there is whole, and the next run gives the answer of an
+    undisturbed one.
+    """
     codes = [code for code, _ in disturbed(here, signal.SIGKILL, instants)]
     assert set(codes) <= {0, -signal.SIGKILL}
 
@@ -327,7 +339,8 @@ def test_interrupted_at_any_instant(here, instants):
 def test_interrupted_while_starting(run, here, delay):
     make_documents(here / "d", 1500)
     run("index", "d")
-    # A program that an interactive shell starts has SIGINT at its default, whatever this test's parent did.
+    # A program that an interactive shell starts has SIGINT at its default, whatever this test's
+    # parent did.
     script = (
         "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "from lshdup.cli.main import program\nprint('ready', flush=True)\nprogram()"
@@ -353,7 +366,7 @@ def test_interrupted_while_starting(run, here, delay):
     run("pairs", "-o", "out")
 
 
-# --- resumed -----------------------------------------------------------------------------------------------------------------
+# --- resumed --------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -467,7 +480,7 @@ def test_short_runs_write_no_journal(here, monkeypatch):
     steps(".lshdup")
 
 
-# --- the disk is full --------------------------------------------------------------------------------------------------------
+# --- the disk is full -----------------------------------------------------------------------------
 
 
 @contextlib.contextmanager
@@ -492,7 +505,9 @@ def continued(store, said, **given):
 
 
 def before_and_after(step, store, saved):
-    """What a store holds before and after a step over documents that all changed; `saved` is a copy of it as it was before."""
+    """What a store holds before and after a step over documents that all changed; `saved` is a copy
+    of it as it was before.
+    """
     make_documents(Path("d"), 150)
     steps(store)
     old = contents(store)
@@ -507,7 +522,9 @@ def before_and_after(step, store, saved):
 @pytest.mark.parametrize("on_disk", [False, True], ids=["in memory", "on disk"])
 @pytest.mark.parametrize("step", [steps, shingled, continued])
 def test_a_full_disk_leaves_old_artifacts_whole(here, monkeypatch, small_batches, step, on_disk):
-    """Each write of each step fails at each of many sizes: one error, and every artifact is the old or the new one."""
+    """Each write of each step fails at each of many sizes: one error, and every artifact is the old
+    or the new one.
+    """
     if on_disk:
         monkeypatch.setattr(lshdup.workspace.context, "MOST_IN_MEMORY", 0)
     old, new = before_and_after(step, "new", "old")
@@ -617,7 +634,7 @@ def test_no_room_for_the_journal(here, monkeypatch, small_batches):
     assert remains(".lshdup") == []
 
 
-# --- flipped bits ------------------------------------------------------------------------------------------------------------
+# --- flipped bits ---------------------------------------------------------------------------------
 
 
 def member(path, name):
@@ -639,7 +656,9 @@ def member(path, name):
     ],
 )
 def test_flipped_bits_never_change_an_answer(here, monkeypatch, kind, name):
-    """What decides an answer is checked where it is used, also of a file too large to be checked whole."""
+    """What decides an answer is checked where it is used, also of a file too large to be checked
+    whole.
+    """
     monkeypatch.setattr(lshdup.store.npz, "_ALWAYS_VERIFIED", 0)
     make_documents(here / "d", 60)
     expected = steps(".lshdup")
@@ -671,7 +690,9 @@ def test_flipped_bits_never_change_an_answer(here, monkeypatch, kind, name):
 def test_a_query_of_flipped_bits_is_right_or_refused(
     here, monkeypatch, kind, kept, step, more, least
 ):
-    """Any bit of any artifact, as if all its members were too large to be looked at whole; a bit of every byte that a query may need."""
+    """Any bit of any artifact, as if all its members were too large to be looked at whole; a bit of
+    every byte that a query may need.
+    """
     monkeypatch.setattr(lshdup.store.npz, "_ALWAYS_VERIFIED", 0)
     make_documents(here / "d", 6, words=20)
     steps(
@@ -720,7 +741,9 @@ def test_a_block_that_no_query_needs_may_be_damaged(here, monkeypatch):
 
 
 def test_a_document_that_is_not_in_its_own_bucket_is_noticed(here, monkeypatch):
-    """Its other bands would find its neighbours all the same, but nobody knows what else is wrong."""
+    """Its other bands would find its neighbours all the same, but nobody knows what else is
+    wrong.
+    """
     make_documents(here / "d", 30)
     steps(".lshdup")
     monkeypatch.setattr(lshdup.store.npz, "_ALWAYS_VERIFIED", 0)

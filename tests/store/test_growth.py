@@ -1,4 +1,6 @@
-"""A folder that changes between runs: artifacts and answers are, byte for byte, those of a run from nothing."""
+"""A folder that changes between runs: artifacts and answers are, byte for byte, those of a run from
+nothing.
+"""
 
 import os
 import shutil

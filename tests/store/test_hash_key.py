@@ -1,4 +1,6 @@
-"""`--hash-key`: what can be prepared against the public hash, and that nothing of it works against one with a key."""
+"""`--hash-key`: what can be prepared against the public hash, and that nothing of it works against
+one with a key.
+"""
 
 import random
 
@@ -24,7 +26,9 @@ def unmixed(x):
 
 
 def colliding_words(count):
-    """Pairs of different words of sixteen letters whose public hashes are equal, in a second or so."""
+    """Pairs of different words of sixteen letters whose public hashes are equal, in a second or
+    so.
+    """
     seen, found = {}, []
     letters = str.maketrans("0123456789", "ghijklmnop")
     number = 0
@@ -52,7 +56,9 @@ def colliding_ids(rng, size):
 
 
 def thue_morse(levels):
-    """Two sequences of 2^levels letters whose polynomials agree in many low bits, whatever the (odd) factor is."""
+    """Two sequences of 2^levels letters whose polynomials agree in many low bits, whatever the
+    (odd) factor is.
+    """
     word = [at.bit_count() & 1 for at in range(1 << levels)]
     return ["".join("ab"[bit ^ flip] for bit in word) for flip in (0, 1)]
 
@@ -63,7 +69,9 @@ def words():
 
 
 def test_words_that_collide(run, tmp_path, words):
-    """Of three words each, all different: one text to the public hash, and nothing alike with a key."""
+    """Of three words each, all different: one text to the public hash, and nothing alike with a
+    key.
+    """
     (tmp_path / "d").mkdir()
     for name, text in zip("ab", zip(*words, strict=True), strict=True):
         (tmp_path / "d" / name).write_text(" ".join(text))
@@ -99,7 +107,9 @@ def test_id_lists_that_collide(run, tmp_path):
 
 
 def test_sequences_that_collide_whatever_the_factor():
-    """Without a key the factor could be hidden as well, and these would still agree in 53 of 64 bits."""
+    """Without a key the factor could be hidden as well, and these would still agree in 53 of 64
+    bits.
+    """
     params = {"tokens": "char", "k": 512}
     texts = [text.encode() for text in thue_morse(9)]
     public = [int(each[0]) for each in Shingler(ShingleParams(**params)).shingle_texts(texts)]

@@ -100,7 +100,10 @@ def test_crafted_archives_are_refused(tmp_path):
     with pytest.raises(ArtifactError, match="compressed"):
         npz.load(path, "things", "mend")
     with zipfile.ZipFile(path, "w") as archive:
-        shape = b"\x93NUMPY\x01\x00v\x00{'descr': '<u8', 'fortran_order': False, 'shape': (99999999999999,), }"
+        shape = (
+            b"\x93NUMPY\x01\x00v\x00{'descr': '<u8', 'fortran_order': False, 'shape': "
+            b"(99999999999999,), }"
+        )
         archive.writestr("header.npy", shape.ljust(127) + b"\n")
     with pytest.raises(ArtifactError, match="shape"):
         npz.load(path, "things", "mend")
@@ -128,7 +131,9 @@ def test_a_full_disk_leaves_the_old_file(path, monkeypatch):
 
 
 def test_killed_while_saving_leaves_the_old_file(path):
-    """SIGKILL in the middle of writing: the old artifact is whole, and the next run is not disturbed by what is left."""
+    """SIGKILL in the middle of writing: the old artifact is whole, and the next run is not
+    disturbed by what is left.
+    """
     script = f"""
 import os, signal, sys
 sys.path.insert(0, {str(ROOT)!r})

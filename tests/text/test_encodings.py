@@ -1,4 +1,6 @@
-"""Which encoding texts are taken to be in that are not UTF-8 and do not say: a few bytes must not decide for all the others."""
+"""Which encoding texts are taken to be in that are not UTF-8 and do not say: a few bytes must not
+decide for all the others.
+"""
 
 import gzip
 import random
@@ -17,8 +19,9 @@ UDHR = ROOT / "sample_corpus" / "udhr"
 LENGTHS = (60, 300, 2000, 20_000)
 SAMPLES = 8
 
-#: Of 8 slices of each length, so many are read as what they are, at least: of short ones, one or two fewer than with charset-normalizer
-#: 3.5, because there a single letter may tell, and versions differ.
+#: Of 8 slices of each length, so many are read as what they are, at least: of short ones, one or
+#: two fewer than with charset-normalizer 3.5, because there a single letter may tell, and versions
+#: differ.
 RECOGNISED = {
     ("fra", "cp1252"): (6, 7, 8, 8),
     ("por_BR", "cp1252"): (6, 7, 8, 8),
@@ -39,7 +42,8 @@ RECOGNISED = {
     ("cmn_hans", "gb18030"): (6, 7, 8, 8),
     ("cmn_hant", "big5"): (6, 7, 8, 8),
 }
-#: The same of English with so many letters of Latin-1 between others; and of UTF-8 with so many bytes that are none, or cut.
+#: The same of English with so many letters of Latin-1 between others; and of UTF-8 with so many
+#: bytes that are none, or cut.
 STRAY = {1: (8, 8, 8, 8), 2: (8, 8, 8, 8), 5: (6, 8, 8, 8)}
 BAD = {
     ("deu_1996", 1): (0, 7, 8, 8),
@@ -58,10 +62,12 @@ BAD = {
 
 #: Three articles of the declaration.
 POLISH = """\
-Wszyscy ludzie rodzą się wolni i równi pod względem swej godności i swych praw. Są oni obdarzeni rozumem i sumieniem i powinni postępować
-wobec innych w duchu braterstwa. Każdy człowiek posiada wszystkie prawa i wolności zawarte w niniejszej Deklaracji bez względu na
-jakiekolwiek różnice rasy, koloru, płci, języka, wyznania, poglądów politycznych i innych, narodowości, pochodzenia społecznego, majątku,
-urodzenia lub jakiegokolwiek innego stanu. Każdy człowiek ma prawo do życia, wolności i bezpieczeństwa swej osoby.
+Wszyscy ludzie rodzą się wolni i równi pod względem swej godności i swych praw. Są oni obdarzeni
+rozumem i sumieniem i powinni postępować wobec innych w duchu braterstwa. Każdy człowiek posiada
+wszystkie prawa i wolności zawarte w niniejszej Deklaracji bez względu na jakiekolwiek różnice
+rasy, koloru, płci, języka, wyznania, poglądów politycznych i innych, narodowości, pochodzenia
+społecznego, majątku, urodzenia lub jakiegokolwiek innego stanu. Każdy człowiek ma prawo do życia,
+wolności i bezpieczeństwa swej osoby.
 """
 
 
@@ -146,7 +152,9 @@ def with_bad_bytes(name, bad, length, rng):
 
 @pytest.mark.parametrize("key", [*RECOGNISED, *STRAY, *BAD], ids=str)
 def test_shares_of_right_guesses(key):
-    """Of real texts in the encodings that they were in before UTF-8, and of texts that are ASCII or UTF-8 but for a few bytes."""
+    """Of real texts in the encodings that they were in before UTF-8, and of texts that are ASCII or
+    UTF-8 but for a few bytes.
+    """
     expected = {**RECOGNISED, **STRAY, **BAD}[key]
     found = tuple(measured(key, length) for length in LENGTHS)
     assert all(is_there >= at_least for is_there, at_least in zip(found, expected, strict=True)), (
@@ -181,8 +189,8 @@ def test_what_has_no_character_in_windows_1252_is_read_all_the_same():
 def test_a_few_characters_in_a_row_are_no_stray_bytes():
     """A name in Chinese or Russian in an English text, which is all that tells."""
     text = (
-        "This page was written by 山田太郎 and translated by 鈴木花子, as far as anybody can remember that now. "
-        * 12
+        "This page was written by 山田太郎 and translated by 鈴木花子, as far as anybody can "
+        "remember that now. " * 12
     )
     made = decode(text.encode("euc_jp"), b"a")
     assert made.encoding != "cp1252"
@@ -211,7 +219,7 @@ def test_koi8_is_not_half_width_katakana():
     )
 
 
-# --- UTF-8 but for a few bytes -----------------------------------------------------------------------------------------------
+# --- UTF-8 but for a few bytes --------------------------------------------------------------------
 
 
 def test_bytes_that_are_not_utf8_become_replacement_characters_and_are_counted():
@@ -277,7 +285,7 @@ def test_no_other_encoding_looks_like_utf8(key):
             assert encodings.count_invalid_utf8(piece.encode(codec)) == 0, piece
 
 
-# --- declared by a page ------------------------------------------------------------------------------------------------------
+# --- declared by a page ---------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -298,7 +306,10 @@ def test_no_other_encoding_looks_like_utf8(key):
     ],
 )
 def test_declared_encodings_are_what_browsers_take_them_for(label, codec, text):
-    page = f'<html><head><meta http-equiv="Content-Type" content="text/html; charset={label}"></head><body>{text}</body></html>'
+    page = (
+        '<html><head><meta http-equiv="Content-Type" content="text/html; '
+        f'charset={label}"></head><body>{text}</body></html>'
+    )
     data = page.encode(codec)
     if codec != "iso2022_jp":  # which is ASCII with escapes: valid UTF-8, and taken for that
         assert decode(data, b"a.html").utf8.decode().strip() == text

@@ -1,4 +1,6 @@
-"""How documents were read whose encoding was guessed is kept with them: the next run says the same of documents that it does not read."""
+"""How documents were read whose encoding was guessed is kept with them: the next run says the same
+of documents that it does not read.
+"""
 
 import os
 import re
@@ -56,7 +58,7 @@ def made(store, documents=(b"d",), **given):
 
 
 def guesses(collection):
-    names = collection.documents.names.some(collection.notes.guessed)
+    names = collection.documents.names.strings_at(collection.notes.guessed)
     return dict(zip(names, [guess.decode() for guess in collection.notes.guesses], strict=True))
 
 
@@ -104,7 +106,9 @@ def test_the_second_run_says_the_same_of_each_document(run, here):
 
 
 def test_files_that_were_errors_are_none_of_a_run_without_docs(run, here):
-    """They were said, with the exit code, when DOCS were read; now nobody asks for them, but -v tells."""
+    """They were said, with the exit code, when DOCS were read; now nobody asks for them, but -v
+    tells.
+    """
     (here / "packed.gz").write_bytes(b"\x1f\x8b\x08\x00 damaged")
     run("pairs", "d", code=2)
     assert "d/packed.gz: damaged" in run("pairs", "-v").err
@@ -173,7 +177,9 @@ def test_a_run_that_was_killed_is_resumed_with_them(here):
 
 
 def test_forged_guesses_are_refused(here):
-    """With checksums that are right: numbers of no document, out of order, of another type, or without what they were read as."""
+    """With checksums that are right: numbers of no document, out of order, of another type, or
+    without what they were read as.
+    """
     made("store")
     expected = contents("store")
     artifact = npz.load(Path("store/signatures.npz"), "signatures", "")

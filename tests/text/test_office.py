@@ -1,4 +1,6 @@
-"""Office documents and mails: recognised by content, read in processes of their own, one text one cluster whatever its format."""
+"""Office documents and mails: recognised by content, read in processes of their own, one text one
+cluster whatever its format.
+"""
 
 import base64
 import os
@@ -31,7 +33,8 @@ TEXT = (
     .decode("cp1252")
 )
 WRITERS = {
-    "docx": office.docx, "odt": office.odt, "rtf": office.rtf, "epub": office.epub, "pptx": office.pptx, "xlsx": office.xlsx,
+    "docx": office.docx, "odt": office.odt, "rtf": office.rtf, "epub": office.epub,
+    "pptx": office.pptx, "xlsx": office.xlsx,
     "eml": office.eml, "msg": office.msg, "pdf": office.pdf, "doc": office.doc, "xls": office.xls,
 }  # fmt: skip
 
@@ -52,7 +55,9 @@ def without_reader(monkeypatch):
 
 @pytest.fixture
 def doubled(monkeypatch):
-    """Replace the reader: a module `kreuzberg` of these lines, in a process of its own. Python, so that it can do anything wrong."""
+    """Replace the reader: a module `kreuzberg` of these lines, in a process of its own. Python, so
+    that it can do anything wrong.
+    """
 
     def doubled(lines):
         folder = Path(os.environ["PYTEST_DOUBLE"])
@@ -89,7 +94,7 @@ def text_of(data, name=b"x", **settings):
     return text.utf8
 
 
-# --- recognised by content ------------------------------------------------------------------------------------------------
+# --- recognised by content ------------------------------------------------------------------------
 
 
 def test_kinds_are_told_by_content_alone():
@@ -190,7 +195,7 @@ def test_mails_need_the_name_and_the_headers(name, head, is_mail):
         assert decode(head.encode(), name).utf8 == head.encode()
 
 
-# --- the same text ----------------------------------------------------------------------------------------------------------
+# --- the same text --------------------------------------------------------------------------------
 
 
 def test_every_format_gives_the_words_of_the_text(kreuzberg):
@@ -239,7 +244,8 @@ def test_running_lines_are_those_of_most_pages():
     assert office_cleanup.clean("", "pdf", pages) == "\n".join(
         f"{word} of one page" for word in "abcdefghi"
     )
-    # Two pages show nothing; what differs is none; and a document that consists of the same page again and again keeps it.
+    # Two pages show nothing; what differs is none; and a document that consists of the same page
+    # again and again keeps it.
     for pages in (
         ["a\nb", "a\nc"],
         ["one\ntwo", "three\nfour", "five\nsix"],
@@ -284,13 +290,14 @@ def test_query_and_show_take_office_documents(run, tmp_path, kreuzberg):
     assert "secret.pdf is no text: encrypted" in run("query", "secret.pdf", code=2).err
 
 
-# --- mended -------------------------------------------------------------------------------------------------------------------
+# --- mended ---------------------------------------------------------------------------------------
 
 
 def test_docx_words_are_those_a_reader_sees(kreuzberg):
     run = "<w:r>{}</w:r>".format
     inside = run(
-        "<w:t>a1</w:t><w:tab/><w:t>b1</w:t><w:cr/><w:t>c1</w:t><w:br w:type='page'/><w:t>d1</w:t><w:noBreakHyphen/><w:t>e1</w:t>"
+        "<w:t>a1</w:t><w:tab/><w:t>b1</w:t><w:cr/><w:t>c1</w:t><w:br w:type='page'/"
+        "><w:t>d1</w:t><w:noBreakHyphen/><w:t>e1</w:t>"
     )
     inside += (
         run("<w:t> soft</w:t><w:softHyphen/><w:t>ly </w:t>")
@@ -320,14 +327,20 @@ def test_docx_words_are_those_a_reader_sees(kreuzberg):
 
 def test_pptx_words_in_two_runs_are_one(kreuzberg):
     members = office.unzipped(office.pptx("MARK\nlast"))
-    two = b'<a:r><a:rPr lang="en"><a:b/></a:rPr><a:t>on</a:t></a:r><a:r><a:rPr b="1"/><a:t>e wo</a:t></a:r><a:r><a:t>rd</a:t></a:r>'
+    two = (
+        b'<a:r><a:rPr lang="en"><a:b/></a:rPr><a:t>on</a:t></a:r><a:r><a:rPr b="1"/'
+        b"><a:t>e wo</a:t></a:r><a:r><a:t>rd</a:t></a:r>"
+    )
     name = "ppt/slides/slide1.xml"
     members[name] = members[name].replace(b"<a:r><a:t>MARK</a:t></a:r>", two)
     assert text_of(office.zipped(members)).decode().split() == ["one", "word", "last"]
 
 
 def test_rtf_words_are_those_a_reader_sees(kreuzberg):
-    data = rb"{\rtf1\ansi be{\b fore}{\header HEAD{\b x}}{\footerl FOOT} two\~three four\_five soft\-ly{\v HIDDEN}{\*\bkmkstart a}"
+    data = (
+        rb"{\rtf1\ansi be{\b fore}{\header HEAD{\b x}}{\footerl FOOT} two\~three "
+        rb"four\_five soft\-ly{\v HIDDEN}{\*\bkmkstart a}"
+    )
     data += rb"\page new{\pict\bin3 }{}}{\deleted GONE} ca\'e9\u228?\par \trowd\cellx9 c1\cell c2\cell\row \pard{\footnote note} \{end\}\par}"  # noqa: E501
     assert tokens(text_of(data)) == [
         "before",
@@ -352,7 +365,10 @@ def test_an_rtf_that_ends_in_the_middle_is_damaged(kreuzberg):
 
 
 def test_a_mail_is_its_body(without_reader):
-    """Headers and attachments are not in it; of two versions the plain one; HTML as a page. No extra is needed."""
+    """Headers and attachments are not in it; of two versions the plain one; HTML as a page.
+
+    No extra is needed.
+    """
     mail = EmailMessage()
     mail["Subject"], mail["From"] = "SUBJECT", "a@example.org"
     mail.set_content("the body: größer", charset="latin-1")
@@ -368,13 +384,13 @@ def test_a_mail_is_its_body(without_reader):
     )
     assert tokens(text_of(bytes(page), b"a.eml")) == ["one", "two", "three"]
     odd = (
-        b"MIME-Version: 1.0\nContent-Type: text/plain; charset=no-such\nContent-Transfer-Encoding: base64\n\n"
-        + base64.b64encode(b"fine \xe4")
+        b"MIME-Version: 1.0\nContent-Type: text/plain; charset=no-such\n"
+        b"Content-Transfer-Encoding: base64\n\n" + base64.b64encode(b"fine \xe4")
     )
     assert text_of(odd, b"a.eml").decode() == "fine ä"
 
 
-# --- what goes wrong ----------------------------------------------------------------------------------------------------------
+# --- what goes wrong ------------------------------------------------------------------------------
 
 
 def test_damaged_and_encrypted_files_are_reported_and_the_rest_goes_on(run, tmp_path, kreuzberg):
@@ -438,7 +454,8 @@ def test_what_a_file_does_to_its_process_is_its_own_matter(doubled, monkeypatch,
     lines, reason = TROUBLES[trouble]
     monkeypatch.setattr(office_text, "_END", 0.5)
     doubled(
-        f"def extract_bytes_sync(data, mime, config):\n    if b'fine' in data: return Result('fine words')\n{lines}\n"
+        "def extract_bytes_sync(data, mime, config):\n    if b'fine' in data: return "
+        f"Result('fine words')\n{lines}\n"
     )
     fine, bad = b"%PDF-1.4 fine", b"%PDF-1.4 bad"
     limits = FormatLimits(1.0 if reason is Reason.SLOW else 30.0, LIMITS.memory)
@@ -452,15 +469,19 @@ def test_what_a_file_does_to_its_process_is_its_own_matter(doubled, monkeypatch,
 
 def test_a_process_that_others_have_used_up_is_not_blamed_on_the_next(doubled):
     doubled(
-        "kept = []\ndef extract_bytes_sync(data, mime, config):\n    kept.append(bytearray(50 << 20)); return Result('fine')\n"
+        "kept = []\ndef extract_bytes_sync(data, mime, config):\n    "
+        "kept.append(bytearray(50 << 20)); return Result('fine')\n"
     )
     assert [text_of(b"%PDF-1.4", limits=LIMITS) for _ in range(10)] == [b"fine"] * 10
 
 
 def test_many_threads_at_once(doubled):
-    """As many processes as threads, each answer that of its own question, whatever becomes of the others."""
+    """As many processes as threads, each answer that of its own question, whatever becomes of the
+    others.
+    """
     doubled(
-        "import hashlib\ndef extract_bytes_sync(data, mime, config):\n    if data.endswith(b'37'): os._exit(1)\n"
+        "import hashlib\ndef extract_bytes_sync(data, mime, config):\n    if "
+        "data.endswith(b'37'): os._exit(1)\n"
         "    return Result(hashlib.sha256(data).hexdigest() + 'x' * len(data))\n"
     )
     documents = [
@@ -479,7 +500,9 @@ def test_many_threads_at_once(doubled):
 
 @pytest.mark.long
 def test_a_slow_document_that_is_one(run, tmp_path, kreuzberg):
-    """A small file that unpacks to very many paragraphs; and one that unpacks to more than the reader takes."""
+    """A small file that unpacks to very many paragraphs; and one that unpacks to more than the
+    reader takes.
+    """
     folder = tmp_path / "d"
     folder.mkdir()
     members = office.unzipped(office.docx("x"))
@@ -508,19 +531,25 @@ def test_a_slow_document_that_is_one(run, tmp_path, kreuzberg):
 
 
 def test_processes_end_with_the_program(doubled, tmp_path):
-    """Idle ones when it ends or is killed; one that hangs when its time is over, though nobody is left to end it."""
+    """Idle ones when it ends or is killed; one that hangs when its time is over, though nobody is
+    left to end it.
+    """
     doubled(
-        "def extract_bytes_sync(data, mime, config):\n    if b'hang' in data: time.sleep(600)\n    return Result('words')\n"
+        "def extract_bytes_sync(data, mime, config):\n    if b'hang' in data: "
+        "time.sleep(600)\n    return Result('words')\n"
     )
     double = os.environ["PYTEST_DOUBLE"]
     script = (
         f"import sys; sys.path.insert(0, {double!r})\n"
-        "from lshdup.text import office as office_text\nfrom lshdup.params import FormatLimits\nimport threading, time\n"
+        "from lshdup.text import office as office_text\nfrom lshdup.params import "
+        "FormatLimits\nimport threading, time\n"
         "limits = FormatLimits(1.5)\n"
         "office_text.extract(b'%PDF', 'pdf', limits)\n"
-        "if len(sys.argv) > 1: threading.Thread(target=office_text.extract, args=(b'hang', 'pdf', limits), daemon=True).start()\n"
+        "if len(sys.argv) > 1: threading.Thread(target=office_text.extract, "
+        "args=(b'hang', 'pdf', limits), daemon=True).start()\n"
         "else: office_text._pool.take(FormatLimits(9)).extract(b'', 'pdf')\n"
-        "time.sleep(0.3); print('ready', flush=True); time.sleep(float(600 if len(sys.argv) > 1 else 0))\n"
+        "time.sleep(0.3); print('ready', flush=True); time.sleep(float(600 if "
+        "len(sys.argv) > 1 else 0))\n"
     )
     for arguments in ([], ["hang"]):
         program = subprocess.Popen(
@@ -555,7 +584,8 @@ def alive(process):
 
 def test_interrupted_while_a_document_hangs(doubled, tmp_path):
     doubled(
-        "def extract_bytes_sync(data, mime, config):\n    open('hangs', 'w').close(); time.sleep(600)\n"
+        "def extract_bytes_sync(data, mime, config):\n    open('hangs', 'w').close(); "
+        "time.sleep(600)\n"
     )
     (tmp_path / "d").mkdir()
     (tmp_path / "d/a.pdf").write_bytes(b"%PDF-1.4")
@@ -563,8 +593,12 @@ def test_interrupted_while_a_document_hangs(doubled, tmp_path):
         **os.environ,
         "PYTHONPATH": os.pathsep.join([os.environ["PYTEST_DOUBLE"], str(ROOT)]),
     }
-    # A program that an interactive shell starts has SIGINT at its default, whatever this test's parent did.
-    script = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\nfrom lshdup.cli.main import program\nprogram()"
+    # A program that an interactive shell starts has SIGINT at its default, whatever this test's
+    # parent did.
+    script = (
+        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\nfrom "
+        "lshdup.cli.main import program\nprogram()"
+    )
     command = [sys.executable, "-c", script, "index", "d", "--format-seconds", "30"]
     program = subprocess.Popen(
         command, cwd=tmp_path, env=environment, stderr=subprocess.PIPE, start_new_session=True
@@ -583,7 +617,7 @@ def test_no_processes_for_plain_text(monkeypatch):
     assert decode(b"plain text", b"a.docx").utf8 == b"plain text"
 
 
-# --- with and without the extra, and the next version ------------------------------------------------------------------------
+# --- with and without the extra, and the next version ---------------------------------------------
 
 
 @pytest.fixture
@@ -643,7 +677,8 @@ def version(monkeypatch):
 
 def test_another_reader_reads_office_documents_again_and_nothing_else(folder, doubled, version):
     doubled(
-        "def extract_bytes_sync(data, mime, config):\n    if b'bad' in data: raise ValueError('bad')\n"
+        "def extract_bytes_sync(data, mime, config):\n    if b'bad' in data: raise "
+        "ValueError('bad')\n"
         "    return Result('old words of it')\n"
     )
     (folder / "a.pdf").write_bytes(b"%PDF-1 a")

@@ -83,7 +83,8 @@ def test_a_folder_that_is_not_there(tmp_path):
 def test_a_killed_run_leaves_the_old_file_and_the_next_removes_the_rest(tmp_path):
     (tmp_path / "out").write_bytes(b"old")
     script = (
-        "import os, signal, sys; from pathlib import Path; from lshdup.utils.atomic import replace_file\n"
+        "import os, signal, sys; from pathlib import Path; from lshdup.utils.atomic "
+        "import replace_file\n"
         "with replace_file(Path(sys.argv[1])) as file:\n"
         "    file.write(b'x' * 100_000); file.flush(); os.kill(os.getpid(), signal.SIGKILL)"
     )

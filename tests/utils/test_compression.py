@@ -1,4 +1,6 @@
-"""Files that gzip or zstd made: what they hold is the document; bombs cost what is allowed and no more; damage is said."""
+"""Files that gzip or zstd made: what they hold is the document; bombs cost what is allowed and no
+more; damage is said.
+"""
 
 import contextlib
 import gzip
@@ -134,7 +136,9 @@ def bomb(path, size, packer):
 @pytest.mark.long
 @pytest.mark.parametrize(("ending", "packer"), [(".gz", gzip_stream), (".zst", zstd_stream)])
 def test_bombs_cost_no_more_than_is_allowed(tmp_path, ending, packer):
-    """300 MB in some KB, as a document and as a line: said, exit code 2, and memory does not grow with it."""
+    """300 MB in some KB, as a document and as a line: said, exit code 2, and memory does not grow
+    with it.
+    """
     for name in (f"a.txt{ending}", f"b.jsonl{ending}"):
         bomb(tmp_path / name, 300 << 20, packer)
         assert os.stat(tmp_path / name).st_size < 3 << 20

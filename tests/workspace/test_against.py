@@ -80,7 +80,9 @@ def asked(
     collapse=False,
     jobs=2,
 ):
-    """(a, b, similarity, is an estimate) as they are printed, the number of candidates, and what was said."""
+    """(a, b, similarity, is an estimate) as they are printed, the number of candidates, and what
+    was said.
+    """
     said, skipped = [], []
 
     request = Request(
@@ -272,8 +274,8 @@ def test_an_index_whose_documents_are_gone(run, two_sides):
         assert identical or s * 256 == pytest.approx(round(s * 256))
     estimates = sum(verified == "estimate" for *_, verified in rows)
     assert (
-        f"{estimates} pairs of {len(rows)} by signature estimate, standard error 0.031 or less (K = 256)"
-        in result.err
+        f"{estimates} pairs of {len(rows)} by signature estimate, standard error 0.031 or "
+        "less (K = 256)" in result.err
     )
     assert re.search(r"\d+ documents of OTHER gone", result.err)
     refused = run("pairs", "new", *options[:-2], "--exact", code=2)
@@ -373,7 +375,7 @@ def test_what_is_made_of_docs_is_kept(run, two_sides):
     assert "nothing-there" in run("pairs", "new", "--against", "nothing-there", code=2).err
 
 
-# --- what is not even met -----------------------------------------------------------------------------------------------------------
+# --- what is not even met -------------------------------------------------------------------------
 
 
 def table_of(buckets):

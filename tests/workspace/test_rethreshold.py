@@ -1,4 +1,6 @@
-"""One saved run answers every higher threshold: the pairs of a run of its own, without a document being read."""
+"""One saved run answers every higher threshold: the pairs of a run of its own, without a document
+being read.
+"""
 
 import os
 import shutil
@@ -122,7 +124,9 @@ def test_made_up_collections_against_brute_force(tmp_path, monkeypatch, no_sets_
 def test_a_higher_threshold_of_documents_is_a_run_of_its_own_but_verifies_nothing_twice(
     tmp_path, monkeypatch, no_sets_kept
 ):
-    """With DOCS, artifacts and answers are those of a run from nothing; only candidates that the lower table has not met are read."""
+    """With DOCS, artifacts and answers are those of a run from nothing; only candidates that the
+    lower table has not met are read.
+    """
     monkeypatch.chdir(tmp_path)
     made_up(tmp_path / "d", 3)
     pairs("store", [b"d"], 0.5)

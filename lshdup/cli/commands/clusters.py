@@ -123,7 +123,11 @@ def command(ctx: click.Context, /, **options: Any) -> int:
             result = workspace.find_clusters(indexed, rule, request)
             table = indexed.index.table if options["verbose"] else None
             say_buckets(
-                console, result.buckets, collection.documents.names.some, rule.max_bucket, table
+                console,
+                result.buckets,
+                collection.documents.names.strings_at,
+                rule.max_bucket,
+                table,
             )
         took = console.duration_of("groups")
         _say_groups(

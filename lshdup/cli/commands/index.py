@@ -41,6 +41,6 @@ def command(ctx: click.Context, /, **options: Any) -> int:
             session.workspace.say_large_bucket(indexed, Buckets(size, first))
         if options["verbose"]:
             say_largest(
-                session.console, indexed.index.table, indexed.collection.documents.names.some
+                session.console, indexed.index.table, indexed.collection.documents.names.strings_at
             )
         return session.console.exit_code
