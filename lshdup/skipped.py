@@ -3,6 +3,7 @@
 import enum
 import errno
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from lshdup.utils.messages import counted
 
@@ -114,6 +115,39 @@ class Skipped:
     def because(cls, name: bytes, error: OSError) -> "Skipped":
         """Return a file that is skipped because of an error of the operating system."""
         return cls(name, find_reason(error), describe_error(error))
+
+
+class RecordLocation(NamedTuple):
+    """Where a record is that is skipped.
+
+    path, number : the file, and the number of the record in it, from 1.
+    start, length : as in `RecordList`; start is -1 if the list of records does not hold the record.
+    """
+
+    path: bytes
+    number: int
+    start: int = -1
+    length: int = 0
+
+
+@dataclass(frozen=True)
+class SkippedFile:
+    """A skipped file or record, remembered so that it is not read again while unchanged.
+
+    size, mtime : bytes and nanoseconds of the file.
+    record : where the record is; None for a file.
+    """
+
+    skipped: Skipped
+    size: int
+    mtime: int
+    record: RecordLocation | None = None
+
+    @property
+    def is_of_list(self) -> bool:
+        """Whether a record was skipped when the records of its file were listed."""
+        record = self.record
+        return record is not None and (record.start < 0 or self.skipped.reason == Reason.REPEATED)
 
 
 def find_reason(error: OSError) -> Reason:

@@ -10,19 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.collection.batches import FinishedBatch, Workers, process_batches
-from lshdup.collection.collection import (
-    Collection,
-    ReadingNotes,
-    SkippedFile,
-    Unfiltered,
-    current_reader,
-)
+from lshdup.collection.collection import Collection, ReadingNotes, Unfiltered, current_reader
 from lshdup.collection.set_keeper import SetKeeper, SetsAgain
 from lshdup.documents.document_list import DocumentList
 from lshdup.lsh.signatures import Allocate, Sketcher, in_memory, make_signatures
 from lshdup.params import ShingleParams, SketchParams
 from lshdup.shingling.shingle_filter import ShingleFilter
-from lshdup.skipped import Reason, Skipped
+from lshdup.skipped import Reason, Skipped, SkippedFile
 from lshdup.utils.parallel import Progress, no_progress
 from lshdup.utils.ragged import RaggedSets, StringTable
 from lshdup.utils.scratch import Spool
@@ -300,7 +294,8 @@ class _Rows:
         documents = self._documents
         details = filter(None, (detail, documents.where(index)))
         skipped = Skipped(documents.names[index], reason, "; ".join(details))
-        return SkippedFile(skipped, int(documents.sizes[index]), int(documents.mtimes[index]))
+        size, mtime = int(documents.sizes[index]), int(documents.mtimes[index])
+        return SkippedFile(skipped, size, mtime, documents.record_location(index))
 
 
 def _moved_up(signatures: NDArray[np.uint32], rows: NDArray[np.int64]) -> NDArray[np.uint32]:

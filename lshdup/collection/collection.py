@@ -12,20 +12,11 @@ from numpy.typing import NDArray
 from lshdup.documents.document_list import DocumentList
 from lshdup.params import ShingleParams, SketchParams
 from lshdup.shingling.shingle_filter import ShingleFilter
-from lshdup.skipped import Skipped
+from lshdup.skipped import SkippedFile
 from lshdup.utils.ragged import RaggedSets, StringTable
 
 _NO_DOCUMENTS = np.zeros(0, np.int64)
 _NO_STRINGS = StringTable.from_strings([])
-
-
-@dataclass(frozen=True)
-class SkippedFile:
-    """A file that is no document, remembered so that it is not read again while unchanged."""
-
-    skipped: Skipped
-    size: int
-    mtime: int
 
 
 @dataclass(frozen=True)
@@ -71,7 +62,7 @@ class Collection:
     documents : the n documents that could be read, also those without tokens.
     sizes : int64 array of shape (n,), the number of shingles of each document.
     fingerprints : uint64 array of shape (n,), of the shingle sets.
-    skipped : files that were read and are no documents.
+    skipped : files and records that were read and are no documents.
     sets : the shingle sets, if they were kept.
     sketch, signatures : uint32 array of shape (n, K) and how it was made, if it was made.
     read : the number of documents read in this run; None if the collection comes from an artifact.

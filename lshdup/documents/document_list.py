@@ -12,6 +12,7 @@ from lshdup.documents.record_files import RecordFiles
 from lshdup.documents.records import Kind, RecordFields
 from lshdup.errors import ArtifactError
 from lshdup.params import DEFAULT_FORMATS, DEFAULT_MAX_BYTES, FormatLimits
+from lshdup.skipped import RecordLocation, SkippedFile
 from lshdup.utils.ragged import StringTable, distinct
 
 
@@ -26,6 +27,7 @@ class DocumentList:
     max_bytes : a file that is larger when it is read is skipped.
     record_files : the files that records are read from.
     formats : bounds for reading office documents.
+    skipped_records : records of the files that are no documents, as was seen without their texts.
     """
 
     names: StringTable
@@ -36,6 +38,7 @@ class DocumentList:
     max_bytes: int = DEFAULT_MAX_BYTES
     record_files: RecordFiles = field(default_factory=RecordFiles, compare=False)
     formats: FormatLimits = DEFAULT_FORMATS
+    skipped_records: tuple[SkippedFile, ...] = ()
 
     def __len__(self) -> int:
         return len(self.names)
@@ -81,6 +84,15 @@ class DocumentList:
             if kind == Kind.PARQUET
             else f"in {path}"
         )
+
+    def record_location(self, index: int) -> RecordLocation | None:
+        """Return where a document is that is a record, or None."""
+        locations = self.locations
+        if locations is None or locations.kinds[self._files_of(index)] < Kind.JSON:
+            return None
+        columns = (locations.numbers, locations.starts, locations.lengths)
+        path = locations.paths[int(self._files_of(index))]
+        return RecordLocation(path, *(int(column[index]) for column in columns))
 
     def changed(self, indices: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the documents that have vanished, or have another size or time than when they were

@@ -6,6 +6,7 @@ import stat
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 
 import numpy as np
 
@@ -33,7 +34,7 @@ def find_documents(
     store: bytes | None = None,
     jobs: int = 1,
     on_skipped: Callable[[Skipped], None] = lambda _: None,
-    known_records: KnownRecords | None = None,
+    known_records: KnownRecords = MappingProxyType({}),
     say: Callable[[str], None] = lambda _: None,
     warn: Callable[[str], None] = lambda _: None,
 ) -> DocumentList:
@@ -54,7 +55,7 @@ def find_documents(
     store : folder that is passed over silently, because lshdup wrote it.
     jobs : threads.
     on_skipped : notified of every file that is no document.
-    known_records : records known from earlier runs; afterwards the records of these files.
+    known_records : records known from earlier runs; such files are not read.
     say : notified of a line for the user.
     warn : notified of what is probably a mistake.
 
@@ -78,12 +79,17 @@ def find_documents(
         RecordFields(params.text_field or DEFAULT_TEXT_FIELD, params.id_field),
         params.max_bytes,
     )
-    known = {} if known_records is None else known_records
-    names, sizes, mtimes, locations = expand_records(
-        files.names, files.sizes, files.mtimes, kinds, opened, known, on_skipped
+    names, sizes, mtimes, locations, skipped_records = expand_records(
+        files.names, files.sizes, files.mtimes, kinds, opened, known_records, on_skipped
     )
     return DocumentList(
-        names, sizes, mtimes, locations, max_bytes=params.max_bytes, record_files=opened
+        names,
+        sizes,
+        mtimes,
+        locations,
+        max_bytes=params.max_bytes,
+        record_files=opened,
+        skipped_records=skipped_records,
     )
 
 
@@ -366,6 +372,7 @@ def _lines_of(files: DocumentList, on_skipped: Callable[[Skipped], None]) -> Doc
         np.array([numbers[path] for path in columns[0]], np.int64),
         np.array(columns[3], np.int64),
         np.array(columns[4], np.int64),
+        np.zeros(len(rows), np.int64),
     )
     names = StringTable.from_strings(name for name, _ in rows)
     return DocumentList(

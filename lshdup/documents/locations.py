@@ -2,7 +2,7 @@
 
 import os
 from bisect import bisect_left
-from collections.abc import Callable, Mapping, MutableMapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 
 from lshdup.documents.record_files import RecordFiles
 from lshdup.documents.records import Kind, RecordError, RecordList, name_records
-from lshdup.skipped import Reason, Skipped
+from lshdup.skipped import Reason, RecordLocation, Skipped, SkippedFile
 from lshdup.utils.ragged import StringTable, offsets_of
 from lshdup.utils.scratch import NoRoomError
 
 #: Records of a file, by its path, size in bytes and time in nanoseconds.
-KnownRecords = MutableMapping[tuple[bytes, int, int], RecordList]
+KnownRecords = Mapping[tuple[bytes, int, int], RecordList]
 
 
 @dataclass(frozen=True)
@@ -27,6 +27,7 @@ class Locations:
     file : int64 array of shape (n,), number of the file of each document.
     starts, lengths : int64 arrays of shape (n,), first byte and number of bytes; of Parquet, the
         number of rows before the record and the bytes of an average text.
+    numbers : int64 array of shape (n,), number of each record in its file, from 1; else 0.
     """
 
     paths: StringTable
@@ -34,12 +35,12 @@ class Locations:
     file: NDArray[np.int64]
     starts: NDArray[np.int64]
     lengths: NDArray[np.int64]
+    numbers: NDArray[np.int64]
 
     def take(self, indices: NDArray[np.int64]) -> "Locations":
         """Return the locations of the documents at `indices`, in that order."""
-        return Locations(
-            self.paths, self.kinds, self.file[indices], self.starts[indices], self.lengths[indices]
-        )
+        columns = (self.file, self.starts, self.lengths, self.numbers)
+        return Locations(self.paths, self.kinds, *(column[indices] for column in columns))
 
     @classmethod
     def joined(cls, parts: list["Locations"]) -> "Locations":
@@ -58,6 +59,7 @@ class Locations:
             np.concatenate(files),
             np.concatenate([part.starts for part in parts]),
             np.concatenate([part.lengths for part in parts]),
+            np.concatenate([part.numbers for part in parts]),
         )
 
     def are_records(self) -> NDArray[np.bool_]:
@@ -117,8 +119,9 @@ def expand_records(
     opened: RecordFiles,
     known_records: KnownRecords,
     on_skipped: Callable[[Skipped], None],
-) -> tuple[StringTable, NDArray[np.int64], NDArray[np.int64], Locations]:
-    """Replace files of records by their records; return names, sizes, times and locations in order.
+) -> tuple[StringTable, NDArray[np.int64], NDArray[np.int64], Locations, tuple[SkippedFile, ...]]:
+    """Replace files of records by their records; return names, sizes, times and locations in order,
+    and the records that are skipped.
 
     Of documents with the same name the first counts, in the order of files and records.
 
@@ -127,23 +130,25 @@ def expand_records(
     names, sizes, mtimes : n files in byte order; int64 arrays of shape (n,).
     kinds : kind of the files with records.
     opened : reads the records.
-    known_records : of earlier runs; such files are not read. Afterwards the records of these files.
+    known_records : of earlier runs; such files are not read.
     on_skipped : notified of files and records that are no documents.
 
     """
     paths = list(names)
     kind = np.array([kinds.get(path, Kind.FILE) for path in paths], np.uint8)
-    known = dict(known_records)
-    known_records.clear()
+    skipped_records: list[SkippedFile] = []
+
+    def skip(file: int, each: Skipped, location: RecordLocation) -> None:
+        on_skipped(each)
+        skipped_records.append(SkippedFile(each, int(sizes[file]), int(mtimes[file]), location))
+
     whole = np.flatnonzero(kind == Kind.FILE)
     pieces = []
     for file in np.flatnonzero(kind).tolist():
         path = paths[file]
         key = path, int(sizes[file]), int(mtimes[file])
         try:
-            records = (
-                known[key] if key in known else opened.list_records(path, Kind(int(kind[file])))
-            )
+            records = known_records.get(key) or opened.list_records(path, Kind(int(kind[file])))
         except RecordError as error:
             on_skipped(Skipped(path, error.reason, error.detail))
             continue
@@ -153,9 +158,9 @@ def expand_records(
         except NoRoomError as error:
             on_skipped(Skipped(path, Reason.UNREADABLE, f"{error.message}; {error.hint}"))
             continue
-        known_records[key] = records
         for number, reason, detail in records.skipped:
-            on_skipped(Skipped(b"%s:%d" % (path, number), reason, detail))
+            name = b"%s:%d" % (path, number)
+            skip(file, Skipped(name, reason, detail), RecordLocation(path, number))
         pieces.append(_Piece(records.ids or name_records(path, records.numbers)[0], file, records))
     order = None if opened.fields.id else _order_of_blocks(names.take(whole), paths, pieces)
     tables = [names.take(whole), *(piece.names for piece in pieces)]
@@ -170,9 +175,14 @@ def expand_records(
     starts = np.concatenate([none, *(each.starts for each in lists)])
     lengths = np.concatenate([sizes[whole], *(each.lengths for each in lists)])
     if order is None:
-        order = _order_of_names(every, file_of, numbers, paths, on_skipped)
-    place = Locations(names, kind, file_of[order], starts[order], lengths[order])
-    return every.take(order), sizes[place.file], mtimes[place.file], place
+        order, repeated = _order_of_names(every, file_of, numbers, paths)
+        for index, each in repeated:
+            file = int(file_of[index])
+            columns = (int(column[index]) for column in (numbers, starts, lengths))
+            skip(file, each, RecordLocation(paths[file], *columns))
+    place = Locations(names, kind, file_of, starts, lengths, numbers).take(order)
+    skipped = tuple(skipped_records)
+    return every.take(order), sizes[place.file], mtimes[place.file], place, skipped
 
 
 def _order_of_blocks(
@@ -202,23 +212,20 @@ def _order_of_blocks(
 
 
 def _order_of_names(
-    names: StringTable,
-    file: NDArray[np.int64],
-    numbers: NDArray[np.int64],
-    paths: list[bytes],
-    on_skipped: Callable[[Skipped], None],
-) -> NDArray[np.int64]:
-    """Return the byte order of names, each once."""
+    names: StringTable, file: NDArray[np.int64], numbers: NDArray[np.int64], paths: list[bytes]
+) -> tuple[NDArray[np.int64], list[tuple[int, Skipped]]]:
+    """Return the byte order of names, each once, and the documents whose names are repeated."""
     every = list(names)
     order = sorted(range(len(every)), key=every.__getitem__)
     again = [at for at in range(1, len(order)) if every[order[at]] == every[order[at - 1]]]
-    first = -1
+    first, repeated = -1, []
     for at in again:
         if first < 0 or every[order[at]] != every[first]:
             first = order[at - 1]
         here, there = (_place(paths, file, numbers, index) for index in (order[at], first))
-        on_skipped(Skipped(every[order[at]], Reason.REPEATED, f"{here}; the first is {there}"))
-    return np.delete(np.array(order, np.int64), again)
+        detail = f"{here}; the first is {there}"
+        repeated.append((order[at], Skipped(every[order[at]], Reason.REPEATED, detail)))
+    return np.delete(np.array(order, np.int64), again), repeated
 
 
 def _place(

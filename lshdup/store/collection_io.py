@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from lshdup.collection.collection import Collection, ReadingNotes, SkippedFile, Unfiltered
+from lshdup.collection.collection import Collection, ReadingNotes, Unfiltered
 from lshdup.documents.document_list import DocumentList
 from lshdup.documents.locations import Locations
 from lshdup.documents.record_files import RecordFiles
 from lshdup.documents.records import Kind, RecordFields
 from lshdup.params import FilterParams, ShingleParams, SketchParams
 from lshdup.shingling.shingle_filter import ShingleFilter, fingerprint
-from lshdup.skipped import Reason, Skipped
+from lshdup.skipped import Reason, RecordLocation, Skipped, SkippedFile
 from lshdup.store.members import (
     are_offsets,
     is_column,
@@ -26,6 +26,14 @@ from lshdup.store.members import (
 from lshdup.store.npz import Array, Artifact
 from lshdup.utils.ragged import RaggedSets, StringTable
 
+#: Members that say where documents and skipped records are.
+LOCATION_MEMBERS = (
+    "names_blob", "names_offsets", "file_sizes", "file_mtimes", "paths_blob", "paths_offsets",
+    "path_kinds", "path_of", "starts", "lengths", "numbers", "left_names_blob",
+    "left_names_offsets", "left_details_blob", "left_details_offsets", "left_reasons",
+    "left_sizes", "left_mtimes", "left_paths_blob", "left_paths_offsets", "left_records",
+)  # fmt: skip
+
 # --- collection -> arrays -----------------------------------------------------------------------
 
 
@@ -35,7 +43,10 @@ def collection_arrays(collection: Collection, kind: str) -> dict[str, Array]:
     kind : "shingles" for the documents and their unfiltered sets; "signatures" for the documents,
         their signatures and the filter; "journal" for everything but the filter.
     """
-    arrays = _document_arrays(collection) | _skipped_arrays(collection) | _notes_arrays(collection)
+    # Parts of a journal are joined with a list of documents that knows its skipped records.
+    skipped = collection.skipped
+    skipped += collection.documents.skipped_records if kind != "journal" else ()
+    arrays = _document_arrays(collection) | _skipped_arrays(skipped) | _notes_arrays(collection)
     unfiltered = collection.unfiltered
     if unfiltered is not None:
         arrays["whole_sizes"] = unfiltered.sizes
@@ -74,12 +85,13 @@ def _document_arrays(collection: Collection) -> dict[str, Array]:
             "path_of": locations.file,
             "starts": locations.starts,
             "lengths": locations.lengths,
+            "numbers": locations.numbers,
         }
     return arrays
 
 
-def _skipped_arrays(collection: Collection) -> dict[str, Array]:
-    skipped, reasons = collection.skipped, list(Reason)
+def _skipped_arrays(skipped: tuple[SkippedFile, ...]) -> dict[str, Array]:
+    reasons = list(Reason)
     names = StringTable.from_strings(each.skipped.name for each in skipped)
     details = StringTable.from_strings(
         each.skipped.detail.encode("utf-8", "surrogateescape") for each in skipped
@@ -90,7 +102,14 @@ def _skipped_arrays(collection: Collection) -> dict[str, Array]:
         "left_sizes": np.array([each.size for each in skipped], np.int64),
         "left_mtimes": np.array([each.mtime for each in skipped], np.int64),
     }
-    return arrays | _string_arrays("left_names", names) | _string_arrays("left_details", details)
+    arrays |= _string_arrays("left_names", names) | _string_arrays("left_details", details)
+    records = [(row, each.record) for row, each in enumerate(skipped) if each.record is not None]
+    if records:
+        paths = StringTable.from_strings(record.path for _, record in records)
+        arrays |= _string_arrays("left_paths", paths)
+        columns = np.array([(row, *record[1:]) for row, record in records], np.int64)
+        arrays["left_records"] = columns
+    return arrays
 
 
 def _notes_arrays(collection: Collection) -> dict[str, Array]:
@@ -130,7 +149,9 @@ def read_collection(
 
     """
     header, arrays = artifact.header, artifact.arrays
-    documents = _read_documents(artifact, home, folder)
+    skipped = _read_skipped(artifact)
+    of_list = tuple(each for each in skipped if each.is_of_list)
+    documents = _read_documents(artifact, home, folder, of_list)
     n = len(documents)
     sizes = read_numbers(artifact, "set_sizes", n)
     unfiltered = None
@@ -155,7 +176,7 @@ def read_collection(
         ShingleParams.from_json(header["shingle"]),
         sizes,
         read_fingerprints(artifact, "fingerprints", n),
-        _read_skipped(artifact),
+        tuple(each for each in skipped if not each.is_of_list),
         sketch=sketch,
         signatures=signatures,
         unfiltered=unfiltered,
@@ -173,7 +194,9 @@ def read_collection(
     return collection.with_unfiltered_sets(sets)
 
 
-def _read_documents(artifact: Artifact, home: bytes, folder: Path | None) -> DocumentList:
+def _read_documents(
+    artifact: Artifact, home: bytes, folder: Path | None, skipped: tuple[SkippedFile, ...]
+) -> DocumentList:
     header = artifact.header
     names = read_strings(artifact, "names")
     n = len(names)
@@ -186,6 +209,7 @@ def _read_documents(artifact: Artifact, home: bytes, folder: Path | None) -> Doc
         record_files=RecordFiles(folder, _record_fields(header))
         if "rows" in header
         else RecordFiles(folder),
+        skipped_records=skipped,
     )
     fits = ("rows" in header) == (documents.record_fields is not None)
     refuse_if(not fits, "it has rows without fields, or fields without rows")
@@ -198,7 +222,9 @@ def _read_locations(artifact: Artifact, n: int) -> Locations:
     paths, kinds = read_strings(artifact, "paths"), artifact.arrays["path_kinds"]
     fits = kinds.dtype == np.uint8 and kinds.shape == (len(paths),)
     refuse_if(not fits or kinds.max(initial=0) > max(Kind), "kinds of files do not fit")
-    columns = (read_numbers(artifact, name, n) for name in ("path_of", "starts", "lengths"))
+    columns = (
+        read_numbers(artifact, name, n) for name in ("path_of", "starts", "lengths", "numbers")
+    )
     return Locations(paths, kinds, *columns)
 
 
@@ -220,12 +246,29 @@ def _read_skipped(artifact: Artifact) -> tuple[SkippedFile, ...]:
         read_numbers(artifact, "left_mtimes", n).tolist(),
         strict=True,
     )
+    records = _read_skipped_records(artifact)
     return tuple(
         SkippedFile(
-            Skipped(name, reasons[reason], detail.decode("utf-8", "surrogateescape")), size, mtime
+            Skipped(name, reasons[reason], detail.decode("utf-8", "surrogateescape")),
+            size,
+            mtime,
+            records.get(row),
         )
-        for name, reason, detail, size, mtime in columns
+        for row, (name, reason, detail, size, mtime) in enumerate(columns)
     )
+
+
+def _read_skipped_records(artifact: Artifact) -> dict[int, RecordLocation]:
+    """Return where the skipped records are, by their index among the skipped files."""
+    if "left_records" not in artifact.arrays:
+        return {}
+    columns, paths = artifact.arrays["left_records"], read_strings(artifact, "left_paths")
+    fits = columns.dtype == np.int64 and columns.shape == (len(paths), 4)
+    refuse_if(not fits, "its skipped rows do not fit")
+    return {
+        row: RecordLocation(path, *rest)
+        for path, (row, *rest) in zip(paths, columns.tolist(), strict=True)
+    }
 
 
 def _read_filter(artifact: Artifact, *, verify: bool) -> ShingleFilter:
@@ -269,6 +312,7 @@ def would_save_the_same(old: Collection, new: Collection) -> bool:
         old.identity == new.identity
         and old.sketch == new.sketch
         and old.skipped == new.skipped
+        and old.documents.skipped_records == new.documents.skipped_records
         and (old.unfiltered is None or old.unfiltered_identity == new.unfiltered_identity)
         and old.notes.reader == new.notes.reader
         and np.array_equal(old.notes.extracted, new.notes.extracted)
@@ -286,6 +330,6 @@ def _locations(documents: DocumentList) -> list[object]:
         return []
     columns = (
         locations.paths.offsets, locations.paths.blob, locations.kinds,
-        locations.file, locations.starts, locations.lengths,
+        locations.file, locations.starts, locations.lengths, locations.numbers,
     )  # fmt: skip
     return [documents.record_fields, *(column.tobytes() for column in columns)]

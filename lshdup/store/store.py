@@ -183,17 +183,25 @@ class Store:
         return os.path.relpath(os.fsdecode(home) or Path.cwd(), self.folder.resolve())
 
     def load_collection(
-        self, kind: str, *, here: bool = False, verify: bool = True
+        self,
+        kind: str,
+        *,
+        here: bool = False,
+        verify: bool = True,
+        always: tuple[str, ...] = ("template", "common"),
     ) -> Collection | None:
         """Load shingles.npz or signatures.npz. Return None if it is missing.
 
+        Raises ArtifactError if the artifact is damaged.
+
         here : return None too if its names do not start from the current folder.
-        verify : whether every byte is verified. Raises ArtifactError if the artifact is damaged.
+        verify : whether every byte is verified.
+        always : members that are verified in any case. A query looks up every shingle in the
+            filter.
         """
         remedy = f"run `lshdup {'shingle' if kind == 'shingles' else kind} DOCS`"
         path = self.path(kind)
-        # A query looks up every shingle in the filter.
-        artifact = npz.load(path, kind, remedy, verify=verify, always=("template", "common"))
+        artifact = npz.load(path, kind, remedy, verify=verify, always=always)
         if artifact is None:
             return None
         try:

@@ -22,14 +22,19 @@ from lshdup.params import ShingleParams, SketchParams
 from lshdup.pipeline import EVERY_SET
 from lshdup.shingling.shingle_filter import ShingleFilter, are_same_filters
 from lshdup.skipped import Reason
-from lshdup.store.record_lists import load_record_lists, save_record_lists
+from lshdup.store.collection_io import LOCATION_MEMBERS
 from lshdup.utils.compression import PIP, is_lacking
 from lshdup.utils.messages import counted, some_of
 from lshdup.utils.scratch import Spool, open_optional_spool
 from lshdup.workspace.context import RunContext
 from lshdup.workspace.filter_request import read_filter_request
 from lshdup.workspace.request import Request, merge_params
-from lshdup.workspace.unchanged import count_known, find_still_skipped, find_unchanged
+from lshdup.workspace.unchanged import (
+    count_known,
+    find_known_records,
+    find_still_skipped,
+    find_unchanged,
+)
 
 if TYPE_CHECKING:
     from lshdup.store.journal import Journal
@@ -167,9 +172,6 @@ def _save(
 def _find(run: RunContext, request: Request, shingle: ShingleParams) -> DocumentList:
     """Find the documents that a request names."""
     run.progress("documents", 0, 0)
-    known_records: KnownRecords = {}
-    if run.store is not None and not request.check_content:
-        known_records = load_record_lists(run.store, request.files)
     documents = find_documents(
         request.documents,
         request.files,
@@ -177,16 +179,26 @@ def _find(run: RunContext, request: Request, shingle: ShingleParams) -> Document
         jobs=request.jobs,
         store=os.fsencode(run.apart) if run.apart is not None else None,
         on_skipped=run.skipped,
-        known_records=known_records,
+        known_records={} if request.check_content else _load_known_records(run, request),
         say=run.say,
         warn=run.warn,
     )
     request.accept(documents, False)
     _say_replaced_documents(run, request)
-    if run.store is not None and run.store.is_held and known_records:
-        save_record_lists(run.store, request.files, known_records)
     run.progress("documents", 0, len(documents))
     return documents
+
+
+def _load_known_records(run: RunContext, request: Request) -> KnownRecords:
+    """Load where the records of files were in the last run."""
+    if run.store is None:
+        return {}
+    kind = "shingles" if run.shingles_are_newer() else "signatures"
+    try:
+        old = run.store.load_collection(kind, here=True, verify=False, always=LOCATION_MEMBERS)
+        return {} if old is None else find_known_records(old, request.files)
+    except (ArtifactError, IndexError):  # A damaged artifact is rebuilt, and that is said then.
+        return {}
 
 
 def _say_replaced_documents(run: RunContext, request: Request) -> None:

@@ -5,11 +5,14 @@ again.
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.collection.collection import Collection, SkippedFile
+from lshdup.collection.collection import Collection
 from lshdup.documents.document_list import DocumentList
-from lshdup.documents.records import Kind
-from lshdup.skipped import Reason
+from lshdup.documents.locations import KnownRecords
+from lshdup.documents.records import Kind, RecordFields, RecordList
+from lshdup.params import DEFAULT_TEXT_FIELD, DocumentParams
+from lshdup.skipped import Reason, SkippedFile
 from lshdup.utils.compression import is_lacking
+from lshdup.utils.ragged import StringTable
 
 #: Reasons in the content of a file: an unchanged file is skipped again without reading it.
 _LASTING = {
@@ -17,6 +20,8 @@ _LASTING = {
     Reason.NOT_JSON, Reason.NO_TEXT, Reason.NOT_TEXT, Reason.NO_READER, Reason.ENCRYPTED,
     Reason.SPOILT,
 }  # fmt: skip
+
+_NO_ROWS = np.zeros(0, np.int64)
 
 
 def find_unchanged(old: DocumentList, new: DocumentList) -> NDArray[np.int64]:
@@ -75,6 +80,68 @@ def find_still_skipped(collection: Collection, documents: DocumentList) -> dict[
         index = documents.names.find(name)
         if reason not in _LASTING or lacks_package or index is None:
             continue
-        if documents.sizes[index] == each.size and documents.mtimes[index] == each.mtime:
+        stamp = int(documents.sizes[index]), int(documents.mtimes[index])
+        if (*stamp, documents.record_location(index)) == (each.size, each.mtime, each.record):
             found[name] = each
     return found
+
+
+def find_known_records(collection: Collection, params: DocumentParams) -> KnownRecords:
+    """Return the records of the files of a collection, as listing these files would return them.
+
+    Nothing is known of files without any record, and of files that are listed in another way with
+    this limit of bytes. Cost: one sort of the records.
+    """
+    documents, locations = collection.documents, collection.documents.locations
+    fields = RecordFields(params.text_field or DEFAULT_TEXT_FIELD, params.id_field)
+    if locations is None or documents.record_fields != fields:
+        return {}
+    skipped: dict[tuple[bytes, int, int], list[SkippedFile]] = {}
+    for each in collection.skipped + documents.skipped_records:
+        if each.record is not None:
+            skipped.setdefault((each.record.path, each.size, each.mtime), []).append(each)
+    known = {key: _list_records(documents, _NO_ROWS, some) for key, some in skipped.items()}
+    rows = np.flatnonzero(locations.are_records())
+    rows = rows[np.argsort(locations.file[rows], kind="stable")]
+    for run in np.split(rows, np.flatnonzero(np.diff(locations.file[rows])) + 1):
+        if len(run):
+            stamp = int(documents.sizes[run[0]]), int(documents.mtimes[run[0]])
+            key = (locations.paths[int(locations.file[run[0]])], *stamp)
+            known[key] = _list_records(documents, run, skipped.get(key, []))
+    limit = f"--max-bytes is {params.max_bytes}"
+    return {
+        key: records
+        for key, records in known.items()
+        if min(records.starts.min(initial=0), records.lengths.min(initial=0)) >= 0
+        and records.lengths.max(initial=0) <= params.max_bytes
+        and all(
+            reason != Reason.TOO_LARGE or detail.endswith(limit)
+            for _, reason, detail in records.skipped
+        )
+    }
+
+
+def _list_records(
+    documents: DocumentList, rows: NDArray[np.int64], skipped: list[SkippedFile]
+) -> RecordList:
+    """Return the records of a file: the documents at `rows`, and skipped records."""
+    assert documents.locations is not None
+    locations, with_ids = documents.locations.take(rows), bool(documents.record_files.fields.id)
+    columns = np.stack([locations.numbers, locations.starts, locations.lengths], axis=1)
+    names = documents.names.strings_at(rows) if with_ids else []
+    listed, unlisted = [], []
+    for each in skipped:
+        assert each.record is not None
+        if each.record.start < 0:
+            unlisted.append((each.record.number, each.skipped.reason, each.skipped.detail))
+        else:
+            listed.append(each.record[1:])
+            names.append(each.skipped.name)
+    if listed:
+        columns = np.concatenate([columns, np.array(listed, np.int64)])
+    order = np.argsort(columns[:, 0])
+    numbers, starts, lengths = np.ascontiguousarray(columns[order].T)
+    ids = None
+    if with_ids:
+        ids = StringTable.from_strings(names[index] for index in order.tolist())
+    return RecordList(numbers, starts, lengths, ids, sorted(unlisted))

@@ -16,6 +16,7 @@ import pytest
 from lshdup.documents import parquet
 from lshdup.documents.finding import find_documents
 from lshdup.documents.reading import batches, read_batch
+from lshdup.documents.record_files import RecordFiles
 from lshdup.documents.records import name_records
 from lshdup.params import DocumentParams, PairParams
 from lshdup.pipeline import expand_copies
@@ -288,7 +289,7 @@ def test_files_of_rows_grow(here):
     first, fresh = answer(*documents), answer(*documents, store="fresh")
     assert first[:2] == fresh[:2]
     assert (first[2], fresh[2]) == (55 + 50, 55 + 50 + 60 + 60 + 1)
-    for kind in ("shingles", "signatures", "bands", "pairs", "rows"):
+    for kind in ("shingles", "signatures", "bands", "pairs"):
         assert Path(f"s/{kind}.npz").read_bytes() == Path(f"fresh/{kind}.npz").read_bytes(), kind
     shutil.rmtree("fresh")
 
@@ -308,17 +309,65 @@ def test_unchanged_files_are_not_looked_through(here, monkeypatch):
         answer(*FORMS, id_field="id", check_content=True)
 
 
-def test_a_damaged_list_of_rows_is_made_anew(here):
+def test_damaged_locations_are_rebuilt(here):
     write(here / "a.jsonl", texts_of(30), id=list(range(30)))
     expected = answer("a.jsonl", id_field="id")
-    good = Path("s/rows.npz").read_bytes()
+    good = Path("s/signatures.npz").read_bytes()
     rng = random.Random(1)
     for _ in range(40):
         bad = bytearray(good)
         bad[rng.randrange(len(bad))] ^= 1 << rng.randrange(8)
-        Path("s/rows.npz").write_bytes(bad)
-        assert answer("a.jsonl", id_field="id")[0] == expected[0]
-        assert Path("s/rows.npz").read_bytes() == good
+        Path("s/signatures.npz").write_bytes(bad)
+        assert answer("a.jsonl", id_field="id")[:2] == expected[:2]
+
+
+@pytest.mark.parametrize("form", ["a.jsonl", "a.jsonl.gz", "a.parquet"])
+@pytest.mark.parametrize("id_field", ["", "id"])
+def test_skipped_rows_are_known_in_the_next_run(here, form, id_field, monkeypatch):
+    """Whether listing or reading skipped them; a file is listed again with another limit only."""
+    texts = ["one and the same text"] * 6 + ["x" * 900, None, "one and the same text again"]
+    write(here / form, texts, id=["a", "b", "a", None, "", "c", "d", "e", "f"])
+    write(here / "b.jsonl", texts[:3], id=["b", None, "g"])
+    if form == "a.jsonl":
+        with (here / form).open("a") as file:
+            file.write("\n\n{\n[]\n" + '{"id": "h", "text": 7}\n')
+
+    def outcome(max_bytes=500):
+        skipped = []
+        workspace = Workspace(Path("s"), skipped=skipped.append)
+        params = DocumentParams(id_field=id_field, max_bytes=max_bytes)
+        request = Request((os.fsencode(form), b"b.jsonl"), params, {"threshold": 0.5}, 2)
+        indexed = workspace.load_or_build_index(request, save=False)
+        return skipped, list(indexed.collection.documents.names), indexed.collection.read
+
+    skipped, names, _ = outcome()
+    reasons = {each.reason for each in skipped}
+    assert reasons >= {Reason.TOO_LARGE, Reason.NO_TEXT, *([Reason.REPEATED] * bool(id_field))}
+    listed = []
+    list_records = RecordFiles.list_records
+
+    def note(self, path, kind):
+        listed.append(path)
+        return list_records(self, path, kind)
+
+    monkeypatch.setattr(RecordFiles, "list_records", note)
+    for _ in range(2):
+        again = outcome()
+        assert again[:2] == (skipped, names)
+        assert again[2] == (form == "a.parquet")  # the text that is too large is tried again
+    assert listed == []
+    if form != "a.parquet":
+        more = outcome(1000)
+        assert (listed, len(more[1])) == ([os.fsencode(form)], len(names) + 1)
+        assert outcome(500)[:2] == (skipped, names)
+        assert listed == [os.fsencode(form)] * 2
+    # A record whose name was repeated is a document once the first is gone.
+    listed.clear()
+    write(here / form, ["something else"], id=["z"])
+    _, names, read = outcome()
+    assert listed == [os.fsencode(form)]
+    assert names == ([b"b", b"g", b"z"] if id_field else [b"%s:1" % form.encode(), *names[1:]])
+    assert read == (2 if id_field else 1)
 
 
 @pytest.mark.parametrize("kept", [1 << 24, 1])

@@ -375,7 +375,7 @@ def test_first_of_the_lines_of_files():
     paths = StringTable.from_strings([b"l/2", b"l/1", b"k"])
     starts = np.array([0, 9, 0, 0])
     locations = Locations(
-        paths, np.full(3, Kind.IDS, np.uint8), np.array([0, 1, 1, 2]), starts, starts
+        paths, np.full(3, Kind.IDS, np.uint8), np.array([0, 1, 1, 2]), starts, starts, starts
     )
     made = preferred([b"a", b"b", b"c", b"d"], "first", arguments=(b"l", b"k"), locations=locations)
     assert made[0] == [b"c", b"b", b"a", b"d"]
