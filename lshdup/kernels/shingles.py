@@ -8,6 +8,7 @@ import numpy as np
 
 from lshdup.kernels.helpers import I32, I64, U8, U32, U64, inlined, load64, mix64, scatter_by
 from lshdup.kernels.jit import kernel
+from lshdup.kernels.ordering import heap_sort
 from lshdup.kernels.text import (
     ACTION_SHIFT,
     BLANK,
@@ -109,32 +110,6 @@ def _roll(
 
 
 @inlined
-def _heap_sort(values: U64, begin: int, n: int) -> None:
-    """Sort values[begin:begin + n] in place, in at most n log n steps."""
-    last = n
-    root = n // 2
-    while last > 1:
-        if root > 0:  # The heap is built.
-            root -= 1
-            x = values[begin + root]
-        else:  # The largest is taken from it.
-            last -= 1
-            x = values[begin + last]
-            values[begin + last] = values[begin]
-        at = root
-        child = 2 * at + 1
-        while child < last:
-            if child + 1 < last and values[begin + child] < values[begin + child + 1]:
-                child += 1
-            if values[begin + child] <= x:
-                break
-            values[begin + at] = values[begin + child]
-            at = child
-            child = 2 * at + 1
-        values[begin + at] = x
-
-
-@inlined
 def _sort(values: U64, n: int, spare: U64, counts: I32, uniform: bool) -> None:
     """Sort values[:n] in place: one scatter by the leading bits, then insertion.
 
@@ -169,7 +144,7 @@ def _sort(values: U64, n: int, spare: U64, counts: I32, uniform: bool) -> None:
         for i in range(buckets):
             end = counts[i]
             if end - begin > CROWD:
-                _heap_sort(spare, begin, end - begin)
+                heap_sort(spare, begin, end - begin)
             begin = end
     # One pass without a branch to mispredict sorts most buckets of two or three values.
     largest = spare[0]
