@@ -52,6 +52,13 @@ def mix64(x: np.uint64) -> np.uint64:
     return x ^ (x >> np.uint64(31))
 
 
+def mix64_each(words: U64, mix: Any = mix64) -> U64:
+    """Return mix64 of every word of an array. Outside of kernels only."""
+    # The default is bound here, because a compilation replaces the global by a scalar function.
+    mixed: U64 = mix(words.copy())
+    return mixed
+
+
 @inlined
 def scatter_by(span: np.uint64, n: int) -> tuple[np.uint64, int]:
     """Return how to scatter n numbers of a range by their leading bits.

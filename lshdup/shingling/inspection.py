@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from lshdup.documents.reading import TextBatch
 from lshdup.kernels import shingles as kernels
 from lshdup.kernels import text as text_kernels
-from lshdup.kernels.helpers import mix64
+from lshdup.kernels.helpers import mix64_each
 from lshdup.params import LONGEST, ShingleParams
 from lshdup.shingling.char_table import CharTable, char_table
 from lshdup.shingling.normalization import normal_form
@@ -106,7 +106,7 @@ def number_repeats(shingles: NDArray[np.uint64], params: ShingleParams) -> NDArr
     ascending = shingles[order]
     repeats = np.empty(len(shingles), np.uint64)
     repeats[order] = np.arange(len(shingles)) - np.searchsorted(ascending, ascending)
-    elements = mix64(shingles + repeats * shingle_hash(params).step)  # type: ignore[arg-type]
+    elements = mix64_each(shingles + repeats * shingle_hash(params).step)
     return np.where(repeats == 0, shingles, elements)
 
 
