@@ -1,4 +1,4 @@
-"""Why something that was met is not compared. Pure Python; used by all that reads, and by console.py, which counts them."""
+"""Skipped documents, files and records, and the reasons why they are not compared."""
 
 import enum
 import errno
@@ -8,9 +8,9 @@ from lshdup.utils.messages import counted
 
 
 class Reason(enum.StrEnum):
-    """Why a document, a file or a row that was met is not compared.
+    """The reason why a document, a file or a record is not compared.
 
-    Artifacts hold their places in this list: new ones come at the end.
+    Artifacts hold positions in this list, so new reasons come at the end.
     """
 
     BINARY = "binary"
@@ -42,7 +42,7 @@ class Reason(enum.StrEnum):
     CRASHED = "crashed its reader"
 
     def counted(self, n: int) -> str:
-        """So many of what was left out because of this.
+        """Return the number of skipped documents with their description.
 
         >>> Reason.NO_TEXT.counted(3000), Reason.NO_TEXT.counted(1), Reason.BINARY.counted(2)
         ('3,000 rows without text', '1 row without text', '2 binary')
@@ -51,21 +51,21 @@ class Reason(enum.StrEnum):
 
     @property
     def is_error(self) -> bool:
-        """Whether a person asked for such a file and did not get it, even if it was only met in a folder."""
+        """Whether the file should have been compared, even if it was only found in a folder."""
         return self not in _EXPECTED
 
     @property
     def is_of_row(self) -> bool:
-        """Whether it is said of rows only."""
+        """Whether this is a reason of records only."""
         return self in _OF_ROWS
 
     @property
     def is_of_reader(self) -> bool:
-        """Whether another version of the reader of office documents, or that there is one now, may change it."""
+        """Whether another version of the reader of office documents may read the document."""
         return self in _OF_READER
 
 
-#: Those whose words are other ones of many; the others are the same of one and of many.
+#: Descriptions in the plural, where they differ.
 _PLURALS = {
     Reason.LINK: "symbolic links",
     Reason.SPECIAL: "not regular files",
@@ -93,7 +93,10 @@ _OF_READER = {Reason.NO_READER, Reason.ENCRYPTED, Reason.SPOILT}
 
 @dataclass(frozen=True)
 class Skipped:
-    """A document, file or row that was met and is not compared, and why. named : it was named itself, not met in a folder."""
+    """A document, file or record that is not compared, and why.
+
+    named : whether it was named itself, not found in a folder.
+    """
 
     name: bytes
     reason: Reason
@@ -102,26 +105,26 @@ class Skipped:
 
     @property
     def is_error(self) -> bool:
-        """Whether a person asked for this file and did not get it: exit code 2."""
+        """Whether the file should have been compared: exit code 2."""
         return self.reason.is_error or (
             self.named and self.reason in (Reason.BINARY, Reason.FORMAT, Reason.NO_READER)
         )
 
     @classmethod
     def because(cls, name: bytes, error: OSError) -> "Skipped":
-        """What the system says of a file."""
-        return cls(name, reason_of(error), detail_of(error))
+        """Return a file that is skipped because of an error of the operating system."""
+        return cls(name, find_reason(error), describe_error(error))
 
 
-def reason_of(error: OSError) -> Reason:
-    """The reason that is in what the system says."""
+def find_reason(error: OSError) -> Reason:
+    """Return the reason for an error of the operating system."""
     if error.errno in (errno.ENOENT, errno.ESTALE):
         return Reason.VANISHED
     return Reason.TOO_LARGE if error.errno == errno.EFBIG else Reason.UNREADABLE
 
 
-def detail_of(error: OSError) -> str:
-    """What the system says, and what to do about it where it does not say."""
+def describe_error(error: OSError) -> str:
+    """Return the system's description of an error, or what to do about it."""
     if error.errno == errno.ENAMETOOLONG:
         return "its path is longer than the system takes; start lshdup in a folder further down"
     return error.strerror or ""

@@ -581,7 +581,10 @@ def test_floods_of_marks_are_normalised_like_any_text():
 
 
 def test_every_mark_may_flood_and_no_border_joins():
-    flood, border = normalization._flood(normalization._FLOOD), normalization._border()
+    flood, border = (
+        normalization._flood_pattern(normalization._FLOOD),
+        normalization._border_pattern(),
+    )
     letters = [
         unicodedata.normalize("NFKD", c)[0]
         for c in "aeoÅ\u0915\u1100\uac00\u30ab\u0d46\u09c7\u0061\u0301"

@@ -29,7 +29,7 @@ LEVEL = {room: line for line, rooms in enumerate(LAYERS.split("\n")) for room in
 ENTRANCES = {"__init__", "__main__"}
 
 #: Imported when they are first used, or for types only; `test_help_is_light` holds that.
-LATER = {("__init__", "api"), ("kernels.jit", "kernels.compiling")}
+LATER = {("__init__", "api")}
 
 
 class Package:

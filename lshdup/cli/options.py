@@ -227,9 +227,9 @@ output_options = _stack(
 def _check_plot(ctx: click.Context, _: click.Parameter, path: Path | None) -> Path | None:
     """Raise before any work starts if a figure cannot be made, or not be written there."""
     if path is not None and not ctx.resilient_parsing:
-        from lshdup.evaluation.plots import check
+        from lshdup.evaluation.plots import check_path
 
-        check(path)
+        check_path(path)
     return path
 
 

@@ -14,9 +14,9 @@ from lshdup.params import FilterParams, SketchParams
 from lshdup.shingling.shingle_filter import (
     NO_SHINGLES,
     ShingleFilter,
-    common_shingles,
+    find_common_shingles,
+    find_least_count,
     fingerprint,
-    least_count,
 )
 from lshdup.shingling.shingler import fingerprint_sets
 from lshdup.utils.ragged import RaggedSets
@@ -60,8 +60,8 @@ def build_filter(
     assert collection is not None
     assert collection.sets is not None
     members = documents_to_compare(find_exact_duplicates(collection.fingerprints), collection.sizes)
-    least = least_count(request.ignore_common, len(members))
-    common = common_shingles(collection.sets, members, least, jobs)
+    least = find_least_count(request.ignore_common, len(members))
+    common = find_common_shingles(collection.sets, members, least, jobs)
     return ShingleFilter(request.params, request.template, *common)
 
 

@@ -14,7 +14,7 @@ from lshdup.kernels.helpers import PADDING
 from lshdup.utils.parallel import run_in_parts
 from lshdup.utils.ragged import offsets_of
 
-#: The kernels know Linux's statx(2) and its record; elsewhere Python asks, with the same answers.
+#: The kernels know Linux's statx(2) and its record; elsewhere Python reads the same values.
 KERNELS_KNOW_THE_SYSTEM = (
     sys.platform == "linux" and sys.byteorder == "little" and sys.maxsize > 1 << 32
 )
@@ -22,7 +22,7 @@ KERNELS_KNOW_THE_SYSTEM = (
 #: Memory for batches of more bytes than this (one large file, then) is given back at once.
 LARGE = 16 << 20
 
-#: Parts of a file with fewer bytes than this between them are read in one go.
+#: Parts of a file with fewer bytes between them are read at once.
 _GAP = 1 << 14
 
 # Not blocking: a file that has become a pipe since it was listed must not hold the run up.

@@ -44,7 +44,7 @@ def write_without(documents: DocumentList, dropped: NDArray[np.int64], target: P
     locations = documents.locations
     assert locations is not None
     if len(files) > 1:
-        with _said(target):
+        with _reporting(target):
             target.mkdir(parents=True, exist_ok=True)
     gone = locations.take(dropped)
     for (number, path), goal in zip(files, targets, strict=True):
@@ -55,7 +55,7 @@ def write_without(documents: DocumentList, dropped: NDArray[np.int64], target: P
         mine = np.flatnonzero(gone.file == number)
         mine = mine[np.argsort(gone.starts[mine], kind="stable")]
         write = _write_parquet if locations.kinds[number] == Kind.PARQUET else _write_lines
-        with _said(goal):
+        with _reporting(goal):
             write(path, gone.starts[mine], gone.lengths[mine], goal, check)
     return targets
 
@@ -134,7 +134,7 @@ def _check_unchanged(documents: DocumentList, first: NDArray[np.int64], path: by
 
 
 @contextmanager
-def _said(target: Path) -> Iterator[None]:
+def _reporting(target: Path) -> Iterator[None]:
     """Raise InputError for anything that goes wrong while a file is written."""
     try:
         yield

@@ -21,8 +21,8 @@ from lshdup.skipped import Reason, Skipped
 from lshdup.utils.messages import counted
 from lshdup.utils.ragged import StringTable
 
-#: Of so many names that are not there it is looked for what was perhaps meant.
-_LOOKED_FOR = 10
+#: Suggestions are made for so many names that do not exist.
+_SUGGESTIONS = 10
 
 
 def find_documents(
@@ -107,14 +107,14 @@ def find_files(
     if missing and not finder.found:
         raise not_there(missing[0], "", "name folders or files that exist")
     for at, each in enumerate(missing):
-        meant = perhaps_meant(each.name) if at < _LOOKED_FOR else ""
+        meant = perhaps_meant(each.name) if at < _SUGGESTIONS else ""
         on_skipped(replace(each, detail=f"{each.detail}; {meant}" if meant else each.detail))
     files = finder.files(jobs)
     for line in finder.selection.warnings(finder.met):
         warn(line)
     if not id_lists:
-        finder.say_of_rows(files.names, say)
-    return files, finder.rows
+        finder.say_unused_options(files.names, say)
+    return files, finder.records
 
 
 class _Finder:
@@ -132,14 +132,14 @@ class _Finder:
         on_skipped: Callable[[Skipped], None],
         id_lists: bool,
     ) -> None:
-        self.rows: dict[bytes, Kind] = {}  # files that are taken for their rows
+        self.records: dict[bytes, Kind] = {}  # files that are taken for their records
         self._id_lists = id_lists
         self.found: dict[bytes, tuple[int, int] | None] = {}
         self._seen: dict[tuple[int, int], bytes] = {}  # folders, by device and number
         self._named: dict[int, bytes] = {}  # files that were named themselves, by number
         self._params = params
         self._store = _identity(store) if store is not None and os.path.isdir(store) else None
-        self._on_left_out = on_skipped
+        self._on_skipped = on_skipped
         self.selection = Selection(params.include, params.exclude)
         self._excluded: list[bytes] = []
 
@@ -168,17 +168,17 @@ class _Finder:
         """Return the files found, in byte order of their names."""
         for name in self._excluded:
             if name not in self.found:  # a file that is named itself is taken all the same
-                self._on_left_out(Skipped(name, Reason.EXCLUDED))
+                self._on_skipped(Skipped(name, Reason.EXCLUDED))
         plain = [name for name, known in self.found.items() if known is None]
         stats = stat_files(plain, jobs)
         for index, error in stats.failed.items():
             if error is not None:
                 self._fail(plain[index], error)
             else:  # it was a regular file when its folder was listed
-                self._on_left_out(Skipped(plain[index], Reason.SPECIAL))
+                self._on_skipped(Skipped(plain[index], Reason.SPECIAL))
         large = stats.sizes > self._params.max_bytes
         if self._params.text_field:
-            large &= ~np.array([self._has_rows(name, named=False) for name in plain], bool)
+            large &= ~np.array([self._has_records(name, named=False) for name in plain], bool)
         for index in np.flatnonzero(large).tolist():
             self._too_large(plain[index], int(stats.sizes[index]))
         good = np.flatnonzero((stats.sizes >= 0) & ~large)
@@ -260,9 +260,9 @@ class _Finder:
                 return
             allowed = not self.selection or self.selection.allows(name, is_folder=is_folder)
             if entry.name.startswith(b".") and not self._params.hidden:
-                self._on_left_out(Skipped(name, Reason.HIDDEN))
+                self._on_skipped(Skipped(name, Reason.HIDDEN))
             elif link and not self._params.follow:
-                self._on_left_out(Skipped(name, Reason.LINK))
+                self._on_skipped(Skipped(name, Reason.LINK))
             elif not allowed:
                 self._excluded.append(name)
             elif is_folder:
@@ -274,9 +274,9 @@ class _Finder:
             elif entry.is_file():  # a link that is followed
                 self._take(name, entry.stat())
             elif link and not os.path.exists(name):  # noqa: PTH110 (bytes path)
-                self._on_left_out(Skipped(name, Reason.VANISHED, "a symbolic link to nothing"))
+                self._on_skipped(Skipped(name, Reason.VANISHED, "a symbolic link to nothing"))
             else:
-                self._on_left_out(Skipped(name, Reason.SPECIAL))
+                self._on_skipped(Skipped(name, Reason.SPECIAL))
         except OSError as error:
             self._fail(name, error)
 
@@ -286,24 +286,24 @@ class _Finder:
         yield from self.found
 
     def _take(self, name: bytes, status: os.stat_result, *, named: bool = False) -> None:
-        if not self._has_rows(name, named=named) and status.st_size > self._params.max_bytes:
+        if not self._has_records(name, named=named) and status.st_size > self._params.max_bytes:
             self._too_large(name, status.st_size)
         else:
             self.found[name] = (status.st_size, status.st_mtime_ns)
 
-    def _has_rows(self, name: bytes, *, named: bool) -> bool:
+    def _has_records(self, name: bytes, *, named: bool) -> bool:
         """Return whether a file is taken for its records."""
         if self._id_lists:
             return False
         kind = classify_file(name, named=named, field_given=bool(self._params.text_field))
         if kind != Kind.FILE:
-            self.rows[name] = kind
+            self.records[name] = kind
         return kind != Kind.FILE
 
-    def say_of_rows(self, names: StringTable, say: Callable[[str], None]) -> None:
+    def say_unused_options(self, names: StringTable, say: Callable[[str], None]) -> None:
         """Say which files could have been taken for their records, and which options do nothing."""
         if self._params.text_field or self._params.id_field:
-            if not self.rows:
+            if not self.records:
                 option = "--text-field" if self._params.text_field else "--id-field"
                 say(f"{option} had no effect: no JSON Lines or Parquet file was met")
             return
@@ -311,7 +311,7 @@ class _Finder:
             met = [
                 name
                 for name in names
-                if name not in self.rows
+                if name not in self.records
                 and classify_file(name, named=True, field_given=False) == Kind.JSON
             ]
             if met:
@@ -323,14 +323,14 @@ class _Finder:
                 say(f"{what} one document; --text-field NAME takes the rows")
 
     def _too_large(self, name: bytes, size: int) -> None:
-        self._on_left_out(
+        self._on_skipped(
             Skipped(
                 name, Reason.TOO_LARGE, f"{size} bytes, --max-bytes is {self._params.max_bytes}"
             )
         )
 
     def _fail(self, name: bytes, error: OSError) -> None:
-        self._on_left_out(Skipped.because(name, error))
+        self._on_skipped(Skipped.because(name, error))
 
 
 def _identity(path: bytes) -> tuple[int, int]:

@@ -14,7 +14,7 @@ from lshdup.skipped import Reason, Skipped
 from lshdup.utils.ragged import StringTable, offsets_of
 from lshdup.utils.scratch import NoRoomError
 
-#: What is known of a file of rows: by its path, size in bytes and time in nanoseconds.
+#: Records of a file, by its path, size in bytes and time in nanoseconds.
 KnownRecords = MutableMapping[tuple[bytes, int, int], RecordList]
 
 

@@ -12,7 +12,7 @@ from lshdup.documents.files import Buffer, read_files
 from lshdup.documents.records import Kind, RecordError
 from lshdup.kernels.helpers import PADDING
 from lshdup.params import DEFAULT_MAX_BYTES
-from lshdup.skipped import Reason, detail_of, reason_of
+from lshdup.skipped import Reason, describe_error, find_reason
 
 #: A batch has few enough documents to feed all threads, and few enough bytes for memory.
 BATCH_DOCUMENTS = 512
@@ -113,7 +113,7 @@ def read_batch(
         if kind == Kind.IDS:
             return _read_lines(documents, indices, names)
         if kind != Kind.FILE:
-            return _read_rows(documents, indices, Kind(int(kind)), buffer or Buffer())
+            return _read_records(documents, indices, Kind(int(kind)), buffer or Buffer())
     refuse_if(b"\0" in b"".join(names), "a path with NUL in it")
     paths = names if not documents.home else [os.path.join(documents.home, name) for name in names]  # noqa: PTH118 (bytes path)
     contents = read_files(paths, sizes, buffer, documents.max_bytes)
@@ -127,7 +127,7 @@ def read_batch(
             max_bytes=documents.max_bytes,
         )
     skipped = [
-        (int(indices[i]), reason_of(error), detail_of(error))
+        (int(indices[i]), find_reason(error), describe_error(error))
         for i, error in contents.failed.items()
     ]
     good = np.delete(np.arange(len(indices)), list(contents.failed))
@@ -155,7 +155,7 @@ def _read_lines(
                 file.seek(start)
                 text = file.read(length)
         except OSError as error:
-            skipped.append((index, reason_of(error), detail_of(error)))
+            skipped.append((index, find_reason(error), describe_error(error)))
             continue
         if len(text) < length:
             skipped.append((index, Reason.CHANGED, "its list has become shorter"))
@@ -166,7 +166,7 @@ def _read_lines(
     return replace(batch, skipped=skipped)
 
 
-def _read_rows(
+def _read_records(
     documents: DocumentList, indices: NDArray[np.int64], kind: Kind, buffer: Buffer
 ) -> TextBatch:
     """Read documents that are records, of one file or of several."""
@@ -187,14 +187,17 @@ def _read_rows(
             )
         except OSError as error:
             skipped += [
-                (index, reason_of(error), detail_of(error)) for index in indices[run].tolist()
+                (index, find_reason(error), describe_error(error))
+                for index in indices[run].tolist()
             ]
             continue
         except RecordError as error:
-            skipped += _of_rows(documents, indices[run], [error] * len(run))
+            skipped += _explain_records(documents, indices[run], [error] * len(run))
             continue
         if failed:
-            skipped += _of_rows(documents, indices[run[list(failed)]], list(failed.values()))
+            skipped += _explain_records(
+                documents, indices[run[list(failed)]], list(failed.values())
+            )
             good = np.delete(np.arange(len(run)), list(failed))
             run, starts, lengths = run[good], starts[good], lengths[good]
         made.append(TextBatch(indices[run], [b""] * len(run), text, starts, lengths, is_text=True))
@@ -216,7 +219,7 @@ def _read_rows(
     )
 
 
-def _of_rows(
+def _explain_records(
     documents: DocumentList, indices: NDArray[np.int64], errors: list[RecordError]
 ) -> list[tuple[int, Reason, str]]:
     """Return why records of one file give no document: an error, or that the file has changed."""

@@ -26,10 +26,10 @@ class Kind(enum.IntEnum):
 
 _JSON_LINES = (b".jsonl", b".ndjson")
 
-#: Of the fields of a row so many are looked at by a message, and of their names so many characters.
+#: A message names at most so many fields of a record, and so many characters of each name.
 _MOST_FIELDS, _NAME = 100, 80
 
-#: Rows whose names are made at a time.
+#: Records that are named at a time.
 _NAMES_AT_ONCE = 1 << 16
 
 
@@ -55,7 +55,7 @@ def field_names(names: Iterable[tuple[str, str]]) -> tuple[str, ...]:
     return tuple(name if name.isprintable() else ascii(name)[1:-1] for name in some)
 
 
-@lru_cache(256)  # as a rule, many rows in a file have the same fields
+@lru_cache(256)  # most records of a file have the same fields
 def no_field(field: str, known: tuple[str, ...], option: str, what: str = "field") -> str:
     """Return the message for a field that does not exist: the names of others, and the probable
     one.

@@ -9,7 +9,7 @@ import numpy as np
 
 from lshdup.documents.document_list import DocumentList, typed_name
 
-#: For more arguments than this, all names are made objects first.
+#: With more arguments, all names become objects first.
 _MANY = 100
 
 

@@ -1,7 +1,7 @@
-"""The accuracy experiments: R1's table 1 (estimates of all pairs) and table 4 (what bands find for queries), and what share of all true
-pairs bands find. Called by `lshdup accuracy`.
+"""The accuracy experiments: estimates of all pairs, and the pairs that bands find (R1 tables 1, 4).
 
-Each measurement comes with what theory expects of it, so that a person sees at a glance whether the system is at its statistical optimum.
+Each measurement stands beside its theoretical expectation, which shows at a glance whether the
+system is at its statistical optimum.
 """
 
 from collections.abc import Iterator, Sequence
@@ -22,10 +22,10 @@ from lshdup.params import SketchParams
 from lshdup.utils.parallel import Progress, no_progress
 from lshdup.utils.ragged import RaggedSets
 
-#: An error that equals epsilon but for rounding is not more than epsilon, in the measurement as in the expectation.
+#: Allowance for rounding: an error that is epsilon plus less than this does not exceed epsilon.
 TIE = 1e-9
 
-#: Different similarities beyond so many are rounded to a millionth before tails are summed: memory stays bounded.
+#: More different similarities are rounded to a millionth before tails are summed, to bound memory.
 _DIFFERENT = 1 << 22
 
 
@@ -33,10 +33,13 @@ _DIFFERENT = 1 << 22
 class Accuracy:
     """Estimates of all pairs against exact similarities, over independent seeds (R1 table 1).
 
-    off : mean number of pairs whose estimate differs from the exact similarity by more than epsilon; off_error : standard error
-    of that mean, from its spread over the runs; off_worst : the largest number in any run. expected : the number that K
-    independent permutations would give (binomial tails). bias : mean of estimate - exact. rmse : root of the mean square of it.
-    largest : its largest absolute value in any run.
+    off : mean number of pairs whose estimate is off the exact similarity by more than epsilon.
+    off_error : standard error of that mean, from its spread over the runs.
+    off_worst : largest number of such pairs in any run.
+    expected : number of such pairs for K independent permutations (binomial tails).
+    bias : mean error, estimate - exact.
+    rmse : root of the mean squared error.
+    largest : largest absolute error in any run.
     """
 
     scheme: str
@@ -63,12 +66,13 @@ def accuracy(
     jobs: int = 1,
     progress: Progress = no_progress,
 ) -> Iterator[Accuracy]:
-    """One result for each K and epsilon; run i uses seed `sketch.seed` + i. Documents without shingles take no part.
+    """Yield one result for each K and epsilon. Documents without shingles take no part.
 
-    Cost: one exact similarity a pair and K (however many runs), K comparisons a pair and run. Memory: the signatures of all runs, and a
-    piece of at most about 8 million pairs.
+    runs : run i uses seed `sketch.seed` + i.
+    Cost: one exact similarity a pair and K, K comparisons a pair and run.
+    Memory: the signatures of all runs, and a piece of at most about 8 million pairs.
     """
-    compared, _ = _compared(sets, collection)
+    compared, _ = _select_compared(sets, collection)
     assert compared.sets is not None
     n = len(compared.sets)
     pairs = n * (n - 1) // 2
@@ -80,8 +84,8 @@ def accuracy(
         signed = [sketch_collection(compared, params, jobs).signatures for params in seeds]
         done = 0
         for first, exact in all_pairs(compared.sets, jobs):
-            left, right = _pairs_of(n, first, len(exact))
-            different, counts = _distribution(exact)
+            left, right = _list_pairs(n, first, len(exact))
+            different, counts = _count_values(exact)
             for at, epsilon in enumerate(epsilons):
                 chances = np.empty(len(different))
                 kernels.chances_off(different, k, epsilon + TIE, chances)
@@ -117,11 +121,16 @@ def accuracy(
 
 @dataclass(frozen=True)
 class BandAccuracy:
-    """What the bands find for sampled documents, means per query (R1 table 4).
+    """Documents that the bands find for sampled queries, as means per query (R1 table 4).
 
-    half : (1/b)^(1/r). near : documents at least `threshold` similar to the query. found : those of them that share a bucket with it.
-    false_positives : others that share a bucket; false_positive_rate : their share of all that share one. false_negatives : similar but no
-    bucket shared; false_negative_rate : their share of all that share none. *_expected : from the S-curve over the exact similarities.
+    half : (1/b)^(1/r).
+    near : documents of similarity `threshold` or more to the query.
+    found : near documents that share a bucket with the query.
+    false_positives : other documents that share a bucket.
+    false_positive_rate : false positives / documents that share a bucket.
+    false_negatives : near documents that share no bucket.
+    false_negative_rate : false negatives / documents that share no bucket.
+    *_expected : from the S-curve over the exact similarities.
     *_low, *_high : 95 % confidence interval over the queries.
     """
 
@@ -158,15 +167,18 @@ def band_accuracy(
     jobs: int = 1,
     progress: Progress = no_progress,
 ) -> Iterator[BandAccuracy]:
-    """One result for each number of bands b, with r = K // b rows; `sample` different documents, drawn by the seed, are the queries.
+    """Yield one result for each number of bands b, with r = K // b rows.
 
-    queries : bool array over the documents, which of them may be drawn; None means all.
-    Candidates are all that share a bucket, none is verified away: a pair counts as found by the bands alone. buckets : 0 means whole 64-bit
-    keys; else keys are folded into so many (R1 took the smallest prime >= the number of documents).
+    A document is found if it shares a bucket with the query: candidates are not verified.
 
-    Cost: one exact similarity a query and document, one signature a document. Memory: sample times documents, 8 bytes each.
+    sample : number of different documents that the seed draws as queries.
+    queries : bool array of shape (n_documents,), which documents may be drawn; None means all.
+    buckets : number of buckets that keys are folded into (R1 took the smallest prime >= the number
+        of documents); 0 means 64-bit keys.
+    Cost: one exact similarity a query and document, one signature a document.
+    Memory: 8 bytes a query and document.
     """
-    compared, present = _compared(sets, collection)
+    compared, present = _select_compared(sets, collection)
     assert compared.sets is not None
     n = len(compared.sets)
     rng = np.random.Generator(np.random.PCG64(sketch.seed))
@@ -175,7 +187,7 @@ def band_accuracy(
     exact = jaccard(
         compared.sets, np.repeat(drawn, n), np.tile(np.arange(n), len(drawn)), jobs
     ).reshape(len(drawn), n)
-    exact[np.arange(len(drawn)), drawn] = -1.0  # a document is no neighbour of itself
+    exact[np.arange(len(drawn)), drawn] = -1.0  # A document is no neighbour of itself.
     is_other = exact >= 0
     is_near = exact >= threshold
     signatures = sketch_collection(compared, sketch, jobs).signatures
@@ -187,7 +199,7 @@ def band_accuracy(
         for band in range(b):
             shares |= keys[band, drawn, None] == keys[band]
         shares &= is_other
-        chance = np.where(is_other, _chances(np.maximum(exact, 0.0), plan), 0.0)
+        chance = np.where(is_other, _find_chances(np.maximum(exact, 0.0), plan), 0.0)
         found, false_positives = (shares & is_near).sum(1), (shares & ~is_near).sum(1)
         false_negatives, apart = (is_near & ~shares).sum(1), (is_other & ~shares).sum(1)
         progress("bands", done, len(bands))
@@ -200,12 +212,12 @@ def band_accuracy(
             queries=len(drawn),
             near=float(is_near.sum(1).mean()),
             found=float(found.mean()),
-            found_low=_interval(found)[0],
-            found_high=_interval(found)[1],
+            found_low=_bound_mean(found)[0],
+            found_high=_bound_mean(found)[1],
             found_expected=float((chance * is_near).sum(1).mean()),
             false_positives=float(false_positives.mean()),
-            false_positives_low=_interval(false_positives)[0],
-            false_positives_high=_interval(false_positives)[1],
+            false_positives_low=_bound_mean(false_positives)[0],
+            false_positives_high=_bound_mean(false_positives)[1],
             false_positives_expected=float((chance * ~is_near).sum(1).mean()),
             false_positive_rate=float(false_positives.sum() / max(1, shares.sum())),
             false_negatives=float(false_negatives.mean()),
@@ -216,11 +228,14 @@ def band_accuracy(
 
 @dataclass(frozen=True)
 class BandRecall:
-    """What share of the true pairs bands find, in one bin of similarity: at least similarity_from, below similarity_to (at 1: up to 1).
+    """Share of the true pairs that bands find, in one bin of similarity.
 
-    pairs : true pairs, of documents with different shingle sets. found : those of them that share a bucket. share : found / pairs, None
-    without pairs. share_low, share_high : 95 % confidence interval of the share (Wilson), as if pairs were independent. expected : mean of
-    the S-curve over the similarities of the pairs.
+    similarity_from, similarity_to : edges of the bin; the upper edge belongs to it only at 1.
+    pairs : number of true pairs, of documents with different shingle sets.
+    found : number of true pairs that share a bucket.
+    share : found / pairs; None without pairs.
+    share_low, share_high : 95 % confidence interval of the share (Wilson) for independent pairs.
+    expected : mean of the S-curve over the similarities of the pairs.
     """
 
     scheme: str
@@ -246,12 +261,14 @@ def band_recall(
     jobs: int = 1,
     progress: Progress = no_progress,
 ) -> Iterator[BandRecall]:
-    """For each plan one result for each bin of similarity from the threshold to 1, and last one for all of them.
+    """Yield for each plan one result for each bin from the threshold to 1, and one for all bins.
 
-    pairs : the true pairs, of numbers of documents: the exact join's. Exact copies are always found, so they are best left out. plans : of
-    `sketch.perms` rows. What is found is what `lshdup pairs` finds with these parameters.
+    The found pairs are those that `lshdup pairs` finds with these parameters.
 
-    Cost: one signature a document, one comparison a pair and band. Memory: some 40 bytes a pair, a signature a document.
+    pairs : the true pairs, from the exact join; without exact duplicates, which are always found.
+    plans : band plans for signatures of `sketch.perms` rows.
+    Cost: one signature a document, one comparison a pair and band.
+    Memory: some 40 bytes a pair, a signature a document.
     """
     signatures = sketch_collection(replace(collection, sets=sets), sketch, jobs).signatures
     assert signatures is not None
@@ -259,14 +276,14 @@ def band_recall(
     for done, plan in enumerate(plans):
         progress(f"bands, K = {sketch.perms}", done, len(plans))
         keys = band_keys(signatures, plan, jobs)
-        met = np.zeros(len(pairs), np.bool_)
+        is_found = np.zeros(len(pairs), np.bool_)
         for band in keys:
-            met |= band[left] == band[right]
-        chance = _chances(similarity, plan)
-        edges = similarity_bins(plan.threshold)
+            is_found |= band[left] == band[right]
+        chance = _find_chances(similarity, plan)
+        edges = make_bins(plan.threshold)
         bins = np.searchsorted(edges[1:-1], similarity, side="right")
         n = np.bincount(bins, minlength=len(edges) - 1)
-        found = np.bincount(bins[met], minlength=len(edges) - 1)
+        found = np.bincount(bins[is_found], minlength=len(edges) - 1)
         expected = np.bincount(bins, chance, minlength=len(edges) - 1)
         rows = list(
             zip(edges[:-1], edges[1:], n.tolist(), found.tolist(), expected.tolist(), strict=True)
@@ -277,7 +294,7 @@ def band_recall(
             )
         for low, high, of, hits, hoped in rows:
             share, mean = (hits / of, hoped / of) if of else (None, None)
-            least, most = share_interval(hits, of) if of else (None, None)
+            least, most = bound_share(hits, of) if of else (None, None)
             yield BandRecall(
                 sketch.scheme,
                 sketch.perms,
@@ -294,51 +311,54 @@ def band_recall(
             )
 
 
-def similarity_bins(threshold: float) -> list[float]:
-    """Edges of bins from the threshold to 1: the first of the widths 0.1, 0.05, 0.02, 0.01, … that makes five or more.
+def make_bins(threshold: float) -> list[float]:
+    """Return the edges of bins from the threshold to 1.
 
-    >>> similarity_bins(0.85)
+    The width is the first of 0.1, 0.05, 0.02, 0.01, … that makes five bins or more.
+
+    >>> make_bins(0.85)
     [0.85, 0.86, 0.88, 0.9, 0.92, 0.94, 0.96, 0.98, 1.0]
     """
     widths = (factor * 10**power for power in range(1, 16) for factor in (1, 2, 5))
-    steps = next((each for each in widths if (1.0 - threshold) * each > 4.999), 1)
-    # Quotients of whole numbers, as similarities are: one that equals an edge is the same double.
+    steps = next((width for width in widths if (1.0 - threshold) * width > 4.999), 1)
+    # Quotients of integers like similarities, so that a similarity equals its edge exactly.
     inner = (step / steps for step in range(int(threshold * steps), steps))
     return [threshold, *(edge for edge in inner if edge > threshold), 1.0]
 
 
-def share_interval(hits: int, trials: int) -> tuple[float, float]:
-    """95 % confidence interval of a chance, of which `hits` of `trials` were seen (Wilson, JASA 1927).
+def bound_share(hits: int, trials: int) -> tuple[float, float]:
+    """Return the 95 % confidence interval of the chance of a hit (Wilson, JASA 1927).
 
-    >>> [round(edge, 4) for edge in share_interval(99, 100)]
+    >>> [round(edge, 4) for edge in bound_share(99, 100)]
     [0.9455, 0.9982]
     """
     z = 1.959964
     share = hits / trials
     middle = share + z * z / (2 * trials)
     half = z * (share * (1.0 - share) / trials + z * z / (4 * trials * trials)) ** 0.5
-    whole = 1.0 + z * z / trials
-    return (middle - half) / whole if hits else 0.0, (
-        middle + half
-    ) / whole if hits < trials else 1.0
+    scale = 1.0 + z * z / trials
+    low = (middle - half) / scale if hits else 0.0
+    return low, (middle + half) / scale if hits < trials else 1.0
 
 
-def _chances(similarity: NDArray[np.float64], plan: BandPlan) -> NDArray[np.float64]:
-    """Chance to share a bucket, at each similarity: by the S-curve, or by accident in any of the bands."""
+def _find_chances(similarity: NDArray[np.float64], plan: BandPlan) -> NDArray[np.float64]:
+    """Return the chance to share a bucket at each similarity, by accident in folded ones too."""
     chance = collision_probabilities(similarity, plan.bands, plan.rows)
     if plan.buckets:
         chance = 1.0 - (1.0 - chance) * (1.0 - 1.0 / plan.buckets) ** plan.bands
     return chance
 
 
-def _compared(sets: RaggedSets, collection: Collection) -> tuple[Collection, NDArray[np.int64]]:
-    """The documents that have shingles, with their sets."""
+def _select_compared(
+    sets: RaggedSets, collection: Collection
+) -> tuple[Collection, NDArray[np.int64]]:
+    """Return the collection of the documents that have shingles, and their numbers."""
     present = np.flatnonzero(collection.sizes > 0)
     return replace(collection, sets=sets.take(present)), present
 
 
-def _interval(counts: NDArray[np.int64]) -> tuple[float, float]:
-    """95 % confidence interval of a mean over queries, by its standard error; not below 0."""
+def _bound_mean(counts: NDArray[np.int64]) -> tuple[float, float]:
+    """Return the 95 % confidence interval of a mean over queries, by its standard error."""
     mean = float(counts.mean())
     half = (
         1.96 * float(counts.std(ddof=1)) / len(counts) ** 0.5 if len(counts) > 1 else float("nan")
@@ -346,16 +366,16 @@ def _interval(counts: NDArray[np.int64]) -> tuple[float, float]:
     return max(0.0, mean - half), mean + half
 
 
-def _distribution(exact: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Different similarities and how often each occurs."""
+def _count_values(exact: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Return the different similarities and how often each occurs."""
     different, counts = np.unique(exact, return_counts=True)
     if len(different) > _DIFFERENT:
         different, counts = np.unique(exact.round(6), return_counts=True)
     return different, counts
 
 
-def _pairs_of(n: int, first: int, pairs: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """left, right of so many pairs of the upper triangle, in whole rows from `first` on."""
+def _list_pairs(n: int, first: int, pairs: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return left and right of pairs of the upper triangle, in complete rows from `first` on."""
     lengths = n - 1 - np.arange(first, n)
     rows = np.arange(first, first + int(np.searchsorted(np.cumsum(lengths), pairs)) + 1)
     left = np.repeat(rows, n - 1 - rows)

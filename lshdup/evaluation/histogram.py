@@ -1,6 +1,7 @@
-"""How many pairs, documents and groups there are at each threshold, and examples to judge by eye. Called by cli/.
+"""The histogram: numbers of pairs, documents and groups at each threshold, and example pairs.
 
-All of it from the pairs of one run at the lowest threshold: nothing is read, and pairs of copies are counted, not made.
+It is made of the pairs of one run at the lowest threshold: no document is read, and pairs of exact
+duplicates are counted without being made.
 """
 
 from collections.abc import Sequence
@@ -20,10 +21,12 @@ from lshdup.params import ClusterParams
 
 @dataclass(frozen=True)
 class Step:
-    """What there is at one threshold.
+    """Results at one threshold.
 
-    pairs : of this similarity or more. documents : in any of them. groups : of two or more, as `clusters` makes them. examples : pairs from
-    this threshold to the next, (left, right, similarity), the least similar first.
+    pairs : number of pairs of this similarity or more.
+    documents : number of documents in these pairs.
+    groups : number of groups of two or more documents, as `clusters` makes them.
+    examples : left, right and similarity of pairs from this threshold to the next, ascending.
     """
 
     threshold: float
@@ -33,46 +36,49 @@ class Step:
     examples: Columns
 
 
-def thresholds(lowest: float, step: float) -> list[float]:
-    """The lowest, the multiples of `step` above it, and 1.
+def list_thresholds(lowest: float, step: float) -> list[float]:
+    """Return the lowest threshold, the multiples of `step` above it, and 1.
 
-    >>> thresholds(0.72, 0.1)
+    >>> list_thresholds(0.72, 0.1)
     [0.72, 0.8, 0.9, 1.0]
     """
     multiples = [round(number * step, 9) for number in range(1, int(1 / step) + 1)]
     return [
         lowest,
-        *(each for each in multiples if lowest < each < 1.0),
+        *(multiple for multiple in multiples if lowest < multiple < 1.0),
         *([1.0] if lowest < 1.0 else []),
     ]
 
 
-def histogram(
+def make_histogram(
     collection: Collection,
     pairs: Pairs,
     duplicate_of: NDArray[np.int64],
-    listing: ExpandedPairs,
+    expanded: ExpandedPairs,
     levels: Sequence[float],
     examples: int,
 ) -> list[Step]:
-    """One step for each of the thresholds `levels`, ascending.
+    """Return one step for each threshold.
 
-    pairs : of first copies, at the lowest threshold or a lower one. listing : those of all documents. examples : at most so many a step.
-
+    pairs : of representatives, at the lowest threshold or a lower one.
+    duplicate_of : int64 array of shape (n,), the representative of each document.
+    expanded : the pairs of all documents.
+    levels : thresholds, ascending.
+    examples : the most example pairs of a step.
     Cost: the pairs are sorted once for each step.
     """
     n = len(duplicate_of)
-    best = np.sort(listing.best(n))
-    counts = listing.totals(np.array(levels))
+    best = np.sort(expanded.best(n))
+    counts = expanded.totals(np.array(levels))
     order, _ = preference(collection.documents, collection.sizes, ClusterParams(), ())
     members = documents_to_compare(duplicate_of, collection.sizes)
     ranked = clusters.rank_documents(members, duplicate_of, order)
     steps = []
     for level, above, count in zip(levels, [*levels[1:], np.inf], counts, strict=True):
-        kinds = clusters.cluster_pairs(pairs, ranked, n, level)
-        groups = clusters.expand_groups(kinds, duplicate_of, order).count
+        representatives = clusters.cluster_pairs(pairs, ranked, n, level)
+        groups = clusters.expand_groups(representatives, duplicate_of, order).count
         documents = n - int(np.searchsorted(best, level))
         steps.append(
-            Step(level, count, documents, groups, listing.examples(level, above, examples))
+            Step(level, count, documents, groups, expanded.examples(level, above, examples))
         )
     return steps

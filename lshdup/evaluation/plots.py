@@ -1,4 +1,7 @@
-"""Figures of the experiments, each with the expectation beside the measurement. The only module that imports matplotlib (extra `plot`)."""
+"""Figures of the experiments: each measurement with its expectation.
+
+The only module that imports matplotlib (extra `plot`).
+"""
 
 import importlib.util
 from collections.abc import Sequence
@@ -19,13 +22,13 @@ if TYPE_CHECKING:
 
 SUFFIXES = (".png", ".svg", ".pdf")
 
-# Okabe and Ito's colours: told apart by every kind of eye.
+# Okabe and Ito's colours, which colour-blind people can tell apart.
 _COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 _EXPECTED = "#555555"
 
 
-def check(path: Path) -> None:
-    """Before any work starts: that the figure can be made and written. Raises ParameterError."""
+def check_path(path: Path) -> None:
+    """Raise ParameterError if the figure cannot be made or written, before any work starts."""
     if path.suffix.lower() not in SUFFIXES:
         message = f"--plot {path}: a figure ends in one of {', '.join(SUFFIXES)}"
         raise ParameterError(message, f"for instance --plot {path.stem}.svg")
@@ -37,8 +40,8 @@ def check(path: Path) -> None:
         raise ParameterError(message, "pip install 'lshdup[plot]'")
 
 
-def curve_figure(path: Path, shapes: Sequence[tuple[int, int]], threshold: float | None) -> None:
-    """S-curves of (bands, rows), with the point where each is 1/2 and (1/b)^(1/r) beside it (R3)."""
+def draw_curve(path: Path, shapes: Sequence[tuple[int, int]], threshold: float | None) -> None:
+    """Draw S-curves of (bands, rows), with the point where each is 1/2, and (1/b)^(1/r) (R3)."""
     figure, (axes,) = _figure(1)
     steps = [i / 400 for i in range(401)]
     for color, (bands, rows) in zip(_COLORS, shapes, strict=False):
@@ -70,12 +73,15 @@ def curve_figure(path: Path, shapes: Sequence[tuple[int, int]], threshold: float
     _save(figure, path)
 
 
-def histogram_figure(path: Path, steps: Sequence["Step"]) -> None:
-    """Pairs, documents in pairs, and groups at each threshold."""
+def draw_histogram(path: Path, steps: Sequence["Step"]) -> None:
+    """Draw the numbers of pairs, documents in pairs, and groups at each threshold."""
     figure, (axes,) = _figure(1)
     places = [step.threshold for step in steps]
-    lines = (("pairs", [step.pairs for step in steps]), ("documents in pairs", [step.documents for step in steps]),
-             ("groups", [step.groups for step in steps]))  # fmt: skip
+    lines = (
+        ("pairs", [step.pairs for step in steps]),
+        ("documents in pairs", [step.documents for step in steps]),
+        ("groups", [step.groups for step in steps]),
+    )
     for color, (label, counts) in zip(_COLORS, lines, strict=False):
         axes.plot(places, counts, "o-", color=color, lw=2, label=label)
     axes.set_yscale("symlog", linthresh=1)
@@ -89,8 +95,8 @@ def histogram_figure(path: Path, steps: Sequence["Step"]) -> None:
     _save(figure, path)
 
 
-def accuracy_figure(path: Path, results: Sequence[Accuracy]) -> None:
-    """Pairs off by more than epsilon against K: a panel for each epsilon, independent permutations dashed (R1 figure 1)."""
+def draw_accuracy(path: Path, results: Sequence[Accuracy]) -> None:
+    """Draw pairs off by more than epsilon against K, a panel for each epsilon (R1 figure 1)."""
     epsilons = sorted({result.epsilon for result in results})
     figure, panels = _figure(len(epsilons))
     for axes, epsilon in zip(panels, epsilons, strict=True):
@@ -145,8 +151,8 @@ def accuracy_figure(path: Path, results: Sequence[Accuracy]) -> None:
     _save(figure, path)
 
 
-def bands_figure(path: Path, results: Sequence[BandAccuracy]) -> None:
-    """Found, false negatives and false positives per query against the number of bands, S-curve expectations dashed (R1 figure 3)."""
+def draw_bands(path: Path, results: Sequence[BandAccuracy]) -> None:
+    """Draw found, false negatives and false positives per query against bands (R1 figure 3)."""
     figure, panels = _figure(2)
     bands = [result.bands for result in results]
     left, right = panels
@@ -186,8 +192,8 @@ def bands_figure(path: Path, results: Sequence[BandAccuracy]) -> None:
     _save(figure, path)
 
 
-def timing_figure(path: Path, results: Sequence[Timing]) -> None:
-    """Seconds of each part against K, with the spread of the runs (R1 figure 2)."""
+def draw_timing(path: Path, results: Sequence[Timing]) -> None:
+    """Draw the seconds of each part against K, with the spread of the runs (R1 figure 2)."""
     figure, (axes,) = _figure(1)
     lines = list(dict.fromkeys((result.scheme, result.part) for result in results))
     for color, (scheme, part) in zip(_COLORS * 3, lines, strict=False):
@@ -231,7 +237,7 @@ def _figure(panels: int) -> "tuple[Figure, Any]":
 
 
 def _save(figure: "Figure", path: Path) -> None:
-    """Without a date or random ids, so that the same figure is the same file."""
+    """Write a figure without a date or random ids, so that equal figures are equal files."""
     import matplotlib as mpl
 
     metadata: dict[str, Any] = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}.get(

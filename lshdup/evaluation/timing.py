@@ -1,4 +1,4 @@
-"""R1's table 2: how long do exact and estimated similarities of all pairs take? Called by `lshdup timing`."""
+"""The timing experiment (R1 table 2): exact against estimated similarities of all pairs."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -17,13 +17,16 @@ from lshdup.utils.ragged import RaggedSets
 
 EXACT, MATRIX, ESTIMATED = "exact, all pairs", "signature matrix", "estimated, all pairs"
 
-#: Pairs whose indices are made at a time when all are estimated.
+#: Pairs that are estimated together.
 _PIECE = 1 << 22
 
 
 @dataclass(frozen=True)
 class Timing:
-    """Seconds of one part: median, smallest and largest of the runs; and how many elementary comparisons it stands for."""
+    """Seconds of one part of the work: median, smallest and largest of the runs.
+
+    comparisons : number of elementary comparisons of the part.
+    """
 
     scheme: str
     perms: int
@@ -44,11 +47,12 @@ def timing(
     jobs: int = 1,
     progress: Progress = no_progress,
 ) -> Iterator[Timing]:
-    """For each K: exact similarity of all pairs, the signature matrix, estimated similarity of all pairs; interleaved runs.
+    """Time exact similarities of all pairs and, for each K, the signature matrix and the estimates.
 
-    Comparisons: for exact similarities the elements that merging the two sorted sets of each pair steps over, |A| + |B| - |A ∩ B| at most;
-    for the matrix the hash values that K permutations take, K an element (the fast scheme makes far fewer); for estimates the rows
-    compared, K a pair. Kernels are compiled, and the data touched, before the first measured run. Memory: bounded.
+    The runs of the parts are interleaved. A first run that is not measured compiles the kernels.
+    Comparisons are at most |A| + |B| - |A ∩ B| steps of a merge for an exact similarity, K hash
+    values an element for the matrix (the fast scheme makes far fewer), and K rows for an estimate.
+    Memory: bounded.
     """
     present = np.flatnonzero(collection.sizes > 0)
     compared = replace(collection, sets=sets.take(present))
@@ -71,7 +75,7 @@ def timing(
             sketch_collection(compared, params, jobs)
 
         def estimated(signatures: NDArray[np.uint32] = signatures) -> None:
-            for left, right in _all_pairs_of(n):
+            for left, right in _list_pairs(n):
                 estimate(signatures, left, right, jobs)
 
         parts: list[tuple[str, int, Callable[[], None]]] = [
@@ -100,24 +104,24 @@ def timing(
             )
 
 
-def winners(timings: Sequence[Timing]) -> Iterator[str]:
-    """For each scheme and K, in words: which of exact and estimated similarities of all pairs is faster on this collection.
+def compare_timings(timings: Sequence[Timing]) -> Iterator[str]:
+    """Yield for each scheme and K whether exact or estimated similarities are faster, in words.
 
-    Estimates need the matrix first, so its seconds count with theirs.
+    Estimates need the matrix, so their seconds include those of the matrix.
     """
     for at in range(0, len(timings), 3):
         exact, matrix, estimated = timings[at : at + 3]
-        whole = matrix.median + estimated.median
-        winner = "exact is" if exact.median <= whole else "estimated is"
-        factor = max(exact.median, whole) / max(1e-9, min(exact.median, whole))
+        total = matrix.median + estimated.median
+        winner = "exact is" if exact.median <= total else "estimated is"
+        factor = max(exact.median, total) / max(1e-9, min(exact.median, total))
         yield (
             f"{exact.scheme}, K = {exact.perms}: {winner} {factor:.1f} x faster "
-            f"(exact {exact.median:.4f} s; matrix and estimates {whole:.4f} s)"
+            f"(exact {exact.median:.4f} s; matrix and estimates {total:.4f} s)"
         )
 
 
-def _all_pairs_of(n: int) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-    """left, right of all pairs of the upper triangle, in pieces of whole rows."""
+def _list_pairs(n: int) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+    """Yield left and right of all pairs of the upper triangle, in pieces of complete rows."""
     at_once = max(1, _PIECE // max(1, n))
     for first in range(0, n - 1, at_once):
         rows = np.arange(first, min(first + at_once, n - 1))

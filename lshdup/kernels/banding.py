@@ -6,8 +6,8 @@ tests: `candidates` of tests/reference.py.
 
 import numpy as np
 
-from lshdup.kernels.helpers import I64, U8, U32, U64, mix64
-from lshdup.kernels.jit import inlined, kernel
+from lshdup.kernels.helpers import I64, U8, U32, U64, inlined, mix64
+from lshdup.kernels.jit import kernel
 from lshdup.kernels.union_find import join_run
 
 #: In `partners_from`: the document has no partner in its bucket.

@@ -17,7 +17,7 @@ from numba.core import cgutils, compiler
 from numba.core.registry import cpu_target
 from numba.extending import intrinsic
 
-from lshdup.kernels.jit import Helper
+from lshdup.kernels.helpers import Helper
 
 #: Functions of the C library that object code may call. numba's own functions are missing in the
 #: processes that load the object code.

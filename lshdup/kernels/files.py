@@ -6,8 +6,8 @@ Reference in the tests: `os.stat` and `open`, in tests/documents.
 
 import numpy as np
 
-from lshdup.kernels.helpers import I64, U8, U64
-from lshdup.kernels.jit import instruction, kernel
+from lshdup.kernels.helpers import I64, U8, U64, instruction
+from lshdup.kernels.jit import kernel
 
 #: Words of 64 bits in a record of statx(2).
 RECORD = 32

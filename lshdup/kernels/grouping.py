@@ -9,8 +9,8 @@ first leader that is similar enough. Reference in the tests: `obvious_groups` an
 import numpy as np
 
 from lshdup.kernels.banding import bucket_end
-from lshdup.kernels.helpers import F64, I64, U8, U32, U64
-from lshdup.kernels.jit import inlined, kernel
+from lshdup.kernels.helpers import F64, I64, U8, U32, U64, inlined
+from lshdup.kernels.jit import kernel
 from lshdup.kernels.sets import jaccard_of, sizes_allow
 from lshdup.kernels.union_find import find_root
 

@@ -1,11 +1,10 @@
 """Array types of kernel signatures, and the functions and instructions that kernels share."""
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
-
-from lshdup.kernels.jit import inlined, instruction
 
 U8 = NDArray[np.uint8]
 U16 = NDArray[np.uint16]
@@ -17,6 +16,35 @@ F64 = NDArray[np.float64]
 
 #: Bytes behind the last document in a buffer of text: kernels load whole words past the end.
 PADDING = 64
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Helper:
+    """A small function for use in kernels.
+
+    kind : "inlined", copied into every kernel that calls it; or "instruction", a machine
+        instruction or C function without a NumPy name, whose body is in compiling.py.
+    """
+
+    def __init__(self, function: Callable[..., Any], kind: str) -> None:
+        self.function = function
+        self.kind = kind
+        self.__doc__ = function.__doc__
+
+    def __call__(self, *args: Any) -> Any:
+        """Run the function as Python; kernels never do."""
+        return self.function(*args)
+
+
+def inlined(function: F) -> F:
+    """Copy the function into the kernels that call it."""
+    return cast("F", Helper(function, "inlined"))
+
+
+def instruction(function: F) -> F:
+    """Replace the function, within kernels, by its namesake in compiling.py."""
+    return cast("F", Helper(function, "instruction"))
 
 
 @instruction
@@ -42,9 +70,11 @@ _MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
 _MIX_2 = np.uint64(0x94D049BB133111EB)
 
 
-@inlined
-def mix64(x: np.uint64) -> np.uint64:
-    """Scramble 64 bits bijectively: Stafford's variant 13, as in SplitMix64."""
+def mix64_array(x: np.uint64) -> np.uint64:
+    """Scramble 64 bits bijectively: Stafford's variant 13, as in SplitMix64.
+
+    Outside of kernels, where it stays Python, it also takes uint64 arrays.
+    """
     x ^= x >> np.uint64(30)
     x *= _MIX_1
     x ^= x >> np.uint64(27)
@@ -52,11 +82,7 @@ def mix64(x: np.uint64) -> np.uint64:
     return x ^ (x >> np.uint64(31))
 
 
-def mix64_each(words: U64, mix: Any = mix64) -> U64:
-    """Return mix64 of every word of an array. Outside of kernels only."""
-    # The default is bound here, because a compilation replaces the global by a scalar function.
-    mixed: U64 = mix(words.copy())
-    return mixed
+mix64 = inlined(mix64_array)
 
 
 @inlined

@@ -1,4 +1,4 @@
-"""The decorators of kernels, the cache of their machine code, and the calls into it.
+"""The decorator of kernels, the cache of their machine code, and the calls into it.
 
 A kernel is a Python function on arrays and numbers. Its first call on a machine compiles it with
 numba (compiling.py) and stores the object code on disk. Later processes load that code and never
@@ -85,36 +85,9 @@ class Kernel:
         return result.value
 
 
-class Helper:
-    """A small function for use in kernels.
-
-    kind : "inlined", copied into every kernel that calls it; or "instruction", a machine
-        instruction or C function without a NumPy name, whose body is in compiling.py.
-    """
-
-    def __init__(self, function: Callable[..., Any], kind: str) -> None:
-        self.function = function
-        self.kind = kind
-        self.__doc__ = function.__doc__
-
-    def __call__(self, *args: Any) -> Any:
-        """Run the function as Python; kernels never do."""
-        return self.function(*args)
-
-
 def kernel(function: F) -> F:
     """Compile the function for the argument types of each call."""
     return cast("F", Kernel(function))
-
-
-def inlined(function: F) -> F:
-    """Copy the function into the kernels that call it."""
-    return cast("F", Helper(function, "inlined"))
-
-
-def instruction(function: F) -> F:
-    """Replace the function, within kernels, by its namesake in compiling.py."""
-    return cast("F", Helper(function, "instruction"))
 
 
 def on_first_compilation(callback: Callable[[], None]) -> None:

@@ -6,8 +6,8 @@ in the tests: `all_pairs` of tests/reference.py.
 
 import numpy as np
 
-from lshdup.kernels.helpers import F64, I32, I64, U8, U16, U32, U64
-from lshdup.kernels.jit import inlined, kernel
+from lshdup.kernels.helpers import F64, I32, I64, U8, U16, U32, U64, inlined
+from lshdup.kernels.jit import kernel
 from lshdup.kernels.sets import overlap
 
 #: Fibonacci hashing: 2^64 / golden ratio, odd. Shingles are mixed already; ids are not.

@@ -5,8 +5,8 @@ Reference in the tests: `jaccard` of tests/reference.py.
 
 import numpy as np
 
-from lshdup.kernels.helpers import F64, I32, I64, U8, U32, U64
-from lshdup.kernels.jit import inlined, kernel
+from lshdup.kernels.helpers import F64, I32, I64, U8, U32, U64, inlined
+from lshdup.kernels.jit import kernel
 
 _0, _1, _2, _3, _4, _5, _6, _7, _8 = (np.uint64(i) for i in range(9))
 

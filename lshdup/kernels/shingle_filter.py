@@ -5,8 +5,8 @@ Reference in the tests: set differences and Counter, in tests/shingling/test_shi
 
 import numpy as np
 
-from lshdup.kernels.helpers import I64, U16, U32, U64, mix64
-from lshdup.kernels.jit import inlined, kernel
+from lshdup.kernels.helpers import I64, U16, U32, U64, inlined, mix64
+from lshdup.kernels.jit import kernel
 from lshdup.kernels.prefix_join import share_of, slot_of
 
 _0, _1, _6, _32, _63, _64 = (np.uint64(i) for i in (0, 1, 6, 32, 63, 64))

@@ -6,8 +6,8 @@
 
 import numpy as np
 
-from lshdup.kernels.helpers import I32, I64, U8, U32, U64, load64, mix64, scatter_by
-from lshdup.kernels.jit import inlined, kernel
+from lshdup.kernels.helpers import I32, I64, U8, U32, U64, inlined, load64, mix64, scatter_by
+from lshdup.kernels.jit import kernel
 from lshdup.kernels.text import (
     ACTION_SHIFT,
     BLANK,

@@ -6,8 +6,8 @@ tests/reference.py.
 
 import numpy as np
 
-from lshdup.kernels.helpers import I64, U32, U64, mix64
-from lshdup.kernels.jit import inlined, kernel
+from lshdup.kernels.helpers import I64, U32, U64, inlined, mix64
+from lshdup.kernels.jit import kernel
 
 #: Every row of the signature of an empty set.
 EMPTY_ROW = np.uint32(0xFFFFFFFF)

@@ -4,8 +4,8 @@ import math
 
 import numpy as np
 
-from lshdup.kernels.helpers import F64
-from lshdup.kernels.jit import inlined, kernel
+from lshdup.kernels.helpers import F64, inlined
+from lshdup.kernels.jit import kernel
 
 _NEGLIGIBLE = 1e-18
 

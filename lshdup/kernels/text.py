@@ -17,9 +17,10 @@ from lshdup.kernels.helpers import (
     U64,
     count_ones,
     count_trailing_zeros,
+    inlined,
     load64,
 )
-from lshdup.kernels.jit import inlined, kernel
+from lshdup.kernels.jit import kernel
 
 # The effect of a code point on the open token: three bits of an entry of the character table.
 SEPARATE = 0  # ends the token

@@ -7,8 +7,8 @@ left and a right block, and a pair has one document of each. Reference in the te
 
 import numpy as np
 
-from lshdup.kernels.helpers import I64, U8, U32, U64
-from lshdup.kernels.jit import inlined, kernel
+from lshdup.kernels.helpers import I64, U8, U32, U64, inlined
+from lshdup.kernels.jit import kernel
 
 #: In `splits`: the tile has one block.
 ONE_BLOCK = -1

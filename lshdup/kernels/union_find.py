@@ -3,8 +3,8 @@
 Reference in the tests: `obvious_components` of tests/matching/test_clusters.py.
 """
 
-from lshdup.kernels.helpers import U32
-from lshdup.kernels.jit import inlined, kernel
+from lshdup.kernels.helpers import U32, inlined
+from lshdup.kernels.jit import kernel
 
 
 @inlined

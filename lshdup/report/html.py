@@ -1,7 +1,8 @@
-"""One HTML page of what was found: no network, nothing beside it, safe whatever the documents say. Called by cli/report.py.
+"""The HTML page of a report: one file without network access, safe for any documents.
 
-`data` is all that the page knows; page/page.js says how it is seen. Names and texts are data there, never markup: `page` escapes what
-could end a script element, and the script sets texts only.
+`collect_data` makes all data of the page; page/page.js shows it. Names and texts are data there,
+never markup: `render_page` escapes the character that could end a script element, and the script
+sets texts only.
 """
 
 import json
@@ -15,30 +16,32 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.matching.pairs import Pairs
-from lshdup.report.comparison import Comparison
-from lshdup.report.terminal import hunks, passage
+from lshdup.report.comparison import Comparison, extract_passage, split_hunks
 from lshdup.report.token_diff import ADDED, ALIKE, MOVED_AWAY, MOVED_HERE, REMOVED
 from lshdup.utils.messages import shown
 from lshdup.utils.ragged import distinct
 
-#: Copies of one document are named up to so many; all are counted.
+#: The most exact duplicates of a document that are named; all are counted.
 NAMED_COPIES = 500
 
-#: A stretch of two texts beside each other: "=" of both, "-" of the first, "+" of the second, "<" and ">" the same but moved, with its
-#: text; or "f", folded, with the number of tokens that both have there; or "…" for what is too long.
+#: A stretch of two texts: a sign and the text. The signs are "=" for both texts, "-" and "+" for
+#: the first and the second, "<" and ">" for moved text of the first and the second. Other signs are
+#: "f" with the number of folded tokens, and "…" where too long texts end.
 Segment = tuple[str, str | int]
 
 _SEGMENTS = {ALIKE: "=", REMOVED: "-", ADDED: "+", MOVED_AWAY: "<", MOVED_HERE: ">"}
 
-#: Characters of the passages of one pair, and of one stretch.
+#: The most characters of the passages of one pair, and of one stretch.
 _LONGEST, _LONGEST_STRETCH = 12_000, 4_000
 
 
 @dataclass(frozen=True)
 class Promise:
-    """What may have been missed.
+    """What the run promises to have found.
 
-    threshold : the lowest that was asked for. bands, rows : of the table that the pairs were met in. exact : all pairs were joined instead.
+    threshold : the lowest similarity of pairs.
+    bands, rows : shape of the band table; 0 without one.
+    exact : whether all pairs were joined instead.
     """
 
     threshold: float
@@ -49,11 +52,14 @@ class Promise:
 
 @dataclass(frozen=True)
 class Facts:
-    """What the page says beside the pairs.
+    """Facts about the run that the page shows beside the pairs.
 
-    what : which documents, in a few words. documents : how many were compared. newest : when the last of them was changed, in words.
-    skipped : how many files were not, by reason; None: the run that knew is over. parameters : name and value of what was asked.
-    without : why pairs have no passages, in words, by number of the pair; "" : why all others that have none do not.
+    what : the documents, in a few words.
+    documents : number of documents compared.
+    newest : when the newest document was changed, in words.
+    skipped : number of skipped files by reason; None if an earlier run skipped them.
+    parameters : names and values of the requested parameters.
+    without : why a pair has no passages, by number of the pair; under "" for all other pairs.
     """
 
     what: str
@@ -66,22 +72,29 @@ class Facts:
 
 @dataclass(frozen=True)
 class Selection:
-    """The part of the answer that goes into a page.
+    """The part of the results that goes into a page.
 
-    pairs : of first copies, the most similar ones. kinds : int64 array, the first copies that are in a pair or have copies, ascending.
-    promise : with the threshold down to which nothing is left out. omitted : what is, in words; empty if nothing.
+    pairs : the most similar pairs, of representatives.
+    representatives : int64 array, ascending: those in a pair or with exact duplicates.
+    promise : with the lowest similarity from which all pairs are in the page.
+    omitted : which pairs are not in the page, in words; "" if all are.
     """
 
     pairs: Pairs
-    kinds: NDArray[np.int64]
+    representatives: NDArray[np.int64]
     promise: Promise
     omitted: str = ""
 
 
-def select(pairs: Pairs, duplicate_of: NDArray[np.int64], promise: Promise, most: int) -> Selection:
-    """The most similar pairs, as many whole groups of equal similarity as make at most `most`; the first group even if it is larger.
+def select_pairs(
+    pairs: Pairs, duplicate_of: NDArray[np.int64], promise: Promise, most: int
+) -> Selection:
+    """Select the most similar pairs: all pairs of equal similarity or none, at most `most`.
 
-    pairs : of first copies. duplicate_of : int64 array of shape (n,), each document's first copy.
+    The pairs of the highest similarity are selected even if they are more.
+
+    pairs : of representatives.
+    duplicate_of : int64 array of shape (n,), the representative of each document.
     """
     omitted = ""
     if len(pairs) > most:
@@ -91,20 +104,21 @@ def select(pairs: Pairs, duplicate_of: NDArray[np.int64], promise: Promise, most
         )
         lowest = float(kept.values[-1])
         omitted = (
-            f"The {len(kept):,} most similar of {len(pairs):,} pairs of different documents are here: those of similarity {lowest:.4f} "
-            f"or more, instead of {promise.threshold:g}; --most {len(pairs)} takes all."
+            f"The {len(kept):,} most similar of {len(pairs):,} pairs of different documents are "
+            f"here: those of similarity {lowest:.4f} or more, instead of {promise.threshold:g}; "
+            f"--most {len(pairs)} takes all."
         )
         pairs, promise = kept, Promise(lowest, promise.bands, promise.rows, promise.exact)
     sizes = np.bincount(duplicate_of, minlength=len(duplicate_of))
-    kinds = distinct(
+    representatives = distinct(
         np.concatenate(
             [np.flatnonzero(sizes > 1), pairs.left.astype(np.int64), pairs.right.astype(np.int64)]
         )
     )[0]
-    return Selection(pairs, kinds, promise, omitted)
+    return Selection(pairs, representatives, promise, omitted)
 
 
-def data(
+def collect_data(
     selection: Selection,
     duplicate_of: NDArray[np.int64],
     set_sizes: NDArray[np.int64],
@@ -113,40 +127,44 @@ def data(
     passages: Mapping[int, Sequence[Segment]],
     facts: Facts,
 ) -> dict[str, Any]:
-    """What the page knows, as JSON has it.
+    """Return all data of the page, as JSON has it.
 
-    duplicate_of, set_sizes : int64 arrays of shape (n,), each document's first copy and number of shingles. preference : int64 array of
-    shape (n,), all documents, the most preferred first. names : gives those of some documents. passages : by number of a pair of the
-    selection.
+    duplicate_of : int64 array of shape (n,), the representative of each document.
+    set_sizes : int64 array of shape (n,), number of shingles.
+    preference : int64 array of shape (n,), all documents, the most preferred first.
+    names : returns the names of documents.
+    passages : stretches by number of a pair of the selection.
 
-    In what is returned, documents : columns of those that are named. kinds : for each, which of these have its shingle set, the most
-    preferred first. counts : how many there are in truth. pairs : columns; left and right are kinds, similarity descends.
+    In the result, `documents` has the columns of the named documents; `kinds` has for each
+    representative the named documents with its shingle set, the most preferred first; `counts` has
+    the number of all such documents; `pairs` has columns of positions in `kinds` and similarities.
     """
-    kinds, pairs = selection.kinds, selection.pairs
-    place = np.full(len(duplicate_of), -1, np.int64)
-    place[kinds] = np.arange(len(kinds))
-    in_order = preference[place[duplicate_of[preference]] >= 0]
-    kind_of = place[duplicate_of[in_order]]
-    by_kind = np.argsort(kind_of, kind="stable")
-    counts = np.bincount(kind_of, minlength=len(kinds))
+    representatives, pairs = selection.representatives, selection.pairs
+    position = np.full(len(duplicate_of), -1, np.int64)
+    position[representatives] = np.arange(len(representatives))
+    in_order = preference[position[duplicate_of[preference]] >= 0]
+    group_of = position[duplicate_of[in_order]]
+    by_group = np.argsort(group_of, kind="stable")
+    counts = np.bincount(group_of, minlength=len(representatives))
     ends = np.cumsum(counts)
-    within = np.arange(len(by_kind)) - np.repeat(ends - counts, counts)
-    chosen = by_kind[within < NAMED_COPIES]  # places in the order of preference
+    within = np.arange(len(by_group)) - np.repeat(ends - counts, counts)
+    chosen = by_group[within < NAMED_COPIES]
     named = np.sort(in_order[chosen])
     rank = np.zeros(len(duplicate_of), np.int64)
     rank[in_order] = np.arange(len(in_order))
-    members: list[list[int]] = [[] for _ in kinds]
-    for kind, document in zip(
-        kind_of[chosen].tolist(), np.searchsorted(named, in_order[chosen]).tolist(), strict=True
-    ):
-        members[kind].append(document)
+    members: list[list[int]] = [[] for _ in representatives]
+    documents = np.searchsorted(named, in_order[chosen]).tolist()
+    for group, document in zip(group_of[chosen].tolist(), documents, strict=True):
+        members[group].append(document)
     omitted = [selection.omitted] if selection.omitted else []
     if len(named) < len(in_order):
         omitted.append(
-            f"Of more than {NAMED_COPIES:,} copies of one document, {NAMED_COPIES:,} are named; all are counted."
+            f"Of more than {NAMED_COPIES:,} copies of one document, {NAMED_COPIES:,} are named; "
+            "all are counted."
         )
-    if note := passages_note(len(pairs), len(passages), facts.without):
+    if note := describe_missing_passages(len(pairs), len(passages), facts.without):
         omitted.append(f"{note[0].upper()}{note[1:]}.")
+    promise = selection.promise
     return {
         "what": shown(facts.what),
         "newest": facts.newest,
@@ -154,25 +172,39 @@ def data(
         "leftOut": None if facts.skipped is None else sorted(facts.skipped.items()),
         "parameters": [(name, shown(value)) for name, value in facts.parameters],
         "plan": {
-            "threshold": selection.promise.threshold, "bands": selection.promise.bands, "rows": selection.promise.rows,
-            "exact": selection.promise.exact,
+            "threshold": promise.threshold,
+            "bands": promise.bands,
+            "rows": promise.rows,
+            "exact": promise.exact,
         },
         "omitted": " ".join(omitted),
         "documents": {
-            "name": [shown(name) for name in names(named)], "shingles": set_sizes[named].tolist(), "rank": rank[named].tolist(),
+            "name": [shown(name) for name in names(named)],
+            "shingles": set_sizes[named].tolist(),
+            "rank": rank[named].tolist(),
         },
         "kinds": members,
         "counts": counts.tolist(),
         "pairs": {
-            "left": place[pairs.left].tolist(), "right": place[pairs.right].tolist(), "similarity": pairs.similarity.tolist(),
+            "left": position[pairs.left].tolist(),
+            "right": position[pairs.right].tolist(),
+            "similarity": pairs.similarity.tolist(),
         },
         "without": facts.without,
-        "passages": {at: [(kind, _harmless(text)) for kind, text in segments] for at, segments in passages.items()},
-    }  # fmt: skip
+        "passages": {
+            number: [(sign, _escape(text)) for sign, text in segments]
+            for number, segments in passages.items()
+        },
+    }
 
 
-def passages_note(pairs: int, have: int, without: Mapping[int | str, str]) -> str:
-    """How many pairs have no passages in the page, and why; empty if all have. without : as in `Facts`."""
+def describe_missing_passages(pairs: int, have: int, without: Mapping[int | str, str]) -> str:
+    """Return how many pairs have no passages in the page, and why; "" if all have passages.
+
+    pairs : number of pairs in the page.
+    have : number of pairs that have passages.
+    without : as in `Facts`.
+    """
     if have == pairs:
         return ""
     known = Counter(why for at, why in without.items() if at != "")
@@ -186,32 +218,32 @@ def passages_note(pairs: int, have: int, without: Mapping[int | str, str]) -> st
     return f"the passages of {have:,} of {pairs:,} pairs are in the page; {reasons}"
 
 
-def _harmless(text: str | int) -> str | int:
-    """A passage with its lines, but without what could turn its direction or hide in it."""
-    return (
-        "\n".join(map(shown, text.replace("\t", " ").splitlines()))
-        if isinstance(text, str)
-        else text
-    )
+def _escape(text: str | int) -> str | int:
+    """Return a passage in its lines, with invisible and direction-changing characters escaped."""
+    if isinstance(text, int):
+        return text
+    return "\n".join(map(shown, text.replace("\t", " ").splitlines()))
 
 
-def segments(comparison: Comparison, context: int) -> list[Segment]:
-    """Where two texts differ, in the order of both. context : tokens that stay around a difference."""
+def find_segments(comparison: Comparison, context: int) -> list[Segment]:
+    """Return the stretches of two texts in the order of both.
+
+    context : tokens that stay around a difference.
+    """
     found: list[Segment] = []
     room = _LONGEST
-    for hunk in hunks(comparison.changes, context):
+    for hunk in split_hunks(comparison.changes, context):
         if isinstance(hunk, int):
             found.append(("f", hunk))
             continue
         for kind, a_start, a_end, b_start, b_end in hunk:
-            of_b = kind in (ADDED, MOVED_HERE)
-            text = (
-                passage(comparison.b, b_start, b_end)
-                if of_b
-                else passage(comparison.a, a_start, a_end)
-            )
+            if kind in (ADDED, MOVED_HERE):
+                text = extract_passage(comparison.b, b_start, b_end)
+            else:
+                text = extract_passage(comparison.a, a_start, a_end)
             if len(text) > _LONGEST_STRETCH:
-                text = f"{text[: _LONGEST_STRETCH // 2]} … {text[-_LONGEST_STRETCH // 2 :]}"
+                half = _LONGEST_STRETCH // 2
+                text = f"{text[:half]} … {text[-half:]}"
             found.append((_SEGMENTS[kind], text))
             room -= len(text)
             if room < 0:
@@ -219,20 +251,18 @@ def segments(comparison: Comparison, context: int) -> list[Segment]:
     return found
 
 
-def page(known: Mapping[str, Any]) -> bytes:
-    """The page, in UTF-8."""
-    return b"".join(_parts(known))
+def render_page(data: Mapping[str, Any]) -> bytes:
+    """Return the page in UTF-8."""
+    return b"".join(_parts(data))
 
 
-def _parts(known: Mapping[str, Any]) -> Iterator[bytes]:
+def _parts(data: Mapping[str, Any]) -> Iterator[bytes]:
     parts = resources.files("lshdup.report") / "page"
     text = (parts / "page.html").read_text("utf-8")
-    # "<" can end the element, or begin a comment in it; JSON has another way to write it.
+    # "<" can end the element or begin a comment in it, so JSON escapes it.
     values = {
         "css": (parts / "page.css").read_text("utf-8"),
-        "data": json.dumps(known, ensure_ascii=False, separators=(",", ":")).replace(
-            "<", "\\u003c"
-        ),
+        "data": json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c"),
         "js": (parts / "page.js").read_text("utf-8"),
     }
     for name, value in values.items():

@@ -1,12 +1,14 @@
-"""Two rows of tokens -> what is alike, removed, added and moved. Called by comparison.py.
+"""Differences between two sequences of tokens: alike, removed, added and moved runs.
 
-Passages that stand once in each text hold the two together, the heaviest chain of them in the same order; between them the longest common
-subsequence is found where the gap is small. So any two texts are compared in about the time it takes to sort them, and a word more or less
-is still found to the word.
+Anchors are passages that stand once in each text; the heaviest chain of anchors in the same order
+holds the texts together. Between anchors, small gaps are aligned by their longest common
+subsequence. So any two texts are compared in about the time of sorting them, and a single changed
+word is still found.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -25,17 +27,20 @@ ALIKE, REMOVED, ADDED, MOVED_AWAY, MOVED_HERE = (
 U64 = NDArray[np.uint64]
 I64 = NDArray[np.int64]
 
-#: Gaps of at most so many comparisons are aligned at once; of at most so many, if no passage holds them together.
+#: A gap of _SMALL comparisons is aligned at once, a gap of _LARGE comparisons if it has no anchor.
 _SMALL, _LARGE = 1 << 12, 1 << 20
 
-#: A gap is cut into smaller ones so many times at most; texts that need more are made for it.
+#: The most times that a gap is cut into smaller ones; only texts written for it need more.
 _DEPTH = 32
 
 _FACTOR = np.uint64(0xD6E8FEB86659FD93)
 
 
 class Change(NamedTuple):
-    """A run of tokens: what became of it, and where it is in each text, from start to end (equal where it is not in that text)."""
+    """A run of tokens of one kind of change, from start to end in each text.
+
+    In a text that does not have the run, start and end are equal.
+    """
 
     kind: str
     a_start: int
@@ -49,7 +54,7 @@ class Change(NamedTuple):
 
 
 class _Block(NamedTuple):
-    """`size` tokens alike, from `a` on in one text and from `b` on in the other."""
+    """Tokens that are alike: `size` tokens from `a` on in one text and from `b` on in the other."""
 
     a: int
     b: int
@@ -65,19 +70,20 @@ class _Gap:
     depth: int = 0
 
 
-def differences(a: U64, b: U64, passage: int = 3, moved: int = 8) -> list[Change]:
-    """What one must do to a to get b: runs in the order of both texts, all tokens in one of them; what is removed before what is added.
+def find_changes(a: U64, b: U64, passage: int = 3, moved: int = 8) -> list[Change]:
+    """Return how to get b from a: runs in the order of both texts, removed before added ones.
 
-    a, b : uint64 arrays, equal where tokens are. passage : tokens in a passage that holds the texts together. moved : so many tokens in a
-    row that are removed here and added there have moved. Determinism: the texts make the answer. Cost: n log n; the time of two texts of
-    10 MB is a few seconds at worst.
+    a, b : uint64 arrays, equal where tokens are.
+    passage : tokens of an anchor.
+    moved : the fewest tokens in a row that have moved if they are removed here and added there.
+    Cost: n log n; a few seconds at worst for two texts of 10 MB.
 
     >>> numbers = np.array([1, 2, 3, 4], np.uint64)
-    >>> [tuple(change) for change in differences(numbers, numbers[[0, 1, 3]])]
+    >>> [tuple(change) for change in find_changes(numbers, numbers[[0, 1, 3]])]
     [('alike', 0, 2, 0, 2), ('removed', 2, 3, 2, 2), ('alike', 3, 4, 2, 3)]
     """
-    blocks = _without_crumbs(_joined(_blocks(a, b, passage)), len(a), len(b), moved)
-    away, here = _moved(a, b, blocks, moved)
+    blocks = _remove_crumbs(_join(_find_blocks(a, b, passage)), len(a), len(b), moved)
+    away, here = _find_moved(a, b, blocks, moved)
     changes: list[Change] = []
     at_a = at_b = 0
     for block in [*blocks, _Block(len(a), len(b), 0)]:
@@ -91,8 +97,8 @@ def differences(a: U64, b: U64, passage: int = 3, moved: int = 8) -> list[Change
     return changes
 
 
-def _blocks(a: U64, b: U64, passage: int) -> Iterator[_Block]:
-    """Runs that are alike, in order."""
+def _find_blocks(a: U64, b: U64, passage: int) -> Iterator[_Block]:
+    """Yield the runs that are alike, in order."""
     ready: list[_Block | _Gap] = [_Gap(0, len(a), 0, len(b))]
     while ready:
         gap = ready.pop()
@@ -100,8 +106,8 @@ def _blocks(a: U64, b: U64, passage: int) -> Iterator[_Block]:
             yield gap
             continue
         left, right = a[gap.a : gap.a_end], b[gap.b : gap.b_end]
-        before = _common(left, right)
-        after = _common(left[before:][::-1], right[before:][::-1])
+        before = _count_common(left, right)
+        after = _count_common(left[before:][::-1], right[before:][::-1])
         if before:
             yield _Block(gap.a, gap.b, before)
         if after:
@@ -114,19 +120,19 @@ def _blocks(a: U64, b: U64, passage: int) -> Iterator[_Block]:
             b_end=gap.b_end - after,
         )
         if gap.a < gap.a_end and gap.b < gap.b_end:
-            ready += reversed(_inside(a, b, gap, passage))
+            ready += reversed(_split_gap(a, b, gap, passage))
 
 
-def _inside(a: U64, b: U64, gap: _Gap, passage: int) -> list[_Block | _Gap]:
-    """Blocks and smaller gaps of a gap that neither begins nor ends alike, in order."""
+def _split_gap(a: U64, b: U64, gap: _Gap, passage: int) -> list[_Block | _Gap]:
+    """Return the blocks and smaller gaps of a gap that neither begins nor ends alike."""
     left, right = a[gap.a : gap.a_end], b[gap.b : gap.b_end]
     steps = len(left) * len(right)
     if steps > _SMALL and gap.depth < _DEPTH:
-        anchors = _anchors(left, right, passage)
+        anchors = _find_anchors(left, right, passage)
         if not anchors and steps > _LARGE:
-            anchors = _anchors(left, right, 1)
+            anchors = _find_anchors(left, right, 1)
         if anchors:
-            return _between(anchors, gap)
+            return _interleave(anchors, gap)
     if steps > _LARGE:
         return []
     matches = np.empty(2 * min(len(left), len(right)), np.int64)
@@ -135,27 +141,30 @@ def _inside(a: U64, b: U64, gap: _Gap, passage: int) -> list[_Block | _Gap]:
         left, right, np.empty(steps, np.uint8), np.empty(len(right) + 1, np.int32), matches
     )
     pairs = matches[: 2 * found].reshape(-1, 2).tolist()
-    return list(_joined(_Block(gap.a + i, gap.b + j, 1) for i, j in pairs))
+    return list(_join(_Block(gap.a + i, gap.b + j, 1) for i, j in pairs))
 
 
-def _between(anchors: list[_Block], gap: _Gap) -> list[_Block | _Gap]:
+def _interleave(anchors: list[_Block], gap: _Gap) -> list[_Block | _Gap]:
     parts: list[_Block | _Gap] = []
     at_a, at_b = gap.a, gap.b
     for anchor in anchors:
         block_a, block_b = gap.a + anchor.a, gap.b + anchor.b
-        late = max(at_a - block_a, at_b - block_b, 0)  # passages overlap
-        if late >= anchor.size:
+        overlap = max(at_a - block_a, at_b - block_b, 0)
+        if overlap >= anchor.size:
             continue
-        block = _Block(block_a + late, block_b + late, anchor.size - late)
+        block = _Block(block_a + overlap, block_b + overlap, anchor.size - overlap)
         parts += [_Gap(at_a, block.a, at_b, block.b, gap.depth + 1), block]
         at_a, at_b = block.a + block.size, block.b + block.size
     return [*parts, _Gap(at_a, gap.a_end, at_b, gap.b_end, gap.depth + 1)]
 
 
-def _anchors(a: U64, b: U64, size: int) -> list[_Block]:
-    """Passages of `size` tokens and more that stand once in a and once in b: the heaviest chain of them that is in order in both."""
-    values_a, at_a = _once(windows(a, size))
-    values_b, at_b = _once(windows(b, size))
+def _find_anchors(a: U64, b: U64, size: int) -> list[_Block]:
+    """Return the heaviest chain of passages that stand once in a and once in b, in order in both.
+
+    size : the fewest tokens of a passage.
+    """
+    values_a, at_a = _find_unique(windows(a, size))
+    values_b, at_b = _find_unique(windows(b, size))
     _, in_a, in_b = np.intersect1d(values_a, values_b, assume_unique=True, return_indices=True)
     if not len(in_a):
         return []
@@ -181,7 +190,11 @@ def _anchors(a: U64, b: U64, size: int) -> list[_Block]:
 
 
 def windows(tokens: U64, size: int) -> U64:
-    """uint64 array of shape (max(0, tokens - size + 1),): equal where `size` tokens in a row are (but for a chance of 2^-64 a pair)."""
+    """Return hashes of all runs of `size` tokens, equal where the runs are.
+
+    Returns a uint64 array of shape (max(0, n_tokens - size + 1),). Unequal runs have equal hashes
+    with probability 2^-64 a pair.
+    """
     n = max(0, len(tokens) - size + 1)
     out = tokens[:n].copy()
     for j in range(1, size if n else 0):
@@ -190,18 +203,18 @@ def windows(tokens: U64, size: int) -> U64:
     return out
 
 
-def _once(values: U64) -> tuple[U64, I64]:
-    """The values that are there once, ascending, and where."""
+def _find_unique(values: U64) -> tuple[U64, I64]:
+    """Return the values that occur once, ascending, and their positions."""
     distinct, first, counts = np.unique(values, return_index=True, return_counts=True)
     return distinct[counts == 1], first[counts == 1]
 
 
-def _common(left: U64, right: U64) -> int:
-    """How many tokens both begin with."""
+def _count_common(left: U64, right: U64) -> int:
+    """Return how many tokens both begin with."""
     n = min(len(left), len(right))
     size = 64
     start = 0
-    while start < n:  # most differ soon: do not look at all
+    while start < n:  # In growing steps, because most texts differ soon.
         end = min(start + size, n)
         different = np.flatnonzero(left[start:end] != right[start:end])
         if len(different):
@@ -210,8 +223,8 @@ def _common(left: U64, right: U64) -> int:
     return n
 
 
-def _joined(blocks: Iterator[_Block]) -> Iterator[_Block]:
-    """The same blocks, those that touch as one."""
+def _join(blocks: Iterator[_Block]) -> Iterator[_Block]:
+    """Yield the blocks, with touching blocks joined."""
     last = None
     for block in blocks:
         if last is not None and (last.a + last.size, last.b + last.size) == (block.a, block.b):
@@ -224,49 +237,51 @@ def _joined(blocks: Iterator[_Block]) -> Iterator[_Block]:
         yield last
 
 
-def _without_crumbs(blocks: Iterator[_Block], n: int, m: int, most: int) -> list[_Block]:
-    """Without blocks of fewer than `most` tokens and short beside the changes on both sides: words that any two texts have in common."""
-    kept: list[_Block] = []
-    waiting = list(blocks)
-    for i, block in enumerate(waiting):
-        end_a, end_b = (kept[-1].a + kept[-1].size, kept[-1].b + kept[-1].size) if kept else (0, 0)
-        next_a, next_b = (waiting[i + 1].a, waiting[i + 1].b) if i + 1 < len(waiting) else (n, m)
-        before = max(block.a - end_a, block.b - end_b)
-        after = max(next_a - block.a, next_b - block.b) - block.size
+def _remove_crumbs(blocks: Iterator[_Block], n: int, m: int, most: int) -> list[_Block]:
+    """Return the blocks without crumbs: words that any two texts have in common.
+
+    A crumb has fewer than `most` tokens and is short beside the changes on both sides.
+    """
+    solid: list[_Block] = []
+    every = [*blocks, _Block(n, m, 0)]
+    for block, following in pairwise(every):
+        last = solid[-1] if solid else _Block(0, 0, 0)
+        before = max(block.a - last.a, block.b - last.b) - last.size
+        after = max(following.a - block.a, following.b - block.b) - block.size
         if block.size >= most or 2 * block.size > min(before, after):
-            kept.append(block)
-    return kept
+            solid.append(block)
+    return solid
 
 
-def _moved(
+def _find_moved(
     a: U64, b: U64, blocks: list[_Block], size: int
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Which tokens of a, and which of b, are in passages of `size` tokens that are removed from one place and added at another."""
+    """Return which tokens of a, and which of b, are in passages that have moved.
+
+    A passage of `size` tokens has moved if it is removed in one place and added in another.
+    """
     changed_a, changed_b = np.ones(len(a), bool), np.ones(len(b), bool)
     for block in blocks:
         changed_a[block.a : block.a + block.size] = False
         changed_b[block.b : block.b + block.size] = False
     values_a, at_a = _changed_windows(a, changed_a, size)
     values_b, at_b = _changed_windows(b, changed_b, size)
-    return _covered(at_a[np.isin(values_a, values_b)], size, len(a)), _covered(
-        at_b[np.isin(values_b, values_a)], size, len(b)
-    )
+    away, here = at_a[np.isin(values_a, values_b)], at_b[np.isin(values_b, values_a)]
+    return _cover(away, size, len(a)), _cover(here, size, len(b))
 
 
 def _changed_windows(tokens: U64, changed: NDArray[np.bool_], size: int) -> tuple[U64, I64]:
-    """Passages of tokens that are all changed, and where they begin."""
+    """Return the hashes of passages whose tokens are all changed, and their positions."""
     values = windows(tokens, size)
     before = np.concatenate([[0], np.cumsum(changed)])
-    at = (
-        np.flatnonzero(before[size:] - before[:-size] == size)
-        if len(values)
-        else np.zeros(0, np.int64)
-    )
+    if not len(values):
+        return values, np.zeros(0, np.int64)
+    at = np.flatnonzero(before[size:] - before[:-size] == size)
     return values[at], at
 
 
-def _covered(starts: I64, size: int, n: int) -> NDArray[np.bool_]:
-    """Which of n tokens are in one of the passages that begin at `starts`."""
+def _cover(starts: I64, size: int, n: int) -> NDArray[np.bool_]:
+    """Return which of n tokens are in a passage that begins at one of `starts`."""
     edges = np.zeros(n + 1, np.int64)
     edges[starts] += 1
     edges[starts + size] -= 1
@@ -274,7 +289,7 @@ def _covered(starts: I64, size: int, n: int) -> NDArray[np.bool_]:
 
 
 def _runs(flags: NDArray[np.bool_], start: int, end: int) -> Iterator[tuple[int, int, bool]]:
-    """Runs of equal flags from start to end."""
+    """Yield the runs of equal flags from start to end: start, end, flag."""
     if start == end:
         return
     turns = np.flatnonzero(flags[start + 1 : end] != flags[start : end - 1]) + start + 1

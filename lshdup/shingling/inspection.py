@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from lshdup.documents.reading import TextBatch
 from lshdup.kernels import shingles as kernels
 from lshdup.kernels import text as text_kernels
-from lshdup.kernels.helpers import mix64_each
+from lshdup.kernels.helpers import mix64_array
 from lshdup.params import LONGEST, ShingleParams
 from lshdup.shingling.char_table import CharTable, char_table
 from lshdup.shingling.normalization import normal_form
@@ -106,12 +106,12 @@ def number_repeats(shingles: NDArray[np.uint64], params: ShingleParams) -> NDArr
     ascending = shingles[order]
     repeats = np.empty(len(shingles), np.uint64)
     repeats[order] = np.arange(len(shingles)) - np.searchsorted(ascending, ascending)
-    elements = mix64_each(shingles + repeats * shingle_hash(params).step)
+    elements = mix64_array(shingles + repeats * shingle_hash(params).step)  # type: ignore[arg-type]
     return np.where(repeats == 0, shingles, elements)
 
 
 def list_shingles(text: bytes, params: ShingleParams) -> Iterator[tuple[int, str, bytes]]:
-    """Yield the shingles of a text in its order, each once: element of the set, printed form, tokens.
+    """Yield the shingles of a text in its order, each once: element, printed form, tokens.
 
     text : valid UTF-8. In a bag, each repeat of a shingle is an element of its own.
     """

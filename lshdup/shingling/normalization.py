@@ -1,7 +1,7 @@
-"""The normal form of a text: NFKC, then case folding (DESIGN 4), for texts whose form is not that of each character alone.
+"""The normal form of a text, NFKC and then case folding (DESIGN 4), where characters interact.
 
-Python's `unicodedata` does the work, in pieces: its time grows with the square of a run of combining marks, and its memory is many times
-that of the text. Called by shingles.py.
+Python's `unicodedata` does the work, in pieces, because its memory is many times that of the text.
+Its time grows with the square of a run of combining marks, so long runs are sorted before.
 """
 
 import functools
@@ -11,36 +11,40 @@ import unicodedata
 import numpy as np
 
 from lshdup.params import ShingleParams
-from lshdup.shingling.char_table import characters_of, composing, peculiar
+from lshdup.shingling.char_table import composing_characters, find_peculiar, to_characters
 
-#: So many marks in a row come from no language (the Stream-Safe Text Format of UAX #15 allows 30); they are too long for `unicodedata`.
+#: Marks in a row that no language has (the Stream-Safe Text Format of UAX #15 allows 30), and the
+#: step at which a text is searched for them.
 _FLOOD, _STEP = 64, 8
 
-#: Characters that are normalised at a time.
+#: Characters that are normalised together.
 _PIECE = 1 << 20
 
-#: A normal form may be twice as long as the text, or this long: U+FDFA alone grows elevenfold, which no text does.
+#: A normal form of this length is always accepted, or of twice the length of the text. U+FDFA grows
+#: elevenfold, but no text does.
 _ALWAYS_FITS = 64 << 20
 
 
 def normal_form(text: bytes, params: ShingleParams) -> bytes | None:
-    """The normal form of valid UTF-8, as UTF-8; None if it is more than twice as long as the text, and more than 64 MB.
+    """Return the normal form of a text; None if it is too long.
 
-    Cost: linear in the text. Memory: the text as Python has it, 1 to 4 bytes a character, and the normal form.
+    Too long is more than twice the length of the text and more than 64 MB.
+
+    text : valid UTF-8; so is the normal form.
+    Cost: linear. Memory: the normal form, and the text as a Python string.
     """
     most = max(2 * len(text), _ALWAYS_FITS)
     out = bytearray()
     decoded = text.decode("utf-8")
     start = 0
     while start < len(decoded):
-        end = _border().search(decoded, start + _PIECE) if start + _PIECE < len(decoded) else None
-        piece = decoded[start : end.start() if end else len(decoded)]
+        border = _border_pattern().search(decoded, start + _PIECE)
+        piece = decoded[start : border.start() if border else len(decoded)]
         start += len(piece)
         if params.normalize:
-            if _flood(_FLOOD // _STEP).search(
-                piece[::_STEP]
-            ):  # cheaper than all of it, and a flood cannot be missed
-                piece = _flood(_FLOOD).sub(_in_order, piece)
+            # Every _STEP-th character tells cheaply whether there may be a flood.
+            if _flood_pattern(_FLOOD // _STEP).search(piece[::_STEP]):
+                piece = _flood_pattern(_FLOOD).sub(_sort_marks, piece)
             piece = unicodedata.normalize("NFKC", piece)
         out += (piece if params.keep_case else piece.casefold()).encode("utf-8")
         if len(out) > most:
@@ -49,35 +53,38 @@ def normal_form(text: bytes, params: ShingleParams) -> bytes | None:
 
 
 @functools.cache
-def _leaning() -> tuple[list[str], list[str]]:
-    """Characters whose form may change with what stands before them: those that become nothing but marks, and the others."""
+def _leaning_characters() -> tuple[list[str], list[str]]:
+    """Return the characters whose form may depend on the character before.
+
+    Returns the characters whose forms are nothing but marks, and all others.
+    """
     marks, others = [], []
-    characters = characters_of(np.arange(0x300, 0x20000))
-    for place in peculiar(characters, normalize=True, keep_case=True):
-        character = characters[place]
+    characters = to_characters(np.arange(0x300, 0x20000))
+    for i in find_peculiar(characters, normalize=True, keep_case=True):
+        character = characters[i]
         form = unicodedata.normalize("NFKD", character)
         if all(map(unicodedata.combining, form)):
             marks.append(character)
-        elif unicodedata.combining(form[0]) or form[0] in composing():
+        elif unicodedata.combining(form[0]) or form[0] in composing_characters():
             others.append(character)
     return marks, others
 
 
 @functools.cache
-def _border() -> re.Pattern[str]:
-    """A character before which a text may be cut: neither side is changed by the other."""
-    marks, others = _leaning()
+def _border_pattern() -> re.Pattern[str]:
+    """Return a pattern of the characters before which a text may be cut."""
+    marks, others = _leaning_characters()
     return re.compile(f"[^{''.join(map(re.escape, marks + others))}]")
 
 
 @functools.cache
-def _flood(length: int) -> re.Pattern[str]:
-    """Runs of so many marks or more."""
-    return re.compile(f"[{''.join(map(re.escape, _leaning()[0]))}]{{{length},}}")
+def _flood_pattern(length: int) -> re.Pattern[str]:
+    """Return a pattern of runs of at least so many marks."""
+    return re.compile(f"[{''.join(map(re.escape, _leaning_characters()[0]))}]{{{length},}}")
 
 
-def _in_order(run: re.Match[str]) -> str:
-    """The marks in canonical order, which is a stable sort by their classes: then there is nothing left to be moved one by one."""
+def _sort_marks(run: re.Match[str]) -> str:
+    """Return a run of marks in canonical order, by a stable sort by their classes."""
     marks = run.group()
     marks = marks.translate({ord(c): unicodedata.normalize("NFKD", c) for c in set(marks)})
     points = np.frombuffer(marks.encode("utf-32-le"), "<u4")

@@ -1,8 +1,7 @@
-"""Shingles that are removed from every set: those of given templates, and those that too many documents have. Called by collection.py,
-pipeline.py and workspace.py.
+"""The shingle filter: shingles of templates and common shingles, which it removes from every set.
 
-What stays is a set like any other, and similarity is |A ∩ B| / |A ∪ B| of what stays: so a letter is compared by what was filled in,
-and not by the form.
+Similarity is |A ∩ B| / |A ∪ B| of the filtered sets, so a letter is compared by what was filled in,
+and not by its form.
 """
 
 import hashlib
@@ -22,28 +21,31 @@ from lshdup.utils.ragged import RaggedSets, distinct
 
 NO_SHINGLES = np.zeros(0, np.uint64)
 
-#: Counters for so many times as many elements as the limit says: then few that are rare share one that reaches it.
+#: Counters a common shingle: few rare shingles share a counter that reaches the limit then.
 _SPARE = 16
 
-#: Fewer counters than this do not save anything.
+#: Fewer counters save nothing.
 _FEWEST = 1 << 16
 
-#: Bits for each shingle that is removed: one in so many others is taken for one at first sight.
+#: Bits of the marks a filtered shingle: one in so many others has its mark by accident.
 _BITS = 64
 
-#: Elements that are looked at together.
+#: Elements that are searched together.
 _AT_ONCE = 1 << 20
 
-#: Where the 16-bit counters stop, and nearly as many as a 32-bit slot can tell apart.
+#: The largest value of a 16-bit counter, and the most counters that a 32-bit slot can number.
 _MANY, _MOST = 0xFFFF, (1 << 32) - 2
 
 
 @dataclass(frozen=True)
 class ShingleFilter:
-    """The shingles that are removed, and why.
+    """The shingles that are removed from every set.
 
-    params : what was asked. template, common : uint64 arrays, ascending, without repeats: the shingles of the templates, and those that too
-    many documents have. counts : uint32 array, how many different documents have each of `common`; None if nobody has counted in this run.
+    params : the requested filter.
+    template : uint64 array, ascending, without repeats: the shingles of the templates.
+    common : uint64 array, ascending, without repeats: the shingles that too many documents have.
+    counts : uint32 array, number of different documents with each common shingle; None if they were
+        not counted in this run.
     """
 
     params: FilterParams
@@ -53,12 +55,12 @@ class ShingleFilter:
 
     @cached_property
     def shingles(self) -> NDArray[np.uint64]:
-        """All of them: uint64 array, ascending, without repeats."""
+        """All filtered shingles: uint64 array, ascending, without repeats."""
         return distinct(np.concatenate([self.template, self.common]))[0]
 
     @cached_property
     def _table(self) -> tuple[NDArray[np.uint64], NDArray[np.uint64], np.uint64]:
-        """For looking them up: table, marks, and the number that stands on free places: the smallest that is none of them."""
+        """Hash table, marks, and the number in free slots: the smallest that is not filtered."""
         shingles = self.shingles
         gaps = np.flatnonzero(shingles != np.arange(len(shingles), dtype=np.uint64))
         nothing = np.uint64(gaps[0] if len(gaps) else len(shingles))
@@ -68,9 +70,10 @@ class ShingleFilter:
         return table, marks, nothing
 
     def apply(self, sets: RaggedSets, room: NDArray[np.uint64] = NO_SHINGLES) -> RaggedSets:
-        """The sets without them. For any thread. Cost: about 2 ns an element.
+        """Return the filtered sets. For any thread.
 
-        room : memory for them, if it is enough; else they are in memory of their own.
+        room : uint64 array for the elements; if it is too small, new memory is taken.
+        Cost: about 2 ns an element.
         """
         table, marks, nothing = self._table
         total = int(sets.offsets[-1] - sets.offsets[0])
@@ -88,43 +91,46 @@ class ShingleFilter:
         return ""
 
     def to_json(self) -> dict[str, Any]:
-        """For the header of an artifact: what was asked, and a fingerprint of what is common."""
+        """Return the requested filter and a fingerprint of the common shingles, for a header."""
         return self.params.to_json() | {"common": fingerprint(self.common)}
 
 
 def fingerprint(shingles: NDArray[np.uint64]) -> str:
-    """32 hexadecimal digits that say which shingles; empty for none."""
-    return (
-        hashlib.blake2b(
-            np.ascontiguousarray(shingles).view(np.uint8).data, digest_size=16
-        ).hexdigest()
-        if len(shingles)
-        else ""
-    )
+    """Return 32 hexadecimal digits that identify shingles; "" for none."""
+    if not len(shingles):
+        return ""
+    data = np.ascontiguousarray(shingles).view(np.uint8).data
+    return hashlib.blake2b(data, digest_size=16).hexdigest()
 
 
-def same_filter(one: ShingleFilter | None, other: ShingleFilter | None) -> bool:
-    """Whether the same is removed, by the same parameters."""
+def are_same_filters(one: ShingleFilter | None, other: ShingleFilter | None) -> bool:
+    """Return whether two filters have the same parameters and remove the same shingles."""
     return (one and one.to_json()) == (other and other.to_json())
 
 
-def least_count(limit: float, documents: int) -> int:
-    """How many of the documents must have a shingle that is common: more than `limit`, a share of them below 1, and a number from 1 on.
+def find_least_count(limit: float, documents: int) -> int:
+    """Return the smallest number of documents a shingle must occur in to count as common.
 
-    Two at least: what only one document has is not common, however few documents there are.
+    A limit below 1 is a share of all documents; otherwise it is a number of documents. A common
+    shingle occurs in more than `limit` documents, and in two at least.
 
-    >>> least_count(0.29, 100), least_count(0.295, 100), least_count(40, 100), least_count(0.1, 5)
-    (30, 30, 41, 2)
+    >>> find_least_count(0.29, 100), find_least_count(0.295, 100)
+    (30, 30)
+    >>> find_least_count(40, 100), find_least_count(0.1, 5)
+    (41, 2)
     """
-    from fractions import Fraction  # as written: 0.29 times 100 is 29, though not in doubles
+    from fractions import Fraction
 
-    return max(
-        2, math.floor(Fraction(repr(limit)) * documents if limit < 1 else Fraction(limit)) + 1
-    )
+    # Exact as typed: 0.29 times 100 is 29, but not in doubles.
+    most = Fraction(repr(limit)) * documents if limit < 1 else Fraction(limit)
+    return max(2, math.floor(most) + 1)
 
 
-def first_with(sets: RaggedSets, shingles: NDArray[np.uint64]) -> NDArray[np.int64]:
-    """The first set that has each of a few shingles: int64 array; -1 where none has. Reads the sets as far as it must."""
+def find_first_sets(sets: RaggedSets, shingles: NDArray[np.uint64]) -> NDArray[np.int64]:
+    """Return the number of the first set with each shingle: int64 array; -1 if there is none.
+
+    shingles : uint64 array of a few shingles.
+    """
     at = np.full(len(shingles), -1, np.int64)
     for start in range(0, len(sets.values), _AT_ONCE):
         values = sets.values[start : start + _AT_ONCE]
@@ -137,13 +143,18 @@ def first_with(sets: RaggedSets, shingles: NDArray[np.uint64]) -> NDArray[np.int
     return np.where(at < 0, -1, np.searchsorted(sets.offsets, at, side="right") - 1)
 
 
-def common_shingles(
+def find_common_shingles(
     sets: RaggedSets, members: NDArray[np.int64], least: int, jobs: int = 1
 ) -> tuple[NDArray[np.uint64], NDArray[np.uint32]]:
-    """Shingles that at least so many of the sets `members` (int64 array) have, ascending, and how many that is: uint64, uint32 arrays.
+    """Return the common shingles, ascending, and the number of sets with each.
 
-    Determinism: the same at any number of jobs. Cost: two passes over the sets. Memory: the sets are not copied; 2 bytes an element at
-    most, less in proportion when `least` is above 16, and up to 72 for each different shingle that is common.
+    members : int64 array, the numbers of the sets that count.
+    least : the smallest number of sets that a common shingle occurs in.
+    Returns a uint64 and a uint32 array.
+    Determinism: the same at any number of jobs.
+    Cost: two passes over the sets.
+    Memory: 2 bytes an element at most, less in proportion if `least` is above 16, and up to 72
+    bytes a common shingle; the sets are not copied.
     """
     total = int(sets.sizes[members].sum())
     if not total or least > len(members):

@@ -84,7 +84,7 @@ def read_pieces(fields: RecordFields, home: bytes, max_bytes: int, rows: Batches
         for path, kind, start, stop in zip(*columns, strict=True):
             span = start, sys.maxsize if stop < 0 else stop
             location = os.path.join(home, path)  # noqa: PTH118 (bytes path)
-            yield from _batches(_piece(files, path, location, kind, span, max_bytes))
+            yield from _piece(files, path, location, kind, span, max_bytes)
 
 
 def read_json_lines(
@@ -125,24 +125,24 @@ def _piece(
     kind: int,
     span: tuple[int, int],
     max_bytes: int,
-) -> Iterator[_Row]:
-    """Yield the documents of a piece; an unreadable file is one row with the reason."""
+) -> Batches:
+    """Return the documents of a piece; an unreadable file is one row with the reason."""
     try:
         if kind == Kind.PARQUET:
-            yield from _parquet_rows(path, location, files.fields, span, max_bytes)
+            yield from _parquet(path, location, files.fields, span, max_bytes)
         elif kind == Kind.JSON:
             with files.lines(location) as file:
-                yield from _json_rows(path, file, files.fields, span, max_bytes)
+                yield from _batches(_json_rows(path, file, files.fields, span, max_bytes))
         else:  # id lists are never compressed, and their lines have any length
             with open(location, "rb", buffering=0) as plain:  # noqa: PTH123 (bytes path)
                 lines = jsonlines.lines_between(plain.fileno(), *span, sys.maxsize - 1)
-                found = (_id_row(line, path) for _, line, _ in lines)
-                yield from (row for row in found if row is not None)
+                rows = (_id_row(line, path) for _, line, _ in lines)
+                yield from _batches(row for row in rows if row is not None)
     except RecordError as error:
-        yield path, None, str(error.reason), error.detail
+        yield from _batches([(path, None, str(error.reason), error.detail)])
     except OSError as error:
         skipped = Skipped.because(path, error)
-        yield path, None, str(skipped.reason), skipped.detail
+        yield from _batches([(path, None, str(skipped.reason), skipped.detail)])
 
 
 def _json_rows(
@@ -165,30 +165,54 @@ def _json_rows(
             yield row
 
 
-def _parquet_rows(
+def _parquet(
     path: bytes, location: bytes, fields: RecordFields, span: tuple[int, int], max_bytes: int
-) -> Iterator[_Row]:
-    """Yield documents; a record of a damaged row group is skipped under its own id."""
+) -> Batches:
+    """Return documents; a record of a damaged row group is skipped under its own id."""
+    import pyarrow as pa
+
     file = ParquetFile(location, fields.text)
     groups = range(span[0], min(span[1], file.groups(fields.id)))
     for first, ids, texts, error in file.batches(fields.id, groups):
-        records = zip(array_of(*ids).to_pylist(), array_of(*texts).to_pylist(), strict=True)
-        for number, (name, text) in enumerate(records, first + 1):
-            where = f"row {number} of {_shown(path)}"
-            if error is not None:
-                reason, detail = error.reason, f"{error.detail}; {where}"
-            elif not name:
-                fault = "null" if name is None else "an empty string"
-                reason, detail = Reason.NO_ID, f"{fields.id!r} is {fault}"
-            elif text is None:
-                reason, detail = Reason.NO_TEXT, f"{fields.text!r} is null; {where}"
-            elif len(text) > max_bytes:
-                detail = f"{len(text)} bytes, --max-bytes is {max_bytes}; {where}"
-                reason = Reason.TOO_LARGE
-            else:
-                yield name, text, None, where
-                continue
-            yield name or b"%s:%d" % (path, number), None, str(reason), detail
+        names, bodies = array_of(*ids), array_of(*texts)
+        numbers = range(first + 1, first + len(names) + 1)
+        where = [f"row {number} of {_shown(path)}" for number in numbers]
+        sizes, unnamed = np.diff(texts[1]), ids[2] | (np.diff(ids[1]) == 0)
+        if error is None and not (unnamed | texts[2] | (sizes > max_bytes)).any():
+            n, text = len(names), pa.string()
+            columns = [names, bodies, pa.nulls(n, text), pa.array(where, text)]
+            batch = batch_of(DOCUMENTS, [*columns, pa.array(np.zeros(n, bool))])
+            yield from (batch[at : at + BATCH_DOCUMENTS] for at in range(0, n, BATCH_DOCUMENTS))
+            continue
+        records = zip(names.to_pylist(), bodies.to_pylist(), where, numbers, strict=True)
+        yield from _batches(
+            _parquet_row(path, *record, error, fields, max_bytes) for record in records
+        )
+
+
+def _parquet_row(
+    path: bytes,
+    name: bytes | None,
+    text: bytes | None,
+    where: str,
+    number: int,
+    error: RecordError | None,
+    fields: RecordFields,
+    max_bytes: int,
+) -> _Row:
+    if error is not None:
+        reason, detail = error.reason, f"{error.detail}; {where}"
+    elif not name:
+        fault = "null" if name is None else "an empty string"
+        reason, detail = Reason.NO_ID, f"{fields.id!r} is {fault}"
+    elif text is None:
+        reason, detail = Reason.NO_TEXT, f"{fields.text!r} is null; {where}"
+    elif len(text) > max_bytes:
+        reason = Reason.TOO_LARGE
+        detail = f"{len(text)} bytes, --max-bytes is {max_bytes}; {where}"
+    else:
+        return name, text, None, where
+    return name or b"%s:%d" % (path, number), None, str(reason), detail
 
 
 # --- records ----------------------------------------------------------------------------------

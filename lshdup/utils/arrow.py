@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from lshdup.utils.ragged import offsets_of
 
-#: Some of a column: the bytes of all, int64 offsets of shape (n + 1,), and which are null.
+#: Values of a column: the bytes of all, int64 offsets of shape (n + 1,), and which are null.
 Texts = tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.bool_]]
 
 

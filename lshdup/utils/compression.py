@@ -22,7 +22,7 @@ ENDINGS = (b".gz", b".zst")
 #: Bytes that are unpacked at a time.
 CHUNK = 1 << 20
 
-#: How to have what zstd needs. (Parquet's extra brings it too.)
+#: How to install the package for zstd. The extra for Parquet has it too.
 PIP = "pip install 'lshdup[zstd]'"
 _LACKING = "zstd: "
 

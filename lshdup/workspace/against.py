@@ -17,7 +17,7 @@ from lshdup.documents.missing import check_named
 from lshdup.errors import InputError, ParameterError
 from lshdup.lsh.band_plan import BandPlan, plan_bands
 from lshdup.params import BandParams, DocumentParams, PairParams, SketchParams
-from lshdup.shingling.shingle_filter import same_filter
+from lshdup.shingling.shingle_filter import are_same_filters
 from lshdup.skipped import Reason, Skipped
 from lshdup.store.store import Store
 from lshdup.utils.messages import counted, typed
@@ -159,7 +159,7 @@ def load_sides(
         say(_advise_index(others))
         reader = Workspace(None, say, skipped_there, progress, secret, apart=store)
         there = _read_other(reader, request, others, collection)
-    if not same_filter(collection.shingle_filter, there.collection.shingle_filter):
+    if not are_same_filters(collection.shingle_filter, there.collection.shingle_filter):
         message = (
             f"from the sets of DOCS and of {other or _listed(others)} not the same shingles were"
             " removed: they cannot be compared"

@@ -20,7 +20,7 @@ from lshdup.errors import ArtifactError
 from lshdup.matching.similarity import SET_BYTES
 from lshdup.params import ShingleParams, SketchParams
 from lshdup.pipeline import EVERY_SET
-from lshdup.shingling.shingle_filter import ShingleFilter, same_filter
+from lshdup.shingling.shingle_filter import ShingleFilter, are_same_filters
 from lshdup.skipped import Reason
 from lshdup.store.record_lists import load_record_lists, save_record_lists
 from lshdup.utils.compression import PIP, is_lacking
@@ -286,7 +286,7 @@ def _load_stored(
     if old is not None and (
         old.shingle != shingle
         or old.sketch != sketch
-        or not same_filter(old.shingle_filter, shingle_filter)
+        or not are_same_filters(old.shingle_filter, shingle_filter)
     ):
         old = None
     if shingles is None or shingles.shingle != shingle:

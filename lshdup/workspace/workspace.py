@@ -19,7 +19,7 @@ from lshdup.lsh.candidates import Buckets
 from lshdup.matching.results import ClustersFound, PairsFound
 from lshdup.params import ClusterParams, PairParams, ShingleParams, SketchParams
 from lshdup.pipeline import EVERY_SET
-from lshdup.shingling.shingle_filter import ShingleFilter, first_with
+from lshdup.shingling.shingle_filter import ShingleFilter, find_first_sets
 from lshdup.skipped import Skipped
 from lshdup.store.store import Store
 from lshdup.utils.parallel import Progress, no_progress
@@ -234,5 +234,5 @@ class Workspace:
             return []
         top = np.argsort(-shingle_filter.counts.astype(np.int64), kind="stable")[:most]
         shingles, counts = shingle_filter.common[top], shingle_filter.counts[top]
-        columns = shingles.tolist(), counts.tolist(), first_with(sets, shingles).tolist()
+        columns = shingles.tolist(), counts.tolist(), find_first_sets(sets, shingles).tolist()
         return list(zip(*columns, strict=True))

@@ -58,7 +58,7 @@ def test_no_pair_of_copies_is_made():
     0.3, [0.5, 0.6, 0.9, 1.0])],
 )  # fmt: skip
 def test_thresholds(lowest, step, expected):
-    assert histogram.thresholds(lowest, step) == expected
+    assert histogram.list_thresholds(lowest, step) == expected
 
 
 def test_the_histogram_is_what_runs_of_their_own_say(run, corpus):

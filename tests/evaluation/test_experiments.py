@@ -129,7 +129,7 @@ def test_pieces_of_all_pairs_change_nothing(monkeypatch):
     ] == [(r.off, r.largest) for r in whole]
     pairs = [
         (int(a), int(b))
-        for left, right in timing._all_pairs_of(40)
+        for left, right in timing._list_pairs(40)
         for a, b in zip(left, right, strict=True)
     ]
     assert pairs == [(i, j) for i in range(40) for j in range(i + 1, 40)]
@@ -212,7 +212,7 @@ def test_band_recall_counts_what_loops_count(threshold, buckets):
     ]
     results = list(accuracy.band_recall(pairs, ragged, collection, sketch, plans, 2))
     signatures = sketch_collection(collection, sketch).signatures
-    edges = accuracy.similarity_bins(threshold)
+    edges = accuracy.make_bins(threshold)
     bins = list(itertools.pairwise(edges)) + ([(threshold, 1.0)] if len(edges) > 2 else [])
     assert [(r.bands, r.similarity_from, r.similarity_to) for r in results] == [
         (b, *each) for b in (3, 10) for each in bins
@@ -274,7 +274,7 @@ def test_band_recall_is_what_the_s_curve_says_on_average(scheme):
 @given(st.integers(1, 10**6), st.floats(0, 1))
 def test_share_intervals_are_where_the_score_test_turns(trials, part):
     hits = round(part * trials)
-    low, high = accuracy.share_interval(hits, trials)
+    low, high = accuracy.bound_share(hits, trials)
     assert 0 <= low <= hits / trials <= high <= 1
     for edge in (low, high):
         if 0 < edge < 1:
@@ -288,7 +288,7 @@ def test_share_intervals_are_where_the_score_test_turns(trials, part):
     | st.sampled_from([k / m for m in range(1, 60) for k in range(1, m + 1)])
 )
 def test_similarity_bins_ascend_from_the_threshold_to_1(threshold):
-    edges = accuracy.similarity_bins(threshold)
+    edges = accuracy.make_bins(threshold)
     assert edges[0] == threshold
     assert edges[-1] == 1.0
     assert all(low < high for low, high in itertools.pairwise(edges)) or edges == [1.0, 1.0]

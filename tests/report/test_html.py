@@ -42,10 +42,10 @@ def page_of(
     )
     duplicate_of = np.arange(n) if duplicate_of is None else np.array(duplicate_of)
     pairs = Pairs.of(left, right, similarity.astype(float))
-    selection = html.select(pairs, duplicate_of, html.Promise(threshold, 20, 5), most)
+    selection = html.select_pairs(pairs, duplicate_of, html.Promise(threshold, 20, 5), most)
     order = np.arange(n) if preference is None else np.array(preference)
     facts = html.Facts("what was compared", n, "1 May 2020", {"binary": 2}, [("tokens", "word")])
-    known = html.data(
+    known = html.collect_data(
         selection,
         duplicate_of,
         np.full(n, 10),
@@ -54,7 +54,7 @@ def page_of(
         passages or {},
         facts,
     )
-    return known, html.page(known)
+    return known, html.render_page(known)
 
 
 class Outline(HTMLParser):

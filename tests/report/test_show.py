@@ -14,14 +14,14 @@ from hypothesis import strategies as st
 from lshdup.kernels.differences import align, heaviest_chain
 from lshdup.params import ShingleParams, SketchParams
 from lshdup.report.comparison import compare
-from lshdup.report.terminal import Layout, rendered
+from lshdup.report.terminal import Layout, render
 from lshdup.report.token_diff import (
     ADDED,
     ALIKE,
     MOVED_AWAY,
     MOVED_HERE,
     REMOVED,
-    differences,
+    find_changes,
     windows,
 )
 from lshdup.shingling.inspection import list_tokens, locate_tokens, number_repeats
@@ -167,13 +167,13 @@ def test_the_heaviest_chain_is_that_of_trying_all(given_):
     st.integers(1, 6),
 )
 def test_any_two_rows(a, b, passage, moved):
-    valid(row(a), row(b), differences(row(a), row(b), passage, moved))
+    valid(row(a), row(b), find_changes(row(a), row(b), passage, moved))
 
 
 @settings(deadline=None)
 @given(st.lists(st.integers(0, 50), max_size=60))
 def test_a_row_is_like_itself(a):
-    assert differences(row(a), row(a)) == ([(ALIKE, 0, len(a), 0, len(a))] if a else [])
+    assert find_changes(row(a), row(a)) == ([(ALIKE, 0, len(a), 0, len(a))] if a else [])
 
 
 def test_single_words_in_a_long_text():
@@ -182,16 +182,16 @@ def test_single_words_in_a_long_text():
     b = np.delete(a, [100, 7000])
     b[15_000] = 10**9
     b = np.insert(b, 19_000, 10**9 + 1)
-    counts = valid(a, b, differences(a, b))
+    counts = valid(a, b, find_changes(a, b))
     assert (counts[REMOVED], counts[ADDED], counts[MOVED_HERE]) == (3, 2, 0)
 
 
 def test_a_moved_passage_is_said_to_have_moved():
     a = np.arange(1000, dtype=np.uint64)
     b = np.concatenate([a[:100], a[150:800], a[100:150], a[800:]])
-    counts = valid(a, b, differences(a, b))
+    counts = valid(a, b, find_changes(a, b))
     assert counts == {ALIKE: 950, REMOVED: 0, ADDED: 0, MOVED_AWAY: 50, MOVED_HERE: 50}
-    assert [c.kind for c in differences(a, b)] == [ALIKE, MOVED_AWAY, ALIKE, MOVED_HERE, ALIKE]
+    assert [c.kind for c in find_changes(a, b)] == [ALIKE, MOVED_AWAY, ALIKE, MOVED_HERE, ALIKE]
 
 
 def test_two_unlike_texts_are_not_held_together_by_the_words_of_every_text():
@@ -222,7 +222,7 @@ def test_long_rows_take_time_in_proportion(kind):
         for at in range(0, n, 1000):
             a[at : at + 3] = b[at : at + 3] = [10**7 + at, 10**7 + at + 1, 10**7 + at + 2]
     started = time.monotonic()
-    counts = valid(a, b, differences(a, b))
+    counts = valid(a, b, find_changes(a, b))
     assert time.monotonic() - started < 60
     if kind == "shuffled blocks":
         assert counts[MOVED_AWAY] == counts[MOVED_HERE] == n - counts[ALIKE]
@@ -252,14 +252,14 @@ def test_any_two_texts_are_compared_and_shown(one, other, tokens, k, bag):
     for side in (False, True):
         for width in (None, 30):
             for color in (False, True):
-                for line in rendered(found, Layout(side, width, color, 2)):
+                for line in render(found, Layout(side, width, color, 2)):
                     plain = re.sub(r"\x1b\[\d+m", "", line)
                     assert plain.isprintable()
                     assert color or line == plain
 
 
 def test_marks_take_nothing_but_what_changed():
-    lines = rendered(
+    lines = render(
         compare(
             b"The red, old (fox) jumps", "The blue «old» fox jumps high".encode(), ShingleParams()
         ),

@@ -35,9 +35,9 @@ from lshdup.shingling import shingle_filter as filter_module
 from lshdup.shingling.shingle_filter import (
     NO_SHINGLES,
     ShingleFilter,
-    common_shingles,
-    first_with,
-    least_count,
+    find_common_shingles,
+    find_first_sets,
+    find_least_count,
 )
 from lshdup.shingling.shingler import Shingler
 from lshdup.utils.ragged import RaggedSets
@@ -91,7 +91,7 @@ def test_counts_are_those_of_a_counter(sets, least, jobs, data):
     )
     counts = Counter(element for i in members for element in sets[i])
     expected = {element: count for element, count in counts.items() if count >= least}
-    shingles, found = common_shingles(
+    shingles, found = find_common_shingles(
         RaggedSets.from_sets(sets), np.array(sorted(members), np.int64), least, jobs
     )
     assert dict(zip(shingles.tolist(), found.tolist(), strict=True)) == expected
@@ -106,7 +106,7 @@ def test_many_common_shingles_and_few_counters(monkeypatch, jobs):
     rng = np.random.default_rng(7)
     sets = [{*range(9000), *rng.integers(0, 1 << 63, 500).tolist()} for _ in range(4)]
     sets.append(set(range(4000, 12000)))
-    shingles, counts = common_shingles(RaggedSets.from_sets(sets), np.arange(5), 4, jobs)
+    shingles, counts = find_common_shingles(RaggedSets.from_sets(sets), np.arange(5), 4, jobs)
     assert shingles.tolist() == list(range(9000))
     assert counts.tolist() == [4] * 4000 + [5] * 5000
 
@@ -121,21 +121,21 @@ def test_more_documents_than_a_counter_can_count():
     counts = Counter(sets.values.tolist())
     for least in (65_535, 65_536, counts[9], counts[5] + 1):
         expected = {element: count for element, count in counts.items() if count >= least}
-        shingles, found = common_shingles(sets, np.arange(n), least, 2)
+        shingles, found = find_common_shingles(sets, np.arange(n), least, 2)
         assert dict(zip(shingles.tolist(), found.tolist(), strict=True)) == expected
 
 
 @given(st.integers(1, 999), st.integers(0, 500))
 def test_a_share_is_the_decimal_that_was_written(thousandths, documents):
     limit = thousandths / 1000
-    least = least_count(limit, documents)
+    least = find_least_count(limit, documents)
     assert least == max(
         2, min(n for n in range(documents + 2) if n > Fraction(thousandths, 1000) * documents)
     )
 
 
 def test_a_number_is_a_number():
-    assert [least_count(float(limit), 10) for limit in (1, 2, 40)] == [2, 3, 41]
+    assert [find_least_count(float(limit), 10) for limit in (1, 2, 40)] == [2, 3, 41]
 
 
 @pytest.mark.parametrize("limit", [-1, -0.1, 1.5, float("nan"), float("inf"), 40.01])
@@ -152,7 +152,7 @@ def test_first_set_with_a_shingle(sets, wanted):
     before = filter_module._AT_ONCE
     filter_module._AT_ONCE = 3
     try:
-        found = first_with(RaggedSets.from_sets(sets), np.array(wanted, np.uint64))
+        found = find_first_sets(RaggedSets.from_sets(sets), np.array(wanted, np.uint64))
     finally:
         filter_module._AT_ONCE = before
     assert found.tolist() == [
@@ -460,7 +460,7 @@ def test_another_limit_reads_no_document(here, monkeypatch):
 def test_what_is_known_is_not_counted_again(here, monkeypatch):
     first = pairs_of("store", {"ignore_common": 5})[0]
     monkeypatch.setattr(
-        lshdup.collection.filtering, "common_shingles", lambda *_: pytest.fail("counted again")
+        lshdup.collection.filtering, "find_common_shingles", lambda *_: pytest.fail("counted again")
     )
     assert pairs_of("store", {"ignore_common": 5})[0] == first
 

@@ -332,9 +332,9 @@ def _count_buckets(buckets: str | int | None, collection: "Collection") -> int:
 
 
 def _plot(path: Path, results: list[Any], *, bands: bool) -> None:
-    from lshdup.evaluation.plots import accuracy_figure, bands_figure
+    from lshdup.evaluation.plots import draw_accuracy, draw_bands
 
     if bands:
-        bands_figure(path, results)
+        draw_bands(path, results)
     else:
-        accuracy_figure(path, results)
+        draw_accuracy(path, results)

@@ -126,6 +126,6 @@ def _shapes(perms: int, params: BandParams, plan: "BandPlan") -> "Iterator[tuple
 
 
 def _plot(path: Path, plan: "BandPlan", params: BandParams) -> None:
-    from lshdup.evaluation.plots import curve_figure
+    from lshdup.evaluation.plots import draw_curve
 
-    curve_figure(path, [(plan.bands, plan.rows)], params.threshold)
+    draw_curve(path, [(plan.bands, plan.rows)], params.threshold)

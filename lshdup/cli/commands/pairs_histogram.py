@@ -24,11 +24,11 @@ def print_histogram(
     """Print the histogram, draw it with --plot, and return the documents that are named in it."""
     import numpy as np
 
-    from lshdup.evaluation.histogram import histogram, thresholds
+    from lshdup.evaluation.histogram import list_thresholds, make_histogram
     from lshdup.utils.ragged import distinct
 
-    levels = thresholds(answer.threshold, options["step"])
-    steps = histogram(
+    levels = list_thresholds(answer.threshold, options["step"])
+    steps = make_histogram(
         answer.collection,
         answer.distinct_pairs,
         answer.duplicate_of,
@@ -44,9 +44,9 @@ def print_histogram(
         _rows(steps, answer.collection.documents, with_examples=options["examples"] > 0),
     )
     if options["plot"] is not None:
-        from lshdup.evaluation.plots import histogram_figure
+        from lshdup.evaluation.plots import draw_histogram
 
-        histogram_figure(options["plot"], steps)
+        draw_histogram(options["plot"], steps)
     return distinct(np.concatenate([each for step in steps for each in step.examples[:2]]))[
         0
     ].astype(np.int64)

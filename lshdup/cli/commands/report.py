@@ -105,7 +105,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
             if plan
             else html.Promise(answer.threshold, exact=True)
         )
-        selection = html.select(
+        selection = html.select_pairs(
             answer.distinct_pairs, answer.duplicate_of, promise, options["most"]
         )
         without: dict[int | str, str] = {"": f"more than --passages {options['passages']}"}
@@ -119,7 +119,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
             list(_parameters(answer)),
             without,
         )
-        data = html.data(
+        data = html.collect_data(
             selection,
             answer.duplicate_of,
             collection.sizes,
@@ -128,11 +128,11 @@ def command(ctx: click.Context, /, **options: Any) -> int:
             passages,
             facts,
         )
-        page = html.page(data)
+        page = html.render_page(data)
         target.write_raw([page])
         if selection.omitted:
             console.say(selection.omitted)
-        note = html.passages_note(len(selection.pairs), len(passages), without)
+        note = html.describe_missing_passages(len(selection.pairs), len(passages), without)
         console.say(
             f"the page has {len(page):,} bytes; "
             f"{note or f'with the passages of all {len(passages):,} pairs'}"
@@ -236,7 +236,7 @@ def _passages(
     without : receives the reason why a pair has no passages.
     """
     from lshdup.report.comparison import compare
-    from lshdup.report.html import segments
+    from lshdup.report.html import find_segments
 
     collection = answer.collection
     if collection.shingle.tokens == "ids":
@@ -252,7 +252,9 @@ def _passages(
         else:
             yield (
                 at,
-                segments(compare(a, b, collection.shingle), _CONTEXT[collection.shingle.tokens]),
+                find_segments(
+                    compare(a, b, collection.shingle), _CONTEXT[collection.shingle.tokens]
+                ),
             )
         session.console.progress("passages", done, len(numbers))
 
@@ -265,7 +267,7 @@ def _order_pairs(answer: Answer, selection: "Selection", order: "NDArray[np.int6
     from lshdup.matching.pairs import pack_pairs
 
     pairs, duplicate_of = selection.pairs, answer.duplicate_of
-    ranked = clusters.rank_documents(selection.kinds, duplicate_of, order)
+    ranked = clusters.rank_documents(selection.representatives, duplicate_of, order)
     groups = clusters.cluster_pairs(pairs, ranked, len(duplicate_of), selection.promise.threshold)
     members = groups.dropped
     leaders = groups.representative[members]

@@ -200,13 +200,13 @@ def _list_shingles(
 
 
 def _rows(comparison: "Comparison") -> "Iterator[tuple[Cell, ...]]":
-    from lshdup.report.terminal import passage
+    from lshdup.report.comparison import extract_passage
     from lshdup.report.token_diff import ALIKE
 
     for change in comparison.changes:
         alike = change.kind == ALIKE
         texts = (
-            " ".join(passage(*each).split())
+            " ".join(extract_passage(*each).split())
             for each in (
                 (comparison.a, change.a_start, change.a_end),
                 (comparison.b, change.b_start, change.b_end),
@@ -260,7 +260,7 @@ def _picture(
     options: dict[str, Any],
     sketch: SketchParams | None,
 ) -> Iterator[str]:
-    from lshdup.report.terminal import CONTEXT, NOUNS, WIDE, Layout, rendered, summary
+    from lshdup.report.terminal import CONTEXT, NOUNS, WIDE, Layout, render, summarize
 
     noun = NOUNS[params.tokens]
     heads = []
@@ -300,7 +300,7 @@ def _picture(
             "signatures: "
             f"{sketch.scheme}, K = {sketch.perms}"
         )
-    yield summary(comparison, noun)
+    yield summarize(comparison, noun)
     if len(comparison.changes) == 1 and comparison.similarity == 1.0:
         same = (
             "the texts are equal byte for byte"
@@ -314,7 +314,7 @@ def _picture(
     side = options["layout"] == "side" or (options["layout"] is None and wide)
     context = CONTEXT[params.tokens] if options["context"] is None else options["context"]
     width = target.columns or (160 if side else None)
-    yield from rendered(comparison, Layout(side, width, target.colored, context, noun))
+    yield from render(comparison, Layout(side, width, target.colored, context, noun))
     yield ""  # It separates the outputs of several runs, as of xargs.
 
 

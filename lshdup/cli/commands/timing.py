@@ -63,7 +63,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     perms, runs = options.pop("perms"), options.pop("runs")
     with open_session(ctx, options) as session:
         collection, sets = session.workspace.load_or_collect_sets(session.request)
-        from lshdup.evaluation.timing import Timing, timing, winners
+        from lshdup.evaluation.timing import Timing, compare_timings, timing
 
         say_collection(session.console, collection)
         if int((collection.sizes > 0).sum()) < 2:
@@ -82,11 +82,11 @@ def command(ctx: click.Context, /, **options: Any) -> int:
                 session.console.progress,
             )
         ]
-        for line in winners(timings):
+        for line in compare_timings(timings):
             session.console.say(line)
         target.write([field.name for field in fields(Timing)], map(astuple, timings))
         if options["plot"] is not None:
-            from lshdup.evaluation.plots import timing_figure
+            from lshdup.evaluation.plots import draw_timing
 
-            timing_figure(options["plot"], timings)
+            draw_timing(options["plot"], timings)
         return session.console.exit_code
