@@ -338,9 +338,7 @@ def origins(document: U8, table: U32, expansions: U32, begins: I32, ends: I32) -
     begins, ends : as long as its `folded`.
     """
     length = np.uint64(len(document))
-    o = 0
-    blank = -1
-    after = 0
+    o, blank, after = 0, -1, 0
     i = np.uint64(0)
     while i < length:
         point, step = decode(document, i, length)
@@ -356,10 +354,9 @@ def origins(document: U8, table: U32, expansions: U32, begins: I32, ends: I32) -
             part = expansions[at + _ONE + np.uint64(piece)] if entry & np.uint32(EXPANDS) else entry
             action = (part >> np.uint32(ACTION_SHIFT)) & np.uint32(7)
             if action == BLANK:
-                if o > 0:
-                    if blank < 0:
-                        blank = start
-                    after = np.int64(i)
+                if o > 0 and blank < 0:
+                    blank = start
+                after = np.int64(i)
                 continue
             if action == SEPARATE or action == DROP:
                 continue
@@ -369,13 +366,8 @@ def origins(document: U8, table: U32, expansions: U32, begins: I32, ends: I32) -
                 o += 1
                 blank = -1
             written = part & np.uint32(CODE_POINT_BITS)
-            size = (
-                1
-                + np.int64(written >= 0x80)
-                + np.int64(written >= 0x800)
-                + np.int64(written >= 0x10000)
-            )
-            for _ in range(size):
+            more = np.int64(written >= 0x800) + np.int64(written >= 0x10000)
+            for _ in range(1 + np.int64(written >= 0x80) + more):
                 begins[o] = start
                 ends[o] = np.int64(i)
                 o += 1
