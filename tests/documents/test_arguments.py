@@ -3,6 +3,7 @@
 import os
 
 import pytest
+
 from lshdup.documents.arguments import are_below, describe_docs, summarize_docs
 
 DOCS = [b"a/1", b"a/b/1", b"a-b", b"/r/x", b"../y"]
