@@ -1,6 +1,7 @@
 """lshdup finds near-duplicate documents: shingles, MinHash signatures, banded LSH, verified pairs.
 
-The classes of the Python interface are imported when they are first used, so that ``lshdup --help`` stays light.
+The classes of the Python interface are imported when they are first used, so that ``lshdup --help``
+stays light.
 """
 
 from typing import TYPE_CHECKING, Any

@@ -66,12 +66,10 @@ def say_skipped(console: Console, counts: Counter[str], side: str = "") -> None:
 
 def _last_run(collection: "Collection") -> str:
     """Return how many documents the last run had, and where."""
-    from lshdup.documents.whereabouts import counted_where
+    from lshdup.documents.arguments import describe_docs
 
-    return (
-        "the last run: "
-        f"{counted_where(collection.documents, counted(len(collection.documents), 'document'))}"
-    )
+    where = describe_docs(collection.documents.typed_docs())
+    return f"the last run: {counted(len(collection.documents), 'document')}{where}"
 
 
 def say_last_run(console: Console, collection: "Collection") -> None:

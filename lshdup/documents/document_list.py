@@ -1,6 +1,7 @@
 """An ordered list of documents: their names, and where each is. No file is read here."""
 
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -24,6 +25,7 @@ class DocumentList:
     sizes, mtimes : int64 arrays of shape (n,), bytes and nanoseconds of the file a document is in.
     locations : where documents are; None: each is a whole file, and names are paths.
     home : folder that names and paths start from; empty: the current folder.
+    docs : the folders and files that were named, as typed from home.
     max_bytes : a file that is larger when it is read is skipped.
     record_files : the files that records are read from.
     formats : bounds for reading office documents.
@@ -39,6 +41,7 @@ class DocumentList:
     record_files: RecordFiles = field(default_factory=RecordFiles, compare=False)
     formats: FormatLimits = DEFAULT_FORMATS
     skipped_records: tuple[SkippedFile, ...] = ()
+    docs: tuple[bytes, ...] = field(default=(), compare=False)
 
     def __len__(self) -> int:
         return len(self.names)
@@ -64,6 +67,21 @@ class DocumentList:
     def _path(self, name: bytes) -> bytes:
         refuse_if(b"\0" in name, "a path with NUL in it")
         return os.path.join(self.home, name)  # noqa: PTH118 (bytes path)
+
+    def typed_docs(self) -> list[bytes]:
+        """Return DOCS as they would be typed from the current folder."""
+        return self._typed(self.docs)
+
+    def typed_files(self) -> list[bytes]:
+        """Return the files that documents are in as they would be typed from the current folder."""
+        if self.locations is None:
+            return self._typed(self.names)
+        return self._typed(self.locations.paths.strings_at(distinct(self.locations.file)[0]))
+
+    def _typed(self, names: Iterable[bytes]) -> list[bytes]:
+        if not self.home:
+            return list(names)
+        return [typed_name(os.path.relpath(self._path(name))) for name in names]
 
     def is_file(self, index: int) -> bool:
         """Return whether a document is a whole file."""

@@ -1,8 +1,11 @@
-"""A sort by 64-bit hashes. Reference: NumPy's stable sort, in tests/lsh/test_bands.py."""
+"""Sorts: members by their 64-bit hashes, and values in place.
+
+Reference: NumPy's stable sort in tests/lsh/test_bands.py; the shingle sets of tests/reference.py.
+"""
 
 import numpy as np
 
-from lshdup.kernels.helpers import I64, U32, U64, scatter_by
+from lshdup.kernels.helpers import I64, U32, U64, inlined, scatter_by
 from lshdup.kernels.jit import kernel
 
 _ONE = np.uint64(1)
@@ -51,3 +54,29 @@ def order_by_key(keys: U64, members: I64, counts: U32, sorted_keys: U64, order: 
                 j -= _ONE
             sorted_keys[j] = key
             order[j] = member
+
+
+@inlined
+def heap_sort(values: U64, begin: int, n: int) -> None:
+    """Sort values[begin:begin + n] in place, in at most n log n steps."""
+    last = n
+    root = n // 2
+    while last > 1:
+        if root > 0:  # The heap is built.
+            root -= 1
+            x = values[begin + root]
+        else:  # The largest is taken from it.
+            last -= 1
+            x = values[begin + last]
+            values[begin + last] = values[begin]
+        at = root
+        child = 2 * at + 1
+        while child < last:
+            if child + 1 < last and values[begin + child] < values[begin + child + 1]:
+                child += 1
+            if values[begin + child] <= x:
+                break
+            values[begin + at] = values[begin + child]
+            at = child
+            child = 2 * at + 1
+        values[begin + at] = x

@@ -8,6 +8,7 @@ import numpy as np
 
 from lshdup.kernels.helpers import I32, I64, U8, U32, U64, inlined, load64, mix64, scatter_by
 from lshdup.kernels.jit import kernel
+from lshdup.kernels.ordering import heap_sort
 from lshdup.kernels.text import (
     ACTION_SHIFT,
     BLANK,
@@ -109,32 +110,6 @@ def _roll(
 
 
 @inlined
-def _heap_sort(values: U64, begin: int, n: int) -> None:
-    """Sort values[begin:begin + n] in place, in at most n log n steps."""
-    last = n
-    root = n // 2
-    while last > 1:
-        if root > 0:  # The heap is built.
-            root -= 1
-            x = values[begin + root]
-        else:  # The largest is taken from it.
-            last -= 1
-            x = values[begin + last]
-            values[begin + last] = values[begin]
-        at = root
-        child = 2 * at + 1
-        while child < last:
-            if child + 1 < last and values[begin + child] < values[begin + child + 1]:
-                child += 1
-            if values[begin + child] <= x:
-                break
-            values[begin + at] = values[begin + child]
-            at = child
-            child = 2 * at + 1
-        values[begin + at] = x
-
-
-@inlined
 def _sort(values: U64, n: int, spare: U64, counts: I32, uniform: bool) -> None:
     """Sort values[:n] in place: one scatter by the leading bits, then insertion.
 
@@ -169,7 +144,7 @@ def _sort(values: U64, n: int, spare: U64, counts: I32, uniform: bool) -> None:
         for i in range(buckets):
             end = counts[i]
             if end - begin > CROWD:
-                _heap_sort(spare, begin, end - begin)
+                heap_sort(spare, begin, end - begin)
             begin = end
     # One pass without a branch to mispredict sorts most buckets of two or three values.
     largest = spare[0]
@@ -363,9 +338,7 @@ def origins(document: U8, table: U32, expansions: U32, begins: I32, ends: I32) -
     begins, ends : as long as its `folded`.
     """
     length = np.uint64(len(document))
-    o = 0
-    blank = -1
-    after = 0
+    o, blank, after = 0, -1, 0
     i = np.uint64(0)
     while i < length:
         point, step = decode(document, i, length)
@@ -381,10 +354,9 @@ def origins(document: U8, table: U32, expansions: U32, begins: I32, ends: I32) -
             part = expansions[at + _ONE + np.uint64(piece)] if entry & np.uint32(EXPANDS) else entry
             action = (part >> np.uint32(ACTION_SHIFT)) & np.uint32(7)
             if action == BLANK:
-                if o > 0:
-                    if blank < 0:
-                        blank = start
-                    after = np.int64(i)
+                if o > 0 and blank < 0:
+                    blank = start
+                after = np.int64(i)
                 continue
             if action == SEPARATE or action == DROP:
                 continue
@@ -394,13 +366,8 @@ def origins(document: U8, table: U32, expansions: U32, begins: I32, ends: I32) -
                 o += 1
                 blank = -1
             written = part & np.uint32(CODE_POINT_BITS)
-            size = (
-                1
-                + np.int64(written >= 0x80)
-                + np.int64(written >= 0x800)
-                + np.int64(written >= 0x10000)
-            )
-            for _ in range(size):
+            more = np.int64(written >= 0x800) + np.int64(written >= 0x10000)
+            for _ in range(1 + np.int64(written >= 0x80) + more):
                 begins[o] = start
                 ends[o] = np.int64(i)
                 o += 1

@@ -1,5 +1,6 @@
 """Collections as the arrays and headers of artifacts, and back."""
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -210,10 +211,18 @@ def _read_documents(
         if "rows" in header
         else RecordFiles(folder),
         skipped_records=skipped,
+        docs=_read_docs(header),
     )
     fits = ("rows" in header) == (documents.record_fields is not None)
     refuse_if(not fits, "it has rows without fields, or fields without rows")
     return documents
+
+
+def _read_docs(header: Mapping[str, Any]) -> tuple[bytes, ...]:
+    docs = header.get("docs", [])  # the journal has none
+    fits = type(docs) is list and all(type(name) is str and "\0" not in name for name in docs)
+    refuse_if(not fits, "its DOCS are no names")
+    return tuple(map(os.fsencode, docs))
 
 
 def _read_locations(artifact: Artifact, n: int) -> Locations:
@@ -310,6 +319,7 @@ def would_save_the_same(old: Collection, new: Collection) -> bool:
     """Return whether the artifact of one collection would say the same as that of the other."""
     return (
         old.identity == new.identity
+        and old.documents.docs == new.documents.docs
         and old.sketch == new.sketch
         and old.skipped == new.skipped
         and old.documents.skipped_records == new.documents.skipped_records

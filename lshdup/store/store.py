@@ -133,6 +133,7 @@ class Store:
             return
         arrays = collection_arrays(collection, kind)
         header = self.describe(collection, with_sketch=kind == "signatures")
+        header["docs"] = [os.fsdecode(name) for name in collection.documents.docs]
         if collection.unfiltered is not None:
             header["whole"] = collection.unfiltered_identity
         npz.save(self.path(kind), kind, header, arrays)

@@ -11,11 +11,11 @@ from lshdup.collection.collect import Previous, collect, sketch_collection
 from lshdup.collection.collection import Collection
 from lshdup.collection.filtering import FilterRequest, build_filter, filter_collection
 from lshdup.collection.joining import join_collections
+from lshdup.documents.arguments import are_below, describe_docs, summarize_docs
 from lshdup.documents.document_list import DocumentList, typed_name
 from lshdup.documents.finding import find_documents
 from lshdup.documents.locations import KnownRecords
 from lshdup.documents.records import by_number
-from lshdup.documents.whereabouts import are_elsewhere, counted_where
 from lshdup.errors import ArtifactError
 from lshdup.matching.similarity import SET_BYTES
 from lshdup.params import ShingleParams, SketchParams
@@ -183,6 +183,8 @@ def _find(run: RunContext, request: Request, shingle: ShingleParams) -> Document
         say=run.say,
         warn=run.warn,
     )
+    docs = summarize_docs(map(typed_name, request.documents))
+    documents = replace(documents, docs=docs)
     request.accept(documents, False)
     _say_replaced_documents(run, request)
     run.progress("documents", 0, len(documents))
@@ -208,8 +210,12 @@ def _say_replaced_documents(run: RunContext, request: Request) -> None:
     try:
         kind = "shingles" if run.shingles_are_newer() else "signatures"
         old = run.store.load_collection(kind, verify=False)
-        if old is not None and are_elsewhere(old.documents, request.documents):
-            held = counted_where(old.documents, counted(len(old.documents), "document"))
+        if old is None:
+            return
+        docs = old.documents.typed_docs()
+        wanted = {typed_name(argument) for argument in request.documents}
+        if not (are_below(docs, wanted) or are_below(old.documents.typed_files(), wanted)):
+            held = counted(len(old.documents), "document") + describe_docs(docs)
             now = some_of(map(os.fsdecode, request.documents), 3)
             run.say(
                 f"the store {run.store.folder} held {held}; from now on it holds what is in {now} "

@@ -11,24 +11,20 @@ import sys
 import termios
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from lshdup.cli.commands import COMMANDS
 from lshdup.cli.console import Console
 from lshdup.cli.help import OPTION_GROUPS
-from lshdup.documents.document_list import DocumentList
 from lshdup.documents.filtering import check_target
 from lshdup.documents.finding import find_documents
 from lshdup.documents.records import field_names, no_field
-from lshdup.documents.whereabouts import are_elsewhere, counted_where
 from lshdup.errors import LshdupError, ParameterError
 from lshdup.params import DocumentParams
 from lshdup.skipped import Reason, Skipped
 from lshdup.utils import atomic
 from lshdup.utils.atomic import JOURNAL, describe_kept, note_kept, replace_file
 from lshdup.utils.messages import chance, counted
-from lshdup.utils.ragged import StringTable
 from tests.conftest import ROOT
 from tests.running import run_many
 
@@ -597,48 +593,25 @@ def test_what_is_continued_and_replaced_is_said(here):
         rows,
         of_rows,
     ) = err
-    assert again.startswith("lshdup: the last run: 3 documents below docs -> ")
-    assert "the last run: 3 documents below docs\n" in verbose
+    assert again.startswith("lshdup: the last run: 3 documents in docs -> ")
+    assert "the last run: 3 documents in docs\n" in verbose
     assert "the last run" not in first + query + quiet
     for nothing_lost in (first, more, all_here, fewer, excluded):
         assert "the store" not in nothing_lost
     assert (
-        "the store .lshdup held 7 documents, docs/0.txt … rows.jsonl; from now on it "
+        "the store .lshdup held 7 documents in docs, new, rows.jsonl; from now on it "
         "holds what is in docs, new (" in without
     )
     held = (
-        "the store .lshdup held 1 document, new/a.txt; from now on it holds what is in "
+        "the store .lshdup held 1 document in new; from now on it holds what is in "
         "docs (--store DIR keeps both)\n"
     )
     assert held in other
     assert (
-        "the store .lshdup held 2 documents below docs; from now on it holds what is in rows.jsonl"
+        "the store .lshdup held 2 documents in docs; from now on it holds what is in rows.jsonl"
         in rows
     )
-    assert of_rows.startswith("lshdup: the last run: 3 documents of rows.jsonl -> ")
-
-
-def test_where_documents_are():
-    def listed(*names):
-        zeros = np.zeros(len(names), np.int64)
-        return DocumentList(StringTable.from_strings(sorted(names)), zeros, zeros)
-
-    assert counted_where(listed(b"a/b/1", b"a/b-c/1"), "2") == "2 below a"
-    assert counted_where(listed(b"/a", b"b"), "2") == "2, /a … b"
-    assert counted_where(listed(), "0") == "0"
-    documents = listed(b"a/1", b"a/b/1", b"a-b", b"/r/x", b"../y")
-    for arguments, elsewhere in {
-        (b"a", b"a-b", b"/r", b"../y"): False,
-        (b".", b"/", b".."): False,
-        (b"a", b"a/b", b"a/1", b"a-b", b"../y"): True,
-        (b".", b"/r"): True,
-        (b"a/b", b"/", b"..", b"a-b"): True,
-    }.items():
-        assert are_elsewhere(documents, arguments) == elsewhere, arguments
-        assert (
-            are_elsewhere(documents, [*arguments, *(b"none/%d" % n for n in range(200))])
-            == elsewhere
-        ), arguments
+    assert of_rows.startswith("lshdup: the last run: 3 documents in rows.jsonl -> ")
 
 
 def test_a_pipe_that_is_not_read(here):

@@ -8,9 +8,10 @@ import sys
 import numpy as np
 import pytest
 
-from lshdup.kernels.helpers import inlined, mix64
+from lshdup.kernels.helpers import inlined, mix64, mix64_array
 from lshdup.kernels.jit import kernel
 from lshdup.kernels.sketch import agreeing_rows
+from tests import reference
 from tests.conftest import ROOT
 
 SKETCH = """
@@ -114,3 +115,16 @@ def test_helpers_are_python_too():
     """Outside of kernels a helper is a Python function, before and after a compilation."""
     assert int(mix64(np.uint64(0))) == 0
     assert inlined(lambda x: x + 1)(1) == 2
+
+
+def test_arrays_are_mixed_after_a_compilation_too():
+    """`show --shingles --bag` failed in the first run on a machine."""
+    from numba.core.errors import NumbaError
+
+    def allocates(n):
+        return len(np.zeros(n))
+
+    with pytest.raises(NumbaError):
+        kernel(allocates)(3)
+    words = np.arange(5, dtype=np.uint64)
+    assert mix64_array(words).tolist() == [reference.mix64(word) for word in range(5)]

@@ -1,0 +1,49 @@
+"""The DOCS of a run: the folders and files that were named, as an artifact's header keeps them."""
+
+import os
+from collections.abc import Iterable, Sequence
+
+from lshdup.utils.messages import some_of
+
+#: Of more DOCS, only the folders that hold them all are kept.
+_MOST = 100
+
+
+def summarize_docs(arguments: Iterable[bytes]) -> tuple[bytes, ...]:
+    """Return DOCS in byte order, each once. Of more than a hundred, return the folders above all.
+
+    arguments : folders and files, as `typed_name` writes them.
+
+    >>> summarize_docs([b"b", b"a", b"b"]), summarize_docs([b"docs/%d.txt" % n for n in range(500)])
+    ((b'a', b'b'), (b'docs',))
+    """
+    docs = sorted(set(arguments))
+    if len(docs) <= _MOST:
+        return tuple(docs)
+    sides = ([d for d in docs if d.startswith(b"/")], [d for d in docs if not d.startswith(b"/")])
+    return tuple(os.path.commonpath(side) or b"." for side in sides if side)
+
+
+def describe_docs(docs: Sequence[bytes]) -> str:
+    """Return where documents are, for a sentence: " in docs, rows.jsonl"; "" if nobody knows."""
+    return f" in {some_of(map(os.fsdecode, docs), 3)}" if docs else ""
+
+
+def are_below(names: Iterable[bytes], arguments: Iterable[bytes]) -> bool:
+    """Return whether each of some paths is one of the arguments or below one of them, by name.
+
+    names, arguments : paths as `typed_name` writes them.
+
+    >>> are_below([b"a/b", b"c"], [b"a", b"c"]), are_below([b"../y"], [b"."])
+    (True, False)
+    """
+    folders = set(arguments)
+    return all(not folders.isdisjoint(_folders_of(name)) for name in names)
+
+
+def _folders_of(name: bytes) -> list[bytes]:
+    """Return a path and every folder above it."""
+    parts = name.split(b"/")
+    above = [b"/".join(parts[:end]) or b"/" for end in range(1, len(parts) + 1)]
+    outside = name.startswith((b"/", b"../")) or name == b".."
+    return above if outside else [*above, b"."]
