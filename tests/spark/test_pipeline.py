@@ -27,7 +27,7 @@ from lshdup.errors import InputError, ParameterError
 from lshdup.params import BandParams, DocumentParams, PairParams, ShingleParams, SketchParams
 from lshdup.spark import caching, inputs
 from lshdup.spark import clusters as spark_clusters
-from lshdup.spark import comparison as spark_comparison
+from lshdup.spark import pipeline as spark_comparison
 from lshdup.spark import session as spark_session
 from lshdup.spark import tiles as spark_tiles
 from lshdup.spark.errors import one_line
