@@ -152,6 +152,6 @@ class Collection:
 
 def current_reader() -> str:
     """Return the `ReadingNotes.reader` of documents that are read now."""
-    from lshdup.text.office import reader_version
+    from lshdup.text.office_processes import reader_version
 
     return reader_version()

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Self
 from lshdup.errors import InputError, ParameterError
 from lshdup.spark import tiles as spark_tiles
 from lshdup.spark.caching import Checkpoints
-from lshdup.spark.comparison import Comparison
+from lshdup.spark.pipeline import Comparison
 from lshdup.spark.tiles import Tiles
 
 if TYPE_CHECKING:

@@ -1,6 +1,6 @@
 """A Spark session for the command line: started with suitable settings, or the running one.
 
-Programs that use `lshdup.spark.comparison` bring their own session.
+Programs that use `lshdup.spark.pipeline` bring their own session.
 """
 
 import logging

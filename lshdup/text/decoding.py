@@ -167,7 +167,7 @@ def _decompress(data: bytes, max_bytes: int) -> bytes | Text:
 def _read_office(data: bytes, file_type: str, limits: FormatLimits) -> Text:
     if file_type == file_types.ENCRYPTED:
         return Text(reason=Reason.ENCRYPTED)
-    from lshdup.text.office import extract
+    from lshdup.text.office_processes import extract
 
     result = extract(data, file_type, limits)
     if result.reason is not None:

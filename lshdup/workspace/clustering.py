@@ -16,7 +16,7 @@ from lshdup.matching.results import ClustersFound
 from lshdup.params import ClusterParams, PairParams
 from lshdup.pipeline import find_clusters, find_clusters_exactly
 from lshdup.skipped import Reason, Skipped
-from lshdup.store import results
+from lshdup.store import results_io
 from lshdup.utils.ragged import RaggedSets
 from lshdup.workspace.context import RunContext
 from lshdup.workspace.from_store import choose_threshold
@@ -38,19 +38,19 @@ def load_or_find_clusters(
     if params.keep == "first" and not request.documents and store is not None:
         # The order in which documents were named is not stored, but the clusters that it led to
         # are.
-        found = results.load_clusters(store, collection, index, bands, params, None)
+        found = results_io.load_clusters(store, collection, index, bands, params, None)
         if found is not None:
             return _drop_changed(run, found, collection.documents)
     order = _order_documents(run, collection, params, indexed.last_clustering, request)
     found = (
-        results.load_clusters(store, collection, index, bands, params, order)
+        results_io.load_clusters(store, collection, index, bands, params, order)
         if store is not None
         else None
     )
     if found is not None and store is not None and not run.read_only:
         store.touch("clusters")
     if found is None:
-        earlier = results.load_pairs(store, collection) if store is not None else None
+        earlier = results_io.load_pairs(store, collection) if store is not None else None
         pair_params = PairParams(max_bucket=params.max_bucket)
         covers = earlier is not None and earlier.covers(index.plan, bands, pair_params)
         found = find_clusters(
@@ -69,7 +69,7 @@ def load_or_find_clusters(
         if store is not None and not len(found.lost):
             run.keep(
                 "clusters.npz",
-                lambda store: results.save_clusters(
+                lambda store: results_io.save_clusters(
                     store, collection, index, bands, params, order, complete
                 ),
             )
@@ -97,7 +97,9 @@ def cluster_exactly(
     continued.
 
     """
-    known = results.load_last_clustering(run.store, collection) if run.store is not None else None
+    known = (
+        results_io.load_last_clustering(run.store, collection) if run.store is not None else None
+    )
     last = known[1] if known is not None and not request.documents else None
     params = choose_params(last)
     if known is not None and last is not None:

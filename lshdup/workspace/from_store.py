@@ -8,7 +8,7 @@ from lshdup.collection.collection import Collection
 from lshdup.collection.filtering import FilterRequest, build_filter, filter_collection
 from lshdup.errors import ArtifactError
 from lshdup.params import DEFAULT_STORE, BandParams, FilterParams, SketchParams
-from lshdup.store import results
+from lshdup.store import results_io
 from lshdup.store.store import Store
 from lshdup.utils.ragged import RaggedSets
 from lshdup.workspace.context import RunContext
@@ -164,7 +164,7 @@ def attach_sets(run: RunContext, collection: Collection) -> Collection:
 
 def load_last_threshold(run: RunContext) -> float:
     """Return the threshold of the last index; the default without one."""
-    known = results.load_threshold(run.store) if run.store is not None else None
+    known = results_io.load_threshold(run.store) if run.store is not None else None
     return BandParams().threshold if known is None else known
 
 

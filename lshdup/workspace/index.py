@@ -9,7 +9,7 @@ from lshdup.lsh.band_plan import plan_bands
 from lshdup.matching.results import Index
 from lshdup.params import BandParams, ClusterParams, SketchParams
 from lshdup.pipeline import build_index
-from lshdup.store import results
+from lshdup.store import results_io
 from lshdup.workspace.context import RunContext
 from lshdup.workspace.from_documents import collect_signatures
 from lshdup.workspace.from_store import attach_sets, load_or_sketch_signatures
@@ -44,14 +44,14 @@ def index_documents(run: RunContext, request: Request) -> IndexedCollection:
         stored = None
         if run.store is not None:
             try:
-                stored = results.load_index(run.store, collection)
+                stored = results_io.load_index(run.store, collection)
             except ArtifactError as error:
                 run.say(f"{error.message}; it is made anew")
         if stored is not None and stored[1] == params:
             return IndexedCollection(collection, stored[0], params)
         index = _build(run, collection, params, request.jobs)
         if run.store is not None:
-            results.save_index(run.store, collection, index, params)
+            results_io.save_index(run.store, collection, index, params)
         return IndexedCollection(collection, index, params)
 
 
@@ -73,8 +73,8 @@ def load_or_rebuild_index(
         signatures = load_or_sketch_signatures(run, request, verify=verify, save=save)
         collection = attach_sets(run, signatures)
         assert run.store is not None
-        stored = results.load_index(run.store, collection, verify=verify)
-        last = results.load_last_clustering(run.store, collection) if clustering else None
+        stored = results_io.load_index(run.store, collection, verify=verify)
+        last = results_io.load_last_clustering(run.store, collection) if clustering else None
         last_clustering = last[1] if last is not None else None
         base = last[0] if last is not None else stored[1] if stored is not None else None
         given = request.given if base is None else reset_bands(request.given)
@@ -84,7 +84,7 @@ def load_or_rebuild_index(
         else:
             index = _build(run, collection, wanted, request.jobs)
             if save:
-                results.save_index(run.store, collection, index, wanted)
+                results_io.save_index(run.store, collection, index, wanted)
             elif stored is not None:
                 planned = f"the stored ones were planned for {stored[1].threshold:g}"
                 run.say(f"bands made anew from signatures.npz; {planned}")

@@ -8,7 +8,7 @@ from lshdup.matching.results import PairsFound
 from lshdup.params import PairParams
 from lshdup.pipeline import verify
 from lshdup.skipped import Skipped
-from lshdup.store import results
+from lshdup.store import results_io
 from lshdup.workspace.context import RunContext
 from lshdup.workspace.index import IndexedCollection
 
@@ -31,7 +31,7 @@ def load_or_find_pairs(
 
     """
     collection, index, bands = indexed.collection, indexed.index, indexed.params
-    earlier = results.load_pairs(run.store, collection) if run.store is not None else None
+    earlier = results_io.load_pairs(run.store, collection) if run.store is not None else None
     if earlier is not None and earlier.covers(index.plan, bands, params):
         found = earlier.at_least(bands.threshold)
         say_large_bucket(run, indexed, found.buckets)
@@ -71,7 +71,7 @@ def _save(
         collection, index, bands = indexed.collection, indexed.index, indexed.params
         run.keep(
             "pairs.npz",
-            lambda store: results.save_pairs(store, collection, index, bands, params, found),
+            lambda store: results_io.save_pairs(store, collection, index, bands, params, found),
         )
 
 

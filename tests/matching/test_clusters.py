@@ -29,7 +29,7 @@ from lshdup.matching.clusters import (
 from lshdup.matching.pairs import Pairs
 from lshdup.params import ClusterParams, DocumentParams, ShingleParams
 from lshdup.shingling.shingler import fingerprint_sets
-from lshdup.store import results
+from lshdup.store import results_io
 from lshdup.store.store import Store
 from lshdup.utils.ragged import RaggedSets, StringTable
 from lshdup.workspace import clustering
@@ -927,6 +927,6 @@ def test_one_of_all_exact_duplicates_is_compared(folder, tmp_path, monkeypatch):
     assert set(
         documents_to_compare(indexed.index.duplicate_of, indexed.collection.sizes).tolist()
     ) <= set(np.flatnonzero(own >= 0).tolist())
-    assert results.load_clusters(Store(tmp_path / "s"),
+    assert results_io.load_clusters(Store(tmp_path / "s"),
         indexed.collection, indexed.index, indexed.params, ClusterParams(), np.arange(len(own))
     ) is None  # fmt: skip

@@ -28,7 +28,7 @@ from lshdup.spark import session as spark_session
 from lshdup.utils import atomic
 from tests.conftest import ROOT, require
 from tests.running import clean_environment
-from tests.spark.test_comparison import QUICK, java
+from tests.spark.test_pipeline import QUICK, java
 
 # --- without Java -----------------------------------------------------------------------------
 

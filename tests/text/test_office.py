@@ -17,8 +17,8 @@ import pytest
 
 from lshdup.params import DocumentParams, FormatLimits
 from lshdup.skipped import Reason
-from lshdup.text import office as office_text
 from lshdup.text import office_cleanup
+from lshdup.text import office_processes as office_text
 from lshdup.text.decoding import decode
 from lshdup.text.file_types import ENCRYPTED, recognize_file_type
 from lshdup.workspace.request import Request
@@ -541,7 +541,7 @@ def test_processes_end_with_the_program(doubled, tmp_path):
     double = os.environ["PYTEST_DOUBLE"]
     script = (
         f"import sys; sys.path.insert(0, {double!r})\n"
-        "from lshdup.text import office as office_text\nfrom lshdup.params import "
+        "from lshdup.text import office_processes as office_text\nfrom lshdup.params import "
         "FormatLimits\nimport threading, time\n"
         "limits = FormatLimits(1.5)\n"
         "office_text.extract(b'%PDF', 'pdf', limits)\n"

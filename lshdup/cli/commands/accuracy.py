@@ -10,7 +10,6 @@ import click
 
 from lshdup.cli.conflicts import is_set
 from lshdup.cli.help import Command, plain_option
-from lshdup.cli.listings import make_target
 from lshdup.cli.messages import say_collection, say_contract
 from lshdup.cli.options import (
     documents_options,
@@ -21,6 +20,7 @@ from lshdup.cli.options import (
     schemes_option,
     shingle_options,
 )
+from lshdup.cli.printing import make_target
 from lshdup.cli.session import Session, open_session
 from lshdup.cli.types import Listed, Share
 from lshdup.errors import InputError, ParameterError

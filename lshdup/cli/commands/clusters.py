@@ -13,7 +13,6 @@ from lshdup.cli.columns import column_names
 from lshdup.cli.conflicts import is_set, refuse_with_exact, runs_on_spark
 from lshdup.cli.console import OK, PAIRS_FOUND, Console
 from lshdup.cli.help import Command, plain_option
-from lshdup.cli.listings import PIECE_ROWS, make_target, print_pieces
 from lshdup.cli.messages import say_buckets, say_collection, say_contract, say_if_nothing
 from lshdup.cli.options import (
     engine_options,
@@ -27,6 +26,7 @@ from lshdup.cli.options import (
     table_options,
 )
 from lshdup.cli.output import Target
+from lshdup.cli.printing import PIECE_ROWS, make_target, print_pieces
 from lshdup.cli.session import open_session
 from lshdup.params import ClusterParams
 from lshdup.utils.atomic import check_writable
@@ -150,7 +150,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
 def _check_write(path: Path | None, documents: "DocumentList", read: bool) -> None:
     """Raise before the work if --write cannot be carried out, as far as is known then."""
     if path is not None:
-        from lshdup.documents.filtering import check_target
+        from lshdup.documents.rewriting import check_target
 
         check_target(documents, path, read=read)
 
@@ -158,7 +158,7 @@ def _check_write(path: Path | None, documents: "DocumentList", read: bool) -> No
 def _write(
     console: Console, result: "ClustersFound", documents: "DocumentList", path: Path
 ) -> None:
-    from lshdup.documents.filtering import write_without
+    from lshdup.documents.rewriting import write_without
 
     dropped = result.groups.dropped
     for each in write_without(documents, dropped, path):

@@ -10,7 +10,6 @@ from lshdup.cli.columns import column_names
 from lshdup.cli.conflicts import is_set
 from lshdup.cli.console import Console
 from lshdup.cli.help import Command, plain_option
-from lshdup.cli.listings import make_target
 from lshdup.cli.messages import say_contract
 from lshdup.cli.options import (
     list_columns,
@@ -20,6 +19,7 @@ from lshdup.cli.options import (
     shape_options,
     talk_options,
 )
+from lshdup.cli.printing import make_target
 from lshdup.params import BandParams, SketchParams
 
 if TYPE_CHECKING:

@@ -9,7 +9,6 @@ import click
 
 from lshdup.cli.columns import column_names
 from lshdup.cli.console import OK, PAIRS_FOUND, Console
-from lshdup.cli.listings import make_target, print_pieces, print_rows
 from lshdup.cli.messages import (
     say_buckets,
     say_contract,
@@ -18,6 +17,7 @@ from lshdup.cli.messages import (
     say_skipped,
     warn_if_nothing,
 )
+from lshdup.cli.printing import make_target, print_pieces, print_rows
 from lshdup.cli.session import read_parameters
 from lshdup.errors import ParameterError
 from lshdup.params import BandParams, PairParams, ShingleParams, SketchParams
@@ -26,7 +26,7 @@ from lshdup.utils.messages import counted, shown
 from lshdup.workspace.request import merge_params
 
 if TYPE_CHECKING:
-    from lshdup.spark.comparison import Comparison, Summary
+    from lshdup.spark.pipeline import Comparison, Summary
     from lshdup.spark.tiles import Tiles
 
 #: Attempts to make clusters, if executors are lost meanwhile.
@@ -166,7 +166,7 @@ def _comparison(
 
         spark_session.check_packages()
         from lshdup.spark import inputs
-        from lshdup.spark.comparison import Comparison
+        from lshdup.spark.pipeline import Comparison
         from lshdup.spark.recipe import make_recipe
 
         inputs.check_named(names)

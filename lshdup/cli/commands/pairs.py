@@ -9,7 +9,6 @@ from lshdup.cli.conflicts import refuse, refuse_with_exact, runs_on_spark
 from lshdup.cli.console import OK, PAIRS_FOUND
 from lshdup.cli.find_pairs import find_pairs
 from lshdup.cli.help import Command
-from lshdup.cli.listings import DocumentNames, make_target, name_pairs, print_pieces
 from lshdup.cli.messages import warn_of_changes
 from lshdup.cli.options import (
     engine_options,
@@ -21,6 +20,7 @@ from lshdup.cli.options import (
     run_options,
     table_options,
 )
+from lshdup.cli.printing import DocumentNames, make_target, name_pairs, print_pieces
 from lshdup.cli.session import open_session
 from lshdup.cli.types import Share
 

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Any
 
 from lshdup.cli.columns import column_names
 from lshdup.cli.console import OK, PAIRS_FOUND
-from lshdup.cli.listings import DocumentNames, name_pairs, print_pieces
 from lshdup.cli.messages import (
     say_buckets,
     say_collection,
@@ -15,6 +14,7 @@ from lshdup.cli.messages import (
     say_skipped,
     warn_of_changes,
 )
+from lshdup.cli.printing import DocumentNames, name_pairs, print_pieces
 from lshdup.cli.session import Session
 from lshdup.params import PairParams
 from lshdup.utils.messages import counted

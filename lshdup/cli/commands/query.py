@@ -9,9 +9,9 @@ from lshdup.cli.columns import column_names
 from lshdup.cli.completion import complete_document
 from lshdup.cli.console import Console
 from lshdup.cli.help import Command
-from lshdup.cli.listings import make_target, print_rows
 from lshdup.cli.messages import say_contract, say_last_run, warn_of_changes
 from lshdup.cli.options import band_options, list_columns, option, output_options, store_options
+from lshdup.cli.printing import make_target, print_rows
 from lshdup.cli.session import Session, open_session
 from lshdup.errors import InputError
 from lshdup.utils.messages import counted, shown

@@ -10,7 +10,6 @@ from lshdup.cli.columns import column_names
 from lshdup.cli.completion import complete_document
 from lshdup.cli.conflicts import refuse
 from lshdup.cli.help import Command, plain_option
-from lshdup.cli.listings import make_target, print_rows
 from lshdup.cli.messages import say_collection, say_if_nothing
 from lshdup.cli.options import (
     documents_options,
@@ -19,6 +18,7 @@ from lshdup.cli.options import (
     run_options,
     shingle_options,
 )
+from lshdup.cli.printing import make_target, print_rows
 from lshdup.cli.session import Session, open_session
 from lshdup.errors import InputError
 from lshdup.params import ShingleParams

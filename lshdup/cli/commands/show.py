@@ -11,8 +11,8 @@ from lshdup.cli.completion import complete_document
 from lshdup.cli.conflicts import refuse
 from lshdup.cli.console import Console
 from lshdup.cli.help import Command, plain_option
-from lshdup.cli.listings import make_target, print_rows
 from lshdup.cli.options import list_columns, output_options, run_options, shingle_options
+from lshdup.cli.printing import make_target, print_rows
 from lshdup.cli.session import open_session
 from lshdup.errors import InputError
 from lshdup.params import ShingleParams, SketchParams

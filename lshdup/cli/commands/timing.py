@@ -6,7 +6,6 @@ from typing import Any
 import click
 
 from lshdup.cli.help import Command, plain_option
-from lshdup.cli.listings import make_target
 from lshdup.cli.messages import say_collection
 from lshdup.cli.options import (
     documents_options,
@@ -17,6 +16,7 @@ from lshdup.cli.options import (
     schemes_option,
     shingle_options,
 )
+from lshdup.cli.printing import make_target
 from lshdup.cli.session import open_session
 from lshdup.cli.types import Listed
 from lshdup.errors import InputError

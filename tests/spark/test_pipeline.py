@@ -27,7 +27,7 @@ from lshdup.errors import InputError, ParameterError
 from lshdup.params import BandParams, DocumentParams, PairParams, ShingleParams, SketchParams
 from lshdup.spark import caching, inputs
 from lshdup.spark import clusters as spark_clusters
-from lshdup.spark import comparison as spark_comparison
+from lshdup.spark import pipeline as spark_pipeline
 from lshdup.spark import session as spark_session
 from lshdup.spark import tiles as spark_tiles
 from lshdup.spark.errors import one_line
@@ -95,7 +95,7 @@ def compared(
     )
     recipe = make_recipe(shingle, SketchParams(), band, asked)
     recipe = replace(recipe, max_bytes=files.max_bytes)
-    return spark_comparison.Comparison(documents.sources, recipe, asked.max_bucket)
+    return spark_pipeline.Comparison(documents.sources, recipe, asked.max_bucket)
 
 
 def texts_of(n):
@@ -222,19 +222,19 @@ def test_small_blocks_change_nothing(session, monkeypatch):
         3
     )
     band = BandParams(threshold=0.6)
-    with spark_comparison.near_duplicates(documents, band=band) as whole:
+    with spark_pipeline.find_near_duplicates(documents, band=band) as whole:
         expected = collected(whole)
         counts = whole.tiles.found()
     assert len(expected) == len({row[:2] for row in expected})
-    with spark_comparison.near_duplicates(
+    with spark_pipeline.find_near_duplicates(
         documents, band=band, asked=PairParams(max_bucket=1000)
     ) as distinct:
         assert collected(distinct) == expected
         assert distinct.tiles.found() == counts
     monkeypatch.setattr(spark_tiles, "BLOCK_DOCUMENTS", 7)
-    monkeypatch.setattr(spark_comparison, "BLOCK_COPIES", 4)
+    monkeypatch.setattr(spark_pipeline, "BLOCK_COPIES", 4)
     monkeypatch.setattr(spark_tiles, "MANY_ROWS", 3)
-    with spark_comparison.near_duplicates(documents, band=band) as tiled:
+    with spark_pipeline.find_near_duplicates(documents, band=band) as tiled:
         assert collected(tiled) == expected
         assert tiled.tiles.found()["pairs"] == counts["pairs"]
         assert tiled.tiles.rows.select("tile").distinct().count() > 5
@@ -250,7 +250,7 @@ def test_nothing_near(session, texts):
     """Without pairs, or with pairs of exact duplicates only, there is an answer with counts."""
     documents = session.createDataFrame(list(texts.items()), "id string, text string")
     copies = [("a", "b", "1.0")] if len(texts) == 3 else []
-    with spark_comparison.near_duplicates(documents) as comparison:
+    with spark_pipeline.find_near_duplicates(documents) as comparison:
         assert comparison.summary().documents == len(texts)
         assert collected(comparison) == copies
         assert not comparison.tiles.found()["pairs"]
@@ -265,7 +265,7 @@ def test_max_bucket(session, run, tmp_path):
     for name, text in texts.items():
         (tmp_path / name).write_text(text)
     documents = session.createDataFrame(list(texts.items()), "id string, text string")
-    with spark_comparison.near_duplicates(
+    with spark_pipeline.find_near_duplicates(
         documents, band=BandParams(threshold=0.6), asked=PairParams(max_bucket=20)
     ) as comparison:
         found = collected(comparison)
@@ -288,7 +288,9 @@ def test_no_task_gets_all_rows_of_a_bucket(session):
     """No window over buckets or centres counts rows: a window's rows are those of one task."""
     documents = session.createDataFrame(list(texts_of(30).items()), "id string, text string")
     with (
-        spark_comparison.near_duplicates(documents, asked=PairParams(max_bucket=4)) as comparison,
+        spark_pipeline.find_near_duplicates(
+            documents, asked=PairParams(max_bucket=4)
+        ) as comparison,
         spark_clusters.Clusters(comparison) as groups,
     ):
         covered = comparison.distinct_sets.select("first.id").limit(3)
@@ -334,7 +336,9 @@ def test_sets_are_made_of_what_has_candidates(session, monkeypatch):
         "b": "x y z u v w r",
     }
     documents = session.createDataFrame(list(texts.items()), "id string, text string")
-    with spark_comparison.near_duplicates(documents, band=BandParams(threshold=0.5)) as comparison:
+    with spark_pipeline.find_near_duplicates(
+        documents, band=BandParams(threshold=0.5)
+    ) as comparison:
         tiles = comparison.tiles
         sets = spark_tiles.sets_of(
             comparison.sources, tiles.rows, tiles.counts[1], comparison.recipe
@@ -369,7 +373,7 @@ def test_ids_that_repeat_are_an_error_of_the_library(session):
         lambda found: found.summary(),
     ):
         with (
-            spark_comparison.near_duplicates(documents) as comparison,
+            spark_pipeline.find_near_duplicates(documents) as comparison,
             pytest.raises(InputError, match="the id 'a' is that of 2 documents"),
         ):
             asked(comparison)
@@ -389,7 +393,9 @@ def test_nothing_is_kept_afterwards(session, monkeypatch, tmp_path, folder):
     if folder:  # which a session that has one cannot be made to forget
         session.sparkContext.setCheckpointDir(tmp_path.as_uri())
     monkeypatch.setattr(caching, "_has_folder", lambda _: folder)
-    with spark_comparison.near_duplicates(documents, band=BandParams(threshold=0.6)) as comparison:
+    with spark_pipeline.find_near_duplicates(
+        documents, band=BandParams(threshold=0.6)
+    ) as comparison:
         collected(comparison)
         with spark_clusters.Clusters(comparison) as groups:
             assert sum(groups.counts[1:3]) == 60
@@ -766,7 +772,7 @@ def test_representatives(session, monkeypatch, keep, few, block):
     documents = session.createDataFrame(list(texts.items()), "id string, text string")
     monkeypatch.setattr(spark_clusters, "FEW_PAIRS", few)
     monkeypatch.setattr(spark_tiles, "BLOCK_DOCUMENTS", block)
-    with spark_comparison.near_duplicates(
+    with spark_pipeline.find_near_duplicates(
         documents, band=BandParams(threshold=0.5, recall=0.999)
     ) as comparison:
         pairs = collected(comparison)
@@ -851,7 +857,7 @@ def test_errors(session, rows, tmp_path, monkeypatch):
         [("a", "x y z"), ("b", "x y z"), ("a", "u v w")], "id string, text string"
     )
     with (
-        spark_comparison.near_duplicates(documents) as comparison,
+        spark_pipeline.find_near_duplicates(documents) as comparison,
         pytest.raises(InputError, match="the id 'a' is that of 2 documents"),
     ):
         comparison.summary()
@@ -865,11 +871,11 @@ def test_columns(session):
         [(("a",), "x y z", 1.0)], "`a.b` struct<c: string>, `back``tick` string, score double"
     )
     with pytest.raises(InputError, match="the documents are a list, and must be a DataFrame"):
-        spark_comparison.near_duplicates([("a", "x y z")])
+        spark_pipeline.find_near_duplicates([("a", "x y z")])
     by_case = session.createDataFrame([("a", "x y z", "b")], "id string, text string, ID string")
     assert [bytes(row.id) for row in id_and_text(by_case, "id", "text").collect()] == [b"a"]
     with pytest.raises(InputError, match="the documents have 1 column, and need two"):
-        spark_comparison.near_duplicates(documents.select("score"))
+        spark_pipeline.find_near_duplicates(documents.select("score"))
     for id_field, text_field, said in (
         ("back`tick", "x", "no column 'x', but a.b, back`tick, score"),
         ("score", "back`tick", "'score' is of type double"),
@@ -888,7 +894,7 @@ def test_columns(session):
     with pytest.raises(InputError, match=r"there is no column 'a\.x'"):
         id_and_text(named, "a.x", "back`tick")
     with pytest.raises(InputError, match="there are 2 columns 'back`tick'"):
-        spark_comparison.near_duplicates(named.select("`back``tick`", "`back``tick`"))
+        spark_pipeline.find_near_duplicates(named.select("`back``tick`", "`back``tick`"))
 
 
 def test_no_java(run, tmp_path):

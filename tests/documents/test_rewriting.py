@@ -12,8 +12,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from lshdup.documents.filtering import write_without
 from lshdup.documents.finding import find_documents
+from lshdup.documents.rewriting import write_without
 from lshdup.errors import InputError, ParameterError
 from lshdup.params import DocumentParams
 from tests.conftest import ZSTD, require
@@ -254,13 +254,13 @@ def test_a_file_that_changes_while_it_is_read_replaces_nothing(tmp_path, monkeyp
     source.write_text('{"text":"a"}\n{"text":"b"}\n')
     target.write_text("old")
     documents = listed(source)
-    from lshdup.documents import filtering
+    from lshdup.documents import rewriting
 
-    def chunks(file, real=filtering.chunks):
+    def chunks(file, real=rewriting.chunks):
         yield from real(file)
         Path(source).write_text("something else")
 
-    monkeypatch.setattr(filtering, "chunks", chunks)
+    monkeypatch.setattr(rewriting, "chunks", chunks)
     with pytest.raises(InputError, match="has changed"):
         write_without(documents, np.array([0]), target)
     assert target.read_text() == "old"

@@ -32,7 +32,7 @@ BLOCK_COPIES = 1024
 SALTS = 64
 
 
-def near_duplicates(
+def find_near_duplicates(
     documents: "DataFrame",
     shingle: ShingleParams = _SHINGLE,
     sketch: SketchParams = _SKETCH,
@@ -52,7 +52,7 @@ def near_duplicates(
     Raises ParameterError for parameters outside their domain, InputError for
     columns of another type.
 
-    >>> found = near_duplicates(spark.read.parquet("s3a://…"))  # doctest: +SKIP
+    >>> found = find_near_duplicates(spark.read.parquet("s3a://…"))  # doctest: +SKIP
     >>> found.pairs().write.parquet("s3a://…")  # doctest: +SKIP
     """
     from pyspark.sql import functions as f
