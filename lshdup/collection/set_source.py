@@ -121,5 +121,6 @@ def _spool_sets(collection: Collection, read: SetSource) -> RaggedSets | None:
         for run in locations.reading_order(np.arange(len(collection.documents))):
             for some in runs(8 * collection.sizes[run], len(run), _BYTES_AT_ONCE):
                 indices = np.sort(run[some])
-                keeper.add(indices, read(indices))
+                if keeper.add(indices, read(indices)) is None:
+                    return None
         return keeper.finish()

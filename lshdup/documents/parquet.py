@@ -45,6 +45,7 @@ class ParquetFile:
         self._lock = threading.Lock()
         self._field = field
         self._groups: dict[int, _RowGroup] = {}
+        self._delivered = 0  # rows whose texts were returned, repeats counted
         self._decoded = 0  # in row groups that are no longer kept
         with _reporting_damage():
             # Without pre-buffering, a column chunk is not decoded before its first page is needed.
@@ -60,6 +61,11 @@ class ParquetFile:
     def decoded(self) -> int:
         """How many texts were decoded for `texts`, repeats counted."""
         return self._decoded + sum(group.decoded for group in self._groups.values())
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether as many texts as the file has rows were returned."""
+        return self._delivered >= int(self._offsets[-1])
 
     def list_records(self, id_field: str) -> RecordList:
         """Return all records, with ids if `id_field` names their column."""
@@ -93,6 +99,7 @@ class ParquetFile:
         longest : a text of more bytes is an error.
         """
         n = len(rows)
+        self._delivered += n
         starts, lengths, null = np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros(n, bool)
         with self._lock:
             slabs, failed = self._find_slabs(rows)

@@ -39,12 +39,12 @@ class Patterns:
         from pathspec import GitIgnoreSpec  # only with patterns, to keep `query` fast
 
         taken_back = any(text.startswith("!") for text in texts)
-        lines = {text: _line(text, taken_back=taken_back) for text in texts}
+        lines = [_line(text, taken_back=taken_back) for text in texts]
         try:
-            self._spec = GitIgnoreSpec.from_lines(lines.values(), backend="simple")
+            self._spec = GitIgnoreSpec.from_lines(lines, backend="simple")
             self._unused = {
                 text: GitIgnoreSpec.from_lines([line], backend="simple")
-                for text, line in lines.items()
+                for text, line in zip(texts, lines, strict=True)
             }
         except ValueError as error:
             message = f"{option}: {str(error)[:1].lower()}{str(error)[1:]}"
@@ -61,11 +61,12 @@ class Patterns:
         if self._spec is None:
             return False
         path = path.replace("\n", "\0")  # pathspec's dot matches no line break
-        for text in [
-            t for t, one in self._unused.items() if one.check_file(path).index is not None
-        ]:
-            del self._unused[text]
-        return self._spec.match_file(path)
+        decision = self._spec.check_file(path)
+        if decision.index is not None:
+            for text, one in list(self._unused.items()):
+                if one.check_file(path).index is not None:
+                    del self._unused[text]
+        return bool(decision.include)
 
     def warnings(self, what: str, names: Callable[[], Iterable[bytes]]) -> list[str]:
         """Return a line for each pattern that has matched nothing, with the name that was perhaps

@@ -22,8 +22,10 @@ from lshdup.utils.compression import PIP, PackedError, can_unpack, is_packed, un
 if TYPE_CHECKING:
     from lshdup.documents.parquet import ParquetFile
 
-#: So many Parquet files stay open while no thread reads them.
-_OPEN_FILES = 2
+#: So many Parquet files stay open while no thread reads them, and so many of them that were read
+#: to their end. Batches finish in any order: a file that was closed with records left would be
+#: decoded from its start again.
+_OPEN_FILES, _FINISHED_FILES = 8, 2
 
 #: Size and time of a file: with another stamp it is another file.
 _Stamp = tuple[int, int]
@@ -153,10 +155,17 @@ class RecordFiles:
             del file
             with self._lock:
                 self._users[known] -= 1
-                idle = [each for each, users in self._users.items() if not users]
-                for each in idle[: max(0, len(idle) - _OPEN_FILES)]:
-                    del self._users[each]
-                    self._decoded += self._parquet.pop(each).decoded
+                self._close_idle_files()
+
+    def _close_idle_files(self) -> None:
+        """Close the least recently used files that no thread reads, the finished ones first."""
+        idle = [each for each, users in self._users.items() if not users]
+        finished = [each for each in idle if self._parquet[each].is_finished]
+        closed = finished[: max(0, len(finished) - _FINISHED_FILES)]
+        kept = [each for each in idle if each not in closed]
+        for each in [*closed, *kept[: max(0, len(kept) - _OPEN_FILES)]]:
+            del self._users[each]
+            self._decoded += self._parquet.pop(each).decoded
 
 
 def _stamp(status: os.stat_result) -> _Stamp:

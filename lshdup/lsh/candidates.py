@@ -67,6 +67,7 @@ def find_exact_duplicates(fingerprints: NDArray[np.uint64]) -> NDArray[np.int64]
 
     Returns an int64 array of shape (n,).
     """
+    fingerprints = np.asarray(fingerprints)  # A kernel takes no array that is verified lazily.
     n = len(fingerprints)
     order = np.empty(n, np.uint32)
     in_order = np.empty(n, np.uint64)

@@ -104,9 +104,8 @@ class CheckedArray(NDArrayOperatorsMixin):
 
     def __getitem__(self, key: Any) -> Any:
         array, width = self._array, self._array.strides[0]
-        if isinstance(key, tuple):
-            first, *rest = key
-            return self[first][tuple(rest) if len(rest) > 1 else rest[0]]
+        if isinstance(key, tuple) and len(key) > 1 and isinstance(key[0], int | np.integer):
+            return self[key[0]][key[1:] if len(key) > 2 else key[1]]
         if isinstance(key, int | np.integer):
             row = range(len(array))[int(key)]
             if array.ndim > 1:
@@ -120,7 +119,9 @@ class CheckedArray(NDArrayOperatorsMixin):
             self._blocks.verify(self._start + begin * width, self._start + end * width)
             return array[key]
         else:
-            rows = np.asarray(key)
+            rows = np.asarray(key if isinstance(key, list | np.ndarray) else ())
+            if rows.dtype.kind not in "iub":
+                return self.__array__()[key]
             rows = np.flatnonzero(rows) if rows.dtype == bool else rows.reshape(-1)
             starts = self._start + np.where(rows < 0, rows + len(array), rows) * width
             self._blocks.verify_runs(starts, starts + width)
@@ -142,6 +143,9 @@ class CheckedArray(NDArrayOperatorsMixin):
         return np.array(self._array, dtype, copy=copy)
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
+        if options.get("out") is not None:
+            message = "the arrays of an artifact cannot be written"
+            raise TypeError(message)
         plain = (each.__array__() if isinstance(each, CheckedArray) else each for each in inputs)
         return getattr(ufunc, method)(*plain, **options)
 

@@ -1,8 +1,10 @@
 """The journal of a long run: finished batches as artifacts, to resume an interrupted run from."""
 
+import contextlib
 import shutil
 import time
 from collections.abc import Callable, Iterator
+from itertools import islice
 from pathlib import Path
 
 from lshdup.collection.collection import Collection
@@ -18,6 +20,9 @@ from lshdup.utils.atomic import JOURNAL, note_kept
 
 #: Seconds after which a run is long: the batches finished by then are written, and all later ones.
 PATIENCE = 10.0
+
+#: Parts that are mapped at a time: each needs a file descriptor.
+_MAPPED_PARTS = 128
 
 
 class Journal:
@@ -50,21 +55,25 @@ class Journal:
         )
         self._filter_arrays = filter_arrays(shingle_filter)
         self._started = time.monotonic()
-        self._parts = 0  #: parts of this run and of the run that it resumes
+        self._last_number = 0  #: of a part, of this run or of the run that it resumes
         self._is_open = self._failed = False
 
     def load_finished(self) -> Collection | None:
         """Return the documents that an interrupted run with the same parameters has finished."""
-        parts = list(self._load_parts())
+        loaded, parts = self._load_parts(), []
+        while some := list(islice(loaded, _MAPPED_PARTS)):
+            parts.append(join_collections(some))
         return join_collections(parts) if parts else None
 
     def _load_parts(self) -> Iterator[Collection]:
-        for path in sorted(self._folder.glob("*.npz")):
+        paths = sorted(self._folder.glob("*.npz"))
+        for path in paths:
             try:
+                number = int(paths[-1].stem)
                 part = load(path, "journal", "")
                 if part is None or part.header != full_header("journal", self._header):
                     continue
-                self._parts = int(path.stem)
+                self._last_number = number
                 arrays = part.arrays | self._filter_arrays
                 collection = read_collection(Artifact(part.header, arrays), b"", verify=True)
                 yield collection.without_other_readers()
@@ -81,12 +90,12 @@ class Journal:
             return
         try:
             if not self._is_open:
-                if not self._parts:
+                if not self._last_number:
                     _remove(self._folder)
                 self._folder.mkdir(exist_ok=True)
                 self._is_open = True
-            self._parts += 1
-            with self._part(self._parts).open("wb") as file:
+            self._last_number += 1
+            with self._part(self._last_number).open("wb") as file:
                 write(file, "journal", self._header, collection_arrays(part, "journal"))
             note_kept(JOURNAL)
         except OSError as error:
@@ -112,5 +121,6 @@ def _remove(folder: Path) -> bool:
     if folder.is_dir():
         shutil.rmtree(folder, ignore_errors=True)
     else:  # Before format 4 the journal was a file.
-        folder.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            folder.unlink()
     return True

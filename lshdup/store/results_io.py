@@ -98,7 +98,7 @@ def load_threshold(store: Store) -> float | None:
         return None
     try:
         return BandParams.from_json(artifact.header["bands"]).threshold
-    except (KeyError, ParameterError) as error:
+    except _DAMAGED as error:
         message = f"{path} is damaged ({error})"
         raise ArtifactError(message, _INDEX_AGAIN) from None
 

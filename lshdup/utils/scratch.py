@@ -128,18 +128,20 @@ class Spool:
 
 
 def open_optional_spool(folder: Path | None) -> Spool | None:
-    """Open a spool that the run can do without; return None if there is no room for it."""
+    """Open a spool that the run can do without; return None if there is no room for it.
+
+    A folder that cannot be written is replaced by the system's for temporary files.
+    """
     try:
-        return Spool(folder, required=False)
+        return Spool(_usable(folder), required=False)
     except ArtifactError:
         return None
 
 
 def new_scratch(path: bytes, folder: Path | None) -> IO[bytes]:
     """Open a temporary file for the unpacked content of `path`. Raises NoRoomError."""
-    usable = folder is not None and folder.is_dir() and os.access(folder, os.W_OK)
     with _unpacking(path, folder):
-        return temporary_file(folder if usable else None, buffering=0)
+        return temporary_file(_usable(folder), buffering=0)
 
 
 def write_scratch(
@@ -150,6 +152,12 @@ def write_scratch(
     with _unpacking(path, folder):
         while written < len(data):
             written += os.pwrite(file.fileno(), data[written:], at + written)
+
+
+def _usable(folder: Path | None) -> Path | None:
+    """Return a folder if files can be written to it."""
+    is_usable = folder is not None and folder.is_dir() and os.access(folder, os.W_OK)
+    return folder if is_usable else None
 
 
 def _unpacking(path: bytes, folder: Path | None) -> contextlib.AbstractContextManager[None]:

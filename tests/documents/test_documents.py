@@ -9,6 +9,7 @@ import pytest
 from lshdup.documents import files
 from lshdup.documents.document_list import DocumentList, typed_name
 from lshdup.documents.finding import find_documents
+from lshdup.documents.patterns import Patterns
 from lshdup.documents.reading import BATCH_BYTES, BATCH_DOCUMENTS, TextBatch, batches, read_batch
 from lshdup.errors import InputError
 from lshdup.params import DocumentParams, ShingleParams
@@ -79,6 +80,12 @@ def test_names_are_as_typed(tree):
     (tree / "far/t").write_text("behind the link")
     (tree / "t").write_text("not this one")
     assert found("link/../t")[0] == [b"link/../t"]
+
+
+def test_the_last_pattern_decides_also_if_it_is_a_repeated_one():
+    patterns = Patterns("--exclude", ["*.md", "!*.md", "*.md"])
+    assert patterns.match("a.md")
+    assert not patterns.warnings("nothing", list)
 
 
 def test_hidden_include_exclude(tree):

@@ -411,6 +411,21 @@ def test_resumed(here, monkeypatch, small_batches, room):
         shutil.rmtree(".lshdup")
 
 
+def test_a_journal_of_more_parts_than_a_process_may_open(here, monkeypatch, small_batches):
+    """Each mapped part holds a file descriptor."""
+    make_documents(here / "d", 300)
+    interrupted_after(monkeypatch, 14)
+    monkeypatch.setattr(lshdup.store.journal, "_MAPPED_PARTS", 3)
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (len(os.listdir("/proc/self/fd")) + 9, hard))
+    said = []
+    try:
+        steps(".lshdup", said)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert "resumed: 280 documents of an interrupted run are not read again" in said
+
+
 def test_resumed_again_after_changes_and_beside_older_artifacts(here, monkeypatch, small_batches):
     make_documents(here / "d", 300)
     steps(".lshdup")
@@ -738,6 +753,17 @@ def test_a_block_that_no_query_needs_may_be_damaged(here, monkeypatch):
         queried(threshold=0.5)  # another table has to be made, from all signatures
     with pytest.raises(ArtifactError, match=r"signatures\.npz is damaged"):
         steps(".lshdup", documents=())
+
+
+def test_a_lower_threshold_is_queried_in_arrays_that_are_checked_as_they_are_read(
+    here, monkeypatch
+):
+    """Arrays of more than 4 MB are: half a million documents."""
+    make_documents(here / "d", 300)
+    steps(".lshdup")
+    expected = queried(threshold=0.3)
+    monkeypatch.setattr(lshdup.store.npz, "_ALWAYS_VERIFIED", 0)
+    assert queried(threshold=0.3) == expected
 
 
 def test_a_document_that_is_not_in_its_own_bucket_is_noticed(here, monkeypatch):

@@ -12,6 +12,7 @@ import pytest
 
 from lshdup.errors import ArtifactError
 from lshdup.store import npz
+from lshdup.store.checksums import is_lazy
 from lshdup.utils import scratch
 from tests.conftest import ROOT
 
@@ -40,6 +41,27 @@ def test_round_trip_and_plain_numpy(path):
     with np.load(path, allow_pickle=False) as plain:
         assert json.loads(plain["header"].tobytes())["kind"] == "things"
         assert (plain["wide"] == ARRAYS["wide"]).all()
+
+
+KEYS = [
+    1, -1, slice(1, 3), slice(None), slice(3, 0, -1), [0, 2], [], np.array([3, 1]),
+    np.zeros(0, int), np.array([True, False, True, False]), (1, 2), (slice(None), 1),
+    (slice(1, 3), 1), ([1, 3], 1), (2,),
+    (2, slice(0, 2)), (), None, ..., (None, 1),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("key", KEYS, ids=str)
+def test_an_array_that_is_checked_as_it_is_read_has_the_same_items(path, monkeypatch, key):
+    monkeypatch.setattr(npz, "_ALWAYS_VERIFIED", 0)
+    table = np.arange(12, dtype=np.int64).reshape(4, 3)
+    npz.save(path, "things", {}, {"table": table})
+    lazy = npz.load(path, "things", "mend", verify=False).arrays["table"]
+    assert is_lazy(lazy)
+    assert np.array_equal(np.asarray(lazy[key]), table[key])
+    assert np.array_equal(np.asarray(lazy) + lazy[0], table + table[0])
+    with pytest.raises(TypeError, match="cannot be written"):
+        np.add(lazy, 1, out=lazy)
 
 
 def test_members_are_aligned_and_mapped_not_written_back(path):
