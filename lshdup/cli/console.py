@@ -6,6 +6,7 @@ import sys
 import textwrap
 import time
 from collections import Counter
+from collections.abc import Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
@@ -65,6 +66,12 @@ class Console:
         self._printed_causes: set[tuple[bytes, Reason, str]] = set()
         self.skipped_counts: Counter[str] = Counter()
         self.other_skipped_counts: Counter[str] = Counter()
+
+    @classmethod
+    def of(cls, options: Mapping[str, Any]) -> Self:
+        """Return the console that the options of a command request."""
+        names = ("quiet", "verbose", "progress", "color")
+        return cls(**{name: options[name] for name in names if name in options})
 
     def __enter__(self) -> Self:
         return self

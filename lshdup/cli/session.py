@@ -53,12 +53,7 @@ def open_session(
 
     Errors: ParameterError or InputError, before NumPy and Numba are loaded.
     """
-    console = Console(
-        quiet=options["quiet"],
-        verbose=options["verbose"],
-        progress=options["progress"],
-        color=options["color"],
-    )
+    console = Console.of(options)
     with console:
         explicit, documents, files = read_parameters(ctx, options, console)
 

@@ -62,7 +62,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     --all: every shape that K rows allow, the chosen one marked.
     """
     target = make_target(options)
-    console = Console(quiet=options["quiet"], color=options["color"])
+    console = Console.of(options)
     shape = {name: options[name] for name in ("bands", "rows") if options[name] is not None}
     params = BandParams(options["threshold"], options["recall"], **shape)
     perms = (

@@ -149,12 +149,7 @@ def _comparison(
     ctx: click.Context, options: dict[str, Any]
 ) -> Iterator[tuple[Console, "Comparison", "_Answer"]]:
     """Start Spark, find the documents and say their number; yield the comparison."""
-    console = Console(
-        quiet=options["quiet"],
-        verbose=options["verbose"],
-        progress=options["progress"],
-        color=options["color"],
-    )
+    console = Console.of(options)
     with console:
         given, names, files = read_parameters(ctx, options, console)
         shingle = merge_params(ShingleParams, given)
