@@ -302,7 +302,7 @@ class NearDuplicates:
         order, _ = preference(collection.documents, collection.sizes, params, ())
         groups = pipeline.find_clusters(
             collection, self._answer.index, self.minhash.sets.take, self.threshold, params, order
-        ).groups
+        ).clusters
         listed = list_clusters(groups)
         names = self.minhash.all_docs()
         made: list[list[tuple[str, float]]] = [[] for _ in range(groups.count)]

@@ -270,7 +270,7 @@ def find_clusters(
             progress=lambda done, total: progress("groups", done, total),
         )  # fmt: skip
     groups = clusters.complete_similarities(groups, collection.sizes, watch, jobs)
-    groups = clusters.expand_groups(groups, index.duplicate_of, preference)
+    groups = clusters.expand_clusters(groups, index.duplicate_of, preference)
     unreadable = distinct(np.concatenate(lost))[0]
     return ClustersFound(
         groups.without(unreadable), index.duplicate_of, compared, buckets, unreadable
@@ -304,7 +304,7 @@ def find_clusters_exactly(
         found.pairs, ordered, len(duplicate_of), threshold, params.linkage
     )
     groups = clusters.complete_similarities(groups, collection.sizes, sets.take, jobs)
-    return ClustersFound(clusters.expand_groups(groups, duplicate_of, preference), duplicate_of)
+    return ClustersFound(clusters.expand_clusters(groups, duplicate_of, preference), duplicate_of)
 
 
 def find_neighbours(

@@ -76,7 +76,7 @@ def make_histogram(
     steps = []
     for level, above, count in zip(levels, [*levels[1:], np.inf], counts, strict=True):
         representatives = clusters.cluster_pairs(pairs, ranked, n, level)
-        groups = clusters.expand_groups(representatives, duplicate_of, order).count
+        groups = clusters.expand_clusters(representatives, duplicate_of, order).count
         documents = n - int(np.searchsorted(best, level))
         steps.append(
             Step(level, count, documents, groups, expanded.examples(level, above, examples))

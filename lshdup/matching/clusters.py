@@ -6,7 +6,7 @@ representative that is at least t similar to it, or becomes one itself (leader c
 most preferred of its cluster. Single linkage: documents that a chain of pairs connects are one
 cluster.
 
-Of exact duplicates one document is clustered; `expand_groups` adds the others.
+Of exact duplicates one document is clustered; `expand_clusters` adds the others.
 """
 
 from collections.abc import Iterator
@@ -27,15 +27,15 @@ _PIECE = 1 << 20
 
 
 @dataclass(frozen=True)
-class Groups:
+class Clusters:
     """A partition of the documents that were compared.
 
-    representative : int64 array of shape (n,), the representative of each document's group, which
+    representative : int64 array of shape (n,), the representative of each document's cluster, which
         may be the document itself; -1 if the document was not compared.
     similarity : float64 array of shape (n,), exact, to the representative; NaN if not known yet.
 
-    >>> groups = Groups(np.array([0, 0, 2, -1]), np.array([1.0, 0.9, 1.0, np.nan]))
-    >>> groups.kept.tolist(), groups.dropped.tolist(), groups.count
+    >>> clusters = Clusters(np.array([0, 0, 2, -1]), np.array([1.0, 0.9, 1.0, np.nan]))
+    >>> clusters.kept.tolist(), clusters.dropped.tolist(), clusters.count
     ([0, 2], [1], 1)
     """
 
@@ -55,17 +55,17 @@ class Groups:
 
     @property
     def count(self) -> int:
-        """Return the number of groups of two or more."""
+        """Return the number of clusters of two or more."""
         return len(np.flatnonzero(self.sizes > 1))
 
     @property
     def sizes(self) -> NDArray[np.int64]:
-        """Return the size of the group that each document represents, or 0: shape (n,)."""
+        """Return the size of the cluster that each document represents, or 0: shape (n,)."""
         own = self.representative
         return np.bincount(own[own >= 0], minlength=len(own))
 
-    def without(self, lost: NDArray[np.int64]) -> "Groups":
-        """Return the groups without documents whose content is lost.
+    def without(self, lost: NDArray[np.int64]) -> "Clusters":
+        """Return the clusters without documents whose content is lost.
 
         The documents that a lost one represented are alone from now on: their similarity to each
         other is not known, and no document may be dropped in favour of a lost one.
@@ -76,18 +76,18 @@ class Groups:
         is_lost[lost] = True
         alone = (self.representative >= 0) & is_lost[self.representative]
         own = np.where(is_lost, -1, np.where(alone, np.arange(len(alone)), self.representative))
-        return Groups(own, np.where(is_lost, np.nan, np.where(alone, 1.0, self.similarity)))
+        return Clusters(own, np.where(is_lost, np.nan, np.where(alone, 1.0, self.similarity)))
 
 
 @dataclass(frozen=True)
 class ClusterListing:
-    """Groups of two or more in output order: by size descending, then by representative.
+    """Clusters of two or more in output order: by size descending, then by representative.
 
-    Within a group the representative is first; the others follow by similarity descending.
+    Within a cluster the representative is first; the others follow by similarity descending.
 
     documents : int64 array of shape (m,).
-    numbers : int64 array of shape (m,), numbers of the groups, from 1.
-    smallest : float64 array of shape (m,), smallest similarity to the representative in the group.
+    numbers : int64 array of shape (m,), numbers of the clusters, from 1.
+    smallest : float64 array of shape (m,), smallest similarity of a member to the representative.
     """
 
     documents: NDArray[np.int64]
@@ -95,27 +95,27 @@ class ClusterListing:
     smallest: NDArray[np.float64]
 
 
-def list_clusters(groups: Groups) -> ClusterListing:
-    """Return the groups of two or more in output order."""
-    sizes = groups.sizes
+def list_clusters(clusters: Clusters) -> ClusterListing:
+    """Return the clusters of two or more in output order."""
+    sizes = clusters.sizes
     leaders = np.flatnonzero(sizes > 1)
     leaders = leaders[np.argsort(-sizes[leaders], kind="stable")]
     number_of = np.zeros(len(sizes), np.int64)
     number_of[leaders] = np.arange(1, len(leaders) + 1)
-    own = groups.representative
+    own = clusters.representative
     documents = np.flatnonzero((own >= 0) & (number_of[own] > 0))
     numbers = number_of[own[documents]]
-    score = groups.similarity[documents]
+    score = clusters.similarity[documents]
     order = np.lexsort((documents, -score, own[documents] != documents, numbers))
     documents, numbers, score = documents[order], numbers[order], score[order]
     smallest = score[np.cumsum(sizes[leaders]) - 1] if len(leaders) else score
     return ClusterListing(documents, numbers, smallest[numbers - 1])
 
 
-def expand_groups(
-    groups: Groups, duplicate_of: NDArray[np.int64], preference: NDArray[np.int64]
-) -> Groups:
-    """Return the groups of all documents from groups of one document a shingle set.
+def expand_clusters(
+    clusters: Clusters, duplicate_of: NDArray[np.int64], preference: NDArray[np.int64]
+) -> Clusters:
+    """Return the clusters of all documents from clusters of one document a shingle set.
 
     The most preferred of the exact duplicates of a representative takes its place.
 
@@ -123,11 +123,11 @@ def expand_groups(
     preference : int64 array of shape (n,), all documents, the most preferred first.
     """
     best = choose_representatives(duplicate_of, preference)
-    leader = groups.representative[duplicate_of]
+    leader = clusters.representative[duplicate_of]
     compared = leader >= 0
-    return Groups(
+    return Clusters(
         np.where(compared, best[leader], -1),
-        np.where(compared, groups.similarity[duplicate_of], np.nan),
+        np.where(compared, clusters.similarity[duplicate_of], np.nan),
     )
 
 
@@ -167,8 +167,8 @@ def cluster_pairs(
     n: int,
     threshold: float,
     linkage: str = "representative",
-) -> Groups:
-    """Return the groups of n documents from verified pairs.
+) -> Clusters:
+    """Return the clusters of n documents from verified pairs.
 
     pairs : all pairs at or above the threshold; lower ones are ignored.
     ordered : int64 array, the documents to cluster, the most preferred first (`rank_documents`).
@@ -193,47 +193,47 @@ def cluster_pairs(
         to_root = np.where(parent == np.arange(len(parent)), 1.0, np.nan)
         direct = parent[high] == low
         to_root[high[direct]] = score[direct]
-        return groups_of_positions(ordered, parent, to_root, n)
+        return clusters_of_positions(ordered, parent, to_root, n)
     order = np.argsort(pack_pairs(low, high))
     offsets = offsets_of(np.bincount(low, minlength=len(ordered)).astype(np.int64))
     leader, to_leader = np.full(len(ordered), kernels.NONE, np.uint32), np.ones(len(ordered))
     kernels.assign_leaders_by_pairs(offsets, high[order], score[order], leader, to_leader)
-    return groups_of_positions(ordered, leader, to_leader, n)
+    return clusters_of_positions(ordered, leader, to_leader, n)
 
 
-def groups_of_positions(
+def clusters_of_positions(
     documents: NDArray[np.int64], leader: NDArray[np.uint32], score: NDArray[np.float64], n: int
-) -> Groups:
-    """Return the groups of n documents from leaders by position.
+) -> Clusters:
+    """Return the clusters of n documents from leaders by position.
 
     documents : int64 array of shape (m,), by position; other documents were not compared.
     leader, score : of shape (m,), the position of each leader, and the similarity to it.
     """
-    groups = Groups(np.full(n, -1, np.int64), np.full(n, np.nan))
-    groups.representative[documents] = documents[leader]
-    groups.similarity[documents] = score
-    return groups
+    clusters = Clusters(np.full(n, -1, np.int64), np.full(n, np.nan))
+    clusters.representative[documents] = documents[leader]
+    clusters.similarity[documents] = score
+    return clusters
 
 
 def complete_similarities(
-    groups: Groups, sizes: NDArray[np.int64], source: SetSource, jobs: int = 1
-) -> Groups:
-    """Return the groups with unknown similarities computed; 0 where a set is lost.
+    clusters: Clusters, sizes: NDArray[np.int64], source: SetSource, jobs: int = 1
+) -> Clusters:
+    """Return the clusters with unknown similarities computed; 0 where a set is lost.
 
     sizes, source : as in `similarity.verify`.
     """
-    unknown = np.flatnonzero((groups.representative >= 0) & np.isnan(groups.similarity))
+    unknown = np.flatnonzero((clusters.representative >= 0) & np.isnan(clusters.similarity))
     if not len(unknown):
-        return groups
-    completed = groups.similarity.copy()
+        return clusters
+    completed = clusters.similarity.copy()
     completed[unknown] = 0.0
-    unknown = unknown[np.argsort(groups.representative[unknown], kind="stable")]
+    unknown = unknown[np.argsort(clusters.representative[unknown], kind="stable")]
 
     def pieces() -> Iterator[PairArrays]:
         for start in range(0, len(unknown), _PIECE):
             part = unknown[start : start + _PIECE]
-            yield groups.representative[part].astype(np.uint32), part.astype(np.uint32)
+            yield clusters.representative[part].astype(np.uint32), part.astype(np.uint32)
 
     for _, right, score in similarity.verify(pieces(), sizes, source, 0.0, jobs):
         completed[right] = score
-    return replace(groups, similarity=completed)
+    return replace(clusters, similarity=completed)

@@ -19,7 +19,7 @@ from lshdup.kernels import union_find
 from lshdup.lsh.band_table import BandTable
 from lshdup.lsh.candidates import Buckets, PairArrays, connect_buckets
 from lshdup.matching import similarity
-from lshdup.matching.clusters import Groups, groups_of_positions
+from lshdup.matching.clusters import Clusters, clusters_of_positions
 from lshdup.matching.similarity import BLOCK_BYTES
 from lshdup.utils.parallel import run_in_parts
 from lshdup.utils.ragged import SetSource, offsets_of
@@ -45,8 +45,8 @@ def cluster_buckets(
     jobs: int = 1,
     on_buckets: Callable[[Buckets], None] = lambda _: None,
     progress: Callable[[int, int], None] = lambda _, __: None,
-) -> tuple[Groups, Buckets, int]:
-    """Return the groups, the buckets, and the number of similarities computed.
+) -> tuple[Clusters, Buckets, int]:
+    """Return the clusters, the buckets, and the number of similarities computed.
 
     ordered : int64 array, the documents to cluster, the most preferred first (`rank_documents`).
     sizes : int64 array of shape (n,), size of the set of each document.
@@ -56,7 +56,7 @@ def cluster_buckets(
     on_buckets : called with the buckets before the work.
     progress : called with the number of documents done, and of all.
 
-    Determinism: the groups are those of `cluster_pairs` for the pairs of the same buckets, at any
+    Determinism: the clusters are those of `cluster_pairs` for the pairs of the same buckets, at any
     number of jobs. Cost: a step a document and band, and a comparison with each leader before it
     in its buckets: linear where documents are similar, m² / 2 in a bucket of m that are not. A set
     is fetched once, unless the leaders of a component exceed HELD_BYTES. Memory: HELD_BYTES, a
@@ -73,15 +73,15 @@ def cluster_buckets(
     compared, leader, score = search.compared, search.leader, search.similarity
     if linkage == "single":
         parent = leader.copy()
-        compared += _connect_groups(components, parent, leader, sizes, source, threshold, jobs)
+        compared += _connect_clusters(components, parent, leader, sizes, source, threshold, jobs)
         # The similarity to a root is known where it is the leader that was found.
         score = np.where(parent == leader, score, np.nan)
         leader = parent
     alone = np.arange(len(ordered), dtype=np.uint32)
-    groups = groups_of_positions(ordered, alone, np.ones(len(ordered)), n)
-    groups.representative[components.documents] = components.documents[leader]
-    groups.similarity[components.documents] = score
-    return groups, buckets, compared
+    clusters = clusters_of_positions(ordered, alone, np.ones(len(ordered)), n)
+    clusters.representative[components.documents] = components.documents[leader]
+    clusters.similarity[components.documents] = score
+    return clusters, buckets, compared
 
 
 @dataclass(frozen=True)
@@ -293,7 +293,7 @@ class _LeaderSearch:
 # --- single linkage ---
 
 
-def _connect_groups(
+def _connect_clusters(
     components: _Components,
     parent: NDArray[np.uint32],
     leader: NDArray[np.uint32],
@@ -302,7 +302,7 @@ def _connect_groups(
     threshold: float,
     jobs: int,
 ) -> int:
-    """Join groups that have a pair; return the number of similarities computed.
+    """Join clusters that have a pair; return the number of similarities computed.
 
     parent : uint32 array of shape (m,), the leader of each position; becomes the first position
         that is connected with it.
@@ -334,7 +334,7 @@ def _unconnected_pairs(
 
     parent : the forest of connected positions, which changes while pairs are yielded.
     """
-    in_question = _positions_of_several_groups(components, leader)
+    in_question = _positions_of_several_clusters(components, leader)
     size = _FIRST_PIECE
     for band in range(components.bucket.shape[1]):
         union_find.find_roots(parent)
@@ -356,15 +356,15 @@ def _unconnected_pairs(
                 size = min(2 * size, _PIECE)
 
 
-def _positions_of_several_groups(
+def _positions_of_several_clusters(
     components: _Components, leader: NDArray[np.uint32]
 ) -> NDArray[np.int64]:
-    """Return the positions in components with more than one group."""
+    """Return the positions in components with more than one cluster."""
     if not len(leader):
         return np.zeros(0, np.int64)
     is_leader = leader == np.arange(len(leader))
-    groups = np.add.reduceat(is_leader, components.edges[:-1], dtype=np.int64)
-    return np.flatnonzero(np.repeat(groups > 1, np.diff(components.edges)))
+    clusters = np.add.reduceat(is_leader, components.edges[:-1], dtype=np.int64)
+    return np.flatnonzero(np.repeat(clusters > 1, np.diff(components.edges)))
 
 
 def _differs_from_next(values: NDArray[np.uint32]) -> NDArray[np.bool_]:

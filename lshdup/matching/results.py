@@ -15,7 +15,7 @@ from lshdup.matching.pairs import Columns, Pairs, pack_pairs
 from lshdup.params import BandParams, PairParams
 
 if TYPE_CHECKING:
-    from lshdup.matching.clusters import Groups
+    from lshdup.matching.clusters import Clusters
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ class StoredPairs:
 class ClustersFound:
     """Clusters of all documents.
 
-    groups : the clusters.
+    clusters : the clusters.
     duplicate_of : int64 array of shape (n,), for each document the first one with the same shingle
         set.
     compared : number of similarities that were computed; -1: clusters or pairs were known.
@@ -124,7 +124,7 @@ class ClustersFound:
     lost : int64 array, documents that changed or could not be read again: they are in no cluster.
     """
 
-    groups: "Groups"
+    clusters: "Clusters"
     duplicate_of: NDArray[np.int64]
     compared: int = -1
     buckets: Buckets = NO_BUCKETS
@@ -135,7 +135,7 @@ class ClustersFound:
         """Bool array of shape (n,): whether a document has the same shingle set as its
         representative, another one.
         """
-        own = self.groups.representative
+        own = self.clusters.representative
         copies: NDArray[np.bool_] = (
             (own >= 0)
             & (own != np.arange(len(own)))

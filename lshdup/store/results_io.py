@@ -179,8 +179,8 @@ def save_clusters(
     header = _describe_clusters(store, collection, index, bands, params, preference)
     header |= {"buckets": asdict(found.buckets)}
     arrays: dict[str, Array] = {
-        "representative": found.groups.representative.astype(np.uint32),  # -1 becomes _NONE
-        "similarity": found.groups.similarity,
+        "representative": found.clusters.representative.astype(np.uint32),  # -1 becomes _NONE
+        "similarity": found.clusters.similarity,
     }
     npz.save(store.path("clusters"), "clusters", header, arrays)
 
@@ -217,9 +217,9 @@ def load_clusters(
         in_range = (similarity[compared] >= 0) & (similarity[compared] <= 1)
         refuse_if(not in_range.all(), "similarities are none")
         buckets = _read_buckets(artifact.header, n)
-        from lshdup.matching.clusters import Groups  # Imported here to keep `query` fast.
+        from lshdup.matching.clusters import Clusters  # Imported here to keep `query` fast.
 
-        groups = Groups(representative, similarity)
+        groups = Clusters(representative, similarity)
         return ClustersFound(groups, index.duplicate_of, buckets=buckets)
     except (ArtifactError, *_DAMAGED):
         return None

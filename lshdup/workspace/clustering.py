@@ -141,11 +141,11 @@ def _drop_changed(run: RunContext, found: ClustersFound, documents: DocumentList
     Users may delete dropped documents, so none may be dropped for a document that is gone.
     """
     is_leader = np.zeros(len(documents), bool)
-    is_leader[np.flatnonzero(found.groups.sizes > 1)] = True
-    own = found.groups.representative
+    is_leader[np.flatnonzero(found.clusters.sizes > 1)] = True
+    own = found.clusters.representative
     changed = documents.changed(np.flatnonzero((own >= 0) & is_leader[own]))
     detail = "or gone since it was looked at; run it again with DOCS"
     for index in changed.tolist():
         run.skipped(Skipped(documents.names[index], Reason.CHANGED, detail))
     lost = np.concatenate([found.lost, changed])
-    return replace(found, groups=found.groups.without(changed), lost=lost)
+    return replace(found, clusters=found.clusters.without(changed), lost=lost)

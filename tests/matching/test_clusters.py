@@ -20,9 +20,9 @@ from lshdup.lsh.band_table import BandTable
 from lshdup.lsh.candidates import documents_to_compare, find_exact_duplicates
 from lshdup.matching import clusters, leaders, similarity
 from lshdup.matching.clusters import (
-    Groups,
+    Clusters,
     cluster_pairs,
-    expand_groups,
+    expand_clusters,
     list_clusters,
     rank_documents,
 )
@@ -140,7 +140,7 @@ class Made:
             jobs=jobs,
         )
         kinds = clusters.complete_similarities(kinds, self.sizes, source, jobs)
-        return expand_groups(kinds, self.duplicate_of, self.order), compared
+        return expand_clusters(kinds, self.duplicate_of, self.order), compared
 
     def cluster_pairs(self, linkage, threshold):
         rows = [(a, b, reference.jaccard(self.sets[a], self.sets[b])) for a, b in self.candidates]
@@ -152,7 +152,7 @@ class Made:
             np.array(left, np.uint32), np.array(right, np.uint32), np.array(score, np.float64)
         )
         kinds = cluster_pairs(pairs, self.ordered, len(self.sets), threshold, linkage)
-        return expand_groups(
+        return expand_clusters(
             clusters.complete_similarities(kinds, self.sizes, self.ragged.take),
             self.duplicate_of,
             self.order,
@@ -302,7 +302,7 @@ def test_listing_is_in_order(rows):
         own.setdefault(group, d)
     representative = np.array([own[group] if group else -1 for group, _ in rows], np.int64)
     score = np.array([1.0 if representative[d] == d else s for d, (_, s) in enumerate(rows)])
-    made = list_clusters(Groups(representative, score))
+    made = list_clusters(Clusters(representative, score))
     by_group = defaultdict(list)
     for d in range(n):
         by_group[int(representative[d])].append(d)
@@ -772,8 +772,8 @@ def test_a_second_run_reads_nothing(folder, tmp_path, monkeypatch, linkage):
     unreadable(monkeypatch)
     for arguments in ([b"d"], []):
         _, again = grouped(tmp_path, arguments, linkage=linkage)
-        assert np.array_equal(again.groups.representative, first.groups.representative)
-        assert np.array_equal(again.groups.similarity, first.groups.similarity, equal_nan=True)
+        assert np.array_equal(again.clusters.representative, first.clusters.representative)
+        assert np.array_equal(again.clusters.similarity, first.clusters.similarity, equal_nan=True)
         assert np.array_equal(again.copies, first.copies)
         assert again.compared == -1
 
@@ -783,12 +783,12 @@ def test_another_preference_or_another_time_is_another_answer(folder, tmp_path, 
     for age, name in enumerate(["x", "y"]):
         os.utime(folder / name, (10**9 + age, 10**9 + age))
     documents, first = grouped(tmp_path, [b"d"], keep="newest")
-    assert "d/y" in names_of(documents, first.groups.kept)
+    assert "d/y" in names_of(documents, first.clusters.kept)
     os.utime(folder / "x", (2 * 10**9, 2 * 10**9))
     documents, again = grouped(tmp_path, [b"d"], keep="newest")
-    assert "d/x" in names_of(documents, again.groups.kept)
+    assert "d/x" in names_of(documents, again.clusters.kept)
     documents, other = grouped(tmp_path, [b"d"], keep="oldest")
-    assert "d/y" in names_of(documents, other.groups.kept)
+    assert "d/y" in names_of(documents, other.clusters.kept)
 
 
 def test_known_pairs_are_used(run, folder, tmp_path, monkeypatch):
@@ -835,7 +835,7 @@ def test_forged_groups_are_no_groups(folder, tmp_path, monkeypatch, column):
             arrays,
         )
         _, again = grouped(tmp_path, [b"d"])
-        assert np.array_equal(again.groups.representative, first.groups.representative)
+        assert np.array_equal(again.clusters.representative, first.clusters.representative)
 
 
 def test_what_changed_since_is_never_dropped_nor_a_reason_to_drop(run, folder):
@@ -871,13 +871,13 @@ def test_what_vanishes_meanwhile_is_never_dropped_nor_a_reason_to_drop(
 
     monkeypatch.setattr(clustering, "say_large_bucket", vanish)
     documents, found = grouped(tmp_path, [b"d"], skipped)
-    names = names_of(documents, found.groups.kept) + names_of(documents, found.groups.dropped)
+    names = names_of(documents, found.clusters.kept) + names_of(documents, found.clusters.dropped)
     assert "d/old/c" not in names
     assert [each.name for each in skipped] == [b"d/old/c", b"d/y"]
     assert names_of(documents, found.lost) == ["d/old/c", "d/y"]
     # The others are all there; y, a copy that no comparison needed, was looked for in the end.
     assert sorted(names) == ["d/alone", "d/new/a", "d/new/b", "d/old/a", "d/x"]
-    assert names_of(documents, found.groups.dropped) == ["d/new/b", "d/old/a"]
+    assert names_of(documents, found.clusters.dropped) == ["d/new/b", "d/old/a"]
     assert not (tmp_path / ".lshdup/clusters.npz").exists()
 
 
@@ -921,7 +921,7 @@ def test_one_of_all_exact_duplicates_is_compared(folder, tmp_path, monkeypatch):
     request = Request((b"d",), DocumentParams(), {}, 1)
     indexed = steps.load_or_build_index(request)
     found = steps.find_clusters(indexed, ClusterParams(), request)
-    own = found.groups.representative
+    own = found.clusters.representative
     assert np.array_equal(own >= 0, indexed.collection.sizes > 0)
     assert np.array_equal(own[own >= 0], own[own[own >= 0]])
     assert set(

@@ -142,7 +142,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
             _write(console, result, collection.documents, options["write"])
         if options["write"] is None or is_set(ctx, "emit"):
             _print(console, target, result, collection.documents, options["emit"])
-        if options["check"] and console.exit_code == OK and result.groups.count:
+        if options["check"] and console.exit_code == OK and result.clusters.count:
             return PAIRS_FOUND
         return console.exit_code
 
@@ -160,7 +160,7 @@ def _write(
 ) -> None:
     from lshdup.documents.rewriting import write_without
 
-    dropped = result.groups.dropped
+    dropped = result.clusters.dropped
     for each in write_without(documents, dropped, path):
         console.say(f"{each} is written")
 
@@ -171,16 +171,16 @@ def _print(
     if what == "all":
         print_pieces(console, target, column_names("clusters"), _rows(result, documents))
     else:
-        chosen = result.groups.kept if what == "keep" else result.groups.dropped
+        chosen = result.clusters.kept if what == "keep" else result.clusters.dropped
         print_pieces(console, target, column_names("clusters-names"), _names(chosen, documents))
 
 
 def _rows(result: "ClustersFound", documents: "DocumentList") -> "Iterator[Piece]":
     from lshdup.matching.clusters import list_clusters
 
-    clusters = list_clusters(result.groups)
+    clusters = list_clusters(result.clusters)
     copies = result.copies
-    own = result.groups.representative
+    own = result.clusters.representative
     for start in range(0, len(clusters.documents), PIECE_ROWS):
         part = slice(start, start + PIECE_ROWS)
         rows = clusters.documents[part]
@@ -188,7 +188,7 @@ def _rows(result: "ClustersFound", documents: "DocumentList") -> "Iterator[Piece
             clusters.numbers[part].tolist(),
             ["keep" if kept else "drop" for kept in (own[rows] == rows).tolist()],
             documents.typed_names(rows),
-            result.groups.similarity[rows].tolist(),
+            result.clusters.similarity[rows].tolist(),
             ["yes" if copy else "no" for copy in copies[rows].tolist()],
             clusters.smallest[part].tolist(),
         )
@@ -249,7 +249,7 @@ def _say_groups(
     rule: str,
 ) -> None:
     """Say how many groups there are, the rule, and how many documents are kept and dropped."""
-    groups, seconds = result.groups, f"{took}; {console.seconds:.2f} s in all"
+    groups, seconds = result.clusters, f"{took}; {console.seconds:.2f} s in all"
     kept, dropped = groups.kept, groups.dropped
     if result.compared >= 0:
         console.detail(f"{result.compared:,} similarities of candidates looked at")
