@@ -66,14 +66,13 @@ class Journal:
         return join_collections(parts) if parts else None
 
     def _load_parts(self) -> Iterator[Collection]:
-        paths = sorted(self._folder.glob("*.npz"))
+        paths = sorted(each for each in self._folder.glob("*.npz") if each.stem.isdecimal())
         for path in paths:
             try:
-                number = int(paths[-1].stem)
                 part = load(path, "journal", "")
                 if part is None or part.header != full_header("journal", self._header):
                     continue
-                self._last_number = number
+                self._last_number = int(paths[-1].stem)
                 arrays = part.arrays | self._filter_arrays
                 collection = read_collection(Artifact(part.header, arrays), b"", verify=True)
                 yield collection.without_other_readers()

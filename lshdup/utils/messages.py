@@ -126,13 +126,3 @@ def chance(p: float, below: float = 1.0) -> str:
     while p < below and float(f"{100 * p:.{places}g}") >= 100 * below and places < 17:
         places += 1
     return f"{100 * p:.{places}g} %" if p < 1 else "100 %"
-
-
-def fitting_start(text: str, cells: int) -> str:
-    """Return the longest beginning of a text that fits into this many cells of a terminal."""
-    from rich.cells import cell_len
-
-    count = min(len(text), max(cells, 0))
-    while count and cell_len(text[:count]) > cells:
-        count -= 1
-    return text[:count]

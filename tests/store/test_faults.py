@@ -415,6 +415,7 @@ def test_a_journal_of_more_parts_than_a_process_may_open(here, monkeypatch, smal
     """Each mapped part holds a file descriptor."""
     make_documents(here / "d", 300)
     interrupted_after(monkeypatch, 14)
+    Path(".lshdup/.journal/other.npz").write_bytes(b"of nobody")
     monkeypatch.setattr(lshdup.store.journal, "_MAPPED_PARTS", 3)
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (len(os.listdir("/proc/self/fd")) + 9, hard))
