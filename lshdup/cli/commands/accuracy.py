@@ -21,7 +21,7 @@ from lshdup.cli.options import (
     shingle_options,
 )
 from lshdup.cli.printing import make_target
-from lshdup.cli.session import Session, open_session
+from lshdup.cli.session import Session, list_sketches, open_session
 from lshdup.cli.types import Listed, Share
 from lshdup.errors import InputError, ParameterError
 from lshdup.params import BandParams, SketchParams
@@ -138,7 +138,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     perms = options.pop("perms") or (
         (SketchParams().perms,) if found else (1200,) if bands else (400, 600, 800)
     )
-    _list_sketches(options, perms)
+    list_sketches(options, perms)
     params = BandParams(options["threshold"], options["recall"])
     _check_use(ctx, bands, perms)
     if found and not bands:
@@ -194,13 +194,6 @@ def _check_use(ctx: click.Context, bands: tuple[int, ...] | None, perms: tuple[i
         if not 1 <= b <= min(perms):
             message = f"--bands {b} with --perms {min(perms)}: there must be 1 to K bands"
             raise ParameterError(message, "use fewer bands or more --perms")
-
-
-def _list_sketches(options: dict[str, Any], perms: tuple[int, ...]) -> list[SketchParams]:
-    """Return the parameters of all signatures to measure, which are checked by this."""
-    return [
-        SketchParams(scheme, k, options["seed"]) for scheme in options["schemes"] for k in perms
-    ]
 
 
 def _check_plans(perms: tuple[int, ...], params: BandParams) -> None:
@@ -263,7 +256,7 @@ def _measure_bands(
     jobs, progress = session.request.jobs, session.console.progress
     return [
         result
-        for sketch in _list_sketches(options, perms)
+        for sketch in list_sketches(options, perms)
         for result in band_accuracy(
             sets,
             collection,
@@ -313,7 +306,7 @@ def _measure_recall(
     )
     return [
         result
-        for sketch in _list_sketches(options, perms)
+        for sketch in list_sketches(options, perms)
         for result in band_recall(
             pairs, sets, collection, sketch, plans[sketch.perms], jobs, console.progress
         )

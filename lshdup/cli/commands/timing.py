@@ -17,7 +17,7 @@ from lshdup.cli.options import (
     shingle_options,
 )
 from lshdup.cli.printing import make_target
-from lshdup.cli.session import open_session
+from lshdup.cli.session import list_sketches, open_session
 from lshdup.cli.types import Listed
 from lshdup.errors import InputError
 from lshdup.params import SketchParams
@@ -55,12 +55,8 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     shingles.npz are used.
     """
     target = make_target(options)
-    sketches = [
-        SketchParams(scheme, k, options["seed"])
-        for scheme in options["schemes"]
-        for k in options["perms"]
-    ]
     perms, runs = options.pop("perms"), options.pop("runs")
+    sketches = list_sketches(options, perms)
     with open_session(ctx, options) as session:
         collection, sets = session.workspace.load_or_collect_sets(session.request)
         from lshdup.evaluation.timing import Timing, compare_timings, timing
