@@ -262,7 +262,7 @@ class Shingler:
         outcomes = np.empty(len(batch.indices), np.uint8)
         total = kernels.shingle_batch(
             batch.text, batch.starts, batch.lengths, flags,
-            table.entries, table.expansions, table.classes,
+            table.entries, table.classes,
             self._ascii_words, TOKEN_RULES[params.tokens],
             self._hash.kind, self._hash.seed, self._hash.factor, self._hash.step,
             params.k, params.bag,
