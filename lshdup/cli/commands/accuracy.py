@@ -25,7 +25,7 @@ from lshdup.cli.session import Session
 from lshdup.cli.types import Listed, Share
 from lshdup.errors import InputError, ParameterError
 from lshdup.params import BandParams, SketchParams
-from lshdup.utils.messages import counted
+from lshdup.utils.messages import count_of
 
 if TYPE_CHECKING:
     from lshdup.collection.collection import Collection
@@ -215,7 +215,7 @@ def _measure_recall(
         collection, experiment.sets, duplicate_of, threshold, experiment.jobs, console.progress
     ).pairs
     console.say(
-        f"{counted(len(pairs), 'pair')} of similarity {threshold:g} or more, by the exact "
+        f"{count_of(len(pairs), 'pair')} of similarity {threshold:g} or more, by the exact "
         f"join{console.duration_of('candidates')}"
     )
     plans = {k: [plan for plan, _ in each] for k, each in planned.items()}
