@@ -170,13 +170,13 @@ def _reasons(counts: Counter[str]) -> str:
 
 def _say_guesses_of(console: Console, collection: "Collection") -> None:
     """Say which documents have a detected encoding, detected now or when they were read last."""
-    if not len(collection.notes.guessed):
+    if not len(collection.notes.guess_documents):
         return
     guesses = [guess.decode() for guess in collection.notes.guesses]
     say_guesses(console, Counter(guesses))
     if console.is_verbose:
         for name, guess in zip(
-            collection.documents.typed_names(collection.notes.guessed), guesses, strict=True
+            collection.documents.typed_names(collection.notes.guess_documents), guesses, strict=True
         ):
             console.detail(f"{printable(name)}: read as {guess}")
 
