@@ -7,12 +7,7 @@ from hypothesis import strategies as st
 
 from lshdup.errors import ParameterError
 from lshdup.kernels.sketch import permuted_minima
-from lshdup.lsh.signatures import (
-    Sketcher,
-    estimate,
-    linear_signatures,
-    smallest_prime_from,
-)
+from lshdup.lsh.signatures import Sketcher, estimate, linear_signatures, smallest_prime_from
 from lshdup.params import SketchParams
 from lshdup.utils.ragged import RaggedSets
 from tests import reference
