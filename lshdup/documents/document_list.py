@@ -3,15 +3,13 @@
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.documents.locations import Locations
+from lshdup.documents.locations import Locations, refuse_if
 from lshdup.documents.record_files import RecordFiles
 from lshdup.documents.records import Kind, RecordFields
-from lshdup.errors import ArtifactError
 from lshdup.params import DEFAULT_FORMATS, DEFAULT_MAX_BYTES, FormatLimits
 from lshdup.skipped import RecordLocation, SkippedFile
 from lshdup.utils.ragged import StringTable, distinct
@@ -51,13 +49,8 @@ class DocumentList:
         return self._path(
             self.names[index]
             if self.locations is None
-            else self.locations.paths[self._files_of(index)]
+            else self.locations.paths[self.locations.files_of(index)]
         )
-
-    def _files_of(self, indices: Any) -> Any:
-        """Return the numbers of the files of documents."""
-        assert self.locations is not None
-        return check_files(self.locations, indices)
 
     def file_path(self, number: int) -> bytes:
         """Return the path of a file that documents are parts of, from the current folder."""
@@ -86,14 +79,14 @@ class DocumentList:
     def is_file(self, index: int) -> bool:
         """Return whether a document is a whole file."""
         return self.locations is None or bool(
-            self.locations.kinds[self._files_of(index)] == Kind.FILE
+            self.locations.kinds[self.locations.files_of(index)] == Kind.FILE
         )
 
     def where(self, index: int) -> str:
         """Return where a document is, or "" if its name says so."""
         if self.locations is None:
             return ""
-        kind = self.locations.kinds[self._files_of(index)]
+        kind = self.locations.kinds[self.locations.files_of(index)]
         if kind == Kind.FILE or (kind != Kind.IDS and not self.record_files.fields.id):
             return ""
         path = os.fsdecode(self.path(index))
@@ -106,10 +99,10 @@ class DocumentList:
     def record_location(self, index: int) -> RecordLocation | None:
         """Return where a document is that is a record, or None."""
         locations = self.locations
-        if locations is None or locations.kinds[self._files_of(index)] < Kind.JSON:
+        if locations is None or locations.kinds[locations.files_of(index)] < Kind.JSON:
             return None
         columns = (locations.numbers, locations.starts, locations.lengths)
-        path = locations.paths[int(self._files_of(index))]
+        path = locations.paths[int(locations.files_of(index))]
         return RecordLocation(path, *(int(column[index]) for column in columns))
 
     def changed(self, indices: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -120,7 +113,7 @@ class DocumentList:
         """
         firsts, file = indices, np.arange(len(indices))
         if self.locations is not None:  # one look at each file
-            files = self._files_of(indices)
+            files = self.locations.files_of(indices)
             different, counts = distinct(files)
             file = np.searchsorted(different, files)
             firsts = indices[np.argsort(files, kind="stable")[np.cumsum(counts) - counts]]
@@ -146,7 +139,7 @@ class DocumentList:
             return names
         are_paths = np.ones(len(names), bool)
         if self.locations is not None:
-            kinds = self.locations.kinds[self._files_of(indices)]
+            kinds = self.locations.kinds[self.locations.files_of(indices)]
             are_paths = (kinds == Kind.FILE) | (
                 (kinds != Kind.IDS) & (not self.record_files.fields.id)
             )
@@ -210,25 +203,3 @@ def typed_name(path: bytes) -> bytes:
     if path.startswith(b"/"):
         return b"/" + name
     return b"./" + name if name.startswith(b"-") else name or b"."
-
-
-def check_files(locations: Locations, indices: Any) -> Any:
-    """Return the numbers of the files of documents. Raises ArtifactError for wrong numbers."""
-    try:
-        file = locations.file[indices]
-        refuse_if(
-            np.size(file) and (np.min(file) < 0 or np.max(file) >= len(locations.paths)),
-            "files that are not there",
-        )
-    except IndexError:
-        refuse_if(True, "documents that are not there")
-    return file
-
-
-def refuse_if(wrong: object, what: str) -> None:
-    """Raise ArtifactError if a number of an artifact is wrong: not all are checked when it is
-    opened.
-    """
-    if wrong:
-        message = f"the store names {what}: it is damaged"
-        raise ArtifactError(message, "run the command with DOCS")

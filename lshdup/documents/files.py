@@ -9,8 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from lshdup.documents.records import RecordError
 from lshdup.kernels import files as kernels
 from lshdup.kernels.helpers import PADDING
+from lshdup.skipped import Reason
 from lshdup.utils.parallel import run_in_parts
 from lshdup.utils.ragged import offsets_of
 
@@ -152,8 +154,8 @@ def read_spans(
     """Return parts of an open file: a uint8 array that ends with PADDING, and where in it each part
     begins.
 
-    Neighbours are read together. Raises EOFError if the file is shorter, and OSError as the system
-    does.
+    Neighbours are read together. Raises RecordError if the file is shorter, and OSError as the
+    system does.
 
     Parameters
     ----------
@@ -175,7 +177,7 @@ def read_spans(
         while start < end:
             got = os.preadv(file, [text[start:end].data], first)
             if not got:
-                raise EOFError
+                raise RecordError(Reason.CHANGED, "its file has become shorter")
             first, start = first + got, start + got
     text[size:] = 0
     run = np.searchsorted(firsts, np.arange(len(starts)), side="right") - 1

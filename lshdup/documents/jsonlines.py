@@ -101,7 +101,7 @@ def read_texts(
 
     """
     parse = _parser(RecordFields(field))
-    data, places = _read(file, starts, lengths, buffer)
+    data, places = read_spans(file, starts, lengths, buffer)
     lines = data.data
     texts: list[bytes] = []
     failed: dict[int, RecordError] = {}
@@ -150,19 +150,6 @@ def _find_lines(file: int) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArra
     return first, last - first, np.searchsorted(first, np.concatenate([none, *suspects]))
 
 
-def _read(
-    file: int, starts: NDArray[np.int64], lengths: NDArray[np.int64], buffer: Buffer
-) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Return the bytes of lines and where each begins in them, as `read_spans` does.
-
-    Raises RecordError if the file is shorter.
-    """
-    try:
-        return read_spans(file, starts, lengths, buffer)
-    except EOFError:
-        raise RecordError(Reason.CHANGED, "its file has become shorter") from None
-
-
 def _read_lines(
     file: int, starts: NDArray[np.int64], lengths: NDArray[np.int64]
 ) -> Iterator[memoryview]:
@@ -171,7 +158,7 @@ def _read_lines(
     buffer = Buffer()
     while row < len(starts):
         stop = max(int(np.searchsorted(ends, ends[row] - lengths[row] + _READ_BYTES)), row + 1)
-        text, places = _read(file, starts[row:stop], lengths[row:stop], buffer)
+        text, places = read_spans(file, starts[row:stop], lengths[row:stop], buffer)
         lines = text.data
         for place, length in zip(places.tolist(), lengths[row:stop].tolist(), strict=True):
             yield lines[place : place + length]

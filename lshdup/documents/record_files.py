@@ -13,7 +13,7 @@ from typing import IO, TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.documents.files import Buffer
+from lshdup.documents.files import Buffer, read_spans
 from lshdup.documents.records import Kind, RecordError, RecordFields, RecordList
 from lshdup.errors import InputError
 from lshdup.skipped import Reason
@@ -109,6 +109,9 @@ class RecordFiles:
         if kind == Kind.PARQUET:
             with self._parquet_file(path) as parquet:
                 return parquet.texts(starts, self._longest, buffer)
+        if kind == Kind.IDS:
+            with open(path, "rb", buffering=0) as plain:  # noqa: PTH123 (bytes path)
+                return *read_spans(plain.fileno(), starts, lengths, buffer), lengths, {}
         from lshdup.documents import jsonlines  # Imported here to keep `query` fast.
 
         with self.lines(path) as file:
