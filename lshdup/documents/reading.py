@@ -149,7 +149,7 @@ def _read_parts(
             text, starts, lengths = np.zeros(PADDING, np.uint8), *spans
             failed = dict.fromkeys(range(len(run)), error)
         if failed:
-            changed = len(documents.changed(mine[:1])) > 0
+            changed = is_text and len(documents.changed(mine[:1])) > 0
             for at, why in failed.items():
                 skipped.append((int(mine[at]), *_explain(why, changed=changed)))
             good = np.delete(np.arange(len(run)), list(failed))
