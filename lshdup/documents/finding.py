@@ -20,7 +20,7 @@ from lshdup.documents.record_files import RecordFiles
 from lshdup.documents.records import Kind, RecordFields, classify_file
 from lshdup.params import DEFAULT_TEXT_FIELD, DocumentParams
 from lshdup.skipped import Reason, Skipped
-from lshdup.utils.messages import counted
+from lshdup.utils.messages import count_of
 from lshdup.utils.ragged import StringTable
 
 #: Suggestions are made for so many names that do not exist.
@@ -272,7 +272,7 @@ class Finder:
             )
         if met:
             one, many = "JSON Lines file in a folder is", "JSON Lines files in folders are each"
-            what = counted(met, one, many)
+            what = count_of(met, one, many)
             self.say(f"{what} one document; --text-field NAME takes the rows")
 
     def _skip(self, name: bytes, reason: Reason, detail: str = "") -> None:
