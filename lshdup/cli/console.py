@@ -309,3 +309,8 @@ def use_color(choice: bool | None, is_terminal: bool) -> bool:
     if choice is not None:
         return choice
     return is_terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def close_stdout() -> None:
+    """Write everything that is still to come nowhere, as the reader of stdout has left."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
