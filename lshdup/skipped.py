@@ -5,7 +5,7 @@ import errno
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from lshdup.utils.messages import counted
+from lshdup.utils.messages import count_of
 
 
 class Reason(enum.StrEnum):
@@ -48,7 +48,7 @@ class Reason(enum.StrEnum):
         >>> Reason.NO_TEXT.counted(3000), Reason.NO_TEXT.counted(1), Reason.BINARY.counted(2)
         ('3,000 rows without text', '1 row without text', '2 binary')
         """
-        return counted(n, str(self), _PLURALS.get(self, str(self)))
+        return count_of(n, str(self), _PLURALS.get(self, str(self)))
 
     @property
     def is_error(self) -> bool:

@@ -33,7 +33,7 @@ from lshdup.shingling.shingler import Shingler
 from lshdup.skipped import Reason
 from lshdup.text import html
 from lshdup.text.decoding import decode
-from lshdup.utils.messages import shown
+from lshdup.utils.messages import printable
 from tests import reference
 from tests.conftest import ROOT
 from tests.shingling.test_text import SPICY
@@ -762,11 +762,11 @@ def test_messages_about_arguments_are_clean_too(run, tmp_path):
 
 
 def test_shown():
-    assert shown(b"plain name.txt") == "plain name.txt"
-    assert shown("漢字 ñ 🙂".encode()) == "漢字 ñ 🙂"
+    assert printable(b"plain name.txt") == "plain name.txt"
+    assert printable("漢字 ñ 🙂".encode()) == "漢字 ñ 🙂"
     for name in EVIL:
-        assert shown(name).isprintable()
-        assert shown(os.fsdecode(name)).isprintable()
+        assert printable(name).isprintable()
+        assert printable(os.fsdecode(name)).isprintable()
 
 
 def test_nothing_in_the_package_runs_code_from_outside():

@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from lshdup.errors import LshdupError
-from lshdup.utils.messages import counted, shown
+from lshdup.utils.messages import count_of, printable
 
 if TYPE_CHECKING:
     from tqdm import tqdm
@@ -88,25 +88,25 @@ class Console:
     def say(self, text: str) -> None:
         """Print a line unless --quiet is set."""
         if not self._quiet:
-            self._print(shown(f"lshdup: {text}"))
+            self._print(printable(f"lshdup: {text}"))
 
     def detail(self, text: str) -> None:
         """Print a line with -v."""
         if self.is_verbose:
-            self._print(shown(f"lshdup: {text}"))
+            self._print(printable(f"lshdup: {text}"))
 
     def warn(self, text: str) -> None:
         """Print a warning, with --quiet too."""
-        self._print(f"lshdup: warning: {shown(text)}", "warning", "33")
+        self._print(f"lshdup: warning: {printable(text)}", "warning", "33")
 
     def error(self, error: LshdupError) -> None:
         """Print an error with its names and its hint below."""
         self._errors += 1
-        self._print(f"lshdup: error: {shown(error.message)}", "error", "31")
+        self._print(f"lshdup: error: {printable(error.message)}", "error", "31")
         for name in error.names:
-            self._print(shown(f"  {name}"))
+            self._print(printable(f"  {name}"))
         if error.hint:
-            self._print(shown(f"  {error.hint}"))
+            self._print(printable(f"  {error.hint}"))
 
     def report_skipped(self, what: "Skipped") -> None:
         """Count a skipped input; name it with -v, or if it is one of the first errors.
@@ -225,7 +225,7 @@ class Console:
             self._print(
                 _describe_skipped(what)
                 + (
-                    f"; {counted(more, 'more row', 'more rows')} of this file likewise"
+                    f"; {count_of(more, 'more row', 'more rows')} of this file likewise"
                     if more
                     else ""
                 )
@@ -254,8 +254,8 @@ class Console:
 
 def _describe_skipped(what: "Skipped") -> str:
     """Return a line about a skipped input."""
-    detail = f" ({shown(what.detail)})" if what.detail else ""
-    return f"lshdup: {shown(what.name)}: {what.reason}{detail}"
+    detail = f" ({printable(what.detail)})" if what.detail else ""
+    return f"lshdup: {printable(what.name)}: {what.reason}{detail}"
 
 
 def _on_terminal() -> bool:

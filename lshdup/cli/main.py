@@ -17,7 +17,7 @@ from lshdup.cli.commands import COMMANDS
 from lshdup.cli.console import INTERRUPTED, OK, TROUBLE, Console, close_stdout
 from lshdup.errors import LshdupError
 from lshdup.utils.atomic import describe_kept, remove_own_temporary_files
-from lshdup.utils.messages import shown
+from lshdup.utils.messages import printable
 from lshdup.version import __version__
 
 
@@ -135,7 +135,7 @@ def _explain(error: Exception) -> LshdupError:
 
 def _show(lines: str) -> None:
     for line in lines.splitlines():
-        sys.stderr.write(f"{shown(line.expandtabs())}\n")
+        sys.stderr.write(f"{printable(line.expandtabs())}\n")
 
 
 def program() -> NoReturn:

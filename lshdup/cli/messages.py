@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from lshdup.cli.console import Console
 from lshdup.skipped import Reason
-from lshdup.utils.messages import chance, counted, shown, some_of
+from lshdup.utils.messages import chance, count_of, join_names, printable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -32,13 +32,13 @@ def say_collection(console: Console, collection: "Collection", side: str = "") -
     side : " of DOCS" or the like where a command compares two collections.
     """
     n = len(collection.documents)
-    documents = _last_run(collection) if collection.read is None else counted(n, "document")
-    line = f"{documents} -> {counted(int(collection.sizes.sum()), 'shingle')}"
+    documents = _last_run(collection) if collection.read is None else count_of(n, "document")
+    line = f"{documents} -> {count_of(int(collection.sizes.sum()), 'shingle')}"
     if collection.sketch is not None:
         line += f" -> signatures: {collection.sketch.scheme}, K = {collection.sketch.perms}"
     unread = n + len(collection.skipped) - (collection.read or 0)
     if collection.read is not None and unread > 0:
-        line += f"; {counted(collection.read, 'document')} read, {unread:,} unchanged"
+        line += f"; {count_of(collection.read, 'document')} read, {unread:,} unchanged"
     console.say(line + console.duration_of("documents"))
     unfiltered = collection.sizes if collection.unfiltered is None else collection.unfiltered.sizes
     _say_empty(console, collection, unfiltered == 0, "without tokens", "no tokens")
@@ -60,7 +60,7 @@ def say_skipped(console: Console, counts: Counter[str], side: str = "") -> None:
         console.say(f"left out{side}: {_reasons(counts)}")
     if (unread_formats := counts[str(Reason.NO_READER)]) > 0:
         console.say(
-            f"to read {counted(unread_formats, 'office document')}: pip install 'lshdup[formats]'"
+            f"to read {count_of(unread_formats, 'office document')}: pip install 'lshdup[formats]'"
         )
 
 
@@ -69,7 +69,7 @@ def _last_run(collection: "Collection") -> str:
     from lshdup.documents.arguments import describe_docs
 
     where = describe_docs(collection.documents.typed_docs())
-    return f"the last run: {counted(len(collection.documents), 'document')}{where}"
+    return f"the last run: {count_of(len(collection.documents), 'document')}{where}"
 
 
 def say_last_run(console: Console, collection: "Collection") -> None:
@@ -138,18 +138,18 @@ def warn_if_nothing(
     if compared >= least:
         return
     inputs = n + sum(skipped.values())
-    where = some_of((shown(name) for name in documents), 3) if documents else "the last run"
+    where = join_names((printable(name) for name in documents), 3) if documents else "the last run"
     what = "nothing to compare" if least > 1 else "no document can be compared"
     if not inputs:
         console.warn(f"{what}: there is no file in {where}; name files, or folders that hold some")
         return
     nouns = ("file or row", "files and rows") if has_rows else ("file", "files")
     line = (
-        f"{what}: {counted(compared, 'document')} with shingles, of {counted(inputs, *nouns)} "
+        f"{what}: {count_of(compared, 'document')} with shingles, of {count_of(inputs, *nouns)} "
         f"in {where}"
     )
     if n > compared:
-        line += f"; {counted(n - compared, 'document')} without"
+        line += f"; {count_of(n - compared, 'document')} without"
     if skipped:
         line += f"; left out: {_reasons(skipped)}"
     if sum(skipped.values()) > n - compared:
@@ -178,7 +178,7 @@ def _say_guesses_of(console: Console, collection: "Collection") -> None:
         for name, guess in zip(
             collection.documents.typed_names(collection.notes.guessed), guesses, strict=True
         ):
-            console.detail(f"{shown(name)}: read as {guess}")
+            console.detail(f"{printable(name)}: read as {guess}")
 
 
 def say_guesses(console: Console, guesses: "Mapping[str, int]") -> None:
@@ -195,7 +195,7 @@ def say_guesses(console: Console, guesses: "Mapping[str, int]") -> None:
             f"{count:,} as {encoding}" for encoding, count in sorted(encodings.items())
         )
         console.say(
-            f"{counted(encodings.total(), 'document')} not UTF-8, read {shares} (-v names them; "
+            f"{count_of(encodings.total(), 'document')} not UTF-8, read {shares} (-v names them; "
             "--encoding forces one)"
         )
 
@@ -219,11 +219,11 @@ def _say_empty(
     indices = empty.nonzero()[0]
     if len(indices):
         console.say(
-            f"{counted(len(indices), 'document')} {what}: near nothing, not compared (-v names "
+            f"{count_of(len(indices), 'document')} {what}: near nothing, not compared (-v names "
             "them)"
         )
         for name in collection.documents.typed_names(indices) if console.is_verbose else ():
-            console.detail(f"{shown(name)}: {why}")
+            console.detail(f"{printable(name)}: {why}")
 
 
 def _say_filter(console: Console, collection: "Collection") -> None:
@@ -237,7 +237,7 @@ def _say_filter(console: Console, collection: "Collection") -> None:
     if shingle_filter.params.ignore_common:
         limit = shingle_filter.params.ignore_common
         many = (
-            f"{100 * limit:g} % of the documents" if limit < 1 else counted(int(limit), "document")
+            f"{100 * limit:g} % of the documents" if limit < 1 else count_of(int(limit), "document")
         )
         parts.append(f"{len(shingle_filter.common):,} of more than {many}")
     before = int(unfiltered.sizes.sum())
@@ -256,7 +256,7 @@ def say_contract(console: Console, plan: "BandPlan", params: "BandParams") -> No
     """Say how many bands and rows there are, and the chances to miss a pair."""
     steps = [min(1.0, round(params.threshold + step, 4)) for step in (0.0, 0.02, 0.05)]
     misses = ", ".join(f"{s:g}: {chance(plan.miss(s))}" for s in dict.fromkeys(steps))
-    shape = f"{counted(plan.bands, 'band')} of {counted(plan.rows, 'row')}"
+    shape = f"{count_of(plan.bands, 'band')} of {count_of(plan.rows, 'row')}"
     console.say(
         f"{shape}, chance to miss a pair of similarity {misses}{console.duration_of('bands')}"
     )
@@ -284,10 +284,10 @@ def say_largest(
     for rank, (size, first) in enumerate(largest_buckets(table, _BUCKETS_NAMED)):
         if rank and size == 1:
             break
-        name = shown(names(np.array([first]))[0])
+        name = printable(names(np.array([first]))[0])
         console.detail(
-            f"{'then one of' if rank else 'the largest bucket:'} {counted(size, 'document')}, with "
-            f"{name}"
+            f"{'then one of' if rank else 'the largest bucket:'}"
+            f" {count_of(size, 'document')}, with {name}"
         )
 
 
@@ -312,18 +312,18 @@ def say_buckets(
         return
     import numpy as np
 
-    name = shown(names(np.array([buckets.example]))[0])
+    name = printable(names(np.array([buckets.example]))[0])
     console.warn(
-        f"--max-bucket {limit} left out {counted(buckets.skipped, 'bucket')} with "
-        f"{counted(buckets.documents, 'document')}: up to "
-        f"{counted(buckets.pairs, 'pair')} not looked at, which the chances above do not count; "
-        f"the largest has {counted(buckets.largest, 'document')}, with {name}"
+        f"--max-bucket {limit} left out {count_of(buckets.skipped, 'bucket')} with "
+        f"{count_of(buckets.documents, 'document')}: up to "
+        f"{count_of(buckets.pairs, 'pair')} not looked at, which the chances above do not count; "
+        f"the largest has {count_of(buckets.largest, 'document')}, with {name}"
     )
 
 
 def say_found(console: Console, before: str, pairs: int, threshold: float, after: str) -> None:
     """Say how many pairs were found, and how long that took."""
-    line = f"{before}{counted(pairs, 'pair')} of similarity {threshold:g} or more{after}"
+    line = f"{before}{count_of(pairs, 'pair')} of similarity {threshold:g} or more{after}"
     console.say(f"{line}{console.duration_of('candidates')}; {console.seconds:.2f} s in all")
 
 
@@ -334,7 +334,7 @@ def say_funnel(
 
     different : pairs before their exact duplicates were added.
     """
-    before = f"{counted(candidates, 'candidate pair')} -> "
+    before = f"{count_of(candidates, 'candidate pair')} -> "
     say_found(console, _with_copies(before, different, pairs), pairs, threshold, "")
 
 
@@ -353,7 +353,7 @@ def _with_copies(before: str, different: int, pairs: int) -> str:
     """
     if pairs == different:
         return before
-    return f"copies compared once: {before}{counted(different, 'pair')}; with all copies "
+    return f"copies compared once: {before}{count_of(different, 'pair')}; with all copies "
 
 
 def warn_of_changes(
@@ -368,6 +368,6 @@ def warn_of_changes(
     changed = len(documents.changed(named))
     if changed:
         session.console.warn(
-            f"{counted(changed, 'document')} of this answer changed or vanished since the last "
+            f"{count_of(changed, 'document')} of this answer changed or vanished since the last "
             "run; name DOCS to look again"
         )

@@ -22,7 +22,7 @@ from lshdup.cli.console import close_stdout, use_color
 from lshdup.errors import InputError, ParameterError
 from lshdup.utils.atomic import check_writable, replace_file
 from lshdup.utils.json_cells import Cell, json_cell, json_line
-from lshdup.utils.messages import decimal, shown
+from lshdup.utils.messages import decimal, printable
 
 FORMATS = ("table", "tsv", "csv", "json", "jsonl")
 _ENDINGS = {".tsv": "tsv", ".csv": "csv", ".json": "json", ".jsonl": "jsonl", ".ndjson": "jsonl"}
@@ -96,7 +96,7 @@ class Target:
         """
         if self._on_terminal():
             rows = (
-                tuple(shown(cell) if isinstance(cell, bytes | str) else cell for cell in row)
+                tuple(printable(cell) if isinstance(cell, bytes | str) else cell for cell in row)
                 for row in rows
             )
         is_clear = True
@@ -215,7 +215,7 @@ class _Stdout(io.RawIOBase):
 
 def _for_people(cell: Cell) -> str:
     if isinstance(cell, bytes):
-        return shown(cell)
+        return printable(cell)
     if isinstance(cell, float):
         return decimal(cell)
     return "" if cell is None else f"{cell:,}" if isinstance(cell, int) else cell

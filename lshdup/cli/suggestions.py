@@ -7,7 +7,7 @@ import click
 
 from lshdup.cli.commands import COMMANDS
 from lshdup.errors import ParameterError
-from lshdup.utils.messages import did_you_mean, typed
+from lshdup.utils.messages import did_you_mean, quote_command
 
 #: Names that other programs have for commands.
 _OTHER_WORDS = {
@@ -33,12 +33,14 @@ def unknown_command(words: list[str]) -> ParameterError:
     word, *rest = words
     if word == "help":
         wanted = [rest[0]] if rest and rest[0] in COMMANDS else []
-        return ParameterError("'help' is no command", f"run {typed('lshdup', *wanted, '--help')}")
+        return ParameterError(
+            "'help' is no command", f"run {quote_command('lshdup', *wanted, '--help')}"
+        )
     exists = os.path.lexists(word)
     question = did_you_mean(
         _OTHER_WORDS.get(word.casefold(), word),
         COMMANDS,
-        lambda command: typed("lshdup", command, *rest),
+        lambda command: quote_command("lshdup", command, *rest),
     )
     if question and not (exists and "/" in word):
         return ParameterError(f"{word!r} is no command", question)
@@ -50,12 +52,12 @@ def unknown_command(words: list[str]) -> ParameterError:
         )
         return ParameterError(
             f"{word!r} is {what}, and no command is before it",
-            f"run {typed('lshdup', 'pairs', *words)}",
+            f"run {quote_command('lshdup', 'pairs', *words)}",
         )
     return ParameterError(
         f"{word!r} is no command",
         "`lshdup --help` lists the commands; if it is a folder: "
-        + typed("lshdup", "pairs", *words),
+        + quote_command("lshdup", "pairs", *words),
     )
 
 
@@ -89,7 +91,7 @@ def misplaced_option(words: list[str]) -> ParameterError:
             f"{option} is before a command, and no command is behind it",
             f"options stand behind a command: {example}",
         )
-    behind = typed("lshdup", words[at], *words[:at], *words[at + 1 :])
+    behind = quote_command("lshdup", words[at], *words[:at], *words[at + 1 :])
     return ParameterError(
         f"{option} is before the command {words[at]!r}; options stand behind it", f"run {behind}"
     )

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterable, Sequence
 
-from lshdup.utils.messages import some_of
+from lshdup.utils.messages import join_names
 
 #: Of more DOCS, only the folders that hold them all are kept.
 _MOST = 100
@@ -26,7 +26,7 @@ def summarize_docs(arguments: Iterable[bytes]) -> tuple[bytes, ...]:
 
 def describe_docs(docs: Sequence[bytes]) -> str:
     """Return where documents are, for a sentence: " in docs, rows.jsonl"; "" if nobody knows."""
-    return f" in {some_of(map(os.fsdecode, docs), 3)}" if docs else ""
+    return f" in {join_names(map(os.fsdecode, docs), 3)}" if docs else ""
 
 
 def are_below(names: Iterable[bytes], arguments: Iterable[bytes]) -> bool:

@@ -19,7 +19,7 @@ from lshdup.documents.record_files import RecordFiles
 from lshdup.documents.records import Kind, RecordFields, classify_file
 from lshdup.params import DEFAULT_TEXT_FIELD, DocumentParams
 from lshdup.skipped import Reason, Skipped
-from lshdup.utils.messages import counted
+from lshdup.utils.messages import count_of
 from lshdup.utils.ragged import StringTable
 
 #: Suggestions are made for so many names that do not exist.
@@ -321,7 +321,7 @@ class _Finder:
                 and classify_file(name, named=True, field_given=False) == Kind.JSON
             ]
             if met:
-                what = counted(
+                what = count_of(
                     len(met),
                     "JSON Lines file in a folder is",
                     "JSON Lines files in folders are each",

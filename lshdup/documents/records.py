@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from lshdup.skipped import Reason
 from lshdup.utils.compression import bare_name
-from lshdup.utils.messages import did_you_mean, some_of
+from lshdup.utils.messages import did_you_mean, join_names
 from lshdup.utils.ragged import StringTable, offsets_of
 
 
@@ -69,7 +69,7 @@ def no_field(field: str, known: tuple[str, ...], option: str, what: str = "field
     question = did_you_mean(field, known, f"{option} {{}}".format) or did_you_mean(
         field, last, lambda part: f"{option} {last[part]}"
     )
-    return f"no {what} {field!r}, but {some_of(known)}; {question or f'{option} names another'}"
+    return f"no {what} {field!r}, but {join_names(known)}; {question or f'{option} names another'}"
 
 
 @dataclass(frozen=True)

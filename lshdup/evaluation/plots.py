@@ -12,7 +12,7 @@ from lshdup.errors import ParameterError
 from lshdup.evaluation.accuracy import Accuracy, BandAccuracy
 from lshdup.evaluation.timing import Timing
 from lshdup.lsh.band_plan import collision_probability, half_point, half_point_estimate
-from lshdup.utils.messages import counted
+from lshdup.utils.messages import count_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -146,7 +146,7 @@ def draw_accuracy(path: Path, results: Sequence[Accuracy]) -> None:
     handles, labels = panels[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=4, frameon=False)
     figure.suptitle(
-        f"Estimates of {counted(results[0].pairs, 'pair')}, {counted(results[0].runs, 'run')}"
+        f"Estimates of {count_of(results[0].pairs, 'pair')}, {count_of(results[0].runs, 'run')}"
     )
     _save(figure, path)
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from lshdup.matching.pairs import Pairs
 from lshdup.report.comparison import Comparison, extract_passage, split_hunks
 from lshdup.report.token_diff import ADDED, ALIKE, MOVED_AWAY, MOVED_HERE, REMOVED
-from lshdup.utils.messages import shown
+from lshdup.utils.messages import printable
 from lshdup.utils.ragged import distinct
 
 #: The most exact duplicates of a document that are named; all are counted.
@@ -166,11 +166,11 @@ def collect_data(
         omitted.append(f"{note[0].upper()}{note[1:]}.")
     promise = selection.promise
     return {
-        "what": shown(facts.what),
+        "what": printable(facts.what),
         "newest": facts.newest,
         "documentCount": facts.documents,
         "leftOut": None if facts.skipped is None else sorted(facts.skipped.items()),
-        "parameters": [(name, shown(value)) for name, value in facts.parameters],
+        "parameters": [(name, printable(value)) for name, value in facts.parameters],
         "plan": {
             "threshold": promise.threshold,
             "bands": promise.bands,
@@ -179,7 +179,7 @@ def collect_data(
         },
         "omitted": " ".join(omitted),
         "documents": {
-            "name": [shown(name) for name in names(named)],
+            "name": [printable(name) for name in names(named)],
             "shingles": set_sizes[named].tolist(),
             "rank": rank[named].tolist(),
         },
@@ -222,7 +222,7 @@ def _escape(text: str | int) -> str | int:
     """Return a passage in its lines, with invisible and direction-changing characters escaped."""
     if isinstance(text, int):
         return text
-    return "\n".join(map(shown, text.replace("\t", " ").splitlines()))
+    return "\n".join(map(printable, text.replace("\t", " ").splitlines()))
 
 
 def find_segments(comparison: Comparison, context: int) -> list[Segment]:

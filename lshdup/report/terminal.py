@@ -1,7 +1,7 @@
 """A comparison as lines of text for a terminal or a pipe: inline, or side by side.
 
 Long stretches that are alike are folded; changes have colours or marks. Characters of the documents
-that could do something to a terminal are escaped by `shown`.
+that could do something to a terminal are escaped by `printable`.
 """
 
 import re
@@ -17,7 +17,7 @@ from rich.text import Text
 
 from lshdup.report.comparison import Comparison, extract_passage, split_hunks
 from lshdup.report.token_diff import ADDED, ALIKE, MOVED_AWAY, MOVED_HERE, REMOVED, Change
-from lshdup.utils.messages import counted, shown
+from lshdup.utils.messages import count_of, printable
 
 #: Terminals from this width on have room for two texts side by side.
 WIDE = 120
@@ -69,7 +69,7 @@ def summarize(comparison: Comparison, noun: str) -> str:
     """Return in one line how many tokens are alike, removed, added, and moved."""
     counts = comparison.counts
     moved = counts.get(MOVED_HERE, 0)
-    parts = [f"{counted(counts.get(ALIKE, 0), noun)} alike"]
+    parts = [f"{count_of(counts.get(ALIKE, 0), noun)} alike"]
     parts += [f"{counts[kind]:,} {kind}" for kind in (REMOVED, ADDED) if kind in counts]
     return ", ".join(parts + ([f"{moved:,} moved"] if moved else []))
 
@@ -78,7 +78,7 @@ def render(comparison: Comparison, layout: Layout) -> Iterator[str]:
     """Yield the lines of the two texts, with what is removed, added and moved."""
     for hunk in split_hunks(comparison.changes, layout.context):
         if isinstance(hunk, int):
-            folded = (f"… {counted(hunk, layout.noun)} alike …", "dim")
+            folded = (f"… {count_of(hunk, layout.noun)} alike …", "dim")
             lines: Iterable[Text] = [Text.assemble(folded)]
         elif layout.side_by_side:
             lines = _pair_lines(comparison, hunk, layout)
@@ -146,7 +146,7 @@ def _find_fragments(
         if i % 2:
             yield _BREAK if part.count("\n") > 1 else _BLANK
         elif part:
-            word = shown(part if len(part) <= _LONGEST else _shorten(part))
+            word = printable(part if len(part) <= _LONGEST else _shorten(part))
             start_mark, end_mark = (
                 opening if i == words[0] else "",
                 closing if i == words[-1] else "",

@@ -18,7 +18,7 @@ from lshdup.spark.caching import byte_slice, cache, sift
 from lshdup.spark.recipe import Recipe, make_recipe
 from lshdup.spark.sources import Source, id_and_text, map_documents
 from lshdup.spark.tiles import Tiles
-from lshdup.utils.messages import counted
+from lshdup.utils.messages import count_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -61,7 +61,7 @@ def find_near_duplicates(
         message = f"the documents are a {type(documents).__name__}, and must be a DataFrame"
         raise InputError(message, "session.createDataFrame makes one")
     if len(documents.columns) < 2:
-        message = f"the documents have {counted(len(documents.columns), 'column')}, and need two"
+        message = f"the documents have {count_of(len(documents.columns), 'column')}, and need two"
         raise InputError(message, "select an id and a text, in that order")
     recipe = make_recipe(shingle, sketch, band, asked)
     rows = id_and_text(documents, *documents.columns[:2]).withColumn("plain", f.lit(contents))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from lshdup.errors import InputError
 from lshdup.spark.caching import sift
 from lshdup.spark.worker_documents import DOCUMENTS, Batches
-from lshdup.utils.messages import some_of
+from lshdup.utils.messages import join_names
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -103,7 +103,7 @@ def id_and_text(rows: "DataFrame", name: str, text: str) -> "DataFrame":
             structs = (kind for kind in found if isinstance(kind, types.StructType))
             found = [part.dataType for struct in structs for part in struct if part.name == step]
         if len(found) != 1:
-            message = f"there is no column {field!r}, but {some_of(rows.columns)}"
+            message = f"there is no column {field!r}, but {join_names(rows.columns)}"
             if found:
                 message = f"there are {len(found)} columns {field!r}"
             raise InputError(message, f"{option} names another")

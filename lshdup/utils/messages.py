@@ -6,21 +6,21 @@ from collections.abc import Callable, Iterable
 _NAME_CHARACTERS = 60
 
 
-def counted(n: int, noun: str, plural: str = "") -> str:
+def count_of(n: int, noun: str, plural: str = "") -> str:
     """Return a number with its noun.
 
     plural : if it is not the noun and an s.
 
-    >>> counted(1, "pair"), counted(1200, "pair"), counted(2, "row of text", "rows of text")
+    >>> count_of(1, "pair"), count_of(1200, "pair"), count_of(2, "row of text", "rows of text")
     ('1 pair', '1,200 pairs', '2 rows of text')
     """
     return f"{n:,} {noun}" if n == 1 else f"{n:,} {plural or f'{noun}s'}"
 
 
-def some_of(names: Iterable[str], most: int = 10) -> str:
+def join_names(names: Iterable[str], most: int = 10) -> str:
     """Return names separated by commas, the first of many, and the beginning of long ones.
 
-    >>> some_of(["id", "body"]), some_of("abcdefghijklm"), some_of([])
+    >>> join_names(["id", "body"]), join_names("abcdefghijklm"), join_names([])
     ('id, body', 'a, b, c, d, e, f, g, h, i, j, …', 'none')
     """
     all_names = list(names)
@@ -51,10 +51,10 @@ def did_you_mean(
     return f"did you mean {say(by_small[nearest[0]])}?" if nearest else ""
 
 
-def typed(*words: str) -> str:
+def quote_command(*words: str) -> str:
     """Return a command line as it would be typed, in backquotes.
 
-    >>> typed("lshdup", "pairs", "my docs", "--include", "*.txt")
+    >>> quote_command("lshdup", "pairs", "my docs", "--include", "*.txt")
     "`lshdup pairs 'my docs' --include '*.txt'`"
     """
     import shlex
@@ -62,16 +62,16 @@ def typed(*words: str) -> str:
     return f"`{shlex.join(words)}`"
 
 
-def shown(text: bytes | str) -> str:
+def printable(text: bytes | str) -> str:
     r"""Return a name, or text with names in it, for people.
 
     Bytes that are not UTF-8, control characters and marks of writing direction become escapes, so
     that no name can move the cursor, colour the terminal, or look like another.
 
-    >>> shown(b"red\x1b[31m"), shown("gpj.\u202eexe"), shown(b"\xff.txt"), shown("Größe 漢字")
-    ('red\\x1b[31m', 'gpj.\\u202eexe', '\\xff.txt', 'Größe 漢字')
+    >>> [printable(each) for each in (b"red\x1b[31m", "gpj.\u202eexe", b"\xff.txt", "Größe 漢字")]
+    ['red\\x1b[31m', 'gpj.\\u202eexe', '\\xff.txt', 'Größe 漢字']
     >>> import os
-    >>> shown(os.fsdecode(b"row 1 of \xff.parquet"))
+    >>> printable(os.fsdecode(b"row 1 of \xff.parquet"))
     'row 1 of \\xff.parquet'
     """
     if isinstance(text, bytes):

@@ -20,7 +20,7 @@ from lshdup.params import BandParams, DocumentParams, PairParams, SketchParams
 from lshdup.shingling.shingle_filter import are_same_filters
 from lshdup.skipped import Reason, Skipped
 from lshdup.store.store import Store
-from lshdup.utils.messages import counted, typed
+from lshdup.utils.messages import count_of, quote_command
 from lshdup.utils.parallel import Progress, no_progress
 from lshdup.workspace.against_pairs import (
     CrossPairs,
@@ -80,7 +80,7 @@ class Against:
         lost = np.flatnonzero(sets.sizes != sizes)
         if len(lost):
             name = os.fsdecode(self.sides.names(lost[:1])[0])
-            gone = counted(len(lost), "document is", "documents are")
+            gone = count_of(len(lost), "document is", "documents are")
             message = (
                 f"--exact needs the shingle sets of all documents, and {gone} not to be had any"
                 f" more, as {name}"
@@ -228,7 +228,7 @@ def _read_other(
 
 def _advise_index(others: tuple[bytes, ...]) -> str:
     names = [os.fsdecode(name) for name in others[:3]] + (["..."] if len(others) > 3 else [])
-    command = typed("lshdup", "index", *names, "--store", "DIR")
+    command = quote_command("lshdup", "index", *names, "--store", "DIR")
     return (
         f"{_listed(others)}: read anew each time it is compared with; {command} once, then"
         " --against DIR, spares that"

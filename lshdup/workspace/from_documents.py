@@ -24,7 +24,7 @@ from lshdup.shingling.shingle_filter import ShingleFilter, are_same_filters
 from lshdup.skipped import Reason
 from lshdup.store.collection_io import LOCATION_MEMBERS
 from lshdup.utils.compression import PIP, is_lacking
-from lshdup.utils.messages import counted, some_of
+from lshdup.utils.messages import count_of, join_names
 from lshdup.utils.scratch import Spool, open_optional_spool
 from lshdup.workspace.context import RunContext
 from lshdup.workspace.filter_request import read_filter_request
@@ -215,8 +215,8 @@ def _say_replaced_documents(run: RunContext, request: Request) -> None:
         docs = old.documents.typed_docs()
         wanted = {typed_name(argument) for argument in request.documents}
         if not (are_below(docs, wanted) or are_below(old.documents.typed_files(), wanted)):
-            held = counted(len(old.documents), "document") + describe_docs(docs)
-            now = some_of(map(os.fsdecode, request.documents), 3)
+            held = count_of(len(old.documents), "document") + describe_docs(docs)
+            now = join_names(map(os.fsdecode, request.documents), 3)
             run.say(
                 f"the store {run.store.folder} held {held}; from now on it holds what is in {now} "
                 "(--store DIR keeps both)"
@@ -285,7 +285,7 @@ def _load_previous(
         resumed = np.count_nonzero(rows >= len(old.documents) - len(finished.documents))
         if resumed:
             what = ("document of an interrupted run is", "documents of an interrupted run are")
-            run.say(f"resumed: {counted(int(resumed), *what)} not read again")
+            run.say(f"resumed: {count_of(int(resumed), *what)} not read again")
     # A record that other fields make no document may be one with these fields.
     same_fields = old.documents.record_fields in (None, documents.record_fields)
     return Previous(old, rows, find_still_skipped(old, documents) if same_fields else {})

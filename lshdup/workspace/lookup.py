@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from lshdup.errors import InputError
 from lshdup.params import ShingleParams
-from lshdup.utils.messages import did_you_mean, shown
+from lshdup.utils.messages import did_you_mean, printable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -46,7 +46,7 @@ class NamedDocument:
         text = decode_record(raw) if is_text else decode(raw, self.name, encoding)
         if text.reason is not None:
             message = (
-                f"{shown(self.name)} is no text:"
+                f"{printable(self.name)} is no text:"
                 f" {text.reason}{f' ({text.detail})' if text.detail else ''}"
             )
             raise InputError(message, "name a document that is text")
@@ -68,8 +68,8 @@ class NamedDocument:
         )
         if len(lines) != 1 or not good:
             message = (
-                f"{shown(self.name)} is not one line of an id list: a name, then integers from 0 to"
-                " 2^64 - 1"
+                f"{printable(self.name)} is not one line of an id list: a name, then integers from"
+                " 0 to 2^64 - 1"
             )
             raise InputError(
                 message,
@@ -94,7 +94,7 @@ class NamedDocument:
         if batch.skipped:
             _, reason, detail = batch.skipped[0]
             message = (
-                f"{shown(self.name)} cannot be read:"
+                f"{printable(self.name)} cannot be read:"
                 f" {detail if reason == Reason.UNREADABLE else f'{reason}, {detail}'}"
             )
             remedy = (
@@ -138,11 +138,11 @@ def look_up(word: bytes, collection: "Collection | None") -> NamedDocument:
                     documents.typed_names(np.array([index]))[0], index, collection=collection
                 )
         if documents.has_records_of(typed_name(word)) and not home:
-            message = f"{shown(word)} was indexed row by row"
+            has_ids = documents.record_files.fields.id
+            message = f"{printable(word)} was indexed row by row"
             raise InputError(
                 message,
-                "name one of its rows,"
-                f" {'by its id' if documents.record_files.fields.id else f'as {shown(word)}:1'}",
+                f"name one of its rows, {'by its id' if has_ids else f'as {printable(word)}:1'}",
             )
     if os.path.isfile(word):  # noqa: PTH113 (bytes path)
         try:
@@ -151,7 +151,7 @@ def look_up(word: bytes, collection: "Collection | None") -> NamedDocument:
                     typed_name(word), raw=file.read(), note=_note_other_names(word, collection)
                 )
         except OSError as error:
-            message = f"{shown(word)}: {error.strerror}"
+            message = f"{printable(word)}: {error.strerror}"
             raise InputError(message) from None
     if collection is not None and word:
         names = collection.documents.names
@@ -166,11 +166,11 @@ def look_up(word: bytes, collection: "Collection | None") -> NamedDocument:
                     name,
                     found[0],
                     collection=collection,
-                    note=f"{shown(word)}: {shown(name)}, of the store",
+                    note=f"{printable(word)}: {printable(name)}, of the store",
                 )
             if found:
-                some = [shown(names[index]) for index in found[:3]]
-                message = f"{shown(word)} is the end of {len(found)} names:"
+                some = [printable(names[index]) for index in found[:3]]
+                message = f"{printable(word)} is the end of {len(found)} names:"
                 raise InputError(
                     message,
                     "give more of the name",
@@ -178,7 +178,7 @@ def look_up(word: bytes, collection: "Collection | None") -> NamedDocument:
                 )
     is_folder = os.path.isdir(word)
     what = "a folder" if is_folder else "no document of the store and no file"
-    message, question = f"{shown(word)} is {what}", ""
+    message, question = f"{printable(word)} is {what}", ""
     if collection is not None and not is_folder:
         question = _suggest(word, collection)
     raise InputError(
@@ -204,7 +204,7 @@ def _note_other_names(word: bytes, collection: "Collection | None") -> str:
     if not found or name.startswith(b"/"):
         return ""
     return (
-        f"{shown(name)}: the file of that name, not {shown(names[found[0]])} of the"
+        f"{printable(name)}: the file of that name, not {printable(names[found[0]])} of the"
         f" store{' or another' if len(found) > 1 else ''}"
     )
 
@@ -226,7 +226,7 @@ def _suggest(word: bytes, collection: "Collection") -> str:
         base, stem, its = _split_name(name)
         if abs(len(stem) - len(wanted)) <= 3 and (its == ending or stem not in known):
             known[stem] = base
-    return did_you_mean(wanted, known, lambda stem: shown(known[stem]), 0.75)
+    return did_you_mean(wanted, known, lambda stem: printable(known[stem]), 0.75)
 
 
 def merge_shingle_params(

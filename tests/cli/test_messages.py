@@ -24,7 +24,7 @@ from lshdup.params import DocumentParams
 from lshdup.skipped import Reason, Skipped
 from lshdup.utils import atomic
 from lshdup.utils.atomic import JOURNAL, describe_kept, note_kept, replace_file
-from lshdup.utils.messages import chance, counted
+from lshdup.utils.messages import chance, count_of
 from tests.conftest import ROOT
 from tests.running import run_many
 
@@ -408,7 +408,7 @@ def test_every_reason_can_be_counted():
         if re.match(r"(row|symbolic link|damaged document|repeated name)\b", reason)
     ]
     assert all(Reason(each).counted(2) != f"2 {each}" for each in singular)
-    assert counted(2, "document is", "documents are") == "2 documents are"
+    assert count_of(2, "document is", "documents are") == "2 documents are"
 
 
 # --- clusters --write -----------------------------------------------------------------------------

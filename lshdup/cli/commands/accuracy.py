@@ -25,7 +25,7 @@ from lshdup.cli.session import Session, list_sketches, open_session
 from lshdup.cli.types import Listed, Share
 from lshdup.errors import InputError, ParameterError
 from lshdup.params import BandParams, SketchParams
-from lshdup.utils.messages import counted
+from lshdup.utils.messages import count_of
 
 if TYPE_CHECKING:
     from lshdup.collection.collection import Collection
@@ -301,7 +301,7 @@ def _measure_recall(
         console.progress,
     ).pairs
     console.say(
-        f"{counted(len(pairs), 'pair')} of similarity {threshold:g} or more, by the exact "
+        f"{count_of(len(pairs), 'pair')} of similarity {threshold:g} or more, by the exact "
         f"join{console.duration_of('candidates')}"
     )
     return [

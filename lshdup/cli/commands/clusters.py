@@ -30,7 +30,7 @@ from lshdup.cli.printing import PIECE_ROWS, make_target, print_pieces
 from lshdup.cli.session import open_session
 from lshdup.params import ClusterParams
 from lshdup.utils.atomic import check_writable
-from lshdup.utils.messages import counted, shown, some_of
+from lshdup.utils.messages import count_of, join_names, printable
 
 if TYPE_CHECKING:
     import numpy as np
@@ -228,7 +228,7 @@ def _describe_rule(
     """Return which document of a group is kept, and whether that rule is of the last run."""
     parts = [_KEPT[rule.keep]]
     if rule.prefer:
-        parts.append(f"preferring {some_of(rule.prefer)}")
+        parts.append(f"preferring {join_names(rule.prefer)}")
     if rule.linkage != _DEFAULT.linkage:
         parts.append(f"linkage {rule.linkage}")
     if last is not None and not {"linkage", "keep", "prefer", "threshold"} <= set(explicit):
@@ -255,20 +255,20 @@ def _say_groups(
         console.detail(f"{result.compared:,} similarities of candidates looked at")
     if not len(dropped):
         console.say(
-            f"no groups of similarity {threshold:g} or more: {counted(len(kept), 'document')} "
+            f"no groups of similarity {threshold:g} or more: {count_of(len(kept), 'document')} "
             f"alone{seconds}"
         )
         return
     sizes, n = groups.sizes, groups.count
     largest = int(sizes.argmax())
     console.say(
-        f"{counted(n, 'group')} of similarity {threshold:g} or more with "
-        f"{counted(n + len(dropped), 'document')}; "
-        f"the largest has {sizes[largest]:,}, with {shown(documents.names[largest])}"
+        f"{count_of(n, 'group')} of similarity {threshold:g} or more with "
+        f"{count_of(n + len(dropped), 'document')}; "
+        f"the largest has {sizes[largest]:,}, with {printable(documents.names[largest])}"
     )
     console.say(f"kept: {rule}")
     console.say(
-        f"keep {counted(len(kept), 'document')}, {len(kept) - n:,} alone; drop {len(dropped):,}, "
+        f"keep {count_of(len(kept), 'document')}, {len(kept) - n:,} alone; drop {len(dropped):,}, "
         f"{int(result.copies.sum()):,} of them "
         f"copies, {int(documents.spans[dropped].sum()):,} bytes{seconds}"
     )

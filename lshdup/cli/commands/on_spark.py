@@ -22,7 +22,7 @@ from lshdup.cli.session import read_parameters
 from lshdup.errors import ParameterError
 from lshdup.params import BandParams, PairParams, ShingleParams, SketchParams
 from lshdup.spark.paths import has_scheme
-from lshdup.utils.messages import counted, shown
+from lshdup.utils.messages import count_of, printable
 from lshdup.workspace.request import merge_params
 
 if TYPE_CHECKING:
@@ -112,17 +112,17 @@ def _clusters(
         table = answer.take(wanted, comparison)
         seconds = f"{console.duration_of('groups')}; {console.seconds:.2f} s in all"
         if dropped:
-            documents = counted(total + dropped, "document")
-            groups = f"{counted(total, 'group')} of similarity {threshold:g} or more"
-            console.say(f"{groups} with {documents}; {counted(found.rounds, 'round')}")
+            documents = count_of(total + dropped, "document")
+            groups = f"{count_of(total, 'group')} of similarity {threshold:g} or more"
+            console.say(f"{groups} with {documents}; {count_of(found.rounds, 'round')}")
             console.say(
-                f"keep {counted(kept, 'document')}, {kept - total:,} alone; "
+                f"keep {count_of(kept, 'document')}, {kept - total:,} alone; "
                 f"drop {dropped:,}, {copies:,} of them copies{seconds}"
             )
         else:
             console.say(
                 f"no groups of similarity {threshold:g} or more: "
-                f"{counted(kept, 'document')} alone{seconds}"
+                f"{count_of(kept, 'document')} alone{seconds}"
             )
         if table is not None:
             listing = "clusters" if emit == "all" else "clusters-names"
@@ -189,7 +189,8 @@ def _comparison(
             partitions = spark_session.default_partitions(session, settings, documents.size)
             master = session.sparkContext.master
             console.say(
-                f"Spark {session.version} at {master}, {counted(partitions, 'partition')} a shuffle"
+                f"Spark {session.version} at {master},"
+                f" {count_of(partitions, 'partition')} a shuffle"
             )
             with Comparison(documents.sources, recipe, pair.max_bucket) as comparison:
                 summary = _say_documents(console, comparison, sketch)
@@ -240,27 +241,27 @@ def _say_documents(console: Console, comparison: "Comparison", sketch: SketchPar
             console.report_skipped(Skipped(bytes(row.id), Reason(reason), row.detail or ""))
         console.skipped_counts[reason] += n - len(rows)
     console.say(
-        f"{counted(summary.documents, 'document')} -> {counted(summary.shingles, 'shingle')} -> "
+        f"{count_of(summary.documents, 'document')} -> {count_of(summary.shingles, 'shingle')} -> "
         f"signatures: {sketch.scheme}, K = {sketch.perms}{took}"
     )
     if summary.empty:
-        empty = counted(summary.empty, "document")
+        empty = count_of(summary.empty, "document")
         console.say(f"{empty} without tokens: near nothing, not compared (-v names them)")
     say_guesses(console, summary.guessed)
     say_skipped(console, console.skipped_counts)
     if console.is_verbose:
         for row in named("size = 0 and reason is null", "encoding"):
-            console.detail(f"{shown(bytes(row.id))}: no tokens")
+            console.detail(f"{printable(bytes(row.id))}: no tokens")
         for row in named("encoding is not null", "encoding"):
-            console.detail(f"{shown(bytes(row.id))}: read as {row.encoding}")
+            console.detail(f"{printable(bytes(row.id))}: read as {row.encoding}")
     return summary
 
 
 def _say_buckets(console: Console, comparison: "Comparison", tiles: "Tiles") -> None:
     """Say how many documents have candidates, and on request the size of the largest bucket."""
     rows, documents = tiles.counts
-    with_candidates = f"{counted(documents, 'document')} with candidates"
-    in_buckets = f"{counted(rows, 'row')} in buckets to be compared"
+    with_candidates = f"{count_of(documents, 'document')} with candidates"
+    in_buckets = f"{count_of(rows, 'row')} in buckets to be compared"
     console.say(f"{with_candidates}, {in_buckets}{console.duration_of('buckets')}")
     limit = comparison.max_bucket
     if not (limit or console.is_verbose):
@@ -271,7 +272,9 @@ def _say_buckets(console: Console, comparison: "Comparison", tiles: "Tiles") -> 
     buckets = Buckets(largest, 0, skipped, sets, candidates)
     say_buckets(console, buckets, lambda _: [example], limit)
     if largest and not skipped:
-        console.detail(f"the largest bucket: {counted(largest, 'document')}, with {shown(example)}")
+        console.detail(
+            f"the largest bucket: {count_of(largest, 'document')}, with {printable(example)}"
+        )
 
 
 class _Answer:

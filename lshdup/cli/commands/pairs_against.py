@@ -17,7 +17,7 @@ from lshdup.cli.messages import (
 from lshdup.cli.printing import DocumentNames, name_pairs, print_pieces
 from lshdup.cli.session import Session
 from lshdup.params import PairParams
-from lshdup.utils.messages import counted
+from lshdup.utils.messages import count_of
 
 if TYPE_CHECKING:
     from lshdup.cli.output import Target
@@ -45,7 +45,7 @@ def pairs_against(session: Session, options: dict[str, Any], target: "Target") -
     say_collection(console, both.here, " of DOCS")
     say_if_nothing(session, both.here, 1)
     where = f"stored in {both.store}" if both.store is not None else "of OTHER"
-    console.say(f"against {counted(len(both.there.documents), 'document')} {where}")
+    console.say(f"against {count_of(len(both.there.documents), 'document')} {where}")
     say_skipped(console, console.other_skipped_counts, " of OTHER")
     if not (both.there.sizes > 0).any():
         console.warn(
@@ -59,7 +59,7 @@ def pairs_against(session: Session, options: dict[str, Any], target: "Target") -
         say_contract(console, both.plan(), both.params)
         across = both.find_pairs(params, jobs, console.progress)
         say_buckets(console, across.found.buckets, both.sides.names, params.max_bucket)
-        before, after = f"{counted(across.found.candidates, 'candidate pair')} -> ", ""
+        before, after = f"{count_of(across.found.candidates, 'candidate pair')} -> ", ""
     pairs = both.expand_copies(across, collapse=options["collapse_copies"])
     _say_estimates(session, both, pairs, across.by_estimate)
     say_found(console, before, len(pairs), both.params.threshold, after)
@@ -71,7 +71,7 @@ def pairs_against(session: Session, options: dict[str, Any], target: "Target") -
     changed = both.count_changed(pairs)
     if changed:
         console.warn(
-            f"{counted(changed, 'document')} of OTHER in this answer changed or vanished since "
+            f"{count_of(changed, 'document')} of OTHER in this answer changed or vanished since "
             "OTHER was indexed"
         )
     if options["check"] and console.exit_code == OK and len(pairs):
@@ -93,11 +93,11 @@ def _say_estimates(
     # The largest standard error at or above the threshold.
     error = math.sqrt(max(t, 0.5) * (1 - max(t, 0.5)) / rows)
     why = "; ".join(
-        f"{counted(count, 'document')} of OTHER {fate}"
+        f"{count_of(count, 'document')} of OTHER {fate}"
         for fate, count in sorted(both.fates.items())
     )
     session.console.warn(
-        f"{counted(pairs.estimates, 'pair')} of {len(pairs):,} by signature estimate, standard "
+        f"{count_of(pairs.estimates, 'pair')} of {len(pairs):,} by signature estimate, standard "
         f"error {error:.3f} or less (K = {rows}); "
-        f"{counted(decided, 'candidate')} decided so{f': {why}' if why else ''}"
+        f"{count_of(decided, 'candidate')} decided so{f': {why}' if why else ''}"
     )

@@ -14,7 +14,7 @@ from lshdup.cli.options import band_options, list_columns, option, output_option
 from lshdup.cli.printing import make_target, print_rows
 from lshdup.cli.session import Session, open_session
 from lshdup.errors import InputError
-from lshdup.utils.messages import counted, shown
+from lshdup.utils.messages import count_of, printable
 from lshdup.workspace.lookup import NamedDocument, look_up
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ def _rows(
                 if indexed.collection.shingle_filter is None
                 else "no tokens, or only common shingles"
             )
-            session.console.say(f"{shown(each.name)} has {reason}: it is near nothing")
+            session.console.say(f"{printable(each.name)} has {reason}: it is near nothing")
             continue
         near = pipeline.find_neighbours(
             indexed.index,
@@ -119,8 +119,8 @@ def _rows(
         if not len(near.documents):
             n, threshold = len(indexed.collection.documents), indexed.params.threshold
             session.console.say(
-                f"none of {counted(n, 'document')} is {threshold:g} similar or more to "
-                f"{shown(each.name)}"
+                f"none of {count_of(n, 'document')} is {threshold:g} similar or more to "
+                f"{printable(each.name)}"
             )
         warn_of_changes(session, indexed.collection.documents, near.documents)
         names = indexed.collection.documents.typed_names(near.documents)
@@ -152,7 +152,7 @@ def shingle_and_band(
         if fingerprint_sets(sets, collection.shingle)[0] == collection.fingerprints[document.index]:
             return sets[0], indexed.index.table.keys_of(document.index)
         console.warn(
-            f"{shown(document.name)} has changed since it was indexed; "
+            f"{printable(document.name)} has changed since it was indexed; "
             "its present text is looked up"
         )
     signature = Sketcher(collection.sketch).sketch(sets)

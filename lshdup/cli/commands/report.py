@@ -25,7 +25,7 @@ from lshdup.cli.output import Target
 from lshdup.cli.session import Session, open_session
 from lshdup.errors import InputError
 from lshdup.params import ClusterParams
-from lshdup.utils.messages import counted, typed
+from lshdup.utils.messages import count_of, quote_command
 from lshdup.version import __version__
 from lshdup.workspace.lookup import NamedDocument
 
@@ -159,7 +159,7 @@ def _refuse_page_as_document(names: tuple[bytes, ...], path: Path) -> None:
             raise InputError(
                 message,
                 "if the page is to be written there: "
-                f"{typed('lshdup', 'report', *others, '-o', name)}",
+                f"{quote_command('lshdup', 'report', *others, '-o', name)}",
             )
 
 
@@ -208,7 +208,7 @@ def _parameters(answer: Answer) -> Iterator[tuple[str, str]]:
     if collection.shingle_filter is not None:
         yield (
             "removed from every set",
-            counted(
+            count_of(
                 len(collection.shingle_filter.template) + len(collection.shingle_filter.common),
                 "shingle",
             ),

@@ -16,7 +16,7 @@ from lshdup.cli.printing import make_target, print_rows
 from lshdup.cli.session import open_session
 from lshdup.errors import InputError
 from lshdup.params import ShingleParams, SketchParams
-from lshdup.utils.messages import counted, decimal, shown
+from lshdup.utils.messages import count_of, decimal, printable
 from lshdup.workspace.lookup import NamedDocument, look_up, merge_shingle_params
 
 if TYPE_CHECKING:
@@ -168,8 +168,8 @@ def _warn_if_changed(console: Console, document: _Document, params: ShingleParam
         sets = collection.shingle_filter.apply(sets)
     if fingerprint_sets(sets, params)[0] != collection.fingerprints[document.named.index]:
         console.warn(
-            f"{shown(document.named.name)} has changed since it was indexed; its present text is "
-            "shown"
+            f"{printable(document.named.name)} has changed since it was indexed; its present text"
+            " is shown"
         )
 
 
@@ -268,13 +268,13 @@ def _picture(
         ("A", a, comparison.a, comparison.only_a + comparison.removed_a),
         ("B", b, comparison.b, comparison.only_b + comparison.removed_b),
     ):
-        facts = [counted(document.size, "byte")]
+        facts = [count_of(document.size, "byte")]
         facts += [_describe_format(document, located.text)] if params.tokens != "ids" else []
-        facts += [counted(len(located.tokens), noun)]
+        facts += [count_of(len(located.tokens), noun)]
         heads.append(
             (
-                f"{letter}  {shown(document.named.name)}:",
-                ", ".join([*facts, counted(comparison.shared + rest, "shingle")]),
+                f"{letter}  {printable(document.named.name)}:",
+                ", ".join([*facts, count_of(comparison.shared + rest, "shingle")]),
             )
         )
     fits = target.columns is None or all(
@@ -284,13 +284,13 @@ def _picture(
         yield from [f"{name} {facts_line}"] if fits else [name, f"   {facts_line}"]
     yield (
         f"similarity {decimal(comparison.similarity)}, exact: "
-        f"{counted(comparison.shared, 'shingle')} "
+        f"{count_of(comparison.shared, 'shingle')} "
         f"shared, {comparison.only_a:,} only in A, "
         f"{comparison.only_b:,} only in B"
     )
     if comparison.removed_a or comparison.removed_b:
         yield (
-            f"removed before: {counted(comparison.removed_a, 'shingle')} of A, "
+            f"removed before: {count_of(comparison.removed_a, 'shingle')} of A, "
             f"{comparison.removed_b:,} "
             "of B, by --template or --ignore-common"
         )
