@@ -205,6 +205,10 @@ class Console:
         """0, or 2 if there was an error."""
         return TROUBLE if self._errors else OK
 
+    def exit_code_of(self, check: bool, found: int) -> int:
+        """Return 1 if --check is set, something was found and nothing went wrong."""
+        return PAIRS_FOUND if check and found and not self._errors else self.exit_code
+
     def _end_stage(self) -> None:
         now = time.perf_counter()
         if self._bar_stage:

@@ -172,4 +172,3 @@ def _end_interrupted(number: int, frame: object) -> NoReturn:
 
 def _farewell() -> str:
     return f"lshdup: interrupted; {describe_kept()}\n"
-

@@ -148,7 +148,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     measure = _measure_recall if found else _measure_bands if bands else _measure_estimates
     with open_session(ctx, options) as session:
         collection, sets = session.workspace.load_or_collect_sets(session.request)
-        say_collection(session.console, collection)
+        say_collection(session, collection, 0)
         if int((collection.sizes > 0).sum()) < 2:
             message = "fewer than two documents with tokens: there is no pair to measure"
             raise InputError(message, "name more documents")

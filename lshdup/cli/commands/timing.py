@@ -61,7 +61,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         collection, sets = session.workspace.load_or_collect_sets(session.request)
         from lshdup.evaluation.timing import Timing, compare_timings, timing
 
-        say_collection(session.console, collection)
+        say_collection(session, collection, 0)
         if int((collection.sizes > 0).sum()) < 2:
             message = "fewer than two documents with tokens: there is no pair to measure"
             raise InputError(message, "name more documents")
