@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class RequestedPairs:
+class PairsListed:
     """All pairs at or above a threshold.
 
     collection : the documents.
@@ -37,7 +37,7 @@ class RequestedPairs:
     plan: "BandPlan | None" = None
 
 
-def find_pairs(session: Session, options: dict[str, Any]) -> RequestedPairs:
+def find_pairs(session: Session, options: dict[str, Any]) -> PairsListed:
     """Find the pairs that the options of `pairs` request, and say on stderr what was done."""
     from lshdup.lsh.candidates import find_exact_duplicates
     from lshdup.pipeline import expand_copies, find_pairs_exactly
@@ -64,4 +64,4 @@ def find_pairs(session: Session, options: dict[str, Any]) -> RequestedPairs:
     pairs = expand_copies(found.pairs, duplicate_of, collapse=collapse)
     candidates = None if options["exact"] else found.candidates
     say_pairs(console, len(pairs), threshold, candidates, len(found.pairs))
-    return RequestedPairs(collection, found.pairs, duplicate_of, pairs, threshold, plan)
+    return PairsListed(collection, found.pairs, duplicate_of, pairs, threshold, plan)
