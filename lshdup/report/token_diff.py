@@ -99,8 +99,8 @@ def _find_blocks(a: U64, b: U64, passage: int) -> Iterator[_Block]:
             yield gap
             continue
         left, right = a[gap.a : gap.a_end], b[gap.b : gap.b_end]
-        before = _count_common(left, right)
-        after = _count_common(left[before:][::-1], right[before:][::-1])
+        before = count_common(left, right)
+        after = count_common(left[before:][::-1], right[before:][::-1])
         if before:
             yield _Block(gap.a, gap.b, before)
         if after:
@@ -198,7 +198,7 @@ def _find_unique(values: U64) -> tuple[U64, I64]:
     return distinct[counts == 1], first[counts == 1]
 
 
-def _count_common(left: U64, right: U64) -> int:
+def count_common(left: U64, right: U64) -> int:
     """Return how many tokens both begin with."""
     n = min(len(left), len(right))
     different = np.flatnonzero(left[:n] != right[:n])
