@@ -21,7 +21,7 @@ from lshdup.cli.printing import make_target, print_pieces, print_rows
 from lshdup.cli.session import read_parameters
 from lshdup.errors import ParameterError
 from lshdup.params import BandParams, PairParams, ShingleParams, SketchParams
-from lshdup.spark.paths import has_scheme
+from lshdup.spark.paths import check_output, format_of, has_scheme
 from lshdup.utils.messages import count_of, printable
 from lshdup.workspace.request import merge_params
 
@@ -267,8 +267,6 @@ class Destination:
     """
 
     def __init__(self, options: dict[str, Any]) -> None:
-        from lshdup.spark.outputs import format_of
-
         self._name = options["output"] or ""
         self._format = format_of(self._name)
         self.is_written = bool(self._format)
@@ -292,8 +290,6 @@ class Destination:
     def check(self, session: Any) -> None:
         """Raise InputError, before the work, if the answer cannot be written or exists."""
         if self.is_written:
-            from lshdup.spark.outputs import check_output
-
             self._path = check_output(session, self._name)
 
     def take(self, answer: Any, comparison: "Comparison") -> Any:
