@@ -127,7 +127,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
             collection.documents,
             threshold,
             took,
-            _describe_rule(rule, last, explicit | {**request.given}),
+            _describe_rule(rule, collection.documents, last, explicit | {**request.given}),
         )
         if options["write"] is not None:
             _write(console, result, collection.documents, options["write"])
@@ -200,22 +200,16 @@ def _merge(explicit: dict[str, Any], last: ClusterParams | None) -> ClusterParam
     return merge_params(ClusterParams, explicit, last)
 
 
-#: Wording of --keep.
-_KEPT = {
-    "longest": "the longest",
-    "shortest": "the shortest",
-    "newest": "the newest",
-    "oldest": "the oldest",
-    "first": "the first as DOCS were named",
-    "path-order": "the first in byte order of the names",
-}
-
-
 def _describe_rule(
-    rule: ClusterParams, last: ClusterParams | None, explicit: dict[str, Any]
+    rule: ClusterParams,
+    documents: "DocumentList",
+    last: ClusterParams | None,
+    explicit: dict[str, Any],
 ) -> str:
     """Return which document of a group is kept, and whether that rule is of the last run."""
-    parts = [_KEPT[rule.keep]]
+    from lshdup.documents.preference import default_keep
+
+    parts = [params.KEEP[rule.keep or default_keep(documents)]]
     if rule.prefer:
         parts.append(f"preferring {join_names(rule.prefer)}")
     if rule.linkage != _DEFAULT.linkage:

@@ -23,7 +23,7 @@ from lshdup.cli.options import (
 )
 from lshdup.cli.output import Target
 from lshdup.cli.session import Session, open_session
-from lshdup.errors import InputError
+from lshdup.errors import InputError, ParameterError
 from lshdup.params import ClusterParams
 from lshdup.utils.messages import count_of, quote_command
 from lshdup.version import __version__
@@ -87,6 +87,9 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         raise InputError(message, "name a file with -o, for instance -o report.html")
     if options["exact"]:
         refuse_with_exact(ctx)
+    if options["keep"] == "central":
+        message = "the page makes groups at every threshold, for which --keep central is too slow"
+        raise ParameterError(message, "use `lshdup clusters --keep central`, or another --keep")
     with open_session(ctx, options) as session:
         from lshdup.documents.preference import preference
         from lshdup.report import html
@@ -94,11 +97,12 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         console = session.console
         answer = find_pairs(session, options)
         collection, plan = answer.collection, answer.plan
-        rule = ClusterParams(keep=options["keep"], prefer=options["prefer"])
-        order, unused = preference(
+        rule = ClusterParams(keep=options["keep"] or "", prefer=options["prefer"])
+        preferred = preference(
             collection.documents, collection.sizes, rule, session.request.documents
         )
-        for line in unused:
+        order = preferred.order
+        for line in preferred.unused:
             console.warn(line)
         promise = (
             html.Promise(answer.threshold, plan.bands, plan.rows)
