@@ -3,6 +3,8 @@
 `Store` makes it an ArtifactError with the name of the file and the command that rebuilds it.
 """
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -25,25 +27,16 @@ def read_strings(artifact: Artifact, name: str) -> StringTable:
     return table
 
 
-def read_numbers(artifact: Artifact, name: str, n: int) -> NDArray[np.int64]:
-    """Return the int64 array of shape (n,) with this name."""
+def read_column(artifact: Artifact, name: str, dtype: type, n: int | None = None) -> NDArray[Any]:
+    """Return the array of shape (n,) with this name and type; n None: of any length."""
     array = artifact.arrays[name]
-    refuse_if(array.dtype != np.int64 or array.shape != (n,), f"{name} do not fit")
-    return array
-
-
-def read_fingerprints(artifact: Artifact, name: str, n: int) -> NDArray[np.uint64]:
-    """Return the uint64 array of shape (n,) with this name."""
-    array = artifact.arrays[name]
-    fits = array.dtype == np.uint64 and array.shape == (n,)
-    refuse_if(not fits, "its fingerprints have another shape")
+    refuse_if(not is_column(array, dtype) or n not in (None, len(array)), f"{name} do not fit")
     return array
 
 
 def read_indices(artifact: Artifact, name: str, n: int) -> NDArray[np.int64]:
     """Return the ascending indices of some of the n documents with this name: int64 array."""
-    array = artifact.arrays[name]
-    refuse_if(not is_column(array, np.int64), f"{name} does not fit")
+    array = read_column(artifact, name, np.int64)
     ascending = len(array) == 0 or (
         array[0] >= 0 and array[-1] < n and bool((np.diff(array) > 0).all())
     )

@@ -142,7 +142,7 @@ class Store:
         """Return whether an artifact holds this collection already."""
         try:
             old = self.load_collection(kind, here=True, verify=False)
-            return old is not None and would_save_the_same(old, collection)
+            return old is not None and would_save_the_same(old, collection, kind)
         except ArtifactError:
             return False
 
