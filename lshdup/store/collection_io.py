@@ -128,17 +128,11 @@ def read_collection(
 ) -> Collection:
     """Return the collection that an artifact holds.
 
-    Parameters
-    ----------
-    artifact, home
-        The arrays, and the folder that names start from (empty: the current one).
-    verify
-        Whether every size is looked at; a query touches a few pages of the arrays only.
-    folder
-        Where files are unpacked to be read.
+    Errors: one of `DAMAGED` if the arrays do not fit each other.
 
-    Errors: one of several if the arrays do not fit each other.
-
+    home : the folder that names start from; empty: the current one.
+    verify : whether every size is looked at; a query touches a few pages of the arrays only.
+    folder : where files are unpacked to be read.
     """
     header, arrays = artifact.header, artifact.arrays
     skipped = _read_skipped(artifact)

@@ -1,16 +1,30 @@
-"""Members of an artifact with the types and shapes that they must have, or a ValueError.
+"""Members of an artifact with the types and shapes that they must have, or a ValueError."""
 
-`Store` makes it an ArtifactError with the name of the file and the command that rebuilds it.
-"""
-
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lshdup.errors import ArtifactError, ParameterError
 from lshdup.store.checksums import is_lazy
 from lshdup.store.npz import Array, Artifact
 from lshdup.utils.ragged import StringTable
+
+#: Errors of an artifact whose header or arrays do not fit.
+DAMAGED = (KeyError, TypeError, ValueError, IndexError, ParameterError)
+
+
+@contextlib.contextmanager
+def damage_explained(path: Path, remedy: str) -> Iterator[None]:
+    """Raise ArtifactError instead of the errors of an artifact that does not fit."""
+    try:
+        yield
+    except DAMAGED as error:
+        message = f"{path} is damaged ({error})"
+        raise ArtifactError(message, remedy) from None
 
 
 def refuse_if(wrong: object, message: str) -> None:
