@@ -51,9 +51,10 @@ def say_collection(
         notes = collection.notes
         guesses = [guess.decode() for guess in notes.guesses]
         say_guesses(console, Counter(guesses))
-        names = collection.documents.typed_names(notes.guessed) if console.is_verbose else ()
-        for name, guess in zip(names, guesses, strict=False):
-            console.detail(f"{printable(name)}: read as {guess}")
+        if console.is_verbose:
+            names = collection.documents.typed_names(notes.guess_documents)
+            for name, guess in zip(names, guesses, strict=True):
+                console.detail(f"{printable(name)}: read as {guess}")
     if collection.read is None and console.is_verbose:
         _say_skipped_before(console, collection)
     say_skipped(console, console.skipped_counts, side)

@@ -146,13 +146,13 @@ def _unchanged_collection(
         sketch=sketch,
         signatures=old.signatures if sketch is not None else None,
         read=0,
-        notes=replace(old.notes, reader=_reader_of(old.notes.extracted, skipped)),
+        notes=replace(old.notes, reader=_reader_of(old.notes.office_documents, skipped)),
     )
 
 
-def _reader_of(extracted: NDArray[np.int64], skipped: tuple[SkippedFile, ...]) -> str:
+def _reader_of(office_documents: NDArray[np.int64], skipped: tuple[SkippedFile, ...]) -> str:
     """Return the current reader of office formats if a document or a skipped file depends on it."""
-    if len(extracted) or any(each.skipped.reason.is_of_reader for each in skipped):
+    if len(office_documents) or any(each.skipped.reason.is_of_reader for each in skipped):
         return current_reader()
     return ""
 
@@ -181,7 +181,7 @@ class _Rows:
         }
         self._signatures = allocate((n, sketch.perms)) if sketch is not None else None
         self._skipped: list[SkippedFile] = []
-        self._extracted = np.zeros(n, bool)
+        self._is_office = np.zeros(n, bool)
         self._guesses: dict[int, bytes] = {}
 
     def reuse(self, previous: Previous) -> None:
@@ -203,10 +203,12 @@ class _Rows:
         for column_name, column in self._columns.items():
             column[known] = old.columns[column_name][rows]
         notes = old.notes
-        self._extracted[known] = np.isin(rows, notes.extracted)
-        guessed = np.flatnonzero(known & np.isin(previous.rows, notes.guessed))
-        guesses = notes.guesses.take(np.searchsorted(notes.guessed, previous.rows[guessed]))
-        self._guesses = dict(zip(guessed.tolist(), guesses, strict=True))
+        self._is_office[known] = np.isin(rows, notes.office_documents)
+        documents = np.flatnonzero(known & np.isin(previous.rows, notes.guess_documents))
+        guesses = notes.guesses.take(
+            np.searchsorted(notes.guess_documents, previous.rows[documents])
+        )
+        self._guesses = dict(zip(documents.tolist(), guesses, strict=True))
 
     def fill(self, batch: FinishedBatch) -> None:
         """Fill in the rows of a batch."""
@@ -215,8 +217,8 @@ class _Rows:
             self._columns[name][made.indices] = column
         if self._signatures is not None and batch.signatures is not None:
             self._signatures[made.indices] = batch.signatures
-        self._extracted[made.extracted] = True
-        self._guesses |= {index: encoding.encode() for index, encoding in made.guessed}
+        self._is_office[made.office_documents] = True
+        self._guesses |= {index: encoding.encode() for index, encoding in made.guesses}
         self.is_document[[index for index, _, _ in made.skipped]] = False
         self._skipped += map(self._skipped_file, made.skipped)
 
@@ -256,14 +258,14 @@ class _Rows:
         )
 
     def _notes(self, rows: NDArray[np.int64], skipped: tuple[SkippedFile, ...]) -> ReadingNotes:
-        extracted = np.flatnonzero(self._extracted[rows])
-        reader = _reader_of(extracted, skipped)
+        office = np.flatnonzero(self._is_office[rows])
+        reader = _reader_of(office, skipped)
         if not self._guesses:
-            return ReadingNotes(extracted, reader)
+            return ReadingNotes(office, reader)
         with_guess = np.fromiter(self._guesses, np.int64, len(self._guesses))
-        guessed = np.flatnonzero(np.isin(rows, with_guess))
-        guesses = StringTable.from_strings(self._guesses[row] for row in rows[guessed].tolist())
-        return ReadingNotes(extracted, reader, guessed, guesses)
+        documents = np.flatnonzero(np.isin(rows, with_guess))
+        guesses = StringTable.from_strings(self._guesses[row] for row in rows[documents].tolist())
+        return ReadingNotes(office, reader, documents, guesses)
 
     def _skipped_file(self, skipped: tuple[int, Reason, str]) -> SkippedFile:
         documents, (index, reason, detail) = self._documents, skipped

@@ -49,9 +49,9 @@ def join_collections(parts: list[Collection]) -> Collection:
         signatures=np.concatenate(signatures) if has_signatures else None,
         unfiltered=first.unfiltered and Unfiltered(first.unfiltered.shingle_filter),
         notes=ReadingNotes(
-            shifted([each.extracted for each in notes]),
+            shifted([each.office_documents for each in notes]),
             next((each.reader for each in notes if each.reader), ""),
-            shifted([each.guessed for each in notes]),
+            shifted([each.guess_documents for each in notes]),
             StringTable.concatenate(each.guesses for each in notes),
         ),
     )

@@ -108,10 +108,10 @@ def _skipped_arrays(skipped: tuple[SkippedFile, ...]) -> dict[str, Array]:
 def _notes_arrays(notes: ReadingNotes) -> dict[str, Array]:
     arrays: dict[str, Array] = {}
     if notes.reader:
-        arrays["extracted"] = notes.extracted
+        arrays["extracted"] = notes.office_documents
         arrays["reader"] = np.frombuffer(notes.reader.encode(), np.uint8)
-    if len(notes.guessed):
-        arrays["guessed"] = notes.guessed
+    if len(notes.guess_documents):
+        arrays["guessed"] = notes.guess_documents
         arrays |= _string_arrays("guesses", notes.guesses)
     return arrays
 
@@ -277,12 +277,12 @@ def _read_filter(artifact: Artifact, *, verify: bool) -> ShingleFilter:
 def _read_notes(artifact: Artifact, n: int) -> ReadingNotes:
     notes: dict[str, Any] = {}
     if "reader" in artifact.arrays:
-        notes["extracted"] = read_indices(artifact, "extracted", n)
+        notes["office_documents"] = read_indices(artifact, "extracted", n)
         notes["reader"] = artifact.arrays["reader"].tobytes().decode()
     if "guessed" in artifact.arrays:
-        notes["guessed"] = read_indices(artifact, "guessed", n)
+        notes["guess_documents"] = read_indices(artifact, "guessed", n)
         notes["guesses"] = read_strings(artifact, "guesses")
-        fits = len(notes["guesses"]) == len(notes["guessed"])
+        fits = len(notes["guesses"]) == len(notes["guess_documents"])
         refuse_if(not fits, "it does not say how it read some of the documents")
     return ReadingNotes(**notes)
 
