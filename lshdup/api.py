@@ -296,10 +296,8 @@ class NearDuplicates:
         Each is a list of (name, exact similarity to the first), which is kept: of files the one
         with the shortest path, of texts the first.
         """
-        collection, params = (
-            self.minhash.collection,
-            ClusterParams(keep="" if self._named else "path-order"),
-        )
+        collection, keep = self.minhash.collection, "" if self._named else "path-order"
+        params = ClusterParams(keep=keep)
         order = preference(collection.documents, collection.sizes, params, self._named)
         groups = pipeline.find_clusters(
             collection, self._answer.index, self.minhash.sets.take, self.threshold, params, order

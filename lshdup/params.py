@@ -18,7 +18,7 @@ LINKAGES = ("representative", "single")
 #: Rules of `--keep`, and what each keeps.
 KEEP = {
     "shortest-path": "the shortest path (fewest folders, then the shortest name)",
-    "first": "the first as DOCS were named, and of its file",
+    "first": "the first as DOCS were named",
     "central": "the most similar to all others of its group",
     "longest": "the longest",
     "shortest": "the shortest",
