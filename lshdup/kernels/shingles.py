@@ -13,7 +13,9 @@ from lshdup.kernels.text import (
     DONE,
     HAS_HIGH,
     RULE_IDS,
+    RULE_SYMBOLS,
     RULE_TERMS,
+    ascii_symbols,
     ascii_words,
     decode,
     keep_terms,
@@ -254,7 +256,10 @@ def shingle_batch(
         if rule == RULE_IDS:
             tokens, outcome = parse_ids(document, hashes)
         elif take_ascii and not flags[d] & HAS_HIGH:
-            tokens = ascii_words(document, folded, edges, work)
+            if rule == RULE_SYMBOLS:
+                tokens = ascii_symbols(document, folded, edges, work)
+            else:
+                tokens = ascii_words(document, folded, edges, work)
         else:
             tokens, outcome = tokens_by_table(document, table, classes, folded, edges, False, edges)
         outcomes[d] = outcome

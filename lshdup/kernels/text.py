@@ -41,6 +41,7 @@ HAS_CLASS = 1 << 26  # a canonical combining class is recorded at either end
 RULE_PLAIN = 0
 RULE_TERMS = 1  # drop "the" and tokens shorter than three characters
 RULE_IDS = 2  # tokens are decimal integers, and are their own hash
+RULE_SYMBOLS = 3  # every other visible character is a token too: `ascii_symbols`
 
 # The outcome of a document.
 DONE = 0
@@ -146,6 +147,61 @@ def ascii_words(document: U8, folded: U8, edges: I32, work: U8) -> int:
             done += np.uint64(8)
         n += found
     return np.int64(n >> _ONE)
+
+
+@inlined
+def ascii_symbols(document: U8, folded: U8, edges: I32, work: U8) -> int:
+    """Lower-case an ASCII document into `folded`; return how many words and symbols it has.
+
+    A word is a run of [0-9A-Za-z_], a symbol any other visible character. As in `ascii_words`, but
+    a token may begin where another one ends, so there are verdicts on starts and on ends.
+    """
+    length = len(document)
+    kinds = work[:length]
+    out = folded[:length]
+    for i in range(length):
+        c = document[i]
+        letter = np.uint8((c | np.uint8(0x20)) - np.uint8(97)) < np.uint8(26)
+        upper = np.uint8(c - np.uint8(65)) < np.uint8(26)
+        word = letter | (np.uint8(c - np.uint8(48)) < np.uint8(10)) | (c == np.uint8(95))
+        visible = np.uint8(c - np.uint8(33)) < np.uint8(94)
+        kinds[i] = np.uint8(word) + np.uint8(visible)  # 2 for a word's byte, 1 for a symbol's.
+        out[i] = c + np.uint8(upper) * np.uint8(32)
+    for i in range(length, length + PADDING):
+        work[i] = 0
+    starts = np.uint64(0)
+    ends = np.uint64(1)
+    last_word = np.uint64(0)
+    last_symbol = np.uint64(0)
+    for base in range(0, length + 1, 64):
+        words = np.uint64(0)
+        symbols = np.uint64(0)
+        for j in range(8):
+            eight = load64(work, base + 8 * j)
+            place = np.uint64(8 * j)
+            words |= (((eight >> _ONE) & _LOW_BITS) * _GATHER >> np.uint64(56)) << place
+            symbols |= ((eight & _LOW_BITS) * _GATHER >> np.uint64(56)) << place
+        before = (words << _ONE) | last_word
+        first = symbols | (words & ~before)
+        end = (symbols << _ONE) | last_symbol | (before & ~words)
+        last_word = words >> np.uint64(63)
+        last_symbol = symbols >> np.uint64(63)
+        starts = _write_bits(first, base, starts, edges)
+        ends = _write_bits(end, base, ends, edges)
+    return np.int64(starts >> _ONE)
+
+
+@inlined
+def _write_bits(bits: np.uint64, base: int, at: np.uint64, edges: I32) -> np.uint64:
+    """Write the positions of set bits to every other place of `edges`; return the next place."""
+    found = _TWO * count_ones(bits)
+    done = np.uint64(0)
+    while done < found:
+        for j in range(8):
+            edges[at + done + np.uint64(2 * j)] = base + count_trailing_zeros(bits)
+            bits &= bits - _ONE
+        done += np.uint64(16)
+    return at + found
 
 
 @inlined
