@@ -17,6 +17,8 @@ VERIFY = ("exact", "estimate")
 LINKAGES = ("representative", "single")
 KEEP = ("longest", "shortest", "newest", "oldest", "first", "path-order")
 DEFAULT_K = {"word": 3, "symbols": 5, "char": 9, "terms": 1, "ids": 1}
+#: The most tokens in a shingle.
+MAX_K = 1000
 DEFAULT_MAX_BYTES = 256 * 1024 * 1024
 DEFAULT_TEXT_FIELD = "text"
 DEFAULT_STORE = ".lshdup"
@@ -198,7 +200,7 @@ class ShingleParams(_Params):
         )
         if self.k == 0:
             object.__setattr__(self, "k", DEFAULT_K[self.tokens])
-        _check(1 <= self.k <= 1000, f"-k is {self.k}; it must be from 1 to 1000 tokens")
+        _check(1 <= self.k <= MAX_K, f"-k is {self.k}; it must be from 1 to {MAX_K} tokens")
         _check(
             self.tokens != "ids" or self.k == 1,
             f"-k is {self.k}, but ids are shingles already",
