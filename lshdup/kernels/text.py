@@ -194,7 +194,7 @@ def ascii_symbols(document: U8, folded: U8, edges: I32, work: U8) -> int:
 @inlined
 def _write_bits(bits: np.uint64, base: int, at: np.uint64, edges: I32) -> np.uint64:
     """Write the positions of set bits to every other place of `edges`; return the next place."""
-    found = _TWO * count_ones(bits)
+    found: np.uint64 = _TWO * count_ones(bits)
     done = np.uint64(0)
     while done < found:
         for j in range(8):
