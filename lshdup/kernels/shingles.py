@@ -6,6 +6,7 @@
 
 import numpy as np
 
+from lshdup.kernels.ascii import ascii_symbols, ascii_words
 from lshdup.kernels.helpers import I32, I64, U8, U32, U64, inlined, load64, mix64, scatter_by
 from lshdup.kernels.jit import kernel
 from lshdup.kernels.ordering import heap_sort
@@ -15,8 +16,6 @@ from lshdup.kernels.text import (
     RULE_IDS,
     RULE_SYMBOLS,
     RULE_TERMS,
-    ascii_symbols,
-    ascii_words,
     decode,
     keep_terms,
     parse_ids,
