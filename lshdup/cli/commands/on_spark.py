@@ -230,7 +230,7 @@ def _say_documents(console: Console, comparison: "Comparison", sketch: SketchPar
     if summary.empty:
         empty = count_of(summary.empty, "document")
         console.say(f"{empty} without tokens: near nothing, not compared (-v names them)")
-    say_guesses(console, summary.guessed)
+    say_guesses(console, summary.guesses)
     say_skipped(console, console.skipped_counts)
     if console.is_verbose:
         for row in named("size = 0 and reason is null", "encoding"):
