@@ -25,8 +25,8 @@ from lshdup.cli.options import (
     run_options,
     table_options,
 )
-from lshdup.cli.output import Target
-from lshdup.cli.printing import PIECE_ROWS, make_target, print_pieces
+from lshdup.cli.output import PIECE_ROWS, Target
+from lshdup.cli.printing import make_target, print_pieces
 from lshdup.cli.session import open_session
 from lshdup.params import ClusterParams
 from lshdup.utils.atomic import check_writable
@@ -79,12 +79,12 @@ def command(ctx: click.Context, /, **options: Any) -> int:
 
     Every document of a group is at least the threshold similar to the one that is kept; the
     similarity is exact, and to that one. A copy has the same set of shingles as it, though perhaps
-    other bytes. Each compared document is either kept or dropped; what has no tokens, or could not
-    be read, is neither. Nothing is moved or deleted.
+    other bytes. Each compared document is kept or dropped; one without tokens, or that could not be
+    read, is neither. Nothing is moved or deleted.
 
     Without DOCS, the documents of the last run are grouped, and what is not given of --threshold,
     --keep, --prefer and --linkage is as the last `clusters` had it, unless an index has been made
-    since. What is kept, and by which rule, is said on stderr.
+    since.
 
     With --engine spark (see `lshdup pairs`), -o OUT.parquet or OUT.jsonl has a row for each
     compared document, in no order: id, representative (itself, if alone), similarity, copy (yes or
