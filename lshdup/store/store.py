@@ -12,7 +12,7 @@ from typing import Any
 
 from lshdup.collection.collection import Collection
 from lshdup.documents.records import RecordFields
-from lshdup.errors import ArtifactError, ParameterError
+from lshdup.errors import RERUN, ArtifactError, ParameterError
 from lshdup.params import ShingleParams, SketchParams
 from lshdup.shingling.shingle_filter import ShingleFilter
 from lshdup.store import npz
@@ -200,16 +200,15 @@ class Store:
         always : members that are verified in any case. A query looks up every shingle in the
             filter.
         """
-        remedy = f"run `lshdup {'shingle' if kind == 'shingles' else kind} DOCS`"
         path = self.path(kind)
-        artifact = npz.load(path, kind, remedy, verify=verify, always=always)
+        artifact = npz.load(path, kind, RERUN, verify=verify, always=always)
         if artifact is None:
             return None
         try:
             if artifact.header["unicode"] != unicodedata.unidata_version:
                 made, here_now = artifact.header["unicode"], unicodedata.unidata_version
                 message = f"{path} was made with Unicode {made}; this Python has {here_now}"
-                raise ArtifactError(message, remedy)
+                raise ArtifactError(message, RERUN)
             refuse_if(
                 "\0" in artifact.header["base"], "its names start from a folder that cannot be"
             )
@@ -223,4 +222,4 @@ class Store:
             return replace(collection, shingle=collection.shingle.with_secret(self._secret))
         except (KeyError, TypeError, ValueError, IndexError, ParameterError) as error:
             message = f"{path} is damaged ({error})"
-            raise ArtifactError(message, remedy) from None
+            raise ArtifactError(message, RERUN) from None

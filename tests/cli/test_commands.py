@@ -607,7 +607,7 @@ def test_odd_names_byte_for_byte(run, odd_names, tmp_path):
     assert b"\x1b" not in table
     assert b"[bold]red[bold]" in table
     assert b"\\x1b" in run("pairs", "odd", "--max-bytes", "1", "-v", code=2).err.encode()
-    listed = run("pairs", "--files-from", "-", "-0", stdin=b"\0".join(odd_names)).out
+    listed = run("pairs", "--files0-from", "-", "-0", stdin=b"\0".join(odd_names)).out
     assert listed == run("pairs", "odd", "-0").out
 
 
