@@ -66,10 +66,12 @@ documents_options = _stack(
 
 shingle_options = _stack(
     option("--tokens", type=click.Choice(params.TOKENS), default=_SHINGLE.tokens,
-           help="What a shingle is made of: words, characters, terms (lower-case words of three "
-                "letters or more, without 'the'), or lines of integer ids."),
-    option("-k", "--shingle-size", "k", type=click.IntRange(1, 1000),
-           show_default="3 words, 9 characters, 1 term",
+           help="What a shingle is made of: words; symbols (words and every other visible "
+                "character: for program text, tables and configuration, where punctuation "
+                "means something); characters; terms (lower-case words of three letters or "
+                "more, without 'the'); or lines of integer ids."),
+    option("-k", "--shingle-size", "k", type=click.IntRange(1, params.MAX_K),
+           show_default="3 words, 5 symbols, 9 characters, 1 term",
            help="Tokens in a shingle. More: stricter; fewer: short texts compare better."),
     option("--bag", is_flag=True, help="Count repeats: the j-th occurrence of a shingle is an "
                                        "element of its own."),
