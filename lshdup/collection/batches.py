@@ -33,8 +33,8 @@ class FinishedBatch:
 
     indices : int64 array, the documents. sizes, fingerprints, signatures : of their filtered sets.
     sets : the sets that the run keeps. unfiltered : without sets; None without a filter.
-    skipped : the documents that could not be read, and why. guessed : detected encodings.
-    extracted : as in `ShingleBatch`.
+    skipped : the documents that could not be read, and why. guesses : detected encodings.
+    office_documents : as in `ShingleBatch`.
     """
 
     indices: NDArray[np.int64]
@@ -43,9 +43,9 @@ class FinishedBatch:
     fingerprints: NDArray[np.uint64]
     signatures: NDArray[np.uint32] | None
     skipped: list[tuple[int, Reason, str]]
-    guessed: list[tuple[int, str]]
+    guesses: list[tuple[int, str]]
     unfiltered: Unfiltered | None = None
-    extracted: list[int] = field(default_factory=list)
+    office_documents: list[int] = field(default_factory=list)
 
 
 class Workers:
@@ -115,9 +115,9 @@ def process_batches(
                 prints,
                 signatures,
                 made.skipped,
-                made.guessed,
+                made.guesses,
                 unfiltered=unfiltered,
-                extracted=made.extracted,
+                office_documents=made.office_documents,
             )
         except MemoryError:
             if len(indices) > 1:

@@ -150,13 +150,13 @@ def _unchanged_collection(
         sketch=sketch,
         signatures=old.signatures if sketch is not None else None,
         read=0,
-        notes=replace(old.notes, reader=_reader_of(old.notes.extracted, skipped)),
+        notes=replace(old.notes, reader=_reader_of(old.notes.office_documents, skipped)),
     )
 
 
-def _reader_of(extracted: NDArray[np.int64], skipped: tuple[SkippedFile, ...]) -> str:
+def _reader_of(office_documents: NDArray[np.int64], skipped: tuple[SkippedFile, ...]) -> str:
     """Return the current reader of office formats if a document or a skipped file depends on it."""
-    if len(extracted) or any(each.skipped.reason.is_of_reader for each in skipped):
+    if len(office_documents) or any(each.skipped.reason.is_of_reader for each in skipped):
         return current_reader()
     return ""
 
@@ -194,7 +194,7 @@ class _Rows:
                 shingle_filter, np.zeros(n, np.int64), np.zeros(n, np.uint64)
             )
         self._skipped: list[SkippedFile] = []
-        self._extracted = np.zeros(n, bool)
+        self._is_office = np.zeros(n, bool)
         self._guesses: dict[int, bytes] = {}
 
     def reuse(self, previous: Previous) -> None:
@@ -219,10 +219,12 @@ class _Rows:
             self._unfiltered.sizes[known] = old.unfiltered.sizes[rows]
             self._unfiltered.fingerprints[known] = old.unfiltered.fingerprints[rows]
         notes = old.notes
-        self._extracted[known] = np.isin(rows, notes.extracted)
-        guessed = np.flatnonzero(known & np.isin(previous.rows, notes.guessed))
-        guesses = notes.guesses.take(np.searchsorted(notes.guessed, previous.rows[guessed]))
-        self._guesses = dict(zip(guessed.tolist(), guesses, strict=True))
+        self._is_office[known] = np.isin(rows, notes.office_documents)
+        documents = np.flatnonzero(known & np.isin(previous.rows, notes.guess_documents))
+        guesses = notes.guesses.take(
+            np.searchsorted(notes.guess_documents, previous.rows[documents])
+        )
+        self._guesses = dict(zip(documents.tolist(), guesses, strict=True))
 
     def fill(self, batch: FinishedBatch) -> tuple[SkippedFile, ...]:
         """Fill in the rows of a batch. Return the files of it that are no documents."""
@@ -233,8 +235,8 @@ class _Rows:
         if self._unfiltered is not None and batch.unfiltered is not None:
             self._unfiltered.sizes[batch.indices] = batch.unfiltered.sizes
             self._unfiltered.fingerprints[batch.indices] = batch.unfiltered.fingerprints
-        self._extracted[batch.extracted] = True
-        self._guesses |= {index: encoding.encode() for index, encoding in batch.guessed}
+        self._is_office[batch.office_documents] = True
+        self._guesses |= {index: encoding.encode() for index, encoding in batch.guesses}
         self.is_document[[index for index, _, _ in batch.skipped]] = False
         skipped = tuple(self._skipped_file(*each) for each in batch.skipped)
         self._skipped += skipped
@@ -281,14 +283,14 @@ class _Rows:
         return collection.with_unfiltered_sets(sets)
 
     def _notes(self, rows: NDArray[np.int64], skipped: tuple[SkippedFile, ...]) -> ReadingNotes:
-        extracted = np.flatnonzero(self._extracted[rows])
-        reader = _reader_of(extracted, skipped)
+        office = np.flatnonzero(self._is_office[rows])
+        reader = _reader_of(office, skipped)
         if not self._guesses:
-            return ReadingNotes(extracted, reader)
+            return ReadingNotes(office, reader)
         with_guess = np.fromiter(self._guesses, np.int64, len(self._guesses))
-        guessed = np.flatnonzero(np.isin(rows, with_guess))
-        guesses = StringTable.from_strings(self._guesses[row] for row in rows[guessed].tolist())
-        return ReadingNotes(extracted, reader, guessed, guesses)
+        documents = np.flatnonzero(np.isin(rows, with_guess))
+        guesses = StringTable.from_strings(self._guesses[row] for row in rows[documents].tolist())
+        return ReadingNotes(office, reader, documents, guesses)
 
     def _skipped_file(self, index: int, reason: Reason, detail: str) -> SkippedFile:
         documents = self._documents

@@ -23,15 +23,15 @@ _NO_STRINGS = StringTable.from_strings([])
 class ReadingNotes:
     """How documents were read whose text depends on more than their bytes.
 
-    extracted : int64 array, ascending, the documents whose text a reader of office formats gave.
+    office_documents : int64 array, ascending, the documents that a reader of office formats read.
     reader : that reader and its version; empty if nothing depends on it.
-    guessed : int64 array, ascending, the documents whose encoding was detected.
-    guesses : the encoding of each guessed document (`Text.encoding`).
+    guess_documents : int64 array, ascending, the documents whose encoding was detected.
+    guesses : the encoding of each of these documents (`Text.encoding`).
     """
 
-    extracted: NDArray[np.int64] = field(default_factory=lambda: _NO_DOCUMENTS)
+    office_documents: NDArray[np.int64] = field(default_factory=lambda: _NO_DOCUMENTS)
     reader: str = ""
-    guessed: NDArray[np.int64] = field(default_factory=lambda: _NO_DOCUMENTS)
+    guess_documents: NDArray[np.int64] = field(default_factory=lambda: _NO_DOCUMENTS)
     guesses: StringTable = field(default_factory=lambda: _NO_STRINGS)
 
 
@@ -145,7 +145,9 @@ class Collection:
         if not self.notes.reader or self.notes.reader == current_reader():
             return self
         sizes = self.documents.sizes.copy()
-        sizes[self.notes.extracted] = -1  # No file has this size: the documents have all changed.
+        sizes[
+            self.notes.office_documents
+        ] = -1  # No file has this size: the documents have all changed.
         skipped = tuple(each for each in self.skipped if not each.skipped.reason.is_of_reader)
         return replace(self, documents=replace(self.documents, sizes=sizes), skipped=skipped)
 

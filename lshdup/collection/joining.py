@@ -51,9 +51,9 @@ def join_collections(parts: list[Collection]) -> Collection:
         signatures=signatures,
         unfiltered=unfiltered,
         notes=ReadingNotes(
-            column.indices(lambda part: part.notes.extracted),
+            column.indices(lambda part: part.notes.office_documents),
             next((part.notes.reader for part in parts if part.notes.reader), ""),
-            column.indices(lambda part: part.notes.guessed),
+            column.indices(lambda part: part.notes.guess_documents),
             _join_strings([part.notes.guesses for part in parts]),
         ),
     )

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from lshdup.documents.document_list import DocumentList
-from lshdup.documents.finding import find_files
+from lshdup.documents.finding import Finder
 from lshdup.documents.missing import not_there
 from lshdup.documents.parquet import ParquetFile
 from lshdup.documents.records import Kind, RecordError, RecordFields, classify_file
@@ -80,7 +80,7 @@ def find_documents(
     """Find the named documents: the first stage of the main path.
 
     ids : each line is a document (`--tokens ids`).
-    skipped, say, warn : as of `finding.find_files`.
+    skipped, say, warn : as of `finding.find_documents`.
 
     Raises InputError if a name does not exist; ParameterError for records without an id field,
     since a worker does not know the number of a record in its file, and for options that do not
@@ -101,10 +101,8 @@ def find_documents(
     reader = _Reader(spark, params, ids=ids)
     parts: list[_Sized] = []
     if local:
-        files, kinds = find_files(
-            local, params, id_lists=ids, jobs=jobs, on_skipped=skipped, say=say, warn=warn
-        )
-        parts += reader.local(files, kinds)
+        finder = Finder(params, ids, None, jobs, skipped, say, warn)
+        parts += reader.local(finder.find(local), finder.records)
     parts += [part for name in remote for part in reader.remote(name)]
     if not parts:
         message = "the folders that were named hold no files"

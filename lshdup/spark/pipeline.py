@@ -74,14 +74,14 @@ class Summary:
     documents : compared documents, and those without shingles.
     empty : documents without shingles.
     skipped : skipped documents by reason.
-    guessed : documents by detected encoding.
+    guesses : documents by detected encoding.
     """
 
     documents: int
     shingles: int
     empty: int
     skipped: dict[str, int]
-    guessed: dict[str, int]
+    guesses: dict[str, int]
 
 
 @dataclass(frozen=True)
@@ -133,17 +133,17 @@ class Comparison:
         rows = counts.collect()
         self.refuse_repeated()
         skipped: dict[str, int] = {}
-        guessed: dict[str, int] = {}
+        guesses: dict[str, int] = {}
         for row in rows:
             if row.reason is not None:
                 skipped[row.reason] = skipped.get(row.reason, 0) + row.n
             elif row.encoding is not None:
-                guessed[row.encoding] = row.n
+                guesses[row.encoding] = row.n
         valid = [row for row in rows if row.reason is None]
         n, shingles, empty = (
             sum(row[name] for row in valid) for name in ("n", "shingles", "empty")
         )
-        return Summary(n, shingles, empty, skipped, guessed)
+        return Summary(n, shingles, empty, skipped, guesses)
 
     def refuse_repeated(self) -> None:
         """Raise InputError if two documents have the same id, which would mix up their pairs."""

@@ -58,7 +58,7 @@ def sketch_rows(recipe: Recipe, documents: Batches) -> Batches:
             sha256(data[a:b]).digest() if b > a else None for a, b in itertools.pairwise(ends)
         ]
         key_sizes = np.full(n, keys.shape[1] * 8)
-        encodings = dict(shingled.guessed)
+        encodings = dict(shingled.guesses)
         columns = [
             ids.take(pa.array(shingled.indices)),
             pa.array(sizes),

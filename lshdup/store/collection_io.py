@@ -117,10 +117,10 @@ def _notes_arrays(collection: Collection) -> dict[str, Array]:
     notes = collection.notes
     arrays: dict[str, Array] = {}
     if notes.reader:
-        arrays["extracted"] = notes.extracted
+        arrays["extracted"] = notes.office_documents
         arrays["reader"] = np.frombuffer(notes.reader.encode(), np.uint8)
-    if len(notes.guessed):
-        arrays["guessed"] = notes.guessed
+    if len(notes.guess_documents):
+        arrays["guessed"] = notes.guess_documents
         arrays |= _string_arrays("guesses", notes.guesses)
     return arrays
 
@@ -302,12 +302,12 @@ def _read_filter(artifact: Artifact, *, verify: bool) -> ShingleFilter:
 def _read_notes(artifact: Artifact, n: int) -> ReadingNotes:
     notes: dict[str, Any] = {}
     if "reader" in artifact.arrays:
-        notes["extracted"] = read_indices(artifact, "extracted", n)
+        notes["office_documents"] = read_indices(artifact, "extracted", n)
         notes["reader"] = artifact.arrays["reader"].tobytes().decode()
     if "guessed" in artifact.arrays:
-        notes["guessed"] = read_indices(artifact, "guessed", n)
+        notes["guess_documents"] = read_indices(artifact, "guessed", n)
         notes["guesses"] = read_strings(artifact, "guesses")
-        fits = len(notes["guesses"]) == len(notes["guessed"])
+        fits = len(notes["guesses"]) == len(notes["guess_documents"])
         refuse_if(not fits, "it does not say how it read some of the documents")
     return ReadingNotes(**notes)
 
@@ -325,8 +325,8 @@ def would_save_the_same(old: Collection, new: Collection) -> bool:
         and old.documents.skipped_records == new.documents.skipped_records
         and (old.unfiltered is None or old.unfiltered_identity == new.unfiltered_identity)
         and old.notes.reader == new.notes.reader
-        and np.array_equal(old.notes.extracted, new.notes.extracted)
-        and np.array_equal(old.notes.guessed, new.notes.guessed)
+        and np.array_equal(old.notes.office_documents, new.notes.office_documents)
+        and np.array_equal(old.notes.guess_documents, new.notes.guess_documents)
         and list(old.notes.guesses) == list(new.notes.guesses)
         and np.array_equal(old.documents.sizes, new.documents.sizes)
         and np.array_equal(old.documents.mtimes, new.documents.mtimes)

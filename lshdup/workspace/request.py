@@ -5,12 +5,21 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from lshdup.errors import ArtifactError
-from lshdup.params import BandParams, ClusterParams, DocumentParams, ShingleParams, SketchParams
+from lshdup.params import (
+    BandParams,
+    ClusterParams,
+    DocumentParams,
+    FilterParams,
+    ShingleParams,
+    SketchParams,
+)
 
 if TYPE_CHECKING:
     from lshdup.documents.document_list import DocumentList
 
-P = TypeVar("P", ShingleParams, SketchParams, BandParams, ClusterParams)
+P = TypeVar(
+    "P", DocumentParams, ShingleParams, FilterParams, SketchParams, BandParams, ClusterParams
+)
 
 #: Options whose name is not that of their parameter.
 _OPTIONS = {"k": "-k", "keep_case": "--keep-case", "normalize": "normalization"}

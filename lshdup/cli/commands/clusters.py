@@ -11,9 +11,9 @@ import click
 from lshdup import params
 from lshdup.cli.columns import column_names
 from lshdup.cli.conflicts import is_set, refuse_with_exact, runs_on_spark
-from lshdup.cli.console import OK, PAIRS_FOUND, Console
+from lshdup.cli.console import Console
 from lshdup.cli.help import Command, plain_option
-from lshdup.cli.messages import say_buckets, say_collection, say_contract, say_if_nothing
+from lshdup.cli.messages import say_buckets, say_collection, say_index
 from lshdup.cli.options import (
     engine_options,
     exact_option,
@@ -107,8 +107,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         if options["exact"]:
             collection, result, threshold, last = workspace.find_clusters_exactly(request, merged)
             rule = merged(last)
-            say_collection(console, collection)
-            say_if_nothing(session, collection)
+            say_collection(session, collection)
         else:
             indexed = workspace.load_or_build_index(request, save=False, clustering=True)
             collection, threshold, last = (
@@ -117,18 +116,10 @@ def command(ctx: click.Context, /, **options: Any) -> int:
                 indexed.last_clustering,
             )
             rule = merged(last)
-            say_collection(console, collection)
-            say_if_nothing(session, collection)
-            say_contract(console, indexed.index.plan, indexed.params)
+            say_index(session, indexed)
             result = workspace.find_clusters(indexed, rule, request)
-            table = indexed.index.table if options["verbose"] else None
-            say_buckets(
-                console,
-                result.buckets,
-                collection.documents.names.strings_at,
-                rule.max_bucket,
-                table,
-            )
+            names = collection.documents.names.strings_at
+            say_buckets(console, result.buckets, names, rule.max_bucket, indexed.index.table)
         took = console.duration_of("groups")
         _say_groups(
             console,
@@ -142,9 +133,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
             _write(console, result, collection.documents, options["write"])
         if options["write"] is None or is_set(ctx, "emit"):
             _print(console, target, result, collection.documents, options["emit"])
-        if options["check"] and console.exit_code == OK and result.clusters.count:
-            return PAIRS_FOUND
-        return console.exit_code
+        return console.exit_code_of(options["check"], result.clusters.count)
 
 
 def _check_write(path: Path | None, documents: "DocumentList", read: bool) -> None:
