@@ -67,8 +67,7 @@ def collect_data(
     groups. `moves` and `pairs` have columns of positions in `kinds`.
     """
     kinds = selection.kinds
-    position = np.full(len(duplicate_of), -1, np.int64)
-    position[kinds] = np.arange(len(kinds))
+    position = _number_kinds(selection, duplicate_of)
     in_order = preference[position[duplicate_of[preference]] >= 0]
     named = np.sort(in_order)
     members: list[list[int]] = [[] for _ in kinds]
@@ -90,6 +89,7 @@ def collect_data(
         "documents": _describe_names(names(named)) | {"shingles": set_sizes[named].tolist()},
         "kinds": members,
         "grouped": len(selection.grouped),
+        "inGroups": selection.document_count,
         "moves": {
             "count": np.bincount(position[moves.document], minlength=len(kinds)).tolist(),
             "step": moves.step.tolist(),
@@ -106,6 +106,13 @@ def collect_data(
     }
 
 
+def _number_kinds(selection: Selection, duplicate_of: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the position of each representative in `kinds`, or -1: int64 array of shape (n,)."""
+    position = np.full(len(duplicate_of), -1, np.int64)
+    position[selection.kinds] = np.arange(len(selection.kinds))
+    return position
+
+
 def _describe_names(names: list[bytes]) -> dict[str, Any]:
     """Return columns of names as they are shown, and the bytes of names that are shown escaped."""
     folders: dict[bytes, int] = {}
@@ -119,26 +126,25 @@ def _describe_names(names: list[bytes]) -> dict[str, Any]:
     return columns | {"folders": [printable(folder) for folder in folders]}
 
 
-def describe_passages(
-    passages: Passages, kind_of: Callable[[int], int], pairs: int
-) -> dict[str, Any]:
-    """Return the data of the passages, with positions in `kinds` instead of documents.
+def add_passages(
+    data: dict[str, Any], passages: Passages, selection: Selection, duplicate_of: NDArray[np.int64]
+) -> None:
+    """Add passages to the data of a page, with positions in `kinds` instead of documents.
 
-    pairs : number of all pairs that could have passages.
+    selection, duplicate_of : as in `collect_data`.
     """
+    position = _number_kinds(selection, duplicate_of)[duplicate_of]
 
-    def key(pair: tuple[int, int]) -> str:
-        return ",".join(str(kind_of(document)) for document in pair)
+    def key(pair: tuple[int, int] | None) -> str:
+        return f"{position[pair[0]]},{position[pair[1]]}" if pair else ""
 
-    return {
-        "passages": {key(pair): segments for pair, segments in passages.segments.items()},
-        "variants": {
-            kind_of(kept): [(*texts, [kind_of(member) for member in members]) for *texts, members in each]
-            for kept, each in passages.variants.items()
-        },
-        "without": {key(pair) if pair else "": why for pair, why in passages.without.items()},
-        "missing": describe_missing_passages(passages, pairs),
+    data["passages"] = {key(pair): segments for pair, segments in passages.segments.items()}
+    data["variants"] = {
+        int(position[kept]): [(*texts, position[members].tolist()) for *texts, members in each]
+        for kept, each in passages.variants.items()
     }
+    data["without"] = {key(pair): why for pair, why in passages.without.items()}
+    data["missing"] = describe_missing_passages(passages, selection.pair_count)
 
 
 def describe_missing_passages(passages: Passages, pairs: int) -> str:
@@ -150,7 +156,8 @@ def describe_missing_passages(passages: Passages, pairs: int) -> str:
     known[passages.without[None]] += pairs - have - known.total()
     reasons = "; ".join(
         f"{count:,} {'is' if count == 1 else 'are'} without: {why}"
-        for why, count in sorted(known.items()) if count
+        for why, count in sorted(known.items())
+        if count
     )
     return f"the passages of {have:,} of {pairs:,} pairs are in the page; {reasons}"
 

@@ -31,7 +31,7 @@ class Steps:
     groups, members : number of groups, and of the documents in them.
     """
 
-    thresholds: Sequence[float]
+    threshold: Sequence[float]
     pairs: list[int]
     rows: list[int]
     groups: list[int]
@@ -60,18 +60,41 @@ class Selection:
     grouped : int64 array, ascending: the documents whose groups are listed, at every step.
     moves : of these documents.
     pairs : the most similar pairs.
+    document_count, pair_count : number of all documents in pairs, and of all pairs of different
+        documents.
+    grouped_count : number of documents whose groups are listed, with all exact duplicates.
     """
 
     steps: Steps
     grouped: NDArray[np.int64]
     moves: Moves
     pairs: Pairs
+    document_count: int
+    pair_count: int
+    grouped_count: int
 
     @property
     def kinds(self) -> NDArray[np.int64]:
         """The documents that are named: those of groups first."""
         paired = np.concatenate([self.pairs.left, self.pairs.right]).astype(np.int64)
         return np.concatenate([self.grouped, np.setdiff1d(paired, self.grouped)])
+
+    def describe_omitted(self) -> str:
+        """Return what the page counts but does not list; "" if it lists all."""
+        parts = [
+            f"{listed:,} of {total:,} {what}"
+            for listed, total, what in (
+                (self.grouped_count, self.document_count, "documents in groups"),
+                (len(self.pairs), self.pair_count, "pairs of different documents"),
+            )
+            if listed < total
+        ]
+        if not parts:
+            return ""
+        return (
+            f"the page counts all pairs and groups, and lists {' and '.join(parts)}; "
+            f"--most {max(self.document_count, self.pair_count)} lists all"
+        )
 
     def list_groups(self, most: int) -> list[tuple[int, list[int]]]:
         """Return kept documents and other members at the first threshold, the largest groups first.
@@ -146,6 +169,9 @@ def select(
         np.flatnonzero(listed),
         Moves(*(column[order] for column in columns)),
         _first(pairs, most or _MOST),
+        int(copies[known].sum()),
+        len(pairs),
+        int(copies[listed].sum()),
     )
 
 

@@ -109,6 +109,11 @@ class StringTable:
         sizes = np.fromiter(map(len, strings), np.int64, len(strings))
         return cls(np.frombuffer(b"".join(strings), np.uint8), offsets_of(sizes))
 
+    @property
+    def sizes(self) -> NDArray[np.int64]:
+        """The number of bytes of each string: int64 array of shape (n,)."""
+        return np.diff(self.offsets)
+
     def strings_at(self, indices: NDArray[np.int64]) -> list[bytes]:
         """Return the strings at `indices`, as objects."""
         return list(self.take(indices))
