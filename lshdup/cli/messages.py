@@ -44,8 +44,7 @@ def say_collection(
     if collection.read is not None and unread > 0:
         line += f"; {count_of(collection.read, 'document')} read, {unread:,} unchanged"
     console.say(line + console.duration_of("documents"))
-    unfiltered = collection.sizes if collection.unfiltered is None else collection.unfiltered.sizes
-    _say_empty(console, collection, unfiltered == 0, "without tokens", "no tokens")
+    _say_empty(console, collection, collection.unfiltered_sizes == 0, "without tokens", "no tokens")
     _say_filter(console, collection)
     # A run that reads no document repeats nothing about documents without -v.
     if collection.read is not None or console.is_verbose:
@@ -221,8 +220,8 @@ def _say_empty(
 
 def _say_filter(console: Console, collection: "Collection") -> None:
     """Say which shingles the filter removed, and how many documents have no others."""
-    shingle_filter, unfiltered = collection.shingle_filter, collection.unfiltered
-    if shingle_filter is None or unfiltered is None:
+    shingle_filter, unfiltered = collection.shingle_filter, collection.unfiltered_sizes
+    if shingle_filter is None:
         return
     parts = []
     if shingle_filter.params.template:
@@ -233,13 +232,13 @@ def _say_filter(console: Console, collection: "Collection") -> None:
             f"{100 * limit:g} % of the documents" if limit < 1 else count_of(int(limit), "document")
         )
         parts.append(f"{len(shingle_filter.common):,} of more than {many}")
-    before = int(unfiltered.sizes.sum())
+    before = int(unfiltered.sum())
     share = 1 - int(collection.sizes.sum()) / before if before else 0.0
     console.say(f"removed shingles: {' and '.join(parts)}, {chance(share)} of all in the documents")
     _say_empty(
         console,
         collection,
-        (collection.sizes == 0) & (unfiltered.sizes > 0),
+        (collection.sizes == 0) & (unfiltered > 0),
         "with only common shingles",
         "only common shingles",
     )

@@ -114,6 +114,13 @@ class StringTable:
         """The number of bytes of each string: int64 array of shape (n,)."""
         return np.diff(self.offsets)
 
+    @classmethod
+    def concatenate(cls, tables: Iterable["StringTable"]) -> Self:
+        """Return the strings of all tables, in order."""
+        tables = list(tables)
+        sizes = np.concatenate([np.diff(table.offsets) for table in tables])
+        return cls(np.concatenate([table.blob for table in tables]), offsets_of(sizes))
+
     def strings_at(self, indices: NDArray[np.int64]) -> list[bytes]:
         """Return the strings at `indices`, as objects."""
         return list(self.take(indices))
