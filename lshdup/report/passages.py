@@ -68,25 +68,28 @@ def find_passages(
     """
     found = Passages(without={None: f"more than --passages {most}"})
     context, around = _CONTEXT[params.tokens]
-    wanted = chain(groups, ((a, [b]) for a, b in pairs))
-    for kept, members in wanted:
+    seen: set[frozenset[int]] = set()
+    is_full = False
+    for kept, members in chain(groups, ((a, [b]) for a, b in pairs)):
         a, compared = read(kept), 0
         collector = VariantCollector(a) if not isinstance(a, str) else None
         for member in members:
-            if (kept, member) in found.segments or (member, kept) in found.segments:
+            pair = frozenset((kept, member))
+            if pair in seen:
                 continue
-            if len(found.segments) + len(found.without) > most:
-                return found
+            if is_full := is_full or len(seen) >= most:
+                break
+            seen.add(pair)
             b = read(member)
             if isinstance(a, str) or isinstance(b, str) or collector is None:
-                found.without[kept, member] = a if isinstance(a, str) else str(b)
+                found.without[kept, member] = min(each for each in (a, b) if isinstance(each, str))
                 continue
             changes = find_text_changes(a, b, params)
             segments = list(_find_segments(a, b, changes, context))
             found.size += _size_of(text for _, text in segments)
-            if found.size > room:
+            if is_full := found.size > room:
                 found.without[None] = "the page would be too large; --passages N takes N"
-                return found
+                break
             found.segments[kept, member] = segments
             collector.add(member, b, changes)
             compared += 1
@@ -95,6 +98,8 @@ def find_passages(
             variants = collector.variants()
             found.variants[kept] = [_alternative(a, each, around) for each in variants[:_VARIANTS]]
             found.size += _size_of(chain.from_iterable(found.variants[kept]))
+        if is_full:
+            break
     return found
 
 
@@ -110,7 +115,7 @@ def _alternative(kept: LocatedText, variant: Variant, around: int) -> Alternativ
     after = extract_passage(kept, end, min(len(kept.starts), end + around))
     passage = _shorten(extract_passage(kept, start, end), _LONGEST_VARIANT)
     text = _shorten(variant.text, _LONGEST_VARIANT)
-    return (*map(_escape, (before, passage, after, text)), list(variant.members))  # type: ignore[return-value]
+    return (*map(escape, (before, passage, after, text)), list(variant.members))  # type: ignore[return-value]
 
 
 def _find_segments(
@@ -129,7 +134,7 @@ def _find_segments(
             is_of_b = kind in (ADDED, MOVED_HERE)
             text = extract_passage(*((b, b_start, b_end) if is_of_b else (a, a_start, a_end)))
             text = _shorten(text, _LONGEST_STRETCH)
-            yield _SEGMENTS[kind], _escape(text)
+            yield _SEGMENTS[kind], escape(text)
             room -= len(text)
             if room < 0:
                 yield "…", ""
@@ -140,7 +145,7 @@ def _shorten(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[: most // 2]} … {text[-most // 2 :]}"
 
 
-def _escape(text: str) -> str:
+def escape(text: str) -> str:
     """Return a passage in its lines, with invisible and direction-changing characters escaped."""
     lines = f"{text}|".replace("\t", " ").splitlines()  # The mark keeps a line end at the end.
     return "\n".join(map(printable, lines))[:-1]

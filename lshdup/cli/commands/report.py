@@ -225,6 +225,10 @@ def _parameters(answer: PairsListed) -> Iterator[tuple[str, str]]:
     yield "made by", f"lshdup {__version__}"
 
 
+#: Options that the command line in the page does not repeat.
+_NOT_REPEATED = set("threshold output nul hash_key jobs verbose quiet progress color".split())
+
+
 def _clusters_command(ctx: click.Context) -> str:
     """Return the beginning of a command line that lists the groups of the page.
 
@@ -233,7 +237,7 @@ def _clusters_command(ctx: click.Context) -> str:
     """
     from lshdup.cli.commands.clusters import command as clusters
 
-    known = {param.name for param in clusters.params} - {"threshold", "output", "nul", "hash_key"}
+    known = {param.name for param in clusters.params} - _NOT_REPEATED
     words = ["lshdup", "clusters", *map(os.fsdecode, ctx.params["docs"])]
     for param in ctx.command.params:
         name = param.name or ""
