@@ -30,7 +30,7 @@ _LONGEST, _LONGEST_STRETCH = 12_000, 4_000
 _VARIANTS, _LONGEST_VARIANT = 200, 400
 
 #: Tokens around a difference, and around a variant.
-_CONTEXT = {"word": (12, 6), "char": (60, 30), "terms": (12, 6)}
+_CONTEXT = {"word": (12, 6), "symbols": (20, 10), "char": (60, 30), "terms": (12, 6)}
 
 
 @dataclass

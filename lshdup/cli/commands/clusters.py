@@ -25,8 +25,8 @@ from lshdup.cli.options import (
     run_options,
     table_options,
 )
-from lshdup.cli.output import Target
-from lshdup.cli.printing import PIECE_ROWS, make_target, print_pieces
+from lshdup.cli.output import PIECE_ROWS, Target
+from lshdup.cli.printing import make_target, print_pieces
 from lshdup.cli.session import open_session
 from lshdup.params import ClusterParams
 from lshdup.utils.atomic import check_writable

@@ -65,7 +65,7 @@ Examples:
     type=click.IntRange(0),
     default=1,
     metavar="N",
-    help="Pairs just above each threshold of --histogram, to judge by eye.",
+    help="Pairs to show above each threshold of --histogram.",
 )
 @plot_option
 @option("--check", is_flag=True, help="Exit with 1 if there are pairs.")
@@ -111,7 +111,8 @@ def command(ctx: click.Context, /, **options: Any) -> int:
             named = print_histogram(session, answer, options, target)
         else:
             names = DocumentNames(len(documents), documents.typed_names)
-            print_pieces(console, target, column_names("pairs"), name_pairs(pairs.pieces(), names))
+            rows = name_pairs(pairs.pieces(), names)
+            print_pieces(console, target, column_names("pairs"), rows, len(pairs))
             named = pairs.documents()
         warn_of_changes(session, documents, named)
         return console.exit_code_of(options["check"], len(pairs))
