@@ -108,6 +108,7 @@ class Outline(HTMLParser):
             self.scripts.append(data)
 
 
+@settings(deadline=None)
 @given(
     st.lists(st.binary(min_size=1, max_size=40) | st.sampled_from(HOSTILE), min_size=2, max_size=6),
     st.text(max_size=60),
