@@ -17,7 +17,6 @@ from lshdup.cli.options import (
     exact_option,
     keep_options,
     max_bucket_option,
-    null_names_option,
     option,
     run_options,
     table_options,
@@ -77,7 +76,6 @@ Examples:
               default=Path("-"),
               show_default="standard output",
               help="Write the page there, all or nothing.")  # fmt: skip
-@null_names_option
 @click.pass_context
 def command(ctx: click.Context, /, **options: Any) -> int:
     """Make one HTML page of the near-duplicates: a histogram whose threshold can be moved, the
