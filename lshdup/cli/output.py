@@ -98,7 +98,7 @@ class Target:
 
     def write(self, columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> bool:
         """Print rows; return as `write_pieces`."""
-        return self.write_pieces(columns, _cut_pieces(rows))
+        return self.write_pieces(columns, cut_pieces(rows))
 
     def write_pieces(
         self,
@@ -256,7 +256,8 @@ def _join_pieces(pieces: Iterable[Piece]) -> Iterator[Sequence[Cell]]:
     return (row for piece in pieces for row in zip(*piece, strict=True))
 
 
-def _cut_pieces(rows: Iterable[Sequence[Cell]]) -> Iterator[Piece]:
+def cut_pieces(rows: Iterable[Sequence[Cell]]) -> Iterator[Piece]:
+    """Yield rows as columns, some thousand rows at a time."""
     rows = iter(rows)
     while part := list(islice(rows, PIECE_ROWS)):
         yield list(zip(*part, strict=True))

@@ -8,7 +8,7 @@ import click
 
 from lshdup.cli.conflicts import is_typed
 from lshdup.cli.console import Console
-from lshdup.cli.output import PIECE_ROWS, Layout, Piece, Target, format_of
+from lshdup.cli.output import PIECE_ROWS, Layout, Piece, Target, cut_pieces, format_of
 from lshdup.errors import ParameterError
 from lshdup.utils.json_cells import Cell
 
@@ -51,10 +51,14 @@ def _format(options: dict[str, Any], path: Path | None) -> str:
 
 
 def print_rows(
-    console: Console, target: Target, columns: Sequence[str], rows: Iterable[Sequence[Cell]]
+    console: Console,
+    target: Target,
+    columns: Sequence[str],
+    rows: Iterable[Sequence[Cell]],
+    layout: Layout | None = None,
 ) -> None:
     """Print a listing; warn if names make its lines ambiguous."""
-    _warn_unless(target.write(columns, rows), console)
+    print_pieces(console, target, columns, cut_pieces(rows), layout=layout)
 
 
 def print_pieces(
@@ -66,14 +70,17 @@ def print_pieces(
     layout: Layout | None = None,
 ) -> None:
     """Print a listing of many rows at a time, as `Target.write_pieces`; warn likewise."""
-    _warn_unless(target.write_pieces(columns, pieces, total, layout), console)
-
-
-def _warn_unless(clear: bool, console: Console) -> None:
-    if not clear:
+    if not target.write_pieces(columns, pieces, total, layout):
         console.warn(
             "some names hold tabs or newlines: lines are ambiguous; use -0, or --format jsonl"
         )
+
+
+def group_layout(target: Target) -> Layout | None:
+    """Return the layout of `clusters` for people, unless --header asks for a table of columns."""
+    from lshdup.cli.tables import groups
+
+    return None if target.header else groups
 
 
 class DocumentNames:

@@ -7,7 +7,9 @@ enough, rows become columns. A long table is laid out part by part, so that it b
 import re
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice, zip_longest
+from itertools import groupby, islice, zip_longest
+from operator import itemgetter
+from os.path import commonprefix
 
 from rich.cells import cell_len
 
@@ -16,6 +18,9 @@ _WIDE, _NARROW, _LEAST_GAP = 3, 2, 1
 
 #: Names of more cells than this may be folded, but not to fewer.
 _LEAST = 20
+
+#: Cells before the names of a group: similarity, and what is the same.
+_INDENT = 17
 
 #: Rows that are laid out together: columns are as wide as their cells need.
 _PART = 1000
@@ -101,6 +106,28 @@ def _fold_heading(head: str, size: int) -> str:
     wrapper.wordsep_simple_re = re.compile(r"((?<=_)|\s+)")
     wrapper.width = max([size, *map(len, re.findall(r"[^_\s]+_?", head))])
     return "\n".join(wrapper.wrap(head))
+
+
+def groups(rows: Iterable[Row], width: int | None, color: bool) -> Iterator[str]:
+    """Yield the listing of `clusters` as blocks: a group each, its common folder once above.
+
+    rows : cells of the columns of `clusters`, in groups, the kept document first.
+    width, color : as for `table`.
+    """
+    for number, group in groupby(rows, itemgetter(0)):
+        members = list(group)
+        names = [row[2] for row in members]
+        folder = commonprefix(names).rpartition("/")[0]  # noqa: RUF071
+        head = f"group {number}{': ' if folder else ''}{folder}{'/' if folder else ''}"
+        yield from [] if number == "1" else [""]
+        yield from map(_bold, fold_cell(head, width)) if color and width else [head]
+        for row, name in zip(members, names, strict=True):
+            role = "keep" if row[1] == "keep" else row[3]
+            name = name[len(folder) + 1 if folder else 0 :]
+            room = width and max(_LEAST, width - _INDENT)
+            for at, line in enumerate(fold_cell(name, room) if room else [name]):
+                start = f"  {role:<6}  {''.join(row[6:]):<5}  " if not at else " " * _INDENT
+                yield _bold(start + line) if color and role == "keep" else start + line
 
 
 def _lines(row: Row, widths: Sequence[int], numbers: Sequence[bool], gap: int) -> Iterator[str]:

@@ -15,6 +15,7 @@ from lshdup.cli.console import Console
 from lshdup.cli.help import Command, plain_option
 from lshdup.cli.messages import say_buckets, say_collection, say_index
 from lshdup.cli.options import (
+    check_option,
     engine_options,
     exact_option,
     keep_options,
@@ -26,7 +27,7 @@ from lshdup.cli.options import (
     table_options,
 )
 from lshdup.cli.output import PIECE_ROWS, Target
-from lshdup.cli.printing import make_target, print_pieces
+from lshdup.cli.printing import group_layout, make_target, print_pieces
 from lshdup.cli.session import open_session
 from lshdup.params import ClusterParams
 from lshdup.utils.atomic import check_writable
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 
     from lshdup.cli.output import Piece
     from lshdup.documents.document_list import DocumentList
+    from lshdup.matching.clusters import ClusterListing
     from lshdup.matching.results import ClustersFound
 
 _DEFAULT = ClusterParams()
@@ -68,7 +70,7 @@ Examples:
               help="Of rows of JSON Lines or Parquet: write the file they are in without those "
                    "that may go, in the same order, all else as it is; of several files, FILE is a "
                    "folder. No groups are printed then, unless --emit says so.")  # fmt: skip
-@option("--check", is_flag=True, help="Exit with 1 if there are groups.")
+@check_option("groups")
 @engine_options
 @run_options
 @output_options
@@ -133,7 +135,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
             _write(console, result, collection.documents, options["write"])
         if options["write"] is None or is_set(ctx, "emit"):
             _print(console, target, result, collection.documents, options["emit"])
-        return console.exit_code_of(options["check"], result.clusters.count)
+        return console.exit_code_of(result.clusters.count)
 
 
 def _check_write(path: Path | None, documents: "DocumentList", read: bool) -> None:
@@ -157,19 +159,21 @@ def _write(
 def _print(
     console: Console, target: Target, result: "ClustersFound", documents: "DocumentList", what: str
 ) -> None:
+    from lshdup.matching.clusters import list_clusters
+
     if what == "all":
-        print_pieces(console, target, column_names("clusters"), _rows(result, documents))
+        listed, columns = list_clusters(result.clusters), column_names("clusters")
+        rows, total = _rows(result, listed, documents), len(listed.documents)
+        print_pieces(console, target, columns, rows, total, group_layout(target))
     else:
         chosen = result.clusters.kept if what == "keep" else result.clusters.dropped
         print_pieces(console, target, column_names("clusters-names"), _names(chosen, documents))
 
 
-def _rows(result: "ClustersFound", documents: "DocumentList") -> "Iterator[Piece]":
-    from lshdup.matching.clusters import list_clusters
-
-    clusters = list_clusters(result.clusters)
-    copies = result.copies
-    own = result.clusters.representative
+def _rows(
+    result: "ClustersFound", clusters: "ClusterListing", documents: "DocumentList"
+) -> "Iterator[Piece]":
+    copies, own = result.copies, result.clusters.representative
     for start in range(0, len(clusters.documents), PIECE_ROWS):
         part = slice(start, start + PIECE_ROWS)
         rows = clusters.documents[part]

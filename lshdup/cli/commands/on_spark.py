@@ -17,7 +17,7 @@ from lshdup.cli.messages import (
     say_skipped,
     warn_if_nothing,
 )
-from lshdup.cli.printing import make_target, print_pieces, print_rows
+from lshdup.cli.printing import group_layout, make_target, print_pieces, print_rows
 from lshdup.cli.session import read_parameters
 from lshdup.errors import ParameterError
 from lshdup.params import BandParams, PairParams, ShingleParams, SketchParams
@@ -58,7 +58,7 @@ def pairs(ctx: click.Context, options: dict[str, Any]) -> int:
             columns = column_names("pairs")
             target = make_target(options)
             print_pieces(console, target, columns, ordered_pairs(table))
-        return console.exit_code_of(options["check"], total)
+        return console.exit_code_of(total)
 
 
 def clusters(ctx: click.Context, options: dict[str, Any]) -> int:
@@ -119,12 +119,13 @@ def _clusters(
         else:
             console.say(f"no groups {alike}: {count_of(kept, 'document')} alone{seconds}")
         if table is not None and emit == "all":
+            rows, target = ordered_clusters(table), make_target(options)
             columns = column_names("clusters")
-            print_rows(console, make_target(options), columns, ordered_clusters(table))
+            print_rows(console, target, columns, rows, group_layout(target))
         elif table is not None:
             names = ((name,) for name in sorted(table.column("id").to_pylist()))
             print_rows(console, make_target(options), column_names("clusters-names"), names)
-    return console.exit_code_of(options["check"], dropped)
+    return console.exit_code_of(dropped)
 
 
 @contextmanager
@@ -154,7 +155,7 @@ def _comparison(
         starting = spark_session.session(
             options["master"],
             settings,
-            loud=options["verbose"],
+            loud=console.is_verbose,
             progress=console.shows_progress,
             warn=console.warn,
         )
