@@ -12,7 +12,9 @@ from lshdup.errors import ParameterError
 
 TOKENS = ("word", "char", "terms", "ids")
 HASHES = ("mix64", "poly31")
+#: Schemes of signatures; "linear" is for experiments, not for a store.
 SCHEMES = ("fast", "classic", "linear")
+STORED_SCHEMES = SCHEMES[:2]
 VERIFY = ("exact", "estimate")
 LINKAGES = ("representative", "single")
 KEEP = ("longest", "shortest", "newest", "oldest", "first", "path-order")
@@ -24,7 +26,7 @@ DEFAULT_STORE = ".lshdup"
 LEAST_MEMORY = 128 * 1024 * 1024
 #: Bytes of the longest text: positions are 32-bit numbers, and kernels read past the end.
 LONGEST = (1 << 31) - 1024
-MAX_PERMS = 1 << 16
+MAX_K, MAX_PERMS = 1000, 1 << 16
 
 
 def _check(condition: bool, message: str, hint: str = "") -> None:
@@ -198,7 +200,7 @@ class ShingleParams(_Params):
         )
         if self.k == 0:
             object.__setattr__(self, "k", DEFAULT_K[self.tokens])
-        _check(1 <= self.k <= 1000, f"-k is {self.k}; it must be from 1 to 1000 tokens")
+        _check(1 <= self.k <= MAX_K, f"-k is {self.k}; it must be from 1 to {MAX_K} tokens")
         _check(
             self.tokens != "ids" or self.k == 1,
             f"-k is {self.k}, but ids are shingles already",

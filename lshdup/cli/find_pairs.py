@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Answer:
+class PairsListed:
     """All pairs at or above a threshold.
 
     collection : the documents.
@@ -44,12 +44,12 @@ class Answer:
     plan: "BandPlan | None" = None
 
 
-def find_pairs(session: Session, options: dict[str, Any]) -> Answer:
+def find_pairs(session: Session, options: dict[str, Any]) -> PairsListed:
     """Find the pairs that the options of `pairs` request, and say on stderr what was done."""
     return _join(session, options) if options["exact"] else _find_by_bands(session, options)
 
 
-def _find_by_bands(session: Session, options: dict[str, Any]) -> Answer:
+def _find_by_bands(session: Session, options: dict[str, Any]) -> PairsListed:
     from lshdup.pipeline import expand_copies
 
     console, workspace, request = session.console, session.workspace, session.request
@@ -71,7 +71,7 @@ def _find_by_bands(session: Session, options: dict[str, Any]) -> Answer:
         result.pairs, indexed.index.duplicate_of, collapse=options.get("collapse_copies", False)
     )
     say_funnel(console, result.candidates, len(result.pairs), len(pairs), indexed.params.threshold)
-    return Answer(
+    return PairsListed(
         indexed.collection,
         result.pairs,
         indexed.index.duplicate_of,
@@ -81,7 +81,7 @@ def _find_by_bands(session: Session, options: dict[str, Any]) -> Answer:
     )
 
 
-def _join(session: Session, options: dict[str, Any]) -> Answer:
+def _join(session: Session, options: dict[str, Any]) -> PairsListed:
     from lshdup.lsh.candidates import find_exact_duplicates
     from lshdup.pipeline import expand_copies, find_pairs_exactly
 
@@ -98,4 +98,4 @@ def _join(session: Session, options: dict[str, Any]) -> Answer:
         result.pairs, duplicate_of, collapse=options.get("collapse_copies", False)
     )
     say_joined(session.console, len(result.pairs), len(pairs), threshold)
-    return Answer(collection, result.pairs, duplicate_of, pairs, threshold)
+    return PairsListed(collection, result.pairs, duplicate_of, pairs, threshold)

@@ -70,7 +70,7 @@ shingle_options = _stack(
     option("--tokens", type=click.Choice(params.TOKENS), default=_SHINGLE.tokens,
            help="What a shingle is made of: words, characters, terms (lower-case words of three "
                 "letters or more, without 'the'), or lines of integer ids."),
-    option("-k", "--shingle-size", "k", type=click.IntRange(1, 1000),
+    option("-k", "--shingle-size", "k", type=click.IntRange(1, params.MAX_K),
            show_default="3 words, 9 characters, 1 term",
            help="Tokens in a shingle. More: stricter; fewer: short texts compare better."),
     option("--bag", is_flag=True, help="Count repeats: the j-th occurrence of a shingle is an "
@@ -101,7 +101,7 @@ perms_option = option(
 )
 
 sketch_options = _stack(
-    option("--scheme", type=click.Choice(("fast", "classic")), default=_SKETCH.scheme,
+    option("--scheme", type=click.Choice(params.STORED_SCHEMES), default=_SKETCH.scheme,
            help="How signatures are made: Fast Similarity Sketching, or K independent "
                 "permutations."),
     perms_option,
@@ -245,8 +245,8 @@ schemes_option = plain_option(
     "--scheme",
     "schemes",
     type=Listed(str),
-    default="fast",
-    help="Schemes, separated by commas: fast, classic, linear.",
+    default=_SKETCH.scheme,
+    help=f"Schemes, separated by commas: {', '.join(params.SCHEMES)}.",
 )
 
 

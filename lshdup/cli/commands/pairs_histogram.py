@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from lshdup.cli.find_pairs import Answer
+    from lshdup.cli.find_pairs import PairsListed
     from lshdup.cli.output import Target
     from lshdup.documents.document_list import DocumentList
     from lshdup.evaluation.histogram import Step
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def print_histogram(
-    session: Session, answer: "Answer", options: dict[str, Any], target: "Target"
+    session: Session, answer: "PairsListed", options: dict[str, Any], target: "Target"
 ) -> "NDArray[np.int64]":
     """Print the histogram, draw it with --plot, and return the documents that are named in it."""
     import numpy as np

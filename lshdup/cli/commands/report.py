@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lshdup.cli.conflicts import refuse_with_exact
-from lshdup.cli.find_pairs import Answer, find_pairs
+from lshdup.cli.find_pairs import PairsListed, find_pairs
 from lshdup.cli.help import Command, plain_option
 from lshdup.cli.messages import warn_of_changes
 from lshdup.cli.options import (
@@ -191,7 +191,7 @@ def _newest_day(collection: "Collection") -> str:
     )
 
 
-def _parameters(answer: Answer) -> Iterator[tuple[str, str]]:
+def _parameters(answer: PairsListed) -> Iterator[tuple[str, str]]:
     """Yield the parameters of the run, for later readers of the page."""
     collection, plan = answer.collection, answer.plan
     shingle, sketch = collection.shingle, collection.sketch
@@ -223,7 +223,7 @@ def _parameters(answer: Answer) -> Iterator[tuple[str, str]]:
 
 def _passages(
     session: Session,
-    answer: Answer,
+    answer: PairsListed,
     selection: "Selection",
     order: "NDArray[np.int64]",
     most: int,
@@ -259,7 +259,7 @@ def _passages(
         session.console.progress("passages", done, len(numbers))
 
 
-def _order_pairs(answer: Answer, selection: "Selection", order: "NDArray[np.int64]") -> list[int]:
+def _order_pairs(answer: PairsListed, selection: "Selection", order: "NDArray[np.int64]") -> list[int]:
     """Return numbers of pairs: members of groups with the kept one, then the least alike."""
     import numpy as np
 
