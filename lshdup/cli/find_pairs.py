@@ -86,7 +86,7 @@ def _join(session: Session, options: dict[str, Any]) -> PairsListed:
     from lshdup.pipeline import expand_copies, find_pairs_exactly
 
     request = session.request
-    threshold = session.workspace.choose_threshold(request)
+    threshold = options["threshold"]
     collection, sets = session.workspace.load_or_collect_sets(request)
     say_collection(session.console, collection)
     say_if_nothing(session, collection)

@@ -140,6 +140,28 @@ class Collection:
             return replace(self, sets=sets)
         return replace(self, sets=None, unfiltered=replace(self.unfiltered, sets=sets))
 
+    def take(self, rows: NDArray[np.int64]) -> "Collection":
+        """Return the documents at ascending `rows` with everything that was made of them."""
+        notes, whole, sets = self.notes, self.unfiltered, self.unfiltered_sets
+        guessed = np.isin(notes.guessed, rows)
+        taken = replace(
+            self,
+            documents=self.documents.take(rows),
+            sizes=self.sizes[rows],
+            fingerprints=self.fingerprints[rows],
+            sets=None,
+            signatures=self.signatures[rows] if self.signatures is not None else None,
+            unfiltered=whole.take(rows) if whole is not None else None,
+            notes=ReadingNotes(
+                np.searchsorted(rows, notes.extracted[np.isin(notes.extracted, rows)]),
+                notes.reader,
+                np.searchsorted(rows, notes.guessed[guessed]),
+                notes.guesses.take(np.flatnonzero(guessed)),
+            ),
+            saved_identity="",
+        )
+        return taken if sets is None else taken.with_unfiltered_sets(sets.take(rows))
+
     def without_other_readers(self) -> "Collection":
         """Return the collection without the results of another reader of office formats."""
         if not self.notes.reader or self.notes.reader == current_reader():

@@ -3,7 +3,6 @@
 import contextlib
 import errno
 import os
-import time
 import unicodedata
 from collections.abc import Iterator
 from dataclasses import asdict, replace
@@ -24,6 +23,9 @@ from lshdup.utils.atomic import remove_temporary_files
 #: The first line of a store's .gitignore, by which it is known, and the whole of it.
 _MARK = "# Made by lshdup."
 _MARK_FILE = f"{_MARK}\n*\n".encode()
+
+#: Nanoseconds by which the coarsest file systems tell times apart.
+_TIME_STEP = 2 * 10**9
 
 
 class Store:
@@ -109,14 +111,15 @@ class Store:
         except FileNotFoundError:
             return 0
 
-    def touch(self, kind: str, when: int | None = None) -> None:
-        """Set the time of an artifact to now, as if the last run had saved it; or to `when`.
+    def newest(self) -> str:
+        """Return which artifact the last run with DOCS made: "shingles" or "signatures"."""
+        is_newer = self.modified("shingles") > self.modified("signatures")
+        return "shingles" if is_newer else "signatures"
 
-        A store that cannot be written keeps its times.
-        """
-        with contextlib.suppress(OSError):
-            when = time.time_ns() if when is None else when
-            os.utime(self.path(kind), ns=(when, when))
+    def mark_as_derived(self) -> None:
+        """Set the time of signatures.npz before that of shingles.npz, which stays the newest."""
+        before = self.modified("shingles") - _TIME_STEP
+        os.utime(self.path("signatures"), ns=(before, before))
 
     def drop(self, kind: str) -> None:
         """Remove an artifact that cannot be used."""

@@ -25,6 +25,8 @@ class Request:
     given : parameters that were set explicitly, by field name.
     jobs : threads.
     check_content : read all documents, even if their size and time have not changed.
+    check_files : leave out documents of the store that were deleted or changed since.
+    replace_store : replace a store that holds another collection.
     templates : files and folders of the texts whose shingles are filtered.
     command : command to suggest where the store holds nothing to continue from; empty: the user
         named this store, which must hold an index.
@@ -40,18 +42,14 @@ class Request:
     templates: tuple[bytes, ...] = ()
     command: str = "index"
     accept: Callable[["DocumentList", bool], None] = lambda _documents, _read: None
+    check_files: bool = False
+    replace_store: bool = False
 
 
-def merge_params(kind: type[P], given: Mapping[str, Any], base: P | None = None) -> P:
-    """Return the parameters of one stage: explicit values, over `base`, over the defaults."""
+def merge_params(kind: type[P], given: Mapping[str, Any]) -> P:
+    """Return the parameters of one stage: explicit values, and defaults for all others."""
     known = {field.name for field in fields(kind)}
-    values = base.to_json() if base is not None else {}
-    return kind(**(values | {name: value for name, value in given.items() if name in known}))
-
-
-def reset_bands(given: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return explicit parameters in which bands or rows replace both stored numbers."""
-    return {"bands": 0, "rows": 0, **given} if "bands" in given or "rows" in given else given
+    return kind(**{name: value for name, value in given.items() if name in known})
 
 
 def check_conflict(

@@ -1,7 +1,6 @@
 """`lshdup clusters`."""
 
 from collections.abc import Iterator
-from dataclasses import fields
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -82,9 +81,8 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     other bytes. Each compared document is either kept or dropped; what has no tokens, or could not
     be read, is neither. Nothing is moved or deleted.
 
-    Without DOCS, the documents of the last run are grouped, and what is not given of --threshold,
-    --keep, --prefer and --linkage is as the last `clusters` had it, unless an index has been made
-    since. What is kept, and by which rule, is said on stderr.
+    Without DOCS, the documents of the last run are grouped. What is kept, and by which rule, is
+    said on stderr.
 
     With --engine spark (see `lshdup pairs`), -o OUT.parquet or OUT.jsonl has a row for each
     compared document, in no order: id, representative (itself, if alone), similarity, copy (yes or
@@ -99,27 +97,22 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         check_writable(options["write"])
     if options["exact"]:
         refuse_with_exact(ctx)
-    explicit = _explicit_parameters(ctx, options)
-    merged = partial(_merge, explicit)
-    merged(None)  # Errors in parameters are raised before anything is loaded.
+    rule = ClusterParams(
+        options["linkage"], options["keep"], options["prefer"], options["max_bucket"] or 0
+    )
     with open_session(ctx, options, partial(_check_write, options["write"])) as session:
         console, workspace, request = session.console, session.workspace, session.request
         if options["exact"]:
-            collection, result, threshold, last = workspace.find_clusters_exactly(request, merged)
-            rule = merged(last)
+            collection, sets = workspace.load_or_collect_sets(request)
             say_collection(console, collection)
             say_if_nothing(session, collection)
+            result = workspace.find_clusters_exactly(collection, sets, rule, request)
         else:
-            indexed = workspace.load_or_build_index(request, save=False, clustering=True)
-            collection, threshold, last = (
-                indexed.collection,
-                indexed.params.threshold,
-                indexed.last_clustering,
-            )
-            rule = merged(last)
+            indexed = workspace.load_or_build_index(request, save=False)
+            collection = indexed.collection
             say_collection(console, collection)
             say_if_nothing(session, collection)
-            say_contract(console, indexed.index.plan, indexed.params)
+            say_contract(console, indexed.plan, indexed.params)
             result = workspace.find_clusters(indexed, rule, request)
             table = indexed.index.table if options["verbose"] else None
             say_buckets(
@@ -131,12 +124,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
             )
         took = console.duration_of("groups")
         _say_groups(
-            console,
-            result,
-            collection.documents,
-            threshold,
-            took,
-            _describe_rule(rule, last, explicit | {**request.given}),
+            console, result, collection.documents, options["threshold"], took, _describe_rule(rule)
         )
         if options["write"] is not None:
             _write(console, result, collection.documents, options["write"])
@@ -199,18 +187,6 @@ def _names(chosen: "NDArray[np.int64]", documents: "DocumentList") -> "Iterator[
         yield (documents.typed_names(chosen[start : start + PIECE_ROWS]),)
 
 
-def _explicit_parameters(ctx: click.Context, options: dict[str, Any]) -> dict[str, Any]:
-    """Return the parameters of clusters that were set explicitly."""
-    known = {field.name: options[field.name] for field in fields(ClusterParams)}
-    return {name: value for name, value in known.items() if value is not None and is_set(ctx, name)}
-
-
-def _merge(explicit: dict[str, Any], last: ClusterParams | None) -> ClusterParams:
-    from lshdup.workspace.request import merge_params
-
-    return merge_params(ClusterParams, explicit, last)
-
-
 #: Wording of --keep.
 _KEPT = {
     "longest": "the longest",
@@ -222,21 +198,13 @@ _KEPT = {
 }
 
 
-def _describe_rule(
-    rule: ClusterParams, last: ClusterParams | None, explicit: dict[str, Any]
-) -> str:
-    """Return which document of a group is kept, and whether that rule is of the last run."""
+def _describe_rule(rule: ClusterParams) -> str:
+    """Return which document of a group is kept."""
     parts = [_KEPT[rule.keep]]
     if rule.prefer:
         parts.append(f"preferring {join_names(rule.prefer)}")
     if rule.linkage != _DEFAULT.linkage:
         parts.append(f"linkage {rule.linkage}")
-    if last is not None and not {"linkage", "keep", "prefer", "threshold"} <= set(explicit):
-        parts.append(
-            "as in the last run"
-            if not explicit.keys() & {"linkage", "keep", "prefer"}
-            else "else as in the last run"
-        )
     return ", ".join(parts)
 
 

@@ -40,6 +40,7 @@ def pairs_against(session: Session, options: dict[str, Any], target: "Target") -
         console.report_skipped,
         console.progress,
         console.report_skipped_of_other,
+        exact=options["exact"],
     )
     params = PairParams(options["verify"], options["max_bucket"] or 0)
     say_collection(console, both.here, " of DOCS")

@@ -259,7 +259,9 @@ def _passages(
         session.console.progress("passages", done, len(numbers))
 
 
-def _order_pairs(answer: PairsListed, selection: "Selection", order: "NDArray[np.int64]") -> list[int]:
+def _order_pairs(
+    answer: PairsListed, selection: "Selection", order: "NDArray[np.int64]"
+) -> list[int]:
     """Return numbers of pairs: members of groups with the kept one, then the least alike."""
     import numpy as np
 
