@@ -194,10 +194,3 @@ def _is_waiting_pipe() -> bool:
     except (OSError, ValueError):
         return False
     return bool(events & select.POLLIN) or not events
-
-
-def list_sketches(options: dict[str, Any], perms: tuple[int, ...]) -> list[SketchParams]:
-    """Return the parameters of all signatures to measure, which are checked by this."""
-    return [
-        SketchParams(scheme, k, options["seed"]) for scheme in options["schemes"] for k in perms
-    ]

@@ -4,23 +4,19 @@ Each measurement stands beside its theoretical expectation, which shows at a gla
 system is at its statistical optimum.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.collection.collect import sketch_collection
-from lshdup.collection.collection import Collection
+from lshdup.evaluation.experiment import Experiment, list_pairs
 from lshdup.kernels import statistics as kernels
 from lshdup.lsh.band_plan import BandPlan, collision_probabilities, half_point_estimate
 from lshdup.lsh.band_table import band_keys
 from lshdup.lsh.signatures import estimate
 from lshdup.matching.pairs import Pairs
 from lshdup.matching.similarity import all_pairs, jaccard
-from lshdup.params import SketchParams
-from lshdup.utils.parallel import Progress, no_progress
-from lshdup.utils.ragged import RaggedSets
 
 #: Allowance for rounding: an error that is epsilon plus less than this does not exceed epsilon.
 TIE = 1e-9
@@ -56,56 +52,46 @@ class Accuracy:
     largest: float
 
 
-def accuracy(
-    sets: RaggedSets,
-    collection: Collection,
-    sketch: SketchParams,
-    perms: Sequence[int],
-    epsilons: Sequence[float],
-    runs: int,
-    jobs: int = 1,
-    progress: Progress = no_progress,
-) -> Iterator[Accuracy]:
-    """Yield one result for each K and epsilon. Documents without shingles take no part.
+def accuracy(experiment: Experiment, epsilons: Sequence[float], runs: int) -> Iterator[Accuracy]:
+    """Yield one result for each sketch and epsilon.
 
-    runs : run i uses seed `sketch.seed` + i.
+    runs : run i uses the seed of the sketch + i.
     Cost: one exact similarity a pair and K, K comparisons a pair and run.
     Memory: the signatures of all runs, and a piece of at most about 8 million pairs.
     """
-    compared, _ = _select_compared(sets, collection)
-    assert compared.sets is not None
-    n = len(compared.sets)
+    sets = experiment.sets.take(experiment.present)
+    n = len(sets)
     pairs = n * (n - 1) // 2
-    for k in perms:
+    for sketch in experiment.sketches:
         off = np.zeros((runs, len(epsilons)))
         total = squares = largest = 0.0
         expected = np.zeros(len(epsilons))
-        seeds = [replace(sketch, perms=k, seed=sketch.seed + run) for run in range(runs)]
-        signed = [sketch_collection(compared, params, jobs).signatures for params in seeds]
+        signed = [
+            experiment.sign(sets, replace(sketch, seed=sketch.seed + run)) for run in range(runs)
+        ]
         done = 0
-        for first, exact in all_pairs(compared.sets, jobs):
-            left, right = _list_pairs(n, first, len(exact))
+        for first, exact in all_pairs(sets, experiment.jobs):
+            left, right = list_pairs(n, first, len(exact))
             different, counts = _count_values(exact)
             for at, epsilon in enumerate(epsilons):
                 chances = np.empty(len(different))
-                kernels.chances_off(different, k, epsilon + TIE, chances)
+                kernels.chances_off(different, sketch.perms, epsilon + TIE, chances)
                 expected[at] += float(chances @ counts)
             for run, signatures in enumerate(signed):
-                assert signatures is not None
-                error = estimate(signatures, left, right, jobs).similarity - exact
+                error = estimate(signatures, left, right, experiment.jobs).similarity - exact
                 size = np.abs(error)
                 off[run] += [np.count_nonzero(size > epsilon + TIE) for epsilon in epsilons]
                 total += float(error.sum())
                 squares += float(error @ error)
                 largest = max(largest, float(size.max(initial=0.0)))
             done += len(exact)
-            progress(f"K = {k}", done, pairs)
+            experiment.progress(f"K = {sketch.perms}", done, pairs)
         measured = max(1, pairs * runs)
         for at, epsilon in enumerate(epsilons):
             spread = float(off[:, at].std(ddof=1)) if runs > 1 else float("nan")
             yield Accuracy(
                 scheme=sketch.scheme,
-                perms=k,
+                perms=sketch.perms,
                 epsilon=epsilon,
                 runs=runs,
                 pairs=pairs,
@@ -156,18 +142,14 @@ class BandAccuracy:
 
 
 def band_accuracy(
-    sets: RaggedSets,
-    collection: Collection,
-    sketch: SketchParams,
+    experiment: Experiment,
     bands: Sequence[int],
     threshold: float,
     sample: int,
     queries: NDArray[np.bool_] | None = None,
     buckets: int = 0,
-    jobs: int = 1,
-    progress: Progress = no_progress,
 ) -> Iterator[BandAccuracy]:
-    """Yield one result for each number of bands b, with r = K // b rows.
+    """Yield one result for each sketch and number of bands b, with r = K // b rows.
 
     A document is found if it shares a bucket with the query: candidates are not verified.
 
@@ -178,52 +160,44 @@ def band_accuracy(
     Cost: one exact similarity a query and document, one signature a document.
     Memory: 8 bytes a query and document.
     """
-    compared, present = _select_compared(sets, collection)
-    assert compared.sets is not None
-    n = len(compared.sets)
-    rng = np.random.Generator(np.random.PCG64(sketch.seed))
-    eligible = np.arange(n) if queries is None else np.flatnonzero(queries[present])
-    drawn = np.sort(rng.choice(eligible, min(sample, len(eligible)), replace=False))
-    exact = jaccard(
-        compared.sets, np.repeat(drawn, n), np.tile(np.arange(n), len(drawn)), jobs
-    ).reshape(len(drawn), n)
-    exact[np.arange(len(drawn)), drawn] = -1.0  # A document is no neighbour of itself.
-    is_other = exact >= 0
-    is_near = exact >= threshold
-    signatures = sketch_collection(compared, sketch, jobs).signatures
-    assert signatures is not None
-    for done, b in enumerate(bands, 1):
-        plan = BandPlan(b, sketch.perms // b, threshold, 0.0, buckets)
-        keys = band_keys(signatures, plan)
-        shares = np.zeros_like(is_near)
-        for band in range(b):
-            shares |= keys[band, drawn, None] == keys[band]
-        shares &= is_other
-        chance = np.where(is_other, _find_chances(np.maximum(exact, 0.0), plan), 0.0)
-        found, false_positives = (shares & is_near).sum(1), (shares & ~is_near).sum(1)
-        false_negatives, apart = (is_near & ~shares).sum(1), (is_other & ~shares).sum(1)
-        progress("bands", done, len(bands))
-        yield BandAccuracy(
-            scheme=sketch.scheme,
-            perms=sketch.perms,
-            bands=b,
-            rows=plan.rows,
-            half=half_point_estimate(plan.bands, plan.rows),
-            queries=len(drawn),
-            near=float(is_near.sum(1).mean()),
-            found=float(found.mean()),
-            found_low=_bound_mean(found)[0],
-            found_high=_bound_mean(found)[1],
-            found_expected=float((chance * is_near).sum(1).mean()),
-            false_positives=float(false_positives.mean()),
-            false_positives_low=_bound_mean(false_positives)[0],
-            false_positives_high=_bound_mean(false_positives)[1],
-            false_positives_expected=float((chance * ~is_near).sum(1).mean()),
-            false_positive_rate=float(false_positives.sum() / max(1, shares.sum())),
-            false_negatives=float(false_negatives.mean()),
-            false_negatives_expected=float(((1.0 - chance) * is_near).sum(1).mean()),
-            false_negative_rate=float(false_negatives.sum() / max(1, apart.sum())),
-        )
+    sets = experiment.sets.take(experiment.present)
+    n = len(sets)
+    eligible = np.arange(n) if queries is None else np.flatnonzero(queries[experiment.present])
+    for sketch in experiment.sketches:
+        rng = np.random.Generator(np.random.PCG64(sketch.seed))
+        drawn = np.sort(rng.choice(eligible, min(sample, len(eligible)), replace=False))
+        left, right = np.repeat(drawn, n), np.tile(np.arange(n), len(drawn))
+        exact = jaccard(sets, left, right, experiment.jobs).reshape(len(drawn), n)
+        is_other = drawn[:, None] != np.arange(n)  # A document is no neighbour of itself.
+        is_near = is_other & (exact >= threshold)
+        signatures = experiment.sign(sets, sketch)
+        for done, b in enumerate(bands, 1):
+            plan = BandPlan(b, sketch.perms // b, threshold, 0.0, buckets)
+            shares = np.zeros_like(is_near)
+            for keys in band_keys(signatures, plan):
+                shares |= keys[drawn, None] == keys
+            shares &= is_other
+            chance = np.where(is_other, _find_chances(exact, plan), 0.0)
+            false_negatives, apart = (is_near & ~shares).sum(1), (is_other & ~shares).sum(1)
+            false_positives = (shares & ~is_near).sum(1)
+            experiment.progress("bands", done, len(bands))
+            yield BandAccuracy(
+                sketch.scheme,
+                sketch.perms,
+                b,
+                plan.rows,
+                half_point_estimate(b, plan.rows),
+                len(drawn),
+                float(is_near.sum(1).mean()),
+                *_bound_mean((shares & is_near).sum(1)),
+                float((chance * is_near).sum(1).mean()),
+                *_bound_mean(false_positives),
+                float((chance * ~is_near).sum(1).mean()),
+                float(false_positives.sum() / max(1, shares.sum())),
+                float(false_negatives.mean()),
+                float(((1.0 - chance) * is_near).sum(1).mean()),
+                float(false_negatives.sum() / max(1, apart.sum())),
+            )
 
 
 @dataclass(frozen=True)
@@ -253,62 +227,51 @@ class BandRecall:
 
 
 def band_recall(
-    pairs: Pairs,
-    sets: RaggedSets,
-    collection: Collection,
-    sketch: SketchParams,
-    plans: Sequence[BandPlan],
-    jobs: int = 1,
-    progress: Progress = no_progress,
+    experiment: Experiment, pairs: Pairs, plans: Mapping[int, Sequence[BandPlan]]
 ) -> Iterator[BandRecall]:
-    """Yield for each plan one result for each bin from the threshold to 1, and one for all bins.
+    """Yield for each sketch and plan a result for each bin from the threshold to 1, and for all.
 
     The found pairs are those that `lshdup pairs` finds with these parameters.
 
     pairs : the true pairs, from the exact join; without exact duplicates, which are always found.
-    plans : band plans for signatures of `sketch.perms` rows.
+    plans : the band plans to measure, by number of rows K of the signatures.
     Cost: one signature a document, one comparison a pair and band.
     Memory: some 40 bytes a pair, a signature a document.
     """
-    signatures = sketch_collection(replace(collection, sets=sets), sketch, jobs).signatures
-    assert signatures is not None
     left, right, similarity = pairs.part(0, len(pairs))
-    for done, plan in enumerate(plans):
-        progress(f"bands, K = {sketch.perms}", done, len(plans))
-        keys = band_keys(signatures, plan, jobs)
-        is_found = np.zeros(len(pairs), np.bool_)
-        for band in keys:
-            is_found |= band[left] == band[right]
-        chance = _find_chances(similarity, plan)
-        edges = make_bins(plan.threshold)
-        bins = np.searchsorted(edges[1:-1], similarity, side="right")
-        n = np.bincount(bins, minlength=len(edges) - 1)
-        found = np.bincount(bins[is_found], minlength=len(edges) - 1)
-        expected = np.bincount(bins, chance, minlength=len(edges) - 1)
-        rows = list(
-            zip(edges[:-1], edges[1:], n.tolist(), found.tolist(), expected.tolist(), strict=True)
-        )
-        if len(rows) > 1:
-            rows.append(
-                (edges[0], edges[-1], int(n.sum()), int(found.sum()), float(expected.sum()))
-            )
-        for low, high, of, hits, hoped in rows:
-            share, mean = (hits / of, hoped / of) if of else (None, None)
-            least, most = bound_share(hits, of) if of else (None, None)
-            yield BandRecall(
-                sketch.scheme,
-                sketch.perms,
-                plan.bands,
-                plan.rows,
-                low,
-                high,
-                of,
-                hits,
-                share,
-                least,
-                most,
-                mean,
-            )
+    for sketch in experiment.sketches:
+        signatures = experiment.sign(experiment.sets, sketch)
+        for done, plan in enumerate(plans[sketch.perms]):
+            experiment.progress(f"bands, K = {sketch.perms}", done, len(plans[sketch.perms]))
+            is_found = np.zeros(len(pairs), np.bool_)
+            for keys in band_keys(signatures, plan, experiment.jobs):
+                is_found |= keys[left] == keys[right]
+            chance = _find_chances(similarity, plan)
+            edges = make_bins(plan.threshold)
+            bins = np.searchsorted(edges[1:-1], similarity, side="right")
+            columns = [
+                np.bincount(bins, weights, len(edges) - 1)
+                for weights in (np.ones(len(bins)), is_found, chance)
+            ]
+            rows = list(zip(edges, edges[1:], *columns, strict=False))
+            if len(rows) > 1:
+                rows.append((edges[0], edges[-1], *(column.sum() for column in columns)))
+            for low, high, n, hits, hoped in rows:
+                yield BandRecall(
+                    sketch.scheme,
+                    sketch.perms,
+                    plan.bands,
+                    plan.rows,
+                    low,
+                    high,
+                    int(n),
+                    int(hits),
+                    *(
+                        (float(hits / n), *bound_share(int(hits), int(n)), float(hoped / n))
+                        if n
+                        else (None,) * 4
+                    ),
+                )
 
 
 def make_bins(threshold: float) -> list[float]:
@@ -349,21 +312,11 @@ def _find_chances(similarity: NDArray[np.float64], plan: BandPlan) -> NDArray[np
     return chance
 
 
-def _select_compared(
-    sets: RaggedSets, collection: Collection
-) -> tuple[Collection, NDArray[np.int64]]:
-    """Return the collection of the documents that have shingles, and their numbers."""
-    present = np.flatnonzero(collection.sizes > 0)
-    return replace(collection, sets=sets.take(present)), present
-
-
-def _bound_mean(counts: NDArray[np.int64]) -> tuple[float, float]:
-    """Return the 95 % confidence interval of a mean over queries, by its standard error."""
-    mean = float(counts.mean())
-    half = (
-        1.96 * float(counts.std(ddof=1)) / len(counts) ** 0.5 if len(counts) > 1 else float("nan")
-    )
-    return max(0.0, mean - half), mean + half
+def _bound_mean(counts: NDArray[np.int64]) -> tuple[float, float, float]:
+    """Return a mean over queries, and its 95 % confidence interval by its standard error."""
+    mean, n = float(counts.mean()), len(counts)
+    half = 1.96 * float(counts.std(ddof=1)) / n**0.5 if n > 1 else float("nan")
+    return mean, max(0.0, mean - half), mean + half
 
 
 def _count_values(exact: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
@@ -372,12 +325,3 @@ def _count_values(exact: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDAr
     if len(different) > _DIFFERENT:
         different, counts = np.unique(exact.round(6), return_counts=True)
     return different, counts
-
-
-def _list_pairs(n: int, first: int, pairs: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return left and right of pairs of the upper triangle, in complete rows from `first` on."""
-    lengths = n - 1 - np.arange(first, n)
-    rows = np.arange(first, first + int(np.searchsorted(np.cumsum(lengths), pairs)) + 1)
-    left = np.repeat(rows, n - 1 - rows)
-    starts = np.cumsum(n - 1 - rows) - (n - 1 - rows)
-    return left, np.arange(pairs) - np.repeat(starts, n - 1 - rows) + left + 1

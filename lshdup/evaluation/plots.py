@@ -5,8 +5,12 @@ The only module that imports matplotlib (extra `plot`).
 
 import importlib.util
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from lshdup.errors import ParameterError
 from lshdup.evaluation.accuracy import Accuracy, BandAccuracy
@@ -45,30 +49,19 @@ def draw_curve(path: Path, shapes: Sequence[tuple[int, int]], threshold: float |
     figure, (axes,) = _figure(1)
     steps = [i / 400 for i in range(401)]
     for color, (bands, rows) in zip(_COLORS, shapes, strict=False):
-        axes.plot(
-            steps,
-            [collision_probability(s, bands, rows) for s in steps],
-            color=color,
-            label=f"{bands} bands of {rows} rows",
-            lw=2,
-        )
-        half, estimate = half_point(bands, rows), half_point_estimate(bands, rows)
-        axes.plot([half], [0.5], "o", color=color)
-        axes.plot(
-            [estimate], [collision_probability(estimate, bands, rows)], "x", color=color, mew=2
-        )
+        curve = partial(collision_probability, bands=bands, rows=rows)
+        label = f"{bands} bands of {rows} rows"
+        axes.plot(steps, [curve(s) for s in steps], color=color, label=label, lw=2)
+        estimate = half_point_estimate(bands, rows)
+        axes.plot([half_point(bands, rows)], [0.5], "o", color=color)
+        axes.plot([estimate], [curve(estimate)], "x", color=color, mew=2)
     axes.plot([], [], "o", color=_EXPECTED, ls="", label="exactly 1/2")
     axes.plot([], [], "x", color=_EXPECTED, ls="", mew=2, label="$(1/b)^{1/r}$")
     if threshold is not None:
         axes.axvline(threshold, color=_EXPECTED, ls=":", lw=1)
         axes.annotate(f" t = {threshold:g}", (threshold, 0.02), color=_EXPECTED)
-    axes.set(
-        xlabel="Jaccard similarity",
-        ylabel="chance to become a candidate",
-        xlim=(0, 1),
-        ylim=(0, 1.02),
-    )
-    axes.set_title("Chance that two documents share a bucket")
+    axes.set(xlabel="Jaccard similarity", ylabel="chance to become a candidate")
+    axes.set(xlim=(0, 1), ylim=(0, 1.02), title="Chance that two documents share a bucket")
     axes.legend(frameon=False, loc="upper left")
     _save(figure, path)
 
@@ -77,20 +70,13 @@ def draw_histogram(path: Path, steps: Sequence["Step"]) -> None:
     """Draw the numbers of pairs, documents in pairs, and groups at each threshold."""
     figure, (axes,) = _figure(1)
     places = [step.threshold for step in steps]
-    lines = (
-        ("pairs", [step.pairs for step in steps]),
-        ("documents in pairs", [step.documents for step in steps]),
-        ("groups", [step.groups for step in steps]),
-    )
-    for color, (label, counts) in zip(_COLORS, lines, strict=False):
+    lines = {"pairs": "pairs", "documents": "documents in pairs", "groups": "groups"}
+    for color, (name, label) in zip(_COLORS, lines.items(), strict=False):
+        counts = [getattr(step, name) for step in steps]
         axes.plot(places, counts, "o-", color=color, lw=2, label=label)
     axes.set_yscale("symlog", linthresh=1)
-    axes.set(
-        xlabel="threshold",
-        ylabel="of this similarity or more",
-        ylim=(0, None),
-        title="What there is at each threshold",
-    )
+    axes.set(xlabel="threshold", ylabel="of this similarity or more", ylim=(0, None))
+    axes.set(title="What there is at each threshold")
     axes.legend(frameon=False)
     _save(figure, path)
 
@@ -101,47 +87,27 @@ def draw_accuracy(path: Path, results: Sequence[Accuracy]) -> None:
     figure, panels = _figure(len(epsilons))
     for axes, epsilon in zip(panels, epsilons, strict=True):
         chosen = [result for result in results if result.epsilon == epsilon]
-        perms = sorted({result.perms for result in chosen})
-        places = range(len(perms))
+        expected = {result.perms: result.expected for result in chosen}
+        perms = sorted(expected)
         schemes = list(dict.fromkeys(result.scheme for result in chosen))
         width = 0.8 / len(schemes)
         for at, (color, scheme) in enumerate(zip(_COLORS, schemes, strict=False)):
             own = {result.perms: result for result in chosen if result.scheme == scheme}
-            centres = [place + (at - (len(schemes) - 1) / 2) * width for place in places]
-            axes.bar(centres, [own[k].off for k in perms], width * 0.92, color=color, label=scheme)
+            centres = [place + (at - (len(schemes) - 1) / 2) * width for place in range(len(perms))]
+            off = [own[k].off for k in perms]
             errors = [own[k].off_error if own[k].runs > 1 else 0.0 for k in perms]
-            axes.errorbar(
-                centres,
-                [own[k].off for k in perms],
-                errors,
-                fmt="none",
-                ecolor="black",
-                lw=1,
-                capsize=2,
-            )
-        expected = {result.perms: result.expected for result in chosen}
-        for place, k in zip(places, perms, strict=True):
-            label = "independent permutations, expected" if place == 0 else None
-            axes.plot(
-                [place - 0.45, place + 0.45],
-                [expected[k]] * 2,
-                color=_EXPECTED,
-                ls="--",
-                lw=1.5,
-                label=label,
-            )
-        axes.set_xticks(list(places), [str(k) for k in perms])
+            axes.bar(centres, off, width * 0.92, color=color, label=scheme)
+            axes.errorbar(centres, off, errors, fmt="none", ecolor="black", lw=1, capsize=2)
+        label = "independent permutations, expected"
+        for place, k in enumerate(perms):
+            ends = [place - 0.45, place + 0.45]
+            axes.plot(ends, [expected[k]] * 2, color=_EXPECTED, ls="--", lw=1.5, label=label)
+            label = ""
+        axes.set_xticks(range(len(perms)), [str(k) for k in perms])
         axes.set(xlabel="permutations K", title=f"$\\varepsilon$ = {epsilon:g}")
         axes.set_yscale("symlog", linthresh=1)
-        axes.set_ylim(
-            0,
-            2.0
-            * max(
-                1.0,
-                *(result.off + result.off_error for result in chosen if result.runs > 1),
-                *expected.values(),
-            ),
-        )
+        measured = [result.off + result.off_error for result in chosen if result.runs > 1]
+        axes.set_ylim(0, 2.0 * max(1.0, *measured, *expected.values()))
     panels[0].set_ylabel("pairs off by more than $\\varepsilon$, mean of the runs")
     handles, labels = panels[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=4, frameon=False)
@@ -153,36 +119,25 @@ def draw_accuracy(path: Path, results: Sequence[Accuracy]) -> None:
 
 def draw_bands(path: Path, results: Sequence[BandAccuracy]) -> None:
     """Draw found, false negatives and false positives per query against bands (R1 figure 3)."""
-    figure, panels = _figure(2)
-    bands = [result.bands for result in results]
-    left, right = panels
+    figure, (left, right) = _figure(2)
     left.axhline(results[0].near, color=_EXPECTED, ls=":", lw=1, label="similar documents")
-    measured: list[tuple[Axes, str, str, str]] = [
-        (left, "found", _COLORS[0], "found"),
-        (left, "false_negatives", _COLORS[1], "missed"),
-        (right, "false_positives", _COLORS[2], "less similar, but sharing a bucket"),
+    measured: list[tuple[Axes, str, str]] = [
+        (left, "found", "found"),
+        (left, "false_negatives", "missed"),
+        (right, "false_positives", "less similar, but sharing a bucket"),
     ]
-    for axes, name, color, label in measured:
-        values = [getattr(result, name) for result in results]
-        axes.plot(bands, values, "o-", color=color, label=label, lw=2)
+
+    def values(name: str) -> NDArray[np.float64]:
+        return np.array([getattr(result, name) for result in results])
+
+    bands = values("bands")
+    for color, (axes, name, label) in zip(_COLORS, measured, strict=False):
+        axes.plot(bands, values(name), "o-", color=color, label=label, lw=2)
         if name != "false_negatives":
-            lows = [
-                value - getattr(result, f"{name}_low")
-                for value, result in zip(values, results, strict=True)
-            ]
-            highs = [
-                getattr(result, f"{name}_high") - value
-                for value, result in zip(values, results, strict=True)
-            ]
-            axes.errorbar(bands, values, [lows, highs], fmt="none", ecolor=color, capsize=3)
-        axes.plot(
-            bands,
-            [getattr(result, f"{name}_expected") for result in results],
-            "--",
-            color=_EXPECTED,
-            lw=1.2,
-        )
-    for axes in panels:
+            spread = [values(name) - values(f"{name}_low"), values(f"{name}_high") - values(name)]
+            axes.errorbar(bands, values(name), spread, fmt="none", ecolor=color, capsize=3)
+        axes.plot(bands, values(f"{name}_expected"), "--", color=_EXPECTED, lw=1.2)
+    for axes in (left, right):
         axes.plot([], [], "--", color=_EXPECTED, label="expected from the S-curve")
         axes.set(xlabel=f"bands, of K = {results[0].perms} rows", ylim=(0, None))
         axes.legend(frameon=False)
@@ -203,23 +158,10 @@ def draw_timing(path: Path, results: Sequence[Timing]) -> None:
         )
         perms, medians = [result.perms for result in own], [result.median for result in own]
         spread = [[r.median - r.smallest for r in own], [r.largest - r.median for r in own]]
-        style = "s--" if part.startswith("exact") else "o-"
-        axes.errorbar(
-            perms,
-            medians,
-            spread,
-            fmt=style,
-            color=color,
-            lw=2,
-            capsize=3,
-            label=f"{part} ({scheme})",
-        )
-    axes.set(
-        xlabel="permutations K",
-        ylabel="seconds, median and range",
-        title="Exact and estimated similarity of all pairs",
-    )
-    axes.set_yscale("log")
+        look = {"fmt": "s--" if part.startswith("exact") else "o-", "lw": 2, "capsize": 3}
+        axes.errorbar(perms, medians, spread, color=color, label=f"{part} ({scheme})", **look)
+    axes.set(xlabel="permutations K", ylabel="seconds, median and range")
+    axes.set(title="Exact and estimated similarity of all pairs", yscale="log")
     axes.legend(frameon=False)
     _save(figure, path)
 

@@ -2,18 +2,15 @@
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
-from lshdup.collection.collect import sketch_collection
-from lshdup.collection.collection import Collection
+from lshdup.evaluation.experiment import Experiment, list_pairs
 from lshdup.lsh.signatures import estimate
 from lshdup.matching.similarity import all_pairs
 from lshdup.params import SketchParams
-from lshdup.utils.parallel import Progress, no_progress
-from lshdup.utils.ragged import RaggedSets
 
 EXACT, MATRIX, ESTIMATED = "exact, all pairs", "signature matrix", "estimated, all pairs"
 
@@ -38,70 +35,47 @@ class Timing:
     runs: int
 
 
-def timing(
-    sets: RaggedSets,
-    collection: Collection,
-    sketch: SketchParams,
-    perms: Sequence[int],
-    runs: int,
-    jobs: int = 1,
-    progress: Progress = no_progress,
-) -> Iterator[Timing]:
-    """Time exact similarities of all pairs and, for each K, the signature matrix and the estimates.
+def timing(experiment: Experiment, runs: int) -> Iterator[Timing]:
+    """Time exact similarities of all pairs and, for each sketch, the signatures and the estimates.
 
     The runs of the parts are interleaved. A first run that is not measured compiles the kernels.
     Comparisons are at most |A| + |B| - |A ∩ B| steps of a merge for an exact similarity, K hash
     values an element for the matrix (the fast scheme makes far fewer), and K rows for an estimate.
     Memory: bounded.
     """
-    present = np.flatnonzero(collection.sizes > 0)
-    compared = replace(collection, sets=sets.take(present))
-    assert compared.sets is not None
-    own = compared.sets
-    n = len(present)
-    pairs = n * (n - 1) // 2
-    elements = int(own.sizes.sum())
+    sets, jobs = experiment.sets.take(experiment.present), experiment.jobs
+    n, elements = len(sets), int(sets.sizes.sum())
 
-    def exact() -> None:
-        for _ in all_pairs(own, jobs):
+    def exact(_: SketchParams) -> None:
+        for _piece in all_pairs(sets, jobs):
             pass
 
-    for done, k in enumerate(perms):
-        params = replace(sketch, perms=k)
-        signatures = sketch_collection(compared, params, jobs).signatures
-        assert signatures is not None
+    def estimated(_: SketchParams) -> None:
+        first = 0
+        while first < n - 1:
+            left, right = list_pairs(n, first, _PIECE)
+            estimate(signatures, left, right, jobs)
+            first = int(left[-1]) + 1
 
-        def matrix(params: SketchParams = params) -> None:
-            sketch_collection(compared, params, jobs)
-
-        def estimated(signatures: NDArray[np.uint32] = signatures) -> None:
-            for left, right in _list_pairs(n):
-                estimate(signatures, left, right, jobs)
-
-        parts: list[tuple[str, int, Callable[[], None]]] = [
+    for done, sketch in enumerate(experiment.sketches):
+        signatures = experiment.sign(sets, sketch)
+        parts: list[tuple[str, int, Callable[[SketchParams], object]]] = [
             (EXACT, elements * (n - 1), exact),
-            (MATRIX, elements * k, matrix),
-            (ESTIMATED, pairs * k, estimated),
+            (MATRIX, elements * sketch.perms, partial(experiment.sign, sets)),
+            (ESTIMATED, n * (n - 1) // 2 * sketch.perms, estimated),
         ]
         seconds: list[list[float]] = [[] for _ in parts]
         for run in range(-1, runs):
-            progress("timing", done * (runs + 1) + run + 1, len(perms) * (runs + 1))
+            total = len(experiment.sketches) * (runs + 1)
+            experiment.progress("timing", done * (runs + 1) + run + 1, total)
             for (_, _, work), times in zip(parts, seconds, strict=True):
                 start = time.perf_counter()
-                work()
+                work(sketch)
                 if run >= 0:
                     times.append(time.perf_counter() - start)
         for (name, comparisons, _), times in zip(parts, seconds, strict=True):
-            yield Timing(
-                sketch.scheme,
-                k,
-                name,
-                comparisons,
-                float(np.median(times)),
-                min(times),
-                max(times),
-                runs,
-            )
+            median, least, most = float(np.median(times)), min(times), max(times)
+            yield Timing(sketch.scheme, sketch.perms, name, comparisons, median, least, most, runs)
 
 
 def compare_timings(timings: Sequence[Timing]) -> Iterator[str]:
@@ -118,12 +92,3 @@ def compare_timings(timings: Sequence[Timing]) -> Iterator[str]:
             f"{exact.scheme}, K = {exact.perms}: {winner} {factor:.1f} x faster "
             f"(exact {exact.median:.4f} s; matrix and estimates {total:.4f} s)"
         )
-
-
-def _list_pairs(n: int) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-    """Yield left and right of all pairs of the upper triangle, in pieces of complete rows."""
-    at_once = max(1, _PIECE // max(1, n))
-    for first in range(0, n - 1, at_once):
-        rows = np.arange(first, min(first + at_once, n - 1))
-        left = np.repeat(rows, n - 1 - rows)
-        yield left, np.concatenate([np.arange(row + 1, n) for row in rows])

@@ -105,41 +105,6 @@ def join_buckets(
 
 
 @kernel
-def largest_buckets(keys: U64, order: U32, sizes: I64, smallest: I64) -> None:
-    """Find the largest buckets of one band, largest first; of equal ones, those with lower keys.
-
-    sizes, smallest : as many as are wanted, for the size and the smallest document of each;
-        sizes are 0 before.
-    """
-    start = 0
-    while start < len(order):
-        end = bucket_end(keys, order, start)
-        at = len(sizes)
-        while at > 0 and end - start > sizes[at - 1]:
-            at -= 1
-            if at + 1 < len(sizes):
-                sizes[at + 1] = sizes[at]
-                smallest[at + 1] = smallest[at]
-        if at < len(sizes):
-            sizes[at] = end - start
-            smallest[at] = order[start]
-        start = end
-
-
-@kernel
-def first_of_equal(keys: U64, order: U32, first_of: I64) -> None:
-    """Set first_of[d] to the first document with the key of d; a document of key 0 is its own.
-
-    keys, order : ascending keys, and their documents, ascending where keys are equal.
-    """
-    first = np.uint32(0)
-    for i in range(len(order)):
-        if i == 0 or keys[i] != keys[i - 1] or keys[i] == 0:
-            first = order[i]
-        first_of[order[i]] = first
-
-
-@kernel
 def find_partners(
     keys: U64, order: U32, split: int, limit: int, row_of: U32, band: int, partners_from: U32
 ) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import numba
 from llvmlite import ir
 from numba import types
-from numba.core import cgutils, compiler
+from numba.core import compiler
 from numba.core.registry import cpu_target
 from numba.extending import intrinsic
 
@@ -27,7 +27,7 @@ _C_LIBRARY = {
 }  # fmt: skip
 
 
-def compile_kernel(function: Callable[..., Any], kinds: tuple[str, ...]) -> tuple[str, bytes]:
+def compile_kernel(function: Callable[..., Any], kinds: list[str]) -> tuple[str, bytes]:
     """Return the symbol of a kernel and its object code.
 
     The code runs without the GIL and without reference counts; integers wrap. Raises numba's
@@ -44,7 +44,7 @@ def compile_kernel(function: Callable[..., Any], kinds: tuple[str, ...]) -> tupl
         cpu_target.typing_context,
         cpu_target.target_context,
         function,
-        tuple(map(_type, kinds)),
+        tuple(_type(kind, function) for kind in kinds),
         None,
         flags,
         {},
@@ -63,7 +63,12 @@ def compile_kernel(function: Callable[..., Any], kinds: tuple[str, ...]) -> tupl
     return result.fndesc.llvm_func_name, code
 
 
-def _type(kind: str) -> Any:
+def _type(kind: str, function: Callable[..., Any]) -> Any:
+    if kind.endswith(")"):  # A named tuple, whose class is a global of the kernel.
+        name, _, parts = kind[:-1].partition("(")
+        elements = [_type(part, function) for part in parts.split()]
+        inside: Any = types
+        return inside.BaseTuple.from_types(elements, function.__globals__[name])
     if kind.endswith("]"):
         return types.Array(getattr(types, kind[:-3]), int(kind[-2]), "C")
     return types.boolean if kind == "bool" else getattr(types, kind)
@@ -82,6 +87,10 @@ def _prepare_helpers() -> None:
 def _numba_function(helper: Helper) -> Any:
     if helper.kind == "instruction":
         return globals()[f"_{helper.function.__name__}"]
+    if helper.kind == "C":
+        name, result, *arguments = helper.function()
+        signature = getattr(types, result)(*(getattr(types, kind) for kind in arguments))
+        return types.ExternalFunction(name, signature)
     njit: Any = numba.njit
     return njit(nogil=True, error_model="numpy", forceinline=True, _nrt=False)(helper.function)
 
@@ -112,62 +121,3 @@ def _count_ones(typingctx: Any, word: Any) -> Any:
         return builder.ctpop(args[0])
 
     return types.uint64(types.uint64), codegen
-
-
-# --- calls of the C library ---
-
-_INT, _LONG, _POINTER = ir.IntType(32), ir.IntType(64), ir.IntType(8).as_pointer()
-_CURRENT_FOLDER = -100  # AT_FDCWD
-_NO_FOLLOW = 0x100  # AT_SYMLINK_NOFOLLOW
-_TYPE_TIME_SIZE = 0x1 | 0x40 | 0x200  # STATX_TYPE, STATX_MTIME, STATX_SIZE
-
-
-def _c_call(builder: Any, name: str, result: Any, *args: Any) -> Any:
-    """Call a C function; return its result as an int64."""
-    kind = ir.FunctionType(result, [arg.type for arg in args])
-    declared: Any = cgutils
-    value = builder.call(declared.get_or_insert_function(builder.module, kind, name), args)
-    return value if result is _LONG else builder.sext(value, _LONG)
-
-
-def _address(context: Any, builder: Any, kind: Any, array: Any, index: Any = None) -> Any:
-    """Return the address of an array's element, as a pointer to bytes."""
-    data = context.make_array(kind)(context, builder, array).data
-    return builder.bitcast(data if index is None else builder.gep(data, [index]), _POINTER)
-
-
-@intrinsic
-def _c_statx(typingctx: Any, paths: Any, start: Any, record: Any) -> Any:
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        path = _address(context, builder, signature.args[0], args[0], args[1])
-        out = _address(context, builder, signature.args[2], args[2])
-        folder, flags, mask = _INT(_CURRENT_FOLDER), _INT(_NO_FOLLOW), _INT(_TYPE_TIME_SIZE)
-        return _c_call(builder, "statx", _INT, folder, path, flags, mask, out)
-
-    return types.int64(paths, types.intp, record), codegen
-
-
-@intrinsic
-def _c_open(typingctx: Any, paths: Any, start: Any, flags: Any) -> Any:
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        path = _address(context, builder, signature.args[0], args[0], args[1])
-        return _c_call(builder, "open", _INT, path, builder.trunc(args[2], _INT))
-
-    return types.int64(paths, types.intp, types.int64), codegen
-
-
-@intrinsic
-def _c_read(typingctx: Any, descriptor: Any, buffer: Any, start: Any, size: Any) -> Any:
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        place = _address(context, builder, signature.args[1], args[1], args[2])
-        return _c_call(builder, "read", _LONG, builder.trunc(args[0], _INT), place, args[3])
-
-    return types.int64(types.int64, buffer, types.intp, types.int64), codegen
-
-
-@intrinsic
-def _c_close(typingctx: Any, descriptor: Any) -> Any:
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return _c_call(builder, "close", _INT, builder.trunc(args[0], _INT))
-
-    return types.int64(types.int64), codegen

@@ -6,48 +6,35 @@ Reference in the tests: `os.stat` and `open`, in tests/documents.
 
 import numpy as np
 
-from lshdup.kernels.helpers import I64, U8, U64, instruction
+from lshdup.kernels.helpers import I64, U8, U64, c_function
 from lshdup.kernels.jit import kernel
 
 #: Words of 64 bits in a record of statx(2).
 RECORD = 32
 
 
-@instruction
-def c_statx(paths: U8, start: int, record: U64) -> int:
-    """Call statx(2) for type, size and time of a path, without following a link.
+_statx = c_function("statx", "int32", "int32", "int64", "int32", "int32", "int64")
+_open = c_function("open", "int32", "int64", "int32")
+_read = c_function("read", "int64", "int32", "int64", "int64")
+_close = c_function("close", "int32", "int32")
 
-    The path begins at `start` and ends with NUL.
-    """
-    raise NotImplementedError
-
-
-@instruction
-def c_open(paths: U8, start: int, flags: int) -> int:
-    """Call open(2); return a descriptor or -1."""
-    raise NotImplementedError
-
-
-@instruction
-def c_read(descriptor: int, buffer: U8, start: int, size: int) -> int:
-    """Call read(2) into `buffer` from `start` on; return the number of bytes or -1."""
-    raise NotImplementedError
-
-
-@instruction
-def c_close(descriptor: int) -> int:
-    """Call close(2)."""
-    raise NotImplementedError
+_CURRENT_FOLDER = -100  # AT_FDCWD
+_NO_FOLLOW = 0x100  # AT_SYMLINK_NOFOLLOW
+_TYPE_TIME_SIZE = 0x1 | 0x40 | 0x200  # STATX_TYPE, STATX_MTIME, STATX_SIZE
 
 
 @kernel
 def stat_files(paths: U8, starts: I64, record: U64, sizes: I64, mtimes: I64) -> None:
-    """Write size in bytes and modification time in ns of regular files; size -1 for others."""
+    """Write size in bytes and modification time in ns of regular files; size -1 for others.
+
+    paths : names, each ended by NUL, that begin at `starts`. record : scratch.
+    """
     for i in range(len(starts)):
         sizes[i] = -1
         # The record (linux/stat.h) has the mode in bytes 28-29, the size in 40-47, the seconds in
         # 112-119 and the nanoseconds in 120-123.
-        if c_statx(paths, starts[i], record) == 0:
+        path, out = paths.ctypes.data + starts[i], record.ctypes.data
+        if _statx(_CURRENT_FOLDER, path, _NO_FOLLOW, _TYPE_TIME_SIZE, out) == 0:
             mode = (record[3] >> np.uint64(32)) & np.uint64(0xF000)
             if mode == np.uint64(0x8000):
                 nanoseconds = np.int64(record[15] & np.uint64(0xFFFFFFFF))
@@ -69,8 +56,8 @@ def read_files(
     """
     for i in range(len(path_starts)):
         outcomes[i] = -1
-        descriptor = c_open(paths, path_starts[i], flags)
+        descriptor = _open(paths.ctypes.data + path_starts[i], flags)
         if descriptor >= 0:
-            if c_read(descriptor, text, starts[i], sizes[i] + 1) == sizes[i]:
+            if _read(descriptor, text.ctypes.data + starts[i], sizes[i] + 1) == sizes[i]:
                 outcomes[i] = 0
-            c_close(descriptor)
+            _close(descriptor)

@@ -144,15 +144,6 @@ def have_leaders(
 
 
 @kernel
-def clear_leaders(positions: U32, bucket: U32, heads: U32) -> None:
-    """Empty the lists of leaders of all buckets of these positions."""
-    for i in range(len(positions)):
-        for band in range(bucket.shape[1]):
-            if bucket[positions[i], band] != NONE:
-                heads[bucket[positions[i], band]] = NONE
-
-
-@kernel
 def assign_leaders_by_pairs(
     offsets: I64, partners: U32, scores: F64, leader: U32, similarity: F64
 ) -> None:

@@ -23,8 +23,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 class Helper:
     """A small function for use in kernels.
 
-    kind : "inlined", copied into every kernel that calls it; or "instruction", a machine
-        instruction or C function without a NumPy name, whose body is in compiling.py.
+    kind : "inlined", copied into every kernel that calls it; "instruction", a machine instruction
+        without a NumPy name, whose body is in compiling.py; or "C", a function of the C library.
     """
 
     def __init__(self, function: Callable[..., Any], kind: str) -> None:
@@ -45,6 +45,14 @@ def inlined(function: F) -> F:
 def instruction(function: F) -> F:
     """Replace the function, within kernels, by its namesake in compiling.py."""
     return cast("F", Helper(function, "instruction"))
+
+
+def c_function(name: str, result: str, *arguments: str) -> Any:
+    """Return a C function for kernels, by the numba types of its result and arguments.
+
+    A pointer is the address, an int64.
+    """
+    return Helper(lambda: (name, result, *arguments), "C")
 
 
 @instruction

@@ -10,12 +10,13 @@ that have not been tested. Kernels run without the GIL.
 
 import contextlib
 import ctypes
+import functools
 import hashlib
 import json
 import os
 import tempfile
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -41,8 +42,8 @@ _before_compiling: list[Callable[[], None]] = []
 class Kernel:
     """A function that runs as machine code.
 
-    Takes C-contiguous arrays of one or two dimensions, int, float, bool and `numpy.uint64`.
-    Returns an int or nothing. Allocates nothing and raises nothing.
+    Takes C-contiguous arrays of one or two dimensions, int, float, bool, `numpy.uint64`, and named
+    tuples of these. Returns an int or nothing. Allocates nothing and raises nothing.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
@@ -56,7 +57,14 @@ class Kernel:
         # a thousand bytes of text, and small batches make many calls.
         types: list[Any] = []
         words: list[Any] = []
+        parts: list[Any] = []
         for arg in args:
+            if isinstance(arg, tuple):
+                types.append(type(arg))
+                parts += arg
+            else:
+                parts.append(arg)
+        for arg in parts:
             if isinstance(arg, np.ndarray):
                 types += (arg.dtype, arg.ndim, arg.flags.c_contiguous)
                 words += (
@@ -75,9 +83,8 @@ class Kernel:
         call = self._loaded.get(key)
         if call is None:
             with _lock:
-                call = self._loaded[key] = self._loaded.get(key) or _load(
-                    self, tuple(map(_kind, args))
-                )
+                call = self._loaded.get(key) or _load(self, [*map(_kind, args)], map(_kind, parts))
+                self._loaded[key] = call
         result, exception = ctypes.c_int64(0), ctypes.c_void_p()
         if call(ctypes.byref(result), ctypes.byref(exception), *words):
             message = f"kernel {self.__name__} failed"
@@ -100,6 +107,8 @@ def on_first_compilation(callback: Callable[[], None]) -> None:
 
 def _kind(arg: Any) -> str:
     """Return the type of an argument; ``uint8[1]`` is a one-dimensional array."""
+    if isinstance(arg, tuple):
+        return f"{type(arg).__name__}({' '.join(map(_kind, arg))})"
     if isinstance(arg, np.ndarray):
         if not (arg.flags.c_contiguous and arg.dtype.isnative):
             message = (
@@ -115,8 +124,11 @@ def _kind(arg: Any) -> str:
     return "float64" if isinstance(arg, float) else "int64"
 
 
-def _load(wanted: Kernel, kinds: tuple[str, ...]) -> Callable[..., int]:
-    """Load machine code from the cache on disk, or compile it and store it there."""
+def _load(wanted: Kernel, kinds: list[str], parts: Iterable[str]) -> Callable[..., int]:
+    """Load machine code from the cache on disk, or compile it and store it there.
+
+    kinds : types of the arguments. parts : the same with the elements of tuples in their place.
+    """
     llvm, engine, machine = _engine()
     module = wanted.function.__module__.removeprefix("lshdup.")
     version = {"sources": _sources(), "machine": machine, "kinds": kinds}
@@ -135,53 +147,44 @@ def _load(wanted: Kernel, kinds: tuple[str, ...]) -> Callable[..., int]:
     engine.add_object_file(llvm.ObjectFileRef.from_data(code))
     engine.finalize_object()
     types: list[Any] = [ctypes.c_void_p, ctypes.c_void_p]
-    for kind in kinds:
+    for kind in parts:
         scalar = _SCALARS.get(kind)
         types += [scalar] if scalar is not None else [*_ARRAY, *_EXTENT * int(kind[-2])]
     return ctypes.CFUNCTYPE(ctypes.c_int32, *types)(engine.get_function_address(symbol))
 
 
-_engines: list[tuple[Any, Any, str]] = []
-
-
+@functools.cache
 def _engine() -> tuple[Any, Any, str]:
     """Return LLVM, the engine that links object code into this process, and its machine type."""
-    if not _engines:
-        import llvmlite
-        import llvmlite.binding as llvm
+    import llvmlite
+    import llvmlite.binding as llvm
 
-        for start in (llvm.initialize_native_target, llvm.initialize_native_asmprinter):
-            # numba has done so already, or this version of LLVM does it by itself.
-            with contextlib.suppress(RuntimeError):
-                start()
-        target = llvm.Target.from_default_triple().create_target_machine(jit=True)
-        features = llvm.get_host_cpu_features().flatten()
-        machine = (
-            f"{llvm.get_default_triple()} {llvm.get_host_cpu_name()} {features} "
-            f"llvmlite {llvmlite.__version__}"
-        )
-        engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), target)
-        _engines.append((llvm, engine, machine))
-    return _engines[0]
+    for start in (llvm.initialize_native_target, llvm.initialize_native_asmprinter):
+        # numba has done so already, or this version of LLVM does it by itself.
+        with contextlib.suppress(RuntimeError):
+            start()
+    target = llvm.Target.from_default_triple().create_target_machine(jit=True)
+    features = llvm.get_host_cpu_features().flatten()
+    machine = (
+        f"{llvm.get_default_triple()} {llvm.get_host_cpu_name()} {features} "
+        f"llvmlite {llvmlite.__version__}"
+    )
+    return llvm, llvm.create_mcjit_compiler(llvm.parse_assembly(""), target), machine
 
 
+@functools.cache
 def _sources() -> str:
     """Return a digest of all files of kernels.
 
     A change of any file recompiles all kernels, because they call each other's helpers.
     """
-    if not _stamp:
-        digest = hashlib.blake2b(digest_size=16)
-        # A package that is shipped as a zip file (Spark's --py-files) has no folder.
-        archive = getattr(globals().get("__loader__"), "archive", None)
-        folder = Path(__file__).parent
-        for path in sorted(folder.glob("*.py")) if archive is None else [Path(archive)]:
-            digest.update(path.read_bytes())
-        _stamp.append(digest.hexdigest())
-    return _stamp[0]
-
-
-_stamp: list[str] = []
+    digest = hashlib.blake2b(digest_size=16)
+    # A package that is shipped as a zip file (Spark's --py-files) has no folder.
+    archive = getattr(globals().get("__loader__"), "archive", None)
+    folder = Path(__file__).parent
+    for path in sorted(folder.glob("*.py")) if archive is None else [Path(archive)]:
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
 
 
 # --- the cache: one small file a kernel, beside the byte code or in the user's cache folder ---
@@ -221,4 +224,4 @@ def _write(name: str, version: dict[str, Any], symbol: str, code: bytes) -> None
 
 def _header(version: dict[str, Any], symbol: str, code: bytes) -> dict[str, Any]:
     check = hashlib.blake2b(code, digest_size=16).hexdigest()
-    return {**version, "kinds": list(version["kinds"]), "symbol": symbol, "check": check}
+    return {**version, "symbol": symbol, "check": check}

@@ -4,6 +4,8 @@ Sets are numbered by *rank*: their place in `order`, which is the order of their
 in the tests: `all_pairs` of tests/reference.py.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 
 from lshdup.kernels.helpers import F64, I32, I64, U8, U16, U32, U64, inlined
@@ -20,6 +22,35 @@ _MOST = 0xFFFF
 UNMET = 0x7FFFFFFF
 _OUT = 0x7FFFFFFE
 _LOW = np.uint64(0xFFFFFFFF)
+
+
+class Prefixes(NamedTuple):
+    """The prefix of each set: its rarest elements. Sets are numbered by rank.
+
+    sizes : int64 array of shape (n,), of the whole sets.
+    single : int64 array of shape (n,), number of elements of the prefix that no other set has; they
+        are first in the order and are not kept.
+    starts, kept : int64 arrays of shape (n,); the others are elements[starts[i]:starts[i] +
+        kept[i]], so the j-th of them is element single[i] + j of its set.
+    """
+
+    sizes: I64
+    starts: I64
+    elements: U64
+    single: I64
+    kept: I64
+
+
+class Postings(NamedTuple):
+    """Lists of the sets that hold an element: list i is [starts[i]:starts[i + 1]].
+
+    elements : the element of each posting, because several elements may share a list.
+    holders : rank << 32 | number of elements that the set has after this one.
+    """
+
+    starts: I64
+    elements: U64
+    holders: U64
 
 
 @inlined
@@ -84,10 +115,7 @@ def rarest_elements(
     tally: I64,
     first: int,
     last: int,
-    starts: I64,
-    prefix: U64,
-    single: I64,
-    kept: I64,
+    prefixes: Prefixes,
 ) -> None:
     """Write the prefixes of the sets at ranks first … last - 1.
 
@@ -95,10 +123,6 @@ def rarest_elements(
     sets order their elements by (rarity of the counter, value).
 
     rarity, tally : scratch, as long as the largest set, and of 257.
-    single : the number of elements at the start of the order that no other set has; they are
-        counted, not written.
-    prefix, kept : the other elements are prefix[starts[rank]:starts[rank] + kept[rank]], so the
-        j-th of them is element single[rank] + j of its set.
     """
     slots = np.uint64(len(counters))
     for rank in range(first, last):
@@ -116,8 +140,8 @@ def rarest_elements(
                 rarity[i] = min(count, np.uint16(128))
                 alone += np.int64(count == 1)
             done = until
-        single[rank] = min(alone, length)
-        kept[rank] = length - single[rank]
+        prefixes.single[rank] = min(alone, length)
+        prefixes.kept[rank] = length - min(alone, length)
         if alone >= length:
             continue
         tally[:] = 0
@@ -132,78 +156,39 @@ def rarest_elements(
             place = tally[rarity[i]]
             tally[rarity[i]] = place + 1
             if alone <= place and place < length:
-                prefix[starts[rank] + place - alone] = values[begin + i]
-
-
-@inlined
-def _indexed(size: int, alone: int, kept: int, threshold: float) -> int:
-    """Return how many of the kept elements of a set need postings.
-
-    Sets look up only sets that are no larger, so a shorter prefix is enough there.
-    """
-    return max(0, min(kept, size - _least_overlap(size, size, threshold) + 1 - alone))
+                prefixes.elements[prefixes.starts[rank] + place - alone] = values[begin + i]
 
 
 @kernel
-def count_postings(
-    sizes: I64,
-    threshold: float,
-    starts: I64,
-    prefix: U64,
-    single: I64,
-    kept: I64,
-    part: int,
-    parts: int,
-    list_starts: I64,
-) -> None:
-    """Add the length of each posting list to list_starts[list + 2], for one part of the lists."""
-    lists = np.uint64(len(list_starts) - 2)
-    low, room = share_of(len(list_starts) - 2, part, parts)
-    for rank in range(len(sizes)):
-        if kept[rank] == 0:
-            continue
-        for j in range(_indexed(sizes[rank], single[rank], kept[rank], threshold)):
-            at = slot_of(prefix[starts[rank] + j], lists)
-            if at - low < room:
-                list_starts[at + np.uint64(2)] += 1
-
-
-@kernel
-def fill_postings(
-    sizes: I64,
-    threshold: float,
-    starts: I64,
-    prefix: U64,
-    single: I64,
-    kept: I64,
-    part: int,
-    parts: int,
-    list_starts: I64,
-    elements: U64,
-    holders: U64,
+def write_postings(
+    prefixes: Prefixes, threshold: float, part: int, parts: int, postings: Postings
 ) -> None:
     """Write the postings of one part of the lists, ascending by rank.
 
-    list_starts : list_starts[list + 1] is where the list begins. When all parts are done, it is
-        where the list ends, and list_starts[list] is where it begins.
-    elements : the element of each posting, because several elements may share a list.
-    holders : rank << 32 | number of elements that the set has after this one.
+    If there is no room for any, count them: add the length of each list to starts[list + 2]. To
+    write, starts[list + 1] is where the list begins; when all parts are done, it is where the list
+    ends.
     """
-    lists = np.uint64(len(list_starts) - 2)
-    low, room = share_of(len(list_starts) - 2, part, parts)
-    for rank in range(len(sizes)):
-        if kept[rank] == 0:
-            continue
-        for j in range(_indexed(sizes[rank], single[rank], kept[rank], threshold)):
-            element = prefix[starts[rank] + j]
+    starts, elements, holders = postings
+    to_count = len(elements) == 0
+    lists = np.uint64(len(starts) - 2)
+    low, room = share_of(len(starts) - 2, part, parts)
+    for rank in range(len(prefixes.sizes)):
+        size, single = prefixes.sizes[rank], prefixes.single[rank]
+        # A set looks up only sets that are no larger, so a shorter prefix is enough here.
+        enough = size - _least_overlap(size, size, threshold) + 1 - single
+        for j in range(min(prefixes.kept[rank], enough)):
+            element = prefixes.elements[prefixes.starts[rank] + j]
             at = slot_of(element, lists)
             if at - low < room:
-                to = list_starts[at + np.uint64(1)]
-                list_starts[at + np.uint64(1)] = to + 1
-                elements[to] = element
-                holders[to] = np.uint64(rank) << np.uint64(32) | np.uint64(
-                    sizes[rank] - single[rank] - j - 1
-                )
+                if to_count:
+                    starts[at + np.uint64(2)] += 1
+                else:
+                    to = starts[at + np.uint64(1)]
+                    starts[at + np.uint64(1)] = to + 1
+                    elements[to] = element
+                    after = np.uint64(size - single - j - 1)
+                    holders[to] = np.uint64(rank) << np.uint64(32) | after
 
 
 @inlined
@@ -232,15 +217,9 @@ def prefix_join(
     values: U64,
     offsets: I64,
     order: I64,
-    sizes: I64,
     threshold: float,
-    starts: I64,
-    prefix: U64,
-    single: I64,
-    kept: I64,
-    list_starts: I64,
-    elements: U64,
-    holders: U64,
+    prefixes: Prefixes,
+    postings: Postings,
     longest: I64,
     state: I64,
     last: int,
@@ -264,6 +243,8 @@ def prefix_join(
     Returns the number of pairs.
     """
     written = 0
+    sizes, starts, prefix, single, kept = prefixes
+    list_starts, elements, holders = postings
     lists = np.uint64(len(list_starts) - 2)
     for x in range(state[0], last):
         state[0] = x

@@ -141,19 +141,6 @@ def permuted_minima(numbers: I64, offsets: I64, permutations: U32, out: U32) -> 
 
 
 @kernel
-def linear_permutations(multipliers: I64, addends: I64, prime: int, out: U32) -> None:
-    """Set out[j, x] to (a_j x + b_j) mod prime for all numbers x, by additions only."""
-    for j in range(out.shape[0]):
-        row = out[j]
-        value = addends[j]
-        for x in range(len(row)):
-            row[x] = np.uint32(value)
-            value += multipliers[j]
-            if value >= prime:
-                value -= prime
-
-
-@kernel
 def agreeing_rows(signatures: U32, left: I64, right: I64, out: I64) -> None:
     """Set out[p] to the number of rows in which the signatures of left[p] and right[p] agree."""
     k = signatures.shape[1]

@@ -74,8 +74,10 @@ def find_exact_duplicates(fingerprints: NDArray[np.uint64]) -> NDArray[np.int64]
     ordering.order_by_key(
         fingerprints, np.arange(n), np.empty(2 * n + 2, np.uint32), in_order, order
     )
+    # Equal fingerprints are one run, with the smallest document first; empty sets are no run.
+    begins = np.flatnonzero((np.diff(in_order, prepend=~in_order[:1]) != 0) | (in_order == 0))
     duplicate_of = np.empty(n, np.int64)
-    kernels.first_of_equal(in_order, order, duplicate_of)
+    duplicate_of[order] = np.repeat(order[begins], np.diff(begins, append=n))
     return duplicate_of
 
 
@@ -186,11 +188,13 @@ def largest_buckets(table: BandTable, wanted: int) -> list[tuple[int, int]]:
     """
     size_of: dict[int, int] = {}
     for keys, order in zip(table.keys, table.order, strict=True):
-        sizes, smallest = np.zeros(wanted, np.int64), np.zeros(wanted, np.int64)
-        kernels.largest_buckets(keys, order, sizes, smallest)
-        for size, document in zip(sizes.tolist(), smallest.tolist(), strict=True):
+        begins = np.flatnonzero(np.diff(keys[order], prepend=~keys[order[:1]]))
+        sizes = np.diff(begins, append=len(order))
+        largest = np.argsort(-sizes, kind="stable")[:wanted]
+        smallest = order[begins[largest]]
+        for size, document in zip(sizes[largest].tolist(), smallest.tolist(), strict=True):
             size_of[document] = max(size, size_of.get(document, 0))
-    buckets = [(size, document) for document, size in size_of.items() if size]
+    buckets = [(size, document) for document, size in size_of.items()]
     return sorted(buckets, key=lambda bucket: (-bucket[0], bucket[1]))[:wanted]
 
 

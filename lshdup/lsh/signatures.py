@@ -123,13 +123,12 @@ def linear_signatures(sets: RaggedSets, params: SketchParams) -> NDArray[np.uint
     a = rng.choice(p, params.perms, replace=False).astype(np.int64)
     b = rng.choice(p, params.perms, replace=False).astype(np.int64)
     out = np.empty((len(sets), params.perms), np.uint32)
-    at_once = max(1, (1 << 24) // max(n, 1))
+    at_once = max(1, (1 << 22) // max(n, 1))
     for first in range(0, params.perms, at_once):
         rows = slice(first, first + at_once)
-        permutations = np.empty((len(a[rows]), n), np.uint32)
-        kernels.linear_permutations(a[rows], b[rows], p, permutations)
+        permutations = (np.outer(a[rows], np.arange(n)) + b[rows, None]) % p
         part = np.empty((len(sets), len(permutations)), np.uint32)
-        kernels.permuted_minima(numbers, sets.offsets, permutations, part)
+        kernels.permuted_minima(numbers, sets.offsets, permutations.astype(np.uint32), part)
         out[:, rows] = part
     return out
 

@@ -17,13 +17,13 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.kernels import prefix_join
+from lshdup.kernels.prefix_join import Postings, Prefixes
 from lshdup.matching.pairs import Columns
 from lshdup.utils.parallel import run_in_parts, run_parts
 from lshdup.utils.ragged import RaggedSets, offsets_of
@@ -70,7 +70,7 @@ def exact_pairs(
     """
     members = members[sets.sizes[members] > 0]
     order = members[np.argsort(sets.sizes[members], kind="stable")]
-    prefixes = _prefixes(sets, order, threshold, jobs)
+    prefixes = _choose_prefixes(sets, order, threshold, jobs)
     everything = np.ones(len(order), bool)
     below = everything if split is None else order < split
     # Each set is compared with smaller ones; of two sides, with smaller ones of the other side.
@@ -80,49 +80,17 @@ def exact_pairs(
         def report(done: int, n: int, before: int = turn) -> None:
             on_progress(before * n + done, len(turns) * n)
 
-        index = _index(prefixes.of(indexed), threshold, jobs)
-        for x, y, similarity in _probed(
-            sets, order, prefixes.of(probing), index, threshold, jobs, report
-        ):
+        # The prefixes of other sets are empty.
+        postings = _write_postings(prefixes._replace(kept=prefixes.kept * indexed), threshold, jobs)
+        probed = prefixes._replace(kept=prefixes.kept * probing)
+        for x, y, similarity in _probe(sets, order, probed, postings, threshold, jobs, report):
             a, b = order[x], order[y]
             yield np.minimum(a, b).astype(np.uint32), np.maximum(a, b).astype(np.uint32), similarity
 
 
-@dataclass(frozen=True)
-class _Prefixes:
-    """The prefix of each set: its rarest elements. Sets are numbered by rank, in order of size.
-
-    sizes : int64 array of shape (n,), of the whole sets.
-    single : int64 array of shape (n,), number of elements of the prefix that no other set has.
-    starts, kept : int64 arrays of shape (n,); the others of set i are
-        ``elements[starts[i]:starts[i] + kept[i]]``.
-    """
-
-    sizes: NDArray[np.int64]
-    starts: NDArray[np.int64]
-    elements: NDArray[np.uint64]
-    single: NDArray[np.int64]
-    kept: NDArray[np.int64]
-
-    def of(self, chosen: NDArray[np.bool_]) -> "_Prefixes":
-        """Return the prefixes of the chosen sets; those of other sets are empty."""
-        return replace(self, kept=np.where(chosen, self.kept, 0))
-
-
-@dataclass(frozen=True)
-class _Index:
-    """Posting lists: list i is ``[starts[i]:starts[i + 1]]`` of elements and of holders.
-
-    elements : uint64 array.
-    holders : uint64 array, rank << 32 | number of elements that the set has after this one.
-    """
-
-    starts: NDArray[np.int64]
-    elements: NDArray[np.uint64]
-    holders: NDArray[np.uint64]
-
-
-def _prefixes(sets: RaggedSets, order: NDArray[np.int64], threshold: float, jobs: int) -> _Prefixes:
+def _choose_prefixes(
+    sets: RaggedSets, order: NDArray[np.int64], threshold: float, jobs: int
+) -> Prefixes:
     sizes = sets.sizes[order]
     largest = int(sizes.max(initial=0))
     # One counter for each element. With more, fewer elements would look less rare than they are,
@@ -138,7 +106,7 @@ def _prefixes(sets: RaggedSets, order: NDArray[np.int64], threshold: float, jobs
     # At least two more than needed, because of rounding.
     room = np.minimum(sizes, sizes - np.floor(threshold * sizes).astype(np.int64) + 2)
     starts = offsets_of(room)
-    prefixes = _Prefixes(
+    prefixes = Prefixes(
         sizes,
         starts[:-1],
         np.empty(int(starts[-1]), np.uint64),
@@ -150,40 +118,35 @@ def _prefixes(sets: RaggedSets, order: NDArray[np.int64], threshold: float, jobs
         rarity, tally = np.empty(largest, np.uint8), np.empty(257, np.int64)
         prefix_join.rarest_elements(
             sets.values, sets.offsets, order, threshold, counters, rarity, tally, part.start,
-            part.stop, prefixes.starts, prefixes.elements, prefixes.single, prefixes.kept,
+            part.stop, prefixes,
         )  # fmt: skip
 
     run_in_parts(len(order), jobs, choose, least=64)
     return prefixes
 
 
-def _index(prefixes: _Prefixes, threshold: float, jobs: int) -> _Index:
+def _write_postings(prefixes: Prefixes, threshold: float, jobs: int) -> Postings:
     lists = max(1, min(_MOST, int(prefixes.kept.sum())))
-    starts = np.zeros(lists + 2, np.int64)
-    columns = (
-        prefixes.sizes, threshold, prefixes.starts, prefixes.elements, prefixes.single,
-        prefixes.kept,
-    )  # fmt: skip
+    empty = np.empty(0, np.uint64)
+    postings = Postings(np.zeros(lists + 2, np.int64), empty, empty)
 
-    def count(part: int, parts: int) -> None:
-        prefix_join.count_postings(*columns, part, parts, starts)
+    def write(part: int, parts: int) -> None:
+        prefix_join.write_postings(prefixes, threshold, part, parts, postings)
 
-    run_parts(jobs, count)
-    np.cumsum(starts, out=starts)
-    elements, holders = (np.empty(int(starts[-1]), np.uint64) for _ in range(2))
-
-    def fill(part: int, parts: int) -> None:
-        prefix_join.fill_postings(*columns, part, parts, starts, elements, holders)
-
-    run_parts(jobs, fill)
-    return _Index(starts, elements, holders)
+    run_parts(jobs, write)
+    np.cumsum(postings.starts, out=postings.starts)
+    n = int(postings.starts[-1])
+    if n:
+        postings = Postings(postings.starts, np.empty(n, np.uint64), np.empty(n, np.uint64))
+        run_parts(jobs, write)
+    return postings
 
 
-def _probed(
+def _probe(
     sets: RaggedSets,
     order: NDArray[np.int64],
-    prefixes: _Prefixes,
-    index: _Index,
+    prefixes: Prefixes,
+    postings: Postings,
     threshold: float,
     jobs: int,
     on_progress: Callable[[int, int], None],
@@ -202,9 +165,8 @@ def _probed(
             local.out = np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room)
         state = np.array([first], np.int64)
         written = prefix_join.prefix_join(
-            sets.values, sets.offsets, order, prefixes.sizes, threshold, prefixes.starts,
-            prefixes.elements, prefixes.single, prefixes.kept, index.starts, index.elements,
-            index.holders, longest, state, last, local.missing, local.met, *local.out,
+            sets.values, sets.offsets, order, threshold, prefixes, postings, longest, state, last,
+            local.missing, local.met, *local.out,
         )  # fmt: skip
         x, y, similarity = (column[:written].copy() for column in local.out)
         return int(state[0]), last, (x, y, similarity)

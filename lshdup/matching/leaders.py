@@ -223,7 +223,8 @@ class _LeaderSearch:
             led, rest = rest[:done], rest[done:]
             if len(rest):
                 self._compare_with_leaders(rest, used)
-                kernels.clear_leaders(led, self._bucket, self._heads)
+                buckets = self._bucket[led]
+                self._heads[buckets[buckets != _NONE]] = _NONE
                 rest = rest[self.leader[rest] == _NONE]
 
     def _find_leaders(self, rest: NDArray[np.uint32]) -> tuple[int, int]:

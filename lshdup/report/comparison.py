@@ -97,8 +97,13 @@ def compare(
         removed_b=removed_b,
         a=a,
         b=b,
-        changes=find_changes(a.tokens, b.tokens, _PASSAGE[params.tokens], _MOVED[params.tokens]),
+        changes=find_text_changes(a, b, params),
     )
+
+
+def find_text_changes(a: LocatedText, b: LocatedText, params: ShingleParams) -> list[Change]:
+    """Return how to get the tokens of b from those of a, as `find_changes` does."""
+    return find_changes(a.tokens, b.tokens, _PASSAGE[params.tokens], _MOVED[params.tokens])
 
 
 def split_hunks(changes: list[Change], context: int) -> Iterator[list[Change] | int]:

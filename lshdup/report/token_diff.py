@@ -7,7 +7,6 @@ word is still found.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -16,13 +15,8 @@ from numpy.typing import NDArray
 
 from lshdup.kernels import differences as kernels
 
-ALIKE, REMOVED, ADDED, MOVED_AWAY, MOVED_HERE = (
-    "alike",
-    "removed",
-    "added",
-    "moved away",
-    "moved here",
-)
+ALIKE, REMOVED, ADDED = "alike", "removed", "added"
+MOVED_AWAY, MOVED_HERE = "moved away", "moved here"
 
 U64 = NDArray[np.uint64]
 I64 = NDArray[np.int64]
@@ -61,8 +55,7 @@ class _Block(NamedTuple):
     size: int
 
 
-@dataclass(frozen=True)
-class _Gap:
+class _Gap(NamedTuple):
     a: int
     a_end: int
     b: int
@@ -106,21 +99,21 @@ def _find_blocks(a: U64, b: U64, passage: int) -> Iterator[_Block]:
             yield gap
             continue
         left, right = a[gap.a : gap.a_end], b[gap.b : gap.b_end]
-        before = _count_common(left, right)
-        after = _count_common(left[before:][::-1], right[before:][::-1])
+        before = count_common(left, right)
+        after = count_common(left[before:][::-1], right[before:][::-1])
         if before:
             yield _Block(gap.a, gap.b, before)
         if after:
             ready.append(_Block(gap.a_end - after, gap.b_end - after, after))
-        gap = replace(
-            gap,
-            a=gap.a + before,
-            a_end=gap.a_end - after,
-            b=gap.b + before,
-            b_end=gap.b_end - after,
+        at_a, at_b, end_a, end_b = (
+            gap.a + before,
+            gap.b + before,
+            gap.a_end - after,
+            gap.b_end - after,
         )
-        if gap.a < gap.a_end and gap.b < gap.b_end:
-            ready += reversed(_split_gap(a, b, gap, passage))
+        if at_a < end_a and at_b < end_b:
+            rest = _Gap(at_a, end_a, at_b, end_b, gap.depth)
+            ready += reversed(_split_gap(a, b, rest, passage))
 
 
 def _split_gap(a: U64, b: U64, gap: _Gap, passage: int) -> list[_Block | _Gap]:
@@ -181,12 +174,8 @@ def _find_anchors(a: U64, b: U64, size: int) -> list[_Block]:
     best, last, before = (np.empty(n + 1, np.int64) for _ in range(3))
     found = kernels.heaviest_chain(rank, sizes, best, last, before, chain)
     chain = chain[n - found :]
-    return [
-        _Block(*each)
-        for each in zip(
-            at_a[chain].tolist(), at_b[chain].tolist(), sizes[chain].tolist(), strict=True
-        )
-    ]
+    blocks = zip(*(each[chain].tolist() for each in (at_a, at_b, sizes)), strict=True)
+    return [_Block(*each) for each in blocks]
 
 
 def windows(tokens: U64, size: int) -> U64:
@@ -209,18 +198,11 @@ def _find_unique(values: U64) -> tuple[U64, I64]:
     return distinct[counts == 1], first[counts == 1]
 
 
-def _count_common(left: U64, right: U64) -> int:
+def count_common(left: U64, right: U64) -> int:
     """Return how many tokens both begin with."""
     n = min(len(left), len(right))
-    size = 64
-    start = 0
-    while start < n:  # In growing steps, because most texts differ soon.
-        end = min(start + size, n)
-        different = np.flatnonzero(left[start:end] != right[start:end])
-        if len(different):
-            return start + int(different[0])
-        start, size = end, 4 * size
-    return n
+    different = np.flatnonzero(left[:n] != right[:n])
+    return int(different[0]) if len(different) else n
 
 
 def _join(blocks: Iterator[_Block]) -> Iterator[_Block]:
@@ -290,9 +272,7 @@ def _cover(starts: I64, size: int, n: int) -> NDArray[np.bool_]:
 
 def _runs(flags: NDArray[np.bool_], start: int, end: int) -> Iterator[tuple[int, int, bool]]:
     """Yield the runs of equal flags from start to end: start, end, flag."""
-    if start == end:
-        return
-    turns = np.flatnonzero(flags[start + 1 : end] != flags[start : end - 1]) + start + 1
-    edges = [start, *turns.tolist(), end]
-    for i in range(len(edges) - 1):
-        yield edges[i], edges[i + 1], bool(flags[edges[i]])
+    turns = np.flatnonzero(np.diff(flags[start:end])) + start + 1
+    for first, last in pairwise([start, *turns.tolist(), end]):
+        if first < last:
+            yield first, last, bool(flags[first])

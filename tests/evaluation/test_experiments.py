@@ -17,6 +17,7 @@ from lshdup.collection.collect import sketch_collection
 from lshdup.collection.collection import Collection
 from lshdup.documents.document_list import DocumentList
 from lshdup.evaluation import accuracy, timing
+from lshdup.evaluation.experiment import Experiment, list_pairs
 from lshdup.kernels import statistics
 from lshdup.lsh import band_plan, band_table
 from lshdup.lsh.signatures import smallest_prime_from
@@ -91,11 +92,10 @@ def test_half_points_and_the_exercises_of_r3():
 @pytest.mark.parametrize("scheme", ["fast", "classic", "linear"])
 def test_accuracy_counts_what_a_loop_counts(scheme):
     sets = [*some_sets(24), set(), set()]
-    ragged, collection = collection_of(sets)
+    ragged, _ = collection_of(sets)
     present = [i for i, each in enumerate(sets) if each]
-    (one, two) = accuracy.accuracy(
-        ragged, collection, SketchParams(scheme, 1, 5), [60], [0.02, 0.06], 3, jobs=2
-    )
+    experiment = Experiment(ragged, [SketchParams(scheme, 60, 5)], jobs=2)
+    (one, two) = accuracy.accuracy(experiment, [0.02, 0.06], 3)
     compared = collection_of([sets[i] for i in present])[1]
     errors = []
     for run in range(3):
@@ -119,20 +119,24 @@ def test_accuracy_counts_what_a_loop_counts(scheme):
 
 
 def test_pieces_of_all_pairs_change_nothing(monkeypatch):
-    ragged, collection = collection_of(some_sets(40))
-    whole = list(accuracy.accuracy(ragged, collection, SketchParams("fast", 1, 1), [50], [0.05], 2))
+    ragged, _ = collection_of(some_sets(40))
+    experiment = Experiment(ragged, [SketchParams("fast", 50, 1)])
+    whole = list(accuracy.accuracy(experiment, [0.05], 2))
     monkeypatch.setattr("lshdup.matching.similarity.PAIRS_AT_ONCE", 100)
-    monkeypatch.setattr("lshdup.evaluation.timing._PIECE", 100)
-    assert [
-        (r.off, r.largest)
-        for r in accuracy.accuracy(ragged, collection, SketchParams("fast", 1, 1), [50], [0.05], 2)
-    ] == [(r.off, r.largest) for r in whole]
-    pairs = [
-        (int(a), int(b))
-        for left, right in timing._list_pairs(40)
-        for a, b in zip(left, right, strict=True)
+    assert [(r.off, r.largest) for r in accuracy.accuracy(experiment, [0.05], 2)] == [
+        (r.off, r.largest) for r in whole
     ]
-    assert pairs == [(i, j) for i in range(40) for j in range(i + 1, 40)]
+
+
+@given(st.integers(2, 40), st.integers(0, 38), st.integers(1, 900))
+def test_pairs_are_listed_in_complete_rows(n, first, most):
+    first = min(first, n - 2)
+    left, right = list_pairs(n, first, most)
+    listed = list(zip(left.tolist(), right.tolist(), strict=True))
+    end = listed[-1][0] + 1
+    assert listed == [(i, j) for i in range(first, end) for j in range(i + 1, n)]
+    assert len(listed) <= most or end == first + 1
+    assert end == n - 1 or len(listed) + n - 1 - end > most
 
 
 @pytest.mark.parametrize("buckets", [0, 7])
@@ -141,7 +145,7 @@ def test_band_accuracy_counts_what_loops_count(buckets):
     ragged, collection = collection_of(sets)
     sketch = SketchParams("fast", 60, 2)
     (result,) = accuracy.band_accuracy(
-        ragged, collection, sketch, [12], 0.6, sample=30, buckets=buckets
+        Experiment(ragged, [sketch]), [12], 0.6, sample=30, buckets=buckets
     )
     signatures = sketch_collection(collection, sketch).signatures
     keys = band_table.band_keys(signatures, band_plan.BandPlan(12, 5, 0.6, 0.0, buckets))
@@ -174,17 +178,9 @@ def test_band_expectations_are_met_on_average():
     """Over many seeds, found and false positives come out as the S-curve says (classic: independent
     rows).
     """
-    ragged, collection = collection_of(some_sets(40, 8))
-    results = [
-        next(
-            iter(
-                accuracy.band_accuracy(
-                    ragged, collection, SketchParams("classic", 60, seed), [15], 0.6, sample=40
-                )
-            )
-        )
-        for seed in range(40)
-    ]
+    ragged, _ = collection_of(some_sets(40, 8))
+    sketches = [SketchParams("classic", 60, seed) for seed in range(40)]
+    results = list(accuracy.band_accuracy(Experiment(ragged, sketches), [15], 0.6, sample=40))
     for name in ("found", "false_positives", "false_negatives"):
         values = np.array([getattr(result, name) for result in results])
         expected = getattr(results[0], f"{name}_expected")
@@ -210,7 +206,7 @@ def test_band_recall_counts_what_loops_count(threshold, buckets):
         band_plan.plan_bands(30, BandParams(threshold, 0.9, bands=b, buckets=buckets))
         for b in (3, 10)
     ]
-    results = list(accuracy.band_recall(pairs, ragged, collection, sketch, plans, 2))
+    results = list(accuracy.band_recall(Experiment(ragged, [sketch], 2), pairs, {30: plans}))
     signatures = sketch_collection(collection, sketch).signatures
     edges = accuracy.make_bins(threshold)
     bins = list(itertools.pairwise(edges)) + ([(threshold, 1.0)] if len(edges) > 2 else [])
@@ -243,14 +239,12 @@ def test_band_recall_counts_what_loops_count(threshold, buckets):
 
 @pytest.mark.parametrize("scheme", ["classic", "fast"])
 def test_band_recall_is_what_the_s_curve_says_on_average(scheme):
-    pairs, ragged, collection = with_true_pairs(some_sets(150, 8), 0.4)
+    pairs, ragged, _ = with_true_pairs(some_sets(150, 8), 0.4)
     plan = band_plan.plan_bands(48, BandParams(0.4, bands=6))
-    runs = [
-        list(
-            accuracy.band_recall(pairs, ragged, collection, SketchParams(scheme, 48, seed), [plan])
-        )
-        for seed in range(60)
-    ]
+    sketches = [SketchParams(scheme, 48, seed) for seed in range(60)]
+    results = list(accuracy.band_recall(Experiment(ragged, sketches), pairs, {48: [plan]}))
+    each = len(results) // 60
+    runs = [results[at : at + each] for at in range(0, len(results), each)]
     told_apart = 0
     for results in zip(*runs, strict=True):
         if not results[0].pairs:

@@ -2,15 +2,16 @@
 
 import fnmatch
 import re
-from dataclasses import astuple, fields
-from pathlib import Path
+from collections.abc import Iterable
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from lshdup.cli.commands.timing import list_sketches, run_experiment
 from lshdup.cli.conflicts import is_set
 from lshdup.cli.help import Command, plain_option
-from lshdup.cli.messages import say_collection, say_contract
+from lshdup.cli.messages import say_contract
 from lshdup.cli.options import (
     documents_options,
     list_columns,
@@ -20,8 +21,7 @@ from lshdup.cli.options import (
     schemes_option,
     shingle_options,
 )
-from lshdup.cli.printing import make_target
-from lshdup.cli.session import Session, list_sketches, open_session
+from lshdup.cli.session import Session
 from lshdup.cli.types import Listed, Share
 from lshdup.errors import InputError, ParameterError
 from lshdup.params import BandParams, SketchParams
@@ -30,7 +30,8 @@ from lshdup.utils.messages import count_of
 if TYPE_CHECKING:
     from lshdup.collection.collection import Collection
     from lshdup.evaluation.accuracy import Accuracy, BandAccuracy, BandRecall
-    from lshdup.utils.ragged import RaggedSets
+    from lshdup.evaluation.experiment import Experiment
+    from lshdup.lsh.band_plan import BandPlan
 
 
 class _Buckets(click.ParamType[str | int]):
@@ -63,57 +64,30 @@ Examples:
 @documents_options
 @shingle_options
 @schemes_option
-@plain_option(
-    "--perms",
-    type=Listed(int),
-    show_default="400,600,800; with --bands 1200; with --found 128",
-    help="Rows of a signature, K.",
-)
-@plain_option(
-    "--epsilon",
-    type=Listed(float),
-    default="0.04,0.07,0.09",
-    help="An estimate is off if it differs from the exact similarity by more than this.",
-)
+@plain_option("--perms", type=Listed(int),
+              show_default="400,600,800; with --bands 1200; with --found 128",
+              help="Rows of a signature, K.")  # fmt: skip
+@plain_option("--epsilon", type=Listed(float), default="0.04,0.07,0.09",
+              help="An estimate is off if it differs from the exact similarity by more than "
+                   "this.")  # fmt: skip
 @plain_option("--runs", type=click.IntRange(1), default=5, help="Independent seeds.")
-@plain_option(
-    "--bands", type=Listed(int), help="Measure what so many bands find, instead of estimates."
-)
-@plain_option(
-    "--found",
-    is_flag=True,
-    help="Measure what share of all true pairs the bands find: planned ones, or --bands.",
-)
-@plain_option(
-    "-t",
-    "--threshold",
-    type=Share(),
-    metavar="T",
-    default=0.9,
-    help="With --bands, --found: similarity of near-duplicates.",
-)
-@plain_option(
-    "--recall",
-    type=Share(),
-    metavar="P",
-    default=BandParams().recall,
-    help="With --found: plan the bands for this chance.",
-)
-@plain_option(
-    "--sample", type=click.IntRange(1), default=110, help="With --bands: documents to query."
-)
-@plain_option(
-    "--queries",
-    metavar="GLOB",
-    help="With --bands: draw the queries from documents whose name matches.",
-)
-@plain_option(
-    "--buckets",
-    type=_Buckets(),
-    show_default="whole 64-bit keys",
-    help="With --bands, --found: fold keys into so many buckets; prime: the smallest prime from "
-    "the number of documents.",
-)
+@plain_option("--bands", type=Listed(int),
+              help="Measure what so many bands find, instead of estimates.")  # fmt: skip
+@plain_option("--found", is_flag=True,
+              help="Measure what share of all true pairs the bands find: planned ones, or "
+                   "--bands.")  # fmt: skip
+@plain_option("-t", "--threshold", type=Share(), metavar="T", default=0.9,
+              help="With --bands, --found: similarity of near-duplicates.")  # fmt: skip
+@plain_option("--recall", type=Share(), metavar="P", default=BandParams().recall,
+              help="With --found: plan the bands for this chance.")  # fmt: skip
+@plain_option("--sample", type=click.IntRange(1), default=110,
+              help="With --bands: documents to query.")  # fmt: skip
+@plain_option("--queries", metavar="GLOB",
+              help="With --bands: draw the queries from documents whose name "
+                   "matches.")  # fmt: skip
+@plain_option("--buckets", type=_Buckets(), show_default="whole 64-bit keys",
+              help="With --bands, --found: fold keys into so many buckets; prime: the smallest "
+                   "prime from the number of documents.")  # fmt: skip
 @plain_option("--seed", type=int, default=SketchParams().seed, help="The first of the seeds.")
 @plot_option
 @run_options
@@ -133,30 +107,18 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     bands of `lshdup pairs` find, with a 95 % interval, in each bin of similarity (the last line: in
     all), beside what the S-curve expects. Exact copies are counted once.
     """
-    target = make_target(options)
-    bands, found = options.pop("bands"), options.pop("found")
-    perms = options.pop("perms") or (
-        (SketchParams().perms,) if found else (1200,) if bands else (400, 600, 800)
-    )
-    list_sketches(options, perms)
-    params = BandParams(options["threshold"], options["recall"])
-    _check_use(ctx, bands, perms)
+    bands, found = options["bands"], options["found"]
+    if not options["perms"]:
+        options["perms"] = (
+            (SketchParams().perms,) if found else (1200,) if bands else (400, 600, 800)
+        )
+    sketches = list_sketches(options)
+    _check_use(ctx, bands, options["perms"])
     if found and not bands:
-        _check_plans(perms, params)
-    names = "threshold recall sample queries buckets epsilon runs seed schemes".split()
-    measured = {name: options.pop(name) for name in names}
+        _plan_bands(options, 0)  # Raises before any work starts if no plan keeps the recall.
     measure = _measure_recall if found else _measure_bands if bands else _measure_estimates
-    with open_session(ctx, options) as session:
-        collection, sets = session.workspace.load_or_collect_sets(session.request)
-        say_collection(session.console, collection)
-        if int((collection.sizes > 0).sum()) < 2:
-            message = "fewer than two documents with tokens: there is no pair to measure"
-            raise InputError(message, "name more documents")
-        results: list[Any] = measure(session, collection, sets, perms, bands, measured)
-        target.write([field.name for field in fields(results[0])], map(astuple, results))
-        if options["plot"] is not None:
-            _plot(options["plot"], results, bands=bool(bands))
-        return session.console.exit_code
+    draw = "draw_bands" if bands else "draw_accuracy"
+    return run_experiment(ctx, options, sketches, measure, draw)
 
 
 #: Options that not every experiment uses, with the options of the experiments that use them.
@@ -196,138 +158,72 @@ def _check_use(ctx: click.Context, bands: tuple[int, ...] | None, perms: tuple[i
             raise ParameterError(message, "use fewer bands or more --perms")
 
 
-def _check_plans(perms: tuple[int, ...], params: BandParams) -> None:
-    """Raise before any work starts if bands of this many rows cannot keep the recall."""
+def _plan_bands(
+    options: dict[str, Any], buckets: int
+) -> "dict[int, list[tuple[BandPlan, BandParams]]]":
+    """Return the band plans to measure and what they were planned for, by K."""
     from lshdup.lsh.band_plan import plan_bands
 
-    for k in perms:
-        plan_bands(k, params)
+    wanted = [
+        BandParams(options["threshold"], options["recall"], b, 0, buckets)
+        for b in options["bands"] or (0,)
+    ]
+    return {k: [(plan_bands(k, each), each) for each in wanted] for k in options["perms"]}
 
 
 def _measure_estimates(
-    session: Session,
-    collection: "Collection",
-    sets: "RaggedSets",
-    perms: tuple[int, ...],
-    bands: None,
-    options: dict[str, Any],
-) -> "list[Accuracy]":
+    _session: Session, _: "Collection", experiment: "Experiment", options: dict[str, Any]
+) -> "Iterable[Accuracy]":
     from lshdup.evaluation.accuracy import accuracy
 
-    jobs, progress = session.request.jobs, session.console.progress
-    return [
-        result
-        for scheme in options["schemes"]
-        for result in accuracy(
-            sets,
-            collection,
-            SketchParams(scheme, 1, options["seed"]),
-            perms,
-            options["epsilon"],
-            options["runs"],
-            jobs,
-            progress,
-        )
-    ]
+    return accuracy(experiment, options["epsilon"], options["runs"])
 
 
 def _measure_bands(
-    session: Session,
-    collection: "Collection",
-    sets: "RaggedSets",
-    perms: tuple[int, ...],
-    bands: tuple[int, ...],
-    options: dict[str, Any],
-) -> "list[BandAccuracy]":
+    _session: Session, collection: "Collection", experiment: "Experiment", options: dict[str, Any]
+) -> "Iterable[BandAccuracy]":
     import numpy as np
 
     from lshdup.evaluation.accuracy import band_accuracy
 
-    buckets = _count_buckets(options["buckets"], collection)
+    buckets = _count_buckets(options["buckets"], experiment)
     eligible = None
     if options["queries"] is not None:
-        wanted = re.compile(
-            fnmatch.translate(options["queries"]).encode("utf-8", "surrogateescape")
-        ).match
+        pattern = fnmatch.translate(options["queries"]).encode("utf-8", "surrogateescape")
+        wanted = re.compile(pattern).match
         eligible = np.array([wanted(name) is not None for name in collection.documents.names])
-        if not (eligible & (collection.sizes > 0)).any():
+        if not eligible[experiment.present].any():
             message = f"--queries {options['queries']} matches no document"
             raise InputError(message, "quote the pattern, so that it is not expanded by the shell")
-    jobs, progress = session.request.jobs, session.console.progress
-    return [
-        result
-        for sketch in list_sketches(options, perms)
-        for result in band_accuracy(
-            sets,
-            collection,
-            sketch,
-            bands,
-            options["threshold"],
-            options["sample"],
-            eligible,
-            buckets,
-            jobs,
-            progress,
-        )
-    ]
+    bands, threshold, sample = options["bands"], options["threshold"], options["sample"]
+    return band_accuracy(experiment, bands, threshold, sample, eligible, buckets)
 
 
 def _measure_recall(
-    session: Session,
-    collection: "Collection",
-    sets: "RaggedSets",
-    perms: tuple[int, ...],
-    bands: tuple[int, ...] | None,
-    options: dict[str, Any],
-) -> "list[BandRecall]":
+    session: Session, collection: "Collection", experiment: "Experiment", options: dict[str, Any]
+) -> "Iterable[BandRecall]":
     from lshdup.evaluation.accuracy import band_recall
-    from lshdup.lsh.band_plan import plan_bands
     from lshdup.lsh.candidates import find_exact_duplicates
     from lshdup.pipeline import find_pairs_exactly
 
-    console, jobs, threshold = session.console, session.request.jobs, options["threshold"]
-    buckets = _count_buckets(options["buckets"], collection)
-    wanted = [BandParams(threshold, options["recall"], b, 0, buckets) for b in bands or (0,)]
-    plans = {k: [plan_bands(k, each) for each in wanted] for k in perms}
-    for k in perms:
-        for plan, params in zip(plans[k], wanted, strict=True):
-            say_contract(console, plan, params)
+    console, threshold = session.console, options["threshold"]
+    planned = _plan_bands(options, _count_buckets(options["buckets"], experiment))
+    for plan, params in chain.from_iterable(planned.values()):
+        say_contract(console, plan, params)
+    duplicate_of = find_exact_duplicates(collection.fingerprints)
     pairs = find_pairs_exactly(
-        collection,
-        sets,
-        find_exact_duplicates(collection.fingerprints),
-        threshold,
-        jobs,
-        console.progress,
+        collection, experiment.sets, duplicate_of, threshold, experiment.jobs, console.progress
     ).pairs
     console.say(
         f"{count_of(len(pairs), 'pair')} of similarity {threshold:g} or more, by the exact "
         f"join{console.duration_of('candidates')}"
     )
-    return [
-        result
-        for sketch in list_sketches(options, perms)
-        for result in band_recall(
-            pairs, sets, collection, sketch, plans[sketch.perms], jobs, console.progress
-        )
-    ]
+    plans = {k: [plan for plan, _ in each] for k, each in planned.items()}
+    return band_recall(experiment, pairs, plans)
 
 
-def _count_buckets(buckets: str | int | None, collection: "Collection") -> int:
+def _count_buckets(buckets: str | int | None, experiment: "Experiment") -> int:
     """Return the number of buckets that --buckets means; 0 for whole keys."""
     from lshdup.lsh.signatures import smallest_prime_from
 
-    return (
-        smallest_prime_from(int((collection.sizes > 0).sum()))
-        if buckets == "prime"
-        else int(buckets or 0)
-    )
-
-
-def _plot(path: Path, results: list[Any], *, bands: bool) -> None:
-    from lshdup.evaluation.plots import draw_accuracy, draw_bands
-
-    if bands:
-        draw_bands(path, results)
-    else:
-        draw_accuracy(path, results)
+    return smallest_prime_from(len(experiment.present)) if buckets == "prime" else int(buckets or 0)

@@ -1,7 +1,6 @@
 """`lshdup curve`."""
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -43,12 +42,9 @@ Examples:
 )
 @shape_options
 @perms_option
-@plain_option(
-    "--all",
-    "every",
-    is_flag=True,
-    help="All (bands, rows) of K: their misses at the threshold, and candidates below it.",
-)
+@plain_option("--all", "every", is_flag=True,
+              help="All (bands, rows) of K: their misses at the threshold, and candidates below "
+                   "it.")  # fmt: skip
 @plot_option
 @talk_options
 @output_options
@@ -65,67 +61,45 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     console = Console.of(options)
     shape = {name: options[name] for name in ("bands", "rows") if options[name] is not None}
     params = BandParams(options["threshold"], options["recall"], **shape)
-    perms = (
-        params.bands * params.rows
-        if params.bands and params.rows and not is_set(ctx, "perms")
-        else options["perms"]
-    )
+    perms = options["perms"]
+    if len(shape) == 2 and not is_set(ctx, "perms"):
+        perms = params.bands * params.rows
     SketchParams(perms=perms)
 
-    from lshdup.lsh import band_plan
+    from lshdup.lsh.band_plan import half_point, half_point_estimate, plan_bands
 
-    plan = band_plan.plan_bands(perms, params)
-    half, estimate = (
-        band_plan.half_point(plan.bands, plan.rows),
-        band_plan.half_point_estimate(plan.bands, plan.rows),
-    )
+    plan = plan_bands(perms, params)
+    b, r = plan.bands, plan.rows
     say_contract(console, plan, params)
+    half, estimate = half_point(b, r), half_point_estimate(b, r)
     console.say(f"the chance is 1/2 at {half:.4f}; (1/b)^(1/r) = {estimate:.4f}")
     if options["every"]:
-        columns = (
-            "bands",
-            "rows",
-            "half",
-            "estimate",
-            f"miss at {params.threshold:g}",
-            *_below(params),
-            "chosen",
-        )
-        target.write(columns, _shapes(perms, params, plan))
+        lower = [round(params.threshold - step, 6) for step in BELOW if params.threshold > step]
+        columns = ["bands", "rows", "half", "estimate", f"miss at {params.threshold:g}"]
+        columns += [*(f"candidate at {s:g}" for s in lower), "chosen"]
+        target.write(columns, _shapes(perms, plan, lower))
     else:
         target.write(column_names("curve"), _curve(plan))
     if options["plot"] is not None:
-        _plot(options["plot"], plan, params)
+        from lshdup.evaluation.plots import draw_curve
+
+        draw_curve(options["plot"], [(b, r)], params.threshold)
     return console.exit_code
 
 
 def _curve(plan: "BandPlan") -> "Iterator[tuple[Cell, ...]]":
     from lshdup.lsh.band_plan import collision_probability
 
-    for tenth in range(1, 11):
-        s = tenth / 10
+    for s in (tenth / 10 for tenth in range(1, 11)):
         yield s, collision_probability(s, plan.bands, plan.rows), plan.bands * s**plan.rows
 
 
-def _lower(params: BandParams) -> list[float]:
-    return [round(params.threshold - step, 6) for step in BELOW if params.threshold - step > 0]
-
-
-def _below(params: BandParams) -> list[str]:
-    return [f"candidate at {s:g}" for s in _lower(params)]
-
-
-def _shapes(perms: int, params: BandParams, plan: "BandPlan") -> "Iterator[tuple[Cell, ...]]":
+def _shapes(perms: int, plan: "BandPlan", lower: list[float]) -> "Iterator[tuple[Cell, ...]]":
+    """Yield a line for each number of bands and rows that so many rows of a signature allow."""
     from lshdup.lsh.band_plan import collision_probability, half_point, half_point_estimate
 
     for b, r in dict.fromkeys((perms // r, r) for r in range(1, perms + 1)):
-        miss = 1.0 - collision_probability(params.threshold, b, r)
-        lower = [collision_probability(s, b, r) for s in _lower(params)]
+        miss = 1.0 - collision_probability(plan.threshold, b, r)
+        candidates = [collision_probability(s, b, r) for s in lower]
         chosen = "chosen" if (b, r) == (plan.bands, plan.rows) else ""
-        yield b, r, half_point(b, r), half_point_estimate(b, r), miss, *lower, chosen
-
-
-def _plot(path: Path, plan: "BandPlan", params: BandParams) -> None:
-    from lshdup.evaluation.plots import draw_curve
-
-    draw_curve(path, [(plan.bands, plan.rows)], params.threshold)
+        yield b, r, half_point(b, r), half_point_estimate(b, r), miss, *candidates, chosen

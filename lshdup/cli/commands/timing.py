@@ -1,7 +1,8 @@
-"""`lshdup timing`."""
+"""`lshdup timing`, and what the experiments have in common."""
 
+from collections.abc import Callable, Iterable
 from dataclasses import astuple, fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -17,10 +18,18 @@ from lshdup.cli.options import (
     shingle_options,
 )
 from lshdup.cli.printing import make_target
-from lshdup.cli.session import list_sketches, open_session
+from lshdup.cli.session import Session, open_session
 from lshdup.cli.types import Listed
 from lshdup.errors import InputError
 from lshdup.params import SketchParams
+
+if TYPE_CHECKING:
+    from lshdup.collection.collection import Collection
+    from lshdup.evaluation.experiment import Experiment
+    from lshdup.evaluation.timing import Timing
+
+#: Returns the results of an experiment, dataclasses that are printed a line each.
+Measure = Callable[[Session, "Collection", "Experiment", dict[str, Any]], Iterable[Any]]
 
 
 @list_columns("timing")
@@ -38,9 +47,8 @@ Examples:
 @shingle_options
 @schemes_option
 @plain_option("--perms", type=Listed(int), default="150,350,600", help="Rows of a signature, K.")
-@plain_option(
-    "--runs", type=click.IntRange(1), default=5, help="Measured runs of each part, interleaved."
-)
+@plain_option("--runs", type=click.IntRange(1), default=5,
+              help="Measured runs of each part, interleaved.")  # fmt: skip
 @plain_option("--seed", type=int, default=SketchParams().seed, help="Makes all randomness.")
 @plot_option
 @run_options
@@ -54,35 +62,61 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     which of exact and estimated is faster on this collection. Without DOCS, the sets of
     shingles.npz are used.
     """
-    target = make_target(options)
-    perms, runs = options.pop("perms"), options.pop("runs")
-    sketches = list_sketches(options, perms)
-    with open_session(ctx, options) as session:
-        collection, sets = session.workspace.load_or_collect_sets(session.request)
-        from lshdup.evaluation.timing import Timing, compare_timings, timing
+    return run_experiment(ctx, options, list_sketches(options), _measure, "draw_timing")
 
-        say_collection(session.console, collection)
-        if int((collection.sizes > 0).sum()) < 2:
+
+def _measure(
+    session: Session, _: "Collection", experiment: "Experiment", options: dict[str, Any]
+) -> "list[Timing]":
+    from lshdup.evaluation.timing import compare_timings, timing
+
+    timings = list(timing(experiment, options["runs"]))
+    for line in compare_timings(timings):
+        session.console.say(line)
+    return timings
+
+
+def list_sketches(options: dict[str, Any]) -> list[SketchParams]:
+    """Return the parameters of all signatures to measure, which are checked by this."""
+    return [
+        SketchParams(scheme, k, options["seed"])
+        for scheme in options["schemes"]
+        for k in options["perms"]
+    ]
+
+
+#: Parameters of experiments: a session knows nothing of them, and the store is never asked.
+_MEASURED = (
+    "schemes perms seed runs epsilon bands found threshold recall sample queries buckets".split()
+)
+
+
+def run_experiment(
+    ctx: click.Context,
+    options: dict[str, Any],
+    sketches: list[SketchParams],
+    measure: Measure,
+    draw: str,
+) -> int:
+    """Print the results of an experiment, and draw them if --plot says so.
+
+    draw : name of the function in `evaluation.plots` that draws the results.
+    """
+    target = make_target(options)
+    measured = {name: options.pop(name) for name in _MEASURED if name in options}
+    with open_session(ctx, options) as session:
+        from lshdup.evaluation import plots
+        from lshdup.evaluation.experiment import Experiment
+
+        console, request = session.console, session.request
+        collection, sets = session.workspace.load_or_collect_sets(request)
+        say_collection(console, collection)
+        experiment = Experiment(sets, sketches, request.jobs, console.progress)
+        if len(experiment.present) < 2:
             message = "fewer than two documents with tokens: there is no pair to measure"
             raise InputError(message, "name more documents")
-        timings = [
-            result
-            for scheme in dict.fromkeys(sketch.scheme for sketch in sketches)
-            for result in timing(
-                sets,
-                collection,
-                SketchParams(scheme, 1, options["seed"]),
-                perms,
-                runs,
-                session.request.jobs,
-                session.console.progress,
-            )
-        ]
-        for line in compare_timings(timings):
-            session.console.say(line)
-        target.write([field.name for field in fields(Timing)], map(astuple, timings))
+        results = list(measure(session, collection, experiment, measured))
+        target.write([field.name for field in fields(results[0])], map(astuple, results))
         if options["plot"] is not None:
-            from lshdup.evaluation.plots import draw_timing
-
-            draw_timing(options["plot"], timings)
-        return session.console.exit_code
+            getattr(plots, draw)(options["plot"], results)
+        return console.exit_code

@@ -1,0 +1,48 @@
+"""What the experiments have in common: shingle sets, signatures to measure, and all pairs."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lshdup.lsh.signatures import make_signatures
+from lshdup.params import SketchParams
+from lshdup.utils.parallel import Progress, no_progress
+from lshdup.utils.ragged import RaggedSets, ranges
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """The shingle sets of an experiment, and the signatures that it measures one after the other.
+
+    sets : of all documents.
+    """
+
+    sets: RaggedSets
+    sketches: Sequence[SketchParams]
+    jobs: int = 1
+    progress: Progress = no_progress
+
+    @property
+    def present(self) -> NDArray[np.int64]:
+        """The documents that have shingles, ascending: the other ones take no part."""
+        return np.flatnonzero(self.sets.sizes > 0)
+
+    def sign(self, sets: RaggedSets, sketch: SketchParams) -> NDArray[np.uint32]:
+        """Return the signatures of sets: uint32 array of shape (n_sets, K)."""
+        return make_signatures(sets, sketch, self.jobs)
+
+
+def list_pairs(n: int, first: int, most: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return left and right of pairs of the upper triangle, in complete rows from `first` on.
+
+    most : the largest number of pairs, unless the first row has more.
+
+    >>> [each.tolist() for each in list_pairs(4, 1, 2)], [list_pairs(4, 1, 9)[1].tolist()]
+    ([[1, 1], [2, 3]], [[2, 3, 3]])
+    """
+    lengths = np.arange(n - 1 - first, 0, -1)
+    lengths = lengths[: max(1, int(np.searchsorted(np.cumsum(lengths), most, side="right")))]
+    rows = first + np.arange(len(lengths))
+    return np.repeat(rows, lengths), ranges(rows + 1, lengths)
