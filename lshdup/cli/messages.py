@@ -5,11 +5,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from lshdup.cli.console import Console
+from lshdup.params import SketchParams
 from lshdup.skipped import Reason
 from lshdup.utils.messages import chance, count_of, join_names, printable
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     import numpy as np
     from numpy.typing import NDArray
@@ -65,17 +66,42 @@ def say_skipped(console: Console, counts: Counter[str], side: str = "") -> None:
 
 
 def _last_run(collection: "Collection") -> str:
-    """Return how many documents the last run had, and where."""
+    """Return how many documents the last run had, where, and the options that define their sets."""
     from lshdup.documents.arguments import describe_docs
 
     where = describe_docs(collection.documents.typed_docs())
-    return f"the last run: {count_of(len(collection.documents), 'document')}{where}"
+    documents = count_of(len(collection.documents), "document")
+    return f"the last run: {documents}{where} ({' '.join(_definition(collection))})"
+
+
+def _definition(collection: "Collection") -> "Iterator[str]":
+    """Yield the options that define the sets and signatures of a collection, as typed.
+
+    Those that have their default are left out, but for --tokens and -k.
+    """
+    shingle, sketch = collection.shingle, collection.sketch or SketchParams()
+    yield f"--tokens {shingle.tokens} -k {shingle.k}"
+    flags = ("bag", "keep_case")
+    yield from (f"--{name.replace('_', '-')}" for name in flags if getattr(shingle, name))
+    if not shingle.normalize:
+        yield "--no-normalize"
+    for params, names in ((shingle, ("encoding", "hash")), (sketch, ("scheme", "perms", "seed"))):
+        default = type(params)()
+        for name in names:
+            if getattr(params, name) != getattr(default, name):
+                yield f"--{name} {getattr(params, name)}"
+    if shingle.key:
+        yield "--hash-key …"
+    if collection.shingle_filter is not None:
+        if collection.shingle_filter.params.template:
+            yield "--template …"
+        if collection.shingle_filter.params.ignore_common:
+            yield f"--ignore-common {collection.shingle_filter.params.ignore_common:g}"
 
 
 def say_last_run(console: Console, collection: "Collection") -> None:
-    """Say with -v which documents the last run had."""
-    if console.is_verbose:
-        console.detail(_last_run(collection))
+    """Say which documents the last run had, and how their sets are defined."""
+    console.say(_last_run(collection))
 
 
 #: What to type, by the reason for which most inputs were skipped.
@@ -359,15 +385,18 @@ def _with_copies(before: str, different: int, pairs: int) -> str:
 def warn_of_changes(
     session: "Session", documents: "DocumentList", named: "NDArray[np.int64]"
 ) -> None:
-    """Warn if an answer from the store alone names documents that have changed or vanished.
+    """Warn before an answer from the store alone of its documents that were deleted or changed.
 
     named : int64 array, the documents of the answer.
     """
-    if session.request.documents:
+    request, console = session.request, session.console
+    if request.documents or request.check_files:
         return
-    changed = len(documents.changed(named))
-    if changed:
-        session.console.warn(
-            f"{count_of(changed, 'document')} of this answer changed or vanished since the last "
-            "run; name DOCS to look again"
+    changed = documents.changed(named)
+    if len(changed):
+        console.warn(
+            f"{count_of(len(changed), 'document')} of this answer changed or vanished since the "
+            "last run; --check-files leaves such documents out, and DOCS are read again"
         )
+        for name in documents.typed_names(changed) if console.is_verbose else ():
+            console.detail(f"{printable(name)}: deleted or changed since the last run")

@@ -64,7 +64,17 @@ documents_options = _stack(
     option("--check-content", is_flag=True,
            help="Read every document again, even if its name, size and time are those of the last "
                 "run."),
+    option("--replace-store", is_flag=True,
+           help="Replace what the store holds, even if it is another collection."),
 )  # fmt: skip
+
+check_files_option = option(
+    "--check-files",
+    is_flag=True,
+    help="Without DOCS: look at every file first, and leave out of the answer what was deleted or "
+    "changed since the last run. Otherwise only the documents of the answer are looked at, and "
+    "such ones are counted before it.",
+)
 
 shingle_options = _stack(
     option("--tokens", type=click.Choice(params.TOKENS), default=_SHINGLE.tokens,
@@ -173,7 +183,7 @@ talk_options = _stack(
 )  # fmt: skip
 
 store_option = option("--store", type=click.Path(readable=False, path_type=Path),
-                      default=Path(params.DEFAULT_STORE),
+                      show_default=f"{params.DEFAULT_STORE}; without DOCS in a folder above too",
                       metavar="DIR", help="Folder of the artifacts.")  # fmt: skip
 
 store_options = _stack(

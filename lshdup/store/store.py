@@ -12,7 +12,7 @@ from typing import Any
 from lshdup.collection.collection import Collection
 from lshdup.documents.records import RecordFields
 from lshdup.errors import ArtifactError, ParameterError
-from lshdup.params import ShingleParams, SketchParams
+from lshdup.params import DEFAULT_STORE, ShingleParams, SketchParams
 from lshdup.shingling.shingle_filter import ShingleFilter
 from lshdup.store import npz
 from lshdup.store.collection_io import collection_arrays, read_collection, would_save_the_same
@@ -26,6 +26,23 @@ _MARK_FILE = f"{_MARK}\n*\n".encode()
 
 #: Nanoseconds by which the coarsest file systems tell times apart.
 _TIME_STEP = 2 * 10**9
+
+
+def nearest_store() -> Path:
+    """Return the store of the current folder, else that of the nearest folder above.
+
+    Without any, return the one that a first run makes here. A store above that another user made
+    is ignored: its lists would be the word of a stranger.
+    """
+    for level, folder in enumerate([Path.cwd(), *Path.cwd().parents]):
+        with contextlib.suppress(OSError):
+            store = Path("../" * level) / DEFAULT_STORE
+            is_trusted = not level or os.getuid() in (0, store.stat().st_uid)
+            if is_trusted and Store(store).is_ours():
+                return store
+        if folder.is_mount():
+            break
+    return Path(DEFAULT_STORE)
 
 
 class Store:

@@ -32,6 +32,7 @@ class RunContext:
     apart : folder in which no documents are looked for, if there is no store.
     warn : notified of a probable mistake; default: `say`.
     detail : notified of a line that is printed with -v only.
+    above : store that commands without DOCS use here until this folder has one of its own.
 
     """
 
@@ -47,12 +48,14 @@ class RunContext:
         apart: Path | None = None,
         warn: Callable[[str], None] | None = None,
         detail: Callable[[str], None] = lambda _: None,
+        above: Path | None = None,
     ) -> None:
         self.store = Store(folder, secret) if folder is not None else None
         self.apart = folder or apart
         self.read_only = read_only
         self.say, self.warn, self.detail = say, warn or say, detail
         self.skipped, self.progress = skipped, progress
+        self._above = above
         self._said: set[str] = set()
 
     def say_once(self, line: str) -> None:
@@ -67,6 +70,10 @@ class RunContext:
         if self.store is None:
             message = "this step writes an artifact, which --no-store forbids"
             raise ParameterError(message, "leave --no-store out")
+        if self._above not in (None, self.store.folder) and not self.store.folder.exists():
+            self.say(
+                f"a new store, {self.store.folder}, for this folder; {self._above} stays as it is"
+            )
         with self.store.writing():
             yield self.store
 
@@ -74,7 +81,7 @@ class RunContext:
     def locking(self, *, create: bool) -> Iterator[None]:
         """Lock the store, if there is one. create : make its folder, as a step with DOCS does."""
         if self.store is not None and (create or self.store.folder.is_dir()):
-            with self.store.writing():
+            with self.writing():
                 yield
         else:
             yield

@@ -1,7 +1,7 @@
 """Collections from documents: what has not changed comes from the store or a journal."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -203,16 +203,20 @@ def describe_other_collection(run: RunContext, documents: Sequence[bytes]) -> st
     """
     try:
         old = load_last_collection(run)
-        wanted = {os.path.abspath(argument) for argument in documents}
+        wanted = set(_locate(documents))
         docs = old.documents.typed_docs() if old is not None else []
-        if old is None or are_below(map(os.path.abspath, docs), wanted):
+        if old is None or are_below(_locate(docs), wanted):
             return ""
-        files = map(os.path.abspath, old.documents.typed_files())
+        files = _locate(old.documents.typed_files())
         if not any(os.path.lexists(name) for name in files if not are_below([name], wanted)):
             return ""
         return count_of(len(old.documents), "document") + describe_docs(docs)
     except (ArtifactError, IndexError):  # A damaged artifact is rebuilt, and that is said then.
         return ""
+
+
+def _locate(paths: Iterable[bytes]) -> list[bytes]:
+    return [os.path.abspath(path) for path in paths]  # noqa: PTH100 (bytes path)
 
 
 def _refuse_other_collection(run: RunContext, request: Request) -> None:

@@ -196,7 +196,7 @@ def leave_out_changed(run: RunContext, collection: Collection, request: Request)
     for name in collection.documents.typed_names(changed):
         run.detail(f"{printable(name)}: deleted or changed since the last run")
     run.say(
-        f"left out {count_of(len(changed), 'document')} that were deleted or changed since the last"
+        f"left out {count_of(len(changed), 'document')} deleted or changed since the last"
         " run (-v names them)"
     )
     run.read_only = True

@@ -1,7 +1,11 @@
 """The index of a collection: loaded from the store, or built from signatures."""
 
+from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
 
 from lshdup.collection.collection import Collection
 from lshdup.errors import ArtifactError
@@ -33,6 +37,27 @@ class IndexedCollection:
     params: BandParams
     plan: BandPlan
     from_documents: bool = True
+
+    def is_candidate(
+        self, signature: NDArray[np.uint32]
+    ) -> Callable[[NDArray[np.int64]], NDArray[np.bool_]] | None:
+        """Return the function that tells which documents meet a signature in a band of the plan.
+
+        Return None if the table holds no other ones.
+        """
+        if self.index.plan == self.plan:
+            return None
+        plan, signatures = self.plan, self.collection.signatures
+        assert signatures is not None
+        width = plan.bands * plan.rows
+
+        def agree(documents: NDArray[np.int64]) -> NDArray[np.bool_]:
+            same = signatures[documents, :width] == signature[:width]
+            bands = same.reshape(len(documents), plan.bands, plan.rows)
+            agreeing: NDArray[np.bool_] = bands.all(axis=2).any(axis=1)
+            return agreeing
+
+        return agree
 
 
 def load_or_build_index(

@@ -12,7 +12,7 @@ from lshdup.params import ShingleParams
 from lshdup.utils.messages import did_you_mean, printable
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from lshdup.collection.collection import Collection
     from lshdup.text.decoding import Text
@@ -227,6 +227,16 @@ def _suggest(word: bytes, collection: "Collection") -> str:
         if abs(len(stem) - len(wanted)) <= 3 and (its == ending or stem not in known):
             known[stem] = base
     return did_you_mean(wanted, known, lambda stem: printable(known[stem]), 0.75)
+
+
+def of_documents(
+    collection: "Collection | None", documents: "Sequence[NamedDocument]"
+) -> "Collection | None":
+    """Return the collection if it holds any of the documents; else None.
+
+    The parameters of a store hold for its own documents, not for files elsewhere.
+    """
+    return collection if any(each.index >= 0 for each in documents) else None
 
 
 def merge_shingle_params(

@@ -14,6 +14,7 @@ from lshdup.cli.console import OK, PAIRS_FOUND, Console
 from lshdup.cli.help import Command, plain_option
 from lshdup.cli.messages import say_buckets, say_collection, say_contract, say_if_nothing
 from lshdup.cli.options import (
+    check_files_option,
     engine_options,
     exact_option,
     keep_options,
@@ -68,6 +69,7 @@ Examples:
                    "that may go, in the same order, all else as it is; of several files, FILE is a "
                    "folder. No groups are printed then, unless --emit says so.")  # fmt: skip
 @option("--check", is_flag=True, help="Exit with 1 if there are groups.")
+@check_files_option
 @engine_options
 @run_options
 @output_options

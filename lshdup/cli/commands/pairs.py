@@ -11,6 +11,7 @@ from lshdup.cli.find_pairs import find_pairs
 from lshdup.cli.help import Command
 from lshdup.cli.messages import warn_of_changes
 from lshdup.cli.options import (
+    check_files_option,
     engine_options,
     list_columns,
     option,
@@ -69,6 +70,7 @@ Examples:
     help="Pairs just above each threshold of --histogram, to judge by eye.",
 )
 @plot_option
+@check_files_option
 @option("--check", is_flag=True, help="Exit with 1 if there are pairs.")
 @engine_options
 @run_options
@@ -109,12 +111,11 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         if options["histogram"]:
             from lshdup.cli.commands.pairs_histogram import print_histogram
 
-            named = print_histogram(session, answer, options, target)
+            print_histogram(session, answer, options, target)
         else:
+            warn_of_changes(session, documents, pairs.documents())
             names = DocumentNames(len(documents), documents.typed_names)
             print_pieces(console, target, column_names("pairs"), name_pairs(pairs.pieces(), names))
-            named = pairs.documents()
-        warn_of_changes(session, documents, named)
         if options["check"] and console.exit_code == OK and len(pairs):
             return PAIRS_FOUND
         return console.exit_code

@@ -64,10 +64,6 @@ def pairs_against(session: Session, options: dict[str, Any], target: "Target") -
     pairs = both.expand_copies(across, collapse=options["collapse_copies"])
     _say_estimates(session, both, pairs, across.by_estimate)
     say_found(console, before, len(pairs), both.params.threshold, after)
-    names = DocumentNames(len(both.sides.sizes), both.sides.names)
-    print_pieces(
-        console, target, column_names("pairs-against"), name_pairs(pairs.pieces(), names, _verified)
-    )
     warn_of_changes(session, both.here.documents, both.sides.separate(pairs.documents)[0])
     changed = both.count_changed(pairs)
     if changed:
@@ -75,6 +71,10 @@ def pairs_against(session: Session, options: dict[str, Any], target: "Target") -
             f"{count_of(changed, 'document')} of OTHER in this answer changed or vanished since "
             "OTHER was indexed"
         )
+    names = DocumentNames(len(both.sides.sizes), both.sides.names)
+    print_pieces(
+        console, target, column_names("pairs-against"), name_pairs(pairs.pieces(), names, _verified)
+    )
     if options["check"] and console.exit_code == OK and len(pairs):
         return PAIRS_FOUND
     return console.exit_code

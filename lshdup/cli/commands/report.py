@@ -13,6 +13,7 @@ from lshdup.cli.find_pairs import PairsListed, find_pairs
 from lshdup.cli.help import Command, plain_option
 from lshdup.cli.messages import warn_of_changes
 from lshdup.cli.options import (
+    check_files_option,
     exact_option,
     keep_options,
     max_bucket_option,
@@ -64,6 +65,7 @@ Examples:
 @option("--passages", type=click.IntRange(0), default=1_000, metavar="N",
                help="Pairs whose differing passages are in the page: members of groups with the "
                     "one that is kept, then the least alike. More: a larger page.")  # fmt: skip
+@check_files_option
 @run_options
 @plain_option("-o", "--output", type=click.Path(path_type=Path, allow_dash=True), metavar="FILE",
               default=Path("-"),
@@ -94,6 +96,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         console = session.console
         answer = find_pairs(session, options)
         collection, plan = answer.collection, answer.plan
+        warn_of_changes(session, collection.documents, answer.pairs.documents())
         rule = ClusterParams(keep=options["keep"], prefer=options["prefer"])
         order, unused = preference(
             collection.documents, collection.sizes, rule, session.request.documents
@@ -137,7 +140,6 @@ def command(ctx: click.Context, /, **options: Any) -> int:
             f"the page has {len(page):,} bytes; "
             f"{note or f'with the passages of all {len(passages):,} pairs'}"
         )
-        warn_of_changes(session, collection.documents, answer.pairs.documents())
         return console.exit_code
 
 
