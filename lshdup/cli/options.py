@@ -64,16 +64,13 @@ documents_options = _stack(
     option("--check-content", is_flag=True,
            help="Read every document again, even if its name, size and time are those of the last "
                 "run."),
-    option("--replace-store", is_flag=True,
-           help="Replace what the store holds, even if it is another collection."),
+    plain_option("--replace-store", is_flag=True, help="Replace another collection in the store."),
 )  # fmt: skip
 
-check_files_option = option(
+check_files_option = plain_option(
     "--check-files",
     is_flag=True,
-    help="Without DOCS: look at every file first, and leave out of the answer what was deleted or "
-    "changed since the last run. Otherwise only the documents of the answer are looked at, and "
-    "such ones are counted before it.",
+    help="Without DOCS: leave out what was deleted or changed since, after a look at every file.",
 )
 
 shingle_options = _stack(
@@ -183,8 +180,8 @@ talk_options = _stack(
 )  # fmt: skip
 
 store_option = option("--store", type=click.Path(readable=False, path_type=Path),
-                      show_default=f"{params.DEFAULT_STORE}; without DOCS in a folder above too",
-                      metavar="DIR", help="Folder of the artifacts.")  # fmt: skip
+                      show_default=params.DEFAULT_STORE, metavar="DIR",
+                      help="Folder of artifacts; without DOCS also one above.")  # fmt: skip
 
 store_options = _stack(
     store_option,

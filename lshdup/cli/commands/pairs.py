@@ -52,8 +52,7 @@ Examples:
 @option(
     "--histogram",
     is_flag=True,
-    help="Instead of the pairs: how many pairs, documents in pairs, and groups there are at each "
-    "threshold, with examples.",
+    help="Instead of the pairs: how many there are at each threshold, with examples.",
 )
 @option(
     "--step",
@@ -67,7 +66,7 @@ Examples:
     type=click.IntRange(0),
     default=1,
     metavar="N",
-    help="Pairs just above each threshold of --histogram, to judge by eye.",
+    help="Pairs just above each threshold of --histogram, to look at.",
 )
 @plot_option
 @check_files_option
