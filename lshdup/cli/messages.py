@@ -5,12 +5,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from lshdup.cli.console import Console
-from lshdup.params import SketchParams
 from lshdup.skipped import Reason
 from lshdup.utils.messages import chance, count_of, join_names, printable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
     import numpy as np
     from numpy.typing import NDArray
@@ -68,35 +67,11 @@ def say_skipped(console: Console, counts: Counter[str], side: str = "") -> None:
 def _last_run(collection: "Collection") -> str:
     """Return how many documents the last run had, where, and the options that define their sets."""
     from lshdup.documents.arguments import describe_docs
+    from lshdup.workspace.request import list_definition
 
     where = describe_docs(collection.documents.typed_docs())
     documents = count_of(len(collection.documents), "document")
-    return f"the last run: {documents}{where} ({' '.join(_definition(collection))})"
-
-
-def _definition(collection: "Collection") -> "Iterator[str]":
-    """Yield the options that define the sets and signatures of a collection, as typed.
-
-    Those that have their default are left out, but for --tokens and -k.
-    """
-    shingle, sketch = collection.shingle, collection.sketch or SketchParams()
-    yield f"--tokens {shingle.tokens} -k {shingle.k}"
-    flags = ("bag", "keep_case")
-    yield from (f"--{name.replace('_', '-')}" for name in flags if getattr(shingle, name))
-    if not shingle.normalize:
-        yield "--no-normalize"
-    for params, names in ((shingle, ("encoding", "hash")), (sketch, ("scheme", "perms", "seed"))):
-        default = type(params)()
-        for name in names:
-            if getattr(params, name) != getattr(default, name):
-                yield f"--{name} {getattr(params, name)}"
-    if shingle.key:
-        yield "--hash-key …"
-    if collection.shingle_filter is not None:
-        if collection.shingle_filter.params.template:
-            yield "--template …"
-        if collection.shingle_filter.params.ignore_common:
-            yield f"--ignore-common {collection.shingle_filter.params.ignore_common:g}"
+    return f"the last run: {documents}{where} ({' '.join(list_definition(collection))})"
 
 
 def say_last_run(console: Console, collection: "Collection") -> None:

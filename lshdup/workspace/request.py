@@ -1,19 +1,30 @@
 """What a command requests, and the parameters of each stage that follow from it."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from lshdup.errors import ArtifactError
-from lshdup.params import BandParams, ClusterParams, DocumentParams, ShingleParams, SketchParams
+from lshdup.params import (
+    BandParams,
+    ClusterParams,
+    DocumentParams,
+    FilterParams,
+    ShingleParams,
+    SketchParams,
+)
 
 if TYPE_CHECKING:
+    from lshdup.collection.collection import Collection
     from lshdup.documents.document_list import DocumentList
 
 P = TypeVar("P", ShingleParams, SketchParams, BandParams, ClusterParams)
 
 #: Options whose name is not that of their parameter.
 _OPTIONS = {"k": "-k", "keep_case": "--keep-case", "normalize": "normalization"}
+
+#: Options whose value is a secret, a fingerprint, or said by the option itself.
+_UNQUOTED = {"key": "--hash-key …", "template": "--template …", "normalize": "--no-normalize"}
 
 
 @dataclass(frozen=True)
@@ -65,3 +76,21 @@ def check_conflict(
             option = _OPTIONS.get(field.name, f"--{field.name}")
             message = f"{name} was made with {option} {actual}, not {given[field.name]}"
             raise ArtifactError(message, remedy)
+
+
+def list_definition(collection: "Collection") -> Iterator[str]:
+    """Yield the options that define the sets and signatures of a collection, as typed.
+
+    Those that have their default are left out, but for --tokens and -k.
+    """
+    yield f"--tokens {collection.shingle.tokens} -k {collection.shingle.k}"
+    sketch, shingle_filter = collection.sketch, collection.shingle_filter
+    filter_params = shingle_filter.params if shingle_filter is not None else FilterParams()
+    for params in (collection.shingle, sketch or SketchParams(), filter_params):
+        default = type(params)()
+        for name, value in params.to_json().items():
+            if name in ("tokens", "k") or value == getattr(default, name):
+                continue
+            flag = f"--{name.replace('_', '-')}"
+            written = f"{value:g}" if isinstance(value, float) else value
+            yield _UNQUOTED.get(name, flag if value is True else f"{flag} {written}")

@@ -85,8 +85,8 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     says whether the similarity is exact or, where a document of OTHER is gone, an estimate.
 
     With --engine spark the same pairs come from Apache Spark: DOCS are on any path that it reads,
-    and -o OUT.parquet or OUT.jsonl is a folder that it writes (names are bytes in Parquet if one of
-    them is not UTF-8); other answers go through this machine. Nothing is kept for the next run.
+    and -o OUT.parquet or OUT.jsonl is a folder that it writes; other answers go through this
+    machine. Nothing is kept for the next run.
     """
     if runs_on_spark(ctx, options):
         from lshdup.cli.commands import on_spark
