@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from lshdup import pipeline
 from lshdup.collection.collect import collect, sketch_collection
-from lshdup.collection.collection import Collection
+from lshdup.collection.collection import Collection, set_columns
 from lshdup.collection.filtering import FilterRequest, build_filter, filter_collection
 from lshdup.documents.document_list import DocumentList
 from lshdup.documents.finding import find_documents
@@ -26,7 +26,7 @@ from lshdup.lsh.signatures import estimate
 from lshdup.matching.clusters import list_clusters
 from lshdup.matching.similarity import jaccard
 from lshdup.params import BandParams, ClusterParams, Params, ShingleParams, SketchParams
-from lshdup.shingling.shingler import Shingler, fingerprint_sets
+from lshdup.shingling.shingler import Shingler
 from lshdup.utils.parallel import count_processors
 from lshdup.utils.ragged import RaggedSets, StringTable, distinct
 
@@ -389,7 +389,7 @@ def _collect_sets(documents: Documents, params: Params, jobs: int) -> Collection
     sets = Shingler(shingle).shingle_texts([text.encode("utf-8") for text in texts])
     zeros = np.zeros(len(names), np.int64)
     listed = DocumentList(StringTable.from_strings(map(os.fsencode, names)), zeros, zeros)
-    return Collection(listed, shingle, sets.sizes, fingerprint_sets(sets, shingle), sets=sets)
+    return Collection(listed, shingle, set_columns(sets, shingle), sets=sets)
 
 
 def _refuse_nothing(documents: Documents, collection: Collection) -> None:

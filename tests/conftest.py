@@ -24,6 +24,20 @@ if os.environ.get("CI"):
 
 DATA = ROOT.parent / "shared" / "data"
 
+#: Seconds after which a test that has not ended ends the run, with its name and where it hangs.
+HUNG, LONG_HUNG = 300, 1800
+
+
+def pytest_collection_modifyitems(config, items):
+    """Give every test a time after which it hangs; more, if it takes long by its marker."""
+    if not config.pluginmanager.hasplugin("timeout"):  # the run of an installation without extras
+        return
+    for item in items:
+        slow = item.get_closest_marker("long") or item.get_closest_marker("spark")
+        if not item.get_closest_marker("timeout"):
+            # By a thread: a loop within a kernel hears no signal.
+            item.add_marker(pytest.mark.timeout(LONG_HUNG if slow else HUNG, method="thread"))
+
 
 #: The module for zstd: of the standard library, or its backport.
 ZSTD = "compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd"

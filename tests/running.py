@@ -32,8 +32,8 @@ ROOT = Path(__file__).parent.parent
 #: imported.
 _LATE = ("LSHDUP_", "COLUMNS", "LINES", "NO_COLOR", "TERM", "PYTEST_CURRENT_TEST")
 
-#: Seconds that a run may take.
-_PATIENCE = 300
+#: Seconds that a run may take: less than its test, so that it is known what hung.
+_PATIENCE = 240
 
 
 def run_program(arguments, *, cwd, stdin=None, columns=None, lines=40, env=None):

@@ -154,13 +154,13 @@ def test_a_document_is_what_it_is_or_is_said_to_be_left_out(name):
     assert sets[0] == reference_set(TEXT)
     assert sets[2] == reference_set(OTHER)
     if text is None:
-        assert 1 in skipped or 1 in dict(made.guessed)
+        assert 1 in skipped or 1 in dict(made.guesses)
     elif isinstance(text, Reason):
         assert skipped == {1: text}
     else:
         assert sets[1] == reference_set(text)
         assert not skipped
-        assert not made.guessed
+        assert not made.guesses
 
 
 def test_a_folder_of_everything(run, tmp_path):

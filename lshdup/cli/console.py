@@ -205,6 +205,10 @@ class Console:
         """0, or 2 if there was an error."""
         return TROUBLE if self._errors else OK
 
+    def exit_code_of(self, check: bool, found: int) -> int:
+        """Return 1 if --check is set, something was found and nothing went wrong."""
+        return PAIRS_FOUND if check and found and not self._errors else self.exit_code
+
     def _end_stage(self) -> None:
         now = time.perf_counter()
         if self._bar_stage:
@@ -309,3 +313,8 @@ def use_color(choice: bool | None, is_terminal: bool) -> bool:
     if choice is not None:
         return choice
     return is_terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def close_stdout() -> None:
+    """Write everything that is still to come nowhere, as the reader of stdout has left."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

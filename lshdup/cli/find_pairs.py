@@ -3,14 +3,7 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from lshdup.cli.messages import (
-    say_buckets,
-    say_collection,
-    say_contract,
-    say_funnel,
-    say_if_nothing,
-    say_joined,
-)
+from lshdup.cli.messages import say_buckets, say_collection, say_index, say_pairs
 from lshdup.cli.session import Session
 from lshdup.params import PairParams
 
@@ -46,56 +39,29 @@ class PairsListed:
 
 def find_pairs(session: Session, options: dict[str, Any]) -> PairsListed:
     """Find the pairs that the options of `pairs` request, and say on stderr what was done."""
-    return _join(session, options) if options["exact"] else _find_by_bands(session, options)
-
-
-def _find_by_bands(session: Session, options: dict[str, Any]) -> PairsListed:
-    from lshdup.pipeline import expand_copies
-
-    console, workspace, request = session.console, session.workspace, session.request
-    params = PairParams(options.get("verify", PairParams().verify), options["max_bucket"] or 0)
-    indexed = workspace.load_or_build_index(request, save=False)
-    say_collection(console, indexed.collection)
-    say_if_nothing(session, indexed.collection)
-    say_contract(console, indexed.index.plan, indexed.params)
-    result = workspace.find_pairs(indexed, params, request.jobs)
-    table = indexed.index.table if options["verbose"] else None
-    say_buckets(
-        console,
-        result.buckets,
-        indexed.collection.documents.names.strings_at,
-        params.max_bucket,
-        table,
-    )
-    pairs = expand_copies(
-        result.pairs, indexed.index.duplicate_of, collapse=options.get("collapse_copies", False)
-    )
-    say_funnel(console, result.candidates, len(result.pairs), len(pairs), indexed.params.threshold)
-    return PairsListed(
-        indexed.collection,
-        result.pairs,
-        indexed.index.duplicate_of,
-        pairs,
-        indexed.params.threshold,
-        indexed.index.plan,
-    )
-
-
-def _join(session: Session, options: dict[str, Any]) -> PairsListed:
     from lshdup.lsh.candidates import find_exact_duplicates
     from lshdup.pipeline import expand_copies, find_pairs_exactly
 
-    request = session.request
-    threshold = options["threshold"]
-    collection, sets = session.workspace.load_or_collect_sets(request)
-    say_collection(session.console, collection)
-    say_if_nothing(session, collection)
-    duplicate_of = find_exact_duplicates(collection.fingerprints)
-    result = find_pairs_exactly(
-        collection, sets, duplicate_of, threshold, request.jobs, session.console.progress
-    )
-    pairs = expand_copies(
-        result.pairs, duplicate_of, collapse=options.get("collapse_copies", False)
-    )
-    say_joined(session.console, len(result.pairs), len(pairs), threshold)
-    return PairsListed(collection, result.pairs, duplicate_of, pairs, threshold)
+    console, workspace, request = session.console, session.workspace, session.request
+    if options["exact"]:
+        plan, threshold = None, options["threshold"]
+        collection, sets = workspace.load_or_collect_sets(request)
+        say_collection(session, collection)
+        duplicate_of = find_exact_duplicates(collection.fingerprints)
+        found = find_pairs_exactly(
+            collection, sets, duplicate_of, threshold, request.jobs, console.progress
+        )
+    else:
+        params = PairParams(options.get("verify", PairParams().verify), options["max_bucket"] or 0)
+        indexed = workspace.load_or_build_index(request, save=False)
+        collection, threshold = indexed.collection, indexed.params.threshold
+        plan, duplicate_of = indexed.index.plan, indexed.index.duplicate_of
+        say_index(session, indexed)
+        found = workspace.find_pairs(indexed, params, request.jobs)
+        names = collection.documents.names.strings_at
+        say_buckets(console, found.buckets, names, params.max_bucket, indexed.index.table)
+    collapse = options.get("collapse_copies", False)
+    pairs = expand_copies(found.pairs, duplicate_of, collapse=collapse)
+    candidates = None if options["exact"] else found.candidates
+    say_pairs(console, len(pairs), threshold, candidates, len(found.pairs))
+    return PairsListed(collection, found.pairs, duplicate_of, pairs, threshold, plan)

@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 import click
 
 from lshdup.cli.commands import COMMANDS
-from lshdup.cli.console import INTERRUPTED, OK, TROUBLE, Console
+from lshdup.cli.console import INTERRUPTED, OK, TROUBLE, Console, close_stdout
 from lshdup.errors import LshdupError
 from lshdup.utils.atomic import describe_kept, remove_own_temporary_files
 from lshdup.utils.messages import printable
@@ -29,7 +29,7 @@ class _Group(click.Group):
         try:
             return super().invoke(ctx)
         except BrokenPipeError:
-            _close_stdout()
+            close_stdout()
             return OK
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -100,7 +100,7 @@ def main(arguments: list[str] | None = None) -> NoReturn:
         if sys.stdout is not None:
             sys.stdout.flush()
     except BrokenPipeError:  # in the last flush
-        _close_stdout()
+        close_stdout()
         code = OK
     except (KeyboardInterrupt, click.exceptions.Abort):
         sys.stderr.write(_farewell())
@@ -113,29 +113,24 @@ def main(arguments: list[str] | None = None) -> NoReturn:
 
         Console().error(translate_error(error))
         code = error.exit_code
-    except LshdupError as error:
-        Console().error(error)
-        code = TROUBLE
-    except MemoryError as error:
-        Console().error(
-            LshdupError(
-                f"not enough memory: {error}", "use fewer --perms, or fewer documents at a time"
-            )
-        )
-        code = TROUBLE
-    except OSError as error:
-        # Errors of the file system that no stage handles: a full disk under stdout, for instance.
-        Console().error(
-            LshdupError(
-                f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}"
-            )
-        )
-        code = TROUBLE
-    except Exception:
-        _show(traceback.format_exc())
-        Console().error(LshdupError("this is a defect of lshdup", "please report the lines above"))
+    except Exception as error:
+        Console().error(_explain(error))
         code = TROUBLE
     sys.exit(code)
+
+
+def _explain(error: Exception) -> LshdupError:
+    """Return what a user is told about an error; the traceback of a defect is printed before."""
+    if isinstance(error, LshdupError):
+        return error
+    if isinstance(error, MemoryError):
+        hint = "use fewer --perms, or fewer documents at a time"
+        return LshdupError(f"not enough memory: {error}", hint)
+    if isinstance(error, OSError):  # that no stage handles: a full disk under stdout, for instance
+        where = f": {error.filename}" if error.filename else ""
+        return LshdupError(f"{error.strerror or error}{where}")
+    _show(traceback.format_exc())
+    return LshdupError("this is a defect of lshdup", "please report the lines above")
 
 
 def _show(lines: str) -> None:
@@ -177,9 +172,3 @@ def _end_interrupted(number: int, frame: object) -> NoReturn:
 
 def _farewell() -> str:
     return f"lshdup: interrupted; {describe_kept()}\n"
-
-
-def _close_stdout() -> None:
-    from lshdup.cli.output import close_stdout
-
-    close_stdout()

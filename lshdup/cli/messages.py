@@ -21,17 +21,21 @@ if TYPE_CHECKING:
     from lshdup.lsh.band_table import BandTable
     from lshdup.lsh.candidates import Buckets
     from lshdup.params import BandParams
+    from lshdup.workspace.index import IndexedCollection
 
 #: Largest buckets that -v names.
 _BUCKETS_NAMED = 3
 
 
-def say_collection(console: Console, collection: "Collection", side: str = "") -> None:
+def say_collection(
+    session: "Session", collection: "Collection", least: int = 2, side: str = ""
+) -> None:
     """Say how many documents, shingles and signatures there are, and which files were skipped.
 
+    least : documents with shingles that the command needs; with fewer, a warning says why.
     side : " of DOCS" or the like where a command compares two collections.
     """
-    n = len(collection.documents)
+    console, n = session.console, len(collection.documents)
     documents = _last_run(collection) if collection.read is None else count_of(n, "document")
     line = f"{documents} -> {count_of(int(collection.sizes.sum()), 'shingle')}"
     if collection.sketch is not None:
@@ -40,22 +44,31 @@ def say_collection(console: Console, collection: "Collection", side: str = "") -
     if collection.read is not None and unread > 0:
         line += f"; {count_of(collection.read, 'document')} read, {unread:,} unchanged"
     console.say(line + console.duration_of("documents"))
-    unfiltered = collection.sizes if collection.unfiltered is None else collection.unfiltered.sizes
-    _say_empty(console, collection, unfiltered == 0, "without tokens", "no tokens")
+    _say_empty(console, collection, collection.unfiltered_sizes == 0, "without tokens", "no tokens")
     _say_filter(console, collection)
     # A run that reads no document repeats nothing about documents without -v.
     if collection.read is not None or console.is_verbose:
-        _say_guesses_of(console, collection)
+        notes = collection.notes
+        guesses = [guess.decode() for guess in notes.guesses]
+        say_guesses(console, Counter(guesses))
+        if console.is_verbose:
+            names = collection.documents.typed_names(notes.guess_documents)
+            for name, guess in zip(names, guesses, strict=True):
+                console.detail(f"{printable(name)}: read as {guess}")
     if collection.read is None and console.is_verbose:
         _say_skipped_before(console, collection)
     say_skipped(console, console.skipped_counts, side)
+    _warn_if_nothing(session, collection, least)
+
+
+def say_index(session: "Session", indexed: "IndexedCollection", least: int = 2) -> None:
+    """Say what `say_collection` does, and what the bands promise."""
+    say_collection(session, indexed.collection, least)
+    say_contract(session.console, indexed.plan, indexed.params)
 
 
 def say_skipped(console: Console, counts: Counter[str], side: str = "") -> None:
-    """Say how many inputs were skipped, by reason.
-
-    side : as in `say_collection`.
-    """
+    """Say how many inputs were skipped, by reason."""
     if counts:
         console.say(f"left out{side}: {_reasons(counts)}")
     if (unread_formats := counts[str(Reason.NO_READER)]) > 0:
@@ -92,11 +105,7 @@ _REMEDIES = {
 }
 
 
-def say_if_nothing(session: "Session", collection: "Collection", least: int = 2) -> None:
-    """Warn if a collection has fewer documents with shingles than a command needs.
-
-    least : documents that the command needs.
-    """
+def _warn_if_nothing(session: "Session", collection: "Collection", least: int) -> None:
     documents = session.request.documents
     # A command without DOCS has seen no files: the store says which ones were skipped.
     skipped = (
@@ -169,24 +178,8 @@ def _reasons(counts: Counter[str]) -> str:
     return ", ".join(Reason(reason).counted(count) for reason, count in sorted(counts.items()))
 
 
-def _say_guesses_of(console: Console, collection: "Collection") -> None:
-    """Say which documents have a detected encoding, detected now or when they were read last."""
-    if not len(collection.notes.guessed):
-        return
-    guesses = [guess.decode() for guess in collection.notes.guesses]
-    say_guesses(console, Counter(guesses))
-    if console.is_verbose:
-        for name, guess in zip(
-            collection.documents.typed_names(collection.notes.guessed), guesses, strict=True
-        ):
-            console.detail(f"{printable(name)}: read as {guess}")
-
-
 def say_guesses(console: Console, guesses: "Mapping[str, int]") -> None:
-    """Say of how many documents the encoding was detected.
-
-    guesses : number of documents by detected encoding.
-    """
+    """Say which encodings were detected, given the number of documents for each."""
     encodings: Counter[str] = Counter()
     for guess, n in guesses.items():
         encoding, _, misfits = guess.partition(", ")
@@ -229,8 +222,8 @@ def _say_empty(
 
 def _say_filter(console: Console, collection: "Collection") -> None:
     """Say which shingles the filter removed, and how many documents have no others."""
-    shingle_filter, unfiltered = collection.shingle_filter, collection.unfiltered
-    if shingle_filter is None or unfiltered is None:
+    shingle_filter, unfiltered = collection.shingle_filter, collection.unfiltered_sizes
+    if shingle_filter is None:
         return
     parts = []
     if shingle_filter.params.template:
@@ -241,13 +234,13 @@ def _say_filter(console: Console, collection: "Collection") -> None:
             f"{100 * limit:g} % of the documents" if limit < 1 else count_of(int(limit), "document")
         )
         parts.append(f"{len(shingle_filter.common):,} of more than {many}")
-    before = int(unfiltered.sizes.sum())
+    before = int(unfiltered.sum())
     share = 1 - int(collection.sizes.sum()) / before if before else 0.0
     console.say(f"removed shingles: {' and '.join(parts)}, {chance(share)} of all in the documents")
     _say_empty(
         console,
         collection,
-        (collection.sizes == 0) & (unfiltered.sizes > 0),
+        (collection.sizes == 0) & (unfiltered > 0),
         "with only common shingles",
         "only common shingles",
     )
@@ -274,14 +267,13 @@ def say_contract(console: Console, plan: "BandPlan", params: "BandParams") -> No
 def say_largest(
     console: Console, table: "BandTable", names: "Callable[[NDArray[np.int64]], list[bytes]]"
 ) -> None:
-    """Say with -v which buckets are largest, with an example of each.
-
-    names : returns the names of an int64 array of documents.
-    """
+    """Say with -v which buckets are largest, with an example of each."""
     import numpy as np
 
     from lshdup.lsh.candidates import largest_buckets
 
+    if not console.is_verbose:
+        return
     for rank, (size, first) in enumerate(largest_buckets(table, _BUCKETS_NAMED)):
         if rank and size == 1:
             break
@@ -303,12 +295,10 @@ def say_buckets(
 
     names : returns the names of an int64 array of documents.
     limit : value of --max-bucket.
-    table : band table whose largest buckets are named if none was skipped (with -v).
+    table : band table whose largest buckets are named with -v if none was skipped.
     """
-    if not buckets.largest:
-        return
     if not buckets.skipped:
-        if table is not None:
+        if buckets.largest and table is not None:
             say_largest(console, table, names)
         return
     import numpy as np
@@ -322,39 +312,21 @@ def say_buckets(
     )
 
 
-def say_found(console: Console, before: str, pairs: int, threshold: float, after: str) -> None:
-    """Say how many pairs were found, and how long that took."""
-    line = f"{before}{count_of(pairs, 'pair')} of similarity {threshold:g} or more{after}"
-    console.say(f"{line}{console.duration_of('candidates')}; {console.seconds:.2f} s in all")
-
-
-def say_funnel(
-    console: Console, candidates: int, different: int, pairs: int, threshold: float
+def say_pairs(
+    console: Console, pairs: int, threshold: float, candidates: int | None, different: int
 ) -> None:
-    """Say how many candidates and pairs a comparison through bands came to.
+    """Say how many pairs were found, and how long that took.
 
-    different : pairs before their exact duplicates were added.
+    candidates : number of pairs that were compared; None for the exact join.
+    different : number of pairs before their exact duplicates were added. Of exact duplicates one
+        is compared, so that there may be more pairs than candidates.
     """
-    before = f"{count_of(candidates, 'candidate pair')} -> "
-    say_found(console, _with_copies(before, different, pairs), pairs, threshold, "")
-
-
-def say_joined(console: Console, different: int, pairs: int, threshold: float) -> None:
-    """Say how many pairs the exact join came to.
-
-    different : pairs before their exact duplicates were added.
-    """
-    say_found(console, _with_copies("", different, pairs), pairs, threshold, ", none missed")
-
-
-def _with_copies(before: str, different: int, pairs: int) -> str:
-    """Add to `before` how many pairs there were without exact duplicates, if there are any.
-
-    Of exact duplicates one is compared, so that there may be more pairs than candidates.
-    """
-    if pairs == different:
-        return before
-    return f"copies compared once: {before}{count_of(different, 'pair')}; with all copies "
+    line = "" if candidates is None else f"{count_of(candidates, 'candidate pair')} -> "
+    if different != pairs:
+        line = f"copies compared once: {line}{count_of(different, 'pair')}; with all copies "
+    line += f"{count_of(pairs, 'pair')} of similarity {threshold:g} or more"
+    line += ", none missed" if candidates is None else ""
+    console.say(f"{line}{console.duration_of('candidates')}; {console.seconds:.2f} s in all")
 
 
 def warn_of_changes(

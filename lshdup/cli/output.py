@@ -18,7 +18,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import BinaryIO
 
-from lshdup.cli.console import use_color
+from lshdup.cli.console import close_stdout, use_color
 from lshdup.errors import InputError, ParameterError
 from lshdup.utils.atomic import check_writable, replace_file
 from lshdup.utils.json_cells import Cell, json_cell, json_line
@@ -201,11 +201,6 @@ class Target:
             columns, texts, numbers, width, color=self.colored, header=self.header is not False
         ):
             stream.write(f"{line}\n".encode("utf-8", "backslashreplace"))
-
-
-def close_stdout() -> None:
-    """Write everything that is still to come nowhere, as the reader of stdout has left."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 class _Stdout(io.RawIOBase):

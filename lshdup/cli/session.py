@@ -4,7 +4,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,13 +23,13 @@ from lshdup.params import (
     ShingleParams,
     SketchParams,
 )
+from lshdup.workspace.request import Request, merge_params
 
 if TYPE_CHECKING:
     from lshdup.documents.document_list import DocumentList
-    from lshdup.workspace.request import Request
     from lshdup.workspace.workspace import Workspace
 
-_PARAMS = (ShingleParams, FilterParams, SketchParams, BandParams)
+_PARAMS: tuple[Any, ...] = (ShingleParams, FilterParams, SketchParams, BandParams)
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Session:
 
     console: Console
     workspace: "Workspace"
-    request: "Request"
+    request: Request
 
 
 @contextmanager
@@ -49,9 +49,6 @@ def open_session(
 ) -> Iterator[Session]:
     """Check the options of a command, and open a console and a workspace for them.
 
-    options : values by name of the parameter.
-    accept : as in `Request`.
-
     Errors: ParameterError or InputError, before NumPy and Numba are loaded.
     """
     console = Console.of(options)
@@ -61,7 +58,6 @@ def open_session(
         from lshdup.kernels.jit import on_first_compilation
         from lshdup.store.store import nearest_store
         from lshdup.utils.parallel import count_processors
-        from lshdup.workspace.request import Request
         from lshdup.workspace.workspace import Workspace
 
         above = nearest_store() if options["store"] is None else None
@@ -109,8 +105,7 @@ def read_parameters(
     """
     explicit = _explicit_parameters(ctx, options)
     for params_class in _PARAMS:
-        names = {field.name for field in fields(params_class)}
-        params_class(**{name: value for name, value in explicit.items() if name in names})
+        merge_params(params_class, explicit)  # checks them
     if explicit.get("ignore_common") == 0:
         message = "--ignore-common 0 would remove every shingle"
         raise ParameterError(
@@ -129,20 +124,10 @@ def read_parameters(
             )
     if options.get("tokens") == "ids":
         refuse(ctx, ("text_field", "id_field"), "with --tokens ids")
-    default = params.DEFAULT_FORMATS
-    files = DocumentParams(
-        follow=options.get("follow", False),
-        hidden=options.get("hidden", False),
-        include=tuple(options.get("include", ())),
-        exclude=tuple(options.get("exclude", ())),
-        max_bytes=options.get("max_bytes", params.DEFAULT_MAX_BYTES),
-        text_field=options.get("text_field", ""),
-        id_field=options.get("id_field", ""),
-        formats=FormatLimits(
-            options.get("format_seconds", default.seconds),
-            options.get("format_memory", default.memory),
-        ),
-    )
+    files = merge_params(DocumentParams, options)
+    if "format_seconds" in options:
+        limits = FormatLimits(options["format_seconds"], options["format_memory"])
+        files = replace(files, formats=limits)
     return explicit, documents, files
 
 

@@ -4,19 +4,19 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.collection.collection import Unfiltered
+from lshdup.collection.collection import Columns, set_columns
 from lshdup.documents.document_list import DocumentList
 from lshdup.documents.files import LARGE, Buffer
 from lshdup.documents.reading import BATCH_BYTES, batches, read_batch
 from lshdup.lsh.signatures import Sketcher
 from lshdup.params import ShingleParams
 from lshdup.shingling.shingle_filter import ShingleFilter
-from lshdup.shingling.shingler import ShingleBatch, Shingler, fingerprint_sets
+from lshdup.shingling.shingler import ShingleBatch, Shingler
 from lshdup.skipped import Reason
 from lshdup.utils.ragged import RaggedSets
 
@@ -31,21 +31,13 @@ NO_SETS = RaggedSets.from_sets([])
 class FinishedBatch:
     """A batch of documents that has been read, shingled and sketched.
 
-    indices : int64 array, the documents. sizes, fingerprints, signatures : of their filtered sets.
-    sets : the sets that the run keeps. unfiltered : without sets; None without a filter.
-    skipped : the documents that could not be read, and why. guessed : detected encodings.
-    extracted : as in `ShingleBatch`.
+    made : the documents; its sets are those that the run keeps.
+    columns, signatures : of the (filtered) sets.
     """
 
-    indices: NDArray[np.int64]
-    sizes: NDArray[np.int64]
-    sets: RaggedSets
-    fingerprints: NDArray[np.uint64]
-    signatures: NDArray[np.uint32] | None
-    skipped: list[tuple[int, Reason, str]]
-    guessed: list[tuple[int, str]]
-    unfiltered: Unfiltered | None = None
-    extracted: list[int] = field(default_factory=list)
+    made: ShingleBatch
+    columns: Columns
+    signatures: NDArray[np.uint32] | None = None
 
 
 class Workers:
@@ -101,42 +93,21 @@ def process_batches(
             made = workers.shingle_batch(documents, indices)
             filtered, unfiltered = made.sets, None
             if shingle_filter is not None:
+                unfiltered = made.sets
                 filtered = shingle_filter.apply(made.sets, workers.room(len(made.sets.values)))
-                unfiltered = Unfiltered(
-                    shingle_filter, made.sets.sizes, fingerprint_sets(made.sets, workers.shingle)
-                )
             signatures = sketcher.sketch(filtered) if sketcher is not None else None
-            prints = fingerprint_sets(filtered, workers.shingle)
-            sets = keep(made, filtered, prints)
-            return FinishedBatch(
-                made.indices,
-                filtered.sizes,
-                sets,
-                prints,
-                signatures,
-                made.skipped,
-                made.guessed,
-                unfiltered=unfiltered,
-                extracted=made.extracted,
-            )
+            columns = set_columns(filtered, workers.shingle, unfiltered)
+            kept = replace(made, sets=keep(made, filtered, columns["fingerprints"]))
+            return FinishedBatch(kept, columns, signatures)
         except MemoryError:
             if len(indices) > 1:
                 raise
-            size = documents.spans[indices[0]]
             detail = (
-                f"{size} bytes, for which the memory is not enough;"
+                f"{documents.spans[indices[0]]} bytes, for which the memory is not enough;"
                 " a smaller --max-bytes leaves it out"
             )
-            none = np.zeros(0, np.int64)
-            return FinishedBatch(
-                none,
-                none,
-                NO_SETS,
-                none.view(np.uint64),
-                None,
-                [(int(indices[0]), Reason.TOO_LARGE, detail)],
-                [],
-            )
+            skipped = [(int(indices[0]), Reason.TOO_LARGE, detail)]
+            return FinishedBatch(ShingleBatch(indices[:0], NO_SETS, skipped), {})
 
     room = max(BYTES_AT_ONCE, (2 * workers.jobs + 1) * BATCH_BYTES)
     under_way: deque[tuple[Future[FinishedBatch], int]] = deque()

@@ -9,13 +9,22 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.collection.batches import FinishedBatch, Workers, process_batches
-from lshdup.collection.collection import Collection, ReadingNotes, Unfiltered, current_reader
+from lshdup.collection.batches import NO_SETS, FinishedBatch, Workers, process_batches
+from lshdup.collection.collection import (
+    COLUMNS,
+    WHOLE,
+    Collection,
+    Columns,
+    ReadingNotes,
+    Unfiltered,
+    current_reader,
+)
 from lshdup.collection.set_keeper import SetKeeper, SetsAgain
 from lshdup.documents.document_list import DocumentList
 from lshdup.lsh.signatures import Allocate, Sketcher, in_memory, make_signatures
 from lshdup.params import ShingleParams, SketchParams
 from lshdup.shingling.shingle_filter import ShingleFilter
+from lshdup.shingling.shingler import ShingleBatch
 from lshdup.skipped import Reason, Skipped, SkippedFile
 from lshdup.utils.parallel import Progress, no_progress
 from lshdup.utils.ragged import RaggedSets, StringTable
@@ -64,27 +73,14 @@ def collect(
 ) -> Collection:
     """Read documents, make their shingle sets and, if `sketch` is given, their signatures.
 
-    Parameters
-    ----------
-    documents, shingle, sketch
-        The documents, and how their sets and signatures are made.
-    shingle_filter
-        Shingles to remove from every set.
-    jobs, progress
-        Number of threads, and where to report progress.
-    previous
-        Results to reuse for unchanged documents.
-    keep
-        Where the unfiltered sets are kept: a spool keeps all of them on disk, a number keeps them
-        in memory if they fit into so many bytes.
-    allocate
-        Makes the array of the signatures.
-    checkpoint
-        Receives finished batches when it is due.
+    previous : results to reuse for unchanged documents.
+    keep : where the unfiltered sets are kept: a spool keeps all of them on disk, a number keeps
+        them in memory if they fit into so many bytes.
+    allocate : makes the array of the signatures.
+    checkpoint : receives finished batches when it is due.
 
     Determinism: the result is the same at any number of jobs. Memory: signatures, what `keep` says,
     and two batches a thread or one large document; a document that needs more memory is skipped.
-
     """
     if previous is not None:
         unchanged = _unchanged_collection(documents, sketch, previous, keep)
@@ -96,21 +92,21 @@ def collect(
         rows.reuse(previous)
         keeper.reuse(previous.collection.unfiltered_sets, rows.known, previous.rows)
     todo = np.flatnonzero(rows.is_document & ~rows.known)
-    finished: list[_Finished] = []
+    finished: list[tuple[ShingleBatch, SetsAgain | None]] = []
     done = 0
     batches = process_batches(
         documents, todo, Workers(shingle, jobs), rows.sketcher, keeper.keep_copy, shingle_filter
     )
     for batch in batches:
-        skipped = rows.fill(batch)
-        sets = keeper.add(batch.indices, batch.sets)
+        rows.fill(batch)
+        sets = keeper.add(batch.made.indices, batch.made.sets)
         if checkpoint is not None:
-            finished.append(_Finished(batch.indices, skipped, sets))
+            finished.append((replace(batch.made, sets=NO_SETS), sets))
             if checkpoint.is_due():
                 for each in finished:
-                    checkpoint.add(rows.part(each))
+                    checkpoint.add(rows.part(*each))
                 finished.clear()
-        done += len(batch.indices) + len(batch.skipped)
+        done += len(batch.made.indices) + len(batch.made.skipped)
         progress("documents", done, len(todo))
     return rows.finish(keeper.finish(), len(todo))
 
@@ -150,24 +146,15 @@ def _unchanged_collection(
         sketch=sketch,
         signatures=old.signatures if sketch is not None else None,
         read=0,
-        notes=replace(old.notes, reader=_reader_of(old.notes.extracted, skipped)),
+        notes=replace(old.notes, reader=_reader_of(old.notes.office_documents, skipped)),
     )
 
 
-def _reader_of(extracted: NDArray[np.int64], skipped: tuple[SkippedFile, ...]) -> str:
+def _reader_of(office_documents: NDArray[np.int64], skipped: tuple[SkippedFile, ...]) -> str:
     """Return the current reader of office formats if a document or a skipped file depends on it."""
-    if len(extracted) or any(each.skipped.reason.is_of_reader for each in skipped):
+    if len(office_documents) or any(each.skipped.reason.is_of_reader for each in skipped):
         return current_reader()
     return ""
-
-
-@dataclass(frozen=True)
-class _Finished:
-    """A batch that no checkpoint has received yet."""
-
-    indices: NDArray[np.int64]
-    skipped: tuple[SkippedFile, ...]
-    sets: SetsAgain | None
 
 
 class _Rows:
@@ -186,15 +173,15 @@ class _Rows:
         self.sketcher = Sketcher(sketch) if sketch is not None else None
         self.is_document = np.ones(n, bool)
         self.known = np.zeros(n, bool)  #: reused: the document need not be read
-        self._sizes, self._fingerprints = np.zeros(n, np.int64), np.zeros(n, np.uint64)
+        self._unfiltered = Unfiltered(shingle_filter) if shingle_filter is not None else None
+        self._columns: Columns = {
+            name: np.zeros(n, dtype)
+            for name, dtype in COLUMNS.items()
+            if shingle_filter is not None or name not in WHOLE.values()
+        }
         self._signatures = allocate((n, sketch.perms)) if sketch is not None else None
-        self._unfiltered: Unfiltered | None = None
-        if shingle_filter is not None:
-            self._unfiltered = Unfiltered(
-                shingle_filter, np.zeros(n, np.int64), np.zeros(n, np.uint64)
-            )
         self._skipped: list[SkippedFile] = []
-        self._extracted = np.zeros(n, bool)
+        self._is_office = np.zeros(n, bool)
         self._guesses: dict[int, bytes] = {}
 
     def reuse(self, previous: Previous) -> None:
@@ -213,39 +200,34 @@ class _Rows:
             else:
                 return
         self.known = known
-        self._sizes[known] = old.sizes[rows]
-        self._fingerprints[known] = old.fingerprints[rows]
-        if self._unfiltered is not None and old.unfiltered is not None:
-            self._unfiltered.sizes[known] = old.unfiltered.sizes[rows]
-            self._unfiltered.fingerprints[known] = old.unfiltered.fingerprints[rows]
+        for column_name, column in self._columns.items():
+            column[known] = old.columns[column_name][rows]
         notes = old.notes
-        self._extracted[known] = np.isin(rows, notes.extracted)
-        guessed = np.flatnonzero(known & np.isin(previous.rows, notes.guessed))
-        guesses = notes.guesses.take(np.searchsorted(notes.guessed, previous.rows[guessed]))
-        self._guesses = dict(zip(guessed.tolist(), guesses, strict=True))
+        self._is_office[known] = np.isin(rows, notes.office_documents)
+        documents = np.flatnonzero(known & np.isin(previous.rows, notes.guess_documents))
+        guesses = notes.guesses.take(
+            np.searchsorted(notes.guess_documents, previous.rows[documents])
+        )
+        self._guesses = dict(zip(documents.tolist(), guesses, strict=True))
 
-    def fill(self, batch: FinishedBatch) -> tuple[SkippedFile, ...]:
-        """Fill in the rows of a batch. Return the files of it that are no documents."""
-        self._sizes[batch.indices] = batch.sizes
-        self._fingerprints[batch.indices] = batch.fingerprints
+    def fill(self, batch: FinishedBatch) -> None:
+        """Fill in the rows of a batch."""
+        made = batch.made
+        for name, column in batch.columns.items():
+            self._columns[name][made.indices] = column
         if self._signatures is not None and batch.signatures is not None:
-            self._signatures[batch.indices] = batch.signatures
-        if self._unfiltered is not None and batch.unfiltered is not None:
-            self._unfiltered.sizes[batch.indices] = batch.unfiltered.sizes
-            self._unfiltered.fingerprints[batch.indices] = batch.unfiltered.fingerprints
-        self._extracted[batch.extracted] = True
-        self._guesses |= {index: encoding.encode() for index, encoding in batch.guessed}
-        self.is_document[[index for index, _, _ in batch.skipped]] = False
-        skipped = tuple(self._skipped_file(*each) for each in batch.skipped)
-        self._skipped += skipped
-        return skipped
+            self._signatures[made.indices] = batch.signatures
+        self._is_office[made.office_documents] = True
+        self._guesses |= {index: encoding.encode() for index, encoding in made.guesses}
+        self.is_document[[index for index, _, _ in made.skipped]] = False
+        self._skipped += map(self._skipped_file, made.skipped)
 
-    def part(self, finished: _Finished) -> Collection:
-        """Return the documents of a batch as a collection."""
-        rows = finished.indices
-        signatures = self._signatures[rows] if self._signatures is not None else None
-        sets = finished.sets() if finished.sets is not None else None
-        return self._collection(rows, signatures, finished.skipped, sets, None)
+    def part(self, batch: ShingleBatch, sets: SetsAgain | None) -> Collection:
+        """Return the documents of a batch that was filled in as a collection."""
+        signatures = self._signatures[batch.indices] if self._signatures is not None else None
+        skipped = tuple(map(self._skipped_file, batch.skipped))
+        part = self._collection(batch.indices, signatures, skipped)
+        return part.with_unfiltered_sets(sets() if sets is not None else None)
 
     def finish(self, sets: RaggedSets | None, read: int) -> Collection:
         """Return all documents as a collection. sets : their unfiltered sets, if they were kept."""
@@ -254,48 +236,47 @@ class _Rows:
         if signatures is not None and len(rows) < len(signatures):
             signatures = _moved_up(signatures, rows)
         skipped = tuple(sorted(self._skipped, key=lambda each: each.skipped.name))
-        return self._collection(rows, signatures, skipped, sets, read)
+        collection = replace(self._collection(rows, signatures, skipped), read=read)
+        return collection.with_unfiltered_sets(sets)
 
     def _collection(
         self,
         rows: NDArray[np.int64],
         signatures: NDArray[np.uint32] | None,
         skipped: tuple[SkippedFile, ...],
-        sets: RaggedSets | None,
-        read: int | None,
     ) -> Collection:
         all_rows = len(rows) == len(self._documents)
-        collection = Collection(
+        return Collection(
             self._documents if all_rows else self._documents.take(rows),
             self._shingle,
-            self._sizes[rows],
-            self._fingerprints[rows],
+            {name: column[rows] for name, column in self._columns.items()},
             skipped,
-            None,
-            self._sketch,
-            signatures,
-            read,
-            self._unfiltered.take(rows) if self._unfiltered is not None else None,
-            self._notes(rows, skipped),
+            sketch=self._sketch,
+            signatures=signatures,
+            unfiltered=self._unfiltered,
+            notes=self._notes(rows, skipped),
         )
-        return collection.with_unfiltered_sets(sets)
 
     def _notes(self, rows: NDArray[np.int64], skipped: tuple[SkippedFile, ...]) -> ReadingNotes:
-        extracted = np.flatnonzero(self._extracted[rows])
-        reader = _reader_of(extracted, skipped)
+        office = np.flatnonzero(self._is_office[rows])
+        reader = _reader_of(office, skipped)
         if not self._guesses:
-            return ReadingNotes(extracted, reader)
+            return ReadingNotes(office, reader)
         with_guess = np.fromiter(self._guesses, np.int64, len(self._guesses))
-        guessed = np.flatnonzero(np.isin(rows, with_guess))
-        guesses = StringTable.from_strings(self._guesses[row] for row in rows[guessed].tolist())
-        return ReadingNotes(extracted, reader, guessed, guesses)
+        documents = np.flatnonzero(np.isin(rows, with_guess))
+        guesses = StringTable.from_strings(self._guesses[row] for row in rows[documents].tolist())
+        return ReadingNotes(office, reader, documents, guesses)
 
-    def _skipped_file(self, index: int, reason: Reason, detail: str) -> SkippedFile:
-        documents = self._documents
-        details = filter(None, (detail, documents.where(index)))
-        skipped = Skipped(documents.names[index], reason, "; ".join(details))
+    def _skipped_file(self, skipped: tuple[int, Reason, str]) -> SkippedFile:
+        documents, (index, reason, detail) = self._documents, skipped
+        details = "; ".join(filter(None, (detail, documents.where(index))))
         size, mtime = int(documents.sizes[index]), int(documents.mtimes[index])
-        return SkippedFile(skipped, size, mtime, documents.record_location(index))
+        return SkippedFile(
+            Skipped(documents.names[index], reason, details),
+            size,
+            mtime,
+            documents.record_location(index),
+        )
 
 
 def _moved_up(signatures: NDArray[np.uint32], rows: NDArray[np.int64]) -> NDArray[np.uint32]:

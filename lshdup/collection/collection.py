@@ -5,6 +5,7 @@ import json
 import unicodedata
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,26 +13,53 @@ from numpy.typing import NDArray
 from lshdup.documents.document_list import DocumentList
 from lshdup.params import ShingleParams, SketchParams
 from lshdup.shingling.shingle_filter import ShingleFilter
+from lshdup.shingling.shingler import fingerprint_sets
 from lshdup.skipped import SkippedFile
 from lshdup.utils.ragged import RaggedSets, StringTable
 
 _NO_DOCUMENTS = np.zeros(0, np.int64)
 _NO_STRINGS = StringTable.from_strings([])
 
+#: Arrays of shape (n,) by name: what is known of each of n documents.
+Columns = dict[str, NDArray[Any]]
+
+#: The columns that a collection may have, and their types: size and fingerprint of the shingle set,
+#: and of the set before a filter.
+COLUMNS = {
+    "set_sizes": np.int64,
+    "fingerprints": np.uint64,
+    "whole_sizes": np.int64,
+    "whole_fingerprints": np.uint64,
+}
+
+#: The columns that describe filtered sets, and those that describe the unfiltered sets.
+WHOLE = {"set_sizes": "whole_sizes", "fingerprints": "whole_fingerprints"}
+
+
+def set_columns(
+    sets: RaggedSets, shingle: ShingleParams, unfiltered: RaggedSets | None = None
+) -> Columns:
+    """Return the columns of shingle sets, which a filter made from others if these are given."""
+    columns = {"set_sizes": sets.sizes, "fingerprints": fingerprint_sets(sets, shingle)}
+    if unfiltered is not None:
+        whole = set_columns(unfiltered, shingle)
+        columns |= {WHOLE[name]: column for name, column in whole.items()}
+    return columns
+
 
 @dataclass(frozen=True)
 class ReadingNotes:
     """How documents were read whose text depends on more than their bytes.
 
-    extracted : int64 array, ascending, the documents whose text a reader of office formats gave.
+    office_documents : int64 array, ascending, the documents that a reader of office formats read.
     reader : that reader and its version; empty if nothing depends on it.
-    guessed : int64 array, ascending, the documents whose encoding was detected.
-    guesses : the encoding of each guessed document (`Text.encoding`).
+    guess_documents : int64 array, ascending, the documents whose encoding was detected.
+    guesses : the encoding of each of these documents (`Text.encoding`).
     """
 
-    extracted: NDArray[np.int64] = field(default_factory=lambda: _NO_DOCUMENTS)
+    office_documents: NDArray[np.int64] = field(default_factory=lambda: _NO_DOCUMENTS)
     reader: str = ""
-    guessed: NDArray[np.int64] = field(default_factory=lambda: _NO_DOCUMENTS)
+    guess_documents: NDArray[np.int64] = field(default_factory=lambda: _NO_DOCUMENTS)
     guesses: StringTable = field(default_factory=lambda: _NO_STRINGS)
 
 
@@ -39,20 +67,13 @@ class ReadingNotes:
 class Unfiltered:
     """The sets of a collection before a filter removed shingles from them.
 
-    shingle_filter : the filter. sizes, fingerprints : int64 and uint64 arrays of shape (n,).
     sets : the unfiltered sets, if they were kept.
     saved_identity : the identity of the unfiltered collection, if an artifact says it.
     """
 
     shingle_filter: ShingleFilter
-    sizes: NDArray[np.int64]
-    fingerprints: NDArray[np.uint64]
     sets: RaggedSets | None = None
     saved_identity: str = ""
-
-    def take(self, rows: NDArray[np.int64]) -> "Unfiltered":
-        """Return the sizes and fingerprints of some documents, without the sets."""
-        return Unfiltered(self.shingle_filter, self.sizes[rows], self.fingerprints[rows])
 
 
 @dataclass(frozen=True)
@@ -60,22 +81,19 @@ class Collection:
     """The documents of a run and everything that was made of them.
 
     documents : the n documents that could be read, also those without tokens.
-    sizes : int64 array of shape (n,), the number of shingles of each document.
-    fingerprints : uint64 array of shape (n,), of the shingle sets.
+    columns : arrays of shape (n,), as in `COLUMNS`.
     skipped : files and records that were read and are no documents.
     sets : the shingle sets, if they were kept.
     sketch, signatures : uint32 array of shape (n, K) and how it was made, if it was made.
     read : the number of documents read in this run; None if the collection comes from an artifact.
-    unfiltered : the sets before shingles were removed; None if none were. Everything else
-        describes the filtered sets.
-    notes : how documents were read.
+    unfiltered : the sets before shingles were removed; None if none were. Sets and signatures are
+        of the filtered sets.
     saved_identity : the identity, if an artifact says it.
     """
 
     documents: DocumentList
     shingle: ShingleParams
-    sizes: NDArray[np.int64]
-    fingerprints: NDArray[np.uint64]
+    columns: Columns
     skipped: tuple[SkippedFile, ...] = ()
     sets: RaggedSets | None = None
     sketch: SketchParams | None = None
@@ -84,6 +102,21 @@ class Collection:
     unfiltered: Unfiltered | None = None
     notes: ReadingNotes = field(default_factory=ReadingNotes)
     saved_identity: str = ""
+
+    @property
+    def sizes(self) -> NDArray[np.int64]:
+        """The number of shingles of each document: int64 array of shape (n,)."""
+        return self.columns["set_sizes"]
+
+    @property
+    def fingerprints(self) -> NDArray[np.uint64]:
+        """The fingerprints of the shingle sets: uint64 array of shape (n,)."""
+        return self.columns["fingerprints"]
+
+    @property
+    def unfiltered_sizes(self) -> NDArray[np.int64]:
+        """The number of shingles of each document before shingles were removed."""
+        return self.columns.get("whole_sizes", self.sizes)
 
     @cached_property
     def identity(self) -> str:
@@ -121,17 +154,15 @@ class Collection:
     @cached_property
     def before_filter(self) -> "Collection":
         """The collection before shingles were removed, and without signatures."""
+        bare = replace(self, sketch=None, signatures=None, saved_identity=self.identity)
         if self.unfiltered is None:
-            return replace(self, sketch=None, signatures=None, saved_identity=self.identity)
+            return bare
+        columns = dict(self.columns)
+        for name, whole in WHOLE.items():
+            columns[name] = columns.pop(whole)
+        whole_sets, identity = self.unfiltered.sets, self.unfiltered.saved_identity
         return replace(
-            self,
-            sizes=self.unfiltered.sizes,
-            fingerprints=self.unfiltered.fingerprints,
-            sets=self.unfiltered.sets,
-            sketch=None,
-            signatures=None,
-            unfiltered=None,
-            saved_identity=self.unfiltered.saved_identity,
+            bare, columns=columns, sets=whole_sets, unfiltered=None, saved_identity=identity
         )
 
     def with_unfiltered_sets(self, sets: RaggedSets | None) -> "Collection":
@@ -142,32 +173,32 @@ class Collection:
 
     def take(self, rows: NDArray[np.int64]) -> "Collection":
         """Return the documents at ascending `rows` with everything that was made of them."""
-        notes, whole, sets = self.notes, self.unfiltered, self.unfiltered_sets
-        guessed = np.isin(notes.guessed, rows)
+        notes, sets = self.notes, self.unfiltered_sets
+        known = np.isin(notes.guess_documents, rows)
+        office = notes.office_documents[np.isin(notes.office_documents, rows)]
         taken = replace(
             self,
             documents=self.documents.take(rows),
-            sizes=self.sizes[rows],
-            fingerprints=self.fingerprints[rows],
+            columns={name: column[rows] for name, column in self.columns.items()},
             sets=None,
             signatures=self.signatures[rows] if self.signatures is not None else None,
-            unfiltered=whole.take(rows) if whole is not None else None,
             notes=ReadingNotes(
-                np.searchsorted(rows, notes.extracted[np.isin(notes.extracted, rows)]),
+                np.searchsorted(rows, office),
                 notes.reader,
-                np.searchsorted(rows, notes.guessed[guessed]),
-                notes.guesses.take(np.flatnonzero(guessed)),
+                np.searchsorted(rows, notes.guess_documents[known]),
+                notes.guesses.take(np.flatnonzero(known)),
             ),
             saved_identity="",
         )
-        return taken if sets is None else taken.with_unfiltered_sets(sets.take(rows))
+        return taken.with_unfiltered_sets(None if sets is None else sets.take(rows))
 
     def without_other_readers(self) -> "Collection":
         """Return the collection without the results of another reader of office formats."""
         if not self.notes.reader or self.notes.reader == current_reader():
             return self
         sizes = self.documents.sizes.copy()
-        sizes[self.notes.extracted] = -1  # No file has this size: the documents have all changed.
+        # No file has this size: the documents have all changed.
+        sizes[self.notes.office_documents] = -1
         skipped = tuple(each for each in self.skipped if not each.skipped.reason.is_of_reader)
         return replace(self, documents=replace(self.documents, sizes=sizes), skipped=skipped)
 

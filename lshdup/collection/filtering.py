@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.collection.batches import NO_SETS
-from lshdup.collection.collection import Collection, Unfiltered
+from lshdup.collection.collection import WHOLE, Collection, Columns, Unfiltered, set_columns
 from lshdup.lsh.candidates import documents_to_compare, find_exact_duplicates
 from lshdup.lsh.signatures import Allocate, Sketcher, in_memory
 from lshdup.params import FilterParams, SketchParams
@@ -18,7 +18,6 @@ from lshdup.shingling.shingle_filter import (
     find_least_count,
     fingerprint,
 )
-from lshdup.shingling.shingler import fingerprint_sets
 from lshdup.utils.ragged import RaggedSets
 
 #: Sets that a thread filters together.
@@ -29,11 +28,8 @@ _PIECE = 4096
 class FilterRequest:
     """A filter as it is requested: template shingles, and the limit from which a shingle is common.
 
-    Parameters
-    ----------
     template : uint64 array, ascending, without repeats.
     ignore_common : share of the documents below 1, number of documents from 1 on; 0: no limit.
-
     """
 
     template: NDArray[np.uint64]
@@ -76,46 +72,38 @@ def filter_collection(
 ) -> Collection:
     """Return the collection with filtered sets, and with their signatures if `sketch` is given.
 
-    Parameters
-    ----------
-    collection : collection with its unfiltered sets.
-    shingle_filter : filter to apply to every set.
-    sketch : how signatures are made; None: no signatures.
-    jobs : threads.
-    allocate : makes the array of the signatures.
+    collection : with its unfiltered sets.
     keep : whether the filtered sets are kept beside the unfiltered ones.
 
     Memory: signatures, kept sets, and 4096 filtered sets a thread.
-
     """
     sets = collection.sets
     assert sets is not None
     n = len(sets)
     sketcher = Sketcher(sketch) if sketch is not None else None
     signatures = allocate((n, sketch.perms)) if sketch is not None else None
-    sizes, prints = np.empty(n, np.int64), np.empty(n, np.uint64)
 
-    def filter_piece(start: int) -> RaggedSets:
+    def filter_piece(start: int) -> tuple[Columns, RaggedSets]:
         rows = slice(start, min(start + _PIECE, n))
         filtered = shingle_filter.apply(
             RaggedSets(sets.values, sets.offsets[rows.start : rows.stop + 1])
         )
-        sizes[rows], prints[rows] = filtered.sizes, fingerprint_sets(filtered, collection.shingle)
         if signatures is not None and sketcher is not None:
             signatures[rows] = sketcher.sketch(filtered)
-        return filtered if keep else NO_SETS
+        return set_columns(filtered, collection.shingle), filtered if keep else NO_SETS
 
     with ThreadPoolExecutor(jobs) as pool:
-        pieces = list(pool.map(filter_piece, range(0, n, _PIECE)))
+        pieces = list(pool.map(filter_piece, range(0, max(n, 1), _PIECE)))
+    columns = dict(collection.columns)
+    for name, whole in WHOLE.items():
+        columns[whole] = columns[name]
+        columns[name] = np.concatenate([piece[name] for piece, _ in pieces])
     return replace(
         collection,
-        sizes=sizes,
-        fingerprints=prints,
-        sets=RaggedSets.concatenate(pieces) if keep else None,
+        columns=columns,
+        sets=RaggedSets.concatenate(kept for _, kept in pieces) if keep else None,
         sketch=sketch,
         signatures=signatures,
-        unfiltered=Unfiltered(
-            shingle_filter, collection.sizes, collection.fingerprints, sets, collection.identity
-        ),
+        unfiltered=Unfiltered(shingle_filter, sets, collection.identity),
         saved_identity="",
     )

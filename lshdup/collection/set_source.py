@@ -96,10 +96,10 @@ class _SetReader:
         for batch in process_batches(
             collection.documents, wanted, self._workers, None, place, collection.shingle_filter
         ):
-            for index, reason, detail in batch.skipped:
+            for index, reason, detail in batch.made.skipped:
                 self._lose(index, reason, detail)
-            changed = ~same[np.searchsorted(wanted, batch.indices)]
-            for index in batch.indices[changed].tolist():
+            indices = batch.made.indices
+            for index in indices[~same[np.searchsorted(wanted, indices)]].tolist():
                 self._lose(index, Reason.CHANGED, "it is not what was indexed")
         if same.all():
             return sets

@@ -3,15 +3,13 @@
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.documents.locations import Locations
+from lshdup.documents.locations import Locations, refuse_if
 from lshdup.documents.record_files import RecordFiles
 from lshdup.documents.records import Kind, RecordFields
-from lshdup.errors import ArtifactError
 from lshdup.params import DEFAULT_FORMATS, DEFAULT_MAX_BYTES, FormatLimits
 from lshdup.skipped import RecordLocation, SkippedFile
 from lshdup.utils.ragged import StringTable, distinct
@@ -48,16 +46,9 @@ class DocumentList:
 
     def path(self, index: int) -> bytes:
         """Return the path of the file of a document, from the current folder."""
-        return self._path(
-            self.names[index]
-            if self.locations is None
-            else self.locations.paths[self._files_of(index)]
-        )
-
-    def _files_of(self, indices: Any) -> Any:
-        """Return the numbers of the files of documents."""
-        assert self.locations is not None
-        return check_files(self.locations, indices)
+        if self.locations is None:
+            return self._path(self.names[index])
+        return self._path(self.locations.paths[self.locations.files_of(index)])
 
     def file_path(self, number: int) -> bytes:
         """Return the path of a file that documents are parts of, from the current folder."""
@@ -83,33 +74,31 @@ class DocumentList:
             return list(names)
         return [typed_name(os.path.relpath(self._path(name))) for name in names]
 
+    def _kind(self, index: int) -> int:
+        if self.locations is None:
+            return Kind.FILE
+        return int(self.locations.kinds[self.locations.files_of(index)])
+
     def is_file(self, index: int) -> bool:
         """Return whether a document is a whole file."""
-        return self.locations is None or bool(
-            self.locations.kinds[self._files_of(index)] == Kind.FILE
-        )
+        return self._kind(index) == Kind.FILE
 
     def where(self, index: int) -> str:
         """Return where a document is, or "" if its name says so."""
-        if self.locations is None:
-            return ""
-        kind = self.locations.kinds[self._files_of(index)]
+        kind = self._kind(index)
         if kind == Kind.FILE or (kind != Kind.IDS and not self.record_files.fields.id):
             return ""
-        path = os.fsdecode(self.path(index))
-        return (
-            f"row {self.locations.starts[index] + 1} of {path}"
-            if kind == Kind.PARQUET
-            else f"in {path}"
-        )
+        assert self.locations is not None
+        row = f"row {self.locations.starts[index] + 1} of" if kind == Kind.PARQUET else "in"
+        return f"{row} {os.fsdecode(self.path(index))}"
 
     def record_location(self, index: int) -> RecordLocation | None:
         """Return where a document is that is a record, or None."""
         locations = self.locations
-        if locations is None or locations.kinds[self._files_of(index)] < Kind.JSON:
+        if locations is None or self._kind(index) < Kind.JSON:
             return None
         columns = (locations.numbers, locations.starts, locations.lengths)
-        path = locations.paths[int(self._files_of(index))]
+        path = locations.paths[int(locations.file[index])]
         return RecordLocation(path, *(int(column[index]) for column in columns))
 
     def changed(self, indices: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -120,7 +109,7 @@ class DocumentList:
         """
         firsts, file = indices, np.arange(len(indices))
         if self.locations is not None:  # one look at each file
-            files = self._files_of(indices)
+            files = self.locations.files_of(indices)
             different, counts = distinct(files)
             file = np.searchsorted(different, files)
             firsts = indices[np.argsort(files, kind="stable")[np.cumsum(counts) - counts]]
@@ -128,10 +117,8 @@ class DocumentList:
         for at, index in enumerate(firsts.tolist()):
             try:
                 status = os.stat(self.path(index))
-                gone[at] = (status.st_size, status.st_mtime_ns) != (
-                    self.sizes[index],
-                    self.mtimes[index],
-                )
+                listed = self.sizes[index], self.mtimes[index]
+                gone[at] = (status.st_size, status.st_mtime_ns) != listed
             except OSError:
                 gone[at] = True
         return indices[gone[file]]
@@ -146,10 +133,10 @@ class DocumentList:
             return names
         are_paths = np.ones(len(names), bool)
         if self.locations is not None:
-            kinds = self.locations.kinds[self._files_of(indices)]
-            are_paths = (kinds == Kind.FILE) | (
-                (kinds != Kind.IDS) & (not self.record_files.fields.id)
-            )
+            kinds = self.locations.kinds[self.locations.files_of(indices)]
+            are_paths = kinds == Kind.FILE
+            if not self.record_files.fields.id:
+                are_paths = kinds != Kind.IDS
         return [
             typed_name(os.path.relpath(os.path.join(self.home, name))) if is_path else name  # noqa: PTH118 (bytes path)
             for name, is_path in zip(names, are_paths.tolist(), strict=True)
@@ -157,14 +144,9 @@ class DocumentList:
 
     def take(self, indices: NDArray[np.int64]) -> "DocumentList":
         """Return the documents at `indices`, in that order."""
-        locations = None if self.locations is None else self.locations.take(indices)
-        return replace(
-            self,
-            names=self.names.take(indices),
-            sizes=self.sizes[indices],
-            mtimes=self.mtimes[indices],
-            locations=locations,
-        )
+        names, sizes, mtimes = self.names.take(indices), self.sizes[indices], self.mtimes[indices]
+        locations = self.locations and self.locations.take(indices)
+        return replace(self, names=names, sizes=sizes, mtimes=mtimes, locations=locations)
 
     def are_paths(self) -> bool:
         """Return whether names begin with a path; lines of id lists do not."""
@@ -172,9 +154,10 @@ class DocumentList:
 
     def has_records_of(self, path: bytes) -> bool:
         """Return whether documents of this list are records of a file."""
-        return self.locations is not None and (
-            path
-            in list(self.locations.paths.take(np.flatnonzero(self.locations.kinds >= Kind.JSON)))
+        if self.locations is None:
+            return False
+        return path in self.locations.paths.strings_at(
+            np.flatnonzero(self.locations.kinds >= Kind.JSON)
         )
 
     @property
@@ -185,11 +168,8 @@ class DocumentList:
     @property
     def record_fields(self) -> RecordFields | None:
         """The fields of text and id in a record; None without records among the documents."""
-        return (
-            self.record_files.fields
-            if self.locations is not None and (self.locations.kinds >= Kind.JSON).any()
-            else None
-        )
+        has_records = self.locations is not None and (self.locations.kinds >= Kind.JSON).any()
+        return self.record_files.fields if has_records else None
 
     @property
     def spans(self) -> NDArray[np.int64]:
@@ -210,25 +190,3 @@ def typed_name(path: bytes) -> bytes:
     if path.startswith(b"/"):
         return b"/" + name
     return b"./" + name if name.startswith(b"-") else name or b"."
-
-
-def check_files(locations: Locations, indices: Any) -> Any:
-    """Return the numbers of the files of documents. Raises ArtifactError for wrong numbers."""
-    try:
-        file = locations.file[indices]
-        refuse_if(
-            np.size(file) and (np.min(file) < 0 or np.max(file) >= len(locations.paths)),
-            "files that are not there",
-        )
-    except IndexError:
-        refuse_if(True, "documents that are not there")
-    return file
-
-
-def refuse_if(wrong: object, what: str) -> None:
-    """Raise ArtifactError if a number of an artifact is wrong: not all are checked when it is
-    opened.
-    """
-    if wrong:
-        message = f"the store names {what}: it is damaged"
-        raise ArtifactError(message, "run the command with DOCS")

@@ -9,8 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from lshdup.documents.records import RecordError
 from lshdup.kernels import files as kernels
 from lshdup.kernels.helpers import PADDING
+from lshdup.skipped import Reason
 from lshdup.utils.parallel import run_in_parts
 from lshdup.utils.ragged import offsets_of
 
@@ -136,7 +138,7 @@ def read_files(
         for index in again:
             data = b""
             try:
-                data = _read(paths[index], int(expected[index]), max(most, int(expected[index])))
+                data = _read(paths[index], max(most, int(expected[index])))
             except OSError as error:
                 failed[index] = error
             parts.append(data)
@@ -152,8 +154,8 @@ def read_spans(
     """Return parts of an open file: a uint8 array that ends with PADDING, and where in it each part
     begins.
 
-    Neighbours are read together. Raises EOFError if the file is shorter, and OSError as the system
-    does.
+    Neighbours are read together. Raises RecordError if the file is shorter, and OSError as the
+    system does.
 
     Parameters
     ----------
@@ -169,14 +171,13 @@ def read_spans(
     offsets = offsets_of(ends[lasts] - starts[firsts])
     size = int(offsets[-1])
     text = buffer.room(size + PADDING)
-    for first, start, end in zip(
-        starts[firsts].tolist(), offsets[:-1].tolist(), offsets[1:].tolist(), strict=True
-    ):
+    for number, first in enumerate(firsts.tolist()):
+        place, start, end = int(starts[first]), int(offsets[number]), int(offsets[number + 1])
         while start < end:
-            got = os.preadv(file, [text[start:end].data], first)
+            got = os.preadv(file, [text[start:end].data], place)
             if not got:
-                raise EOFError
-            first, start = first + got, start + got
+                raise RecordError(Reason.CHANGED, "its file has become shorter")
+            place, start = place + got, start + got
     text[size:] = 0
     run = np.searchsorted(firsts, np.arange(len(starts)), side="right") - 1
     return text, starts - starts[firsts][run] + offsets[:-1][run]
@@ -188,15 +189,11 @@ def _terminated(paths: list[bytes]) -> tuple[NDArray[np.uint8], NDArray[np.int64
     return np.frombuffer(b"\0".join([*paths, b""]), np.uint8), offsets_of(sizes)[:-1]
 
 
-def _read(path: bytes, expected: int, most: int) -> bytes:
+def _read(path: bytes, most: int) -> bytes:
     descriptor = os.open(path, _OPEN)
     try:
-        data = os.read(descriptor, expected + 1)
-        if len(data) == expected:
-            return data
-        parts, size = [data], len(data)
-        while data and size <= most:
-            data = os.read(descriptor, 1 << 20)
+        parts, size = [], 0
+        while size <= most and (data := os.read(descriptor, 1 << 20)):
             parts.append(data)
             size += len(data)
         if size > most:

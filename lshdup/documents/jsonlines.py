@@ -52,14 +52,9 @@ def list_records(file: int, fields: RecordFields, longest: int) -> RecordList:
 
     """
     starts, lengths, suspects = _find_lines(file)
-    numbers = np.arange(1, len(starts) + 1)
-    keep = lengths > 0
-    for row in suspects.tolist():
-        line = (
-            os.pread(file, int(lengths[row]), int(starts[row])) if lengths[row] <= longest else b"x"
-        )
-        keep[row] &= bool(line.strip(_SPACES))
-    keep &= lengths <= longest
+    numbers, keep = np.arange(1, len(starts) + 1), (lengths > 0) & (lengths <= longest)
+    for row in suspects[keep[suspects]].tolist():
+        keep[row] = bool(os.pread(file, int(lengths[row]), int(starts[row])).strip(_SPACES))
     skipped = [
         (row + 1, Reason.TOO_LARGE, f"{lengths[row]} bytes, --max-bytes is {longest}")
         for row in np.flatnonzero(lengths > longest).tolist()
@@ -101,7 +96,7 @@ def read_texts(
 
     """
     parse = _parser(RecordFields(field))
-    data, places = _read(file, starts, lengths, buffer)
+    data, places = read_spans(file, starts, lengths, buffer)
     lines = data.data
     texts: list[bytes] = []
     failed: dict[int, RecordError] = {}
@@ -150,19 +145,6 @@ def _find_lines(file: int) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArra
     return first, last - first, np.searchsorted(first, np.concatenate([none, *suspects]))
 
 
-def _read(
-    file: int, starts: NDArray[np.int64], lengths: NDArray[np.int64], buffer: Buffer
-) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Return the bytes of lines and where each begins in them, as `read_spans` does.
-
-    Raises RecordError if the file is shorter.
-    """
-    try:
-        return read_spans(file, starts, lengths, buffer)
-    except EOFError:
-        raise RecordError(Reason.CHANGED, "its file has become shorter") from None
-
-
 def _read_lines(
     file: int, starts: NDArray[np.int64], lengths: NDArray[np.int64]
 ) -> Iterator[memoryview]:
@@ -171,7 +153,7 @@ def _read_lines(
     buffer = Buffer()
     while row < len(starts):
         stop = max(int(np.searchsorted(ends, ends[row] - lengths[row] + _READ_BYTES)), row + 1)
-        text, places = _read(file, starts[row:stop], lengths[row:stop], buffer)
+        text, places = read_spans(file, starts[row:stop], lengths[row:stop], buffer)
         lines = text.data
         for place, length in zip(places.tolist(), lengths[row:stop].tolist(), strict=True):
             yield lines[place : place + length]
@@ -209,11 +191,10 @@ def lines_between(
 
 def _skip_line(lines: BinaryIO) -> int:
     """Move behind the end of the line; return by how many bytes."""
-    gone = 0
-    while part := lines.readline(_READ_BYTES):
+    gone, part = 0, b" "
+    while part and not part.endswith(b"\n"):
+        part = lines.readline(_READ_BYTES)
         gone += len(part)
-        if part.endswith(b"\n"):
-            break
     return gone
 
 
@@ -271,13 +252,11 @@ def _parse_object(line: bytes) -> dict[str, Any]:
     try:
         values = _DECODER.decode(line.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
-        raise RecordError(
-            Reason.UNDECODABLE, f"not UTF-8: {error.reason} at byte {error.start} of the row"
-        ) from None
+        detail = f"not UTF-8: {error.reason} at byte {error.start} of the row"
+        raise RecordError(Reason.UNDECODABLE, detail) from None
     except json.JSONDecodeError as error:
-        raise RecordError(
-            Reason.NOT_JSON, f"{error.msg.removesuffix(' at')} at character {error.pos + 1}"
-        ) from None
+        detail = f"{error.msg.removesuffix(' at')} at character {error.pos + 1}"
+        raise RecordError(Reason.NOT_JSON, detail) from None
     except RecursionError:
         raise RecordError(Reason.NOT_JSON, "nested too deeply") from None
     if type(values) is not dict:
@@ -309,10 +288,9 @@ def _text_of(values: dict[str, Any], field: str) -> bytes:
     value = _value(values, field)
     if value is _MISSING:
         raise RecordError(Reason.NO_TEXT, no_field(field, _fields(values), "--text-field"))
-    if value is None:
-        raise RecordError(Reason.NO_TEXT, f"{field!r} is null")
     if type(value) is not str:
-        raise RecordError(Reason.NOT_TEXT, f"{field!r} is {_kind(value)}")
+        reason = Reason.NO_TEXT if value is None else Reason.NOT_TEXT
+        raise RecordError(reason, f"{field!r} is {_kind(value)}")
     return _utf8(value, field)
 
 
@@ -321,9 +299,8 @@ def _id_of(values: dict[str, Any], field: str) -> bytes:
     if value is _MISSING:
         raise RecordError(Reason.NO_ID, no_field(field, _fields(values), "--id-field"))
     if not isinstance(value, str) or not value:
-        raise RecordError(
-            Reason.NO_ID, f"{field!r} is {_kind(value)}; an id is a string or an integer"
-        )
+        detail = f"{field!r} is {_kind(value)}; an id is a string or an integer"
+        raise RecordError(Reason.NO_ID, detail)
     return _utf8(value, field)
 
 
@@ -331,19 +308,11 @@ def _utf8(value: str, field: str) -> bytes:
     try:
         return value.encode("utf-8")
     except UnicodeEncodeError as error:
-        raise RecordError(
-            Reason.UNDECODABLE,
-            f"{field!r} has half a surrogate pair at character {error.start + 1}",
-        ) from None
+        detail = f"{field!r} has half a surrogate pair at character {error.start + 1}"
+        raise RecordError(Reason.UNDECODABLE, detail) from None
 
 
 def _kind(value: Any) -> str:
-    kinds = {
-        dict: "an object",
-        list: "a list",
-        float: "a number",
-        _Number: "a number",
-        bool: "true or false",
-        type(None): "null",
-    }
+    kinds = {dict: "an object", list: "a list", float: "a number", _Number: "a number"}
+    kinds |= {bool: "true or false", type(None): "null"}
     return kinds.get(type(value), "an empty string" if value == "" else "a string")

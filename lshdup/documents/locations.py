@@ -1,21 +1,15 @@
-"""Where documents are that are parts of files, and how records come into the list of documents."""
+"""Where documents are that are parts of files."""
 
-import os
-from bisect import bisect_left
-from collections.abc import Callable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.documents.record_files import RecordFiles
-from lshdup.documents.records import Kind, RecordError, RecordList, name_records
-from lshdup.skipped import Reason, RecordLocation, Skipped, SkippedFile
-from lshdup.utils.ragged import StringTable, offsets_of
-from lshdup.utils.scratch import NoRoomError
-
-#: Records of a file, by its path, size in bytes and time in nanoseconds.
-KnownRecords = Mapping[tuple[bytes, int, int], RecordList]
+from lshdup.documents.records import Kind
+from lshdup.errors import ArtifactError
+from lshdup.utils.ragged import StringTable
 
 
 @dataclass(frozen=True)
@@ -37,6 +31,18 @@ class Locations:
     lengths: NDArray[np.int64]
     numbers: NDArray[np.int64]
 
+    def files_of(self, indices: Any) -> Any:
+        """Return the numbers of the files of documents. Raises ArtifactError for wrong numbers."""
+        try:
+            file = self.file[indices]
+            refuse_if(
+                np.size(file) and (np.min(file) < 0 or np.max(file) >= len(self.paths)),
+                "files that are not there",
+            )
+        except IndexError:
+            refuse_if(True, "documents that are not there")
+        return file
+
     def take(self, indices: NDArray[np.int64]) -> "Locations":
         """Return the locations of the documents at `indices`, in that order."""
         columns = (self.file, self.starts, self.lengths, self.numbers)
@@ -48,10 +54,7 @@ class Locations:
         paths: dict[tuple[bytes, int], int] = {}
         files = []
         for part in parts:
-            numbers = [
-                paths.setdefault(each, len(paths))
-                for each in zip(part.paths, part.kinds.tolist(), strict=True)
-            ]
+            numbers = [paths.setdefault(each, len(paths)) for each in part._files()]
             files.append(np.array(numbers, np.int64)[part.file])
         return cls(
             StringTable.from_strings(path for path, _ in paths),
@@ -61,6 +64,9 @@ class Locations:
             np.concatenate([part.lengths for part in parts]),
             np.concatenate([part.numbers for part in parts]),
         )
+
+    def _files(self) -> Iterable[tuple[bytes, int]]:
+        return zip(self.paths, self.kinds.tolist(), strict=True)
 
     def are_records(self) -> NDArray[np.bool_]:
         """Return which documents are records: bool array of shape (n,)."""
@@ -73,14 +79,8 @@ class Locations:
         """Return whether documents `mine` are where documents `theirs` of another list are: bool
         array.
         """
-        numbers = {
-            each: number
-            for number, each in enumerate(zip(other.paths, other.kinds.tolist(), strict=True))
-        }
-        here = np.array(
-            [numbers.get(each, -1) for each in zip(self.paths, self.kinds.tolist(), strict=True)],
-            np.int64,
-        )
+        numbers = {each: number for number, each in enumerate(other._files())}
+        here = np.array([numbers.get(each, -1) for each in self._files()], np.int64)
         same: NDArray[np.bool_] = here[self.file[mine]] == other.file[theirs]
         same &= (self.starts[mine] == other.starts[theirs]) & (
             self.lengths[mine] == other.lengths[theirs]
@@ -95,141 +95,13 @@ class Locations:
         file = self.file[indices]
         kinds = self.kinds[file]
         order = np.lexsort((self.starts[indices], file, kinds))
-        return (
-            np.split(indices[order], np.flatnonzero(np.diff(kinds[order])) + 1)
-            if len(indices)
-            else []
-        )
+        return np.split(indices[order], np.flatnonzero(np.diff(kinds[order])) + 1)
 
 
-@dataclass(frozen=True)
-class _Piece:
-    """Documents of one file of records, or, without records, all whole files."""
-
-    names: StringTable
-    file: int
-    records: RecordList | None = None
-
-
-def expand_records(
-    names: StringTable,
-    sizes: NDArray[np.int64],
-    mtimes: NDArray[np.int64],
-    kinds: Mapping[bytes, Kind],
-    opened: RecordFiles,
-    known_records: KnownRecords,
-    on_skipped: Callable[[Skipped], None],
-) -> tuple[StringTable, NDArray[np.int64], NDArray[np.int64], Locations, tuple[SkippedFile, ...]]:
-    """Replace files of records by their records; return names, sizes, times and locations in order,
-    and the records that are skipped.
-
-    Of documents with the same name the first counts, in the order of files and records.
-
-    Parameters
-    ----------
-    names, sizes, mtimes : n files in byte order; int64 arrays of shape (n,).
-    kinds : kind of the files with records.
-    opened : reads the records.
-    known_records : of earlier runs; such files are not read.
-    on_skipped : notified of files and records that are no documents.
-
+def refuse_if(wrong: object, what: str) -> None:
+    """Raise ArtifactError if a number of an artifact is wrong: not all are checked when it is
+    opened.
     """
-    paths = list(names)
-    kind = np.array([kinds.get(path, Kind.FILE) for path in paths], np.uint8)
-    skipped_records: list[SkippedFile] = []
-
-    def skip(file: int, each: Skipped, location: RecordLocation) -> None:
-        on_skipped(each)
-        skipped_records.append(SkippedFile(each, int(sizes[file]), int(mtimes[file]), location))
-
-    whole = np.flatnonzero(kind == Kind.FILE)
-    pieces = []
-    for file in np.flatnonzero(kind).tolist():
-        path = paths[file]
-        key = path, int(sizes[file]), int(mtimes[file])
-        try:
-            records = known_records.get(key) or opened.list_records(path, Kind(int(kind[file])))
-        except RecordError as error:
-            on_skipped(Skipped(path, error.reason, error.detail))
-            continue
-        except OSError as error:
-            on_skipped(Skipped.because(path, error))
-            continue
-        except NoRoomError as error:
-            on_skipped(Skipped(path, Reason.UNREADABLE, f"{error.message}; {error.hint}"))
-            continue
-        for number, reason, detail in records.skipped:
-            name = b"%s:%d" % (path, number)
-            skip(file, Skipped(name, reason, detail), RecordLocation(path, number))
-        pieces.append(_Piece(records.ids or name_records(path, records.numbers)[0], file, records))
-    order = None if opened.fields.id else _order_of_blocks(names.take(whole), paths, pieces)
-    tables = [names.take(whole), *(piece.names for piece in pieces)]
-    every = StringTable(
-        np.concatenate([table.blob for table in tables]),
-        offsets_of(np.concatenate([np.diff(table.offsets) for table in tables])),
-    )
-    none = np.zeros(len(whole), np.int64)
-    lists = [piece.records for piece in pieces if piece.records is not None]
-    file_of = np.concatenate([whole, *(np.full(len(piece.names), piece.file) for piece in pieces)])
-    numbers = np.concatenate([none, *(each.numbers for each in lists)])
-    starts = np.concatenate([none, *(each.starts for each in lists)])
-    lengths = np.concatenate([sizes[whole], *(each.lengths for each in lists)])
-    if order is None:
-        order, repeated = _order_of_names(every, file_of, numbers, paths)
-        for index, each in repeated:
-            file = int(file_of[index])
-            columns = (int(column[index]) for column in (numbers, starts, lengths))
-            skip(file, each, RecordLocation(paths[file], *columns))
-    place = Locations(names, kind, file_of, starts, lengths, numbers).take(order)
-    skipped = tuple(skipped_records)
-    return every.take(order), sizes[place.file], mtimes[place.file], place, skipped
-
-
-def _order_of_blocks(
-    files: StringTable, paths: list[bytes], pieces: list[_Piece]
-) -> NDArray[np.int64] | None:
-    """Return the byte order of names in which the records of each file stand together, as nearly
-    always.
-
-    Return None if they do not, because a file is called like a record.
-    """
-    names = list(files)
-    blocks, before, last = [], 0, b""
-    at = len(names)
-    places = {}
-    for piece in pieces:
-        places[paths[piece.file] + b":"] = at, piece
-        at += len(piece.names)
-    for key in sorted(places):
-        cut = bisect_left(names, key)
-        if (last and key.startswith(last)) or (cut < len(names) and names[cut].startswith(key)):
-            return None
-        first, piece = places[key]
-        assert piece.records is not None
-        blocks += [np.arange(before, cut), first + name_records(key[:-1], piece.records.numbers)[1]]
-        before, last = cut, key
-    return np.concatenate([*blocks, np.arange(before, len(names))])
-
-
-def _order_of_names(
-    names: StringTable, file: NDArray[np.int64], numbers: NDArray[np.int64], paths: list[bytes]
-) -> tuple[NDArray[np.int64], list[tuple[int, Skipped]]]:
-    """Return the byte order of names, each once, and the documents whose names are repeated."""
-    every = list(names)
-    order = sorted(range(len(every)), key=every.__getitem__)
-    again = [at for at in range(1, len(order)) if every[order[at]] == every[order[at - 1]]]
-    first, repeated = -1, []
-    for at in again:
-        if first < 0 or every[order[at]] != every[first]:
-            first = order[at - 1]
-        here, there = (_place(paths, file, numbers, index) for index in (order[at], first))
-        detail = f"{here}; the first is {there}"
-        repeated.append((order[at], Skipped(every[order[at]], Reason.REPEATED, detail)))
-    return np.delete(np.array(order, np.int64), again), repeated
-
-
-def _place(
-    paths: list[bytes], file: NDArray[np.int64], numbers: NDArray[np.int64], index: int
-) -> str:
-    path = os.fsdecode(paths[int(file[index])])
-    return f"row {numbers[index]} of {path}" if numbers[index] else path
+    if wrong:
+        message = f"the store names {what}: it is damaged"
+        raise ArtifactError(message, "run the command with DOCS")

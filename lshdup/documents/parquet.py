@@ -77,7 +77,7 @@ class ParquetFile:
             column = _find_column(self._file.schema_arrow, id_field, text=False)
             parts = [
                 (data[offsets[0] : offsets[-1]].copy(), np.diff(offsets), null)
-                for (data, offsets, null) in _decode(self._file, column, _SLAB_ROWS)
+                for ((data, offsets, null),) in _decode(self._file, [column], _SLAB_ROWS)
             ] or [_nothing(0)]
         blobs, sizes, nulls = zip(*parts, strict=True)
         size = np.concatenate(sizes) if n else np.zeros(0, np.int64)
@@ -107,15 +107,12 @@ class ParquetFile:
             at = rows[some] - first
             starts[some], lengths[some] = offsets[at], offsets[at + 1] - offsets[at]
             null[some] = missing[at]
-        for row in np.flatnonzero((lengths > longest) | null).tolist():
-            failed[row] = (
-                RecordError(Reason.NO_TEXT, f"{self._field!r} is null")
-                if null[row]
-                else RecordError(
-                    Reason.TOO_LARGE, f"{lengths[row]} bytes, --max-bytes is {longest}"
-                )
-            )
-            lengths[row] = 0
+        for row in np.flatnonzero(lengths > longest).tolist():
+            detail = f"{lengths[row]} bytes, --max-bytes is {longest}"
+            failed[row] = RecordError(Reason.TOO_LARGE, detail)
+        for row in np.flatnonzero(null).tolist():
+            failed[row] = RecordError(Reason.NO_TEXT, f"{self._field!r} is null")
+        lengths[null | (lengths > longest)] = 0
         ends = offsets_of(lengths)
         text = buffer.room(int(ends[-1]) + PADDING)
         text[ends[-1] :] = 0
@@ -144,7 +141,7 @@ class ParquetFile:
             first, end = self._offsets[group : group + 2].tolist()
             columns = [column, self._column]
             try:
-                for ids, texts in _decode_columns(
+                for ids, texts in _decode(
                     self._file, columns, _slab_rows(int(self._means[group])), [group]
                 ):
                     yield first, ids, texts, None
@@ -157,7 +154,7 @@ class ParquetFile:
         """Return the last n ids of a row group; nulls if they cannot be decoded either."""
         rows = int(self._offsets[group + 1] - self._offsets[group])
         try:
-            data, offsets, null = next(_decode(self._file, column, max(rows, 1), [group]))
+            ((data, offsets, null),) = next(_decode(self._file, [column], max(rows, 1), [group]))
         except (RecordError, StopIteration):
             return _nothing(n)
         return (data, offsets[-n - 1 :], null[-n:]) if len(null) == rows else _nothing(n)
@@ -192,7 +189,7 @@ class ParquetFile:
         group = self._groups.pop(number, None)
         if group is None:
             file, column, step = self._file, self._column, _slab_rows(int(self._means[number]))
-            group = _RowGroup(lambda: _decode(file, column, step, [number]))
+            group = _RowGroup(lambda: _decode(file, [column], step, [number]))
         self._groups[number] = group  # the last in the order of use
         while len(self._groups) > _KEPT_GROUPS:
             self._decoded += self._groups.pop(next(iter(self._groups))).decoded
@@ -202,7 +199,7 @@ class ParquetFile:
 class _RowGroup:
     """One row group, decoded as far as its rows were requested."""
 
-    def __init__(self, decode: Callable[[], Iterator[Texts]]) -> None:
+    def __init__(self, decode: Callable[[], Iterator[list[Texts]]]) -> None:
         self.decoded = 0
         self._decode = decode
         self._restart()
@@ -226,7 +223,7 @@ class _RowGroup:
         if self._error:
             raise RecordError(*self._error)
         try:
-            texts = next(self._rest)
+            (texts,) = next(self._rest)
         except RecordError as error:
             # The error itself would hold the decoded texts of its frames.
             self._error = error.reason, error.detail
@@ -302,15 +299,9 @@ def _find_column(schema: Any, field: str, *, text: bool) -> list[str]:
         kind = fields[name]
         fields = _subfields(kind)
     inner = kind.value_type if types.is_dictionary(kind) else kind
-    strings = (
-        types.is_string,
-        types.is_large_string,
-        types.is_string_view,
-        types.is_binary,
-        types.is_large_binary,
-        types.is_binary_view,
-    )
-    if any(is_kind(inner) for is_kind in strings) or (not text and types.is_integer(inner)):
+    if str(inner).removeprefix("large_").removesuffix("_view") in ("string", "binary") or (
+        not text and types.is_integer(inner)
+    ):
         return way
     detail = f"its column {field!r} is of type {kind}"
     raise RecordError(Reason.NOT_TEXT if text else Reason.NO_ID, detail)
@@ -347,20 +338,12 @@ def _nothing(n: int) -> Texts:
 
 
 def _decode(
-    file: Any, column: list[str], rows: int, groups: Iterable[int] | None = None
-) -> Iterator[Texts]:
-    """Yield one column of all row groups, or of some, so many rows at a time.
-
-    Raises RecordError for damage.
-    """
-    return (texts for (texts,) in _decode_columns(file, [column], rows, groups))
-
-
-def _decode_columns(
-    file: Any, columns: list[list[str]], rows: int, groups: Iterable[int] | None
+    file: Any, columns: list[list[str]], rows: int, groups: Iterable[int] | None = None
 ) -> Iterator[list[Texts]]:
-    """Yield several columns in the same way. A row group with another number of rows than it says
-    is damaged: all that follow would be taken for other rows.
+    """Yield columns of all row groups, or of some, so many rows at a time.
+
+    Raises RecordError for damage. A row group with another number of rows than it says is damaged:
+    all that follow would be taken for other rows.
     """
     names = sorted({".".join(column) for column in columns})
     with _reporting_damage():

@@ -36,13 +36,8 @@ def preference(
 
     """
     levels, unused = _levels(documents, params.prefer)
-    order: NDArray[np.int64] = np.lexsort(
-        (
-            np.arange(len(documents)),
-            *reversed(_keys(documents, sizes, params.keep, arguments)),
-            levels,
-        )
-    )
+    keys = _keys(documents, sizes, params.keep, arguments)
+    order = np.lexsort((np.arange(len(documents)), *reversed(keys), levels))
     return order, unused
 
 
@@ -50,15 +45,12 @@ def _keys(
     documents: DocumentList, sizes: NDArray[np.int64], keep: str, arguments: Sequence[bytes]
 ) -> list[NDArray[np.int64]]:
     """Return numbers by which smaller means preferred, the strongest first."""
-    if keep == "longest":
-        return [-sizes]
-    if keep == "shortest":
-        return [sizes]
-    if keep == "newest":
-        return [-documents.mtimes]
-    if keep == "oldest":
-        return [documents.mtimes]
-    return _as_named(documents, arguments) if keep == "first" else []
+    if keep == "first":
+        return _as_named(documents, arguments)
+    if keep == "path-order":
+        return []
+    by = sizes if keep in ("longest", "shortest") else documents.mtimes
+    return [-by if keep in ("longest", "newest") else by]
 
 
 def _as_named(documents: DocumentList, arguments: Sequence[bytes]) -> list[NDArray[np.int64]]:
@@ -129,12 +121,8 @@ def _levels(documents: DocumentList, prefer: Sequence[str]) -> tuple[NDArray[np.
     for number, text in reversed(list(enumerate(prefer))):
         here = typed_name(os.fsencode(text)) == b"."
         pattern = Patterns("--prefer", ["/**" if here else text])
-        levels[
-            [
-                index
-                for index, path in enumerate(paths)
-                if not (here and names[index].startswith((b"/", b"../"))) and pattern.match(path)
-            ]
-        ] = number
+        for at, path in enumerate(paths):
+            if not (here and names[at].startswith((b"/", b"../"))) and pattern.match(path):
+                levels[at] = number
         unused = pattern.warnings("no document", lambda: names) + unused
     return levels, unused

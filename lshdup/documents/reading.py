@@ -7,8 +7,9 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.documents.document_list import DocumentList, check_files, refuse_if
+from lshdup.documents.document_list import DocumentList
 from lshdup.documents.files import Buffer, read_files
+from lshdup.documents.locations import refuse_if
 from lshdup.documents.records import Kind, RecordError
 from lshdup.kernels.helpers import PADDING
 from lshdup.params import DEFAULT_MAX_BYTES
@@ -65,7 +66,7 @@ def batches(documents: DocumentList, indices: NDArray[np.int64]) -> Iterator[NDA
     """
     locations = documents.locations
     if locations is not None:
-        check_files(locations, indices)
+        locations.files_of(indices)
     for run in [indices] if locations is None else locations.reading_order(indices):
         for some in runs(documents.spans[run], BATCH_DOCUMENTS, BATCH_BYTES):
             yield run[some]
@@ -105,104 +106,55 @@ def read_batch(
         len(indices) and (spans.min() < 0 or spans.max() >= 1 << 31),
         "documents of a size that none can have",
     )
-    names = documents.names.strings_at(indices)
-    locations, sizes = documents.locations, documents.sizes[indices]
+    locations = documents.locations
     if locations is not None and len(indices):
-        files = check_files(locations, indices)
-        kind = locations.kinds[files[0]]
-        if kind == Kind.IDS:
-            return _read_lines(documents, indices, names)
+        kind = Kind(int(locations.kinds[locations.files_of(indices)[0]]))
         if kind != Kind.FILE:
-            return _read_records(documents, indices, Kind(int(kind)), buffer or Buffer())
+            return _read_parts(documents, indices, kind, buffer or Buffer())
+    names = documents.names.strings_at(indices)
     refuse_if(b"\0" in b"".join(names), "a path with NUL in it")
     paths = names if not documents.home else [os.path.join(documents.home, name) for name in names]  # noqa: PTH118 (bytes path)
-    contents = read_files(paths, sizes, buffer, documents.max_bytes)
-    if not contents.failed:
-        return TextBatch(
-            indices,
-            names,
-            contents.text,
-            contents.starts,
-            contents.lengths,
-            max_bytes=documents.max_bytes,
-        )
-    skipped = [
-        (int(indices[i]), find_reason(error), describe_error(error))
-        for i, error in contents.failed.items()
-    ]
+    contents = read_files(paths, documents.sizes[indices], buffer, documents.max_bytes)
     good = np.delete(np.arange(len(indices)), list(contents.failed))
-    names = [names[i] for i in good.tolist()]
-    starts, lengths = contents.starts[good], contents.lengths[good]
     return TextBatch(
-        indices[good], names, contents.text, starts, lengths, skipped, max_bytes=documents.max_bytes
+        indices[good],
+        [names[at] for at in good.tolist()],
+        contents.text,
+        contents.starts[good],
+        contents.lengths[good],
+        [(int(indices[at]), *_explain(error)) for at, error in contents.failed.items()],
+        max_bytes=documents.max_bytes,
     )
 
 
-def _read_lines(
-    documents: DocumentList, indices: NDArray[np.int64], names: list[bytes]
-) -> TextBatch:
-    """Read documents that are lines of id lists."""
-    assert documents.locations is not None
-    locations = documents.locations.take(indices)
-    read: list[int] = []
-    texts: list[bytes] = []
-    skipped: list[tuple[int, Reason, str]] = []
-    for position, (index, start, length) in enumerate(
-        zip(indices.tolist(), locations.starts.tolist(), locations.lengths.tolist(), strict=True)
-    ):
-        try:
-            with open(documents.path(index), "rb") as file:  # noqa: PTH123 (bytes path)
-                file.seek(start)
-                text = file.read(length)
-        except OSError as error:
-            skipped.append((index, find_reason(error), describe_error(error)))
-            continue
-        if len(text) < length:
-            skipped.append((index, Reason.CHANGED, "its list has become shorter"))
-            continue
-        texts.append(text)
-        read.append(position)
-    batch = TextBatch.of(indices[read].tolist(), texts, [names[position] for position in read])
-    return replace(batch, skipped=skipped)
-
-
-def _read_records(
+def _read_parts(
     documents: DocumentList, indices: NDArray[np.int64], kind: Kind, buffer: Buffer
 ) -> TextBatch:
-    """Read documents that are records, of one file or of several."""
+    """Read documents that are records or lines, of one file or of several."""
     assert documents.locations is not None
     locations = documents.locations.take(indices)
     refuse_if(locations.starts.min() < 0, "rows before the first")
+    is_text = kind != Kind.IDS
     cuts = np.flatnonzero(np.diff(locations.file)) + 1
     made, skipped = [], []
     for run in np.split(np.arange(len(indices)), cuts):
-        path = documents.path(int(indices[run[0]]))
+        spans = locations.starts[run], locations.lengths[run]
+        path, mine = documents.path(int(indices[run[0]])), indices[run]
+        failed: dict[int, RecordError] | dict[int, OSError | RecordError]
         try:
             text, starts, lengths, failed = documents.record_files.texts(
-                path,
-                kind,
-                locations.starts[run],
-                locations.lengths[run],
-                Buffer() if len(cuts) else buffer,
+                path, kind, *spans, Buffer() if len(cuts) else buffer
             )
-        except OSError as error:
-            skipped += [
-                (index, find_reason(error), describe_error(error))
-                for index in indices[run].tolist()
-            ]
-            continue
-        except RecordError as error:
-            skipped += _explain_records(documents, indices[run], [error] * len(run))
-            continue
+        except (OSError, RecordError) as error:
+            text, starts, lengths = np.zeros(PADDING, np.uint8), *spans
+            failed = dict.fromkeys(range(len(run)), error)
         if failed:
-            skipped += _explain_records(
-                documents, indices[run[list(failed)]], list(failed.values())
-            )
+            changed = is_text and len(documents.changed(mine[:1])) > 0
+            for at, why in failed.items():
+                skipped.append((int(mine[at]), *_explain(why, changed=changed)))
             good = np.delete(np.arange(len(run)), list(failed))
-            run, starts, lengths = run[good], starts[good], lengths[good]
-        made.append(TextBatch(indices[run], [b""] * len(run), text, starts, lengths, is_text=True))
-    if not made:
-        return replace(TextBatch.of([], []), skipped=skipped, is_text=True)
+            mine, starts, lengths = mine[good], starts[good], lengths[good]
+        made.append(TextBatch(mine, [b""] * len(mine), text, starts, lengths, is_text=is_text))
     if len(made) == 1:
         return replace(made[0], skipped=skipped)
     before = np.cumsum([0, *(len(each.text) for each in made)])
@@ -210,24 +162,17 @@ def _read_records(
         np.concatenate([each.indices for each in made]),
         [b""] * sum(len(each.indices) for each in made),
         np.concatenate([each.text for each in made]),
-        np.concatenate(
-            [each.starts + start for each, start in zip(made, before[:-1], strict=True)]
-        ),
+        np.concatenate([each.starts + start for each, start in zip(made, before, strict=False)]),
         np.concatenate([each.lengths for each in made]),
         skipped,
-        is_text=True,
+        is_text=is_text,
     )
 
 
-def _explain_records(
-    documents: DocumentList, indices: NDArray[np.int64], errors: list[RecordError]
-) -> list[tuple[int, Reason, str]]:
-    """Return why records of one file give no document: an error, or that the file has changed."""
-    if len(documents.changed(indices[:1])):
-        return [
-            (index, Reason.CHANGED, "its file is not what was listed") for index in indices.tolist()
-        ]
-    return [
-        (index, error.reason, error.detail)
-        for index, error in zip(indices.tolist(), errors, strict=True)
-    ]
+def _explain(error: OSError | RecordError, *, changed: bool = False) -> tuple[Reason, str]:
+    """Return why a document cannot be read. changed : its file is another one now."""
+    if isinstance(error, OSError):
+        return find_reason(error), describe_error(error)
+    if changed:
+        return Reason.CHANGED, "its file is not what was listed"
+    return error.reason, error.detail

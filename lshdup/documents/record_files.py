@@ -13,7 +13,7 @@ from typing import IO, TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.documents.files import Buffer
+from lshdup.documents.files import Buffer, read_spans
 from lshdup.documents.records import Kind, RecordError, RecordFields, RecordList
 from lshdup.errors import InputError
 from lshdup.skipped import Reason
@@ -51,9 +51,8 @@ class RecordFiles:
         self._lock = threading.Lock()
         self._unpacked: dict[tuple[bytes, _Stamp], IO[bytes]] = {}
         self._parquet: dict[tuple[bytes, _Stamp], ParquetFile] = {}
-        self._users: dict[
-            tuple[bytes, _Stamp], int
-        ] = {}  # threads that read; the last used is last
+        # Threads that read; the file used last is last.
+        self._users: dict[tuple[bytes, _Stamp], int] = {}
         self._decoded = 0  # of Parquet files that are closed
 
     def __reduce__(self) -> tuple[type["RecordFiles"], tuple[Path | None, RecordFields, int]]:
@@ -109,6 +108,13 @@ class RecordFiles:
         if kind == Kind.PARQUET:
             with self._parquet_file(path) as parquet:
                 return parquet.texts(starts, self._longest, buffer)
+        if kind == Kind.IDS:
+            with open(path, "rb", buffering=0) as plain:  # noqa: PTH123 (bytes path)
+                there = starts + lengths <= os.fstat(plain.fileno()).st_size
+                starts, lengths = starts * there, lengths * there
+                shorter = RecordError(Reason.CHANGED, "its list has become shorter")
+                failed = dict.fromkeys(np.flatnonzero(~there).tolist(), shorter)
+                return *read_spans(plain.fileno(), starts, lengths, buffer), lengths, failed
         from lshdup.documents import jsonlines  # Imported here to keep `query` fast.
 
         with self.lines(path) as file:

@@ -70,19 +70,19 @@ def check_target(
     """
     locations = documents.locations
     rows = np.zeros(len(documents), bool) if locations is None else locations.are_records()
-    met = rows.any() or (locations is not None and (locations.kinds >= Kind.JSON).any())
-    if locations is None or (not rows.all() if read else not met):
+    met = locations is not None and (locations.kinds >= Kind.JSON).any()
+    if locations is None or not (rows.all() if read else met):
         name = os.fsdecode(documents.names[int(np.argmin(rows))]) if len(documents) else ""
         why = f": {name!r} is none" if name else ""
         message = (
             f"not all documents are rows of JSON Lines or Parquet files{why}, "
             "so no filtered file can be written"
         )
-        raise ParameterError(
-            message,
+        hint = (
             "name files of rows only; --text-field takes the rows of files in folders too; "
-            "--emit drop lists names",
+            "--emit drop lists names"
         )
+        raise ParameterError(message, hint)
     files = [
         (number, documents.file_path(number))
         for number in np.flatnonzero(locations.kinds >= Kind.JSON).tolist()
@@ -196,29 +196,19 @@ def _write_parquet(
 
 def _as_before(metadata: Any) -> dict[str, Any]:
     """Return the options to write a Parquet file like the one with this metadata."""
-    columns = (
-        [metadata.row_group(0).column(at) for at in range(metadata.num_columns)]
-        if metadata.num_row_groups
-        else []
-    )
-    codecs = {
-        column.path_in_schema: "none"
-        if column.compression == "UNCOMPRESSED"
-        else column.compression.lower()
-        for column in columns
-    }
+    groups = min(metadata.num_row_groups, 1)
+    columns = [metadata.row_group(0).column(at) for at in range(groups * metadata.num_columns)]
+    codecs = {column.path_in_schema: column.compression.lower() for column in columns}
+    codecs = {path: "none" if each == "uncompressed" else each for path, each in codecs.items()}
     words = [
         column.path_in_schema
         for column in columns
         if any("DICTIONARY" in encoding for encoding in column.encodings)
     ]
+    several = len(set(codecs.values())) > 1
     return {
-        "compression": codecs
-        if len(set(codecs.values())) > 1
-        else next(iter(codecs.values()), "snappy"),
+        "compression": codecs if several else next(iter(codecs.values()), "snappy"),
         "use_dictionary": words if 0 < len(words) < len(columns) else bool(words),
-        "use_deprecated_int96_timestamps": any(
-            column.physical_type == "INT96" for column in columns
-        ),
+        "use_deprecated_int96_timestamps": any(each.physical_type == "INT96" for each in columns),
         "use_compliant_nested_type": False,  # names of list elements stay what they are
     }

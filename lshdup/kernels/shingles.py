@@ -10,16 +10,10 @@ from lshdup.kernels.helpers import I32, I64, U8, U32, U64, inlined, load64, mix6
 from lshdup.kernels.jit import kernel
 from lshdup.kernels.ordering import heap_sort
 from lshdup.kernels.text import (
-    ACTION_SHIFT,
-    BLANK,
-    CODE_POINT_BITS,
     DONE,
-    DROP,
-    EXPANDS,
     HAS_HIGH,
     RULE_IDS,
     RULE_TERMS,
-    SEPARATE,
     ascii_words,
     decode,
     keep_terms,
@@ -222,7 +216,6 @@ def shingle_batch(
     lengths: I64,
     flags: U8,
     table: U32,
-    expansions: U32,
     classes: U8,
     take_ascii: bool,
     rule: int,
@@ -263,7 +256,7 @@ def shingle_batch(
         elif take_ascii and not flags[d] & HAS_HIGH:
             tokens = ascii_words(document, folded, edges, work)
         else:
-            tokens, outcome = tokens_by_table(document, table, expansions, classes, folded, edges)
+            tokens, outcome = tokens_by_table(document, table, classes, folded, edges, False, edges)
         outcomes[d] = outcome
         sizes[d] = 0
         if outcome != DONE:
@@ -297,7 +290,6 @@ def set_fingerprints(values: U64, offsets: I64, seed: np.uint64, fingerprints: U
 def shingles_in_order(
     document: U8,
     table: U32,
-    expansions: U32,
     classes: U8,
     rule: int,
     hash_kind: int,
@@ -306,18 +298,19 @@ def shingles_in_order(
     k: int,
     folded: U8,
     edges: I32,
+    origins: I32,
     hashes: U64,
     shingles: U64,
     found: I64,
 ) -> int:
     """Write the tokens of one document, and its shingles in the order of the text, with repeats.
 
-    folded, edges : the tokens.
+    folded, edges, origins : the tokens, as `tokens_by_table` writes them.
     found : number of tokens, number of shingles.
 
     Returns the outcome. For display; `shingle_batch` makes the sets.
     """
-    tokens, outcome = tokens_by_table(document, table, expansions, classes, folded, edges)
+    tokens, outcome = tokens_by_table(document, table, classes, folded, edges, True, origins)
     found[0] = found[1] = 0
     if outcome != DONE:
         return outcome
@@ -328,46 +321,3 @@ def shingles_in_order(
         folded, edges, tokens, rule, hash_kind, seed, factor, k, hashes, shingles
     )
     return outcome
-
-
-@kernel
-def origins(document: U8, table: U32, expansions: U32, begins: I32, ends: I32) -> None:
-    """Set begins[o], ends[o] to the character of `document` that became byte o of the normal form.
-
-    document : a text for which `tokens_by_table` returned DONE.
-    begins, ends : as long as its `folded`.
-    """
-    length = np.uint64(len(document))
-    o, blank, after = 0, -1, 0
-    i = np.uint64(0)
-    while i < length:
-        point, step = decode(document, i, length)
-        start = np.int64(i)
-        i += step
-        entry = table[point]
-        at = np.uint64(0)
-        pieces = np.uint32(1)
-        if entry & np.uint32(EXPANDS):
-            at = np.uint64(entry & np.uint32(CODE_POINT_BITS))
-            pieces = expansions[at]
-        for piece in range(pieces):
-            part = expansions[at + _ONE + np.uint64(piece)] if entry & np.uint32(EXPANDS) else entry
-            action = (part >> np.uint32(ACTION_SHIFT)) & np.uint32(7)
-            if action == BLANK:
-                if o > 0 and blank < 0:
-                    blank = start
-                after = np.int64(i)
-                continue
-            if action == SEPARATE or action == DROP:
-                continue
-            if blank >= 0:
-                begins[o] = blank
-                ends[o] = after
-                o += 1
-                blank = -1
-            written = part & np.uint32(CODE_POINT_BITS)
-            more = np.int64(written >= 0x800) + np.int64(written >= 0x10000)
-            for _ in range(1 + np.int64(written >= 0x80) + more):
-                begins[o] = start
-                ends[o] = np.int64(i)
-                o += 1

@@ -33,7 +33,7 @@ BLANK = 5  # a run of these becomes one blank between two characters
 # An entry of the character table: code point to write (21 bits), action (3 bits), and these flags.
 ACTION_SHIFT = 21
 CODE_POINT_BITS = 0x1FFFFF
-EXPANDS = 1 << 24  # the low 21 bits index `expansions` instead: a length, then that many entries
+EXPANDS = 1 << 24  # the low 21 bits index the table instead: a length, then that many entries
 COMPLEX = 1 << 25  # the normal form may depend on the neighbours
 HAS_CLASS = 1 << 26  # a canonical combining class is recorded at either end
 
@@ -216,9 +216,12 @@ def encode(point: np.uint32, out: U8, o: np.uint64) -> np.uint64:
 
 @inlined
 def tokens_by_table(
-    document: U8, table: U32, expansions: U32, classes: U8, folded: U8, edges: I32
+    document: U8, table: U32, classes: U8, folded: U8, edges: I32, locate: bool, origins: I32
 ) -> tuple[int, int]:
     """Fold and tokenise UTF-8 by the character table; return number of tokens and outcome.
+
+    locate : whether to set origins[2 * o], origins[2 * o + 1] to start and end of the characters
+        of the document that became byte o of `folded`.
 
     The NFKC form of a text is that of its characters, as long as every character passes the quick
     check of UAX #15 (section 9) after its own mapping: none is COMPLEX, and combining classes are
@@ -231,12 +234,15 @@ def tokens_by_table(
     n = np.uint64(0)
     opened = SEPARATE  # JOIN while a run is open, ALONE while such a token is.
     blank_pending = False
+    blank_start = np.uint64(0)
+    blank_end = np.uint64(0)
     last_class = np.uint8(0)
     i = np.uint64(0)
     while i < length:
         point, step = decode(document, i, length)
         if point == INVALID:
             return np.int64(n), NOT_UTF8
+        start = i
         i += step
         entry = table[point]
         if entry & np.uint32(COMPLEX):
@@ -252,10 +258,10 @@ def tokens_by_table(
         pieces = np.uint32(1)
         if entry & np.uint32(EXPANDS):
             at = np.uint64(entry & np.uint32(CODE_POINT_BITS))
-            pieces = expansions[at]
+            pieces = table[at]
         for piece in range(pieces):
             if entry & np.uint32(EXPANDS):
-                part = expansions[at + _ONE + np.uint64(piece)]
+                part = table[at + _ONE + np.uint64(piece)]
             else:
                 part = entry
             action = (part >> np.uint32(ACTION_SHIFT)) & np.uint32(7)
@@ -281,6 +287,9 @@ def tokens_by_table(
                     blank_pending = False
                     edges[n] = o
                     folded[o] = 0x20
+                    if locate:
+                        origins[_TWO * o] = blank_start
+                        origins[_TWO * o + _ONE] = blank_end
                     o += _ONE
                     edges[n + _ONE] = o
                     n += _TWO
@@ -293,6 +302,9 @@ def tokens_by_table(
                     n += _ONE
                     opened = JOIN
             elif action == BLANK:
+                if locate and not blank_pending:
+                    blank_start = start
+                blank_end = i
                 blank_pending = n > np.uint64(0)
                 continue
             else:
@@ -300,7 +312,12 @@ def tokens_by_table(
             if o > limit:
                 # Expansions outgrew the scratch array: a text of U+FDFA grows elevenfold.
                 return np.int64(n), NEEDS_NORMALIZING
-            o = encode(part & np.uint32(CODE_POINT_BITS), folded, o)
+            end = encode(part & np.uint32(CODE_POINT_BITS), folded, o)
+            if locate:
+                for byte in range(o, end):
+                    origins[_TWO * byte] = start
+                    origins[_TWO * byte + _ONE] = i
+            o = end
     if opened != SEPARATE:
         edges[n] = o
         n += _ONE

@@ -26,8 +26,7 @@ PIECE = 1 << 20
 class CandidateCounter:
     """A count of the candidate pairs that pass through `count`."""
 
-    def __init__(self) -> None:
-        self.pairs = 0
+    pairs = 0
 
     def count(self, pieces: Iterable[PairArrays]) -> Iterator[PairArrays]:
         """Yield the pieces, and add their pairs to the count."""
@@ -98,6 +97,7 @@ def candidate_pairs(
     table: BandTable,
     max_bucket: int = 0,
     on_progress: Callable[[int, int], None] = lambda done, n: None,
+    split: int = kernels.NO_SPLIT,
 ) -> tuple[Buckets, Iterator[PairArrays]]:
     """Return the buckets, and an iterator over all pairs that share a bucket, each once.
 
@@ -107,28 +107,13 @@ def candidate_pairs(
 
     max_bucket : larger buckets are skipped; 0: none.
     on_progress : called with each piece: documents looked up, of how many.
+    split : if set, only pairs of two sides: left < split <= right. Buckets of one side are not
+        counted, and pairs within a side cost nothing.
 
     Yields pieces of (left, right), uint32 arrays, left < right.
 
     Cost: one step a pair and common band, two a document and band. Memory: one piece, 5 bytes a
     document of the collection, and 4 bytes a band for each document that shares a bucket.
-    """
-    buckets, root = connect_buckets(table, max_bucket)
-    return buckets, _pieces(table, max_bucket, root, on_progress)
-
-
-def cross_pairs(
-    table: BandTable,
-    split: int,
-    max_bucket: int = 0,
-    on_progress: Callable[[int, int], None] = lambda done, n: None,
-) -> tuple[Buckets, Iterator[PairArrays]]:
-    """Return the buckets and candidate pairs of two sides: left < split <= right.
-
-    Otherwise as `candidate_pairs`. Buckets with documents of one side only are not counted, and
-    pairs within a side cost nothing.
-
-    max_bucket : of the documents of both sides together.
     """
     buckets, root = connect_buckets(table, max_bucket, split)
     return buckets, _pieces(table, max_bucket, root, on_progress, split)
@@ -160,7 +145,7 @@ def _pieces(
     max_bucket: int,
     root: NDArray[np.uint32],
     on_progress: Callable[[int, int], None],
-    split: int = kernels.NO_SPLIT,
+    split: int,
 ) -> Iterator[PairArrays]:
     lefts = root if split == kernels.NO_SPLIT else root[:split]
     connected = np.flatnonzero(np.bincount(root, minlength=len(root))[lefts] > 1).astype(np.uint32)

@@ -65,15 +65,9 @@ class Sketcher:
         else:
             keys, room = np.empty(self.params.perms, np.uint64), np.empty(largest, np.uint64)
             kernels.fast_sketch(
-                sets.values,
-                sets.offsets,
-                self._salt,
-                self._round_offsets,
-                self._round_factors,
-                keys,
-                room,
-                out,
-            )
+                sets.values, sets.offsets, self._salt, self._round_offsets, self._round_factors,
+                keys, room, out,
+            )  # fmt: skip
         return out
 
 
@@ -112,8 +106,11 @@ def linear_signatures(sets: RaggedSets, params: SketchParams) -> NDArray[np.uint
     Returns a uint32 array of shape (n_sets, K). Raises ParameterError if K > p. Cost: K n for the
     permutations, and K for each element of a set.
     """
-    numbers, n = _numbered(sets)
-    p = smallest_prime_from(n)
+    elements, first, inverse = np.unique(sets.values, return_index=True, return_inverse=True)
+    n = len(elements)
+    number_of = np.empty(n, np.int64)
+    number_of[np.argsort(first)] = np.arange(n)
+    numbers, p = number_of[inverse], smallest_prime_from(n)
     if params.perms > p:
         message = (
             f"the linear scheme needs {params.perms} different coefficients below the prime {p}"
@@ -124,42 +121,13 @@ def linear_signatures(sets: RaggedSets, params: SketchParams) -> NDArray[np.uint
     b = rng.choice(p, params.perms, replace=False).astype(np.int64)
     out = np.empty((len(sets), params.perms), np.uint32)
     at_once = max(1, (1 << 22) // max(n, 1))
-    for first in range(0, params.perms, at_once):
-        rows = slice(first, first + at_once)
+    for start in range(0, params.perms, at_once):
+        rows = slice(start, start + at_once)
         permutations = (np.outer(a[rows], np.arange(n)) + b[rows, None]) % p
         part = np.empty((len(sets), len(permutations)), np.uint32)
         kernels.permuted_minima(numbers, sets.offsets, permutations.astype(np.uint32), part)
         out[:, rows] = part
     return out
-
-
-def permutation_signatures(
-    sets: RaggedSets, permutations: NDArray[np.uint32]
-) -> NDArray[np.uint32]:
-    """Return signatures by permutations in tables (R2's worked example).
-
-    sets : of elements from 0 to n - 1.
-    permutations : uint32 array of shape (K, n), the new position of each element.
-
-    Returns a uint32 array of shape (n_sets, K).
-
-    >>> rows = RaggedSets.from_sets([{0, 2}, {1}])
-    >>> permutation_signatures(rows, np.array([[2, 1, 0], [0, 1, 2]], np.uint32)).tolist()
-    [[0, 0], [1, 1]]
-    """
-    out = np.empty((len(sets), len(permutations)), np.uint32)
-    kernels.permuted_minima(
-        sets.values.astype(np.int64), sets.offsets, np.ascontiguousarray(permutations), out
-    )
-    return out
-
-
-def _numbered(sets: RaggedSets) -> tuple[NDArray[np.int64], int]:
-    """Return the number of each element in order of first appearance, and how many there are."""
-    elements, first, inverse = np.unique(sets.values, return_index=True, return_inverse=True)
-    numbers = np.empty(len(elements), np.int64)
-    numbers[np.argsort(first)] = np.arange(len(elements))
-    return numbers[inverse], len(elements)
 
 
 def smallest_prime_from(n: int) -> int:

@@ -42,6 +42,22 @@ class Clusters:
     representative: NDArray[np.int64]
     similarity: NDArray[np.float64]
 
+    @classmethod
+    def empty(cls, n: int) -> "Clusters":
+        """Return the clusters of n documents of which none was compared."""
+        return cls(np.full(n, -1, np.int64), np.full(n, np.nan))
+
+    def assign(
+        self,
+        documents: NDArray[np.int64],
+        representative: NDArray[np.int64],
+        similarity: NDArray[np.float64] | float,
+    ) -> "Clusters":
+        """Set representative and similarity of documents, and return the clusters."""
+        self.representative[documents] = representative
+        self.similarity[documents] = similarity
+        return self
+
     @property
     def kept(self) -> NDArray[np.int64]:
         """Return the documents that represent themselves: ascending int64 array."""
@@ -193,26 +209,12 @@ def cluster_pairs(
         to_root = np.where(parent == np.arange(len(parent)), 1.0, np.nan)
         direct = parent[high] == low
         to_root[high[direct]] = score[direct]
-        return clusters_of_positions(ordered, parent, to_root, n)
+        return Clusters.empty(n).assign(ordered, ordered[parent], to_root)
     order = np.argsort(pack_pairs(low, high))
     offsets = offsets_of(np.bincount(low, minlength=len(ordered)).astype(np.int64))
     leader, to_leader = np.full(len(ordered), kernels.NONE, np.uint32), np.ones(len(ordered))
     kernels.assign_leaders_by_pairs(offsets, high[order], score[order], leader, to_leader)
-    return clusters_of_positions(ordered, leader, to_leader, n)
-
-
-def clusters_of_positions(
-    documents: NDArray[np.int64], leader: NDArray[np.uint32], score: NDArray[np.float64], n: int
-) -> Clusters:
-    """Return the clusters of n documents from leaders by position.
-
-    documents : int64 array of shape (m,), by position; other documents were not compared.
-    leader, score : of shape (m,), the position of each leader, and the similarity to it.
-    """
-    clusters = Clusters(np.full(n, -1, np.int64), np.full(n, np.nan))
-    clusters.representative[documents] = documents[leader]
-    clusters.similarity[documents] = score
-    return clusters
+    return Clusters.empty(n).assign(ordered, ordered[leader], to_leader)
 
 
 def complete_similarities(

@@ -44,12 +44,7 @@ class ExpandedPairs:
         start = 0
         while start < len(pairs):
             end = min(start + PIECE, len(pairs))
-            counts = (
-                np.ones(end - start, np.int64)
-                if classes is None
-                else classes.products(pairs.keys[start:end])
-            )
-            if classes is None or (counts == 1).all():
+            if classes is None or (counts := classes.products(pairs.keys[start:end])).max() == 1:
                 yield pairs.part(start, end)
                 start = end
                 continue
@@ -100,26 +95,19 @@ class ExpandedPairs:
 
         Classes are not expanded.
         """
-        start, end = (
-            int(cut) for cut in np.searchsorted(-self._pairs.values, (-high, -low), side="right")
-        )
-        found: list[Columns] = []
+        pairs, classes = self._pairs, self._classes
+        start, end = np.searchsorted(-pairs.values, (-high, -low), side="right").tolist()
+        rows: list[int] = []
         for group in reversed(range(start, end)):
-            missing = most - sum(len(part[0]) for part in found)
-            if missing <= 0:
+            first, last = pairs.offsets[group : group + 2].tolist()
+            rows += range(first, min(last, first + most - len(rows)))
+            if len(rows) == most:
                 break
-            first, last = self._pairs.offsets[group], self._pairs.offsets[group + 1]
-            left, right, similarity = self._pairs.part(int(first), int(min(last, first + missing)))
-            if self._classes is not None:
-                second = self._classes.members(
-                    np.minimum(self._classes.starts[right] + 1, len(self._classes.keys) - 1)
-                )
-                right = np.where(left == right, second, right)
-            found.append((left, right, similarity))
-        empty = np.zeros(0, np.uint32), np.zeros(0, np.uint32), np.zeros(0)
-        left, right, similarity = (
-            np.concatenate(column) for column in zip(empty, *found, strict=True)
-        )
+        left, right = unpack_pairs(pairs.keys[np.array(rows, np.int64)])
+        similarity = pairs.values[np.searchsorted(pairs.offsets, rows, side="right") - 1]
+        if classes is not None:
+            second = classes.members(np.minimum(classes.starts[right] + 1, len(classes.keys) - 1))
+            right = np.where(left == right, second, right)
         return left, right, similarity
 
     def holds(self, left: NDArray[np.integer], right: NDArray[np.integer]) -> NDArray[np.bool_]:
@@ -150,48 +138,38 @@ class ExpandedPairs:
 
 
 def expand_pairs(
-    pairs: Pairs, duplicate_of: NDArray[np.int64], *, collapse: bool = False
+    pairs: Pairs,
+    duplicate_of: NDArray[np.int64],
+    *,
+    across: PairArrays | None = None,
+    collapse: bool = False,
 ) -> ExpandedPairs:
     """Return the pairs of all documents from pairs of one document a shingle set.
 
-    duplicate_of : int64 array of shape (n,), of `find_exact_duplicates`.
+    duplicate_of : int64 array of shape (n,), of `find_exact_duplicates`, for each side by itself.
+    across : of two sides, the pairs with equal shingle sets, (left, right).
     collapse : whether an exact duplicate is paired with the first of its class only, m - 1 pairs
-        for m duplicates, instead of m (m - 1) / 2 and all pairs across classes.
+        for m duplicates, instead of m (m - 1) / 2 and all pairs across classes. Of two sides: with
+        the first of the other side, m + n - 1 pairs instead of m n.
     """
     copies = np.flatnonzero(duplicate_of != np.arange(len(duplicate_of)))
     if collapse or not len(copies):
-        pairs = _with_copies(pairs, pack_pairs(duplicate_of[copies], copies))
+        beside = duplicate_of
+        if across is not None:
+            twin = np.full(len(duplicate_of), -1)
+            twin[across[0]], twin[across[1]] = across[1], across[0]
+            beside = twin[duplicate_of]
+            copies = copies[beside[copies] >= 0]
+        low, high = np.minimum(copies, beside[copies]), np.maximum(copies, beside[copies])
+        pairs = _with_copies(pairs, pack_pairs(low, high))
         return ExpandedPairs(len(pairs), pairs, None)
-    classes = _Classes.of(duplicate_of)
-    several = np.flatnonzero(classes.sizes > 1)
-    # The pair of a class with itself stands for the pairs within it.
-    pairs = _with_copies(pairs, pack_pairs(several, several))
-    within = sum(size * (size - 1) // 2 - size * size for size in classes.sizes[several].tolist())
+    classes, within = _Classes.of(duplicate_of), 0
+    if across is None:
+        several = np.flatnonzero(classes.sizes > 1)
+        # The pair of a class with itself stands for the pairs within it.
+        pairs = _with_copies(pairs, pack_pairs(several, several))
+        within = sum(n * (n - 1) // 2 - n * n for n in classes.sizes[several].tolist())
     return ExpandedPairs(classes.count_products(pairs) + within, pairs, classes)
-
-
-def expand_pairs_across(
-    pairs: Pairs, duplicate_of: NDArray[np.int64], same: PairArrays, *, collapse: bool = False
-) -> ExpandedPairs:
-    """Return the pairs of the documents of two sides from pairs of one document a shingle set.
-
-    duplicate_of : int64 array, of each side by itself.
-    same : the pairs with equal shingle sets, (left, right).
-    collapse : whether an exact duplicate is paired with the first duplicate of the other side
-        only: m and n duplicates make m + n - 1 pairs, not m n.
-    """
-    copies = np.flatnonzero(duplicate_of != np.arange(len(duplicate_of)))
-    if collapse or not len(copies):
-        twin = np.full(len(duplicate_of), -1)
-        twin[same[0]], twin[same[1]] = same[1], same[0]
-        copies = copies[twin[duplicate_of[copies]] >= 0]
-        others = twin[duplicate_of[copies]]
-        pairs = _with_copies(
-            pairs, pack_pairs(np.minimum(copies, others), np.maximum(copies, others))
-        )
-        return ExpandedPairs(len(pairs), pairs, None)
-    classes = _Classes.of(duplicate_of)
-    return ExpandedPairs(classes.count_products(pairs), pairs, classes)
 
 
 def _with_copies(pairs: Pairs, keys: NDArray[np.uint64]) -> Pairs:

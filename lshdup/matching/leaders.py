@@ -19,7 +19,7 @@ from lshdup.kernels import union_find
 from lshdup.lsh.band_table import BandTable
 from lshdup.lsh.candidates import Buckets, PairArrays, connect_buckets
 from lshdup.matching import similarity
-from lshdup.matching.clusters import Clusters, clusters_of_positions
+from lshdup.matching.clusters import Clusters
 from lshdup.matching.similarity import BLOCK_BYTES
 from lshdup.utils.parallel import run_in_parts
 from lshdup.utils.ragged import SetSource, offsets_of
@@ -77,10 +77,9 @@ def cluster_buckets(
         # The similarity to a root is known where it is the leader that was found.
         score = np.where(parent == leader, score, np.nan)
         leader = parent
-    alone = np.arange(len(ordered), dtype=np.uint32)
-    clusters = clusters_of_positions(ordered, alone, np.ones(len(ordered)), n)
-    clusters.representative[components.documents] = components.documents[leader]
-    clusters.similarity[components.documents] = score
+    clusters = Clusters.empty(n)
+    clusters.assign(ordered, ordered, 1.0)
+    clusters.assign(components.documents, components.documents[leader], score)
     return clusters, buckets, compared
 
 
@@ -199,18 +198,13 @@ class _LeaderSearch:
         while at < len(edges) - 1:
             fitting = int(np.searchsorted(ends, ends[at] + BLOCK_BYTES // 8, side="right")) - 1
             to = max(at + 1, fitting)
+            positions = np.arange(edges[at], edges[to], dtype=np.uint32)
             if ends[to] - ends[at] <= BLOCK_BYTES // 8:
-                self._search_small(edges[at : to + 1])
+                self._assign_block(positions, 0, edges[at : to + 1] - edges[at])
             else:
-                self._search_large(np.arange(edges[at], edges[to], dtype=np.uint32))
+                self._search_large(positions)
             at = to
             self._progress(int(edges[at]), len(self.leader))
-
-    def _search_small(self, edges: NDArray[np.int64]) -> None:
-        """Search whole components whose sets make one block."""
-        positions = np.arange(edges[0], edges[-1], dtype=np.uint32)
-        self._sets.fetch(positions, 0)
-        self._assign_in_parts(positions, edges - edges[0], 64, add=True)
 
     def _search_large(self, rest: NDArray[np.uint32]) -> None:
         """Search one component that is larger than a block, in rounds.
@@ -235,8 +229,7 @@ class _LeaderSearch:
         used, done = 0, 0
         while done < len(rest) and used <= HELD_BYTES // 8:
             block = self._block(rest, done)
-            self._sets.fetch(block, used)
-            self._assign_each(block)
+            self._assign_block(block, used)
             # The other positions can only follow a leader of this block: one after the other.
             self.compared += self._assign(block, since=int(block[0]), add=True)
             used = self._sets.keep(block[self.leader[block] == block], used)
@@ -253,8 +246,7 @@ class _LeaderSearch:
         candidates, done = rest[near != 0], 0
         while done < len(candidates):
             block = self._block(candidates, done)
-            self._sets.fetch(block, used)
-            self._assign_each(block)
+            self._assign_block(block, used)
             done += len(block)
 
     def _block(self, positions: NDArray[np.uint32], start: int) -> NDArray[np.uint32]:
@@ -263,24 +255,23 @@ class _LeaderSearch:
         fitting = int(np.searchsorted(np.cumsum(sizes), BLOCK_BYTES // 8, side="right"))
         return positions[start : start + max(1, fitting)]
 
-    def _assign_each(self, block: NDArray[np.uint32]) -> None:
-        """Assign leaders that are known to a block, each position by itself."""
-        self._assign_in_parts(block, np.arange(len(block) + 1), 256, add=False)
-
-    def _assign_in_parts(
-        self, positions: NDArray[np.uint32], cuts: NDArray[np.int64], least: int, *, add: bool
+    def _assign_block(
+        self, block: NDArray[np.uint32], used: int, edges: NDArray[np.int64] | None = None
     ) -> None:
-        """Assign leaders on all threads.
+        """Fetch the sets of a block behind `used` values, and assign leaders on all threads.
 
-        cuts : int64 array, indices where positions may be cut; with `add`, between components.
+        edges : int64 array, indices of the block where components begin, if it has whole ones;
+            otherwise only leaders that are known are assigned.
         """
+        self._sets.fetch(block, used)
+        cuts = np.arange(len(block) + 1) if edges is None else edges
         compared: list[int] = []
 
         def work(part: slice) -> None:
-            chosen = positions[cuts[part.start] : cuts[part.stop]]
-            compared.append(self._assign(chosen, since=0, add=add))
+            chosen = block[cuts[part.start] : cuts[part.stop]]
+            compared.append(self._assign(chosen, since=0, add=edges is not None))
 
-        run_in_parts(len(cuts) - 1, self._jobs, work, least=least)
+        run_in_parts(len(cuts) - 1, self._jobs, work, least=256 if edges is None else 64)
         self.compared += sum(compared)
 
     def _assign(self, positions: NDArray[np.uint32], *, since: int, add: bool) -> int:
@@ -335,16 +326,20 @@ def _unconnected_pairs(
 
     parent : the forest of connected positions, which changes while pairs are yielded.
     """
-    in_question = _positions_of_several_clusters(components, leader)
+    if not len(leader):
+        return
+    is_leader = leader == np.arange(len(leader))
+    clusters = np.add.reduceat(is_leader, components.edges[:-1], dtype=np.int64)
+    # Positions in components of several clusters.
+    in_question = np.flatnonzero(np.repeat(clusters > 1, np.diff(components.edges)))
     size = _FIRST_PIECE
     for band in range(components.bucket.shape[1]):
         union_find.find_roots(parent)
         positions = in_question[components.bucket[in_question, band] != _NONE]
         order = np.lexsort((parent[positions], components.bucket[positions, band]))
         entries = positions[order].astype(np.uint32)
-        ends_bucket = _differs_from_next(components.bucket[entries, band])
-        ends_run = ends_bucket | _differs_from_next(parent[entries])
-        bucket_ends, run_ends = _next_end(ends_bucket), _next_end(ends_run)
+        numbers = components.bucket[entries, band]
+        bucket_ends, run_ends = _run_ends(numbers), _run_ends(numbers, parent[entries])
         state = np.zeros(2, np.int64)
         while state[0] < len(entries):
             left, right = np.empty(size, np.uint32), np.empty(size, np.uint32)
@@ -357,25 +352,9 @@ def _unconnected_pairs(
                 size = min(2 * size, _PIECE)
 
 
-def _positions_of_several_clusters(
-    components: _Components, leader: NDArray[np.uint32]
-) -> NDArray[np.int64]:
-    """Return the positions in components with more than one cluster."""
-    if not len(leader):
-        return np.zeros(0, np.int64)
-    is_leader = leader == np.arange(len(leader))
-    clusters = np.add.reduceat(is_leader, components.edges[:-1], dtype=np.int64)
-    return np.flatnonzero(np.repeat(clusters > 1, np.diff(components.edges)))
-
-
-def _differs_from_next(values: NDArray[np.uint32]) -> NDArray[np.bool_]:
-    """Return for each value whether the next one differs, or there is none."""
-    differs = np.ones(len(values), bool)
-    np.not_equal(values[1:], values[:-1], out=differs[:-1])
-    return differs
-
-
-def _next_end(is_end: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """Return for each index the one after the next end."""
-    ends = np.flatnonzero(is_end) + 1
-    return ends[np.searchsorted(ends, np.arange(len(is_end)), side="right")]
+def _run_ends(*columns: NDArray[np.uint32]) -> NDArray[np.int64]:
+    """Return for each index the end of the run of equal values in all columns."""
+    n = len(columns[0])
+    differs = np.any([column[1:] != column[:-1] for column in columns], axis=0)
+    ends = np.append(np.flatnonzero(differs) + 1, n)
+    return np.repeat(ends, np.diff(ends, prepend=0))

@@ -41,21 +41,20 @@ _AT_ONCE = 128
 
 @dataclass(frozen=True)
 class CharTable:
-    """The three arrays that `kernels/text.py` reads.
+    """The two arrays that `kernels/text.py` reads.
 
-    entries : uint32 array of shape (0x110000,).
-    expansions : uint32 array, the normal forms of several characters.
+    entries : uint32 array: an entry for each code point, then the normal forms of several
+        characters.
     classes : uint8 array of shape (2 * 0x110000,), the canonical combining classes of the first and
         the last character of each normal form.
     """
 
     entries: NDArray[np.uint32]
-    expansions: NDArray[np.uint32]
     classes: NDArray[np.uint8]
 
 
 #: Arrays for the kernels where no table is needed.
-NO_TABLE = CharTable(np.zeros(1, np.uint32), np.zeros(1, np.uint32), np.zeros(2, np.uint8))
+NO_TABLE = CharTable(np.zeros(1, np.uint32), np.zeros(2, np.uint8))
 
 
 def to_characters(points: NDArray[np.int64]) -> str:
@@ -126,18 +125,17 @@ def char_table(tokens: str, normalize: bool, keep_case: bool) -> CharTable:
         is_uniform[low + 1 : high + 1] = True
     points = np.flatnonzero(~is_uniform)
     characters = to_characters(points)
-    entries[points] |= _ACTIONS[tokens](characters, points) << np.uint32(k.ACTION_SHIFT)
+    actions = np.zeros(0x110000, np.uint32)
+    actions[points] = _ACTIONS[tokens](characters, points)
     for low, high in _UNIFORM:
-        entries[low + 1 : high + 1] |= (
-            entries[low] >> np.uint32(k.ACTION_SHIFT) << np.uint32(k.ACTION_SHIFT)
-        )
+        actions[low + 1 : high + 1] = actions[low]
+    entries |= actions << np.uint32(k.ACTION_SHIFT)
     changed: dict[int, int] = {}
     for point in points[
         find_peculiar(characters, normalize=normalize, keep_case=keep_case)
     ].tolist():
         character = chr(point)
         form = unicodedata.normalize("NFKC", character) if normalize else character
-        folded = form if keep_case else form.casefold()
         flags = 0
         if normalize:
             first = unicodedata.normalize("NFKD", character)[0]
@@ -149,15 +147,15 @@ def char_table(tokens: str, normalize: bool, keep_case: bool) -> CharTable:
             if begins or ends:
                 flags |= k.HAS_CLASS
                 classes[2 * point], classes[2 * point + 1] = begins, ends
-        form_entries = [int(entries[ord(c)]) for c in folded]
+        form_entries = [int(entries[ord(c)]) for c in (form if keep_case else form.casefold())]
         if len(form_entries) == 1:
             changed[point] = form_entries[0] | flags
         else:
-            changed[point] = len(expansions) | k.EXPANDS | flags
+            changed[point] = len(entries) + len(expansions) | k.EXPANDS | flags
             expansions += [len(form_entries), *form_entries]
     if changed:
         entries[list(changed)] = list(changed.values())
-    return CharTable(entries, np.array(expansions or [0], np.uint32), classes)
+    return CharTable(np.append(entries, np.array(expansions, np.uint32)), classes)
 
 
 def find_peculiar(characters: str, *, normalize: bool, keep_case: bool) -> list[int]:

@@ -11,7 +11,7 @@ from lshdup.kernels import shingles as kernels
 from lshdup.kernels import text as text_kernels
 from lshdup.kernels.helpers import mix64_array
 from lshdup.params import LONGEST, ShingleParams
-from lshdup.shingling.char_table import CharTable, char_table
+from lshdup.shingling.char_table import char_table
 from lshdup.shingling.normalization import normal_form
 from lshdup.shingling.shingler import (
     TOKEN_RULES,
@@ -26,7 +26,7 @@ from lshdup.shingling.shingler import (
 class LocatedText:
     """A text, its tokens, and where each token stands.
 
-    text : UTF-8, in the spelling of the document unless characters had to be composed (`_walk`).
+    text : UTF-8, in the spelling of the document unless characters had to be composed (`_cut`).
     starts, ends : int64 arrays of shape (n_tokens,), in bytes of text.
     tokens : uint64 array of shape (n_tokens,), equal where the normal forms of tokens are.
     shingles : uint64 array of shape (max(1, n_tokens - k + 1),), or (0,) without tokens.
@@ -39,34 +39,15 @@ class LocatedText:
     shingles: NDArray[np.uint64]
 
 
-@dataclass(frozen=True)
-class _Walk:
-    """A text cut into tokens: the document as it was cut, in scratch arrays, with its shingles."""
-
-    document: NDArray[np.uint8]
-    table: CharTable
-    scratch: ScratchArrays
-    n_tokens: int
-    shingles: NDArray[np.uint64]
-
-    @property
-    def edges(self) -> NDArray[np.int32]:
-        """Start and end of each token in the folded text: int32 array of shape (n_tokens, 2)."""
-        return self.scratch.edges[: 2 * self.n_tokens].reshape(-1, 2)
-
-
 def list_tokens(text: bytes, params: ShingleParams) -> tuple[list[bytes], NDArray[np.uint64]]:
     """Return the tokens of a text in normal form and its shingles, both in order and with repeats.
 
     text : valid UTF-8. Ids have no order: their tokens are the numbers, ascending.
     Returns a uint64 array of max(1, n_tokens - k + 1) shingles; none without tokens.
     """
-    if params.tokens == "ids":
-        ids = _parse_ids(text, params)
-        return [str(number).encode() for number in ids.tolist()], ids
-    walk = _walk(text, params)
-    folded = walk.scratch.folded.tobytes()
-    return [folded[start:end] for start, end in walk.edges.tolist()], walk.shingles
+    located, folded, edges = _cut(text, params)
+    forms = folded.tobytes()
+    return [forms[start:end] for start, end in edges.tolist()], located.shingles
 
 
 def locate_tokens(text: bytes, params: ShingleParams) -> LocatedText:
@@ -75,22 +56,7 @@ def locate_tokens(text: bytes, params: ShingleParams) -> LocatedText:
     text : valid UTF-8. Ids have no order: they are located in their list, ascending.
     Cost: linear, without an object a token.
     """
-    if params.tokens == "ids":
-        ids = _parse_ids(text, params)
-        words = [str(number).encode() for number in ids.tolist()]
-        sizes = np.fromiter(map(len, words), np.int64, len(words))
-        starts = np.cumsum(sizes + 1) - sizes - 1
-        return LocatedText(b" ".join(words), starts, starts + sizes, ids, ids)
-    walk = _walk(text, params)
-    begins, ends = np.empty((2, len(walk.scratch.folded)), np.int32)
-    kernels.origins(walk.document, walk.table.entries, walk.table.expansions, begins, ends)
-    return LocatedText(
-        walk.document.tobytes(),
-        begins[walk.edges[:, 0]].astype(np.int64),
-        ends[walk.edges[:, 1] - 1].astype(np.int64),
-        walk.scratch.hashes[: walk.n_tokens].copy(),
-        walk.shingles,
-    )
+    return _cut(text, params)[0]
 
 
 def number_repeats(shingles: NDArray[np.uint64], params: ShingleParams) -> NDArray[np.uint64]:
@@ -127,16 +93,26 @@ def list_shingles(text: bytes, params: ShingleParams) -> Iterator[tuple[int, str
             yield element, printed, between.join(tokens[at : at + params.k])
 
 
-def _parse_ids(text: bytes, params: ShingleParams) -> NDArray[np.uint64]:
-    return Shingler(params).shingle_texts([text]).values
-
-
-def _walk(text: bytes, params: ShingleParams) -> _Walk:
+def _cut(
+    text: bytes, params: ShingleParams
+) -> tuple[LocatedText, NDArray[np.uint8], NDArray[np.int32]]:
     """Cut a text into tokens. Raise InputError if it is too long.
 
-    The document is the text itself if its normal form is that of each character alone. Otherwise it
-    is the text in NFKC, or, where even that outgrows the scratch arrays, in its normal form.
+    The located text is the text itself if its normal form is that of each character alone.
+    Otherwise it is the text in NFKC, or, where even that outgrows the scratch arrays, in its normal
+    form.
+
+    Returns the located text, its normal form, and start and end of each token in the normal form:
+    a uint8 array, an int32 array of shape (n_tokens, 2).
     """
+    if params.tokens == "ids":
+        ids = Shingler(params).shingle_texts([text]).values
+        words = [b"%d" % number for number in ids.tolist()]
+        sizes = np.fromiter(map(len, words), np.int64, len(words))
+        ends = np.cumsum(sizes + 1) - 1
+        joined, edges = b" ".join(words), np.column_stack([ends - sizes, ends]).astype(np.int32)
+        located = LocatedText(joined, ends - sizes, ends, ids, ids)
+        return located, np.frombuffer(joined, np.uint8), edges
     table = char_table(params.tokens, params.normalize, params.keep_case)
     hashing = shingle_hash(params)
     for form in (None, replace(params, keep_case=True), params):
@@ -148,14 +124,23 @@ def _walk(text: bytes, params: ShingleParams) -> _Walk:
             table = char_table(params.tokens, normalize=False, keep_case=keep_case)
         document = TextBatch.of([0], [spelling]).text[: len(spelling)]
         scratch = ScratchArrays(len(spelling))
+        origins = np.empty((len(scratch.folded), 2), np.int32)
         shingles = np.empty(len(spelling) + 1, np.uint64)
         counts = np.zeros(2, np.int64)
         outcome = kernels.shingles_in_order(
-            document, table.entries, table.expansions, table.classes,
+            document, table.entries, table.classes,
             TOKEN_RULES[params.tokens], hashing.kind, hashing.seed, hashing.factor, params.k,
-            scratch.folded, scratch.edges, scratch.hashes, shingles, counts,
+            scratch.folded, scratch.edges, origins.ravel(), scratch.hashes, shingles, counts,
         )  # fmt: skip
         if outcome == text_kernels.DONE:
             break
     n_tokens, count = counts.tolist()
-    return _Walk(document, table, scratch, n_tokens, shingles[:count])
+    edges = scratch.edges[: 2 * n_tokens].reshape(-1, 2)
+    located = LocatedText(
+        document.tobytes(),
+        origins[edges[:, 0], 0].astype(np.int64),
+        origins[edges[:, 1] - 1, 1].astype(np.int64),
+        scratch.hashes[:n_tokens].copy(),
+        shingles[:count],
+    )
+    return located, scratch.folded, edges

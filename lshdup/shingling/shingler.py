@@ -77,15 +77,15 @@ class ShingleBatch:
     indices : int64 array of shape (m,), the numbers of the documents in their list.
     sets : m shingle sets.
     skipped : number, reason and detail of each document that has no set.
-    guessed : number and encoding of each document whose encoding was detected.
-    extracted : numbers of the office documents.
+    guesses : number and encoding of each document whose encoding was detected.
+    office_documents : numbers of the office documents.
     """
 
     indices: NDArray[np.int64]
     sets: RaggedSets
     skipped: list[tuple[int, Reason, str]] = field(default_factory=list)
-    guessed: list[tuple[int, str]] = field(default_factory=list)
-    extracted: list[int] = field(default_factory=list)
+    guesses: list[tuple[int, str]] = field(default_factory=list)
+    office_documents: list[int] = field(default_factory=list)
 
 
 class ScratchArrays:
@@ -175,9 +175,9 @@ class Shingler:
                 waiting.append(text.utf8)
                 size += len(text.utf8)
                 if text.office:
-                    result.extracted.append(index)
+                    result.office_documents.append(index)
                 if text.encoding:
-                    result.guessed.append((index, text.encoding))
+                    result.guesses.append((index, text.encoding))
             # In parts, because a few small files may decompress to more than memory should hold.
             if waiting and (position == positions[-1] or size > _DECODED_TOGETHER):
                 large = len(waiting[-1]) > _LARGE_TEXT
@@ -262,7 +262,7 @@ class Shingler:
         outcomes = np.empty(len(batch.indices), np.uint8)
         total = kernels.shingle_batch(
             batch.text, batch.starts, batch.lengths, flags,
-            table.entries, table.expansions, table.classes,
+            table.entries, table.classes,
             self._ascii_words, TOKEN_RULES[params.tokens],
             self._hash.kind, self._hash.seed, self._hash.factor, self._hash.step,
             params.k, params.bag,

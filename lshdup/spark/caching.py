@@ -3,6 +3,8 @@
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from lshdup.spark import functions as f
+
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
@@ -29,8 +31,6 @@ def sift(rows: "DataFrame", wanted: "DataFrame", n: int, column: str) -> "DataFr
     wanted : a DataFrame with the same column.
     n : number of wanted values.
     """
-    from pyspark.sql import functions as f
-
     blocks = max(1, min(MOST_BLOCKS, -(-n * FILTER_BITS // BLOCK_BITS)))
     block = f.pmod(f.xxhash64(column), f.lit(blocks)).alias("block")
     bits = f.xxhash64(column, f.lit(1))
@@ -52,8 +52,6 @@ def sift(rows: "DataFrame", wanted: "DataFrame", n: int, column: str) -> "DataFr
 
 def byte_slice(column: str, start: "Column", length: "Column | int") -> "Column":
     """Return bytes of a binary column, from `start`, counted from 0."""
-    from pyspark.sql import functions as f
-
     return f.substring(
         f.col(column), start + 1, f.lit(length) if isinstance(length, int) else length
     )

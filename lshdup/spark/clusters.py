@@ -12,6 +12,7 @@ from functools import cached_property, reduce
 from typing import TYPE_CHECKING, Self
 
 from lshdup.errors import InputError, ParameterError
+from lshdup.spark import functions as f
 from lshdup.spark import tiles as spark_tiles
 from lshdup.spark.caching import Checkpoints
 from lshdup.spark.pipeline import Comparison
@@ -74,8 +75,6 @@ class Clusters:
 
     def _rank(self, size: str) -> "Column":
         """The lowest rank is preferred."""
-        from pyspark.sql import functions as f
-
         return f.col(size) * {"longest": -1, "shortest": 1, "path-order": 0}[self._keep]
 
     @cached_property
@@ -102,8 +101,6 @@ class Clusters:
 
         The order is that of (rank, id).
         """
-        from pyspark.sql import functions as f
-
         a, b = (
             f.struct(self._rank(f"size_{side}").alias("rank"), f.col(side).alias("id"))
             for side in "ab"
@@ -173,8 +170,6 @@ class Clusters:
         similarity : exact, to the representative.
         copy : whether the document is an exact duplicate (equal set) of the representative.
         """
-        from pyspark.sql import functions as f
-
         comparison = self._comparison
         covered = self.covered.withColumnRenamed("id", "better")
         leading = self.edges.join(covered, "better", "left_anti")
@@ -210,8 +205,6 @@ class Clusters:
     @property
     def listed(self) -> "DataFrame":
         """The documents of clusters of two or more."""
-        from pyspark.sql import functions as f
-
         documents = self.documents
         counts = documents.groupBy(f.col("representative").alias("leader")).agg(
             f.count("*").alias("n")
@@ -223,8 +216,6 @@ class Clusters:
     @property
     def counts(self) -> tuple[int, int, int, int]:
         """Clusters of two or more; documents that are kept; dropped; copies among the dropped."""
-        from pyspark.sql import functions as f
-
         apart = f.col("id") != f.col("representative")
         leaders = f.count_distinct(f.when(apart, f.col("representative")))
         row = self.documents.agg(
@@ -250,8 +241,6 @@ def _cover_cut_buckets(
     rank : of `id` and `size`; the lowest is preferred, and the first id breaks ties.
     checkpoints : keeps the answer; results of rounds are dropped.
     """
-    from pyspark.sql import functions as f
-
     keep, drop = checkpoints.keep, checkpoints.drop
     cut = spark_tiles.is_cut(f.col("n"), f.col("shingles"))
     crowd = keep(buckets.where(cut).select("id").distinct())

@@ -12,14 +12,17 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
 from lshdup.documents.document_list import DocumentList
-from lshdup.documents.finding import find_files
+from lshdup.documents.finding import Finder
 from lshdup.documents.missing import not_there
 from lshdup.documents.parquet import ParquetFile
 from lshdup.documents.records import Kind, RecordError, RecordFields, classify_file
 from lshdup.errors import InputError, ParameterError
 from lshdup.params import DEFAULT_TEXT_FIELD, DocumentParams
 from lshdup.skipped import Reason, Skipped
+from lshdup.spark import functions as f
 from lshdup.spark import paths as spark_paths
 from lshdup.spark import worker_documents
 from lshdup.spark.sources import Source, id_and_text
@@ -77,7 +80,7 @@ def find_documents(
     """Find the named documents: the first stage of the main path.
 
     ids : each line is a document (`--tokens ids`).
-    skipped, say, warn : as of `finding.find_files`.
+    skipped, say, warn : as of `finding.find_documents`.
 
     Raises InputError if a name does not exist; ParameterError for records without an id field,
     since a worker does not know the number of a record in its file, and for options that do not
@@ -98,10 +101,8 @@ def find_documents(
     reader = _Reader(spark, params, ids=ids)
     parts: list[_Sized] = []
     if local:
-        files, kinds = find_files(
-            local, params, id_lists=ids, jobs=jobs, on_skipped=skipped, say=say, warn=warn
-        )
-        parts += reader.local(files, kinds)
+        finder = Finder(params, ids, None, jobs, skipped, say, warn)
+        parts += reader.local(finder.find(local), finder.records)
     parts += [part for name in remote for part in reader.remote(name)]
     if not parts:
         message = "the folders that were named hold no files"
@@ -164,8 +165,6 @@ class _Remote:
 
     def typed(self, column: "Column") -> "Column":
         """Return paths as they would be typed; a match of a pattern stays as Spark has it."""
-        from pyspark.sql import functions as f
-
         if self.is_pattern:
             return column
         below = len(self.root.rstrip("/"))  # a root alone ends with a slash
@@ -231,8 +230,6 @@ class _Reader:
         self, rows: list[Any], schema: str, read: Callable[[Batches], Batches], size: int
     ) -> _Sized:
         """Return a source of files or pieces, in tasks with a limited number of bytes to read."""
-        import pyarrow as pa
-
         kinds = {"binary": pa.binary(), "int": pa.int32(), "bigint": pa.int64()}
         names, types = zip(*(field.split() for field in schema.split(", ")), strict=True)
         columns = list(zip(*rows, strict=True)) or [()] * len(names)
@@ -269,8 +266,6 @@ class _Reader:
 
     def _kinds(self, folders: list[str]) -> set[Kind]:
         """Return the kinds of the files in folders."""
-        from pyspark.sql import functions as f
-
         path = f.col("path")
         kind = f.lit(int(Kind.FILE))
         for of_ending, ending in _ENDINGS.items():
@@ -280,8 +275,6 @@ class _Reader:
 
     def _of_kind(self, named: _Remote, kind: Kind, paths: list[str], glob: str) -> Source:
         """Return the source of files of one kind; glob : a pattern for their names."""
-        from pyspark.sql import functions as f
-
         if kind == Kind.FILE:
             files = self._binary(paths)
             if self._params.text_field and paths[0] in named.folders:
@@ -304,8 +297,6 @@ class _Reader:
         glob: str,
         read: Callable[[bytes, bytes, Batches], Batches],
     ) -> Source:
-        from pyspark.sql import functions as f
-
         root = typed = b""
         if not named.is_pattern:
             root = named.root.rstrip("/").encode()

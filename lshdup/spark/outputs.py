@@ -1,42 +1,24 @@
 """Answers that Spark writes as folders of part files: Parquet, and JSON Lines of `cli.output`."""
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lshdup.matching.pairs import Pairs
+from lshdup.spark import functions as f
 from lshdup.spark import paths
 from lshdup.spark.interrupts import unfinished
-from lshdup.utils import atomic
 from lshdup.utils.arrow import as_binary
 from lshdup.utils.json_cells import json_line
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
 
 #: Pairs that are handed on at a time.
 _PART = 1 << 13
-
-_FORMATS = {".parquet": "parquet", ".jsonl": "json", ".ndjson": "json"}
-
-
-def format_of(name: str) -> str:
-    """Return the format that Spark writes under a name: parquet, json, or nothing.
-
-    >>> format_of("x.JSONL"), format_of("x.tsv"), format_of("a.parquet/")
-    ('json', '', 'parquet')
-    """
-    typed = name.rstrip("/").lower()
-    return next((kind for ending, kind in _FORMATS.items() if typed.endswith(ending)), "")
-
-
-def check_output(spark: "SparkSession", name: str) -> str:
-    """Return the path of an answer, as Spark takes it. Raise InputError if it cannot be new."""
-    home_local = paths.is_home_local(spark)
-    path = paths.spark_name(name, home_local=home_local)
-    if home_local and not paths.has_scheme(name):
-        atomic.check_writable(Path(path))
-    paths.check_new(spark, path, name)
-    return path
 
 
 def write(
@@ -50,8 +32,6 @@ def write(
     ids : all names, in a column `id`.
     overwrite : replace the folder of a first try.
     """
-    from pyspark.sql import functions as f
-
     mode = "overwrite" if overwrite else "errorifexists"
     with unfinished(*paths.located(answer.sparkSession, path)):
         if kind == "json":
@@ -65,8 +45,6 @@ def write(
 
 def json_lines(rows: Iterator[Any]) -> Iterator[Any]:
     """Return the rows of Arrow record batches as lines of JSON, in a column `value`."""
-    import pyarrow as pa
-
     for batch in rows:
         cells = zip(*(column.to_pylist() for column in batch.columns), strict=True)
         lines = [json_line(batch.schema.names, row).decode("ascii") for row in cells]
@@ -75,12 +53,6 @@ def json_lines(rows: Iterator[Any]) -> Iterator[Any]:
 
 def ordered_pairs(table: Any) -> Iterator[tuple[list[bytes], list[bytes], list[float]]]:
     """Yield the pairs of an Arrow table, part by part: similarity descending, then by names."""
-    import numpy as np
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    from lshdup.matching.pairs import Pairs
-
     columns = [as_binary(table.column(name).combine_chunks()) for name in ("a", "b")]
     names = pc.unique(pa.chunked_array(columns, pa.binary()))
     names = names.take(pc.sort_indices(names))

@@ -1,18 +1,19 @@
-"""Names as they are typed -> locations: on this machine, or in a file system of Hadoop.
-
-Input and output use the same rules.
-"""
+"""Names as typed -> locations of input and output: on this machine, or in Hadoop's file systems."""
 
 import os
 import re
 import uuid
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lshdup.errors import InputError
 from lshdup.spark.errors import first_line
+from lshdup.utils import atomic
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+_FORMATS = {".parquet": "parquet", ".jsonl": "json", ".ndjson": "json"}
 
 _SCHEME = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*:/")
 
@@ -78,14 +79,26 @@ def not_looked_up(name: str, error: Exception) -> InputError:
     return InputError(f"{name!r} cannot be looked up: {why}", hint)
 
 
-def check_new(spark: "SparkSession", path: str, name: str) -> None:
-    """Raise InputError if a path exists or cannot be written.
+def format_of(name: str) -> str:
+    """Return the format that Spark writes under a name: parquet, json, or nothing.
 
-    The proof is a file in its folder, created and removed.
-
-    path : as Spark takes it.
-    name : as it was typed, for messages.
+    >>> format_of("x.JSONL"), format_of("x.tsv"), format_of("a.parquet/")
+    ('json', '', 'parquet')
     """
+    typed = name.rstrip("/").lower()
+    return next((kind for ending, kind in _FORMATS.items() if typed.endswith(ending)), "")
+
+
+def check_output(spark: "SparkSession", name: str) -> str:
+    """Return the path of an answer, as Spark takes it.
+
+    Raises InputError if it exists or cannot be written. The proof is a file in its folder, created
+    and removed.
+    """
+    home_local = is_home_local(spark)
+    path = spark_name(name, home_local=home_local)
+    if home_local and not has_scheme(name):
+        atomic.check_writable(Path(path))
     location, system = located(spark, path)
     try:
         if system.exists(location):
@@ -105,3 +118,4 @@ def check_new(spark: "SparkSession", path: str, name: str) -> None:
     except Exception as error:
         message = f"-o {name} cannot be written: {first_line(str(error))}"
         raise InputError(message, "name a path where Spark may write") from None
+    return path

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Self
 
 from lshdup.errors import InputError
 from lshdup.params import BandParams, PairParams, ShingleParams, SketchParams
+from lshdup.spark import functions as f
 from lshdup.spark import tiles as spark_tiles
 from lshdup.spark import worker_pairs, worker_sets
 from lshdup.spark.caching import byte_slice, cache, sift
@@ -55,8 +56,6 @@ def find_near_duplicates(
     >>> found = find_near_duplicates(spark.read.parquet("s3a://…"))  # doctest: +SKIP
     >>> found.pairs().write.parquet("s3a://…")  # doctest: +SKIP
     """
-    from pyspark.sql import functions as f
-
     if not hasattr(documents, "mapInArrow"):
         message = f"the documents are a {type(documents).__name__}, and must be a DataFrame"
         raise InputError(message, "session.createDataFrame makes one")
@@ -75,14 +74,14 @@ class Summary:
     documents : compared documents, and those without shingles.
     empty : documents without shingles.
     skipped : skipped documents by reason.
-    guessed : documents by detected encoding.
+    guesses : documents by detected encoding.
     """
 
     documents: int
     shingles: int
     empty: int
     skipped: dict[str, int]
-    guessed: dict[str, int]
+    guesses: dict[str, int]
 
 
 @dataclass(frozen=True)
@@ -125,8 +124,6 @@ class Comparison:
 
     def summary(self) -> Summary:
         """Return counts of documents. Raise InputError if an id repeats."""
-        from pyspark.sql import functions as f
-
         size, reason = f.col("size"), f.col("reason")
         counts = self.sketches.groupBy("reason", "encoding").agg(
             f.count("*").alias("n"),
@@ -136,17 +133,17 @@ class Comparison:
         rows = counts.collect()
         self.refuse_repeated()
         skipped: dict[str, int] = {}
-        guessed: dict[str, int] = {}
+        guesses: dict[str, int] = {}
         for row in rows:
             if row.reason is not None:
                 skipped[row.reason] = skipped.get(row.reason, 0) + row.n
             elif row.encoding is not None:
-                guessed[row.encoding] = row.n
+                guesses[row.encoding] = row.n
         valid = [row for row in rows if row.reason is None]
         n, shingles, empty = (
             sum(row[name] for row in valid) for name in ("n", "shingles", "empty")
         )
-        return Summary(n, shingles, empty, skipped, guessed)
+        return Summary(n, shingles, empty, skipped, guesses)
 
     def refuse_repeated(self) -> None:
         """Raise InputError if two documents have the same id, which would mix up their pairs."""
@@ -161,8 +158,6 @@ class Comparison:
     @cached_property
     def _repeated(self) -> list[tuple[bytes, int]]:
         """The id of most documents and their number, if an id repeats."""
-        from pyspark.sql import functions as f
-
         counts = self.sketches.where("reason is null").groupBy("id").agg(f.count("*").alias("n"))
         most = counts.where("n > 1").orderBy(f.desc("n"), "id").limit(1)
         return [tuple(row) for row in most.collect()]
@@ -177,8 +172,6 @@ class Comparison:
 
         Raises InputError if an id repeats.
         """
-        from pyspark.sql import functions as f
-
         self.refuse_repeated()
         first = f.min(f.struct("id", "size", "keys")).alias("first")
         sets = self.sketches.where("size > 0").groupBy("digest")
@@ -192,8 +185,6 @@ class Comparison:
 
         before : keys of the bands before.
         """
-        from pyspark.sql import functions as f
-
         bands, band = self.recipe.plan.bands, f.col("band")
         numbers = f.lit(b"".join(i.to_bytes(4, "big") for i in range(bands)))
         key = byte_slice("keys", band * 8, 8)
@@ -211,8 +202,6 @@ class Comparison:
 
         Tasks count before they shuffle, so no bucket is too large.
         """
-        from pyspark.sql import functions as f
-
         counts = self._band_table.groupBy("bucket").agg(
             f.count("*").alias("n"), f.sum("size").alias("shingles")
         )
@@ -230,8 +219,6 @@ class Comparison:
 
         So a pair is met in its first bucket that is compared.
         """
-        from pyspark.sql import functions as f
-
         if not self.max_bucket:
             return self.buckets
         bands = f.collect_set((f.length("before") / 8).cast("int")).alias("large")
@@ -254,8 +241,6 @@ class Comparison:
 
         The counts are: skipped buckets, distinct sets in them, candidate pairs in them.
         """
-        from pyspark.sql import functions as f
-
         n, over = f.col("n"), f.col("n") > (self.max_bucket or 1 << 62)
         pairs = f.sum(f.when(over, n * (n - 1) / 2)).cast("bigint")
         counts = f.max("n").alias("n"), f.count_if(over).alias("buckets"), pairs.alias("pairs")
@@ -283,8 +268,6 @@ class Comparison:
 
         collapse : list each further exact duplicate once instead, beside the first by name.
         """
-        from pyspark.sql import functions as f
-
         pairs = self.tiles.pairs.select("a", "b", "similarity")
         several = self.distinct_sets.where("documents > 1")
         if several.isEmpty():
@@ -308,8 +291,6 @@ class Comparison:
     @cached_property
     def exact_duplicates(self) -> "DataFrame":
         """The documents of each set that has several, cut into blocks: first, id, blocks, block."""
-        from pyspark.sql import functions as f
-
         blocks = f.ceil(f.col("documents") / BLOCK_COPIES).cast("bigint")
         several = self.distinct_sets.where("documents > 1").select(
             "digest", f.col("first.id").alias("first"), blocks.alias("blocks")
@@ -320,8 +301,6 @@ class Comparison:
 
     def _expand_copies(self, pairs: "DataFrame", column: str) -> "DataFrame":
         """Repeat each pair for the exact duplicates of the document in a column, block by block."""
-        from pyspark.sql import functions as f
-
         sets = self.distinct_sets.where("documents > 1").select(
             f.col("first.id").alias("first"),
             f.ceil(f.col("documents") / BLOCK_COPIES).cast("bigint").alias("blocks"),

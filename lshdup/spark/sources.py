@@ -6,6 +6,7 @@ from functools import partial, reduce
 from typing import TYPE_CHECKING
 
 from lshdup.errors import InputError
+from lshdup.spark import functions as f
 from lshdup.spark.caching import sift
 from lshdup.spark.worker_documents import DOCUMENTS, Batches
 from lshdup.utils.messages import join_names
@@ -29,8 +30,6 @@ class Source:
     @property
     def documents(self) -> "DataFrame":
         """The documents, with all columns of DOCUMENTS."""
-        from pyspark.sql import functions as f
-
         if self.read is not None:
             return self.rows.mapInArrow(self.read, DOCUMENTS)
         columns = (field.split() for field in DOCUMENTS.split(", "))
@@ -87,7 +86,6 @@ def id_and_text(rows: "DataFrame", name: str, text: str) -> "DataFrame":
 
     Raises InputError if there are no such columns, or if they are of another type.
     """
-    from pyspark.sql import functions as f
     from pyspark.sql import types
 
     # Spark takes names that differ only by case for one name, so columns are called by number.

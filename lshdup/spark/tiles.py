@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
+from lshdup.spark import functions as f
 from lshdup.spark import worker_pairs
 from lshdup.spark.caching import cache
 from lshdup.spark.recipe import Recipe
@@ -40,8 +41,6 @@ def candidate_pairs(
     buckets : rows as of `comparison.Comparison.compared`.
     covered : ids of documents that need no pairs with each other; None if all pairs are wanted.
     """
-    from pyspark.sql import functions as f
-
     rows = buckets.withColumns(
         {"free": f.lit(True), "free_n": f.col("n"), "free_shingles": f.col("shingles")}
     )
@@ -84,8 +83,6 @@ def with_counts(rows: "DataFrame", counts: "DataFrame") -> "DataFrame":
 
     counts : a cached row for each wanted bucket, with its number of rows, n.
     """
-    from pyspark.sql import functions as f
-
     large = counts.where(f.col("n") > MANY_ROWS)
     if large.isEmpty():
         return rows.join(counts, "bucket")
@@ -116,8 +113,6 @@ class Tiles:
     @cached_property
     def counts(self) -> tuple[int, int]:
         """Number of rows, and of their documents."""
-        from pyspark.sql import functions as f
-
         documents = f.count_distinct("id").alias("documents")
         row = self.rows.agg(f.count("*").alias("rows"), documents).collect()[0]
         return row.rows, row.documents
@@ -125,8 +120,6 @@ class Tiles:
     @cached_property
     def verified(self) -> "DataFrame":
         """Pairs at or above the threshold, and counts of candidates: `worker_pairs.PAIRS_FOUND`."""
-        from pyspark.sql import functions as f
-
         sets = sets_of(self.sources, self.rows, self.counts[1], self.recipe)
         return verify(self.rows, sets, self.recipe).observe(
             self._observed, f.sum("candidates").alias("candidates"), f.count("a").alias("pairs")
@@ -187,8 +180,6 @@ def star_tiles(points: "DataFrame", counts: "DataFrame") -> "DataFrame":
     points : rows (bucket, id), cached; a bucket is named by the id of its centre.
     counts : rows (bucket, n), cached.
     """
-    from pyspark.sql import functions as f
-
     blocks = f.ceil(f.col("n") / BLOCK_DOCUMENTS).cast("bigint")
     before = f.lit(b"").alias("before")
     tile = f.pmod(f.xxhash64("id"), blocks).alias("tile")
@@ -202,8 +193,6 @@ def star_tiles(points: "DataFrame", counts: "DataFrame") -> "DataFrame":
 
 
 def _blocks(n: "Column", shingles: "Column") -> "Column":
-    from pyspark.sql import functions as f
-
     blocks = f.greatest(f.ceil(n / BLOCK_DOCUMENTS), f.ceil(shingles * 8 / BLOCK_BYTES))
     return blocks.cast("bigint")
 

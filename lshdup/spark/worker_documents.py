@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from lshdup.documents import jsonlines
 from lshdup.documents.document_list import DocumentList
@@ -115,9 +116,6 @@ def _read_lines(
         yield from _batches(row for row in found if row is not None)
 
 
-# --- pieces of files --------------------------------------------------------------------------
-
-
 def _piece(
     files: RecordFiles,
     path: bytes,
@@ -138,11 +136,9 @@ def _piece(
                 lines = jsonlines.lines_between(plain.fileno(), *span, sys.maxsize - 1)
                 rows = (_id_row(line, path) for _, line, _ in lines)
                 yield from _batches(row for row in rows if row is not None)
-    except RecordError as error:
-        yield from _batches([(path, None, str(error.reason), error.detail)])
-    except OSError as error:
-        skipped = Skipped.because(path, error)
-        yield from _batches([(path, None, str(skipped.reason), skipped.detail)])
+    except (RecordError, OSError) as error:
+        why = error if isinstance(error, RecordError) else Skipped.because(path, error)
+        yield from _batches([(path, None, str(why.reason), why.detail)])
 
 
 def _json_rows(
@@ -169,8 +165,6 @@ def _parquet(
     path: bytes, location: bytes, fields: RecordFields, span: tuple[int, int], max_bytes: int
 ) -> Batches:
     """Return documents; a record of a damaged row group is skipped under its own id."""
-    import pyarrow as pa
-
     file = ParquetFile(location, fields.text)
     groups = range(span[0], min(span[1], file.groups(fields.id)))
     for first, ids, texts, error in file.batches(fields.id, groups):
@@ -213,9 +207,6 @@ def _parquet_row(
     else:
         return name, text, None, where
     return name or b"%s:%d" % (path, number), None, str(reason), detail
-
-
-# --- records ----------------------------------------------------------------------------------
 
 
 def _json_row(
@@ -269,8 +260,6 @@ def _batches(rows: Iterable[_Row], *, plain: bool = False) -> Batches:
 
 
 def _batch(rows: list[_Row], *, plain: bool) -> Any:
-    import pyarrow as pa
-
     kinds = (pa.binary(), pa.binary(), pa.string(), pa.string())
     columns = [
         pa.array(column, kind) for column, kind in zip(zip(*rows, strict=True), kinds, strict=True)

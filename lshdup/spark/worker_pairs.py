@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from lshdup.errors import InputError
@@ -46,8 +48,6 @@ def unmet_rows(recipe: Recipe, rows: Batches) -> Batches:
 
     rows : TILES, sorted by bucket, tile and side.
     """
-    import pyarrow as pa
-
     for table, starts, splits in _whole_tiles(rows):
         unmet = np.zeros(len(table), np.uint8)
         tiles.mark_unmet(*ragged(table.column("before")), starts, splits, unmet)
@@ -67,8 +67,6 @@ def verified_rows(recipe: Recipe, rows: Batches) -> Batches:
 
     Raises InputError for a document that has no set: the second pass could not read it.
     """
-    import pyarrow as pa
-
     for table, starts, splits in _whole_tiles(rows):
         if table.column("set").null_count:
             table = _with_sets(table)
@@ -110,8 +108,6 @@ def _with_sets(table: Any) -> Any:
     A row without a set may be of a skipped document that has the same id as another. A document
     that only the first pass could read would lose its pairs in silence.
     """
-    import pyarrow.compute as pc
-
     valid = pc.is_valid(table.column("set"))
     found, missing = table.filter(valid), table.filter(pc.invert(valid)).column("id")
     unread = missing.filter(pc.invert(pc.is_in(missing, found.column("id"))))
@@ -127,8 +123,6 @@ def _with_sets(table: Any) -> Any:
 
 def _whole_tiles(rows: Batches) -> Iterator[tuple[Any, NDArray[np.int64], NDArray[np.int64]]]:
     """Yield tables of whole tiles; the first row of each tile, and the end; and `_splits`."""
-    import pyarrow as pa
-
     held: list[Any] = []
     count = size = 0
     for batch in rows:
@@ -152,8 +146,6 @@ def _whole_tiles(rows: Batches) -> Iterator[tuple[Any, NDArray[np.int64], NDArra
 
 def _starts(table: Any) -> NDArray[np.int64]:
     """Return the first row of each tile."""
-    import pyarrow.compute as pc
-
     bucket, tile = one_array(table.column("bucket")), table.column("tile").to_numpy()
     differ = pc.not_equal(bucket.slice(1), bucket.slice(0, len(bucket) - 1)).to_numpy(
         zero_copy_only=False
@@ -170,8 +162,6 @@ def _splits(table: Any, starts: NDArray[np.int64]) -> NDArray[np.int64]:
 
 def one_array(column: Any) -> Any:
     """Return a column of a table as one array. Raise InputError if it is too large."""
-    import pyarrow as pa
-
     if column.nbytes > ARROW_BYTES:
         message = (
             f"the ids of {len(column):,} documents that share buckets have {column.nbytes:,} "
@@ -183,7 +173,5 @@ def one_array(column: Any) -> Any:
 
 def _ranks(ids: Any) -> NDArray[np.int64]:
     """Return the rank of each id in the byte order of ids."""
-    import pyarrow.compute as pc
-
     ranks: NDArray[np.int64] = pc.rank(ids, tiebreaker="dense").to_numpy().astype(np.int64)
     return ranks

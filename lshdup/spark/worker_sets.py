@@ -11,6 +11,7 @@ from hashlib import sha256
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from lshdup.documents.reading import BATCH_BYTES, BATCH_DOCUMENTS, TextBatch, runs
@@ -48,8 +49,6 @@ def sketch_rows(recipe: Recipe, documents: Batches) -> Batches:
     keys : eight little-endian bytes for each band; null if the set is empty.
     encoding : the encoding of the document, if it was detected.
     """
-    import pyarrow as pa
-
     sketcher = Sketcher(recipe.sketch)
     for ids, shingled in _shingled(recipe, documents):
         n, sizes, sets = len(shingled.indices), shingled.sets.sizes, shingled.sets
@@ -59,7 +58,7 @@ def sketch_rows(recipe: Recipe, documents: Batches) -> Batches:
             sha256(data[a:b]).digest() if b > a else None for a, b in itertools.pairwise(ends)
         ]
         key_sizes = np.full(n, keys.shape[1] * 8)
-        encodings = dict(shingled.guessed)
+        encodings = dict(shingled.guesses)
         columns = [
             ids.take(pa.array(shingled.indices)),
             pa.array(sizes),
@@ -94,8 +93,6 @@ def set_rows(recipe: Recipe, documents: Batches) -> Batches:
 
     Raises InputError for a set that is too large for Spark.
     """
-    import pyarrow as pa
-
     for ids, shingled in _shingled(recipe, documents):
         filled = np.flatnonzero(shingled.sets.sizes)
         for run in runs(shingled.sets.sizes[filled] * 8, len(filled), SET_BYTES):
@@ -136,8 +133,6 @@ def _text_batches(recipe: Recipe, batch: Any, ids: Any) -> Iterator[TextBatch]:
 
     This is the one way from input to texts, in both passes.
     """
-    import pyarrow as pa
-
     texts = as_binary(batch.column("text"))
     bad = _skipped(recipe, batch, ids, texts)
     if bad:
@@ -215,8 +210,6 @@ def binary_array(
 
     Raises InputError for more than ARROW_BYTES.
     """
-    import pyarrow as pa
-
     if data.nbytes > ARROW_BYTES:
         message = (
             f"{len(sizes):,} documents have {data.nbytes:,} bytes of keys, "

@@ -38,17 +38,9 @@ def block_count(size: int) -> int:
 class Blocks:
     """The bytes of one mapped array, their checksums, and which of the blocks have been verified.
 
-    Parameters
-    ----------
-    data
-        The mapped bytes.
-    checksums
-        uint32 array of shape (blocks,).
-    refuse
-        Raises ArtifactError, with the name of the file.
-    release
-        Lets go of the mapped pages: the system maps up to a megabyte around each touch.
-
+    data : the mapped bytes. checksums : uint32 array of shape (blocks,).
+    refuse : raises ArtifactError, with the name of the file.
+    release : lets go of the mapped pages: the system maps up to a megabyte around each touch.
     """
 
     data: memoryview
@@ -62,9 +54,7 @@ class Blocks:
 
     def verify(self, start: int, stop: int) -> None:
         """Verify the blocks that hold the bytes from `start` to before `stop`."""
-        start, stop = max(start, 0), min(stop, len(self.data))
-        if start < stop:
-            self._verify(range(start // BLOCK, block_count(stop)))
+        self.verify_runs(np.array([start]), np.array([stop]))
 
     def verify_runs(self, starts: NDArray[np.int64], stops: NDArray[np.int64]) -> None:
         """Verify the blocks that hold the bytes of all runs from ``starts[i]`` to ``stops[i]``."""
@@ -73,15 +63,10 @@ class Blocks:
         firsts = starts // BLOCK
         counts = np.where(starts < stops, -(-stops // BLOCK) - firsts, 0)
         blocks = distinct(ranges(firsts, counts))[0]
-        self._verify(blocks[~self.verified[blocks]].tolist())
-
-    def _verify(self, blocks: "range | list[int]") -> None:
-        for block in blocks:
-            if not self.verified[block]:
-                crc = zlib.crc32(self.data[block * BLOCK : (block + 1) * BLOCK])
-                if crc != self.checksums[block]:
-                    self.refuse()
-                self.verified[block] = True
+        for block in blocks[~self.verified[blocks]].tolist():
+            if zlib.crc32(self.data[block * BLOCK : (block + 1) * BLOCK]) != self.checksums[block]:
+                self.refuse()
+            self.verified[block] = True
 
 
 class CheckedArray(NDArrayOperatorsMixin):

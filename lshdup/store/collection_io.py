@@ -2,12 +2,13 @@
 
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from lshdup.collection.collection import Collection, ReadingNotes, Unfiltered
+from lshdup.collection.collection import COLUMNS, WHOLE, Collection, ReadingNotes, Unfiltered
 from lshdup.documents.document_list import DocumentList
 from lshdup.documents.locations import Locations
 from lshdup.documents.record_files import RecordFiles
@@ -18,9 +19,8 @@ from lshdup.skipped import Reason, RecordLocation, Skipped, SkippedFile
 from lshdup.store.members import (
     are_offsets,
     is_column,
-    read_fingerprints,
+    read_column,
     read_indices,
-    read_numbers,
     read_strings,
     refuse_if,
 )
@@ -47,11 +47,9 @@ def collection_arrays(collection: Collection, kind: str) -> dict[str, Array]:
     # Parts of a journal are joined with a list of documents that knows its skipped records.
     skipped = collection.skipped
     skipped += collection.documents.skipped_records if kind != "journal" else ()
-    arrays = _document_arrays(collection) | _skipped_arrays(skipped) | _notes_arrays(collection)
+    arrays = _document_arrays(collection.documents) | _skipped_arrays(skipped)
+    arrays |= _notes_arrays(collection.notes) | collection.columns
     unfiltered = collection.unfiltered
-    if unfiltered is not None:
-        arrays["whole_sizes"] = unfiltered.sizes
-        arrays["whole_fingerprints"] = unfiltered.fingerprints
     if kind != "shingles" and collection.signatures is not None:
         arrays["signatures"] = collection.signatures
     if kind == "signatures" and unfiltered is not None:
@@ -69,15 +67,9 @@ def filter_arrays(shingle_filter: ShingleFilter | None) -> dict[str, Array]:
     return {"template": shingle_filter.template, "common": shingle_filter.common}
 
 
-def _document_arrays(collection: Collection) -> dict[str, Array]:
-    documents = collection.documents
+def _document_arrays(documents: DocumentList) -> dict[str, Array]:
     arrays: dict[str, Array] = _string_arrays("names", documents.names)
-    arrays |= {
-        "file_sizes": documents.sizes,
-        "file_mtimes": documents.mtimes,
-        "set_sizes": collection.sizes,
-        "fingerprints": collection.fingerprints,
-    }
+    arrays |= {"file_sizes": documents.sizes, "file_mtimes": documents.mtimes}
     if documents.locations is not None:
         locations = documents.locations
         arrays |= _string_arrays("paths", locations.paths)
@@ -113,14 +105,13 @@ def _skipped_arrays(skipped: tuple[SkippedFile, ...]) -> dict[str, Array]:
     return arrays
 
 
-def _notes_arrays(collection: Collection) -> dict[str, Array]:
-    notes = collection.notes
+def _notes_arrays(notes: ReadingNotes) -> dict[str, Array]:
     arrays: dict[str, Array] = {}
     if notes.reader:
-        arrays["extracted"] = notes.extracted
+        arrays["extracted"] = notes.office_documents
         arrays["reader"] = np.frombuffer(notes.reader.encode(), np.uint8)
-    if len(notes.guessed):
-        arrays["guessed"] = notes.guessed
+    if len(notes.guess_documents):
+        arrays["guessed"] = notes.guess_documents
         arrays |= _string_arrays("guesses", notes.guesses)
     return arrays
 
@@ -137,34 +128,29 @@ def read_collection(
 ) -> Collection:
     """Return the collection that an artifact holds.
 
-    Parameters
-    ----------
-    artifact, home
-        The arrays, and the folder that names start from (empty: the current one).
-    verify
-        Whether every size is looked at; a query touches a few pages of the arrays only.
-    folder
-        Where files are unpacked to be read.
+    Errors: one of `DAMAGED` if the arrays do not fit each other.
 
-    Errors: one of several if the arrays do not fit each other.
-
+    home : the folder that names start from; empty: the current one.
+    verify : whether every size is looked at; a query touches a few pages of the arrays only.
+    folder : where files are unpacked to be read.
     """
     header, arrays = artifact.header, artifact.arrays
     skipped = _read_skipped(artifact)
     of_list = tuple(each for each in skipped if each.is_of_list)
     documents = _read_documents(artifact, home, folder, of_list)
     n = len(documents)
-    sizes = read_numbers(artifact, "set_sizes", n)
+    columns = {
+        name: read_column(artifact, name, dtype, n)
+        for name, dtype in COLUMNS.items()
+        if "common" in header or name not in WHOLE.values()
+    }
     unfiltered = None
     if "common" in header:
         refuse_if(header["kind"] == "shingles", "its sets are not whole")
-        unfiltered = Unfiltered(
-            _read_filter(artifact, verify=verify),
-            read_numbers(artifact, "whole_sizes", n),
-            read_fingerprints(artifact, "whole_fingerprints", n),
-            saved_identity=header.get("whole", ""),
-        )
-        refuse_if(verify and (unfiltered.sizes < sizes).any(), "its sets have grown")
+        shingle_filter = _read_filter(artifact, verify=verify)
+        unfiltered = Unfiltered(shingle_filter, saved_identity=header.get("whole", ""))
+        grown = verify and (columns["whole_sizes"] < columns["set_sizes"]).any()
+        refuse_if(grown, "its sets have grown")
     missing = {"shingles": "values" not in arrays, "signatures": "sketch" not in header}
     refuse_if(missing.get(header["kind"]), "what it is for is missing")
     sketch = signatures = None
@@ -175,8 +161,7 @@ def read_collection(
     collection = Collection(
         documents,
         ShingleParams.from_json(header["shingle"]),
-        sizes,
-        read_fingerprints(artifact, "fingerprints", n),
+        columns,
         tuple(each for each in skipped if not each.is_of_list),
         sketch=sketch,
         signatures=signatures,
@@ -186,11 +171,10 @@ def read_collection(
     )
     if "values" not in arrays:
         return collection
-    set_sizes = sizes if unfiltered is None else unfiltered.sizes
     sets = RaggedSets(arrays["values"], arrays["offsets"])
     fits = is_column(sets.values, np.uint64) and len(sets) == n
     refuse_if(not fits or not are_offsets(sets.offsets, len(sets.values)), "its sets do not fit")
-    same_sizes = not verify or np.array_equal(sets.sizes, set_sizes)
+    same_sizes = not verify or np.array_equal(sets.sizes, collection.unfiltered_sizes)
     refuse_if(not same_sizes, "its sets have other sizes than it says")
     return collection.with_unfiltered_sets(sets)
 
@@ -203,13 +187,11 @@ def _read_documents(
     n = len(names)
     documents = DocumentList(
         names,
-        read_numbers(artifact, "file_sizes", n),
-        read_numbers(artifact, "file_mtimes", n),
+        read_column(artifact, "file_sizes", np.int64, n),
+        read_column(artifact, "file_mtimes", np.int64, n),
         _read_locations(artifact, n) if "starts" in artifact.arrays else None,
         home,
-        record_files=RecordFiles(folder, _record_fields(header))
-        if "rows" in header
-        else RecordFiles(folder),
+        record_files=RecordFiles(folder, _record_fields(header)),
         skipped_records=skipped,
         docs=_read_docs(header),
     )
@@ -228,42 +210,35 @@ def _read_docs(header: Mapping[str, Any]) -> tuple[bytes, ...]:
 def _read_locations(artifact: Artifact, n: int) -> Locations:
     """Return the locations of documents. Whether a file is there is seen when it is read."""
     refuse_if("path_kinds" not in artifact.arrays, "where its documents are is missing")
-    paths, kinds = read_strings(artifact, "paths"), artifact.arrays["path_kinds"]
-    fits = kinds.dtype == np.uint8 and kinds.shape == (len(paths),)
-    refuse_if(not fits or kinds.max(initial=0) > max(Kind), "kinds of files do not fit")
-    columns = (
-        read_numbers(artifact, name, n) for name in ("path_of", "starts", "lengths", "numbers")
-    )
-    return Locations(paths, kinds, *columns)
+    paths = read_strings(artifact, "paths")
+    kinds = read_column(artifact, "path_kinds", np.uint8, len(paths))
+    refuse_if(kinds.max(initial=0) > max(Kind), "kinds of files do not fit")
+    names = "path_of", "starts", "lengths", "numbers"
+    return Locations(paths, kinds, *(read_column(artifact, name, np.int64, n) for name in names))
 
 
 def _record_fields(header: Mapping[str, Any]) -> RecordFields:
-    fields = header["rows"]
+    fields = header.get("rows", {})  # only where records are
     are_strings = type(fields) is dict and all(type(each) is str for each in fields.values())
     refuse_if(not are_strings, "its fields of rows are none")
     return RecordFields(**fields)
 
 
 def _read_skipped(artifact: Artifact) -> tuple[SkippedFile, ...]:
-    names, details = read_strings(artifact, "left_names"), read_strings(artifact, "left_details")
-    reasons, n = list(Reason), len(names)
-    columns = zip(
-        names,
-        artifact.arrays["left_reasons"].tolist(),
-        details,
-        read_numbers(artifact, "left_sizes", n).tolist(),
-        read_numbers(artifact, "left_mtimes", n).tolist(),
-        strict=True,
+    names, reasons = read_strings(artifact, "left_names"), list(Reason)
+    numbers, sizes, mtimes = (
+        read_column(artifact, f"left_{name}", dtype, len(names)).tolist()
+        for name, dtype in (("reasons", np.uint8), ("sizes", np.int64), ("mtimes", np.int64))
     )
+    details = [
+        detail.decode("utf-8", "surrogateescape")
+        for detail in read_strings(artifact, "left_details")
+    ]
     records = _read_skipped_records(artifact)
+    files = zip(names, numbers, details, sizes, mtimes, strict=True)
     return tuple(
-        SkippedFile(
-            Skipped(name, reasons[reason], detail.decode("utf-8", "surrogateescape")),
-            size,
-            mtime,
-            records.get(row),
-        )
-        for row, (name, reason, detail, size, mtime) in enumerate(columns)
+        SkippedFile(Skipped(name, reasons[number], detail), size, mtime, records.get(row))
+        for row, (name, number, detail, size, mtime) in enumerate(files)
     )
 
 
@@ -302,12 +277,12 @@ def _read_filter(artifact: Artifact, *, verify: bool) -> ShingleFilter:
 def _read_notes(artifact: Artifact, n: int) -> ReadingNotes:
     notes: dict[str, Any] = {}
     if "reader" in artifact.arrays:
-        notes["extracted"] = read_indices(artifact, "extracted", n)
+        notes["office_documents"] = read_indices(artifact, "extracted", n)
         notes["reader"] = artifact.arrays["reader"].tobytes().decode()
     if "guessed" in artifact.arrays:
-        notes["guessed"] = read_indices(artifact, "guessed", n)
+        notes["guess_documents"] = read_indices(artifact, "guessed", n)
         notes["guesses"] = read_strings(artifact, "guesses")
-        fits = len(notes["guesses"]) == len(notes["guessed"])
+        fits = len(notes["guesses"]) == len(notes["guess_documents"])
         refuse_if(not fits, "it does not say how it read some of the documents")
     return ReadingNotes(**notes)
 
@@ -315,31 +290,22 @@ def _read_notes(artifact: Artifact, n: int) -> ReadingNotes:
 # --- comparison ---------------------------------------------------------------------------------
 
 
-def would_save_the_same(old: Collection, new: Collection) -> bool:
+def would_save_the_same(old: Collection, new: Collection, kind: str) -> bool:
     """Return whether the artifact of one collection would say the same as that of the other."""
-    return (
-        old.identity == new.identity
-        and old.documents.docs == new.documents.docs
-        and old.sketch == new.sketch
-        and old.skipped == new.skipped
-        and old.documents.skipped_records == new.documents.skipped_records
-        and (old.unfiltered is None or old.unfiltered_identity == new.unfiltered_identity)
-        and old.notes.reader == new.notes.reader
-        and np.array_equal(old.notes.extracted, new.notes.extracted)
-        and np.array_equal(old.notes.guessed, new.notes.guessed)
-        and list(old.notes.guesses) == list(new.notes.guesses)
-        and np.array_equal(old.documents.sizes, new.documents.sizes)
-        and np.array_equal(old.documents.mtimes, new.documents.mtimes)
-        and _locations(old.documents) == _locations(new.documents)
+    if (
+        old.identity != new.identity
+        or old.documents.docs != new.documents.docs
+        or old.documents.record_fields != new.documents.record_fields
+        or old.sketch != new.sketch
+        or (old.unfiltered is not None and old.unfiltered_identity != new.unfiltered_identity)
+    ):
+        return False
+    # Names, sets and signatures are told apart by the identity.
+    bare = (
+        replace(each, columns={}, signatures=None, unfiltered=None, sets=None)
+        for each in (old, new)
     )
-
-
-def _locations(documents: DocumentList) -> list[object]:
-    locations = documents.locations
-    if locations is None:
-        return []
-    columns = (
-        locations.paths.offsets, locations.paths.blob, locations.kinds,
-        locations.file, locations.starts, locations.lengths, locations.numbers,
-    )  # fmt: skip
-    return [documents.record_fields, *(column.tobytes() for column in columns)]
+    olds, news = (collection_arrays(each, kind) for each in bare)
+    return olds.keys() == news.keys() and all(
+        name.startswith("names_") or np.array_equal(olds[name], news[name]) for name in olds
+    )

@@ -10,10 +10,11 @@ from pathlib import Path
 from lshdup.collection.collection import Collection
 from lshdup.collection.joining import join_collections
 from lshdup.documents.records import RecordFields
-from lshdup.errors import ArtifactError, ParameterError
+from lshdup.errors import ArtifactError
 from lshdup.params import ShingleParams, SketchParams
 from lshdup.shingling.shingle_filter import ShingleFilter
 from lshdup.store.collection_io import collection_arrays, filter_arrays, read_collection
+from lshdup.store.members import DAMAGED
 from lshdup.store.npz import Artifact, full_header, load, write
 from lshdup.store.store import Store
 from lshdup.utils.atomic import JOURNAL, note_kept
@@ -30,13 +31,9 @@ class Journal:
 
     Parts are not synced: they survive a killed process. A torn or damaged part is ignored.
 
-    Parameters
-    ----------
-    store, shingle, sketch, fields, shingle_filter
-        The store, and the parameters of the run: a journal of others is ignored.
-    say
-        Notified if the journal cannot be written; the run goes on without.
+    A journal of a run with other parameters is ignored.
 
+    say : notified if the journal cannot be written; the run goes on without.
     """
 
     def __init__(
@@ -76,7 +73,7 @@ class Journal:
                 arrays = part.arrays | self._filter_arrays
                 collection = read_collection(Artifact(part.header, arrays), b"", verify=True)
                 yield collection.without_other_readers()
-            except (ArtifactError, KeyError, TypeError, ValueError, IndexError, ParameterError):
+            except (ArtifactError, *DAMAGED):
                 continue
 
     def is_due(self) -> bool:
@@ -94,7 +91,7 @@ class Journal:
                 self._folder.mkdir(exist_ok=True)
                 self._is_open = True
             self._last_number += 1
-            with self._part(self._last_number).open("wb") as file:
+            with (self._folder / f"{self._last_number:08}.npz").open("wb") as file:
                 write(file, "journal", self._header, collection_arrays(part, "journal"))
             note_kept(JOURNAL)
         except OSError as error:
@@ -104,9 +101,6 @@ class Journal:
                 " should this run be interrupted, it cannot be resumed"
             )
             self.remove()  # The artifacts need the room.
-
-    def _part(self, number: int) -> Path:
-        return self._folder / f"{number:08}.npz"
 
     def remove(self) -> bool:
         """Remove the journal: the run is done or needs its room. Return whether there was one."""

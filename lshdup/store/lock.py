@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from lshdup.errors import ArtifactError
+from lshdup.store.npz import cannot_write
 
 
 @contextlib.contextmanager
@@ -22,10 +23,7 @@ def locked(path: Path, store: Path) -> Iterator[bool]:
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
     except OSError as error:
-        message = f"{path} cannot be written: {error.strerror}"
-        raise ArtifactError(
-            message, "name another store with --store DIR, or use --no-store"
-        ) from None
+        raise cannot_write(path, error) from None
     try:
         held = _hold(descriptor, store)
         with contextlib.suppress(OSError):  # A full disk costs the number in a message.
@@ -48,9 +46,8 @@ def _hold(descriptor: int, store: Path) -> bool:
         number = os.pread(descriptor, 20, 0).partition(b"\n")[0].decode("ascii", "replace")
         holder = f" (process {number})" if number.isdecimal() else ""
         message = f"another lshdup run{holder} is writing to {store}"
-        raise ArtifactError(
-            message, "wait until it is done, or use --store DIR or --no-store"
-        ) from None
+        hint = "wait until it is done, or use --store DIR or --no-store"
+        raise ArtifactError(message, hint) from None
     except OSError:  # This file system has no locks.
         return False
     return True

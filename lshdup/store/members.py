@@ -1,14 +1,30 @@
-"""Members of an artifact with the types and shapes that they must have, or a ValueError.
+"""Members of an artifact with the types and shapes that they must have, or a ValueError."""
 
-`Store` makes it an ArtifactError with the name of the file and the command that rebuilds it.
-"""
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lshdup.errors import ArtifactError, ParameterError
 from lshdup.store.checksums import is_lazy
 from lshdup.store.npz import Array, Artifact
 from lshdup.utils.ragged import StringTable
+
+#: Errors of an artifact whose header or arrays do not fit.
+DAMAGED = (KeyError, TypeError, ValueError, IndexError, ParameterError)
+
+
+@contextlib.contextmanager
+def damage_explained(path: Path, remedy: str) -> Iterator[None]:
+    """Raise ArtifactError instead of the errors of an artifact that does not fit."""
+    try:
+        yield
+    except DAMAGED as error:
+        message = f"{path} is damaged ({error})"
+        raise ArtifactError(message, remedy) from None
 
 
 def refuse_if(wrong: object, message: str) -> None:
@@ -25,25 +41,16 @@ def read_strings(artifact: Artifact, name: str) -> StringTable:
     return table
 
 
-def read_numbers(artifact: Artifact, name: str, n: int) -> NDArray[np.int64]:
-    """Return the int64 array of shape (n,) with this name."""
+def read_column(artifact: Artifact, name: str, dtype: type, n: int | None = None) -> NDArray[Any]:
+    """Return the array of shape (n,) with this name and type; n None: of any length."""
     array = artifact.arrays[name]
-    refuse_if(array.dtype != np.int64 or array.shape != (n,), f"{name} do not fit")
-    return array
-
-
-def read_fingerprints(artifact: Artifact, name: str, n: int) -> NDArray[np.uint64]:
-    """Return the uint64 array of shape (n,) with this name."""
-    array = artifact.arrays[name]
-    fits = array.dtype == np.uint64 and array.shape == (n,)
-    refuse_if(not fits, "its fingerprints have another shape")
+    refuse_if(not is_column(array, dtype) or n not in (None, len(array)), f"{name} do not fit")
     return array
 
 
 def read_indices(artifact: Artifact, name: str, n: int) -> NDArray[np.int64]:
     """Return the ascending indices of some of the n documents with this name: int64 array."""
-    array = artifact.arrays[name]
-    refuse_if(not is_column(array, np.int64), f"{name} does not fit")
+    array = read_column(artifact, name, np.int64)
     ascending = len(array) == 0 or (
         array[0] >= 0 and array[-1] < n and bool((np.diff(array) > 0).all())
     )

@@ -81,10 +81,13 @@ def save(path: Path, kind: str, header: Mapping[str, Any], arrays: Mapping[str, 
         with replace_file(path) as file:
             write(file, kind, header, arrays)
     except OSError as error:
-        message = f"{path} cannot be written: {error.strerror}"
-        raise ArtifactError(
-            message, "name another store with --store DIR, or use --no-store"
-        ) from None
+        raise cannot_write(path, error) from None
+
+
+def cannot_write(path: Path, error: OSError) -> ArtifactError:
+    """Return the error for a file of the store that cannot be written."""
+    message = f"{path} cannot be written: {error.strerror}"
+    return ArtifactError(message, "name another store with --store DIR, or use --no-store")
 
 
 def write(
@@ -124,20 +127,12 @@ def load(
 ) -> Artifact | None:
     """Map an artifact. Return None if there is no such file.
 
-    Parameters
-    ----------
-    path, kind
-        The file, and what its header must say.
-    remedy
-        The command that rebuilds the artifact, for the error.
-    verify
-        Whether every byte is verified now. Otherwise members above 4 MB are only mapped, and their
-        blocks are verified when rows of them are read: a query touches a few pages.
-    always
-        Members that are verified in any case.
-
     Raises ArtifactError for a file that is damaged, of another kind, or of another format.
 
+    remedy : the command that rebuilds the artifact, for the error.
+    verify : whether every byte is verified now. Otherwise members above 4 MB are only mapped, and
+        their blocks are verified when rows of them are read: a query touches a few pages.
+    always : members that are verified in any case.
     """
     if path.exists() and not path.is_file():
         message = f"{path} is no regular file"
@@ -165,11 +160,10 @@ def _load(
     arrays, unchecked = {}, set()
     for info in infos:
         name = info.filename.removesuffix(".npy")
-        if verify or info.file_size <= _ALWAYS_VERIFIED or name in ("header", "checks", *always):
-            _verify_member(whole, info)
-        else:
+        checked = info.file_size <= _ALWAYS_VERIFIED or name in ("header", "checks", *always)
+        if not (verify or checked):
             unchecked.add(name)
-        arrays[name] = _map_member(whole, info)
+        arrays[name] = _map_member(whole, info, verify=name not in unchecked)
         if not verify:  # Pages that were verified need not stay in memory.
             whole.madvise(mmap.MADV_DONTNEED)
     header = json.loads(arrays.pop("header").tobytes())
@@ -187,9 +181,8 @@ def _load(
         raise ArtifactError(message, remedy)
     checks = arrays.pop("checks")
     counts = [block_count(array.nbytes) for array in arrays.values()]
-    if checks.dtype != np.uint32 or checks.shape != (sum(counts),):
-        message = "its checksums do not fit"
-        raise ValueError(message)
+    fits = checks.dtype == np.uint32 and checks.shape == (sum(counts),)
+    _refuse_if(not fits, "its checksums do not fit")
 
     def refuse() -> NoReturn:
         message = f"{path} is damaged (a block of it has a wrong checksum)"
@@ -212,50 +205,39 @@ def _list_members(archive: zipfile.ZipFile) -> list[zipfile.ZipInfo]:
     """Return the members. Raise ValueError if a name occurs twice or members overlap."""
     infos = archive.infolist()
     size = os.fstat(archive.fp.fileno()).st_size if archive.fp is not None else 0
-    if len(infos) > _MOST_MEMBERS or len(
-        {info.filename.removesuffix(".npy") for info in infos}
-    ) < len(infos):
-        message = "it has too many members, or two of one name"
-        raise ValueError(message)
-    if sum(info.file_size for info in infos) > size:
-        message = "its members overlap"
-        raise ValueError(message)
+    names = {info.filename.removesuffix(".npy") for info in infos}
+    _refuse_if(
+        not len(names) == len(infos) <= _MOST_MEMBERS, "it has too many members, or two of one name"
+    )
+    _refuse_if(sum(info.file_size for info in infos) > size, "its members overlap")
     return infos
+
+
+def _refuse_if(wrong: bool, message: str) -> None:
+    if wrong:
+        raise ValueError(message)
 
 
 def _extent(whole: mmap.mmap, info: zipfile.ZipInfo) -> tuple[int, int]:
     """Return where the `.npy` of a member starts and ends in the file."""
-    if info.compress_type != zipfile.ZIP_STORED or info.flag_bits & 1:
-        message = f"member {info.filename} is compressed or encrypted"
-        raise ValueError(message)
-    if info.header_offset < 0:
-        message = f"member {info.filename} lies outside the file"
-        raise ValueError(message)
+    packed = info.compress_type != zipfile.ZIP_STORED or info.flag_bits & 1
+    _refuse_if(bool(packed), f"member {info.filename} is compressed or encrypted")
+    _refuse_if(info.header_offset < 0, f"member {info.filename} lies outside the file")
     signature, name_size, extra_size = struct.unpack_from("<4s22xHH", whole, info.header_offset)
     name = whole[info.header_offset + 30 : info.header_offset + 30 + name_size]
     start = info.header_offset + 30 + name_size + extra_size
     end = start + info.file_size
-    if (
-        signature != b"PK\x03\x04"
-        or end > len(whole)
-        or info.file_size != info.compress_size
-        or name != info.orig_filename.encode()
-    ):
-        message = f"member {info.filename} lies outside the file, or where another one is"
-        raise ValueError(message)
+    fits = signature == b"PK\x03\x04" and name == info.orig_filename.encode()
+    fits = fits and end <= len(whole) and info.file_size == info.compress_size
+    _refuse_if(not fits, f"member {info.filename} lies outside the file, or where another one is")
     return start, end
 
 
-def _verify_member(whole: mmap.mmap, info: zipfile.ZipInfo) -> None:
-    start, end = _extent(whole, info)
-    if zlib.crc32(memoryview(whole)[start:end]) != info.CRC:
-        message = f"member {info.filename} has a wrong checksum"
-        raise ValueError(message)
-
-
-def _map_member(whole: mmap.mmap, info: zipfile.ZipInfo) -> Array:
+def _map_member(whole: mmap.mmap, info: zipfile.ZipInfo, *, verify: bool) -> Array:
     start, end = _extent(whole, info)
     view = memoryview(whole)[start:end]
+    damaged = verify and zlib.crc32(view) != info.CRC
+    _refuse_if(damaged, f"member {info.filename} has a wrong checksum")
     head = _NPY_HEADER.match(view[:256])
     if head is None:
         message = f"member {info.filename} is no array of a shape and type that lshdup writes"
@@ -263,16 +245,10 @@ def _map_member(whole: mmap.mmap, info: zipfile.ZipInfo) -> Array:
     dtype = np.dtype(head[1].decode("ascii"))
     shape = tuple(int(size) for size in head.groups()[1:] if size is not None)
     count = math.prod(shape)
-    if (
-        head.end() % _ALIGNMENT
-        or start % _ALIGNMENT
-        or count * dtype.itemsize != len(view) - head.end()
-    ):
-        message = (
-            f"member {info.filename} has a shape that does not fit its size, or lies between the"
-            " places for members"
-        )
-        raise ValueError(message)
+    fits = not head.end() % _ALIGNMENT and not start % _ALIGNMENT
+    fits = fits and count * dtype.itemsize == len(view) - head.end()
+    place = "has a shape that does not fit its size, or lies between the places for members"
+    _refuse_if(not fits, f"member {info.filename} {place}")
     if not count:
         return np.empty(shape, dtype)
     return np.frombuffer(whole, dtype, count, start + head.end()).reshape(shape)

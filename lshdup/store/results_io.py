@@ -1,5 +1,6 @@
 """What commands make of a collection, in the store: band tables, verified pairs and clusters."""
 
+import contextlib
 import hashlib
 import json
 from collections.abc import Mapping
@@ -10,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.collection.collection import Collection
-from lshdup.errors import ArtifactError, ParameterError
+from lshdup.errors import ArtifactError
 from lshdup.lsh import band_plan
 from lshdup.lsh.band_table import BandTable
 from lshdup.lsh.candidates import Buckets
@@ -18,7 +19,7 @@ from lshdup.matching.pairs import Pairs
 from lshdup.matching.results import ClustersFound, Index, PairsFound, StoredPairs
 from lshdup.params import BandParams, ClusterParams, PairParams
 from lshdup.store import npz
-from lshdup.store.members import refuse_if
+from lshdup.store.members import DAMAGED, damage_explained, read_column, refuse_if
 from lshdup.store.npz import Array
 from lshdup.store.store import Store
 
@@ -27,9 +28,6 @@ _MOST_PAIRS = 1 << 22
 
 #: A document without a representative, in clusters.npz.
 _NONE = 0xFFFFFFFF
-
-#: Errors of an artifact whose header or arrays do not fit.
-_DAMAGED = (KeyError, TypeError, ValueError, IndexError, ParameterError)
 
 _INDEX_AGAIN = "run `lshdup index`"
 _PAIRS_AGAIN, _CLUSTERS_AGAIN = "run `lshdup pairs` again", "run `lshdup clusters` again"
@@ -60,34 +58,29 @@ def load_index(
     verify : whether every byte is verified. Raises ArtifactError if the artifact is damaged.
     """
     path = store.path("bands")
-    try:
-        # A query reads all of `firsts`.
-        artifact = npz.load(path, "bands", _INDEX_AGAIN, verify=verify, always=("firsts",))
-        assert collection.sketch is not None
-        if (
-            artifact is None
-            or artifact.header["corpus"] != collection.identity
-            or artifact.header["sketch"] != collection.sketch.to_json()
-        ):
+    # A query reads all of `firsts`.
+    artifact = npz.load(path, "bands", _INDEX_AGAIN, verify=verify, always=("firsts",))
+    if artifact is None:
+        return None
+    with damage_explained(path, _INDEX_AGAIN):
+        expected = store.describe(collection, with_sketch=True)
+        if any(artifact.header[key] != expected[key] for key in ("corpus", "sketch")):
             return None
+        assert collection.sketch is not None
         params = BandParams.from_json(artifact.header["bands"])
         plan = band_plan.plan_bands(collection.sketch.perms, params)
-        keys, order, duplicate_of = (artifact.arrays[name] for name in ("keys", "order", "firsts"))
         n = len(collection.documents)
-        fits = keys.shape == (plan.bands, n) and duplicate_of.shape == (n,)
-        fits = fits and len(order) == plan.bands and order.shape[1] <= n
+        keys, order = artifact.arrays["keys"], artifact.arrays["order"]
+        duplicate_of = read_column(artifact, "firsts", np.int64, n)
+        fits = keys.shape == (plan.bands, n) and len(order) == plan.bands and order.shape[1] <= n
         refuse_if(not fits, "shapes do not fit")
-        fits = keys.dtype == np.uint64 and order.dtype == np.uint32
-        refuse_if(not fits or duplicate_of.dtype != np.int64, "types do not fit")
+        refuse_if(keys.dtype != np.uint64 or order.dtype != np.uint32, "types do not fit")
         fits = not n or (duplicate_of.min() >= 0 and duplicate_of.max() < n)
         fits = fits and (not verify or not n or order.max(initial=0) < n)
         refuse_if(not fits, "it names documents that are not there")
         table = BandTable(keys, order)
         refuse_if(verify and not table.is_in_order(), "its buckets are not in order")
         return Index(plan, table, duplicate_of), params
-    except _DAMAGED as error:
-        message = f"{path} is damaged ({error})"
-        raise ArtifactError(message, _INDEX_AGAIN) from None
 
 
 # --- pairs.npz ----------------------------------------------------------------------------------
@@ -102,52 +95,41 @@ def save_pairs(
     found: PairsFound,
 ) -> None:
     """Save the verified pairs of representatives as pairs.npz: the next run reads no document."""
-    pairs = found.pairs
-    if len(pairs) > _MOST_PAIRS:
+    if len(found.pairs) > _MOST_PAIRS:
         return
     header = _describe_index(store, collection, index, bands) | {
         "pairs": params.to_json(),
         "candidates": found.candidates,
         "buckets": asdict(found.buckets),
     }
-    arrays: dict[str, Array] = {
-        "left": pairs.left,
-        "right": pairs.right,
-        "similarity": pairs.similarity,
-    }
+    arrays = {name: getattr(found.pairs, name) for name in ("left", "right", "similarity")}
     npz.save(store.path("pairs"), "pairs", header, arrays)
 
 
 def load_pairs(store: Store, collection: Collection) -> StoredPairs | None:
     """Load pairs.npz. Return None if it is missing, damaged, or of another collection."""
-    try:
+    with contextlib.suppress(ArtifactError, *DAMAGED):
         artifact = npz.load(store.path("pairs"), "pairs", _PAIRS_AGAIN)
         expected = store.describe(collection, with_sketch=True)
         if artifact is None or not _says(artifact.header, expected):
             return None
         header, n = artifact.header, len(collection.documents)
         bands, params = BandParams.from_json(header["bands"]), PairParams.from_json(header["pairs"])
-        left, right, similarity = (
-            artifact.arrays[name] for name in ("left", "right", "similarity")
-        )
-        fits = left.dtype == np.uint32 and right.dtype == np.uint32
-        refuse_if(not fits or similarity.dtype != np.float64, "types do not fit")
-        fits = left.ndim == 1 and left.shape == right.shape == similarity.shape
-        refuse_if(not fits, "columns of different length")
+        left = read_column(artifact, "left", np.uint32)
+        right = read_column(artifact, "right", np.uint32, len(left))
+        similarity = read_column(artifact, "similarity", np.float64, len(left))
         refuse_if(len(left) and right.max() >= n, "it names documents that are not there")
         in_range = (similarity >= bands.threshold) & (similarity <= 1)
         refuse_if(not (left < right).all() or not in_range.all(), "they are no pairs")
-        buckets = _read_buckets(header, n)
         counts = header["candidates"], header["planned_bands"], header["planned_rows"]
         are_counts = all(type(count) is int and count >= 0 for count in counts)
         refuse_if(not are_counts, "counts are none")
         assert collection.sketch is not None
         fits = 0 < counts[1] * counts[2] <= collection.sketch.perms
         refuse_if(not fits, "bands that do not fit")
-        found = PairsFound(Pairs.of(left, right, similarity), counts[0], buckets)
+        found = PairsFound(Pairs.of(left, right, similarity), counts[0], _read_buckets(header, n))
         return StoredPairs(found, bands, params, *counts[1:])
-    except (ArtifactError, *_DAMAGED):
-        return None
+    return None
 
 
 # --- clusters.npz -------------------------------------------------------------------------------
@@ -184,16 +166,14 @@ def load_clusters(
 
     preference : int64 array, the documents in order of preference.
     """
-    try:
+    with contextlib.suppress(ArtifactError, *DAMAGED):
         artifact = npz.load(store.path("clusters"), "clusters", _CLUSTERS_AGAIN)
         expected = _describe_clusters(store, collection, index, bands, params, preference)
         if artifact is None or not _says(artifact.header, expected):
             return None
-        stored, similarity = artifact.arrays["representative"], artifact.arrays["similarity"]
         n = len(collection.documents)
-        fits = stored.dtype == np.uint32 and similarity.dtype == np.float64
-        refuse_if(not fits, "types do not fit")
-        refuse_if(not stored.shape == similarity.shape == (n,), "columns of different length")
+        stored = read_column(artifact, "representative", np.uint32, n)
+        similarity = read_column(artifact, "similarity", np.float64, n)
         representative = np.where(stored == _NONE, -1, stored.astype(np.int64))
         compared = collection.sizes > 0
         own = representative[compared]
@@ -208,8 +188,7 @@ def load_clusters(
 
         groups = Clusters(representative, similarity)
         return ClustersFound(groups, index.duplicate_of, buckets=buckets)
-    except (ArtifactError, *_DAMAGED):
-        return None
+    return None
 
 
 # --- headers ------------------------------------------------------------------------------------

@@ -11,13 +11,13 @@ from typing import Any
 
 from lshdup.collection.collection import Collection
 from lshdup.documents.records import RecordFields
-from lshdup.errors import ArtifactError, ParameterError
+from lshdup.errors import ArtifactError
 from lshdup.params import DEFAULT_STORE, ShingleParams, SketchParams
 from lshdup.shingling.shingle_filter import ShingleFilter
 from lshdup.store import npz
 from lshdup.store.collection_io import collection_arrays, read_collection, would_save_the_same
 from lshdup.store.lock import locked
-from lshdup.store.members import refuse_if
+from lshdup.store.members import damage_explained, refuse_if
 from lshdup.utils.atomic import remove_temporary_files
 
 #: The first line of a store's .gitignore, by which it is known, and the whole of it.
@@ -45,6 +45,12 @@ def nearest_store() -> Path:
     return Path(DEFAULT_STORE)
 
 
+def _is_begun(entry: Path) -> bool:
+    """Return whether a file is the mark of a store, perhaps cut short by a kill."""
+    is_mark = entry.name == ".gitignore" and entry.is_file()
+    return is_mark and _MARK_FILE.startswith(entry.read_bytes())
+
+
 class Store:
     """A folder with at most one artifact of each kind: `shingles.npz`, `signatures.npz`,
     `bands.npz`, `pairs.npz`, `clusters.npz`; and the `.lock` of the run that writes.
@@ -66,7 +72,7 @@ class Store:
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             if not self.is_ours():
-                if any(not self._is_begun(entry) for entry in self.folder.iterdir()):
+                if not all(map(_is_begun, self.folder.iterdir())):
                     message = (
                         f"the folder {self.folder} holds other files and is no store of lshdup"
                     )
@@ -78,29 +84,18 @@ class Store:
                 finally:
                     os.close(descriptor)
             if not os.access(self.folder, os.W_OK | os.X_OK):
-                cause = (
-                    errno.EROFS if os.statvfs(self.folder).f_flag & os.ST_RDONLY else errno.EACCES
-                )
+                is_read_only = os.statvfs(self.folder).f_flag & os.ST_RDONLY
+                cause = errno.EROFS if is_read_only else errno.EACCES
                 raise OSError(cause, os.strerror(cause))
         except OSError as error:
             message = f"the store {self.folder} cannot be written: {error.strerror}"
-            raise ArtifactError(
-                message, "name another with --store DIR, or use --no-store"
-            ) from None
+            hint = "name another with --store DIR, or use --no-store"
+            raise ArtifactError(message, hint) from None
 
     def is_ours(self) -> bool:
         """Return whether lshdup made this folder; it overwrites files in no other."""
         mark = self.folder / ".gitignore"
         return mark.is_file() and mark.read_text("utf-8", "replace").startswith(_MARK)
-
-    @staticmethod
-    def _is_begun(entry: Path) -> bool:
-        """Return whether a file is the mark of a store, perhaps cut short by a kill."""
-        return (
-            entry.name == ".gitignore"
-            and entry.is_file()
-            and _MARK_FILE.startswith(entry.read_bytes())
-        )
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[None]:
@@ -162,7 +157,7 @@ class Store:
         """Return whether an artifact holds this collection already."""
         try:
             old = self.load_collection(kind, here=True, verify=False)
-            return old is not None and would_save_the_same(old, collection)
+            return old is not None and would_save_the_same(old, collection, kind)
         except ArtifactError:
             return False
 
@@ -170,14 +165,10 @@ class Store:
         """Return the header of an artifact that is made from a collection."""
         documents = collection.documents
         sketch = collection.sketch if with_sketch else None
-        header = self.describe_parameters(
-            collection.shingle,
-            sketch,
-            documents.record_fields,
-            documents.home,
-            collection.shingle_filter,
-        )
-        return header | {"corpus": collection.identity}
+        fields, shingle_filter = documents.record_fields, collection.shingle_filter
+        return self.describe_parameters(
+            collection.shingle, sketch, fields, documents.home, shingle_filter
+        ) | {"corpus": collection.identity}
 
     def describe_parameters(
         self,
@@ -225,15 +216,14 @@ class Store:
         artifact = npz.load(path, kind, remedy, verify=verify, always=always)
         if artifact is None:
             return None
-        try:
-            if artifact.header["unicode"] != unicodedata.unidata_version:
-                made, here_now = artifact.header["unicode"], unicodedata.unidata_version
-                message = f"{path} was made with Unicode {made}; this Python has {here_now}"
+        with damage_explained(path, remedy):
+            made, present = artifact.header["unicode"], unicodedata.unidata_version
+            if made != present:
+                message = f"{path} was made with Unicode {made}; this Python has {present}"
                 raise ArtifactError(message, remedy)
-            refuse_if(
-                "\0" in artifact.header["base"], "its names start from a folder that cannot be"
-            )
-            home = Path(os.path.normpath(self.folder.resolve() / artifact.header["base"]))
+            base = artifact.header["base"]
+            refuse_if("\0" in base, "its names start from a folder that cannot be")
+            home = Path(os.path.normpath(self.folder.resolve() / base))
             at_home = home == Path.cwd()
             if here and not at_home:
                 return None
@@ -241,6 +231,3 @@ class Store:
                 artifact, b"" if at_home else os.fsencode(home), verify=verify, folder=self.folder
             )
             return replace(collection, shingle=collection.shingle.with_secret(self._secret))
-        except (KeyError, TypeError, ValueError, IndexError, ParameterError) as error:
-            message = f"{path} is damaged ({error})"
-            raise ArtifactError(message, remedy) from None

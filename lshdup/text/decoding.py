@@ -129,7 +129,7 @@ def decode(
         data.decode("utf-8")
     except UnicodeDecodeError:
         return _decode_undeclared(data, name)
-    return _read_page(data) if html.is_html(data, name) else Text(data)
+    return _text_or_page(data, name)
 
 
 def decode_record(data: bytes) -> Text:
@@ -139,7 +139,7 @@ def decode_record(data: bytes) -> Text:
         data.decode("utf-8")
     except UnicodeDecodeError as error:
         return _undecodable("utf-8", error)
-    return _read_page(data) if html.is_html(data, b"") else Text(data)
+    return _text_or_page(data, b"")
 
 
 def _undecodable(codec: str, error: Exception) -> Text:
@@ -172,7 +172,7 @@ def _read_office(data: bytes, file_type: str, limits: FormatLimits) -> Text:
     result = extract(data, file_type, limits)
     if result.reason is not None:
         return Text(reason=result.reason, detail=result.detail or file_type)
-    text = _read_page(result.utf8) if result.is_page else Text(result.utf8)
+    text = _text_or_page(result.utf8, html.ENDINGS[0]) if result.is_page else Text(result.utf8)
     return replace(text, office=file_type)
 
 
@@ -182,9 +182,7 @@ def _decode_as(data: bytes, name: bytes, codec: str, detected: str = "") -> Text
         utf8 = data.decode(codec).removeprefix("\ufeff").encode("utf-8")
     except (UnicodeError, LookupError) as error:
         return _undecodable(codec, error)
-    if html.is_html(utf8, name):
-        return _read_page(utf8, detected, codec)
-    return Text(utf8, encoding=detected, codec=codec)
+    return _text_or_page(utf8, name, detected, codec)
 
 
 def _decode_undeclared(data: bytes, name: bytes) -> Text:
@@ -192,30 +190,26 @@ def _decode_undeclared(data: bytes, name: bytes) -> Text:
     if html.is_html(data, name) and (declared := html.CHARSET.search(data[:2048])):
         codec = encodings.look_up_codec(declared.group(1).decode("ascii"))
         # Five bytes have no character in Python's windows-1252, but have one in browsers.
-        for candidate in (
-            (codec, "latin-1") if codec == encodings.WESTERN else filter(None, [codec])
-        ):
-            text = _decode_as(data, name, candidate)
-            if text.reason is None:
+        for candidate in (codec, "latin-1" if codec == encodings.WESTERN else ""):
+            if candidate and (text := _decode_as(data, name, candidate)).reason is None:
                 return text
     if invalid := encodings.count_invalid_utf8(data):
         return _repair(data, name, invalid)
-    codec = encodings.detect_codec(data)
-    if not codec:
-        detail = "no encoding fits; name one with --encoding"
-        return Text(reason=Reason.UNDECODABLE, detail=detail)
-    return _decode_as(data, name, codec, detected=codec)
+    if codec := encodings.detect_codec(data):
+        return _decode_as(data, name, codec, detected=codec)
+    return Text(reason=Reason.UNDECODABLE, detail="no encoding fits; name one with --encoding")
 
 
 def _repair(data: bytes, name: bytes, invalid: int) -> Text:
     """Decode UTF-8 with U+FFFD for the bytes that are invalid."""
     utf8 = data.decode("utf-8", "replace").removeprefix("\ufeff").encode("utf-8")
     count = f"{invalid:,} bytes are" if invalid > 1 else "1 byte is"
-    detected = f"utf-8, {count} not UTF-8"
-    return _read_page(utf8, detected) if html.is_html(utf8, name) else Text(utf8, encoding=detected)
+    return _text_or_page(utf8, name, f"utf-8, {count} not UTF-8")
 
 
-def _read_page(page: bytes, detected: str = "", codec: str = "utf-8") -> Text:
-    if obstacle := html.find_obstacle(page):
+def _text_or_page(utf8: bytes, name: bytes, detected: str = "", codec: str = "utf-8") -> Text:
+    if not html.is_html(utf8, name):
+        return Text(utf8, encoding=detected, codec=codec)
+    if obstacle := html.find_obstacle(utf8):
         return Text(reason=Reason.MARKUP, detail=obstacle)
-    return Text(html.visible_text(page), encoding=detected, codec=codec, page=True)
+    return Text(html.visible_text(utf8), encoding=detected, codec=codec, page=True)

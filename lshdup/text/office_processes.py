@@ -14,13 +14,11 @@ import importlib.util
 import json
 import os
 import resource
-import select
 import signal
 import subprocess
 import sys
 import tempfile
 import threading
-import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,7 +32,8 @@ _OWN_VERSION = 1
 _START = 60.0
 #: Seconds for a worker to end that has closed its pipe.
 _END = 5.0
-_CHUNK = 1 << 16
+#: Bytes of its stderr that are read to learn why a worker ended.
+_LAST_WORDS = 1 << 16
 _PROGRAM = """import json, sys
 sys.path[:] = json.loads(sys.argv[3])
 from lshdup.text.office_worker import main
@@ -120,6 +119,7 @@ class _Worker:
         self.limits = limits
         self.served = 0
         self.is_well = False
+        self._is_late = False
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 (closed by `end`)
         limits_and_path = (str(limits.seconds), str(limits.memory), json.dumps(_import_path()))
         self._process = subprocess.Popen(
@@ -127,73 +127,62 @@ class _Worker:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._stderr,
-            bufsize=0,
-            close_fds=True,
         )
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._in, self._out = self._process.stdin.fileno(), self._process.stdout.fileno()
         self._own_peak = _peak_memory(resource.getrusage(resource.RUSAGE_SELF))
-        os.set_blocking(self._in, False)
-        os.set_blocking(self._out, False)
 
     def extract(self, data: bytes, file_type: str) -> OfficeText:
         self.served += 1
         try:
             if not self.is_well:
-                self._exchange(b"", b"", time.monotonic() + _START)
+                self._exchange(_START)
             self.is_well = False
             name = file_type.encode("ascii")
-            request = office_worker.REQUEST.pack(len(name), len(data)) + name
-            status, payload = self._exchange(request, data, time.monotonic() + self.limits.seconds)
-        except TimeoutError:
-            detail = f"more than {self.limits.seconds:g} s; --format-seconds allows more"
-            return OfficeText(reason=Reason.SLOW, detail=detail)
+            head = office_worker.REQUEST.pack(len(name), len(data)) + name
+            status, payload = self._exchange(self.limits.seconds, head, data)
         except (EOFError, BrokenPipeError):
             return self._explain_end()
-        self.is_well = status != office_worker.MEMORY
+        self.is_well = status != office_worker.MEMORY and not self._is_late
         if status not in _REASONS:
             return OfficeText(payload, status == office_worker.PAGE)
-        detail = self._memory_detail() if not self.is_well else payload.decode("utf-8", "replace")
+        is_full = status == office_worker.MEMORY
+        detail = self._memory_detail() if is_full else payload.decode("utf-8", "replace")
         return OfficeText(reason=_REASONS[status], detail=detail)
 
-    def _exchange(self, head: bytes, data: bytes, deadline: float) -> tuple[bytes, bytes]:
+    def _exchange(self, seconds: float, *request: bytes) -> tuple[bytes, bytes]:
         """Send a request and return the reply: status and payload.
 
-        Raise TimeoutError, or EOFError or BrokenPipeError if the worker has ended.
+        Raise EOFError or BrokenPipeError if the worker has ended; it is killed when time is over.
         """
-        pending = [memoryview(part) for part in (head, data) if part]
-        reply = bytearray()
-        head_size = size = office_worker.REPLY.size
-        poll = select.poll()
-        poll.register(self._out, select.POLLIN)
-        if pending:
-            poll.register(self._in, select.POLLOUT)
-        while len(reply) < size:
-            rest = deadline - time.monotonic()
-            if rest <= 0 or not (events := poll.poll(1000 * rest + 1)):
-                raise TimeoutError
-            for descriptor, _ in events:
-                if descriptor == self._in:
-                    sent = os.write(self._in, pending[0][:_CHUNK])
-                    pending[0] = pending[0][sent:]
-                    if not pending[0]:
-                        del pending[0]
-                    if not pending:
-                        poll.unregister(self._in)
-                else:
-                    part = os.read(self._out, 16 * _CHUNK)
-                    if not part:
-                        raise EOFError
-                    reply += part
-                    if len(reply) >= head_size:
-                        size = head_size + office_worker.REPLY.unpack_from(reply)[1]
-        return office_worker.REPLY.unpack_from(reply)[0], bytes(reply[head_size:])
+        stdin, stdout = self._process.stdin, self._process.stdout
+        assert stdin is not None
+        assert stdout is not None
+        watch = threading.Timer(seconds, self._kill_late)
+        watch.daemon = True
+        watch.start()
+        try:
+            for part in request:
+                stdin.write(part)
+            stdin.flush()
+            head = stdout.read(office_worker.REPLY.size)
+            if len(head) == office_worker.REPLY.size:
+                status, size = office_worker.REPLY.unpack(head)
+                if len(payload := stdout.read(size)) == size:
+                    return status, payload
+            raise EOFError
+        finally:
+            watch.cancel()
+
+    def _kill_late(self) -> None:
+        self._is_late = True
+        self._process.kill()
 
     def _explain_end(self) -> OfficeText:
-        """Return why a worker ended in the middle of a document: memory, or a crash."""
+        """Return why a worker ended in the middle of a document: time, memory, or a crash."""
+        if self._is_late:
+            detail = f"more than {self.limits.seconds:g} s; --format-seconds allows more"
+            return OfficeText(reason=Reason.SLOW, detail=detail)
         code, peak = self._wait()
-        self._stderr.seek(max(0, self._stderr.seek(0, os.SEEK_END) - _CHUNK))
+        self._stderr.seek(max(0, self._stderr.seek(0, os.SEEK_END) - _LAST_WORDS))
         last = self._stderr.read().decode("utf-8", "replace")
         # A library that gets no more memory ends in many ways. It may have requested the double of
         # its memory. The peak of a worker includes that of this process, which it was forked of.
@@ -208,17 +197,14 @@ class _Worker:
 
     def _wait(self) -> tuple[int, int]:
         """Wait for a worker that has closed its pipe; return its exit code and peak memory."""
+        watch = threading.Timer(_END, self._process.kill)
+        watch.start()
         with contextlib.suppress(ChildProcessError):
-            for last in (False, True):
-                until = time.monotonic() + _END
-                while time.monotonic() < until:
-                    process, status, usage = os.wait4(self._process.pid, os.WNOHANG)
-                    if process:
-                        self._process.returncode = os.waitstatus_to_exitcode(status)
-                        return self._process.returncode, _peak_memory(usage)
-                    time.sleep(0.005)
-                if not last:
-                    self._process.kill()
+            _, status, usage = os.wait4(self._process.pid, 0)
+            watch.cancel()
+            self._process.returncode = os.waitstatus_to_exitcode(status)
+            return self._process.returncode, _peak_memory(usage)
+        watch.cancel()
         return self._process.wait(), 0
 
     def _memory_detail(self) -> str:

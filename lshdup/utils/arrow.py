@@ -38,16 +38,9 @@ def array_of(data: NDArray[np.uint8], offsets: NDArray[np.int64], null: NDArray[
     """Return the result of `texts_of` as an array of binary."""
     import pyarrow as pa
 
-    large = pa.Array.from_buffers(
-        pa.large_binary(),
-        len(null),
-        [
-            pa.py_buffer(np.packbits(~null, bitorder="little")),
-            pa.py_buffer(offsets),
-            pa.py_buffer(data),
-        ],
-    )
-    return large.cast(pa.binary())
+    valid = np.packbits(~null, bitorder="little")
+    buffers = [pa.py_buffer(each) for each in (valid, offsets, data)]
+    return pa.Array.from_buffers(pa.large_binary(), len(null), buffers).cast(pa.binary())
 
 
 def as_binary(array: Any) -> Any:
@@ -64,20 +57,15 @@ def content(array: Any) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
     _, offsets, data = array.buffers()
     if offsets is None or not len(array):
         return np.zeros(0, np.uint8), np.zeros(len(array) + 1, np.int64)
-    kind: type[np.signedinteger[Any]] = np.int64 if array.type == pa.large_binary() else np.int32
-    ends = np.frombuffer(offsets, kind)[array.offset : array.offset + len(array) + 1].astype(
-        np.int64, copy=False
-    )
-    return np.frombuffer(data, np.uint8) if data is not None and data.size else np.zeros(
-        0, np.uint8
-    ), ends
+    width = "<i8" if array.type == pa.large_binary() else "<i4"
+    ends = np.frombuffer(offsets, width)[array.offset : array.offset + len(array) + 1]
+    return np.frombuffer(data or b"", np.uint8), ends.astype(np.int64, copy=False)
 
 
 def ragged(column: Any) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
     """Return a column of numbers of eight bytes: all numbers, and int64 offsets."""
-    parts = [
-        content(chunk) for chunk in column.chunks
-    ]  # together they may be more than Arrow can have in one array
+    # Together they may be more than Arrow can have in one array.
+    parts = [content(chunk) for chunk in column.chunks]
     data = b"".join([values[offsets[0] : offsets[-1]].data for values, offsets in parts])
     sizes = np.concatenate([np.diff(offsets) for _, offsets in parts])
     return np.frombuffer(data, "<u8").astype(np.uint64, copy=False), offsets_of(sizes // 8)

@@ -23,12 +23,10 @@ def join_names(names: Iterable[str], most: int = 10) -> str:
     >>> join_names(["id", "body"]), join_names("abcdefghijklm"), join_names([])
     ('id, body', 'a, b, c, d, e, f, g, h, i, j, …', 'none')
     """
-    all_names = list(names)
     parts = [
-        name if len(name) <= _NAME_CHARACTERS else f"{name[:_NAME_CHARACTERS]}…"
-        for name in all_names[:most]
+        name if len(name) <= _NAME_CHARACTERS else f"{name[:_NAME_CHARACTERS]}…" for name in names
     ]
-    return ", ".join([*parts, "…"] if len(all_names) > most else parts) or "none"
+    return ", ".join([*parts[:most], "…"] if len(parts) > most else parts) or "none"
 
 
 def did_you_mean(
@@ -76,18 +74,14 @@ def printable(text: bytes | str) -> str:
     """
     if isinstance(text, bytes):
         text = text.decode("utf-8", "backslashreplace")
-    return (
-        text if text.isprintable() else "".join(c if c.isprintable() else _escaped(c) for c in text)
-    )
+    return "".join(c if c.isprintable() else _escaped(c) for c in text)
 
 
 def _escaped(c: str) -> str:
     """Return the escape of a character; a byte of `os.fsdecode` has that of the byte."""
-    return (
-        f"\\x{ord(c) - 0xDC00:x}"
-        if "\udc80" <= c <= "\udcff"
-        else c.encode("unicode_escape").decode("ascii")
-    )
+    if "\udc80" <= c <= "\udcff":
+        return f"\\x{ord(c) - 0xDC00:x}"
+    return c.encode("unicode_escape").decode("ascii")
 
 
 def decimal(x: float) -> str:

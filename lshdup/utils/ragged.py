@@ -109,6 +109,13 @@ class StringTable:
         sizes = np.fromiter(map(len, strings), np.int64, len(strings))
         return cls(np.frombuffer(b"".join(strings), np.uint8), offsets_of(sizes))
 
+    @classmethod
+    def concatenate(cls, tables: Iterable["StringTable"]) -> Self:
+        """Return the strings of all tables, in order."""
+        tables = list(tables)
+        sizes = np.concatenate([np.diff(table.offsets) for table in tables])
+        return cls(np.concatenate([table.blob for table in tables]), offsets_of(sizes))
+
     def strings_at(self, indices: NDArray[np.int64]) -> list[bytes]:
         """Return the strings at `indices`, as objects."""
         return list(self.take(indices))

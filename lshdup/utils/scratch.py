@@ -6,7 +6,6 @@ import os
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from types import TracebackType
 from typing import IO, Self
 
 import numpy as np
@@ -36,7 +35,7 @@ def temporary_file(folder: Path | None, buffering: int = -1) -> IO[bytes]:
 
 @contextlib.contextmanager
 def _explained(
-    message: str, hint: str, kind: type[ArtifactError | InputError] = ArtifactError
+    message: str, hint: str = _OTHER_STORE, kind: type[ArtifactError | InputError] = ArtifactError
 ) -> Iterator[None]:
     """Raise an error of `kind` instead of OSError."""
     try:
@@ -53,11 +52,9 @@ def mapped_signatures(folder: Path, shape: tuple[int, int]) -> NDArray[np.uint32
     disk has no room.
     """
     size = 4 * math.prod(shape)
-    no_room = _explained(
-        f"{folder} has no room for {size:,} bytes of signatures",
-        f"{_OTHER_STORE}, or use fewer --perms",
-    )
-    with no_room, temporary_file(folder) as file:
+    message = f"{folder} has no room for {size:,} bytes of signatures"
+    hint = f"{_OTHER_STORE}, or use fewer --perms"
+    with _explained(message, hint), temporary_file(folder) as file:
         # Allocated now: a mapped file that meets a full disk later kills the process.
         os.posix_fallocate(file.fileno(), 0, size)
         return np.memmap(file, np.uint32, "r+", shape=shape)
@@ -73,18 +70,13 @@ class Spool:
     def __init__(self, folder: Path | None, *, required: bool = True) -> None:
         self.required = required
         self._folder = folder
-        with _explained(f"{folder or tempfile.gettempdir()} cannot be written", _OTHER_STORE):
+        with _explained(f"{folder or tempfile.gettempdir()} cannot be written"):
             self._file = temporary_file(folder)
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         with contextlib.suppress(OSError):  # A failed write was reported when it happened.
             self._file.close()
 
@@ -124,7 +116,7 @@ class Spool:
 
     def _reporting(self) -> contextlib.AbstractContextManager[None]:
         folder = self._folder or tempfile.gettempdir()
-        return _explained(f"{folder} has no room for the shingle sets", _OTHER_STORE)
+        return _explained(f"{folder} has no room for the shingle sets")
 
 
 def open_optional_spool(folder: Path | None) -> Spool | None:

@@ -13,10 +13,15 @@ from numpy.typing import NDArray
 from lshdup.kernels import sets as kernels
 from lshdup.lsh.band_plan import BandPlan
 from lshdup.lsh.band_table import sort_keys
-from lshdup.lsh.candidates import CandidateCounter, PairArrays, cross_pairs, documents_to_compare
+from lshdup.lsh.candidates import (
+    CandidateCounter,
+    PairArrays,
+    candidate_pairs,
+    documents_to_compare,
+)
 from lshdup.lsh.signatures import estimate
 from lshdup.matching import exact_join, similarity
-from lshdup.matching.copies import ExpandedPairs, expand_pairs_across
+from lshdup.matching.copies import ExpandedPairs, expand_pairs
 from lshdup.matching.pairs import Columns, Pairs, contains, gather_pairs, pack_pairs, unpack_pairs
 from lshdup.matching.results import PairsFound
 from lshdup.params import PairParams
@@ -68,8 +73,8 @@ def find_cross_pairs(
     duplicate_of = sides.find_exact_duplicates()
     members = documents_to_compare(duplicate_of, sides.sizes)
     table = sort_keys(sides.build_band_keys(plan, jobs), members, jobs)
-    buckets, pieces = cross_pairs(
-        table, sides.split, params.max_bucket, lambda done, n: progress("candidates", done, n)
+    buckets, pieces = candidate_pairs(
+        table, params.max_bucket, lambda done, n: progress("candidates", done, n), sides.split
     )
     verifier = _Verifier(sides, duplicate_of, threshold, params.verify == "estimate", jobs)
     counter = CandidateCounter()
@@ -194,7 +199,7 @@ class ExpandedCrossPairs:
     ----------
     sides : the two sides.
     pairs : verified pairs.
-    collapse : list each further exact duplicate once, see `expand_pairs_across`.
+    collapse : list each further exact duplicate once, see `expand_pairs`.
 
     documents : ascending int64 array, documents that are in any pair.
 
@@ -203,8 +208,8 @@ class ExpandedCrossPairs:
     def __init__(self, sides: Sides, pairs: CrossPairs, *, collapse: bool = False) -> None:
         self._pairs = pairs
         same = _select_identical(pairs.found.pairs, sides.fingerprints)
-        self._expanded: ExpandedPairs = expand_pairs_across(
-            pairs.found.pairs, pairs.duplicate_of, same, collapse=collapse
+        self._expanded: ExpandedPairs = expand_pairs(
+            pairs.found.pairs, pairs.duplicate_of, across=same, collapse=collapse
         )
         self.documents = self._expanded.documents()
         here, there = sides.separate(self.documents)

@@ -14,8 +14,8 @@ from lshdup.collection.filtering import FilterRequest, build_filter, filter_coll
 from lshdup.collection.joining import join_collections
 from lshdup.documents.arguments import are_below, describe_docs, summarize_docs
 from lshdup.documents.document_list import DocumentList, typed_name
+from lshdup.documents.expansion import KnownRecords
 from lshdup.documents.finding import find_documents
-from lshdup.documents.locations import KnownRecords
 from lshdup.documents.records import by_number
 from lshdup.errors import ArtifactError, InputError
 from lshdup.matching.similarity import SET_BYTES

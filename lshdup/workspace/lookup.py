@@ -4,12 +4,13 @@ input.
 
 import os
 import sys
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lshdup.errors import InputError
 from lshdup.params import ShingleParams
 from lshdup.utils.messages import did_you_mean, printable
+from lshdup.workspace.request import merge_params
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -38,6 +39,10 @@ class NamedDocument:
     def text(self, encoding: str = "") -> bytes:
         """Return the text as UTF-8. Raise InputError if the document has none."""
         return self.decode(*self.content(), encoding).utf8
+
+    def utf8(self, params: ShingleParams) -> bytes:
+        """Return what shingles are made of: the text as UTF-8, or the ids."""
+        return self.ids() if params.tokens == "ids" else self.text(params.encoding)
 
     def decode(self, raw: bytes, is_text: bool, encoding: str = "") -> "Text":
         """Decode the bytes of the document. Raise InputError if they are no text."""
@@ -243,7 +248,5 @@ def merge_shingle_params(
     collection: "Collection | None", given: "Mapping[str, Any]"
 ) -> ShingleParams:
     """Return the parameters to show a document with: explicit ones over those of the store."""
-    known = {field.name for field in fields(ShingleParams)}
-    typed = {name: value for name, value in given.items() if name in known}
-    base = collection.shingle.to_json() if collection is not None and "tokens" not in typed else {}
-    return ShingleParams(**(base | typed))
+    base = collection.shingle.to_json() if collection is not None and "tokens" not in given else {}
+    return merge_params(ShingleParams, base | {**given})

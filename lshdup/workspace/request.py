@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from lshdup.collection.collection import Collection
     from lshdup.documents.document_list import DocumentList
 
-P = TypeVar("P", ShingleParams, SketchParams, BandParams, ClusterParams)
+P = TypeVar(
+    "P", DocumentParams, ShingleParams, FilterParams, SketchParams, BandParams, ClusterParams
+)
 
 #: Options whose name is not that of their parameter.
 _OPTIONS = {"k": "-k", "keep_case": "--keep-case", "normalize": "normalization"}

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from lshdup.collection.collection import Collection
 from lshdup.documents.document_list import DocumentList
-from lshdup.documents.locations import KnownRecords
+from lshdup.documents.expansion import KnownRecords
 from lshdup.documents.records import Kind, RecordFields, RecordList
 from lshdup.params import DEFAULT_TEXT_FIELD, DocumentParams
 from lshdup.skipped import Reason, SkippedFile

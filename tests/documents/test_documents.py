@@ -256,11 +256,11 @@ def test_binary_and_foreign_formats_are_left_out():
 def test_detected_and_forced_encodings():
     latin = ("Die Größe der Bäume überraschte fünf müde Übersetzer. " * 5).encode("latin-1")
     made = shingled(latin)
-    assert len(made.guessed) == 1
+    assert len(made.guesses) == 1
     assert made.sets[0].tolist() == sorted(set(reference.shingle_list(latin.decode("latin-1"))))
-    assert made.guessed[0][1] == "cp1252"
+    assert made.guesses[0][1] == "cp1252"
     forced = shingled(latin, "\ufeffplain".encode("cp1253", "ignore"), encoding="cp1253")
-    assert forced.guessed == []
+    assert forced.guesses == []
     assert forced.sets[0].tolist() == sorted(set(reference.shingle_list(latin.decode("cp1253"))))
     wrong = shingled(latin, encoding="utf-8")
     assert [(reason, reason.is_error) for _, reason, _ in wrong.skipped] == [
@@ -296,7 +296,7 @@ def test_detected_and_forced_encodings():
 )
 def test_common_encodings_are_recognised(codec, text):
     made = shingled(text.encode(codec), text.encode())
-    assert made.sets[0].tolist() == made.sets[1].tolist(), made.guessed
+    assert made.sets[0].tolist() == made.sets[1].tolist(), made.guesses
 
 
 PAGE = (

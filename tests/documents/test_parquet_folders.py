@@ -297,11 +297,13 @@ def test_a_row_group_with_other_rows_than_it_says(here, said):
     file = SimpleNamespace(metadata=metadata, iter_batches=true.iter_batches)
     read = []
     with pytest.raises(RecordError, match="has not as many rows as it says"):
-        read.extend(len(offsets) - 1 for _, offsets, _ in parquet._decode(file, ["text"], 10))
+        read.extend(
+            len(offsets) - 1 for ((_, offsets, _),) in parquet._decode(file, [["text"]], 10)
+        )
     assert sizes[0] <= sum(read) <= sum(sizes[:2])
     assert sum(
         len(offsets) - 1
-        for _, offsets, _ in parquet._decode(file, ["text"], 10, range(2, len(sizes)))
+        for ((_, offsets, _),) in parquet._decode(file, [["text"]], 10, range(2, len(sizes)))
     ) == sum(sizes[2:])
 
 

@@ -34,9 +34,8 @@ def collection_of(sets):
     documents = DocumentList(
         StringTable.from_strings(str(i).encode() for i in range(len(sets))), zeros, zeros
     )
-    return ragged, Collection(
-        documents, ShingleParams(), ragged.sizes, np.zeros(len(sets), np.uint64), sets=ragged
-    )
+    columns = {"set_sizes": ragged.sizes, "fingerprints": np.zeros(len(sets), np.uint64)}
+    return ragged, Collection(documents, ShingleParams(), columns, sets=ragged)
 
 
 def some_sets(n, seed=0):

@@ -307,7 +307,7 @@ class Texts:
         )
         made = shingler.shingle(batch)
         refused = {index: reason for index, reason, _ in made.skipped}
-        guessed = dict(made.guessed)
+        guessed = dict(made.guesses)
         found = dict(zip(made.indices.tolist(), made.sets, strict=True))
         for i, (data, text) in enumerate(known):
             if isinstance(text, Reason):

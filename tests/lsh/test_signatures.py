@@ -6,13 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lshdup.errors import ParameterError
-from lshdup.lsh.signatures import (
-    Sketcher,
-    estimate,
-    linear_signatures,
-    permutation_signatures,
-    smallest_prime_from,
-)
+from lshdup.kernels.sketch import permuted_minima
+from lshdup.lsh.signatures import Sketcher, estimate, linear_signatures, smallest_prime_from
 from lshdup.params import SketchParams
 from lshdup.utils.ragged import RaggedSets
 from tests import reference
@@ -77,7 +72,8 @@ def test_the_lecture_example():
     rows = ["1011", "0011", "1100", "0011", "0010", "1100"]
     sets = RaggedSets.from_sets([{r for r in range(6) if rows[r][d] == "1"} for d in range(4)])
     permutations = np.array([[0, 3, 4, 1, 2, 5], [1, 5, 3, 2, 4, 0], [3, 2, 0, 5, 4, 1]], np.uint32)
-    signatures = permutation_signatures(sets, permutations)
+    signatures = np.empty((4, 3), np.uint32)
+    permuted_minima(sets.values.astype(np.int64), sets.offsets, permutations, signatures)
     assert signatures.T.tolist() == [[0, 4, 0, 0], [0, 0, 1, 1], [0, 0, 2, 2]]
     found = estimate(signatures, np.array([0, 2, 1]), np.array([1, 3, 3]))
     assert found.similarity.tolist() == [2 / 3, 1.0, 0.0]

@@ -312,7 +312,7 @@ def test_pairs_are_those_of_the_definition_by_every_way(here, monkeypatch, asked
             b"d/empty",
             b"d/form",
         ]
-        assert collection.unfiltered.sizes.tolist().count(0) == 1
+        assert collection.unfiltered_sizes.tolist().count(0) == 1
     else:
         assert len(found) > 100
         assert collection.shingle_filter is None

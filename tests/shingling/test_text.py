@@ -209,7 +209,7 @@ def test_invalid_utf8_is_never_taken_for_utf8(junk):
         b"good words here", b"some more text here " + junk + b" and after it more words"
     )
     made = Shingler(ShingleParams()).shingle(batch)
-    assert [index for index, _ in made.guessed] + [index for index, _, _ in made.skipped] == [1]
+    assert [index for index, _ in made.guesses] + [index for index, _, _ in made.skipped] == [1]
 
 
 def test_fingerprints_tell_sets_apart():

@@ -43,8 +43,8 @@ def typed(*arguments):
 )
 def test_output_stays_what_was_typed(name):
     options = typed("--engine", "spark", "-o", name)
-    assert on_spark._Answer(options)._name == name
-    assert on_spark._Answer(options).is_written
+    assert on_spark.Destination(options)._name == name
+    assert on_spark.Destination(options).is_written
     is_uri = ":/" in name
     for home_local in (True, False):
         expected = name if is_uri or not home_local else os.path.abspath(name)
@@ -55,7 +55,7 @@ def test_output_to_a_uri_that_spark_does_not_write():
     with pytest.raises(
         ParameterError, match=re.escape("-o hdfs:///x.tsv: Spark writes .parquet and .jsonl")
     ):
-        on_spark._Answer(typed("--engine", "spark", "-o", "hdfs:///x.tsv"))
+        on_spark.Destination(typed("--engine", "spark", "-o", "hdfs:///x.tsv"))
 
 
 def test_settings_of_spark_in_a_variable(monkeypatch):

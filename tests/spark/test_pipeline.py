@@ -120,7 +120,7 @@ def test_sample_corpus(session, run, monkeypatch, collapse):
     monkeypatch.chdir(ROOT)
     with compared(session, ["sample_corpus"], BandParams(threshold=0.5)) as comparison:
         summary = comparison.summary()
-        assert (summary.documents, summary.empty, summary.guessed) == (121, 1, {"cp1252": 1})
+        assert (summary.documents, summary.empty, summary.guesses) == (121, 1, {"cp1252": 1})
         found = collected(comparison, collapse=collapse)
         counts = comparison.tiles.found()
     assert found == local(

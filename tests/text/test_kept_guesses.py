@@ -58,7 +58,7 @@ def made(store, documents=(b"d",), **given):
 
 
 def guesses(collection):
-    names = collection.documents.names.strings_at(collection.notes.guessed)
+    names = collection.documents.names.strings_at(collection.notes.guess_documents)
     return dict(zip(names, [guess.decode() for guess in collection.notes.guesses], strict=True))
 
 

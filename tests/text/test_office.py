@@ -687,7 +687,7 @@ def test_another_reader_reads_office_documents_again_and_nothing_else(folder, do
     first, out = run_here()
     assert first.read == 7
     assert out == {b"d/b.pdf": Reason.SPOILT}
-    assert first.notes.extracted.tolist() == [5]
+    assert first.notes.office_documents.tolist() == [5]
     assert run_here()[0].read == 0
     doubled("def extract_bytes_sync(data, mime, config):\n    return Result('new words of it')\n")
     assert run_here()[0].read == 0
@@ -721,7 +721,7 @@ def test_the_extra_becomes_available(folder, doubled, version, monkeypatch):
     collection, out = run_here()
     assert collection.read == 1
     assert out == {b"d/z.zip": Reason.FORMAT}
-    assert collection.notes.extracted.tolist() == [5]
+    assert collection.notes.office_documents.tolist() == [5]
 
 
 def test_trouble_of_the_moment_is_not_remembered(folder, doubled, version):

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lshdup.lsh import band_table, candidates
-from lshdup.lsh.candidates import cross_pairs
-from lshdup.matching.copies import expand_pairs_across
+from lshdup.lsh.candidates import candidate_pairs
+from lshdup.matching.copies import expand_pairs
 from lshdup.matching.exact_join import exact_pairs
 from lshdup.matching.pairs import gather_pairs
 from lshdup.params import DocumentParams, PairParams
@@ -403,7 +403,7 @@ def test_candidates_across_are_those_of_the_whole_table(data):
                 skipped |= set(bucket)
             else:
                 expected |= across
-    buckets, pieces = cross_pairs(table, split, limit)
+    buckets, pieces = candidate_pairs(table, limit, split=split)
     found = [
         pair for left, right in pieces for pair in zip(left.tolist(), right.tolist(), strict=True)
     ]
@@ -417,7 +417,7 @@ def test_a_template_on_one_side_costs_what_the_other_has_of_it(monkeypatch):
     monkeypatch.setattr(candidates, "PIECE", 1 << 12)
     keys = [[1] * 20_010, [2] * 20_000 + [3] * 10, list(range(20_010))]
     for split in (20_000, 10):
-        buckets, pieces = cross_pairs(table_of(keys), split)
+        buckets, pieces = candidate_pairs(table_of(keys), split=split)
         met = sum(len(left) for left, _ in pieces)
         assert met == 10 * 20_000
         assert buckets.largest == 20_010
@@ -450,9 +450,9 @@ def test_copies_on_both_sides_are_counted_but_not_made():
     duplicate_of = np.concatenate([np.zeros(100_000, np.int64), np.full(50_000, 100_000)])
     same = np.array([0], np.uint32), np.array([100_000], np.uint32)
     pairs = gather_pairs([(*same, np.array([1.0]))])
-    made = expand_pairs_across(pairs, duplicate_of, same)
+    made = expand_pairs(pairs, duplicate_of, across=same)
     assert len(made) == 100_000 * 50_000
     left, right, _ = next(made.pieces())
     assert (left[:2].tolist(), right[:2].tolist()) == ([0, 0], [100_000, 100_001])
     assert len(left) <= 1 << 18
-    assert len(expand_pairs_across(pairs, duplicate_of, same, collapse=True)) == 150_000 - 1
+    assert len(expand_pairs(pairs, duplicate_of, across=same, collapse=True)) == 150_000 - 1

@@ -10,9 +10,9 @@ import click
 from lshdup import params
 from lshdup.cli.columns import column_names
 from lshdup.cli.conflicts import is_set, refuse_with_exact, runs_on_spark
-from lshdup.cli.console import OK, PAIRS_FOUND, Console
+from lshdup.cli.console import Console
 from lshdup.cli.help import Command, plain_option
-from lshdup.cli.messages import say_buckets, say_collection, say_contract, say_if_nothing
+from lshdup.cli.messages import say_buckets, say_collection, say_index
 from lshdup.cli.options import (
     check_files_option,
     engine_options,
@@ -106,24 +106,15 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         console, workspace, request = session.console, session.workspace, session.request
         if options["exact"]:
             collection, sets = workspace.load_or_collect_sets(request)
-            say_collection(console, collection)
-            say_if_nothing(session, collection)
+            say_collection(session, collection)
             result = workspace.find_clusters_exactly(collection, sets, rule, request)
         else:
             indexed = workspace.load_or_build_index(request, save=False)
             collection = indexed.collection
-            say_collection(console, collection)
-            say_if_nothing(session, collection)
-            say_contract(console, indexed.plan, indexed.params)
+            say_index(session, indexed)
             result = workspace.find_clusters(indexed, rule, request)
-            table = indexed.index.table if options["verbose"] else None
-            say_buckets(
-                console,
-                result.buckets,
-                collection.documents.names.strings_at,
-                rule.max_bucket,
-                table,
-            )
+            names = collection.documents.names.strings_at
+            say_buckets(console, result.buckets, names, rule.max_bucket, indexed.index.table)
         took = console.duration_of("groups")
         _say_groups(
             console, result, collection.documents, options["threshold"], took, _describe_rule(rule)
@@ -132,9 +123,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
             _write(console, result, collection.documents, options["write"])
         if options["write"] is None or is_set(ctx, "emit"):
             _print(console, target, result, collection.documents, options["emit"])
-        if options["check"] and console.exit_code == OK and result.clusters.count:
-            return PAIRS_FOUND
-        return console.exit_code
+        return console.exit_code_of(options["check"], result.clusters.count)
 
 
 def _check_write(path: Path | None, documents: "DocumentList", read: bool) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from lshdup.cli.help import Command
-from lshdup.cli.messages import say_collection, say_contract, say_if_nothing, say_largest
+from lshdup.cli.messages import say_index, say_largest
 from lshdup.cli.options import null_names_option, run_options, table_options
 from lshdup.cli.session import open_session
 
@@ -34,13 +34,9 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         from lshdup.lsh.candidates import Buckets, largest_buckets
 
         indexed = session.workspace.load_or_build_index(session.request)
-        say_collection(session.console, indexed.collection)
-        say_if_nothing(session, indexed.collection, 1)
-        say_contract(session.console, indexed.index.plan, indexed.params)
+        say_index(session, indexed, 1)
         for size, first in largest_buckets(indexed.index.table, 1):
             session.workspace.say_large_bucket(indexed, Buckets(size, first))
-        if options["verbose"]:
-            say_largest(
-                session.console, indexed.index.table, indexed.collection.documents.names.strings_at
-            )
+        names = indexed.collection.documents.names.strings_at
+        say_largest(session.console, indexed.index.table, names)
         return session.console.exit_code

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lshdup.cli.columns import column_names
-from lshdup.cli.console import OK, PAIRS_FOUND, Console
+from lshdup.cli.console import Console
 from lshdup.cli.messages import (
     say_buckets,
     say_contract,
-    say_funnel,
     say_guesses,
+    say_pairs,
     say_skipped,
     warn_if_nothing,
 )
@@ -21,7 +21,7 @@ from lshdup.cli.printing import make_target, print_pieces, print_rows
 from lshdup.cli.session import read_parameters
 from lshdup.errors import ParameterError
 from lshdup.params import BandParams, PairParams, ShingleParams, SketchParams
-from lshdup.spark.paths import has_scheme
+from lshdup.spark.paths import check_output, format_of, has_scheme
 from lshdup.utils.messages import count_of, printable
 from lshdup.workspace.request import merge_params
 
@@ -52,20 +52,13 @@ def pairs(ctx: click.Context, options: dict[str, Any]) -> int:
         total = int(counts.get["pairs"]) if table is None else table.num_rows
         verified = comparison.tiles.found()
         # A task that ran again for a lost executor counts again; then copies cannot be told.
-        say_funnel(
-            console,
-            verified["candidates"],
-            min(verified["pairs"], total),
-            total,
-            comparison.recipe.threshold,
-        )
+        different = min(verified["pairs"], total)
+        say_pairs(console, total, comparison.recipe.threshold, verified["candidates"], different)
         if table is not None:
             columns = column_names("pairs")
             target = make_target(options)
             print_pieces(console, target, columns, ordered_pairs(table))
-        if options["check"] and console.exit_code == OK and total:
-            return PAIRS_FOUND
-        return console.exit_code
+        return console.exit_code_of(options["check"], total)
 
 
 def clusters(ctx: click.Context, options: dict[str, Any]) -> int:
@@ -94,8 +87,10 @@ def clusters(ctx: click.Context, options: dict[str, Any]) -> int:
 
 
 def _clusters(
-    console: Console, comparison: "Comparison", answer: "_Answer", options: dict[str, Any]
+    console: Console, comparison: "Comparison", answer: "Destination", options: dict[str, Any]
 ) -> int:
+    from pyspark.sql import functions as f
+
     from lshdup.spark.clusters import Clusters
     from lshdup.spark.outputs import ordered_clusters
 
@@ -105,49 +100,37 @@ def _clusters(
         console.progress("groups", 0, 0)
         wanted = {"all": found.listed, "keep": found.kept, "drop": found.dropped}[emit]
         if answer.is_written and emit == "all":
-            wanted = _with_words(found.documents)
+            copy = f.when(f.col("copy"), f.lit("yes")).otherwise(f.lit("no"))
+            wanted = found.documents.withColumn("copy", copy)
         elif answer.is_written:
             wanted = wanted.withColumnRenamed("id", "name")
         total, kept, dropped, copies = found.counts
         table = answer.take(wanted, comparison)
         seconds = f"{console.duration_of('groups')}; {console.seconds:.2f} s in all"
+        alike = f"of similarity {threshold:g} or more"
         if dropped:
             documents = count_of(total + dropped, "document")
-            groups = f"{count_of(total, 'group')} of similarity {threshold:g} or more"
-            console.say(f"{groups} with {documents}; {count_of(found.rounds, 'round')}")
+            groups, rounds = count_of(total, "group"), count_of(found.rounds, "round")
+            console.say(f"{groups} {alike} with {documents}; {rounds}")
             console.say(
                 f"keep {count_of(kept, 'document')}, {kept - total:,} alone; "
                 f"drop {dropped:,}, {copies:,} of them copies{seconds}"
             )
         else:
-            console.say(
-                f"no groups of similarity {threshold:g} or more: "
-                f"{count_of(kept, 'document')} alone{seconds}"
-            )
-        if table is not None:
-            listing = "clusters" if emit == "all" else "clusters-names"
-            columns, target = column_names(listing), make_target(options)
-            if emit == "all":
-                print_rows(console, target, columns, ordered_clusters(table))
-            else:
-                names = ((name,) for name in sorted(table.column("id").to_pylist()))
-                print_rows(console, target, columns, names)
-    if options["check"] and console.exit_code == OK and dropped:
-        return PAIRS_FOUND
-    return console.exit_code
-
-
-def _with_words(documents: Any) -> Any:
-    """Return documents with `copy` in the words that are printed."""
-    from pyspark.sql import functions as f
-
-    return documents.withColumn("copy", f.when(f.col("copy"), f.lit("yes")).otherwise(f.lit("no")))
+            console.say(f"no groups {alike}: {count_of(kept, 'document')} alone{seconds}")
+        if table is not None and emit == "all":
+            columns = column_names("clusters")
+            print_rows(console, make_target(options), columns, ordered_clusters(table))
+        elif table is not None:
+            names = ((name,) for name in sorted(table.column("id").to_pylist()))
+            print_rows(console, make_target(options), column_names("clusters-names"), names)
+    return console.exit_code_of(options["check"], dropped)
 
 
 @contextmanager
 def _comparison(
     ctx: click.Context, options: dict[str, Any]
-) -> Iterator[tuple[Console, "Comparison", "_Answer"]]:
+) -> Iterator[tuple[Console, "Comparison", "Destination"]]:
     """Start Spark, find the documents and say their number; yield the comparison."""
     console = Console.of(options)
     with console:
@@ -155,7 +138,7 @@ def _comparison(
         shingle = merge_params(ShingleParams, given)
         sketch, band = merge_params(SketchParams, given), merge_params(BandParams, given)
         pair = PairParams(max_bucket=options.get("max_bucket") or 0)
-        answer, settings = _Answer(options), settings_of(options["spark_conf"])
+        answer, settings = Destination(options), settings_of(options["spark_conf"])
         from lshdup.spark import session as spark_session
         from lshdup.spark.errors import one_line
 
@@ -247,7 +230,7 @@ def _say_documents(console: Console, comparison: "Comparison", sketch: SketchPar
     if summary.empty:
         empty = count_of(summary.empty, "document")
         console.say(f"{empty} without tokens: near nothing, not compared (-v names them)")
-    say_guesses(console, summary.guessed)
+    say_guesses(console, summary.guesses)
     say_skipped(console, console.skipped_counts)
     if console.is_verbose:
         for row in named("size = 0 and reason is null", "encoding"):
@@ -277,15 +260,13 @@ def _say_buckets(console: Console, comparison: "Comparison", tiles: "Tiles") -> 
         )
 
 
-class _Answer:
+class Destination:
     """The destination of an answer: a folder that Spark writes, or the listing of `cli.output`.
 
     is_written : whether Spark writes it, as Parquet or JSON Lines.
     """
 
     def __init__(self, options: dict[str, Any]) -> None:
-        from lshdup.spark.outputs import format_of
-
         self._name = options["output"] or ""
         self._format = format_of(self._name)
         self.is_written = bool(self._format)
@@ -309,8 +290,6 @@ class _Answer:
     def check(self, session: Any) -> None:
         """Raise InputError, before the work, if the answer cannot be written or exists."""
         if self.is_written:
-            from lshdup.spark.outputs import check_output
-
             self._path = check_output(session, self._name)
 
     def take(self, answer: Any, comparison: "Comparison") -> Any:

@@ -6,7 +6,6 @@ import click
 
 from lshdup.cli.columns import column_names
 from lshdup.cli.conflicts import refuse, refuse_with_exact, runs_on_spark
-from lshdup.cli.console import OK, PAIRS_FOUND
 from lshdup.cli.find_pairs import find_pairs
 from lshdup.cli.help import Command
 from lshdup.cli.messages import warn_of_changes
@@ -115,6 +114,4 @@ def command(ctx: click.Context, /, **options: Any) -> int:
             warn_of_changes(session, documents, pairs.documents())
             names = DocumentNames(len(documents), documents.typed_names)
             print_pieces(console, target, column_names("pairs"), name_pairs(pairs.pieces(), names))
-        if options["check"] and console.exit_code == OK and len(pairs):
-            return PAIRS_FOUND
-        return console.exit_code
+        return console.exit_code_of(options["check"], len(pairs))

@@ -4,13 +4,11 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from lshdup.cli.columns import column_names
-from lshdup.cli.console import OK, PAIRS_FOUND
 from lshdup.cli.messages import (
     say_buckets,
     say_collection,
     say_contract,
-    say_found,
-    say_if_nothing,
+    say_pairs,
     say_skipped,
     warn_of_changes,
 )
@@ -43,8 +41,7 @@ def pairs_against(session: Session, options: dict[str, Any], target: "Target") -
         exact=options["exact"],
     )
     params = PairParams(options["verify"], options["max_bucket"] or 0)
-    say_collection(console, both.here, " of DOCS")
-    say_if_nothing(session, both.here, 1)
+    say_collection(session, both.here, 1, " of DOCS")
     where = f"stored in {both.store}" if both.store is not None else "of OTHER"
     console.say(f"against {count_of(len(both.there.documents), 'document')} {where}")
     say_skipped(console, console.other_skipped_counts, " of OTHER")
@@ -55,15 +52,14 @@ def pairs_against(session: Session, options: dict[str, Any], target: "Target") -
         )
     if options["exact"]:
         across = both.find_pairs_exactly(jobs, console.progress)
-        before, after = "", ", none missed"
     else:
         say_contract(console, both.plan(), both.params)
         across = both.find_pairs(params, jobs, console.progress)
         say_buckets(console, across.found.buckets, both.sides.names, params.max_bucket)
-        before, after = f"{count_of(across.found.candidates, 'candidate pair')} -> ", ""
     pairs = both.expand_copies(across, collapse=options["collapse_copies"])
     _say_estimates(session, both, pairs, across.by_estimate)
-    say_found(console, before, len(pairs), both.params.threshold, after)
+    candidates = None if options["exact"] else across.found.candidates
+    say_pairs(console, len(pairs), both.params.threshold, candidates, len(pairs))
     warn_of_changes(session, both.here.documents, both.sides.separate(pairs.documents)[0])
     changed = both.count_changed(pairs)
     if changed:
@@ -75,9 +71,7 @@ def pairs_against(session: Session, options: dict[str, Any], target: "Target") -
     print_pieces(
         console, target, column_names("pairs-against"), name_pairs(pairs.pieces(), names, _verified)
     )
-    if options["check"] and console.exit_code == OK and len(pairs):
-        return PAIRS_FOUND
-    return console.exit_code
+    return console.exit_code_of(options["check"], len(pairs))
 
 
 def _verified(estimated: Any) -> "list[Cell]":

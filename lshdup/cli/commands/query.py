@@ -85,12 +85,8 @@ def command(ctx: click.Context, /, **options: Any) -> int:
                 if not several:
                     raise
                 session.console.error(error)
-        print_rows(
-            session.console,
-            target,
-            columns,
-            _rows(session, indexed, documents, options["top"], wide=wide),
-        )
+        rows = _rows(session, indexed, documents, options["top"], wide=wide)
+        print_rows(session.console, target, columns, rows)
         return session.console.exit_code
 
 
@@ -102,37 +98,34 @@ def _rows(
     *,
     wide: bool,
 ) -> "Iterator[tuple[Cell, ...]]":
-    from lshdup import pipeline
+    from lshdup.pipeline import find_neighbours
 
-    source = session.workspace.set_source(indexed.collection, session.request.jobs)
+    console, collection = session.console, indexed.collection
+    source = session.workspace.set_source(collection, session.request.jobs)
+    threshold = indexed.params.threshold
     for done, each in enumerate(documents):
-        session.console.progress("queries", done, len(documents))
-        shingles, keys, signature = shingle_and_sketch(session.console, indexed, each)
+        console.progress("queries", done, len(documents))
+        shingles, keys, signature = shingle_and_sketch(console, indexed, each)
         if not len(shingles):
-            reason = (
-                "no tokens"
-                if indexed.collection.shingle_filter is None
-                else "no tokens, or only common shingles"
-            )
-            session.console.say(f"{printable(each.name)} has {reason}: it is near nothing")
+            filtered = "" if collection.shingle_filter is None else ", or only common shingles"
+            console.say(f"{printable(each.name)} has no tokens{filtered}: it is near nothing")
             continue
-        near = pipeline.find_neighbours(
+        near = find_neighbours(
             indexed.index,
             source,
-            indexed.params.threshold,
+            threshold,
             keys=keys,
             shingles=shingles,
             itself=each.index,
             is_candidate=indexed.is_candidate(signature),
         ).take_top(top)
         if not len(near.documents):
-            n, threshold = len(indexed.collection.documents), indexed.params.threshold
-            session.console.say(
-                f"none of {count_of(n, 'document')} is {threshold:g} similar or more to "
-                f"{printable(each.name)}"
+            stored = count_of(len(collection.documents), "document")
+            console.say(
+                f"none of {stored} is {threshold:g} similar or more to {printable(each.name)}"
             )
-        warn_of_changes(session, indexed.collection.documents, near.documents)
-        names = indexed.collection.documents.typed_names(near.documents)
+        warn_of_changes(session, collection.documents, near.documents)
+        names = collection.documents.typed_names(near.documents)
         for name, similarity in zip(names, near.similarity.tolist(), strict=True):
             yield (similarity, name, each.name) if wide else (similarity, name)
 
@@ -149,12 +142,7 @@ def shingle_and_sketch(
 
     collection = indexed.collection
     assert collection.sketch is not None
-    text = (
-        document.ids()
-        if collection.shingle.tokens == "ids"
-        else document.text(collection.shingle.encoding)
-    )
-    sets = Shingler(collection.shingle).shingle_texts([text])
+    sets = Shingler(collection.shingle).shingle_texts([document.utf8(collection.shingle)])
     if collection.shingle_filter is not None:
         sets = collection.shingle_filter.apply(sets)
     if document.index >= 0:

@@ -10,7 +10,7 @@ from lshdup.cli.columns import column_names
 from lshdup.cli.completion import complete_document
 from lshdup.cli.conflicts import refuse
 from lshdup.cli.help import Command, plain_option
-from lshdup.cli.messages import say_collection, say_if_nothing, say_last_run
+from lshdup.cli.messages import say_collection, say_last_run
 from lshdup.cli.options import (
     documents_options,
     list_columns,
@@ -78,14 +78,13 @@ def command(ctx: click.Context, /, **options: Any) -> int:
             if document.note:
                 session.console.say(document.note)
             params = merge_shingle_params(stored, session.request.given)
-            text = document.ids() if params.tokens == "ids" else document.text(params.encoding)
+            text = document.utf8(params)
             shingle_filter = session.workspace.load_or_build_filter(session.request, params, stored)
             columns = column_names("shingle", optional=shingle_filter is not None)
             print_rows(session.console, target, columns, _rows(text, params, shingle_filter))
             return session.console.exit_code
         collection = session.workspace.make_shingles(session.request)
-        say_collection(session.console, collection)
-        say_if_nothing(session, collection, 1)
+        say_collection(session, collection, 1)
         if collection.shingle_filter is not None:
             session.console.say(
                 "shingles.npz keeps the whole sets: give --template and --ignore-common to "
@@ -111,14 +110,11 @@ def _say_most_common(session: Session, collection: "Collection") -> None:
     """Show with -v the text of the removed shingles that most documents have."""
     from lshdup.shingling.inspection import list_shingles
 
-    params = collection.shingle
-    names = collection.documents.names
+    params, names = collection.shingle, collection.documents.names
     for shingle, count, index in session.workspace.most_common_shingles(collection, _MOST_COMMON):
         document = NamedDocument(names[index], index, collection=collection)
         try:
-            rows = list_shingles(
-                document.ids() if params.tokens == "ids" else document.text(params.encoding), params
-            )
+            rows = list_shingles(document.utf8(params), params)
             words = next((words for element, _, words in rows if element == shingle), b"")
         except InputError:  # The document has vanished or changed.
             words = b""

@@ -138,7 +138,6 @@ def command(ctx: click.Context, /, **options: Any) -> int:
 class _Document:
     """A document to show.
 
-    named : where it comes from.
     size : bytes of its file.
     text : its text, or its ids.
     """

@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from lshdup.cli.help import Command
-from lshdup.cli.messages import say_collection, say_if_nothing
+from lshdup.cli.messages import say_collection
 from lshdup.cli.options import (
     documents_options,
     null_names_option,
@@ -40,6 +40,5 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     """
     with open_session(ctx, options) as session:
         collection = session.workspace.make_signatures(session.request)
-        say_collection(session.console, collection)
-        say_if_nothing(session, collection, 1)
+        say_collection(session, collection, 1)
         return session.console.exit_code
