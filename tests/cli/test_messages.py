@@ -547,7 +547,7 @@ def test_what_is_continued_is_said_and_what_would_be_replaced_is_refused(here):
         "pairs docs new": "",  # more documents
         f"pairs ./docs/ new {rows}": "",
         f"pairs docs --exclude 1.txt new {rows}": "",  # the same DOCS
-        "pairs docs new -k 2": refused.format("3 documents in docs, new, rows.jsonl"),
+        "pairs docs new -k 2": refused.format("6 documents in docs, new, rows.jsonl"),
         f"pairs {here} -k 2 -q": "",  # all of them, named otherwise
         "pairs docs --replace-store --seed 3 --keep-case": "",
         "clusters": "the last run: 3 documents in docs (--tokens word -k 3 --keep-case --seed 3)",

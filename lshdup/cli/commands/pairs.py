@@ -46,7 +46,7 @@ Examples:
     type=click.Path(path_type=bytes),
     metavar="OTHER",
     help="Only pairs of DOCS with documents of OTHER: a folder, a file, or the store of an earlier "
-    "run, whose documents need not be there any more; repeatable for folders and files.",
+    "run, whose documents may be gone; repeatable for folders and files.",
 )
 @option(
     "--histogram",

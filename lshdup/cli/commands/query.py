@@ -64,7 +64,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     if several are given).
 
     DOC is a name in the store or its unique end, any other file, or - for standard input. The
-    answer comes from the last `lshdup index` (or `pairs`); the similarity is exact.
+    store is that of the last run with DOCS; the similarity is exact.
     """
     target = make_target(options)
     words = options.pop("docs")
