@@ -10,7 +10,7 @@ from typing import Any, Self
 
 from lshdup.errors import ParameterError
 
-TOKENS = ("word", "char", "terms", "ids")
+TOKENS = ("word", "symbols", "char", "terms", "ids")
 HASHES = ("mix64", "poly31")
 #: Schemes of signatures; "linear" is for experiments, not for a store.
 SCHEMES = ("fast", "classic", "linear")
@@ -18,7 +18,9 @@ STORED_SCHEMES = SCHEMES[:2]
 VERIFY = ("exact", "estimate")
 LINKAGES = ("representative", "single")
 KEEP = ("longest", "shortest", "newest", "oldest", "first", "path-order")
-DEFAULT_K = {"word": 3, "char": 9, "terms": 1, "ids": 1}
+DEFAULT_K = {"word": 3, "symbols": 5, "char": 9, "terms": 1, "ids": 1}
+#: The most tokens in a shingle.
+MAX_K = 1000
 DEFAULT_MAX_BYTES = 256 * 1024 * 1024
 DEFAULT_TEXT_FIELD = "text"
 DEFAULT_STORE = ".lshdup"
@@ -157,7 +159,7 @@ class DocumentParams(_Params):
 class ShingleParams(_Params):
     """How a text becomes a shingle set (DESIGN 4).
 
-    tokens : word, char, terms or ids.
+    tokens : word, symbols, char, terms or ids.
     k : tokens in a shingle; 0: the default of the tokens.
     bag : count repeats.
     normalize : NFKC.

@@ -65,7 +65,7 @@ Examples:
     type=click.IntRange(0),
     default=1,
     metavar="N",
-    help="Pairs just above each threshold of --histogram, to look at.",
+    help="Pairs to show above each threshold of --histogram.",
 )
 @plot_option
 @check_files_option
@@ -113,5 +113,6 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         else:
             warn_of_changes(session, documents, pairs.documents())
             names = DocumentNames(len(documents), documents.typed_names)
-            print_pieces(console, target, column_names("pairs"), name_pairs(pairs.pieces(), names))
+            rows = name_pairs(pairs.pieces(), names)
+            print_pieces(console, target, column_names("pairs"), rows, len(pairs))
         return console.exit_code_of(options["check"], len(pairs))
