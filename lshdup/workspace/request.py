@@ -41,8 +41,7 @@ class Request:
     check_files : leave out documents of the store that were deleted or changed since.
     replace_store : replace a store that holds another collection.
     templates : files and folders of the texts whose shingles are filtered.
-    command : command to suggest where the store holds nothing to continue from; empty: the user
-        named this store, which must hold an index.
+    is_other : whether the store is one that --against names, which must hold an index.
     accept : notified (documents, whether they have been read), when they are found and when they
         have been read; raises if the command cannot work with them.
     """
@@ -53,7 +52,7 @@ class Request:
     jobs: int
     check_content: bool = False
     templates: tuple[bytes, ...] = ()
-    command: str = "index"
+    is_other: bool = False
     accept: Callable[["DocumentList", bool], None] = lambda _documents, _read: None
     check_files: bool = False
     replace_store: bool = False

@@ -11,6 +11,7 @@ from lshdup.cli.help import Command
 from lshdup.cli.messages import warn_of_changes
 from lshdup.cli.options import (
     check_files_option,
+    check_option,
     engine_options,
     list_columns,
     option,
@@ -68,8 +69,8 @@ Examples:
     help="Pairs to show above each threshold of --histogram.",
 )
 @plot_option
+@check_option("pairs")
 @check_files_option
-@option("--check", is_flag=True, help="Exit with 1 if there are pairs.")
 @engine_options
 @run_options
 @output_options
@@ -115,4 +116,4 @@ def command(ctx: click.Context, /, **options: Any) -> int:
             names = DocumentNames(len(documents), documents.typed_names)
             rows = name_pairs(pairs.pieces(), names)
             print_pieces(console, target, column_names("pairs"), rows, len(pairs))
-        return console.exit_code_of(options["check"], len(pairs))
+        return console.exit_code_of(len(pairs))

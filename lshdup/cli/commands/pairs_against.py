@@ -3,7 +3,6 @@
 import math
 from typing import TYPE_CHECKING, Any
 
-from lshdup.cli.columns import column_names
 from lshdup.cli.messages import (
     say_buckets,
     say_collection,
@@ -12,7 +11,6 @@ from lshdup.cli.messages import (
     say_skipped,
     warn_of_changes,
 )
-from lshdup.cli.printing import DocumentNames, name_pairs, print_pieces
 from lshdup.cli.session import Session
 from lshdup.params import PairParams
 from lshdup.utils.messages import count_of
@@ -46,9 +44,16 @@ def pairs_against(session: Session, options: dict[str, Any], target: "Target") -
     console.say(f"against {count_of(len(both.there.documents), 'document')} {where}")
     say_skipped(console, console.other_skipped_counts, " of OTHER")
     if not (both.there.sizes > 0).any():
-        console.warn(
-            "nothing to compare with: OTHER has no document with shingles; name another, or see "
-            "with -v what was left out"
+        console.report_nothing(
+            "nothing to compare with",
+            "OTHER has no document with shingles",
+            "name another, or see with -v what was left out",
+        )
+    elif both.sides.is_one_document():
+        console.report_nothing(
+            "nothing to compare with",
+            "DOCS and OTHER are one and the same document",
+            "name another on one of the sides",
         )
     if options["exact"]:
         across = both.find_pairs_exactly(jobs, console.progress)
@@ -67,11 +72,7 @@ def pairs_against(session: Session, options: dict[str, Any], target: "Target") -
             f"{count_of(changed, 'document')} of OTHER in this answer changed or vanished since "
             "OTHER was indexed"
         )
-    names = DocumentNames(len(both.sides.sizes), both.sides.names)
-    print_pieces(
-        console, target, column_names("pairs-against"), name_pairs(pairs.pieces(), names, _verified)
-    )
-    return console.exit_code_of(options["check"], len(pairs))
+    return console.exit_code_of(len(pairs))
 
 
 def _verified(estimated: Any) -> "list[Cell]":
