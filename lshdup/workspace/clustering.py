@@ -2,15 +2,17 @@
 changed documents.
 """
 
+import os
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lshdup.collection.collection import Collection
 from lshdup.collection.set_source import set_source
 from lshdup.documents.document_list import DocumentList
-from lshdup.documents.preference import preference
+from lshdup.documents.preference import Preference, preference
+from lshdup.matching.centres import Comparisons
 from lshdup.matching.results import ClustersFound
 from lshdup.params import ClusterParams, PairParams
 from lshdup.pipeline import find_clusters, find_clusters_exactly
@@ -21,6 +23,9 @@ from lshdup.workspace.context import RunContext
 from lshdup.workspace.index import IndexedCollection
 from lshdup.workspace.pairs import load_or_find_pairs, say_large_bucket
 from lshdup.workspace.request import Request
+
+#: More similarities than this are announced: they take seconds.
+_MANY_COMPARISONS = 1 << 22
 
 
 def load_or_find_clusters(
@@ -35,7 +40,7 @@ def load_or_find_clusters(
     order = _order_documents(run, collection, params, request)
     store, found, known = run.store, None, None
     if store is not None:
-        found = results_io.load_clusters(store, collection, index, bands, params, order)
+        found = results_io.load_clusters(store, collection, index, bands, params, order.order)
         earlier = results_io.load_pairs(store, collection) if found is None else None
         pair_params = PairParams(max_bucket=params.max_bucket)
         if earlier is None:
@@ -56,13 +61,14 @@ def load_or_find_clusters(
             jobs=request.jobs,
             progress=run.progress,
             on_buckets=lambda buckets: say_large_bucket(run, indexed, buckets, clustering=True),
+            on_central=partial(_say_comparisons, run, collection.documents),
         )
         complete = found
         if not len(found.lost):
             run.keep(
                 "clusters.npz",
                 lambda store: results_io.save_clusters(
-                    store, collection, index, bands, params, order, complete
+                    store, collection, index, bands, params, order.order, complete
                 ),
             )
     return _drop_changed(run, found, collection.documents)
@@ -79,19 +85,30 @@ def cluster_exactly(
     """Cluster all documents by all pairs of their sets, none missed. Nothing is saved."""
     order = _order_documents(run, collection, params, request)
     found = find_clusters_exactly(
-        collection, sets, threshold, params, order, request.jobs, run.progress
-    )
+        collection, sets, threshold, params, order, request.jobs, run.progress,
+        on_central=partial(_say_comparisons, run, collection.documents),
+    )  # fmt: skip
     return _drop_changed(run, found, collection.documents)
 
 
 def _order_documents(
     run: RunContext, collection: Collection, params: ClusterParams, request: Request
-) -> NDArray[np.int64]:
-    """Return all documents, the most preferred one first; warn of unused --prefer."""
-    order, unused = preference(collection.documents, collection.sizes, params, request.documents)
-    for line in unused:
+) -> Preference:
+    """Return the order of documents; warn of unused --prefer."""
+    order = preference(collection.documents, collection.sizes, params, request.documents)
+    for line in order.unused:
         run.warn(line)
     return order
+
+
+def _say_comparisons(run: RunContext, documents: DocumentList, work: Comparisons) -> None:
+    """Say what `--keep central` costs, if it takes more than moments."""
+    if work.pairs > _MANY_COMPARISONS:
+        name = os.fsdecode(documents.names[work.example])
+        run.say(
+            f"--keep central compares all documents of a group: {work.pairs:,} similarities; the "
+            f"largest group has {work.largest:,} different documents, one is {name}"
+        )
 
 
 def _drop_changed(run: RunContext, found: ClustersFound, documents: DocumentList) -> ClustersFound:

@@ -60,16 +60,16 @@ Examples:
 @exact_option
 @max_bucket_option
 @option("--linkage", type=click.Choice(params.LINKAGES), default=_DEFAULT.linkage,
-               help="Every member similar enough to the one that is kept; or all that chains of "
-                    "pairs connect.")  # fmt: skip
+               help="All similar enough to the one that is kept; or what chains of pairs "
+                    "connect.")  # fmt: skip
 @keep_options
 @plain_option("--emit", type=click.Choice(("all", "keep", "drop")), default="all",
               help="Groups of two or more with all that is known; or names only: what stays, also "
                    "what is alone; what may go.")  # fmt: skip
 @plain_option("--write", type=click.Path(path_type=Path), metavar="FILE",
-              help="Of rows of JSON Lines or Parquet: write the file they are in without those "
-                   "that may go, in the same order, all else as it is; of several files, FILE is a "
-                   "folder. No groups are printed then, unless --emit says so.")  # fmt: skip
+              help="Write the file of JSON Lines or Parquet without the rows that may go, all else "
+                   "as it is; of several files, FILE is a folder. No groups are printed then, "
+                   "unless --emit says so.")  # fmt: skip
 @check_option("groups")
 @check_files_option
 @engine_options
@@ -82,15 +82,13 @@ def command(ctx: click.Context, /, **options: Any) -> int:
 
     Every document of a group is at least the threshold similar to the one that is kept; the
     similarity is exact, and to that one. A copy has the same set of shingles as it, though perhaps
-    other bytes. Each compared document is either kept or dropped; what has no tokens, or could not
-    be read, is neither. Nothing is moved or deleted.
+    other bytes. A document without tokens, or that could not be read, is neither kept nor dropped.
+    Nothing is moved or deleted.
 
-    Without DOCS, the documents of the last run are grouped. What is kept, and by which rule, is
-    said on stderr.
+    Without DOCS, the documents of the last run are grouped.
 
-    With --engine spark (see `lshdup pairs`), -o OUT.parquet or OUT.jsonl has a row for each
-    compared document, in no order: id, representative (itself, if alone), similarity, copy (yes or
-    no); with --emit keep or drop: name.
+    With --engine spark (see `lshdup pairs`), OUT.parquet and OUT.jsonl have a row for each compared
+    document: id, representative (itself, if alone), similarity, copy; or name, with --emit.
     """
     if runs_on_spark(ctx, options):
         from lshdup.cli.commands import on_spark
@@ -102,7 +100,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     if options["exact"]:
         refuse_with_exact(ctx)
     rule = ClusterParams(
-        options["linkage"], options["keep"], options["prefer"], options["max_bucket"] or 0
+        options["linkage"], options["keep"] or "", options["prefer"], options["max_bucket"] or 0
     )
     with open_session(ctx, options, partial(_check_write, options["write"])) as session:
         console, workspace, request = session.console, session.workspace, session.request
@@ -118,9 +116,8 @@ def command(ctx: click.Context, /, **options: Any) -> int:
             names = collection.documents.names.strings_at
             say_buckets(console, result.buckets, names, rule.max_bucket, indexed.index.table)
         took = console.duration_of("groups")
-        _say_groups(
-            console, result, collection.documents, options["threshold"], took, _describe_rule(rule)
-        )
+        described = _describe_rule(rule, collection.documents)
+        _say_groups(console, result, collection.documents, options["threshold"], took, described)
         if options["write"] is not None:
             _write(console, result, collection.documents, options["write"])
         if options["write"] is None or is_set(ctx, "emit"):
@@ -182,20 +179,11 @@ def _names(chosen: "NDArray[np.int64]", documents: "DocumentList") -> "Iterator[
         yield (documents.typed_names(chosen[start : start + PIECE_ROWS]),)
 
 
-#: Wording of --keep.
-_KEPT = {
-    "longest": "the longest",
-    "shortest": "the shortest",
-    "newest": "the newest",
-    "oldest": "the oldest",
-    "first": "the first as DOCS were named",
-    "path-order": "the first in byte order of the names",
-}
-
-
-def _describe_rule(rule: ClusterParams) -> str:
+def _describe_rule(rule: ClusterParams, documents: "DocumentList") -> str:
     """Return which document of a group is kept."""
-    parts = [_KEPT[rule.keep]]
+    from lshdup.documents.preference import default_keep
+
+    parts = [params.KEEP[rule.keep or default_keep(documents)]]
     if rule.prefer:
         parts.append(f"preferring {join_names(rule.prefer)}")
     if rule.linkage != _DEFAULT.linkage:

@@ -3,6 +3,7 @@
 import math
 from typing import TYPE_CHECKING, Any
 
+from lshdup.cli.columns import column_names
 from lshdup.cli.messages import (
     say_buckets,
     say_collection,
@@ -11,6 +12,7 @@ from lshdup.cli.messages import (
     say_skipped,
     warn_of_changes,
 )
+from lshdup.cli.printing import DocumentNames, name_pairs, print_pieces
 from lshdup.cli.session import Session
 from lshdup.params import PairParams
 from lshdup.utils.messages import count_of
@@ -72,6 +74,10 @@ def pairs_against(session: Session, options: dict[str, Any], target: "Target") -
             f"{count_of(changed, 'document')} of OTHER in this answer changed or vanished since "
             "OTHER was indexed"
         )
+    names = DocumentNames(len(both.sides.sizes), both.sides.names)
+    print_pieces(
+        console, target, column_names("pairs-against"), name_pairs(pairs.pieces(), names, _verified)
+    )
     return console.exit_code_of(len(pairs))
 
 
