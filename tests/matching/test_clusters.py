@@ -903,7 +903,7 @@ def test_what_changed_since_is_never_dropped_nor_a_reason_to_drop(run, folder):
     result = run("clusters", "--emit", "drop", "--keep", "longest", code=2)
     assert result.lines == []
     assert "d/old/c: changed while in use" in result.err
-    assert run("clusters", "--emit", "keep", code=2).lines == [
+    assert run("clusters", "--emit", "keep", "--keep", "longest", code=2).lines == [
         "d/alone",
         "d/new/a",
         "d/new/b",
