@@ -123,6 +123,18 @@ def test_each_pair_comes_once(monkeypatch, block):
     assert sorted(found) == expected
 
 
+def test_rounding_decides_no_tie():
+    """Sums of the same fractions in another order are equal: the first document is kept."""
+    # A star of pairs: documents of the same kind have the same similarities, to others each.
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        step, n = int(rng.integers(1, 9)), 25
+        # A ring: every document has the same similarities, in another order.
+        sets = [{(d * step + i) % (n * step) for i in range(7 * step + 3)} for d in range(n)]
+        made = Made(sets, [[1] * n], rng.permutation(n).tolist())
+        check(made, 0.01, "single", np.zeros(n, np.int64))
+
+
 def test_a_lost_set_is_no_centre():
     """The set of the document that represents is lost after groups were made."""
     sets = RaggedSets.from_sets([{1, 2, 3}, {1, 2, 3, 4}, {1, 2, 3, 5}])

@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import tracemalloc
 from collections import defaultdict
 from dataclasses import replace
 from functools import cached_property
@@ -208,6 +209,29 @@ def test_groups_are_those_of_the_obvious_loop(made, threshold):
 @given(collections(), st.sampled_from([0.3, 0.5, 2 / 3, 0.8, 1.0]))
 def test_groups_that_are_too_large_to_be_held(made, threshold):
     check(made, threshold)
+
+
+def test_memory_of_representatives_is_bounded(monkeypatch):
+    """Many in one bucket of which none is like another: their sets are not held at once."""
+    n, size = 1200, 200
+    made = Made([set(range(size * d, size * (d + 1))) for d in range(n)], [[1] * n], range(n))
+    monkeypatch.setattr(leaders, "BLOCK_BYTES", 20 * size * 8)
+    monkeypatch.setattr(leaders, "HELD_BYTES", 100 * size * 8)
+    tracemalloc.start()
+    try:
+        for _ in range(2):  # The first loads kernels.
+            before = tracemalloc.get_traced_memory()[0]
+            tracemalloc.reset_peak()
+            groups, _, _ = leaders.cluster_buckets(
+                made.table, made.ordered, made.sizes, made.ragged.take, 0.9
+            )
+            peak = tracemalloc.get_traced_memory()[1] - before
+    finally:
+        tracemalloc.stop()
+    assert len(groups.kept) == n
+    # Held sets and blocks, both twice while memory grows, and 200 bytes a document. All sets
+    # together have three times as much.
+    assert peak < 2 * (100 + 2 * 20) * size * 8 + 200 * n
 
 
 @pytest.mark.parametrize("limit", [0, 7, 8])

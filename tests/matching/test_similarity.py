@@ -222,6 +222,26 @@ def test_verification_in_blocks_of_any_size(monkeypatch, room, piece, cache, job
         assert (len(asked) == 1) == (room == 1 << 30)
 
 
+def test_memory_of_sets_is_bounded(monkeypatch):
+    """One cluster of sets that exceed the limit: half of it is for the sets of a block."""
+    ragged = RaggedSets.from_sets([set(range(d, d + 100)) for d in range(400)])
+    monkeypatch.setattr(similarity, "SET_BYTES", 8 * 100 * 80)  # eighty sets
+    monkeypatch.setattr(similarity, "BLOCK_BYTES", 8 * 100 * 400)
+    most = 0
+
+    def source(wanted):
+        nonlocal most
+        most = max(most, len(wanted))
+        return ragged.take(wanted)
+
+    left, right = (each.astype(np.uint32) for each in np.triu_indices(400, 1))
+    found = sum(
+        len(each[0]) for each in similarity.verify([(left, right)], ragged.sizes, source, 0.5)
+    )
+    assert found == sum(400 - step for step in range(1, 34))
+    assert most <= 40
+
+
 def test_sets_of_a_cluster_are_fetched_once(monkeypatch):
     """Pairs come cluster by cluster, so a set is fetched once although memory holds only a few."""
     rng = np.random.default_rng(2)
