@@ -105,8 +105,8 @@ def test_the_exact_join_of_longer_sets():
 
 
 def test_a_pair_exactly_at_the_threshold_is_found_by_every_way():
-    """0.55 * 20 is more than 11 as a double, and 11 / 20 is 0.55."""
-    for small, size in ((11, 20), (7, 10), (9, 10), (3, 5), (29, 100), (57, 100)):
+    """0.28 * 25 is more than 7 as a double, and 7 / 25 is 0.28."""
+    for small, size in ((7, 25), (55, 100), (11, 20), (7, 10), (9, 10), (3, 5), (29, 100)):
         threshold = small / size
         for below, above in ((small, size), (size - 1, size + 1)):
             sets = [set(range(below)), set(range(above))]

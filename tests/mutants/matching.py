@@ -96,7 +96,7 @@ MUTANTS = [
         "lshdup/matching/centres.py",
         "can_lead[a[below]] = can_lead[b[below]] = False",
         "can_lead[a[below]] = can_lead[a[below]]",
-        f"{CENTRES} -k largest_sum",
+        f"{CENTRES} -k every_member",
     ),
     Mutant(
         "central: exact duplicates count once",
