@@ -23,9 +23,12 @@ _NO_STRINGS = StringTable.from_strings([])
 #: Arrays of shape (n,) by name: what is known of each of n documents.
 Columns = dict[str, NDArray[Any]]
 
-#: The columns that a collection may have, and their types: size and fingerprint of the shingle set,
-#: and of the set before a filter.
+#: The columns of a collection and their types: fingerprints of the bytes and of the sequence of
+#: tokens (0 without tokens); size and fingerprint of the shingle set, and of the set before a
+#: filter.
 COLUMNS = {
+    "byte_prints": np.uint64,
+    "text_prints": np.uint64,
     "set_sizes": np.int64,
     "fingerprints": np.uint64,
     "whole_sizes": np.int64,
