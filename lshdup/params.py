@@ -14,6 +14,7 @@ TOKENS = ("word", "char", "terms", "ids")
 HASHES = ("mix64", "poly31")
 SCHEMES = ("fast", "classic", "linear")
 VERIFY = ("exact", "estimate")
+SAME = ("bytes", "text")
 LINKAGES = ("representative", "single")
 KEEP = ("longest", "shortest", "newest", "oldest", "first", "path-order")
 DEFAULT_K = {"word": 3, "char": 9, "terms": 1, "ids": 1}

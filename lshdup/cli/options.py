@@ -146,6 +146,14 @@ max_bucket_option = option(
     "that left out.",
 )
 
+same_option = plain_option(
+    "--same",
+    type=click.Choice(params.SAME),
+    metavar="bytes|text",
+    help="Only documents that are the same in text (the same words in the same order, whatever "
+    "their case, punctuation and markup), or in bytes as well: none is missed.",
+)
+
 pair_options = _stack(
     exact_option,
     plain_option("--verify", type=click.Choice(params.VERIFY), default=_PAIRS.verify,

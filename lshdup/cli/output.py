@@ -213,11 +213,16 @@ class _Stdout(io.RawIOBase):
         return os.write(sys.stdout.fileno(), data)  # type: ignore[arg-type]
 
 
+_YES_NO = {True: "yes", False: "no"}
+
+
 def _for_people(cell: Cell) -> str:
     if isinstance(cell, bytes):
         return printable(cell)
     if isinstance(cell, float):
         return decimal(cell)
+    if isinstance(cell, bool):
+        return _YES_NO[cell]
     return "" if cell is None else f"{cell:,}" if isinstance(cell, int) else cell
 
 
@@ -226,6 +231,8 @@ def _exactly(cell: Cell) -> bytes:
         return cell
     if isinstance(cell, str):
         return cell.encode()
+    if isinstance(cell, bool):
+        return _YES_NO[cell].encode()
     return b"" if cell is None else repr(cell).encode()
 
 

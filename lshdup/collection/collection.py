@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.documents.document_list import DocumentList
+from lshdup.matching.sameness import Prints
 from lshdup.params import ShingleParams, SketchParams
 from lshdup.shingling.shingle_filter import ShingleFilter
 from lshdup.shingling.shingler import fingerprint_sets
@@ -115,6 +116,11 @@ class Collection:
     def fingerprints(self) -> NDArray[np.uint64]:
         """The fingerprints of the shingle sets: uint64 array of shape (n,)."""
         return self.columns["fingerprints"]
+
+    @property
+    def prints(self) -> Prints:
+        """The fingerprints of the bytes and of the token sequences."""
+        return Prints(self.columns["byte_prints"], self.columns["text_prints"])
 
     @property
     def unfiltered_sizes(self) -> NDArray[np.int64]:

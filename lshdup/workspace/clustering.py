@@ -14,7 +14,7 @@ from lshdup.documents.document_list import DocumentList
 from lshdup.documents.preference import preference
 from lshdup.matching.results import ClustersFound
 from lshdup.params import ClusterParams, PairParams
-from lshdup.pipeline import find_clusters, find_clusters_exactly
+from lshdup.pipeline import find_clusters, find_clusters_exactly, find_same_clusters
 from lshdup.skipped import Reason, Skipped
 from lshdup.store import results_io
 from lshdup.utils.ragged import RaggedSets
@@ -115,6 +115,16 @@ def cluster_exactly(
         collection, sets, threshold, params, order, request.jobs, run.progress
     )
     return _drop_changed(run, found, collection.documents), threshold, last
+
+
+def cluster_same(
+    run: RunContext, indexed: IndexedCollection, same: str, params: ClusterParams, request: Request
+) -> ClustersFound:
+    """Group the documents that are the same in text, or in bytes as well. Nothing is saved."""
+    collection = indexed.collection
+    order = _order_documents(run, collection, params, indexed.last_clustering, request)
+    found = find_same_clusters(collection, same, order)
+    return _drop_changed(run, found, collection.documents)
 
 
 def _order_documents(

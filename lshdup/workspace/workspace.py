@@ -131,6 +131,14 @@ class Workspace:
 
         return clustering.load_or_find_clusters(self._run, indexed, params, request)
 
+    def find_same(
+        self, indexed: IndexedCollection, same: str, params: ClusterParams, request: Request
+    ) -> ClustersFound:
+        """`lshdup clusters --same`: the groups of documents that are the same."""
+        from lshdup.workspace import clustering  # Imported here to keep `query` fast.
+
+        return clustering.cluster_same(self._run, indexed, same, params, request)
+
     def find_clusters_exactly(
         self, request: Request, choose_params: Callable[[ClusterParams | None], ClusterParams]
     ) -> tuple[Collection, ClustersFound, float, ClusterParams | None]:

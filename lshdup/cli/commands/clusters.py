@@ -10,10 +10,10 @@ import click
 
 from lshdup import params
 from lshdup.cli.columns import column_names
-from lshdup.cli.conflicts import is_set, refuse_with_exact, runs_on_spark
+from lshdup.cli.conflicts import is_set, refuse_with_exact, refuse_with_same, runs_on_spark
 from lshdup.cli.console import Console
 from lshdup.cli.help import Command, plain_option
-from lshdup.cli.messages import say_buckets, say_collection, say_index
+from lshdup.cli.messages import describe_likeness, say_buckets, say_collection, say_index
 from lshdup.cli.options import (
     engine_options,
     exact_option,
@@ -23,6 +23,7 @@ from lshdup.cli.options import (
     option,
     output_options,
     run_options,
+    same_option,
     table_options,
 )
 from lshdup.cli.output import Target
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from lshdup.cli.output import Piece
+    from lshdup.collection.collection import Collection
     from lshdup.documents.document_list import DocumentList
     from lshdup.matching.results import ClustersFound
 
@@ -60,6 +62,7 @@ Examples:
 @option("--linkage", type=click.Choice(params.LINKAGES), default=_DEFAULT.linkage,
                help="Every member similar enough to the one that is kept; or all that chains of "
                     "pairs connect.")  # fmt: skip
+@same_option
 @keep_options
 @plain_option("--emit", type=click.Choice(("all", "keep", "drop")), default="all",
               help="Groups of two or more with all that is known; or names only: what stays, also "
@@ -75,12 +78,13 @@ Examples:
 @click.pass_context
 def command(ctx: click.Context, /, **options: Any) -> int:
     """Print groups of near-duplicates: group, keep or drop, name, similarity, copy, smallest
-    similarity of the group.
+    similarity of the group, same.
 
     Every document of a group is at least the threshold similar to the one that is kept; the
     similarity is exact, and to that one. A copy has the same set of shingles as it, though perhaps
-    other bytes. Each compared document is either kept or dropped; what has no tokens, or could not
-    be read, is neither. Nothing is moved or deleted.
+    in another order and number. Same is bytes for a file equal to it, text for one with the same
+    words in the same order, and empty for all others. Each compared document is either kept or
+    dropped; what has no tokens, or could not be read, is neither. Nothing is moved or deleted.
 
     Without DOCS, the documents of the last run are grouped, and what is not given of --threshold,
     --keep, --prefer and --linkage is as the last `clusters` had it, unless an index has been made
@@ -99,6 +103,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         check_writable(options["write"])
     if options["exact"]:
         refuse_with_exact(ctx)
+    refuse_with_same(ctx, options["same"])
     explicit = _explicit_parameters(ctx, options)
     merged = partial(_merge, explicit)
     merged(None)  # Errors in parameters are raised before anything is loaded.
@@ -116,23 +121,27 @@ def command(ctx: click.Context, /, **options: Any) -> int:
                 indexed.last_clustering,
             )
             rule = merged(last)
-            say_index(session, indexed)
-            result = workspace.find_clusters(indexed, rule, request)
-            names = collection.documents.names.strings_at
-            say_buckets(console, result.buckets, names, rule.max_bucket, indexed.index.table)
+            if options["same"]:
+                say_collection(session, collection)
+                result = workspace.find_same(indexed, options["same"], rule, request)
+            else:
+                say_index(session, indexed)
+                result = workspace.find_clusters(indexed, rule, request)
+                names = collection.documents.names.strings_at
+                say_buckets(console, result.buckets, names, rule.max_bucket, indexed.index.table)
         took = console.duration_of("groups")
         _say_groups(
             console,
             result,
             collection.documents,
-            threshold,
+            describe_likeness(threshold, options["same"]),
             took,
             _describe_rule(rule, last, explicit | {**request.given}),
         )
         if options["write"] is not None:
             _write(console, result, collection.documents, options["write"])
         if options["write"] is None or is_set(ctx, "emit"):
-            _print(console, target, result, collection.documents, options["emit"])
+            _print(console, target, result, collection, options["emit"])
         return console.exit_code_of(options["check"], result.clusters.count)
 
 
@@ -155,16 +164,17 @@ def _write(
 
 
 def _print(
-    console: Console, target: Target, result: "ClustersFound", documents: "DocumentList", what: str
+    console: Console, target: Target, result: "ClustersFound", collection: "Collection", what: str
 ) -> None:
     if what == "all":
-        print_pieces(console, target, column_names("clusters"), _rows(result, documents))
+        print_pieces(console, target, column_names("clusters"), _rows(result, collection))
     else:
         chosen = result.clusters.kept if what == "keep" else result.clusters.dropped
-        print_pieces(console, target, column_names("clusters-names"), _names(chosen, documents))
+        names = _names(chosen, collection.documents)
+        print_pieces(console, target, column_names("clusters-names"), names)
 
 
-def _rows(result: "ClustersFound", documents: "DocumentList") -> "Iterator[Piece]":
+def _rows(result: "ClustersFound", collection: "Collection") -> "Iterator[Piece]":
     from lshdup.matching.clusters import list_clusters
 
     clusters = list_clusters(result.clusters)
@@ -173,13 +183,16 @@ def _rows(result: "ClustersFound", documents: "DocumentList") -> "Iterator[Piece
     for start in range(0, len(clusters.documents), PIECE_ROWS):
         part = slice(start, start + PIECE_ROWS)
         rows = clusters.documents[part]
+        kept = (own[rows] == rows).tolist()
+        same = collection.prints.words(rows, own[rows])
         yield (
             clusters.numbers[part].tolist(),
-            ["keep" if kept else "drop" for kept in (own[rows] == rows).tolist()],
-            documents.typed_names(rows),
+            ["keep" if is_kept else "drop" for is_kept in kept],
+            collection.documents.typed_names(rows),
             result.clusters.similarity[rows].tolist(),
-            ["yes" if copy else "no" for copy in copies[rows].tolist()],
+            copies[rows].tolist(),
             clusters.smallest[part].tolist(),
+            [None if is_kept else word for is_kept, word in zip(kept, same, strict=True)],
         )
 
 
@@ -233,7 +246,7 @@ def _say_groups(
     console: Console,
     result: "ClustersFound",
     documents: "DocumentList",
-    threshold: float,
+    likeness: str,
     took: str,
     rule: str,
 ) -> None:
@@ -243,15 +256,12 @@ def _say_groups(
     if result.compared >= 0:
         console.detail(f"{result.compared:,} similarities of candidates looked at")
     if not len(dropped):
-        console.say(
-            f"no groups of similarity {threshold:g} or more: {count_of(len(kept), 'document')} "
-            f"alone{seconds}"
-        )
+        console.say(f"no groups {likeness}: {count_of(len(kept), 'document')} alone{seconds}")
         return
     sizes, n = groups.sizes, groups.count
     largest = int(sizes.argmax())
     console.say(
-        f"{count_of(n, 'group')} of similarity {threshold:g} or more with "
+        f"{count_of(n, 'group')} {likeness} with "
         f"{count_of(n + len(dropped), 'document')}; "
         f"the largest has {sizes[largest]:,}, with {printable(documents.names[largest])}"
     )

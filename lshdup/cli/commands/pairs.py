@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from lshdup.cli.columns import column_names
-from lshdup.cli.conflicts import refuse, refuse_with_exact, runs_on_spark
+from lshdup.cli.conflicts import refuse, refuse_with_exact, refuse_with_same, runs_on_spark
 from lshdup.cli.find_pairs import find_pairs
 from lshdup.cli.help import Command
 from lshdup.cli.messages import warn_of_changes
@@ -17,6 +17,7 @@ from lshdup.cli.options import (
     pair_options,
     plot_option,
     run_options,
+    same_option,
     table_options,
 )
 from lshdup.cli.printing import DocumentNames, make_target, name_pairs, print_pieces
@@ -39,6 +40,7 @@ Examples:
 )
 @table_options
 @pair_options
+@same_option
 @option(
     "--against",
     multiple=True,
@@ -75,12 +77,17 @@ Examples:
 @click.pass_context
 def command(ctx: click.Context, /, **options: Any) -> int:
     """Print all pairs of documents whose similarity is at least the threshold: name, name,
-    similarity.
+    similarity, same.
 
-    The similarity is the exact Jaccard similarity of the shingle sets. Pairs are found through the
-    band table; the chance to miss one is said on stderr. Without DOCS, the documents of the last
-    run are compared. With --against, a is of DOCS and b of OTHER, and a fourth column, verified,
-    says whether the similarity is exact or, where a document of OTHER is gone, an estimate.
+    The similarity is the exact Jaccard similarity of the shingle sets. Same is bytes for equal
+    files, text for files with the same words in the same order, and empty for all others: of
+    similarity 1, these have the same runs of words in another order or number. --template and
+    --ignore-common change the similarity only.
+
+    Pairs are found through the band table; the chance to miss one is said on stderr. Without DOCS,
+    the documents of the last run are compared. With --against, a is of DOCS and b of OTHER, and the
+    column verified says whether the similarity is exact or, where a document of OTHER is gone, an
+    estimate.
 
     With --engine spark the same pairs come from Apache Spark: DOCS are on any path that it reads,
     and -o OUT.parquet or OUT.jsonl is a folder that it writes (names are bytes in Parquet if one of
@@ -97,6 +104,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         refuse(ctx, ("against",), "with --histogram")
     else:
         refuse(ctx, ("step", "examples", "plot"), "without --histogram")
+    refuse_with_same(ctx, options["same"])
     with open_session(ctx, options) as session:
         console = session.console
         if options["against"]:
@@ -111,7 +119,8 @@ def command(ctx: click.Context, /, **options: Any) -> int:
             named = print_histogram(session, answer, options, target)
         else:
             names = DocumentNames(len(documents), documents.typed_names)
-            print_pieces(console, target, column_names("pairs"), name_pairs(pairs.pieces(), names))
+            pieces = name_pairs(pairs.pieces(), names, answer.collection.prints)
+            print_pieces(console, target, column_names("pairs"), pieces)
             named = pairs.documents()
         warn_of_changes(session, documents, named)
         return console.exit_code_of(options["check"], len(pairs))

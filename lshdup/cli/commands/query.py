@@ -10,7 +10,14 @@ from lshdup.cli.completion import complete_document
 from lshdup.cli.console import Console
 from lshdup.cli.help import Command
 from lshdup.cli.messages import say_contract, say_last_run, warn_of_changes
-from lshdup.cli.options import band_options, list_columns, option, output_options, store_options
+from lshdup.cli.options import (
+    band_options,
+    list_columns,
+    option,
+    output_options,
+    same_option,
+    store_options,
+)
 from lshdup.cli.printing import make_target, print_rows
 from lshdup.cli.session import Session, open_session
 from lshdup.errors import InputError
@@ -21,6 +28,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from lshdup.matching.sameness import Prints
     from lshdup.utils.json_cells import Cell
     from lshdup.workspace.index import IndexedCollection
 
@@ -48,15 +56,17 @@ Examples:
     help="At most N documents for each DOC: the most similar ones; of equally similar ones, the "
     "first names.",
 )
+@same_option
 @store_options
 @output_options
 @click.pass_context
 def command(ctx: click.Context, /, **options: Any) -> int:
-    """Print the documents of the store that are near-duplicates of DOC: similarity, name (and DOC,
-    if several are given).
+    """Print the documents of the store that are near-duplicates of DOC: name, similarity, same (and
+    DOC, if several are given).
 
     DOC is a name in the store or its unique end, any other file, or - for standard input. The
-    answer comes from the last `lshdup index` (or `pairs`); the similarity is exact.
+    answer comes from the last `lshdup index` (or `pairs`); the similarity is exact. Same is
+    bytes for equal files, text for the same words in the same order, else empty.
     """
     target = make_target(options)
     words = options.pop("docs")
@@ -66,7 +76,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         say_contract(session.console, indexed.index.plan, indexed.params)
         several = len(words) > 1
         wide = several or options["format_"] in ("json", "jsonl")
-        columns = column_names("query")[: 3 if wide else 2]
+        columns = column_names("query")[: 4 if wide else 3]
         documents = []
         for word in words:
             try:
@@ -77,7 +87,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
                 if not several:
                     raise
                 session.console.error(error)
-        rows = _rows(session, indexed, documents, options["top"], wide=wide)
+        rows = _rows(session, indexed, documents, options["top"], options["same"], wide=wide)
         print_rows(session.console, target, columns, rows)
         return session.console.exit_code
 
@@ -87,9 +97,13 @@ def _rows(
     indexed: "IndexedCollection",
     documents: list[NamedDocument],
     top: int | None,
+    same: str | None,
     *,
     wide: bool,
 ) -> "Iterator[tuple[Cell, ...]]":
+    import numpy as np
+
+    from lshdup.matching.sameness import LEVELS
     from lshdup.pipeline import find_neighbours
 
     console, collection = session.console, indexed.collection
@@ -97,46 +111,57 @@ def _rows(
     threshold = indexed.params.threshold
     for done, each in enumerate(documents):
         console.progress("queries", done, len(documents))
-        shingles, keys = shingle_and_band(console, indexed, each)
+        shingles, keys, prints = shingle_and_band(console, indexed, each)
         if not len(shingles):
             filtered = "" if collection.shingle_filter is None else ", or only common shingles"
             console.say(f"{printable(each.name)} has no tokens{filtered}: it is near nothing")
             continue
         near = find_neighbours(
             indexed.index, source, threshold, keys=keys, shingles=shingles, itself=each.index
-        ).take_top(top)
+        )
+        levels = prints.compare_to(collection.prints, near.documents)
+        chosen = np.flatnonzero(levels >= LEVELS.index(same))[:top]
+        near, levels = near.take(chosen), levels[chosen]
         if not len(near.documents):
             stored = count_of(len(collection.documents), "document")
-            console.say(
-                f"none of {stored} is {threshold:g} similar or more to {printable(each.name)}"
-            )
+            likeness = f"has the same {same} as" if same else f"is {threshold:g} similar or more to"
+            console.say(f"none of {stored} {likeness} {printable(each.name)}")
         warn_of_changes(session, collection.documents, near.documents)
         names = collection.documents.typed_names(near.documents)
-        for name, similarity in zip(names, near.similarity.tolist(), strict=True):
-            yield (similarity, name, each.name) if wide else (similarity, name)
+        words = (LEVELS[level] for level in levels.tolist())
+        for row in zip(names, near.similarity.tolist(), words, strict=True):
+            yield (*row, each.name) if wide else row
 
 
 def shingle_and_band(
     console: Console, indexed: "IndexedCollection", document: NamedDocument
-) -> "tuple[NDArray[np.uint64], NDArray[np.uint64]]":
-    """Return the shingle set of a document and its band keys, which `query` looks up."""
+) -> "tuple[NDArray[np.uint64], NDArray[np.uint64], Prints]":
+    """Return the shingle set of a document, its band keys, which `query` looks up, and its
+    fingerprints.
+    """
     import numpy as np
 
+    from lshdup.documents.reading import TextBatch
     from lshdup.lsh import band_table
     from lshdup.lsh.signatures import Sketcher
-    from lshdup.shingling.shingler import Shingler, fingerprint_sets
+    from lshdup.matching.sameness import Prints
+    from lshdup.shingling.shingler import Shingler, fingerprint_bytes, fingerprint_sets
 
     collection = indexed.collection
     assert collection.sketch is not None
-    sets = Shingler(collection.shingle).shingle_texts([document.utf8(collection.shingle)])
+    params, text = collection.shingle, document.utf8(collection.shingle)
+    sets, text_prints = Shingler(params).shingle_decoded([text])
+    raw = text if params.tokens == "ids" else document.content()[0]
+    prints = Prints(fingerprint_bytes(TextBatch.of([0], [raw]), params), text_prints)
     if collection.shingle_filter is not None:
         sets = collection.shingle_filter.apply(sets)
     if document.index >= 0:
-        if fingerprint_sets(sets, collection.shingle)[0] == collection.fingerprints[document.index]:
-            return sets[0], indexed.index.table.keys_of(document.index)
+        if fingerprint_sets(sets, params)[0] == collection.fingerprints[document.index]:
+            return sets[0], indexed.index.table.keys_of(document.index), prints
         console.warn(
             f"{printable(document.name)} has changed since it was indexed; "
             "its present text is looked up"
         )
     signature = Sketcher(collection.sketch).sketch(sets)
-    return sets[0], np.ascontiguousarray(band_table.band_keys(signature, indexed.index.plan)[:, 0])
+    keys = np.ascontiguousarray(band_table.band_keys(signature, indexed.index.plan)[:, 0])
+    return sets[0], keys, prints
