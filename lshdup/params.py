@@ -10,14 +10,16 @@ from typing import Any, Self
 
 from lshdup.errors import ParameterError
 
-TOKENS = ("word", "char", "terms", "ids")
+TOKENS = ("word", "symbols", "char", "terms", "ids")
 HASHES = ("mix64", "poly31")
 SCHEMES = ("fast", "classic", "linear")
 VERIFY = ("exact", "estimate")
 SAME = ("bytes", "text")
 LINKAGES = ("representative", "single")
 KEEP = ("longest", "shortest", "newest", "oldest", "first", "path-order")
-DEFAULT_K = {"word": 3, "char": 9, "terms": 1, "ids": 1}
+DEFAULT_K = {"word": 3, "symbols": 5, "char": 9, "terms": 1, "ids": 1}
+#: The most tokens in a shingle.
+MAX_K = 1000
 DEFAULT_MAX_BYTES = 256 * 1024 * 1024
 DEFAULT_TEXT_FIELD = "text"
 DEFAULT_STORE = ".lshdup"
@@ -156,7 +158,7 @@ class DocumentParams(_Params):
 class ShingleParams(_Params):
     """How a text becomes a shingle set (DESIGN 4).
 
-    tokens : word, char, terms or ids.
+    tokens : word, symbols, char, terms or ids.
     k : tokens in a shingle; 0: the default of the tokens.
     bag : count repeats.
     normalize : NFKC.
@@ -199,7 +201,7 @@ class ShingleParams(_Params):
         )
         if self.k == 0:
             object.__setattr__(self, "k", DEFAULT_K[self.tokens])
-        _check(1 <= self.k <= 1000, f"-k is {self.k}; it must be from 1 to 1000 tokens")
+        _check(1 <= self.k <= MAX_K, f"-k is {self.k}; it must be from 1 to {MAX_K} tokens")
         _check(
             self.tokens != "ids" or self.k == 1,
             f"-k is {self.k}, but ids are shingles already",

@@ -68,13 +68,16 @@ def normal_form(text, normalize=True, keep_case=False):
     return text if keep_case else text.casefold()
 
 
-def word_tokens(text):
+def word_tokens(text, symbols=False):
+    """Words; with `symbols`, every other character that can be seen as well."""
     tokens, run, kind = [], "", None
     for c in text:
         category = unicodedata.category(c)
         if category[0] == "M":
             run, kind = run + c, kind or "run"
-        elif category[0] in "LN" and ord(c) in UNSPACED:
+        elif (category[0] in "LN" and ord(c) in UNSPACED) or (
+            symbols and c != "_" and category[0] not in "LNZ" and category not in ("Cc", "Cf")
+        ):
             if run:
                 tokens.append(run)
             run, kind = c, "alone"
@@ -101,7 +104,11 @@ def term_tokens(text):
     return [word for word in text.split() if len(word) >= 3 and word != "the"]
 
 
-TOKENS = {"word": word_tokens, "char": char_tokens, "terms": term_tokens}
+def symbol_tokens(text):
+    return word_tokens(text, symbols=True)
+
+
+TOKENS = {"word": word_tokens, "symbols": symbol_tokens, "char": char_tokens, "terms": term_tokens}
 
 
 def mix64(x):

@@ -26,7 +26,7 @@ OPTION_GROUPS = {
         "scheme", "schemes", "perms", "seed", "recall", "bands", "rows", "buckets", "max_bucket",
         "verify", "exact",
     ),
-    "Output": ("format_", "header", "nul", "output", "plot"),
+    "Output": ("format_", "header", "max_rows", "nul", "output", "plot"),
     "Running": ("store", "no_store", "engine", "master", "spark_conf", "jobs", "verbose", "quiet",
                 "progress", "color"),
 }  # fmt: skip

@@ -57,21 +57,21 @@ documents_options = _stack(
            help="Leave out larger files, and report them."),
     option("--text-field", default="", metavar="NAME", show_default=params.DEFAULT_TEXT_FIELD,
            help="Field of JSON Lines and Parquet that holds the text of a row (a.b: b in a). With "
-                "it, such files in folders are taken row by row too, as those that are named "
-                "always are."),
+                "it, such files in folders are taken row by row too."),
     option("--id-field", default="", metavar="NAME", show_default="a row is called FILE:ROW",
            help="Field that holds the name of a row: a string or an integer, each once."),
     option("--check-content", is_flag=True,
-           help="Read every document again, even if its name, size and time are those of the last "
-                "run."),
+           help="Read unchanged documents again too."),
 )  # fmt: skip
 
 shingle_options = _stack(
     option("--tokens", type=click.Choice(params.TOKENS), default=_SHINGLE.tokens,
-           help="What a shingle is made of: words, characters, terms (lower-case words of three "
-                "letters or more, without 'the'), or lines of integer ids."),
-    option("-k", "--shingle-size", "k", type=click.IntRange(1, 1000),
-           show_default="3 words, 9 characters, 1 term",
+           help="What a shingle is made of: words; symbols (words and every other visible "
+                "character: for program text, tables and configuration, where punctuation "
+                "means something); characters; terms (lower-case words of three letters or "
+                "more, without 'the'); or lines of integer ids."),
+    option("-k", "--shingle-size", "k", type=click.IntRange(1, params.MAX_K),
+           show_default="3 words, 5 symbols, 9 characters, 1 term",
            help="Tokens in a shingle. More: stricter; fewer: short texts compare better."),
     option("--bag", is_flag=True, help="Count repeats: the j-th occurrence of a shingle is an "
                                        "element of its own."),
@@ -112,7 +112,7 @@ sketch_options = _stack(
 shape_options = _stack(
     option("-t", "--threshold", type=Share(), default=_BANDS.threshold,
            metavar="T",
-           help="Similarity from which documents are near-duplicates: above 0, at most 1."),
+           help="Similarity of near-duplicates: above 0, at most 1."),
     option("--recall", type=Share(), default=_BANDS.recall, metavar="P",
            help="Smallest chance to find a pair of exactly that similarity. More: more candidates, "
                 "longer time."),
@@ -125,7 +125,7 @@ shape_options = _stack(
 band_options = _stack(
     shape_options,
     option("--buckets", type=click.IntRange(1),
-           help="Fold the 64-bit band keys into N buckets, whose candidates are then more."),
+           help="Fold the band keys into N buckets: more candidates."),
 )  # fmt: skip
 
 #: All parameters of a band table.
@@ -142,8 +142,7 @@ max_bucket_option = option(
     type=click.IntRange(1),
     metavar="N",
     show_default="no limit",
-    help="Look nothing up in buckets of more than N documents (copies count once), and say what "
-    "that left out.",
+    help="Look nothing up in buckets of more than N documents (copies count once).",
 )
 
 same_option = plain_option(
@@ -188,8 +187,8 @@ store_options = _stack(
     store_option,
     option("--hash-key", metavar="KEY", show_default="none",
            help="A secret that changes the hash, so that nobody can prepare texts that collide; "
-                "best given by LSHDUP_HASH_KEY, as commands can be seen by others. A store is used "
-                "with the key it was made with."),
+                "best given by the variable, as others can see commands. A store is used with the "
+                "key it was made with."),
     option("-j", "--jobs", type=click.IntRange(1), show_default="all processors", help="Threads."),
     option("-v", "--verbose", is_flag=True, help="Name every file that is left out, and why."),
     option("--progress/--no-progress", default=None,
@@ -222,13 +221,16 @@ output_options = _stack(
                 "for a formula: import it as text."),
     option("--header/--no-header", default=None,
            help="Names of the columns in the first line.  [default: in tables and csv]"),
+    option("--max-rows", type=click.IntRange(0), metavar="N",
+           show_default="ten screens of a terminal",
+           help="Most rows of a table; 0: all of them."),
     plain_option("-0", "--null", "nul", is_flag=True,
                  help="NUL after every field, and between the names of --files-from; for "
                       "xargs -0."),
     # A str, because Spark takes URIs: a Path would make one slash of two.
     plain_option("-o", "--output", type=click.Path(readable=False, path_type=str), metavar="FILE",
-                 help="Write there instead of standard output (-). The format is that of the "
-                      "ending .tsv, .csv, .json, .jsonl or .ndjson, unless --format is typed."),
+                 help="Write there instead. The ending .tsv, .csv, .json, .jsonl or .ndjson says "
+                      "the format, unless --format is typed."),
 )  # fmt: skip
 
 

@@ -12,7 +12,7 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
@@ -29,11 +29,17 @@ _ENDINGS = {".tsv": "tsv", ".csv": "csv", ".json": "json", ".jsonl": "jsonl", ".
 #: Endings of formats that are not written.
 _OTHER_ENDINGS = (".parquet", ".xlsx")
 
-#: Most rows of a table on a terminal; a longer listing is printed as tsv.
-TABLE_ROWS = 1000
+#: Screens that a table on a terminal fills at most, unless --max-rows says otherwise.
+_SCREENS = 10
 
-#: Columns of equal length, each of one type.
+#: Rows that are made and printed at a time: few enough that they stay in a processor's cache.
+PIECE_ROWS = 1 << 13
+
+#: Columns of equal length.
 Piece = Sequence[Sequence[Cell]]
+
+#: Makes lines for people of rows, the width of the terminal or None, and whether to use colours.
+Layout = Callable[[Iterable[Sequence[str]], int | None, bool], Iterator[str]]
 
 
 def format_of(path: Path) -> str:
@@ -64,6 +70,7 @@ class Target:
     path : a file instead of stdout, replaced once the listing is complete.
     color : whether text for people has colours; None for on a terminal.
     header : whether the first line names the columns; None for as is usual in the format.
+    max_rows : most rows of a table, 0 for all; None for ten screens on a terminal, else all.
     """
 
     format: str = ""
@@ -71,6 +78,7 @@ class Target:
     path: Path | None = None
     color: bool | None = None
     header: bool | None = None
+    max_rows: int | None = None
 
     def __post_init__(self) -> None:
         if self.nul and self.format not in ("", "tsv"):
@@ -89,52 +97,46 @@ class Target:
             check_writable(self.path)
 
     def write(self, columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> bool:
-        """Print all rows; return False if tabs or newlines in names make lines ambiguous.
+        """Print rows; return as `write_pieces`."""
+        return self.write_pieces(columns, cut_pieces(rows))
 
-        A terminal gets control characters as escapes, in every format. Rows are made only as long
-        as there is a reader.
+    def write_pieces(
+        self,
+        columns: Sequence[str],
+        pieces: Iterable[Piece],
+        total: int | None = None,
+        layout: Layout | None = None,
+    ) -> bool:
+        """Print rows that come as columns, many at a time.
+
+        total : number of all rows, if it is known.
+        layout : makes the lines of a table that is no usual one.
+
+        Returns False if tabs or newlines in names make lines ambiguous. A terminal gets control
+        characters as escapes, in every format. Rows are made only as long as there is a reader.
         """
         if self._on_terminal():
-            rows = (
-                tuple(printable(cell) if isinstance(cell, bytes | str) else cell for cell in row)
-                for row in rows
-            )
-        is_clear = True
+            pieces = ([list(map(_escape, column)) for column in piece] for piece in pieces)
+        is_clear, style = True, self.style
         with self._stream() as stream:
-            style = self._style()
             if style == "table":
-                rows = iter(rows)
-                start = list(islice(rows, None if self.format else TABLE_ROWS + 1))
-                if self.format or len(start) <= TABLE_ROWS:
-                    self._table(stream, columns, start)
-                    return True
-                rows, style = chain(start, rows), "tsv"
-            if self.header if self.header is not None else style == "csv":
-                rows = chain([columns], rows)
-            for part in _PARTS[style](columns, rows) if not self.nul else _nul_parts(rows):
-                stream.write(part)
-                if style == "tsv" and not self.nul:
-                    is_clear &= part.count(b"\t") == len(columns) - 1 and part.count(b"\n") == 1
-        return is_clear
-
-    def write_pieces(self, columns: Sequence[str], pieces: Iterable[Piece]) -> bool:
-        """Print rows that come as columns, many at a time, which is faster; return as `write`."""
-        if self._style() != "tsv" or self._on_terminal():
-            return self.write(
-                columns, (row for piece in pieces for row in zip(*piece, strict=True))
-            )
-        separator, end = (b"\0", b"\0") if self.nul else (b"\t", b"\n")
-        is_clear = True
-        with self._stream() as stream:
-            if self.header:
-                stream.write(_joined([[name] for name in columns], separator, end))
-            for piece in pieces:
-                data = _joined(piece, separator, end)
-                stream.write(data)
-                rows = len(piece[0])
-                is_clear &= self.nul or (
-                    data.count(b"\t") == rows * (len(columns) - 1) and data.count(b"\n") == rows
-                )
+                for line in self._table(columns, _join_pieces(pieces), total, layout):
+                    stream.write(f"{line}\n".encode("utf-8", "backslashreplace"))
+            elif style == "tsv":
+                separator, end = (b"\0", b"\0") if self.nul else (b"\t", b"\n")
+                head = [[[name] for name in columns]] if self.header else []
+                for piece in chain(head, pieces):
+                    data = _tsv_lines(piece, separator, end)
+                    stream.write(data)
+                    n = len(piece[0])
+                    tabs, ends = data.count(b"\t"), data.count(b"\n")
+                    is_clear &= self.nul or (tabs == n * (len(columns) - 1) and ends == n)
+            else:
+                rows = _join_pieces(pieces)
+                if style == "csv" and self.header is not False:
+                    rows = chain([columns], rows)
+                for part in _PARTS[style](columns, rows):
+                    stream.write(part)
         return is_clear
 
     def write_lines(self, lines: Iterable[str]) -> None:
@@ -154,6 +156,11 @@ class Target:
         self.write_lines([json.dumps(values, indent=1, default=json_cell)])
 
     @property
+    def style(self) -> str:
+        """The format of a listing, which depends on the stream if none was chosen."""
+        return self.format or ("table" if self._on_terminal() and not self.nul else "tsv")
+
+    @property
     def columns(self) -> int | None:
         """Width of the terminal that is written to; None for a pipe or a file."""
         return shutil.get_terminal_size().columns if self._on_terminal() else None
@@ -162,9 +169,6 @@ class Target:
     def colored(self) -> bool:
         """Whether text for people may have colours."""
         return use_color(self.color, self._on_terminal())
-
-    def _style(self) -> str:
-        return self.format or ("table" if self._on_terminal() and not self.nul else "tsv")
 
     def _on_terminal(self) -> bool:
         return self.path is None and sys.stdout.isatty()
@@ -186,21 +190,38 @@ class Target:
         with replace_file(self.path) as file:
             yield file
 
-    def _table(self, stream: BinaryIO, columns: Sequence[str], rows: list[Sequence[Cell]]) -> None:
+    def _table(
+        self,
+        columns: Sequence[str],
+        rows: Iterator[Sequence[Cell]],
+        total: int | None,
+        layout: Layout | None,
+    ) -> Iterator[str]:
+        """Yield the lines of a table, the last of which says how many rows are not shown."""
         from lshdup.cli.tables import table
 
-        if not rows:
-            return
-        numbers = [
-            isinstance(next((row[at] for row in rows if row[at] is not None), None), int | float)
-            for at in range(len(columns))
-        ]
-        texts = [[_for_people(cell) for cell in row] for row in rows]
-        width = self.columns if self._on_terminal() else None
-        for line in table(
-            columns, texts, numbers, width, color=self.colored, header=self.header is not False
-        ):
-            stream.write(f"{line}\n".encode("utf-8", "backslashreplace"))
+        screens = _SCREENS * shutil.get_terminal_size().lines if self._on_terminal() else 0
+        limit = screens if self.max_rows is None else self.max_rows
+        first = list(islice(rows, limit or PIECE_ROWS))
+        rest = () if limit else rows
+        shown = (tuple(map(_for_people, row)) for row in chain(first, rest))
+        if layout is not None:
+            yield from layout(shown, self.columns, self.colored)
+        elif first:
+            cells = (
+                next((cell for cell in column if cell is not None), None)
+                for column in zip(*first, strict=True)
+            )
+            numbers = [
+                isinstance(cell, int | float) and not isinstance(cell, bool) for cell in cells
+            ]
+            shows_head = self.header is not False
+            yield from table(
+                columns, shown, numbers, self.columns, color=self.colored, header=shows_head
+            )
+        more = sum(1 for _ in rows) if total is None or not limit else total - len(first)
+        if more:
+            yield f"… {more:,} more; use -o FILE, or --max-rows 0"
 
 
 class _Stdout(io.RawIOBase):
@@ -214,6 +235,10 @@ class _Stdout(io.RawIOBase):
 
 
 _YES_NO = {True: "yes", False: "no"}
+
+
+def _escape(cell: Cell) -> Cell:
+    return printable(cell) if isinstance(cell, bytes | str) else cell
 
 
 def _for_people(cell: Cell) -> str:
@@ -236,25 +261,26 @@ def _exactly(cell: Cell) -> bytes:
     return b"" if cell is None else repr(cell).encode()
 
 
-def _tsv_parts(columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> Iterator[bytes]:
-    return (b"\t".join(map(_exactly, row)) + b"\n" for row in rows)
+def _join_pieces(pieces: Iterable[Piece]) -> Iterator[Sequence[Cell]]:
+    return (row for piece in pieces for row in zip(*piece, strict=True))
 
 
-def _nul_parts(rows: Iterable[Sequence[Cell]]) -> Iterator[bytes]:
-    return (b"\0".join(map(_exactly, row)) + b"\0" for row in rows)
+def cut_pieces(rows: Iterable[Sequence[Cell]]) -> Iterator[Piece]:
+    """Yield rows as columns, some thousand rows at a time."""
+    rows = iter(rows)
+    while part := list(islice(rows, PIECE_ROWS)):
+        yield list(zip(*part, strict=True))
 
 
-def _joined(piece: Piece, separator: bytes, end: bytes) -> bytes:
-    """Return the rows of a piece as lines of tsv, without a step of Python for each row."""
-    return (
-        end.join(map(separator.join, zip(*map(_texts, piece), strict=True))) + end
-        if piece[0]
-        else b""
-    )
+def _tsv_lines(piece: Piece, separator: bytes, end: bytes) -> bytes:
+    """Return the rows of a piece as lines, without a step of Python for each row."""
+    if not piece[0]:
+        return b""
+    return end.join(map(separator.join, zip(*map(_texts, piece), strict=True))) + end
 
 
 def _texts(column: Sequence[Cell]) -> Iterable[bytes]:
-    if isinstance(column[0], bytes):
+    if set(map(type, column)) == {bytes}:
         return column  # type: ignore[return-value]
     texts = {cell: _exactly(cell) for cell in set(column)}  # A column has few different values.
     return map(texts.__getitem__, column)
@@ -284,4 +310,4 @@ def _jsonl_parts(columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> Iter
     return (json_line(columns, row) + b"\n" for row in rows)
 
 
-_PARTS = {"tsv": _tsv_parts, "csv": _csv_parts, "json": _json_parts, "jsonl": _jsonl_parts}
+_PARTS = {"csv": _csv_parts, "json": _json_parts, "jsonl": _jsonl_parts}

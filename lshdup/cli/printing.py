@@ -8,7 +8,7 @@ import click
 
 from lshdup.cli.conflicts import is_typed
 from lshdup.cli.console import Console
-from lshdup.cli.output import Piece, Target, format_of
+from lshdup.cli.output import PIECE_ROWS, Layout, Piece, Target, cut_pieces, format_of
 from lshdup.errors import ParameterError
 from lshdup.utils.json_cells import Cell
 
@@ -18,9 +18,6 @@ if TYPE_CHECKING:
 
     from lshdup.matching.sameness import Prints
 
-#: Rows that are made and printed at a time: few enough that they stay in a processor's cache.
-PIECE_ROWS = 1 << 13
-
 
 def make_target(options: dict[str, Any]) -> Target:
     """Return the file or stream that the output options of a command name, and its format.
@@ -29,7 +26,18 @@ def make_target(options: dict[str, Any]) -> Target:
     written.
     """
     path = None if options["output"] in (None, "-") else Path(options["output"])
-    return Target(_format(options, path), options["nul"], path, options["color"], options["header"])
+    target = Target(
+        _format(options, path),
+        options["nul"],
+        path,
+        options["color"],
+        options["header"],
+        options["max_rows"],
+    )
+    if target.style != "table" and is_typed(click.get_current_context(), "max_rows"):
+        message = f"--max-rows is for tables, and this listing is {target.style}"
+        raise ParameterError(message, "add --format table, or leave --max-rows out")
+    return target
 
 
 def _format(options: dict[str, Any], path: Path | None) -> str:
@@ -45,24 +53,36 @@ def _format(options: dict[str, Any], path: Path | None) -> str:
 
 
 def print_rows(
-    console: Console, target: Target, columns: Sequence[str], rows: Iterable[Sequence[Cell]]
+    console: Console,
+    target: Target,
+    columns: Sequence[str],
+    rows: Iterable[Sequence[Cell]],
+    layout: Layout | None = None,
 ) -> None:
     """Print a listing; warn if names make its lines ambiguous."""
-    _warn_unless(target.write(columns, rows), console)
+    print_pieces(console, target, columns, cut_pieces(rows), layout=layout)
 
 
 def print_pieces(
-    console: Console, target: Target, columns: Sequence[str], pieces: Iterable[Piece]
+    console: Console,
+    target: Target,
+    columns: Sequence[str],
+    pieces: Iterable[Piece],
+    total: int | None = None,
+    layout: Layout | None = None,
 ) -> None:
-    """Print a listing of many rows at a time; warn if names make its lines ambiguous."""
-    _warn_unless(target.write_pieces(columns, pieces), console)
-
-
-def _warn_unless(clear: bool, console: Console) -> None:
-    if not clear:
+    """Print a listing of many rows at a time, as `Target.write_pieces`; warn likewise."""
+    if not target.write_pieces(columns, pieces, total, layout):
         console.warn(
             "some names hold tabs or newlines: lines are ambiguous; use -0, or --format jsonl"
         )
+
+
+def group_layout(target: Target) -> Layout | None:
+    """Return the layout of `clusters` for people, unless --header asks for a table of columns."""
+    from lshdup.cli.tables import groups
+
+    return None if target.header else groups
 
 
 class DocumentNames:

@@ -1,18 +1,17 @@
 """A listing as a table for people: no wider than the terminal, and no number is ever cut.
 
 Where columns have no room side by side, headings and long names are folded; where that is not
-enough, rows become columns.
+enough, rows become columns. A long table is laid out part by part, so that it begins at once.
 """
 
-import io
 import re
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain
-from typing import TYPE_CHECKING
+from itertools import groupby, islice, zip_longest
+from operator import itemgetter
+from os.path import commonprefix
 
-if TYPE_CHECKING:
-    from rich.table import Table
+from rich.cells import cell_len
 
 #: Blanks between columns: the most that there is room for.
 _WIDE, _NARROW, _LEAST_GAP = 3, 2, 1
@@ -20,12 +19,18 @@ _WIDE, _NARROW, _LEAST_GAP = 3, 2, 1
 #: Names of more cells than this may be folded, but not to fewer.
 _LEAST = 20
 
+#: Cells before the names of a group: similarity, and what is the same.
+_INDENT = 17
+
+#: Rows that are laid out together: columns are as wide as their cells need.
+_PART = 1000
+
 Row = Sequence[str]
 
 
 def table(
     columns: Row,
-    rows: Sequence[Row],
+    rows: Iterable[Row],
     numbers: Sequence[bool],
     width: int | None,
     *,
@@ -35,34 +40,64 @@ def table(
     """Yield the lines of a table.
 
     columns : headings, ASCII.
-    rows : literal text.
+    rows : literal text, taken a thousand rows at a time. Columns grow from part to part.
     numbers : which columns hold numbers, and are aligned on the right.
     width : cells of a terminal's line; None for a pipe, whose lines are as long as need be.
     color : whether headings are bold.
     header : whether headings are shown.
     """
-    from rich.cells import cell_len
-
     heads = list(columns) if header else [""] * len(columns)
-    sizes = [max(map(cell_len, cells)) for cells in zip(*rows, strict=True)]
+    rows, sizes, first = iter(rows), [0] * len(columns), True
+    while part := list(islice(rows, _PART)):
+        cells = zip(sizes, zip(*part, strict=True), strict=True)
+        sizes = [max(size, *map(_size, column)) for size, column in cells]
+        layout = _lay_out(heads if first else [""] * len(heads), sizes, numbers, width)
+        if layout is None:
+            assert width is not None
+            yield from [] if first else [""]
+            yield from _rows_as_columns(heads, part, width, color=color)
+        else:
+            headings, widths, gap = layout
+            if first and header:
+                for line in _lines(headings, widths, numbers, gap):
+                    yield _bold(line) if color else line
+                yield "─" * (sum(widths) + gap * (len(widths) - 1))
+            for row in part:
+                yield from _lines(row, widths, numbers, gap)
+            sizes = list(map(max, sizes, widths))
+        first = False
+
+
+def _lay_out(
+    heads: Row, sizes: Sequence[int], numbers: Sequence[bool], width: int | None
+) -> tuple[Row, list[int], int] | None:
+    """Return the headings, the width of each column and the gap; None if there is no room."""
     if width is None:
-        yield from _bold_headings(_unfolded(heads, rows, numbers, sizes), color=color and header)
-        return
+        return heads, list(map(max, sizes, map(len, heads))), _WIDE
     long = [not number and size > _LEAST for number, size in zip(numbers, sizes, strict=True)]
     least = [_LEAST if each else size for each, size in zip(long, sizes, strict=True)]
     folded = list(map(_fold_heading, heads, sizes))
+    most = max(head.count("\n") for head in folded)
+    folded = ["\n" * (most - head.count("\n")) + head for head in folded]
     for headings, gap, needed in (
         (heads, _WIDE, sizes),
         (heads, _NARROW, least),
         (folded, _NARROW, least),
         (folded, _LEAST_GAP, least),
     ):
-        head_sizes = [max(map(len, head.split("\n"))) for head in headings]
-        if sum(map(max, needed, head_sizes)) + gap * (len(columns) - 1) <= width:
-            lines = _side_by_side(headings, rows, numbers, long, gap, width)
-            yield from _bold_headings(lines, color=color and header)
-            return
-    yield from _rows_as_columns(heads, rows, width, color=color)
+        widths = [
+            max(size, *map(len, head.split("\n")))
+            for size, head in zip(needed, headings, strict=True)
+        ]
+        room = width - sum(widths) - gap * (len(widths) - 1)
+        if room < 0:
+            continue
+        for _ in range(room):  # The narrowest of the folded columns gets the next cell.
+            narrow = [at for at, size in enumerate(sizes) if widths[at] < size]
+            if narrow:
+                widths[min(narrow, key=widths.__getitem__)] += 1
+        return headings, widths, gap
+    return None
 
 
 def _fold_heading(head: str, size: int) -> str:
@@ -73,96 +108,81 @@ def _fold_heading(head: str, size: int) -> str:
     return "\n".join(wrapper.wrap(head))
 
 
-def _unfolded(
-    heads: Row, rows: Sequence[Row], numbers: Sequence[bool], sizes: Sequence[int]
-) -> Iterator[str]:
-    """Yield a table for a pipe, without Rich, which is made for terminals."""
-    from rich.cells import cell_len
+def groups(rows: Iterable[Row], width: int | None, color: bool) -> Iterator[str]:
+    """Yield the listing of `clusters` as blocks: a group each, its common folder once above.
 
-    widths = list(map(max, sizes, map(len, heads)))
-    rule = ["─" * (sum(widths) + _WIDE * (len(widths) - 1))]
-    for row in chain([heads, rule] if any(heads) else [], rows):
-        cells = []
-        for cell, width, is_number in zip(row, widths, numbers, strict=False):
-            blanks = " " * (width - cell_len(cell))
-            cells.append(blanks + cell if is_number else cell + blanks)
-        yield (" " * _WIDE).join(cells).rstrip()
+    rows : cells of the columns of `clusters`, in groups, the kept document first.
+    width, color : as for `table`.
+    """
+    for number, group in groupby(rows, itemgetter(0)):
+        members = list(group)
+        names = [row[2] for row in members]
+        folder = commonprefix(names).rpartition("/")[0]  # noqa: RUF071
+        head = f"group {number}{': ' if folder else ''}{folder}{'/' if folder else ''}"
+        yield from [] if number == "1" else [""]
+        yield from map(_bold, fold_cell(head, width)) if color and width else [head]
+        for row, name in zip(members, names, strict=True):
+            role = "keep" if row[1] == "keep" else row[3]
+            name = name[len(folder) + 1 if folder else 0 :]
+            room = width and max(_LEAST, width - _INDENT)
+            for at, line in enumerate(fold_cell(name, room) if room else [name]):
+                start = f"  {role:<6}  {''.join(row[6:]):<5}  " if not at else " " * _INDENT
+                yield _bold(start + line) if color and role == "keep" else start + line
 
 
-def _side_by_side(
-    headings: Row,
-    rows: Iterable[Row],
-    numbers: Sequence[bool],
-    long: Sequence[bool],
-    gap: int,
-    width: int,
-) -> Iterator[str]:
-    """Yield a table whose long columns share the room beside the others."""
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
+def _lines(row: Row, widths: Sequence[int], numbers: Sequence[bool], gap: int) -> Iterator[str]:
+    """Yield a row as lines, in which longer cells are folded."""
+    folded = map(fold_cell, row, widths)
+    for cells in zip_longest(*folded, fillvalue=""):
+        blanks = [" " * (width - _size(cell)) for cell, width in zip(cells, widths, strict=True)]
+        aligned = (
+            blank + cell if number else cell + blank
+            for cell, blank, number in zip(cells, blanks, numbers, strict=True)
+        )
+        yield (" " * gap).join(aligned).rstrip()
+
+
+def fold_cell(text: str, width: int) -> list[str]:
+    """Return text as lines of at most `width` cells, broken between words if that can be.
+
+    >>> fold_cell("a name with blanks", 10), fold_cell("folder/name", 6)
+    (['a name', 'with', 'blanks'], ['folder', '/name'])
+    """
+    if "\n" in text or _size(text) <= width:
+        return text.split("\n")
+    from rich.console import Console
     from rich.text import Text
 
-    # The box draws a rule below the headings, and one blank between columns.
-    padding, shows_heads = (0, gap - 1, 0, 0), any(headings)
-    table = Table(
-        box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=padding, show_header=shows_heads
-    )
-    for heading, is_number, is_long in zip(headings, numbers, long, strict=True):
-        table.add_column(
-            Text(heading),
-            justify="right" if is_number else "left",
-            no_wrap=not is_long,
-            overflow="fold",
-        )
-    for row in rows:
-        table.add_row(*map(Text, row))
-    return _rendered(table, width)
-
-
-def _bold_headings(lines: Iterator[str], *, color: bool) -> Iterator[str]:
-    """Make the lines above the rule bold."""
-    for line in lines:
-        color &= not line.startswith("─")
-        yield _bold(line) if color else line
+    lines = Text(text).wrap(Console(), width, overflow="fold")
+    return [line.plain.rstrip() for line in lines]
 
 
 def _rows_as_columns(heads: Row, rows: Sequence[Row], width: int, *, color: bool) -> Iterator[str]:
     """Yield rows as columns beside each other, as many as there is room for; then the next ones."""
-    from rich.cells import cell_len
-    from rich.table import Table
-    from rich.text import Text
-
     names = max(map(len, heads))
     start = 0
     while start < len(rows):
-        room, end = width - (names or -_NARROW), start
+        room, end, sizes = width - (names or -_NARROW), start, [names]
         while end < len(rows):
-            room -= _NARROW + max(map(cell_len, rows[end]))
+            size = max(map(_size, rows[end]))
+            room -= _NARROW + size
             if room < 0 and end > start:
                 break
+            sizes.append(size + min(room, 0))
             end += 1
-        table = Table.grid(padding=(0, _NARROW, 0, 0))
-        if names:
-            table.add_column(no_wrap=True)
-        for _ in rows[start:end]:
-            table.add_column(justify="right" if end - start > 1 else "left", overflow="fold")
-        for name, *cells in zip(heads, *rows[start:end], strict=True):
-            table.add_row(*map(Text, [name, *cells] if names else cells))
         if start:
             yield ""
+        first = 0 if names else 1
+        numbers = [False] + [end - start > 1] * (end - start)
+        for cells in zip(heads, *rows[start:end], strict=True):
+            for line in _lines(cells[first:], sizes[first:], numbers[first:], _NARROW):
+                name = line[:names].rstrip()
+                yield _bold(name) + line[len(name) :] if color else line
         start = end
-        for line in _rendered(table, width):
-            name = line[:names].rstrip()
-            yield _bold(name) + line[len(name) :] if color else line
 
 
-def _rendered(table: "Table", width: int) -> Iterator[str]:
-    from rich.console import Console
-
-    console = Console(file=io.StringIO(), width=width, color_system=None)
-    with console.capture() as capture:
-        console.print(table)
-    return map(str.rstrip, capture.get().splitlines())
+def _size(text: str) -> int:
+    return len(text) if text.isascii() else cell_len(text)
 
 
 def _bold(text: str) -> str:

@@ -6,6 +6,7 @@
 
 import numpy as np
 
+from lshdup.kernels.ascii import ascii_symbols, ascii_words
 from lshdup.kernels.helpers import I32, I64, U8, U32, U64, inlined, load64, mix64, scatter_by
 from lshdup.kernels.jit import kernel
 from lshdup.kernels.ordering import heap_sort
@@ -14,8 +15,8 @@ from lshdup.kernels.text import (
     DONE,
     HAS_HIGH,
     RULE_IDS,
+    RULE_SYMBOLS,
     RULE_TERMS,
-    ascii_words,
     decode,
     keep_terms,
     parse_ids,
@@ -257,7 +258,10 @@ def shingle_batch(
         if rule == RULE_IDS:
             tokens, outcome = parse_ids(document, hashes)
         elif take_ascii and not flags[d] & HAS_HIGH:
-            tokens = ascii_words(document, folded, edges, work)
+            if rule == RULE_SYMBOLS:
+                tokens = ascii_symbols(document, folded, edges, work)
+            else:
+                tokens = ascii_words(document, folded, edges, work)
         else:
             tokens, outcome = tokens_by_table(document, table, classes, folded, edges, False, edges)
         outcomes[d] = outcome

@@ -1,25 +1,14 @@
 """Bytes -> tokens: the normal form of a document, and the edges of its tokens in it.
 
-`ascii_words` or `tokens_by_table` writes the normal form to `folded` and the edges of its tokens
-(start, end, start, end …) to `edges`. Positions in inner loops are unsigned: signed ones cost a
-test for Python's negative indices at every access. Reference in the tests: `normal_form` and
-`word_tokens` of tests/reference.py.
+`tokens_by_table`, or a loop of ascii.py, writes the normal form to `folded` and the edges of its
+tokens (start, end, start, end …) to `edges`. Positions in inner loops are unsigned: signed ones
+cost a test for Python's negative indices at every access. Reference in the tests: `normal_form`,
+`word_tokens` and `symbol_tokens` of tests/reference.py.
 """
 
 import numpy as np
 
-from lshdup.kernels.helpers import (
-    I32,
-    I64,
-    PADDING,
-    U8,
-    U32,
-    U64,
-    count_ones,
-    count_trailing_zeros,
-    inlined,
-    load64,
-)
+from lshdup.kernels.helpers import I32, I64, PADDING, U8, U32, U64, inlined, load64
 from lshdup.kernels.jit import kernel
 
 # The effect of a code point on the open token: three bits of an entry of the character table.
@@ -41,6 +30,7 @@ HAS_CLASS = 1 << 26  # a canonical combining class is recorded at either end
 RULE_PLAIN = 0
 RULE_TERMS = 1  # drop "the" and tokens shorter than three characters
 RULE_IDS = 2  # tokens are decimal integers, and are their own hash
+RULE_SYMBOLS = 3  # a text of 7 bits is cut by `ascii_symbols`
 
 # The outcome of a document.
 DONE = 0
@@ -58,8 +48,6 @@ BINARY_WINDOW = 8192
 _ONES = np.uint64(0xFFFFFFFFFFFFFFFF)
 _LOW_BITS = np.uint64(0x0101010101010101)
 _HIGH_BITS = np.uint64(0x8080808080808080)
-#: A factor that moves the lowest bit of each of eight bytes into the highest byte.
-_GATHER = np.uint64(0x0102040810204080)
 _WORD_THE = np.uint64(0x656874)
 _ONE = np.uint64(1)
 _TWO = np.uint64(2)
@@ -103,49 +91,6 @@ def inspect(text: U8, starts: I64, lengths: I64, flags: U8) -> None:
         if i < length and document[i] == 0x3C:
             found |= np.uint8(STARTS_MARKUP)
         flags[d] = found
-
-
-@inlined
-def ascii_words(document: U8, folded: U8, edges: I32, work: U8) -> int:
-    """Lower-case an ASCII document into `folded`, find its runs of [0-9A-Za-z_]; return how many.
-
-    The first loop has no branch and unsigned byte arithmetic, so that the compiler vectorises it.
-    The second packs 64 verdicts into one word, where a bit that differs from the one before is an
-    edge: one unpredictable branch per 64 bytes.
-    """
-    length = len(document)
-    word_bytes = work[:length]
-    out = folded[:length]
-    for i in range(length):
-        c = document[i]
-        letter = np.uint8((c | np.uint8(0x20)) - np.uint8(97)) < np.uint8(26)
-        upper = np.uint8(c - np.uint8(65)) < np.uint8(26)
-        word_bytes[i] = np.uint8(
-            letter | (np.uint8(c - np.uint8(48)) < np.uint8(10)) | (c == np.uint8(95))
-        )
-        out[i] = c + np.uint8(upper) * np.uint8(32)
-    for i in range(length, length + PADDING):
-        work[i] = 0
-    n = np.uint64(0)
-    carry = np.uint64(0)
-    for base in range(0, length + 1, 64):
-        verdicts = np.uint64(0)
-        for j in range(8):
-            verdicts |= ((load64(work, base + 8 * j) * _GATHER) >> np.uint64(56)) << np.uint64(
-                8 * j
-            )
-        turns = verdicts ^ ((verdicts << _ONE) | carry)
-        carry = verdicts >> np.uint64(63)
-        # Eight edges are written at a time, real or not: one branch for eight, not one for each.
-        found = count_ones(turns)
-        done = np.uint64(0)
-        while done < found:
-            for j in range(8):
-                edges[n + done + np.uint64(j)] = base + count_trailing_zeros(turns)
-                turns &= turns - _ONE
-            done += np.uint64(8)
-        n += found
-    return np.int64(n >> _ONE)
 
 
 @inlined

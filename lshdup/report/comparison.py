@@ -17,8 +17,8 @@ from lshdup.shingling.shingler import Shingler
 from lshdup.utils.ragged import RaggedSets
 
 #: Tokens in a passage that holds two texts together, and in a passage that is reported as moved.
-_PASSAGE = {"word": 3, "char": 9, "terms": 3, "ids": 1}
-_MOVED = {"word": 8, "char": 40, "terms": 8, "ids": 1 << 40}
+_PASSAGE = {"word": 3, "symbols": 5, "char": 9, "terms": 3, "ids": 1}
+_MOVED = {"word": 8, "symbols": 16, "char": 40, "terms": 8, "ids": 1 << 40}
 
 _BLANKS = re.compile(rb"\s+")
 

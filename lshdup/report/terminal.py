@@ -31,8 +31,10 @@ _MARKS = {
 }
 _STYLES = {REMOVED: "red", ADDED: "green", MOVED_AWAY: "magenta", MOVED_HERE: "cyan"}
 
-NOUNS = {"word": "word", "char": "character", "terms": "term", "ids": "id"}
-CONTEXT = {"word": 12, "char": 60, "terms": 12, "ids": 3}
+NOUNS = {"word": "word", "symbols": "token", "char": "character", "terms": "term", "ids": "id"}
+#: Differences that are in no token, where they are not just those of case and layout.
+UNSEEN = {"word": "case, punctuation or layout", "terms": "case, punctuation or layout"}
+CONTEXT = {"word": 12, "symbols": 20, "char": 60, "terms": 12, "ids": 3}
 
 #: A run of more characters without a blank is shown by its beginning and its end.
 _LONGEST = 2000

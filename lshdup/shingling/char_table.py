@@ -24,6 +24,9 @@ UNSPACED_BLOCKS = (
     (0x116D0, 0x116FF), (0x1AFF0, 0x1B16F), (0x20000, 0x3FFFF),
 )  # fmt: skip
 
+#: Categories that `--tokens symbols` makes no token of: white space, controls, formats.
+_INVISIBLE = frozenset(("Zs", "Zl", "Zp", "Cc", "Cf"))
+
 #: Characters that R1 deletes from its terms.
 TERM_DELETIONS = ".,:;'"
 
@@ -77,6 +80,13 @@ def _word_actions(characters: str, points: NDArray[np.int64]) -> NDArray[np.uint
     return actions
 
 
+def _symbol_actions(characters: str, points: NDArray[np.int64]) -> NDArray[np.uint32]:
+    actions = _word_actions(characters, points)
+    invisible = [unicodedata.category(each) in _INVISIBLE for each in characters]
+    actions[(actions == k.SEPARATE) & ~np.array(invisible)] = k.ALONE
+    return actions
+
+
 def _term_actions(characters: str, points: NDArray[np.int64]) -> NDArray[np.uint32]:
     actions = np.where(_are_spaces(characters), np.uint32(k.SEPARATE), np.uint32(k.JOIN))
     actions[np.isin(points, [ord(character) for character in TERM_DELETIONS])] = k.DROP
@@ -88,7 +98,10 @@ def _char_actions(characters: str, points: NDArray[np.int64]) -> NDArray[np.uint
 
 
 #: Functions that return the action of each character: uint32 array. They take code points too.
-_ACTIONS = {"word": _word_actions, "terms": _term_actions, "char": _char_actions}
+_ACTIONS = {
+    "word": _word_actions, "terms": _term_actions, "char": _char_actions,
+    "symbols": _symbol_actions,
+}  # fmt: skip
 
 
 def _are_spaces(characters: str) -> NDArray[np.bool_]:
@@ -112,7 +125,7 @@ def composing_characters() -> frozenset[str]:
 
 @functools.cache
 def char_table(tokens: str, normalize: bool, keep_case: bool) -> CharTable:
-    """Return the table for `--tokens word|char|terms`, with or without NFKC and case folding.
+    """Return the table for tokens cut from text, with or without NFKC and case folding.
 
     Determinism: the same for a given `unicodedata.unidata_version`.
     Cost: about 0.05 s and 6.5 MB, once per process and choice.

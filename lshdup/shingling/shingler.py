@@ -28,6 +28,7 @@ TOKEN_RULES = {
     "char": text_kernels.RULE_PLAIN,
     "terms": text_kernels.RULE_TERMS,
     "ids": text_kernels.RULE_IDS,
+    "symbols": text_kernels.RULE_SYMBOLS,
 }
 
 #: Decoded texts are shingled together up to so many bytes; a text of more bytes than the second
@@ -134,8 +135,8 @@ class Shingler:
     def __init__(self, params: ShingleParams) -> None:
         self.params = params
         self._hash = shingle_hash(params)
-        # The fast loop makes words that are folded, composed and of 7 bits.
-        self._ascii_words = params.tokens == "word" and not params.keep_case
+        # The fast loops make tokens that are folded, composed and of 7 bits.
+        self._takes_ascii = params.tokens in ("word", "symbols") and not params.keep_case
         self._scratch = ScratchArrays(1 << 16)
         self._values = np.empty(0, np.uint64)
 
@@ -279,7 +280,7 @@ class Shingler:
         params = self.params
         if table is None:
             has_high = bool((flags & text_kernels.HAS_HIGH).any())
-            needed = params.tokens != "ids" and (not self._ascii_words or has_high)
+            needed = params.tokens != "ids" and (not self._takes_ascii or has_high)
             table = (
                 char_table(params.tokens, params.normalize, params.keep_case)
                 if needed
@@ -300,7 +301,7 @@ class Shingler:
         total = kernels.shingle_batch(
             batch.text, batch.starts, batch.lengths, flags,
             table.entries, table.classes,
-            self._ascii_words, TOKEN_RULES[params.tokens],
+            self._takes_ascii, TOKEN_RULES[params.tokens],
             self._hash.kind, self._hash.seed, self._hash.factor, self._hash.step,
             params.k, params.bag,
             scratch.folded, scratch.edges, scratch.work, scratch.hashes, scratch.spare,

@@ -9,7 +9,8 @@ import re
 import pytest
 
 from lshdup.cli.columns import COMPARISON, COUNT, DOCUMENT, LISTINGS, OPTIONAL, SHARE
-from lshdup.cli.output import FORMATS
+from lshdup.cli.output import FORMATS, Target
+from lshdup.cli.tables import table
 from tests import golden
 from tests.running import run_many
 
@@ -211,3 +212,87 @@ def test_output_file(run, folder):
     assert (folder / "o.txt").read_bytes() == run(
         "show", "one.txt", "two words.txt", cwd=folder
     ).out
+
+
+# --- tables of many rows --------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def copies(tmp_path_factory):
+    """Thirty equal documents: 435 pairs."""
+    here = tmp_path_factory.mktemp("copies")
+    (here / "d").mkdir()
+    for i in range(30):
+        (here / "d" / f"{i:02}.txt").write_text(TEXT)
+    ((code, _, err),) = run_many([(["pairs", "d"], None)], here)
+    assert code == 0, err
+    return here
+
+
+def test_a_table_fills_ten_screens_and_says_how_many_rows_are_left(copies):
+    pairs, table = ["pairs", "-q"], ["--format", "table"]
+    ways = [
+        ([], 80, 400, 35),  # a terminal of 40 lines
+        (table, 80, 400, 35),
+        (["--max-rows", "3"], 80, 3, 432),
+        (["--max-rows", "0"], 80, 435, 0),
+        (["--max-rows", "435"], 80, 435, 0),
+        (["--max-rows", "434"], 80, 434, 1),
+        (table, None, 435, 0),
+        ([*table, "--max-rows", "3"], None, 3, 432),
+        (["--format", "tsv"], 80, 435, 0),
+        ([], None, 435, 0),
+        (["-0"], None, 435, 0),
+    ]
+    commands = [([*pairs, *options], columns) for options, columns, _, _ in ways]
+    for (options, _, shown, left), (code, out, err) in zip(
+        ways, run_many(commands, copies), strict=True
+    ):
+        assert code == 0, err
+        assert out.count(b"d/") == 2 * shown, options
+        last = out.splitlines()[-1].decode()
+        if left:
+            assert last == f"… {left} more; use -o FILE, or --max-rows 0", options
+        else:
+            assert "more" not in last
+
+
+def test_rows_of_a_listing_that_are_not_counted_are(copies):
+    listing = ["shingle", "--show", "d/00.txt", "-q", "--max-rows", "4", "--format", "table"]
+    ((_, out, _),) = run_many([(listing, None)], copies)
+    assert out.decode().splitlines()[-1] == "… 8 more; use -o FILE, or --max-rows 0"
+
+
+def test_max_rows_is_for_tables(run, copies):
+    refused = run("pairs", "--max-rows", "3", code=2, cwd=copies).err
+    assert "--max-rows is for tables, and this listing is tsv" in refused
+    run("pairs", cwd=copies, env={"LSHDUP_MAX_ROWS": "3"})  # a habit of terminals harms no pipe
+
+
+def test_a_table_begins_before_its_last_row_is_made(tmp_path):
+    made = []
+
+    def pieces():
+        for i in range(100):
+            made.append(i)
+            yield [b"a"] * 100, [b"b"] * 100, [0.5] * 100
+
+    target = Target("table", path=tmp_path / "t", max_rows=50)
+    assert target.write_pieces(("a", "b", "similarity"), pieces(), 10_000)
+    assert made == [0]
+    assert (
+        (tmp_path / "t")
+        .read_text()
+        .endswith("0.5000\n… 9,950 more; use -o FILE, or --max-rows 0\n")
+    )
+    rows = (made.append(-1) or ("a", "b") for _ in range(10_000))
+    lines = table(("x", "y"), rows, [False, False], 80, color=False, header=True)
+    next(lines)
+    assert made.count(-1) == 1000
+
+
+def test_columns_of_a_long_table_grow():
+    rows = [("a", "1"), *[("b", "2")] * 1999, ("longer", "30")]
+    lines = list(table(("n", "x"), rows, [False, True], None, color=False, header=True))
+    assert lines[:3] == ["n   x", "─────", "a   1"]
+    assert lines[2001:] == ["b   2", "longer   30"]

@@ -140,7 +140,7 @@ def some_bytes(rng, corpus):
 
 
 def some_params(rng):
-    tokens = rng.choice(("word", "word", "char", "terms"))
+    tokens = rng.choice(("word", "word", "symbols", "symbols", "char", "terms"))
     hash_ = "poly31" if tokens == "char" and rng.randrange(3) == 0 else "mix64"
     return ShingleParams(
         tokens=tokens,

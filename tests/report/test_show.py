@@ -31,7 +31,7 @@ from tests.conftest import ROOT
 from tests.running import in_terminal
 
 TEXT = st.text(st.sampled_from("aAbB ,.\n\t_1éÉ\u0301ßﬁﷺΐ中文ไท่\u200d\u00ad"), max_size=60)
-TOKENS = ("word", "char", "terms")
+TOKENS = ("word", "symbols", "char", "terms")
 
 
 # --- where tokens stand ---------------------------------------------------------------------------

@@ -40,7 +40,7 @@ def encodable(text):
 @settings(max_examples=400, deadline=None)
 @given(
     st.lists(texts, max_size=5),
-    st.sampled_from(["word", "char", "terms"]),
+    st.sampled_from(["word", "symbols", "char", "terms"]),
     st.integers(1, 5),
     st.booleans(),
     st.booleans(),
@@ -59,7 +59,7 @@ def test_shingle_sets_are_those_of_the_reference(texts, tokens, k, normalize, ke
 
 
 @settings(max_examples=100, deadline=None)
-@given(texts, st.sampled_from(["word", "char", "terms"]))
+@given(texts, st.sampled_from(["word", "symbols", "char", "terms"]))
 def test_tokens_and_shingles_in_order(text, tokens):
     text = encodable(text)
     params = ShingleParams(tokens=tokens)

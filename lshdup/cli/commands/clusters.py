@@ -26,8 +26,8 @@ from lshdup.cli.options import (
     same_option,
     table_options,
 )
-from lshdup.cli.output import Target
-from lshdup.cli.printing import PIECE_ROWS, make_target, print_pieces
+from lshdup.cli.output import PIECE_ROWS, Target
+from lshdup.cli.printing import group_layout, make_target, print_pieces
 from lshdup.cli.session import open_session
 from lshdup.params import ClusterParams
 from lshdup.utils.atomic import check_writable
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from lshdup.cli.output import Piece
     from lshdup.collection.collection import Collection
     from lshdup.documents.document_list import DocumentList
+    from lshdup.matching.clusters import ClusterListing
     from lshdup.matching.results import ClustersFound
 
 _DEFAULT = ClusterParams()
@@ -166,20 +167,22 @@ def _write(
 def _print(
     console: Console, target: Target, result: "ClustersFound", collection: "Collection", what: str
 ) -> None:
+    from lshdup.matching.clusters import list_clusters
+
     if what == "all":
-        print_pieces(console, target, column_names("clusters"), _rows(result, collection))
+        listed, columns = list_clusters(result.clusters), column_names("clusters")
+        rows, total = _rows(result, listed, collection), len(listed.documents)
+        print_pieces(console, target, columns, rows, total, group_layout(target))
     else:
         chosen = result.clusters.kept if what == "keep" else result.clusters.dropped
         names = _names(chosen, collection.documents)
         print_pieces(console, target, column_names("clusters-names"), names)
 
 
-def _rows(result: "ClustersFound", collection: "Collection") -> "Iterator[Piece]":
-    from lshdup.matching.clusters import list_clusters
-
-    clusters = list_clusters(result.clusters)
-    copies = result.copies
-    own = result.clusters.representative
+def _rows(
+    result: "ClustersFound", clusters: "ClusterListing", collection: "Collection"
+) -> "Iterator[Piece]":
+    copies, own = result.copies, result.clusters.representative
     for start in range(0, len(clusters.documents), PIECE_ROWS):
         part = slice(start, start + PIECE_ROWS)
         rows = clusters.documents[part]

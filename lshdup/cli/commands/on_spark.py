@@ -17,7 +17,7 @@ from lshdup.cli.messages import (
     say_skipped,
     warn_if_nothing,
 )
-from lshdup.cli.printing import make_target, print_pieces, print_rows
+from lshdup.cli.printing import group_layout, make_target, print_pieces, print_rows
 from lshdup.cli.session import read_parameters
 from lshdup.errors import ParameterError
 from lshdup.params import BandParams, PairParams, ShingleParams, SketchParams
@@ -119,8 +119,9 @@ def _clusters(
         else:
             console.say(f"no groups {alike}: {count_of(kept, 'document')} alone{seconds}")
         if table is not None and emit == "all":
+            rows, target = ordered_clusters(table), make_target(options)
             columns = column_names("clusters")
-            print_rows(console, make_target(options), columns, ordered_clusters(table))
+            print_rows(console, target, columns, rows, group_layout(target))
         elif table is not None:
             names = ((name,) for name in sorted(table.column("id").to_pylist()))
             print_rows(console, make_target(options), column_names("clusters-names"), names)

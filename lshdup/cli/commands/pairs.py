@@ -67,7 +67,7 @@ Examples:
     type=click.IntRange(0),
     default=1,
     metavar="N",
-    help="Pairs just above each threshold of --histogram, to judge by eye.",
+    help="Pairs to show above each threshold of --histogram.",
 )
 @plot_option
 @option("--check", is_flag=True, help="Exit with 1 if there are pairs.")
@@ -119,8 +119,8 @@ def command(ctx: click.Context, /, **options: Any) -> int:
             named = print_histogram(session, answer, options, target)
         else:
             names = DocumentNames(len(documents), documents.typed_names)
-            pieces = name_pairs(pairs.pieces(), names, answer.collection.prints)
-            print_pieces(console, target, column_names("pairs"), pieces)
+            rows = name_pairs(pairs.pieces(), names, answer.collection.prints)
+            print_pieces(console, target, column_names("pairs"), rows, len(pairs))
             named = pairs.documents()
         warn_of_changes(session, documents, named)
         return console.exit_code_of(options["check"], len(pairs))

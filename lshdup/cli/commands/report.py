@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from lshdup.report.html import Segment, Selection
 
 #: Tokens around a difference that the page shows.
-_CONTEXT = {"word": 12, "char": 60, "terms": 12}
+_CONTEXT = {"word": 12, "symbols": 20, "char": 60, "terms": 12}
 
 #: Most bytes of a document whose passages are in the page; `lshdup show` takes seconds for more.
 _MOST_BYTES = 1 << 20

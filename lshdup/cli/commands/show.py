@@ -259,7 +259,7 @@ def _picture(
     options: dict[str, Any],
     sketch: SketchParams | None,
 ) -> Iterator[str]:
-    from lshdup.report.terminal import CONTEXT, NOUNS, WIDE, Layout, render, summarize
+    from lshdup.report.terminal import CONTEXT, NOUNS, UNSEEN, WIDE, Layout, render, summarize
 
     noun = NOUNS[params.tokens]
     heads = []
@@ -304,7 +304,7 @@ def _picture(
         same = (
             "the texts are equal byte for byte"
             if a.text.utf8 == b.text.utf8
-            else f"they differ in no {noun}, only in case, punctuation or layout"
+            else f"they differ in no {noun}, only in {UNSEEN.get(params.tokens, 'case or layout')}"
         )
         yield from (same, "")
         return

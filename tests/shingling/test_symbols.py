@@ -1,0 +1,163 @@
+"""`--tokens symbols`: words, numbers and every other visible character, in every command."""
+
+import json
+
+import numpy as np
+import pytest
+
+from lshdup import NearDuplicates
+from lshdup.params import ShingleParams
+from lshdup.shingling.inspection import list_tokens, locate_tokens
+from lshdup.shingling.shingler import Shingler
+from tests import reference
+
+LESS = "int f(int a, int b) { if (a < b) return -1; return a - b; }\n"
+MORE = LESS.replace("<", ">").replace("-1", "+1")
+SPACED = LESS.replace(" (", "(").replace("{ ", "{\n\t").replace(" < ", "<")
+
+
+def tokens_of(text, **options):
+    found, _ = list_tokens(text.encode(), ShingleParams(tokens="symbols", **options))
+    return [token.decode() for token in found]
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    [
+        ("if (a < b) return -1", "if ( a < b ) return - 1"),
+        ("3.5", "3 . 5"),
+        ("3,5", "3 , 5"),
+        ("x_1+=__y", "x_1 + = __y"),
+        ("a==b // c", "a = = b / / c"),
+        ("\tkey:\r\n  - 'value'\x00\x07", "key : - ' value '"),
+        ("Größe=5€", "grösse = 5 €"),
+        ("a\u00adb\u200bc\ufeffd", "a b c d"),  # formats are no tokens
+        ("東京(タワー)", "東 京 ( タ ワ ー )"),
+        ("⑴½…", "( 1 ) 1 ⁄ 2 . . ."),  # NFKC
+        ("->\u0301x", "- >\u0301 x"),  # a mark belongs to the symbol before
+        ("👍🏽👩\u200d💻❤\ufe0f", "👍 🏽 👩 💻 ❤\ufe0f"),
+        ("\ue000\U0010ffff", "\ue000 \U0010ffff"),  # private use, unassigned
+        ("\u0301a", "\u0301a"),
+        (" \t\n\u00a0\u2028", ""),
+    ],
+)
+def test_tokens(text, tokens):
+    assert tokens_of(text) == tokens.split()
+    assert reference.symbol_tokens(reference.normal_form(text)) == tokens.split()
+
+
+def test_case_and_normal_form_are_those_of_the_options():
+    assert tokens_of("If(A)") == ["if", "(", "a", ")"]
+    assert tokens_of("If(A)", keep_case=True) == ["If", "(", "A", ")"]
+    assert tokens_of("½", normalize=False) == ["½"]
+    assert tokens_of("=\u0338", normalize=False) == ["=\u0338"]
+    assert tokens_of("=\u0338") == ["≠"]
+
+
+def test_what_words_do_not_tell_apart():
+    for a, b in ((LESS, MORE), ("3.5", "3,5"), ("a-b", "a b"), ("[1, 2]", "(1, 2)")):
+        sets = [
+            Shingler(ShingleParams(tokens=tokens)).shingle_texts([a.encode(), b.encode()]).copy()
+            for tokens in ("word", "symbols")
+        ]
+        assert sets[0][0].tolist() == sets[0][1].tolist()
+        assert sets[1][0].tolist() != sets[1][1].tolist()
+
+
+@pytest.mark.parametrize("size", [0, 1, 7, 62, 63, 64, 65, 127, 128, 129, 1000])
+@pytest.mark.parametrize("pattern", ["+", "a", "a+", "+a ", " ++", "ab", "_-", "aA0!~ "])
+def test_borders_of_words_of_64_bits(size, pattern):
+    """The loop for ASCII takes 64 characters at a time."""
+    text = (pattern * size)[:size]
+    params = ShingleParams(tokens="symbols", k=2)
+    (found,) = Shingler(params).shingle_texts([text.encode()])
+    assert found.tolist() == sorted(set(reference.shingle_list(text, "symbols", 2)))
+
+
+def test_tokens_stand_where_the_text_has_them():
+    text = "Wert: ½ +x…"
+    located = locate_tokens(text.encode(), ShingleParams(tokens="symbols"))
+    there = [
+        located.text[start:end].decode()
+        for start, end in zip(located.starts, located.ends, strict=True)
+    ]
+    # One character becomes three tokens, and stands for each of them.
+    assert there == ["Wert", ":", "½", "½", "½", "+", "x", "…", "…", "…"]
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src/less.c").write_text(LESS)
+    (tmp_path / "src/more.c").write_text(MORE)
+    (tmp_path / "src/spaced.c").write_text(SPACED)
+    return tmp_path
+
+
+def expected(threshold, texts):
+    sets = [set(reference.shingle_list(text, "symbols", 5)) for text in texts]
+    return [s for _, _, s in reference.all_pairs(sets, threshold)]
+
+
+def test_pairs_and_commands_that_continue(run, folder):
+    similarities = sorted(expected(0.05, [LESS, MORE, SPACED]), reverse=True)
+    assert len(similarities) == 3
+    assert similarities[0] == 1.0
+    result = run("pairs", "src", "--tokens", "symbols", "-t", "0.05", "--exact")
+    assert [float(cell) for row in result.rows for cell in row if "." in cell[:2]] == similarities
+    run("shingle", "src", "--tokens", "symbols")
+    again = run("pairs", "-t", "0.05", "--exact")
+    assert again.out == result.out
+    one = run("pairs", "src", "--tokens", "symbols", "-t", "0.05", "--exact", "--jobs", "1")
+    assert one.out == result.out
+    same = run("pairs", "src", "-t", "1", "--no-store").rows
+    assert len(same) == 3  # by words all three are one
+
+
+def test_signatures_of_each_scheme_bands_and_estimates(run, folder):
+    for scheme in ("fast", "classic"):
+        result = run(
+            "pairs", "src", "--tokens", "symbols", "--scheme", scheme, "-t", "0.9", "--no-store"
+        )
+        assert [row[:2] for row in result.rows] == [["src/less.c", "src/spaced.c"]]
+    schemes = ("--scheme", "fast,classic,linear", "--perms", "4")
+    assert run("accuracy", "src", "--tokens", "symbols", *schemes).rows
+
+
+def test_query_of_the_standard_input_and_against(run, folder):
+    run("index", "src", "--tokens", "symbols")
+    found = run("query", "-", "-t", "0.9", stdin=LESS.encode()).out
+    assert b"src/less.c" in found
+    assert b"src/spaced.c" in found
+    assert b"src/more.c" not in found
+    (folder / "new").mkdir()
+    (folder / "new/a.c").write_text(MORE)
+    rows = run("pairs", "new", "--against", ".lshdup", "-t", "0.9", "--store", "other").rows
+    assert [row[:2] for row in rows] == [["new/a.c", "src/more.c"]]
+    refused = run("pairs", "new", "--against", ".lshdup", "--tokens", "word", code=2)
+    assert "tokens" in refused.err
+
+
+def test_shingle_and_show(run, folder):
+    lines = run("shingle", "--show", "src/less.c", "--tokens", "symbols").lines
+    assert [line.split("\t")[1] for line in lines][:2] == ["int f ( int a", "f ( int a ,"]
+    printed = [int(line.split("\t")[0], 16) for line in lines]
+    assert printed == reference.shingle_list(LESS, "symbols", 5)
+    lines = run("show", "src/less.c", "src/more.c", "--tokens", "symbols").lines
+    assert any("(a [-<-] {+>+} b)" in line for line in lines)
+    assert any("return [---]{+++}1;" in line for line in lines)
+    same = run("show", "src/less.c", "src/spaced.c", "--tokens", "symbols").out.decode()
+    assert "they differ in no token, only in case or layout" in same
+
+
+def test_the_class_interface(folder):
+    found = NearDuplicates([LESS, MORE, LESS.upper()], tokens="symbols", threshold=0.9)
+    assert [pair[:2] for pair in found.pairs()] == [("0", "2")]
+
+
+def test_the_store_knows_tokens_and_k(run, folder):
+    run("shingle", "src", "--tokens", "symbols")
+    with np.load(folder / ".lshdup/shingles.npz") as artifact:
+        header = json.loads(bytes(artifact["header"]).decode())
+    assert (header["shingle"]["tokens"], header["shingle"]["k"]) == ("symbols", 5)
