@@ -149,8 +149,7 @@ same_option = plain_option(
     "--same",
     type=click.Choice(params.SAME),
     metavar="bytes|text",
-    help="Only documents that are the same in text (the same words in the same order, whatever "
-    "their case, punctuation and markup), or in bytes as well: none is missed.",
+    help="Only equal files, or only the same words in the same order; none is missed.",
 )
 
 pair_options = _stack(

@@ -387,7 +387,7 @@ def test_names_of_fields_are_bounded_and_can_be_printed(run, tmp_path):
         '{"\\ud800": 1, "\\u001b[31m": 2}\n{"text": "a b c"}\n{"text": "a b c"}\n'
     )
     result = run("pairs", "a.jsonl", code=2)  # what was left out, and why, is kept in the store
-    assert result.rows == [["a.jsonl:2", "a.jsonl:3", "1.0"]]
+    assert result.rows == [["a.jsonl:2", "a.jsonl:3", "1.0", "bytes"]]
     assert "no field 'text', but \\ud800, \\x1b[31m" in result.err
 
 
@@ -831,7 +831,7 @@ def test_hints_that_help(here):
 
 def test_the_ending_of_a_file_names_its_format(here):
     endings = {
-        ".csv": b"a,b,similarity\n",
+        ".csv": b"a,b,similarity,same\n",
         ".tsv": b"docs/0.txt\tdocs",
         ".json": b"[\n {",
         ".ndjson": b'{"a": ',

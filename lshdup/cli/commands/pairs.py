@@ -80,14 +80,10 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     similarity, same.
 
     The similarity is the exact Jaccard similarity of the shingle sets. Same is bytes for equal
-    files, text for files with the same words in the same order, and empty for all others: of
-    similarity 1, these have the same runs of words in another order or number. --template and
-    --ignore-common change the similarity only.
-
-    Pairs are found through the band table; the chance to miss one is said on stderr. Without DOCS,
-    the documents of the last run are compared. With --against, a is of DOCS and b of OTHER, and the
-    column verified says whether the similarity is exact or, where a document of OTHER is gone, an
-    estimate.
+    files, text for the same words in the same order, else empty. Pairs are found through the band
+    table; the chance to miss one is said on stderr. Without DOCS, the documents of the last run are
+    compared. With --against, a is of DOCS and b of OTHER, and verified says whether the similarity
+    is exact or, where a document of OTHER is gone, an estimate.
 
     With --engine spark the same pairs come from Apache Spark: DOCS are on any path that it reads,
     and -o OUT.parquet or OUT.jsonl is a folder that it writes (names are bytes in Parquet if one of
