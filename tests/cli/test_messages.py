@@ -81,16 +81,17 @@ def test_without_documents_and_without_a_store(here):
     for (command, kind), err, elsewhere in zip(
         kinds.items(), errs, errs[len(kinds) :], strict=False
     ):
+        output = " -o out.html" * (command == "report")
         assert err == error(
             f"there is no {kind}.npz in .lshdup",
-            f"run `lshdup {command} DOCS` (files or folders); a store is looked for in the "
+            f"run `lshdup {command} DOCS{output}` (files or folders); a store is looked for in the "
             f"current folder, {os.path.realpath(here)}: "
             "that of an earlier run is named by --store DIR",
         )
         assert elsewhere == error(
             f"there is no {kind}.npz in {here}/gone",
-            f"run `lshdup {command} DOCS` (files or folders); a store elsewhere is named by "
-            "--store DIR",
+            f"run `lshdup {command} DOCS{output} --store {here}/gone` (files or folders); "
+            "a store elsewhere is named by --store DIR",
         )
     assert not os.path.lexists(".lshdup")
 
@@ -107,7 +108,7 @@ def test_what_cannot_take_documents_says_what_can(here):
     )
     assert none == error(
         "no documents were named, and --no-store leaves nothing to continue from",
-        "name files or folders: `lshdup pairs DOCS`",
+        "run `lshdup pairs DOCS --no-store` (files or folders)",
     )
 
 
@@ -292,8 +293,7 @@ def test_why_nothing_is_compared(here):
         "pairs blank": f"{none}, of 1 file in blank; 1 document without; -v names them; name "
         "files that hold text",
         "pairs docs odd --exclude *.txt -q": f"{none}, of 6 files in docs, odd; left out: 2 "
-        "binary, 3 excluded, 1 hidden; look at "
-        "--include and --exclude",
+        "binary, 3 excluded by --exclude, 1 hidden; look at --exclude",
         "pairs docs --template all.txt": f"{none}, of 4 files in docs; 3 documents without; left "
         "out: 1 hidden; a larger "
         "--ignore-common, or another --template, leaves more of them",
@@ -820,7 +820,8 @@ def test_hints_that_help(here):
     )
     assert elsewhere == error(
         "there is no signatures.npz in nostore",
-        "run `lshdup pairs DOCS` (files or folders); a store elsewhere is named by --store DIR",
+        "run `lshdup pairs DOCS --store nostore` (files or folders); "
+        "a store elsewhere is named by --store DIR",
     )
     assert begun
     assert "looked for in the current folder" not in of_json

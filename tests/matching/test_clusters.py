@@ -207,6 +207,19 @@ def test_groups_that_are_too_large_to_be_held(made, threshold):
     check(made, threshold)
 
 
+@pytest.mark.parametrize("limit", [0, 7, 8])
+def test_groups_where_documents_may_follow_several_leaders(limit):
+    """Windows over a row of numbers: neighbours are similar, and so are their neighbours."""
+    for seed in range(20):
+        rng = random.Random(seed)
+        starts = [rng.randrange(60) for _ in range(60)]
+        keys = [[start // 12 + rng.randrange(3) for start in starts] for _ in range(3)]
+        sets = [set(range(start, start + 20)) for start in starts]
+        first = [starts.index(start) for start in starts]  # exact duplicates have equal keys
+        keys = [[band[d] for d in first] for band in keys]
+        check(Made(sets, keys, rng.sample(range(60), 60), limit), 0.7)
+
+
 @pytest.fixture(scope="module")
 def large():
     """Return 1,500 documents around 300 centres, with copies; one component of buckets is large."""

@@ -15,6 +15,7 @@ from lshdup.cli.console import Console
 from lshdup.cli.help import Command, plain_option
 from lshdup.cli.messages import describe_likeness, say_buckets, say_collection, say_index
 from lshdup.cli.options import (
+    check_option,
     engine_options,
     exact_option,
     keep_options,
@@ -72,7 +73,7 @@ Examples:
               help="Of rows of JSON Lines or Parquet: write the file they are in without those "
                    "that may go, in the same order, all else as it is; of several files, FILE is a "
                    "folder. No groups are printed then, unless --emit says so.")  # fmt: skip
-@option("--check", is_flag=True, help="Exit with 1 if there are groups.")
+@check_option("groups")
 @engine_options
 @run_options
 @output_options
@@ -143,7 +144,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
             _write(console, result, collection.documents, options["write"])
         if options["write"] is None or is_set(ctx, "emit"):
             _print(console, target, result, collection, options["emit"])
-        return console.exit_code_of(options["check"], result.clusters.count)
+        return console.exit_code_of(result.clusters.count)
 
 
 def _check_write(path: Path | None, documents: "DocumentList", read: bool) -> None:

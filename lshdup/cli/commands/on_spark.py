@@ -58,7 +58,7 @@ def pairs(ctx: click.Context, options: dict[str, Any]) -> int:
             columns = column_names("pairs")
             target = make_target(options)
             print_pieces(console, target, columns, ordered_pairs(table))
-        return console.exit_code_of(options["check"], total)
+        return console.exit_code_of(total)
 
 
 def clusters(ctx: click.Context, options: dict[str, Any]) -> int:
@@ -125,7 +125,7 @@ def _clusters(
         elif table is not None:
             names = ((name,) for name in sorted(table.column("id").to_pylist()))
             print_rows(console, make_target(options), column_names("clusters-names"), names)
-    return console.exit_code_of(options["check"], dropped)
+    return console.exit_code_of(dropped)
 
 
 @contextmanager
@@ -155,7 +155,7 @@ def _comparison(
         starting = spark_session.session(
             options["master"],
             settings,
-            loud=options["verbose"],
+            loud=console.is_verbose,
             progress=console.shows_progress,
             warn=console.warn,
         )

@@ -10,6 +10,7 @@ from lshdup.cli.find_pairs import find_pairs
 from lshdup.cli.help import Command
 from lshdup.cli.messages import warn_of_changes
 from lshdup.cli.options import (
+    check_option,
     engine_options,
     list_columns,
     option,
@@ -70,7 +71,7 @@ Examples:
     help="Pairs to show above each threshold of --histogram.",
 )
 @plot_option
-@option("--check", is_flag=True, help="Exit with 1 if there are pairs.")
+@check_option("pairs")
 @engine_options
 @run_options
 @output_options
@@ -82,12 +83,12 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     The similarity is the exact Jaccard similarity of the shingle sets. Same is bytes for equal
     files, text for the same words in the same order, else empty. Pairs are found through the band
     table; the chance to miss one is said on stderr. Without DOCS, the documents of the last run are
-    compared. With --against, a is of DOCS and b of OTHER, and verified says whether the similarity
-    is exact or, where a document of OTHER is gone, an estimate.
+    compared. With --against, a is of DOCS and b of OTHER; verified is exact, or estimate where a
+    document of OTHER is gone.
 
     With --engine spark the same pairs come from Apache Spark: DOCS are on any path that it reads,
-    and -o OUT.parquet or OUT.jsonl is a folder that it writes (names are bytes in Parquet if one of
-    them is not UTF-8); other answers go through this machine. Nothing is kept for the next run.
+    and -o OUT.parquet or OUT.jsonl is a folder that it writes (names are bytes if one of them is
+    not UTF-8); other answers go through this machine. Nothing is kept for the next run.
     """
     if runs_on_spark(ctx, options):
         from lshdup.cli.commands import on_spark
@@ -119,4 +120,4 @@ def command(ctx: click.Context, /, **options: Any) -> int:
             print_pieces(console, target, column_names("pairs"), rows, len(pairs))
             named = pairs.documents()
         warn_of_changes(session, documents, named)
-        return console.exit_code_of(options["check"], len(pairs))
+        return console.exit_code_of(len(pairs))
