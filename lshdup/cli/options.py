@@ -167,7 +167,7 @@ pair_options = _stack(
                       "signatures estimate it."),
     max_bucket_option,
     option("--collapse-copies", is_flag=True,
-           help="Each document with an identical shingle set once, beside the first of its kind."),
+           help="Each exact duplicate once, beside the first one."),
 )  # fmt: skip
 
 keep_options = _stack(

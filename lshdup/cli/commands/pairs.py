@@ -34,7 +34,6 @@ from lshdup.cli.types import Share
     epilog="""\b
 Examples:
   lshdup pairs sample_corpus --threshold 0.9
-  lshdup pairs sample_corpus --format jsonl | python -m json.tool --json-lines
   lshdup pairs sample_corpus --threshold 0.5 --histogram && lshdup pairs --threshold 0.8
   lshdup pairs sample_corpus/udhr --against sample_corpus/licences --threshold 0.6
 """,
