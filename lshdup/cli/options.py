@@ -171,10 +171,11 @@ pair_options = _stack(
 )  # fmt: skip
 
 keep_options = _stack(
-    option("--keep", type=click.Choice(params.KEEP), default=_CLUSTERS.keep,
-           help="Which of a group is kept: most or fewest different shingles; newest or oldest "
-                "file; first as DOCS were named; first in byte order of the names, which also "
-                "decides between equals."),
+    option("--keep", type=click.Choice(tuple(params.KEEP)),
+           show_default="shortest-path; of records first",
+           help="Which of a group to keep: the shortest path (fewest folders, no .bak, shortest "
+                "name); the first as DOCS were named; the most similar to all others; the longest "
+                "or shortest text; the newest or oldest file; the first in byte order."),
     option("--prefer", multiple=True, metavar="GLOB",
            help="Documents below this folder, or whose name or path matches, win before --keep; "
                 "repeatable, the first is strongest."),

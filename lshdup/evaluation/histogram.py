@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from lshdup.collection.collection import Collection
 from lshdup.documents.preference import preference
+from lshdup.errors import ParameterError
 from lshdup.lsh.candidates import documents_to_compare
 from lshdup.matching import clusters
 from lshdup.matching.copies import ExpandedPairs
@@ -69,7 +70,10 @@ def make_histogram(
     """
     n = len(duplicate_of)
     documents = n - np.searchsorted(np.sort(expanded.best(n)), levels)
-    order, _ = preference(collection.documents, collection.sizes, ClusterParams(), ())
+    try:
+        order = preference(collection.documents, collection.sizes, ClusterParams()).order
+    except ParameterError:  # The store has not kept the order of many DOCS.
+        order = np.arange(n)
     members = documents_to_compare(duplicate_of, collection.sizes)
     ranked = clusters.rank_documents(members, duplicate_of, order)
     copies = np.bincount(duplicate_of, minlength=n)

@@ -20,7 +20,7 @@ from lshdup.documents.finding import find_documents
 from lshdup.documents.records import field_names, no_field
 from lshdup.documents.rewriting import check_target
 from lshdup.errors import LshdupError, ParameterError
-from lshdup.params import DocumentParams
+from lshdup.params import KEEP, DocumentParams
 from lshdup.skipped import Reason, Skipped
 from lshdup.utils import atomic
 from lshdup.utils.atomic import JOURNAL, describe_kept, note_kept, replace_file
@@ -533,7 +533,7 @@ def test_clusters_continues_as_it_was_asked_last(here):
         "the newest, else as in the last run",
     ]
     assert rules[5:7] == ["the newest, preferring *1.txt, as in the last run"] * 2
-    assert rules[10] == "the longest"
+    assert rules[10] == KEEP["shortest-path"]
     assert rules[14] == "the first as DOCS were named, as in the last run"
     assert all("of similarity 0.6 or more" in each for each in err[:7])
     assert "of similarity 0.5 or more" in err[8]
@@ -551,7 +551,7 @@ def test_an_exact_run_is_not_taken_for_the_one_before(here):
     _, err = outputs(here, *map(str.split, commands))
     assert [re.search(r"kept: (.*)\n", each)[1] for each in err] == [
         "the newest", "the newest, as in the last run", "the newest, as in the last "
-"run", "the oldest", "the longest",
+"run", "the oldest", KEEP["shortest-path"],
     ]  # fmt: skip
 
 
@@ -599,7 +599,7 @@ def test_what_is_continued_and_replaced_is_said(here):
     for nothing_lost in (first, more, all_here, fewer, excluded):
         assert "the store" not in nothing_lost
     assert (
-        "the store .lshdup held 7 documents in docs, new, rows.jsonl; from now on it "
+        "the store .lshdup held 7 documents in docs, rows.jsonl, new; from now on it "
         "holds what is in docs, new (" in without
     )
     held = (

@@ -23,8 +23,8 @@ from lshdup.cli.options import (
 )
 from lshdup.cli.output import Target
 from lshdup.cli.session import Session, open_session
-from lshdup.errors import InputError
-from lshdup.params import ClusterParams
+from lshdup.errors import InputError, ParameterError
+from lshdup.params import KEEP, ClusterParams
 from lshdup.utils.messages import count_of, quote_command
 from lshdup.version import __version__
 from lshdup.workspace.lookup import NamedDocument
@@ -94,6 +94,9 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         raise InputError(message, "name a file with -o, for instance -o report.html")
     if options["exact"]:
         refuse_with_exact(ctx)
+    if options["keep"] == "central":
+        message = "the page makes groups at every threshold, for which --keep central is too slow"
+        raise ParameterError(message, "use `lshdup clusters --keep central`, or another --keep")
     with open_session(ctx, options) as session:
         from lshdup.documents.preference import preference
         from lshdup.evaluation.histogram import list_thresholds
@@ -104,9 +107,10 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         answer = find_pairs(session, options)
         collection, duplicate_of, plan = answer.collection, answer.duplicate_of, answer.plan
         documents = collection.documents
-        rule = ClusterParams(keep=options["keep"], prefer=options["prefer"])
-        order, unused = preference(documents, collection.sizes, rule, session.request.documents)
-        for line in unused:
+        rule = ClusterParams(keep=options["keep"] or "", prefer=options["prefer"])
+        preferred = preference(documents, collection.sizes, rule, session.request.documents)
+        order = preferred.order
+        for line in preferred.unused:
             console.warn(line)
         selection = select(
             answer.distinct_pairs,
@@ -122,7 +126,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
             documents=len(documents),
             bands=plan.bands if plan else 0,
             rows=plan.rows if plan else 0,
-            kept=rule.keep,
+            kept=KEEP[preferred.keep],
             command=_clusters_command(ctx),
             newest=_newest_day(collection),
             skipped=dict(console.skipped_counts) if session.request.documents else None,
