@@ -13,8 +13,11 @@ from lshdup.matching import clusters
 from lshdup.matching.copies import ExpandedPairs
 from lshdup.matching.pairs import Pairs
 
-#: What a page lists if no number is requested: so many documents and pairs, and bytes of names.
-_MOST, _MOST_BYTES = 100_000, 4_000_000
+#: What a page lists if no number is requested: so many documents and pairs, and bytes of each list.
+_MOST, _GROUP_BYTES, _PAIR_BYTES = 100_000, 4_500_000, 2_000_000
+
+#: About the bytes of a document besides its name, of a move, of a pair, and of a similarity.
+_DOCUMENT, _MOVE, _PAIR, _VALUE = 30, 16, 14, 22
 
 #: Members of a group that are compared with the kept document: the first number that is not more
 #: than there is room for, for all groups together.
@@ -142,21 +145,23 @@ def select(
         np.flatnonzero(copies > 1), np.concatenate([pairs.left, pairs.right]).astype(np.int64)
     )
     ranked = clusters.rank_documents(known, duplicate_of, preference)
-    listed = np.zeros(n, bool)
-    names = np.bincount(duplicate_of, name_sizes, n).astype(np.int64)
-    whole = clusters.cluster_pairs(pairs, ranked, n, thresholds[0], "single").representative
-    listed[known] = _fit(whole[known], copies[known], names[known], most)
     moves: list[tuple[NDArray[Any], ...]] = []
     counts = []
     before = np.arange(n)
     for step, found in enumerate(clusters.cluster_steps(pairs, ranked, n, thresholds)):
         counts.append(found.count_groups(copies))
         own = found.representative
-        moved = np.flatnonzero(listed & (own != before))
+        moved = known[own[known] != before[known]]
         before[moved] = own[moved]
         moves.append((moved, np.full(len(moved), step), own[moved], found.similarity[moved]))
     columns = [np.concatenate(column) for column in zip(*moves, strict=True)]
+    cost = np.bincount(duplicate_of, name_sizes + _DOCUMENT, n)
+    whole = clusters.cluster_pairs(pairs, ranked, n, thresholds[0], "single").representative
+    group_cost = cost + _MOVE * np.bincount(columns[0], minlength=n)
+    listed = np.zeros(n, bool)
+    listed[known] = _fit(whole[known], copies[known], group_cost[known], most)
     order = np.lexsort((columns[1], columns[0]))
+    order = order[listed[columns[0][order]]]
     several = int((copies > 1).sum())
     steps = Steps(
         thresholds,
@@ -168,7 +173,7 @@ def select(
         steps,
         np.flatnonzero(listed),
         Moves(*(column[order] for column in columns)),
-        _first(pairs, most or _MOST),
+        _first_pairs(pairs, np.where(listed, 0, cost), most),
         int(copies[known].sum()),
         len(pairs),
         int(copies[listed].sum()),
@@ -176,32 +181,40 @@ def select(
 
 
 def _fit(
-    whole: NDArray[np.int64], copies: NDArray[np.int64], names: NDArray[np.int64], most: int
+    whole: NDArray[np.int64], copies: NDArray[np.int64], cost: NDArray[Any], most: int
 ) -> NDArray[np.bool_]:
     """Return which documents are listed: the largest wholes first, and each that still fits.
 
     whole : int64 array, equal for documents that are listed together.
-    copies, names : int64 arrays of its shape, number and bytes of the names of each.
+    copies, cost : arrays of its shape, number of exact duplicates, and bytes in the page.
     """
     if not len(whole):
         return np.zeros(0, bool)
-    sizes, name_bytes = (np.bincount(whole, each).astype(np.int64) for each in (copies, names))
-    room, room_bytes = most or _MOST, (1 << 62) if most else _MOST_BYTES
+    sizes, costs = np.bincount(whole, copies), np.bincount(whole, cost)
+    room, room_bytes = (most, np.inf) if most else (_MOST, _GROUP_BYTES)
     fits = np.zeros(len(sizes), bool)
-    for each in np.argsort(-sizes, kind="stable").tolist():
-        if not sizes[each]:
-            break
-        if sizes[each] <= room and name_bytes[each] <= room_bytes:
-            room, room_bytes = room - sizes[each], room_bytes - name_bytes[each]
+    present = np.flatnonzero(sizes)
+    for each in present[np.argsort(-sizes[present], kind="stable")].tolist():
+        if sizes[each] <= room and costs[each] <= room_bytes:
+            room, room_bytes = room - sizes[each], room_bytes - costs[each]
             fits[each] = True
     return fits[whole]
 
 
-def _first(pairs: Pairs, most: int) -> Pairs:
-    """Return the first pairs, which are the most similar ones."""
-    if len(pairs) <= most:
-        return pairs
-    values = int(np.searchsorted(pairs.offsets, most))
+def _first_pairs(pairs: Pairs, cost: NDArray[np.float64], most: int) -> Pairs:
+    """Return the most similar pairs.
+
+    cost : float64 array of shape (n,), bytes of each document in the page.
+    """
+    if most:
+        end = min(most, len(pairs))
+    else:
+        start = Pairs(pairs.values, pairs.offsets, pairs.keys[:_MOST])
+        documents, first = np.unique(np.stack([start.left, start.right], 1), return_index=True)
+        bytes_of = np.bincount(first // 2, cost[documents], len(start.keys)) + _PAIR
+        bytes_of[pairs.offsets[:-1][pairs.offsets[:-1] < len(start.keys)]] += _VALUE
+        end = int(np.searchsorted(np.cumsum(bytes_of), _PAIR_BYTES, side="right"))
+    values = int(np.searchsorted(pairs.offsets, end))
     return Pairs(
-        pairs.values[:values], np.minimum(pairs.offsets[: values + 1], most), pairs.keys[:most]
+        pairs.values[:values], np.minimum(pairs.offsets[: values + 1], end), pairs.keys[:end]
     )

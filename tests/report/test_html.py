@@ -227,6 +227,25 @@ def test_what_is_not_listed_is_counted_and_said():
     assert len(known["pairs"]["left"]) == 6
 
 
+def test_a_page_of_any_number_of_pairs_is_below_8_megabytes():
+    """Of 300,000 documents in groups of six, and all their pairs, and of long names."""
+    rng = np.random.default_rng(4)
+    n, size = 300_000, 6
+    left, right = np.triu_indices(size, 1)
+    starts = np.repeat(np.arange(0, n, size), len(left))
+    left = np.tile(left, n // size) + starts
+    right = np.tile(right, n // size) + starts
+    similarity = 0.5 + rng.integers(0, 50_000, len(left)) / 100_001
+    for length in (20, 200):
+        names = [b"%0*d" % (length, i) for i in range(n)]
+        known, page = page_of(names, list(zip(left, right, similarity, strict=True)))
+        assert len(page) < 8_000_000
+        assert known["steps"]["pairs"][0] == len(left)
+        assert known["steps"]["groups"][0] > n // size - 1
+        assert len(known["documents"]["name"]) > 10_000
+        assert len(known["pairs"]["left"]) > 3_000
+
+
 def test_copies_are_counted_and_the_most_preferred_is_first():
     n = 800
     known, _ = page_of(
