@@ -132,7 +132,7 @@ def cluster_same(
     """Group the documents that are the same in text, or in bytes as well. Nothing is saved."""
     collection = indexed.collection
     order = _order_documents(run, collection, params, indexed.last_clustering, request)
-    found = find_same_clusters(collection, same, order)
+    found = find_same_clusters(collection, same, order.order)
     return _drop_changed(run, found, collection.documents)
 
 

@@ -82,11 +82,9 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     """Print groups of near-duplicates: group, keep or drop, name, similarity, copy, smallest
     similarity of the group, same.
 
-    Every document of a group is at least the threshold similar to the one that is kept; the
-    similarity is exact, and to that one. A copy has the same set of shingles as it, though perhaps
-    in another order. Same is bytes for a file equal to it, text for the same words in the same
-    order, else empty. A document without tokens, or that could not be read, is neither kept nor
-    dropped. Nothing is moved or deleted.
+    Every document of a group is at least the threshold similar to the one that is kept, exactly. It
+    is a copy if it has the same shingles, and the same in bytes, or in text (words in their order).
+    What has no tokens, or could not be read, is neither. Nothing is moved or deleted.
 
     Without DOCS, the documents of the last run are grouped, and what is not given of --threshold,
     --keep, --prefer and --linkage is as the last `clusters` had it, unless an index has been made
