@@ -314,8 +314,8 @@ def test_records_ids_and_terms(run, tmp_path, kind):
         (tmp_path / "ids").write_text("a 1 2 3\nb 1  2 3\nc 3 2 1\nd 1 2 3\n")
         command = ["ids", "--tokens", "ids"]
         expected = {
-            ("a", "b"): "text", ("a", "c"): "", ("a", "d"): "bytes", ("b", "c"): "", ("b", "d"): "text",
-            ("c", "d"): "",
+            ("a", "b"): "text", ("a", "c"): "", ("a", "d"): "bytes",
+            ("b", "c"): "", ("b", "d"): "text", ("c", "d"): "",
         }  # fmt: skip
     else:
         for name, text in (("a", "alpha beta"), ("b", "alpha  beta"), ("c", "beta alpha")):
