@@ -46,7 +46,7 @@ _DEFAULTS = Params()
 
 
 @dataclass(frozen=True)
-class Answer:
+class DuplicatesFound:
     """The near-duplicate pairs of a collection.
 
     collection : documents, with their sets and signatures.
@@ -67,7 +67,7 @@ def find_near_duplicates(
     *,
     jobs: int = 1,
     progress: Progress = no_progress,
-) -> Answer:
+) -> DuplicatesFound:
     """Find all near-duplicate pairs among documents: the program in six calls.
 
     Parameters
@@ -107,7 +107,7 @@ def find_near_duplicates(
         method=params.pairs.verify,
         jobs=jobs,
     )
-    return Answer(collection, index, found, expand_copies(found.pairs, index.duplicate_of))
+    return DuplicatesFound(collection, index, found, expand_copies(found.pairs, index.duplicate_of))
 
 
 def build_index(collection: Collection, params: BandParams, jobs: int = 1) -> Index:
@@ -344,6 +344,7 @@ def find_neighbours(
     keys: NDArray[np.uint64],
     shingles: NDArray[np.uint64],
     itself: int = -1,
+    is_candidate: Callable[[NDArray[np.int64]], NDArray[np.bool_]] | None = None,
 ) -> Neighbours:
     """Find the documents that are at least `threshold` similar to one document.
 
@@ -355,12 +356,15 @@ def find_neighbours(
     keys : uint64 array of shape (bands,), band keys of the document.
     shingles : uint64 array, shingle set of the document.
     itself : number of the document if it is in the collection: it is not in the answer; else -1.
+    is_candidate : returns which documents are candidates, where a table with more serves.
 
     """
     is_indexed = itself >= 0 and np.array_equal(keys, index.table.keys_of(itself))
     near = candidates.candidates_of(
         index.table, keys, int(index.duplicate_of[itself]) if is_indexed else -1
     )
+    if is_candidate is not None:
+        near = near[is_candidate(near)]
     pool = RaggedSets.concatenate(
         [RaggedSets.from_sizes(shingles, np.array([len(shingles)], np.int64)), source(near)]
     )
