@@ -61,12 +61,19 @@ Examples:
     "--side-by-side",
     "layout",
     flag_value="side",
-    help="Two columns.  [default: on terminals of 120 columns and more]",
+    help="Two columns.  [default: of words, on terminals of 120 columns and more]",
+)
+@plain_option(
+    "--lines/--words",
+    "by_lines",
+    default=None,
+    help="Differences by lines, with line numbers, or by words in running text.  [default: by "
+    "lines if both texts have lines that end at the same words]",
 )
 @plain_option("--context", type=click.IntRange(0), metavar="N",
-              show_default="12 words, 60 characters",
-              help="Words (or other tokens) to show around each difference; what is alike beyond "
-                   "them is folded.")  # fmt: skip
+              show_default="3 lines, 12 words, 60 characters",
+              help="Lines, or words (or other tokens), to show around each difference; what is "
+                   "alike beyond them is folded.")  # fmt: skip
 @plain_option(
     "--shingles",
     is_flag=True,
@@ -94,7 +101,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     if target.format in ("", "table") and not options["shingles"] and not options["nul"]:
         refuse(ctx, ("header",), "without --shingles, -0, or --format tsv or csv")
     if options["shingles"]:
-        refuse(ctx, ("layout", "context"), "with --shingles")
+        refuse(ctx, ("layout", "context", "by_lines"), "with --shingles")
     if options["a"] == options["b"] == b"-":
         message = "A and B are both standard input"
         raise InputError(message, "name a file for one of them")
@@ -259,6 +266,8 @@ def _picture(
     options: dict[str, Any],
     sketch: SketchParams | None,
 ) -> Iterator[str]:
+    from lshdup.report.line_diff import have_same_lines
+    from lshdup.report.line_view import LINES, render_lines
     from lshdup.report.terminal import CONTEXT, NOUNS, UNSEEN, WIDE, Layout, render, summarize
 
     noun = NOUNS[params.tokens]
@@ -300,20 +309,26 @@ def _picture(
             f"{sketch.scheme}, K = {sketch.perms}"
         )
     yield summarize(comparison, noun)
+    by_lines = options["by_lines"]
+    if by_lines is None:
+        by_lines = have_same_lines(comparison.a, comparison.b, comparison.changes)
     if len(comparison.changes) == 1 and comparison.similarity == 1.0:
-        same = (
-            "the texts are equal byte for byte"
-            if a.text.utf8 == b.text.utf8
-            else f"they differ in no {noun}, only in {UNSEEN.get(params.tokens, 'case or layout')}"
-        )
-        yield from (same, "")
-        return
+        is_equal, unseen = a.text.utf8 == b.text.utf8, UNSEEN.get(params.tokens, "case or layout")
+        same = f"they differ in no {noun}, only in {unseen}"
+        yield "the texts are equal byte for byte" if is_equal else same
+        if is_equal or not by_lines:
+            yield ""
+            return
     yield ""
-    wide = target.columns is not None and target.columns >= WIDE
+    wide = target.columns is not None and target.columns >= WIDE and not by_lines
     side = options["layout"] == "side" or (options["layout"] is None and wide)
-    context = CONTEXT[params.tokens] if options["context"] is None else options["context"]
-    width = target.columns or (160 if side else None)
-    yield from render(comparison, Layout(side, width, target.colored, context, noun))
+    context = LINES if by_lines else CONTEXT[params.tokens]
+    context = context if options["context"] is None else options["context"]
+    layout = Layout(side, target.columns or (160 if side else None), target.colored, context, noun)
+    if by_lines:
+        yield from render_lines(comparison.a.text, comparison.b.text, layout)
+    else:
+        yield from render(comparison, layout)
     yield ""  # It separates the outputs of several runs, as of xargs.
 
 
