@@ -255,12 +255,9 @@ class NearDuplicates:
         self.plan = band_plan.plan_bands(num_permutations, bands)
         self.threshold = threshold
         params = replace(_params(num_permutations, options), bands=bands)
-        source: list[bytes] | Collection
+        self._named = [os.fsencode(documents)] if isinstance(documents, str | os.PathLike) else []
         in_one_pass = not _is_filtered(options) and params.sketch.scheme != "linear"
-        if isinstance(documents, str | os.PathLike) and in_one_pass:
-            source = [os.fsencode(documents)]
-        else:
-            source = _collect(documents, params, options)
+        source = (in_one_pass and self._named) or _collect(documents, params, options)
         self._answer = pipeline.find_near_duplicates(source, params, jobs=_jobs(options))
         _refuse_nothing(documents, self._answer.collection)
         self.minhash = MinHash.of_collection(self._answer.collection)
@@ -296,10 +293,12 @@ class NearDuplicates:
     def clusters(self) -> list[list[tuple[str, float]]]:
         """Return the clusters of two or more, the largest first, as `lshdup clusters` does.
 
-        Each is a list of (name, exact similarity to the first); the first has most shingles.
+        Each is a list of (name, exact similarity to the first), which is kept: of files the one
+        with the shortest path, of texts the first.
         """
-        collection, params = self.minhash.collection, ClusterParams()
-        order, _ = preference(collection.documents, collection.sizes, params, ())
+        collection, keep = self.minhash.collection, "" if self._named else "path-order"
+        params = ClusterParams(keep=keep)
+        order = preference(collection.documents, collection.sizes, params, self._named)
         groups = pipeline.find_clusters(
             collection, self._answer.index, self.minhash.sets.take, self.threshold, params, order
         ).clusters

@@ -2,6 +2,9 @@
 2.
 """
 
+#: A hint, or the beginning of one, in which `cli` puts the command that was typed.
+RERUN = "run the command with DOCS"
+
 #: Characters of a message that quotes an artifact.
 _LONGEST = 500
 

@@ -15,7 +15,17 @@ HASHES = ("mix64", "poly31")
 SCHEMES = ("fast", "classic", "linear")
 VERIFY = ("exact", "estimate")
 LINKAGES = ("representative", "single")
-KEEP = ("longest", "shortest", "newest", "oldest", "first", "path-order")
+#: Rules of `--keep`, and what each keeps.
+KEEP = {
+    "shortest-path": "the shortest path (fewest folders, then the shortest name)",
+    "first": "the first as DOCS were named",
+    "central": "the most similar to all others of its group",
+    "longest": "the longest",
+    "shortest": "the shortest",
+    "newest": "the newest",
+    "oldest": "the oldest",
+    "path-order": "the first in byte order of the names",
+}
 DEFAULT_K = {"word": 3, "symbols": 5, "char": 9, "terms": 1, "ids": 1}
 #: The most tokens in a shingle.
 MAX_K = 1000
@@ -334,15 +344,19 @@ class ClusterParams(_Params):
 
     linkage : "representative": every member is similar enough to the document that is kept;
         "single": chains of pairs connect.
-    keep : the document with the most or fewest shingles, the newest or oldest file, the first as
-        documents were named, or the first in byte order of the names. Ties go to the first name in
-        byte order.
+    keep : one of KEEP; empty: "first" if all documents are records, otherwise "shortest-path".
+        shortest-path: the path with the fewest components, then no ending of a backup, then the
+        shortest last component in characters; of one file the first record. first: the first as
+        documents were named, and within a file. central: the largest sum of similarities to all
+        documents of the cluster. longest, shortest: most or fewest shingles. newest, oldest: time
+        of the file. path-order: byte order of the names. Ties go to the first name in byte order;
+        of "central", to the default rule.
     prefer : folders and patterns that come before `keep`, the strongest first.
     max_bucket : as for pairs.
     """
 
     linkage: str = "representative"
-    keep: str = "longest"
+    keep: str = ""
     prefer: tuple[str, ...] = ()
     max_bucket: int = 0
 
@@ -351,7 +365,10 @@ class ClusterParams(_Params):
             self.linkage in LINKAGES,
             f"--linkage is {self.linkage!r}; it must be one of {', '.join(LINKAGES)}",
         )
-        _check(self.keep in KEEP, f"--keep is {self.keep!r}; it must be one of {', '.join(KEEP)}")
+        _check(
+            self.keep in ("", *KEEP),
+            f"--keep is {self.keep!r}; it must be one of {', '.join(KEEP)}",
+        )
         _check(self.max_bucket >= 0, f"--max-bucket is {self.max_bucket}; it must be at least 1")
         _check(all(self.prefer), "--prefer is empty", "name a folder or a pattern")
 

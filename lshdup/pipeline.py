@@ -9,6 +9,7 @@ terminal or a store.
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 from lshdup.collection.collect import collect
 from lshdup.collection.collection import Collection
 from lshdup.documents.finding import find_documents
+from lshdup.documents.preference import Preference
 from lshdup.lsh import band_plan, band_table, candidates
 from lshdup.lsh.candidates import (
     NO_BUCKETS,
@@ -33,6 +35,10 @@ from lshdup.matching.results import ClustersFound, Index, Neighbours, PairsFound
 from lshdup.params import BandParams, ClusterParams, Params
 from lshdup.utils.parallel import Progress, no_progress
 from lshdup.utils.ragged import RaggedSets, SetSource, distinct
+
+if TYPE_CHECKING:
+    from lshdup.matching.centres import Comparisons
+    from lshdup.matching.clusters import Clusters
 
 #: Bytes of shingle sets that may be kept in memory: all of them.
 EVERY_SET = 1 << 62
@@ -220,12 +226,13 @@ def find_clusters(
     source: SetSource,
     threshold: float,
     params: ClusterParams,
-    preference: NDArray[np.int64],
+    preference: Preference,
     *,
     known: PairsFound | None = None,
     jobs: int = 1,
     progress: Progress = no_progress,
     on_buckets: Callable[[Buckets], None] = lambda _: None,
+    on_central: Callable[["Comparisons"], None] = lambda _: None,
 ) -> ClustersFound:
     """Cluster all documents that have shingles, by the exact similarities of their candidates.
 
@@ -236,18 +243,19 @@ def find_clusters(
     source : gives shingle sets.
     threshold : smallest similarity to the representative of a cluster.
     params : linkage, and the limit of buckets.
-    preference : int64 array of shape (n,), all documents, the most preferred one first.
+    preference : which document of a cluster is kept.
     known : verified pairs of the same candidates, if an earlier run has found them.
     jobs : threads.
     progress : notified (stage, steps done, steps in all).
-    on_buckets : notified of the buckets before the work.
+    on_buckets, on_central : notified of the buckets, and of the comparisons for the rule "central",
+        before the work.
 
     """
     from lshdup.matching import clusters, leaders  # Imported here to keep `query` fast.
 
     progress("groups", 0, 0)
     members = documents_to_compare(index.duplicate_of, collection.sizes)
-    ordered = clusters.rank_documents(members, index.duplicate_of, preference)
+    ordered = clusters.rank_documents(members, index.duplicate_of, preference.order)
     lost: list[NDArray[np.int64]] = [np.zeros(0, np.int64)]
 
     def watch(wanted: NDArray[np.int64]) -> RaggedSets:
@@ -258,7 +266,7 @@ def find_clusters(
     if known is not None:
         groups, buckets, compared = (
             clusters.cluster_pairs(
-                known.pairs, ordered, len(preference), threshold, params.linkage
+                known.pairs, ordered, len(collection.sizes), threshold, params.linkage
             ),
             known.buckets,
             -1,
@@ -269,8 +277,10 @@ def find_clusters(
             max_bucket=params.max_bucket, jobs=jobs, on_buckets=on_buckets,
             progress=lambda done, total: progress("groups", done, total),
         )  # fmt: skip
-    groups = clusters.complete_similarities(groups, collection.sizes, watch, jobs)
-    groups = clusters.expand_clusters(groups, index.duplicate_of, preference)
+    groups = _choose_kept(
+        groups, ordered, index.duplicate_of, collection.sizes, watch, threshold, params.linkage,
+        preference, jobs, progress, on_central,
+    )  # fmt: skip
     unreadable = distinct(np.concatenate(lost))[0]
     return ClustersFound(
         groups.without(unreadable), index.duplicate_of, compared, buckets, unreadable
@@ -282,9 +292,10 @@ def find_clusters_exactly(
     sets: RaggedSets,
     threshold: float,
     params: ClusterParams,
-    preference: NDArray[np.int64],
+    preference: Preference,
     jobs: int = 1,
     progress: Progress = no_progress,
+    on_central: Callable[["Comparisons"], None] = lambda _: None,
 ) -> ClustersFound:
     """Cluster documents by all pairs, none missed, from the prefix-filter join of the sets."""
     from lshdup.matching import clusters  # Imported here to keep `query` fast.
@@ -299,12 +310,46 @@ def find_clusters_exactly(
         lambda _, done, n: progress("groups", done, n),
     )
     members = documents_to_compare(duplicate_of, collection.sizes)
-    ordered = clusters.rank_documents(members, duplicate_of, preference)
+    ordered = clusters.rank_documents(members, duplicate_of, preference.order)
     groups = clusters.cluster_pairs(
         found.pairs, ordered, len(duplicate_of), threshold, params.linkage
     )
-    groups = clusters.complete_similarities(groups, collection.sizes, sets.take, jobs)
-    return ClustersFound(clusters.expand_clusters(groups, duplicate_of, preference), duplicate_of)
+    groups = _choose_kept(
+        groups, ordered, duplicate_of, collection.sizes, sets.take, threshold, params.linkage,
+        preference, jobs, progress, on_central,
+    )  # fmt: skip
+    return ClustersFound(groups, duplicate_of)
+
+
+def _choose_kept(
+    groups: "Clusters",
+    ordered: NDArray[np.int64],
+    duplicate_of: NDArray[np.int64],
+    sizes: NDArray[np.int64],
+    source: SetSource,
+    threshold: float,
+    linkage: str,
+    preference: Preference,
+    jobs: int,
+    progress: Progress,
+    on_central: Callable[["Comparisons"], None],
+) -> "Clusters":
+    """Return the clusters of all documents, with the documents that are kept as representatives.
+
+    groups : of one document a shingle set, by the order of preference.
+    """
+    from lshdup.matching import centres, clusters  # Imported here to keep `query` fast.
+
+    if preference.keep == "central":
+        best = clusters.choose_representatives(duplicate_of, preference.order)
+        level = preference.level[best[duplicate_of]]
+        groups = centres.choose_centres(
+            groups, ordered, duplicate_of, sizes, source, threshold, level=level, linkage=linkage,
+            jobs=jobs, on_work=on_central,
+            progress=lambda done, total: progress("groups", done, total),
+        )  # fmt: skip
+    groups = clusters.complete_similarities(groups, sizes, source, jobs)
+    return clusters.expand_clusters(groups, duplicate_of, preference.order)
 
 
 def find_neighbours(

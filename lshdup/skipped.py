@@ -20,7 +20,7 @@ class Reason(enum.StrEnum):
     HIDDEN = "hidden"
     LINK = "symbolic link"
     SPECIAL = "not a regular file"
-    EXCLUDED = "excluded"
+    EXCLUDED = "excluded by --exclude"
     TOO_LARGE = "too large"
     UNREADABLE = "unreadable"
     MISSING = "missing"
@@ -41,6 +41,7 @@ class Reason(enum.StrEnum):
     SLOW = "took too long"
     MEMORY = "took too much memory"
     CRASHED = "crashed its reader"
+    NOT_INCLUDED = "excluded by --include"
 
     def counted(self, n: int) -> str:
         """Return the number of skipped documents with their description.
@@ -54,6 +55,11 @@ class Reason(enum.StrEnum):
     def is_error(self) -> bool:
         """Whether the file should have been compared, even if it was only found in a folder."""
         return self not in _EXPECTED
+
+    @property
+    def is_of_pattern(self) -> bool:
+        """Whether a pattern of the user says so: such files are many, and none is a surprise."""
+        return self in (Reason.EXCLUDED, Reason.NOT_INCLUDED)
 
     @property
     def is_of_row(self) -> bool:
@@ -86,6 +92,7 @@ _EXPECTED = {
     Reason.LINK,
     Reason.SPECIAL,
     Reason.EXCLUDED,
+    Reason.NOT_INCLUDED,
     Reason.NO_READER,
 }
 _OF_ROWS = {Reason.NOT_JSON, Reason.NO_TEXT, Reason.NOT_TEXT, Reason.NO_ID}

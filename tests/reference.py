@@ -265,3 +265,13 @@ def candidates(signatures, bands, rows):
         for bucket in buckets.values():
             found.update(combinations(bucket, 2))
     return found
+
+
+def path_key(name):
+    """The rank of a path for --keep shortest-path, before the byte order: small is preferred."""
+    parts = [part for part in name.split("/") if part not in ("", ".")]
+    ending = name.lower().rstrip("0123456789")
+    backup = ending.endswith(
+        (".bak", ".old", ".orig", ".sav", ".save", ".tmp", ".backup", ".copy", "~")
+    )
+    return len(parts), backup, len(parts[-1])

@@ -139,16 +139,12 @@ def reference_set(text):
 
 @pytest.mark.parametrize("name", CONTENTS)
 def test_a_document_is_what_it_is_or_is_said_to_be_left_out(name):
-    data, text = CONTENTS[name]
-    started = time.perf_counter()
+    data, text = CONTENTS[name]  # one that takes forever ends the run: see conftest.HUNG
     # Between others, which it must not change, as the batches of a run have it.
     batch = TextBatch.of(
         range(3), [TEXT.encode(), data, OTHER.encode()], [b"a", name.encode(), b"b"]
     )
     made = Shingler(ShingleParams()).shingle(batch)
-    assert (
-        time.perf_counter() - started < 10
-    )  # a tenth of a second, but machines may be busy; what is to be shown is no hang
     sets = dict(zip(made.indices.tolist(), (set(each.tolist()) for each in made.sets), strict=True))
     skipped = {index: reason for index, reason, _ in made.skipped}
     assert sets[0] == reference_set(TEXT)
@@ -204,9 +200,7 @@ def test_a_folder_of_everything(run, tmp_path):
     names = sorted(texts)
     sets = {text: reference_set(text) for text in set(texts.values())}
     expected = reference.all_pairs([sets[texts[name]] for name in names], 0.7)
-    started = time.perf_counter()
     result = run("pairs", "all", "-t", "0.7", "-0", "-v", "--recall", "0.9999", code=2)
-    assert time.perf_counter() - started < 60
     cells = result.out.split(b"\0")[:-1]
     found = {
         (names.index(cells[i]), names.index(cells[i + 1])): float(cells[i + 2])
@@ -373,9 +367,7 @@ def test_pages_declare_encodings_of_pages(label):
     body = "Ein Märchen für große Käfer, die über die Brücke gehen und süße Äpfel mögen. " * 400
     page = f"<html><head>{{}}</head><body>{body}-</body></html>"
     declared = f'<meta charset="{label}">'
-    started = time.perf_counter()
     found = decode(page.format(declared).encode("cp1252"), b"a.html")
-    assert time.perf_counter() - started < 5
     assert (found.reason, found.encoding) == (None, "cp1252")
     assert found.utf8 == decode(page.format("").encode("cp1252"), b"a.html").utf8
     assert found.utf8.decode().strip() == f"{body}-"
@@ -569,15 +561,11 @@ def test_floods_of_marks_are_normalised_like_any_text():
     ]
     for text in cases:
         assert normal_form(text.encode(), ShingleParams()) == reference.normal_form(text).encode()
-    long = "a" + "\u0316\u0301" * 200_000
-    started = time.perf_counter()
+    long = "a" + "\u0316\u0301" * 200_000  # what Python does by itself takes ten minutes: it hangs
     assert (
         normal_form(long.encode(), ShingleParams()).decode()
         == "á" + "\u0316" * 200_000 + "\u0301" * 199_999
     )
-    assert (
-        time.perf_counter() - started < 30
-    )  # a tenth of a second; with what Python does by itself, ten minutes
 
 
 def test_every_mark_may_flood_and_no_border_joins():
@@ -634,10 +622,10 @@ def test_pages_are_walked_in_linear_time():
 
 
 def test_crowded_ids_and_words_are_sorted_in_little_time():
+    """So many that a comparison of each with each would take an hour: it would hang."""
     ids = np.concatenate(
-        [np.arange(400_000, dtype=np.uint64)[::-1], np.array([2**64 - 1], np.uint64)]
+        [np.arange(3_000_000, dtype=np.uint64)[::-1], np.array([2**64 - 1], np.uint64)]
     )
-    started = time.perf_counter()
     made = Shingler(ShingleParams(tokens="ids")).shingle(
         TextBatch.of([0], [" ".join(map(str, ids.tolist())).encode()])
     )
@@ -648,7 +636,6 @@ def test_crowded_ids_and_words_are_sorted_in_little_time():
     assert (
         len({value >> 52 for value in found.tolist()}) == 1
     )  # they are what they are meant to be: one bucket of 4096
-    assert time.perf_counter() - started < 20
 
 
 def crowding_words():

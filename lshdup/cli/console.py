@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from lshdup.skipped import Reason, Skipped
 
 OK = 0
-PAIRS_FOUND = 1  # only with --check
+FOUND = 1  # only with --check
 TROUBLE = 2
 INTERRUPTED = 130
 
@@ -37,7 +37,8 @@ class Console:
     """What a command says to a person, and the exit code that follows from it.
 
     quiet : print only errors and warnings.
-    verbose : name every skipped file.
+    verbose : 1 names skipped files, 2 those that --include and --exclude skip too.
+    check : whether the exit code says if something was found.
     progress : whether to show bars; None for on a terminal.
     color : whether to use colours; None for on a terminal, unless variables forbid it.
     """
@@ -46,12 +47,14 @@ class Console:
         self,
         *,
         quiet: bool = False,
-        verbose: bool = False,
+        verbose: int = 0,
+        check: bool = False,
         progress: bool | None = None,
         color: bool | None = None,
     ) -> None:
         self._quiet = quiet
         self._verbose = verbose
+        self._check = check
         self._progress = (_on_terminal() and not quiet) if progress is None else progress
         self._color = use_color(color, _on_terminal())
         self._bar: tqdm[NoReturn] | None = None
@@ -70,7 +73,7 @@ class Console:
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> Self:
         """Return the console that the options of a command request."""
-        names = ("quiet", "verbose", "progress", "color")
+        names = ("quiet", "verbose", "check", "progress", "color")
         return cls(**{name: options[name] for name in names if name in options})
 
     def __enter__(self) -> Self:
@@ -108,6 +111,13 @@ class Console:
         if error.hint:
             self._print(printable(f"  {error.hint}"))
 
+    def report_nothing(self, what: str, why: str, remedy: str) -> None:
+        """Warn that nothing is compared. With --check this is an error: nothing was checked."""
+        if self._check:
+            self.error(LshdupError(f"nothing was checked: {why}", remedy))
+        else:
+            self.warn(f"{what}: {why}; {remedy}")
+
     def report_skipped(self, what: "Skipped") -> None:
         """Count a skipped input; name it with -v, or if it is one of the first errors.
 
@@ -124,7 +134,7 @@ class Console:
         counts[str(what.reason)] += 1
         if what.is_error:
             self._errors += 1
-        if self._verbose:
+        if self._verbose > what.reason.is_of_pattern:
             self._print(_describe_skipped(what))
         if self._verbose or not what.is_error:
             return
@@ -188,7 +198,12 @@ class Console:
     @property
     def is_verbose(self) -> bool:
         """Whether `detail` prints."""
-        return self._verbose and not self._quiet
+        return self._verbose > 0 and not self._quiet
+
+    @property
+    def is_check(self) -> bool:
+        """Whether --check is set."""
+        return self._check
 
     @property
     def shows_progress(self) -> bool:
@@ -205,9 +220,9 @@ class Console:
         """0, or 2 if there was an error."""
         return TROUBLE if self._errors else OK
 
-    def exit_code_of(self, check: bool, found: int) -> int:
+    def exit_code_of(self, found: int) -> int:
         """Return 1 if --check is set, something was found and nothing went wrong."""
-        return PAIRS_FOUND if check and found and not self._errors else self.exit_code
+        return FOUND if self._check and found and not self._errors else self.exit_code
 
     def _end_stage(self) -> None:
         now = time.perf_counter()

@@ -1,12 +1,15 @@
 """Commands and options as Click has them, with groups in the help and variables in errors."""
 
 import contextlib
+import re
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from lshdup.errors import ParameterError
+from lshdup.cli.conflicts import is_typed
+from lshdup.errors import RERUN, LshdupError, ParameterError
+from lshdup.utils.messages import quote_command
 
 if TYPE_CHECKING:
     from click.types import OptionHelpExtra
@@ -16,9 +19,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 #: Options that several commands share, by heading of the help. All others are a command's own.
 OPTION_GROUPS = {
     "Documents": (
-        "files_from", "include", "exclude", "hidden", "follow", "encoding", "text_field",
-        "id_field", "max_bytes", "format_seconds",
-        "format_memory", "check_content",
+        "files_from", "files0_from", "include", "exclude", "hidden", "follow", "encoding",
+        "text_field", "id_field", "max_bytes", "format_seconds", "format_memory", "check_content",
     ),
     "Shingles": ("tokens", "k", "bag", "keep_case", "no_normalize", "hash", "hash_key", "templates",
                  "ignore_common"),
@@ -59,7 +61,12 @@ class Command(click.Command):
 
     def invoke(self, ctx: click.Context) -> Any:
         with name_variables(ctx, self.params):
-            return super().invoke(ctx)
+            try:
+                return super().invoke(ctx)
+            except LshdupError as error:
+                if RERUN in error.hint:
+                    error.hint = error.hint.replace(RERUN, f"run {_with_documents(ctx)}")
+                raise
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         groups: dict[str, list[tuple[str, str]]] = {
@@ -75,6 +82,22 @@ class Command(click.Command):
             if records:
                 with formatter.section(title):
                     formatter.write_dl(records, _OPTION_CELLS)
+
+
+def _with_documents(ctx: click.Context) -> str:
+    """Return the command that was typed with the word DOCS in it, if no documents were named.
+
+    For a command that takes no DOCS, return the one that indexes them.
+    """
+    given, words = ctx.params, list(ctx.find_root().obj)
+    if "files_from" not in given:
+        store = ["--store", str(given["store"])] if is_typed(ctx, "store") else []
+        return quote_command("lshdup", "index", "DOCS", *store)
+    if not (given["docs"] or given["files_from"] or given["files0_from"]):
+        words.insert(words.index(ctx.info_name) + 1, "DOCS")
+    if "--hash-key" in words[:-1]:  # a secret is not repeated
+        words[words.index("--hash-key") + 1] = "KEY"
+    return quote_command("lshdup", *(re.sub(r"^(--hash-key=).*", r"\1KEY", word) for word in words))
 
 
 class Option(click.Option):

@@ -67,8 +67,8 @@ class _Group(click.Group):
 @click.group(
     cls=_Group,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
-    epilog="Exit codes: 0 done; 1 pairs or groups (only with --check); 2 usage, error, or input "
-    "that could not be read; 130 interrupted.",
+    epilog="Exit codes: 0 done; 1 something was found (only with --check); 2 usage, error, input "
+    "that could not be read, or with --check nothing was compared; 130 interrupted.",
 )
 @click.version_option(__version__, prog_name="lshdup", message="%(prog)s %(version)s")
 def lshdup() -> None:
@@ -96,7 +96,8 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 def main(arguments: list[str] | None = None) -> NoReturn:
     """Run the command line and exit."""
     try:
-        code = lshdup.main(args=arguments, prog_name="lshdup", standalone_mode=False) or OK
+        words = sys.argv[1:] if arguments is None else arguments
+        code = lshdup.main(words, prog_name="lshdup", standalone_mode=False, obj=words) or OK
         if sys.stdout is not None:
             sys.stdout.flush()
     except BrokenPipeError:  # in the last flush

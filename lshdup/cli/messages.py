@@ -94,7 +94,8 @@ def say_last_run(console: Console, collection: "Collection") -> None:
 _REMEDIES = {
     Reason.HIDDEN: "--hidden takes them",
     Reason.LINK: "--follow follows them",
-    Reason.EXCLUDED: "look at --include and --exclude",
+    Reason.EXCLUDED: "look at --exclude",
+    Reason.NOT_INCLUDED: "look at --include",
     Reason.TOO_LARGE: "--max-bytes allows more",
     Reason.NO_TEXT: "--text-field names the field of the text",
     Reason.NO_ID: "--id-field names the field of the id",
@@ -134,7 +135,9 @@ def warn_if_nothing(
     has_rows: bool = False,
     is_filtered: bool = False,
 ) -> None:
-    """Warn if fewer documents than `least` can be compared: say why, and what to type.
+    """Say why fewer documents than `least` can be compared, and what to type.
+
+    That is a warning, or with --check an error.
 
     documents : DOCS; empty for a command that continues from the store.
     n : number of documents.
@@ -149,17 +152,17 @@ def warn_if_nothing(
     where = join_names((printable(name) for name in documents), 3) if documents else "the last run"
     what = "nothing to compare" if least > 1 else "no document can be compared"
     if not inputs:
-        console.warn(f"{what}: there is no file in {where}; name files, or folders that hold some")
+        remedy = "name files, or folders that hold some"
+        console.report_nothing(what, f"there is no file in {where}", remedy)
         return
     nouns = ("file or row", "files and rows") if has_rows else ("file", "files")
-    line = (
-        f"{what}: {count_of(compared, 'document')} with shingles, of {count_of(inputs, *nouns)} "
-        f"in {where}"
+    why = (
+        f"{count_of(compared, 'document')} with shingles, of {count_of(inputs, *nouns)} in {where}"
     )
     if n > compared:
-        line += f"; {count_of(n - compared, 'document')} without"
+        why += f"; {count_of(n - compared, 'document')} without"
     if skipped:
-        line += f"; left out: {_reasons(skipped)}"
+        why += f"; left out: {_reasons(skipped)}"
     if sum(skipped.values()) > n - compared:
         reason = Reason(max(sorted(skipped), key=skipped.__getitem__))
         remedy = _REMEDIES.get(reason, "-v names them, and why")
@@ -169,7 +172,7 @@ def warn_if_nothing(
         remedy = "a larger --ignore-common, or another --template, leaves more of them"
     else:
         remedy = "-v names them; name files that hold text"
-    console.warn(f"{line}; {remedy}")
+    console.report_nothing(what, why, remedy)
 
 
 def _reasons(counts: Counter[str]) -> str:

@@ -11,7 +11,7 @@ from lshdup import params
 from lshdup.cli.columns import describe
 from lshdup.cli.help import F, plain_option
 from lshdup.cli.output import FORMATS
-from lshdup.cli.types import Lines, Listed, Share, Size
+from lshdup.cli.types import Level, Lines, Listed, Share, Size
 from lshdup.params import BandParams, ClusterParams, PairParams, ShingleParams, SketchParams
 
 _SHINGLE, _SKETCH, _BANDS = ShingleParams(), SketchParams(), BandParams()
@@ -40,12 +40,13 @@ documents_options = _stack(
     option("--files-from", type=click.Path(readable=False, allow_dash=True, path_type=bytes),
            metavar="FILE",
            help="Read names of documents or folders from FILE, one a line; - is standard input."),
+    plain_option("--files0-from", metavar="FILE",
+                 type=click.Path(readable=False, allow_dash=True, path_type=bytes),
+                 help="The same with NUL between names, as of `find -print0`."),
     option("--include", multiple=True, metavar="GLOB",
-           help="Only files whose name or path matches, and all below a folder of that name or "
-                "path; repeatable."),
+           help="Only files that match, by name, path or folder, as in .gitignore; repeatable."),
     option("--exclude", multiple=True, metavar="GLOB",
-           help="Not files whose name or path matches, nor what is below folders that do; "
-                "repeatable."),
+           help="No files and folders that match; repeatable."),
     option("--hidden", is_flag=True, help="Also files and folders whose name begins with a dot."),
     option("--follow", is_flag=True, help="Follow symbolic links."),
     option("--format-seconds", type=float, default=_FORMATS.seconds, metavar="S",
@@ -137,6 +138,13 @@ exact_option = option(
     help="Join all sets instead of looking candidates up: every pair, no misses.",
 )
 
+
+def check_option(what: str) -> Callable[[F], F]:
+    """Return the decorator for --check. what : what must be there for exit code 1."""
+    help_ = f"Exit with 1 if there are {what}, with 2 if nothing was compared."
+    return option("--check", is_flag=True, help=help_)
+
+
 max_bucket_option = option(
     "--max-bucket",
     type=click.IntRange(1),
@@ -156,10 +164,11 @@ pair_options = _stack(
 )  # fmt: skip
 
 keep_options = _stack(
-    option("--keep", type=click.Choice(params.KEEP), default=_CLUSTERS.keep,
-           help="Which of a group is kept: most or fewest different shingles; newest or oldest "
-                "file; first as DOCS were named; first in byte order of the names, which also "
-                "decides between equals."),
+    option("--keep", type=click.Choice(tuple(params.KEEP)),
+           show_default="shortest-path; of records first",
+           help="Which of a group to keep: the shortest path (fewest folders, no .bak, shortest "
+                "name); the first as DOCS were named; the most similar to all others; the longest "
+                "or shortest text; the newest or oldest file; the first in byte order."),
     option("--prefer", multiple=True, metavar="GLOB",
            help="Documents below this folder, or whose name or path matches, win before --keep; "
                 "repeatable, the first is strongest."),
@@ -182,15 +191,13 @@ store_options = _stack(
                 "best given by the variable, as others can see commands. A store is used with the "
                 "key it was made with."),
     option("-j", "--jobs", type=click.IntRange(1), show_default="all processors", help="Threads."),
-    option("-v", "--verbose", is_flag=True, help="Name every file that is left out, and why."),
+    option("-v", "--verbose", count=True, type=Level(), show_default=False,
+           help="Name every file that is skipped, and why; -vv also those that --include and "
+                "--exclude skip."),
     option("--progress/--no-progress", default=None,
            help="Show progress.  [default: on a terminal]"),
     talk_options,
 )  # fmt: skip
-
-null_names_option = plain_option(
-    "-0", "--null", "nul", is_flag=True, help="Names of --files-from are NUL-separated."
-)
 
 run_options = _stack(
     store_options,
@@ -217,8 +224,7 @@ output_options = _stack(
            show_default="ten screens of a terminal",
            help="Most rows of a table; 0: all of them."),
     plain_option("-0", "--null", "nul", is_flag=True,
-                 help="NUL after every field, and between the names of --files-from; for "
-                      "xargs -0."),
+                 help="NUL after every field, for xargs -0."),
     # A str, because Spark takes URIs: a Path would make one slash of two.
     plain_option("-o", "--output", type=click.Path(readable=False, path_type=str), metavar="FILE",
                  help="Write there instead. The ending .tsv, .csv, .json, .jsonl or .ndjson says "

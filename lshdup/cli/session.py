@@ -1,6 +1,7 @@
 """The session of a command: its checked parameters, its console and its workspace."""
 
 import os
+import shlex
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -22,6 +23,7 @@ from lshdup.params import (
     ShingleParams,
     SketchParams,
 )
+from lshdup.utils.messages import printable
 from lshdup.workspace.request import Request, merge_params
 
 if TYPE_CHECKING:
@@ -79,8 +81,7 @@ def open_session(
             options["jobs"] or count_processors(),
             options.get("check_content", False),
             tuple(options.get("templates", ())),
-            (ctx.info_name or "") if "docs" in options else "index",
-            accept,
+            accept=accept,
         )
         yield Session(console, workspace, request)
 
@@ -140,29 +141,41 @@ def _explicit_parameters(ctx: click.Context, options: dict[str, Any]) -> dict[st
 
 
 def _named_documents(options: dict[str, Any]) -> tuple[bytes, ...]:
-    """Return DOCS and the names in --files-from."""
+    """Return DOCS and the names in --files-from and --files0-from."""
     documents = tuple(options.get("docs", ()))
     if b"-" in documents:
         message = "standard input is no document here"
         raise InputError(
             message, "ask with `lshdup query -`, or name the file ./- if that is meant"
         )
-    source = options.get("files_from")
-    if source is None:
-        return documents
+    lists = [
+        (f"--{name.replace('_', '-')}", options[name], separator)
+        for name, separator in (("files_from", b"\n"), ("files0_from", b"\0"))
+        if options.get(name) is not None
+    ]
+    names = tuple(name for each in lists for name in _read_list(*each))
+    if lists and not documents and not names:
+        option, source, _ = lists[0]
+        message = f"{option} {printable(source)} names no documents"
+        raise InputError(message, f"name DOCS, or leave {option} out to continue from the store")
+    return documents + names
+
+
+def _read_list(option: str, source: bytes, separator: bytes) -> list[bytes]:
+    """Return the names in a list. source : a file, or - for standard input."""
     try:
         data = sys.stdin.buffer.read() if source == b"-" else Path(os.fsdecode(source)).read_bytes()
     except OSError as error:
-        message = f"--files-from {os.fsdecode(source)}: {error.strerror}"
+        message = f"{option} {printable(source)}: {error.strerror}"
         raise InputError(
-            message, "name a file with one document a line, or - for standard input"
+            message, "name a file with the names of documents, or - for standard input"
         ) from None
-    separator = b"\0" if options.get("nul") else b"\n"
-    names = tuple(name for name in data.split(separator) if name)
-    if not documents and not names:
-        message = f"--files-from {os.fsdecode(source)} names no documents"
-        raise InputError(message, "name DOCS, or leave --files-from out to continue from the store")
-    return documents + names
+    if separator == b"\n" and b"\0" in data:
+        message = f"{option} {printable(source)}: there are NUL characters between the names"
+        where = shlex.quote(printable(source))
+        hint = f"a list with NUL, as `find -print0` writes it, is read by --files0-from {where}"
+        raise InputError(message, hint)
+    return [name for name in data.split(separator) if name]
 
 
 def _is_waiting_pipe() -> bool:

@@ -35,6 +35,17 @@ class Lines(click.types.StringParamType):
     envvar_list_splitter = "\n"
 
 
+class Level(click.ParamType[int]):
+    """How often a flag was typed; in a variable also yes or no."""
+
+    name = "level"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        if isinstance(value, int):
+            return value
+        return int(value) if value.isdecimal() else int(click.BOOL.convert(value, param, ctx))
+
+
 class Size(click.ParamType[int]):
     """A number of bytes, with or without a unit: KB (1,024 bytes), MB, GB or TB."""
 

@@ -9,7 +9,7 @@ from lshdup.collection.batches import NO_SETS, Workers, process_batches
 from lshdup.collection.collection import Collection
 from lshdup.collection.set_keeper import SetKeeper
 from lshdup.documents.reading import runs
-from lshdup.errors import ArtifactError
+from lshdup.errors import RERUN, ArtifactError
 from lshdup.params import LONGEST
 from lshdup.shingling.shingler import ShingleBatch, shingle_hash
 from lshdup.skipped import Reason, Skipped
@@ -75,7 +75,7 @@ class _SetReader:
         sizes = collection.sizes[wanted]
         if len(wanted) and (sizes.min() < 0 or sizes.max() > LONGEST):
             message = "the store names sets of a size that none can have: it is damaged"
-            raise ArtifactError(message, "run the command with DOCS")
+            raise ArtifactError(message, RERUN)
         sets = RaggedSets.from_sizes(np.empty(int(sizes.sum()), np.uint64), sizes)
         same = np.zeros(len(wanted), bool)
 

@@ -10,18 +10,19 @@ _MOST = 100
 
 
 def summarize_docs(arguments: Iterable[bytes]) -> tuple[bytes, ...]:
-    """Return DOCS in byte order, each once. Of more than a hundred, return the folders above all.
+    """Return DOCS in their order, each once. Of more than a hundred, return the folders above all,
+    with a slash at the end: their order is not known then.
 
     arguments : folders and files, as `typed_name` writes them.
 
     >>> summarize_docs([b"b", b"a", b"b"]), summarize_docs([b"docs/%d.txt" % n for n in range(500)])
-    ((b'a', b'b'), (b'docs',))
+    ((b'b', b'a'), (b'docs/',))
     """
-    docs = sorted(set(arguments))
+    docs = list(dict.fromkeys(arguments))
     if len(docs) <= _MOST:
         return tuple(docs)
     sides = ([d for d in docs if d.startswith(b"/")], [d for d in docs if not d.startswith(b"/")])
-    return tuple(os.path.commonpath(side) or b"." for side in sides if side)
+    return tuple((os.path.commonpath(side) or b".").rstrip(b"/") + b"/" for side in sides if side)
 
 
 def describe_docs(docs: Sequence[bytes]) -> str:

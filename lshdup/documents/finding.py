@@ -96,7 +96,7 @@ class Finder:
         self._folders: dict[tuple[int, int], bytes] = {}  # by device and number
         self._named: dict[int, bytes] = {}  # files that were named themselves, by number
         self._selection = Selection(self.params.include, self.params.exclude)
-        self._excluded: list[bytes] = []
+        self._excluded: list[tuple[bytes, Reason]] = []
         store = self.store
         self._store = _identity(store) if store is not None and os.path.isdir(store) else None
 
@@ -130,7 +130,7 @@ class Finder:
             return replace(missed, reason=Reason.MISSING) if error.errno == errno.ENOENT else missed
         if stat.S_ISDIR(status.st_mode):
             if self._selection and not self._selection.enter(name):
-                self._excluded.append(name)
+                self._excluded.append((name, Reason.EXCLUDED))
             else:
                 self._walk(name)
         elif not self._met_already(argument, status):
@@ -142,9 +142,9 @@ class Finder:
 
     def _files(self) -> DocumentList:
         """Return the files that were found and are not too large."""
-        for name in self._excluded:
+        for name, reason in self._excluded:
             if name not in self._found:  # a file that is named itself is taken all the same
-                self._skip(name, Reason.EXCLUDED)
+                self._skip(name, reason)
         names, params = sorted(self._found), self.params
         stats = stat_files(names, self.jobs)
         for at, name in enumerate(names):
@@ -223,13 +223,13 @@ class Finder:
             is_folder = entry.is_dir(follow_symlinks=self.params.follow)
             if is_folder and self._store is not None and _identity(name) == self._store:
                 return
-            allowed = not self._selection or self._selection.allows(name, is_folder=is_folder)
+            excluded = self._selection.skips(name, is_folder=is_folder) if self._selection else None
             if entry.name.startswith(b".") and not self.params.hidden:
                 self._skip(name, Reason.HIDDEN)
             elif link and not self.params.follow:
                 self._skip(name, Reason.LINK)
-            elif not allowed:
-                self._excluded.append(name)
+            elif excluded is not None:
+                self._excluded.append((name, excluded))
             elif is_folder:
                 folders.append(name)
             elif self._was_named(name, self._named.get(entry.inode())):

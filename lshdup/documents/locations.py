@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.documents.records import Kind
-from lshdup.errors import ArtifactError
+from lshdup.errors import RERUN, ArtifactError
 from lshdup.utils.ragged import StringTable
 
 
@@ -104,4 +104,4 @@ def refuse_if(wrong: object, what: str) -> None:
     """
     if wrong:
         message = f"the store names {what}: it is damaged"
-        raise ArtifactError(message, "run the command with DOCS")
+        raise ArtifactError(message, RERUN)

@@ -10,6 +10,7 @@ from itertools import islice
 from pathlib import Path
 
 from lshdup.errors import ParameterError
+from lshdup.skipped import Reason
 from lshdup.utils.messages import did_you_mean
 
 #: The characters that make a word a pattern to a shell.
@@ -124,16 +125,16 @@ class Selection:
         self._cut = 0 if folder == b"." else len(folder.rstrip(b"/")) + 1
         return not (self._root and self._exclude.match(self._root))
 
-    def allows(self, name: bytes, *, is_folder: bool) -> bool:
-        """Return whether a file is taken, or a folder descended into.
+    def skips(self, name: bytes, *, is_folder: bool) -> Reason | None:
+        """Return why a file is not taken, or a folder not descended into; None if it is.
 
         name : as typed from the current folder, below the folder that was entered.
         """
         path = self._root + os.fsdecode(name[self._cut :]).removeprefix("./")
-        if is_folder:
-            return not self._exclude.match(path + "/")
-        included = self._include.match(path) or not self._include
-        return not self._exclude.match(path) and included
+        included = is_folder or self._include.match(path) or not self._include
+        if self._exclude.match(path + "/" * is_folder):
+            return Reason.EXCLUDED
+        return None if included else Reason.NOT_INCLUDED
 
     def warnings(self, names: Callable[[], Iterable[bytes]]) -> list[str]:
         """Return a line for each pattern that has matched nothing.

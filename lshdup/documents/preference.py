@@ -1,44 +1,81 @@
 """The order in which documents of a cluster are preferred to be kept."""
 
 import os
+import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.documents.document_list import DocumentList, typed_name
 from lshdup.documents.patterns import Patterns
+from lshdup.documents.records import Kind
 from lshdup.errors import ParameterError
 from lshdup.params import ClusterParams
+from lshdup.utils.ragged import StringTable, offsets_of
+
+#: Last names that a backup has in place of the original's ending, or behind it.
+BACKUP = r"(?i)(\.(bak|old|orig|sav|save|tmp|backup|copy)[0-9]*|~[0-9]*~?)$"
+_BACKUP = re.compile(BACKUP.encode())
+
+#: The last letters of all backups.
+_LAST = np.frombuffer(b"kdgveypKDGVEYP~0123456789", np.uint8)
+
+#: Names that are looked at together.
+_PIECE = 1 << 16
+
+
+@dataclass(frozen=True)
+class Preference:
+    """The order in which documents are preferred to be kept.
+
+    order : int64 array of shape (n,), all documents, the most preferred first.
+    level : int64 array of shape (n,), for each document the number of the first pattern of
+        `--prefer` that matches it, or their number; smaller comes before all else.
+    keep : the rule of `ClusterParams.keep` that was applied.
+    unused : a line for each pattern that matches no document.
+    """
+
+    order: NDArray[np.int64]
+    level: NDArray[np.int64]
+    keep: str
+    unused: list[str]
 
 
 def preference(
     documents: DocumentList,
     sizes: NDArray[np.int64],
     params: ClusterParams,
-    arguments: Sequence[bytes],
-) -> tuple[NDArray[np.int64], list[str]]:
-    """Return all documents, the most preferred first, and a line for each pattern that matches
-    none.
+    arguments: Sequence[bytes] = (),
+) -> Preference:
+    """Return the order of documents by `--prefer`, then `--keep`, then their place in the list.
 
-    Raises ParameterError if `keep` needs the order of arguments and there are none.
+    The rule "central" orders as the default rule does; `matching.centres` chooses after it.
 
-    Parameters
-    ----------
     documents : n documents.
     sizes : int64 array of shape (n,), shingles of each.
-    params : keep and prefer.
     arguments : folders and files as named; empty if the documents come from a store.
 
-    Returns
-    -------
-    int64 array of shape (n,), and lines.
-
+    Raises ParameterError if the rule needs the order of arguments, and the store has not kept it.
     """
-    levels, unused = _levels(documents, params.prefer)
-    keys = _keys(documents, sizes, params.keep, arguments)
-    order = np.lexsort((np.arange(len(documents)), *reversed(keys), levels))
-    return order, unused
+    level, unused = _levels(documents, params.prefer)
+    default = default_keep(documents)
+    keep = params.keep or default
+    keys = _keys(documents, sizes, default if keep == "central" else keep, arguments)
+    order = np.lexsort((np.arange(len(documents)), *reversed(keys), level))
+    return Preference(order, level, keep, unused)
+
+
+def default_keep(documents: DocumentList) -> str:
+    """Return "first" if all documents are records, lines of an id list among them; otherwise
+    "shortest-path".
+    """
+    locations = documents.locations
+    if locations is None or not len(documents) or not (locations.kinds != Kind.FILE).any():
+        return "shortest-path"
+    are_records = (locations.kinds != Kind.FILE)[locations.file]
+    return "first" if are_records.all() else "shortest-path"
 
 
 def _keys(
@@ -47,38 +84,75 @@ def _keys(
     """Return numbers by which smaller means preferred, the strongest first."""
     if keep == "first":
         return _as_named(documents, arguments)
+    if keep == "shortest-path":
+        if documents.locations is None:
+            return rank_paths(documents.names)
+        keys = rank_paths(documents.locations.paths)
+        return [*(key[documents.locations.file] for key in keys), *_in_files(documents)]
     if keep == "path-order":
         return []
     by = sizes if keep in ("longest", "shortest") else documents.mtimes
     return [-by if keep in ("longest", "newest") else by]
 
 
+def rank_paths(names: StringTable) -> list[NDArray[np.int64]]:
+    """Return components of n paths; 1 if a path ends as backups do, else 0; characters of its last
+    component: int64 arrays of shape (n,). What is smaller in the first of them is preferred.
+
+    >>> table = StringTable.from_strings([b"a/report.doc", b"report.bak", b"report (1).doc"])
+    >>> [key.tolist() for key in rank_paths(table)]
+    [[2, 1, 1], [0, 1, 0], [10, 10, 14]]
+    """
+    keys = np.zeros((3, len(names)), np.int64)
+    for start in range(0, len(names), _PIECE):
+        piece = names.take(np.arange(start, min(start + _PIECE, len(names))))
+        blob, starts, ends = piece.blob, piece.offsets[:-1], piece.offsets[1:]
+        is_slash = np.append(blob == ord("/"), True)
+        is_first = np.zeros(len(blob) + 1, bool)
+        is_first[starts] = True
+        begins = np.flatnonzero(~is_slash & (is_first | np.roll(is_slash, 1)))
+        until = np.searchsorted(begins, ends)
+        components = np.diff(until, prepend=0)
+        last = np.maximum(np.append(begins, 0)[until - 1], starts)
+        characters = offsets_of((blob & 0xC0 != 0x80).astype(np.int64))
+        out = keys[:, start : start + len(piece)]
+        out[0] = components - (
+            (ends - starts > 1) & (blob[starts] == ord(".")) & is_slash[starts + 1]
+        )
+        out[2] = characters[ends] - characters[last]
+        for at in np.flatnonzero(np.isin(blob[ends - 1], _LAST)).tolist():
+            out[1, at] = _BACKUP.search(blob[last[at] : ends[at]].tobytes()) is not None
+    return list(keys)
+
+
+def _in_files(documents: DocumentList) -> list[NDArray[np.int64]]:
+    """Return the place of the file of each document in byte order, and of the document in it."""
+    assert documents.locations is not None
+    paths = list(documents.locations.paths)
+    place = {path: number for number, path in enumerate(sorted(set(paths)))}
+    in_order = np.fromiter((place[path] for path in paths), np.int64, len(paths))
+    return [in_order[documents.locations.file], documents.locations.starts]
+
+
 def _as_named(documents: DocumentList, arguments: Sequence[bytes]) -> list[NDArray[np.int64]]:
     """Return the number of the argument that names a document; records go by location in their
     file.
     """
-    if not arguments:
-        message = (
-            "--keep first has no meaning without DOCS: "
-            "the store does not know in which order they were named"
-        )
+    named = list(map(typed_name, arguments)) or list(documents.docs)
+    # Of many DOCS the store keeps the folder above all, with a slash behind it.
+    if not named or any(name.endswith(b"/") for name in named if name != b"/"):
+        message = "--keep first needs DOCS here: the store has not kept the order they were named"
         raise ParameterError(message, "name DOCS, or choose another --keep")
     rank: dict[bytes, int] = {}
-    for number, argument in enumerate(arguments):
-        rank.setdefault(typed_name(argument), number)
+    for number, name in enumerate(named):
+        rank.setdefault(name, number)
     files = list(documents.names if documents.locations is None else documents.locations.paths)
-    of_folder: dict[bytes, int] = {b"": len(arguments)}
+    of_folder: dict[bytes, int] = {b"": len(named)}
     numbers = np.fromiter((_number(name, rank, of_folder) for name in files), np.int64, len(files))
     if documents.locations is None:
         return [numbers]
     # Files of one argument in byte order of their names, and then the rows of each.
-    place = {path: number for number, path in enumerate(sorted(set(files)))}
-    in_order = np.fromiter((place[path] for path in files), np.int64, len(files))
-    return [
-        numbers[documents.locations.file],
-        in_order[documents.locations.file],
-        documents.locations.starts,
-    ]
+    return [numbers[documents.locations.file], *_in_files(documents)]
 
 
 def _number(name: bytes, rank: dict[bytes, int], of_folder: dict[bytes, int]) -> int:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from lshdup.documents.document_list import DocumentList
 from lshdup.documents.parquet import open_parquet
 from lshdup.documents.records import Kind, RecordError
-from lshdup.errors import InputError, ParameterError
+from lshdup.errors import RERUN, InputError, ParameterError
 from lshdup.utils.atomic import replace_file
 from lshdup.utils.compression import PIP, ZSTD, PackedError, can_unpack, chunks, packing
 
@@ -130,7 +130,7 @@ def _check(path: bytes, kind: Kind, target: Path, sources: list[bytes]) -> None:
 def _check_unchanged(documents: DocumentList, first: NDArray[np.int64], path: bytes) -> None:
     if len(documents.changed(first)):
         message = f"{os.fsdecode(path)!r} has changed since its rows were compared"
-        raise InputError(message, "run the command with DOCS again")
+        raise InputError(message, RERUN)
 
 
 @contextmanager

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from lshdup.collection.collection import Collection
 from lshdup.documents.preference import preference
+from lshdup.errors import ParameterError
 from lshdup.lsh.candidates import documents_to_compare
 from lshdup.matching import clusters
 from lshdup.matching.copies import ExpandedPairs
@@ -65,20 +66,22 @@ def make_histogram(
     expanded : the pairs of all documents.
     levels : thresholds, ascending.
     examples : the most example pairs of a step.
-    Cost: the pairs are sorted once for each step.
+    Cost: the pairs are sorted once, and passed over once for each step.
     """
     n = len(duplicate_of)
-    best = np.sort(expanded.best(n))
-    counts = expanded.totals(np.array(levels))
-    order, _ = preference(collection.documents, collection.sizes, ClusterParams(), ())
+    documents = n - np.searchsorted(np.sort(expanded.best(n)), levels)
+    try:
+        order = preference(collection.documents, collection.sizes, ClusterParams()).order
+    except ParameterError:  # The store has not kept the order of many DOCS.
+        order = np.arange(n)
     members = documents_to_compare(duplicate_of, collection.sizes)
     ranked = clusters.rank_documents(members, duplicate_of, order)
-    steps = []
-    for level, above, count in zip(levels, [*levels[1:], np.inf], counts, strict=True):
-        representatives = clusters.cluster_pairs(pairs, ranked, n, level)
-        groups = clusters.expand_clusters(representatives, duplicate_of, order).count
-        documents = n - int(np.searchsorted(best, level))
-        steps.append(
-            Step(level, count, documents, groups, expanded.examples(level, above, examples))
-        )
-    return steps
+    copies = np.bincount(duplicate_of, minlength=n)
+    groups = (
+        found.count_groups(copies)[0] for found in clusters.cluster_steps(pairs, ranked, n, levels)
+    )
+    counts = zip(levels, expanded.totals(np.array(levels)), documents.tolist(), groups, strict=True)
+    return [
+        Step(*each, expanded.examples(each[0], above, examples))
+        for each, above in zip(counts, [*levels[1:], np.inf], strict=True)
+    ]

@@ -84,44 +84,41 @@ def assign_leaders(
         if leader[v] != NONE:
             continue
         size = sizes[v]
+        own = values[starts[v] : starts[v] + size]
         best = NONE
         score = 1.0
-        if size:
-            own = values[starts[v] : starts[v] + size]
-            for band in range(bucket.shape[1]):
-                if bucket[v, band] == NONE:
-                    continue
-                at = np.int64(heads[bucket[v, band]])
-                while at < best:  # NONE, the end of the list, is not below `best`.
-                    if (
-                        at >= since
-                        and sizes_allow(size, sizes[at], threshold)
-                        and not _share_earlier(bucket, band, at, v)
-                    ):
-                        compared += 1
-                        found = jaccard_of(
-                            own, values[starts[at] : starts[at] + sizes[at]], threshold
-                        )
-                        if found >= threshold:
-                            best = at
-                            score = found
-                    at = np.int64(following[at, band])
+        for band in range(bucket.shape[1]):
+            if size == 0 or bucket[v, band] == NONE:
+                continue
+            at = np.int64(heads[bucket[v, band]])
+            while at < best:  # NONE, the end of the list, is not below `best`.
+                if (
+                    at >= since
+                    and sizes_allow(size, sizes[at], threshold)
+                    and not _share_earlier(bucket, band, at, v)
+                ):
+                    compared += 1
+                    other = values[starts[at] : starts[at] + sizes[at]]
+                    found = jaccard_of(own, other, threshold)
+                    if found >= threshold:
+                        best = at
+                        score = found
+                at = np.int64(following[at, band])
         if best != NONE:
             leader[v] = best
             similarity[v] = score
         elif add:
             leader[v] = v
             similarity[v] = 1.0
-            if size:
-                for band in range(bucket.shape[1]):
-                    cell = bucket[v, band]
-                    if cell != NONE:
-                        following[v, band] = NONE
-                        if heads[cell] == NONE:
-                            heads[cell] = v
-                        else:
-                            following[tails[cell], band] = v
-                        tails[cell] = v
+            for band in range(bucket.shape[1]):
+                cell = bucket[v, band]
+                if cell != NONE:
+                    following[v, band] = NONE
+                    if heads[cell] == NONE:
+                        heads[cell] = v
+                    else:
+                        following[tails[cell], band] = v
+                    tails[cell] = v
     return compared
 
 

@@ -9,7 +9,7 @@ cluster.
 Of exact duplicates one document is clustered; `expand_clusters` adds the others.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -19,7 +19,7 @@ from lshdup.kernels import grouping as kernels
 from lshdup.kernels import union_find
 from lshdup.lsh.candidates import PairArrays
 from lshdup.matching import similarity
-from lshdup.matching.pairs import Pairs, pack_pairs
+from lshdup.matching.pairs import Columns, Pairs, pack_pairs
 from lshdup.utils.ragged import SetSource, offsets_of
 
 #: Pairs whose similarity is looked up at a time.
@@ -79,6 +79,15 @@ class Clusters:
         """Return the size of the cluster that each document represents, or 0: shape (n,)."""
         own = self.representative
         return np.bincount(own[own >= 0], minlength=len(own))
+
+    def count_groups(self, copies: NDArray[np.int64]) -> tuple[int, int]:
+        """Return the number of clusters of two or more documents, and of the documents in them.
+
+        copies : int64 array of shape (n,), number of exact duplicates that a document stands for.
+        """
+        known = np.flatnonzero(self.representative >= 0)
+        sizes = np.bincount(self.representative[known], copies[known])
+        return int((sizes > 1).sum()), int(sizes[sizes > 1].sum())
 
     def without(self, lost: NDArray[np.int64]) -> "Clusters":
         """Return the clusters without documents whose content is lost.
@@ -193,28 +202,50 @@ def cluster_pairs(
 
     Cost: a sort of the pairs. Memory: 30 bytes a pair.
     """
+    if linkage != "single":
+        return next(cluster_steps(pairs, ordered, n, [threshold]))
+    low, high, score = _by_position(pairs.at_least(threshold), ordered, n)
+    parent = np.arange(len(ordered), dtype=np.uint32)
+    union_find.join_pairs(low, high, parent)
+    union_find.find_roots(parent)
+    to_root = np.where(parent == np.arange(len(parent)), 1.0, np.nan)
+    direct = parent[high] == low
+    to_root[high[direct]] = score[direct]
+    return Clusters.empty(n).assign(ordered, ordered[parent], to_root)
+
+
+def cluster_steps(
+    pairs: Pairs, ordered: NDArray[np.int64], n: int, thresholds: Sequence[float]
+) -> Iterator[Clusters]:
+    """Yield the clusters by representative linkage at each of some ascending thresholds.
+
+    pairs, ordered, n : as in `cluster_pairs`.
+
+    Cost: one sort of the pairs, and one pass over them for each threshold.
+    """
+    low, high, score = _by_position(pairs.at_least(thresholds[0]), ordered, n)
+    order = np.argsort(pack_pairs(low, high))
+    low, high, score = low[order], high[order], score[order]
+    for threshold in thresholds:
+        enough = score >= threshold
+        low, high, score = low[enough], high[enough], score[enough]
+        offsets = offsets_of(np.bincount(low, minlength=len(ordered)).astype(np.int64))
+        leader, to_leader = np.full(len(ordered), kernels.NONE, np.uint32), np.ones(len(ordered))
+        kernels.assign_leaders_by_pairs(offsets, high, score, leader, to_leader)
+        yield Clusters.empty(n).assign(ordered, ordered[leader], to_leader)
+
+
+def _by_position(pairs: Pairs, ordered: NDArray[np.int64], n: int) -> Columns:
+    """Return the pairs as positions in `ordered`, the smaller one first, and similarities."""
     position = np.full(n, kernels.NONE, np.uint32)
     position[ordered] = np.arange(len(ordered), dtype=np.uint32)
-    enough = pairs.at_least(threshold)
-    left, right, score = enough.part(0, len(enough))
+    left, right, score = pairs.part(0, len(pairs))
     a, b = position[left], position[right]
     low, high = np.minimum(a, b), np.maximum(a, b)
     is_known = high != kernels.NONE
     if not is_known.all():  # A forged artifact may hold pairs of other documents.
         low, high, score = low[is_known], high[is_known], score[is_known]
-    if linkage == "single":
-        parent = np.arange(len(ordered), dtype=np.uint32)
-        union_find.join_pairs(low, high, parent)
-        union_find.find_roots(parent)
-        to_root = np.where(parent == np.arange(len(parent)), 1.0, np.nan)
-        direct = parent[high] == low
-        to_root[high[direct]] = score[direct]
-        return Clusters.empty(n).assign(ordered, ordered[parent], to_root)
-    order = np.argsort(pack_pairs(low, high))
-    offsets = offsets_of(np.bincount(low, minlength=len(ordered)).astype(np.int64))
-    leader, to_leader = np.full(len(ordered), kernels.NONE, np.uint32), np.ones(len(ordered))
-    kernels.assign_leaders_by_pairs(offsets, high[order], score[order], leader, to_leader)
-    return Clusters.empty(n).assign(ordered, ordered[leader], to_leader)
+    return low, high, score
 
 
 def complete_similarities(

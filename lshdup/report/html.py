@@ -5,117 +5,45 @@ never markup: `render_page` escapes the character that could end a script elemen
 sets texts only.
 """
 
+import base64
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass
 from importlib import resources
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.matching.pairs import Pairs
-from lshdup.report.comparison import Comparison, extract_passage, split_hunks
-from lshdup.report.token_diff import ADDED, ALIKE, MOVED_AWAY, MOVED_HERE, REMOVED
+from lshdup.report.passages import Passages
+from lshdup.report.selection import Selection
 from lshdup.utils.messages import printable
-from lshdup.utils.ragged import distinct
-
-#: The most exact duplicates of a document that are named; all are counted.
-NAMED_COPIES = 500
-
-#: A stretch of two texts: a sign and the text. The signs are "=" for both texts, "-" and "+" for
-#: the first and the second, "<" and ">" for moved text of the first and the second. Other signs are
-#: "f" with the number of folded tokens, and "…" where too long texts end.
-Segment = tuple[str, str | int]
-
-_SEGMENTS = {ALIKE: "=", REMOVED: "-", ADDED: "+", MOVED_AWAY: "<", MOVED_HERE: ">"}
-
-#: The most characters of the passages of one pair, and of one stretch.
-_LONGEST, _LONGEST_STRETCH = 12_000, 4_000
-
-
-@dataclass(frozen=True)
-class Promise:
-    """What the run promises to have found.
-
-    threshold : the lowest similarity of pairs.
-    bands, rows : shape of the band table; 0 without one.
-    exact : whether all pairs were joined instead.
-    """
-
-    threshold: float
-    bands: int = 0
-    rows: int = 0
-    exact: bool = False
 
 
 @dataclass(frozen=True)
 class Facts:
-    """Facts about the run that the page shows beside the pairs.
+    """Facts about the run that the page shows beside the results.
 
     what : the documents, in a few words.
     documents : number of documents compared.
+    bands, rows : shape of the band table; 0 for the exact join.
+    kept : which document of a group is kept, in words.
+    command : the beginning of a command line that lists the same groups.
     newest : when the newest document was changed, in words.
     skipped : number of skipped files by reason; None if an earlier run skipped them.
     parameters : names and values of the requested parameters.
-    without : why a pair has no passages, by number of the pair; under "" for all other pairs.
     """
 
     what: str
     documents: int
+    bands: int = 0
+    rows: int = 0
+    kept: str = ""
+    command: str = "lshdup clusters"
     newest: str = ""
     skipped: Mapping[str, int] | None = None
     parameters: Sequence[tuple[str, str]] = ()
-    without: Mapping[int | str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Selection:
-    """The part of the results that goes into a page.
-
-    pairs : the most similar pairs, of representatives.
-    representatives : int64 array, ascending: those in a pair or with exact duplicates.
-    promise : with the lowest similarity from which all pairs are in the page.
-    omitted : which pairs are not in the page, in words; "" if all are.
-    """
-
-    pairs: Pairs
-    representatives: NDArray[np.int64]
-    promise: Promise
-    omitted: str = ""
-
-
-def select_pairs(
-    pairs: Pairs, duplicate_of: NDArray[np.int64], promise: Promise, most: int
-) -> Selection:
-    """Select the most similar pairs: all pairs of equal similarity or none, at most `most`.
-
-    The pairs of the highest similarity are selected even if they are more.
-
-    pairs : of representatives.
-    duplicate_of : int64 array of shape (n,), the representative of each document.
-    """
-    omitted = ""
-    if len(pairs) > most:
-        groups = max(1, int(np.searchsorted(pairs.offsets, most, side="right")) - 1)
-        kept = Pairs(
-            pairs.values[:groups], pairs.offsets[: groups + 1], pairs.keys[: pairs.offsets[groups]]
-        )
-        lowest = float(kept.values[-1])
-        omitted = (
-            f"The {len(kept):,} most similar of {len(pairs):,} pairs of different documents are "
-            f"here: those of similarity {lowest:.4f} or more, instead of {promise.threshold:g}; "
-            f"--most {len(pairs)} takes all."
-        )
-        pairs, promise = kept, Promise(lowest, promise.bands, promise.rows, promise.exact)
-    sizes = np.bincount(duplicate_of, minlength=len(duplicate_of))
-    representatives = distinct(
-        np.concatenate(
-            [np.flatnonzero(sizes > 1), pairs.left.astype(np.int64), pairs.right.astype(np.int64)]
-        )
-    )[0]
-    return Selection(pairs, representatives, promise, omitted)
 
 
 def collect_data(
@@ -124,131 +52,114 @@ def collect_data(
     set_sizes: NDArray[np.int64],
     preference: NDArray[np.int64],
     names: Callable[[NDArray[np.int64]], list[bytes]],
-    passages: Mapping[int, Sequence[Segment]],
     facts: Facts,
 ) -> dict[str, Any]:
-    """Return all data of the page, as JSON has it.
+    """Return all data of the page but the passages, as JSON has it.
 
     duplicate_of : int64 array of shape (n,), the representative of each document.
     set_sizes : int64 array of shape (n,), number of shingles.
     preference : int64 array of shape (n,), all documents, the most preferred first.
     names : returns the names of documents.
-    passages : stretches by number of a pair of the selection.
 
-    In the result, `documents` has the columns of the named documents; `kinds` has for each
-    representative the named documents with its shingle set, the most preferred first; `counts` has
-    the number of all such documents; `pairs` has columns of positions in `kinds` and similarities.
+    In the result, `documents` has the columns of the named documents, in byte order of their names,
+    and `raw` the bytes of names that are not what `name` shows. `kinds` has for each representative
+    the documents with its shingle set, the most preferred first; the first `grouped` of them have
+    groups. `moves` and `pairs` have columns of positions in `kinds`.
     """
-    representatives, pairs = selection.representatives, selection.pairs
-    position = np.full(len(duplicate_of), -1, np.int64)
-    position[representatives] = np.arange(len(representatives))
+    kinds = selection.kinds
+    position = _number_kinds(selection, duplicate_of)
     in_order = preference[position[duplicate_of[preference]] >= 0]
-    group_of = position[duplicate_of[in_order]]
-    by_group = np.argsort(group_of, kind="stable")
-    counts = np.bincount(group_of, minlength=len(representatives))
-    ends = np.cumsum(counts)
-    within = np.arange(len(by_group)) - np.repeat(ends - counts, counts)
-    chosen = by_group[within < NAMED_COPIES]
-    named = np.sort(in_order[chosen])
-    rank = np.zeros(len(duplicate_of), np.int64)
-    rank[in_order] = np.arange(len(in_order))
-    members: list[list[int]] = [[] for _ in representatives]
-    documents = np.searchsorted(named, in_order[chosen]).tolist()
-    for group, document in zip(group_of[chosen].tolist(), documents, strict=True):
-        members[group].append(document)
-    omitted = [selection.omitted] if selection.omitted else []
-    if len(named) < len(in_order):
-        omitted.append(
-            f"Of more than {NAMED_COPIES:,} copies of one document, {NAMED_COPIES:,} are named; "
-            "all are counted."
-        )
-    if note := describe_missing_passages(len(pairs), len(passages), facts.without):
-        omitted.append(f"{note[0].upper()}{note[1:]}.")
-    promise = selection.promise
+    named = np.sort(in_order)
+    members: list[list[int]] = [[] for _ in kinds]
+    places = np.searchsorted(named, in_order).tolist()
+    for kind, place in zip(position[duplicate_of[in_order]].tolist(), places, strict=True):
+        members[kind].append(place)
+    steps, moves, pairs = selection.steps, selection.moves, selection.pairs
     return {
         "what": printable(facts.what),
         "newest": facts.newest,
         "documentCount": facts.documents,
-        "leftOut": None if facts.skipped is None else sorted(facts.skipped.items()),
+        "skipped": None if facts.skipped is None else sorted(facts.skipped.items()),
         "parameters": [(name, printable(value)) for name, value in facts.parameters],
-        "plan": {
-            "threshold": promise.threshold,
-            "bands": promise.bands,
-            "rows": promise.rows,
-            "exact": promise.exact,
-        },
-        "omitted": " ".join(omitted),
-        "documents": {
-            "name": [printable(name) for name in names(named)],
-            "shingles": set_sizes[named].tolist(),
-            "rank": rank[named].tolist(),
-        },
+        "bands": facts.bands,
+        "rows": facts.rows,
+        "kept": facts.kept,
+        "command": facts.command,
+        "steps": asdict(steps),
+        "documents": _describe_names(names(named)) | {"shingles": set_sizes[named].tolist()},
         "kinds": members,
-        "counts": counts.tolist(),
+        "grouped": len(selection.grouped),
+        "inGroups": selection.document_count,
+        "moves": {
+            "count": np.bincount(position[moves.document], minlength=len(kinds)).tolist(),
+            "step": moves.step.tolist(),
+            "to": position[moves.representative].tolist(),
+            # Four places are shown: what is not 1 does not look like it.
+            "similarity": np.minimum(moves.similarity, 0.9999).round(4).tolist(),
+        },
         "pairs": {
+            "values": pairs.values.tolist(),
+            "counts": np.diff(pairs.offsets).tolist(),
             "left": position[pairs.left].tolist(),
             "right": position[pairs.right].tolist(),
-            "similarity": pairs.similarity.tolist(),
-        },
-        "without": facts.without,
-        "passages": {
-            number: [(sign, _escape(text)) for sign, text in segments]
-            for number, segments in passages.items()
         },
     }
 
 
-def describe_missing_passages(pairs: int, have: int, without: Mapping[int | str, str]) -> str:
-    """Return how many pairs have no passages in the page, and why; "" if all have passages.
+def _number_kinds(selection: Selection, duplicate_of: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the position of each representative in `kinds`, or -1: int64 array of shape (n,)."""
+    position = np.full(len(duplicate_of), -1, np.int64)
+    position[selection.kinds] = np.arange(len(selection.kinds))
+    return position
 
-    pairs : number of pairs in the page.
-    have : number of pairs that have passages.
-    without : as in `Facts`.
+
+def _describe_names(names: list[bytes]) -> dict[str, Any]:
+    """Return columns of names as they are shown, and the bytes of names that are shown escaped."""
+    folders: dict[bytes, int] = {}
+    columns: dict[str, Any] = {"folder": [], "name": [], "raw": {}}
+    for at, name in enumerate(names):
+        base = name.rfind(b"/") + 1
+        columns["folder"].append(folders.setdefault(name[:base], len(folders)))
+        columns["name"].append(printable(name[base:]))
+        if printable(name).encode("utf-8", "surrogateescape") != name:
+            columns["raw"][at] = base64.b64encode(name).decode()
+    return columns | {"folders": [printable(folder) for folder in folders]}
+
+
+def add_passages(
+    data: dict[str, Any], passages: Passages, selection: Selection, duplicate_of: NDArray[np.int64]
+) -> None:
+    """Add passages to the data of a page, with positions in `kinds` instead of documents.
+
+    selection, duplicate_of : as in `collect_data`.
     """
+    position = _number_kinds(selection, duplicate_of)[duplicate_of]
+
+    def key(pair: tuple[int, int] | None) -> str:
+        return f"{position[pair[0]]},{position[pair[1]]}" if pair else ""
+
+    data["passages"] = {key(pair): segments for pair, segments in passages.segments.items()}
+    data["variants"] = {
+        int(position[kept]): [(*texts, position[members].tolist()) for *texts, members in each]
+        for kept, each in passages.variants.items()
+    }
+    data["without"] = {key(pair): why for pair, why in passages.without.items()}
+    data["missing"] = describe_missing_passages(passages, selection.pair_count)
+
+
+def describe_missing_passages(passages: Passages, pairs: int) -> str:
+    """Return how many of so many pairs have no passages in the page, and why; "" if all have."""
+    have = len(passages.segments)
     if have == pairs:
         return ""
-    known = Counter(why for at, why in without.items() if at != "")
-    others = pairs - have - sum(known.values())
-    if others:
-        known[without.get("", "left out")] += others
+    known = Counter(why for pair, why in passages.without.items() if pair is not None)
+    known[passages.without[None]] += pairs - have - known.total()
     reasons = "; ".join(
         f"{count:,} {'is' if count == 1 else 'are'} without: {why}"
         for why, count in sorted(known.items())
+        if count
     )
     return f"the passages of {have:,} of {pairs:,} pairs are in the page; {reasons}"
-
-
-def _escape(text: str | int) -> str | int:
-    """Return a passage in its lines, with invisible and direction-changing characters escaped."""
-    if isinstance(text, int):
-        return text
-    return "\n".join(map(printable, text.replace("\t", " ").splitlines()))
-
-
-def find_segments(comparison: Comparison, context: int) -> list[Segment]:
-    """Return the stretches of two texts in the order of both.
-
-    context : tokens that stay around a difference.
-    """
-    found: list[Segment] = []
-    room = _LONGEST
-    for hunk in split_hunks(comparison.changes, context):
-        if isinstance(hunk, int):
-            found.append(("f", hunk))
-            continue
-        for kind, a_start, a_end, b_start, b_end in hunk:
-            if kind in (ADDED, MOVED_HERE):
-                text = extract_passage(comparison.b, b_start, b_end)
-            else:
-                text = extract_passage(comparison.a, a_start, a_end)
-            if len(text) > _LONGEST_STRETCH:
-                half = _LONGEST_STRETCH // 2
-                text = f"{text[:half]} … {text[-half:]}"
-            found.append((_SEGMENTS[kind], text))
-            room -= len(text)
-            if room < 0:
-                return [*found, ("…", "")]
-    return found
 
 
 def render_page(data: Mapping[str, Any]) -> bytes:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from lshdup.params import ShingleParams
 from lshdup.report.comparison import extract_passage, find_text_changes
-from lshdup.report.token_diff import ALIKE, count_common
+from lshdup.report.token_diff import ALIKE, Change, count_common
 from lshdup.shingling.inspection import LocatedText
 
 #: Start and end of a passage of the kept document, and of what a member has instead, in tokens.
@@ -27,6 +27,30 @@ class Variant:
     members: tuple[int, ...]
 
 
+class VariantCollector:
+    """The variants of one kept document, collected member by member."""
+
+    def __init__(self, kept: LocatedText) -> None:
+        self._kept = kept
+        self._texts: dict[tuple[int, int, bytes], str] = {}
+        self._members: dict[tuple[int, int, bytes], list[int]] = {}
+
+    def add(self, position: int, member: LocatedText, changes: list[Change]) -> None:
+        """Add a member by its changes against the kept document."""
+        for start, end, b_start, b_end in _list_edits(self._kept, member, changes):
+            key = start, end, member.tokens[b_start:b_end].tobytes()
+            if key not in self._texts:
+                self._texts[key] = extract_passage(member, b_start, b_end)
+            self._members.setdefault(key, []).append(position)
+
+    def variants(self) -> list[Variant]:
+        """Return the variants in the order of the kept document, the most frequent first."""
+        found = (
+            Variant(*key[:2], text, tuple(self._members[key])) for key, text in self._texts.items()
+        )
+        return sorted(found, key=lambda each: (each.start, each.end, -len(each.members), each.text))
+
+
 def find_variants(
     kept: LocatedText, members: Iterable[LocatedText], params: ShingleParams
 ) -> list[Variant]:
@@ -39,27 +63,22 @@ def find_variants(
     members : texts of the other documents, read one at a time.
     Cost: a comparison a member.
     """
-    texts: dict[tuple[int, int, bytes], str] = {}
-    having: dict[tuple[int, int, bytes], list[int]] = {}
+    collector = VariantCollector(kept)
     for position, member in enumerate(members):
-        for start, end, b_start, b_end in _list_edits(kept, member, params):
-            key = start, end, member.tokens[b_start:b_end].tobytes()
-            if key not in texts:
-                texts[key] = extract_passage(member, b_start, b_end)
-            having.setdefault(key, []).append(position)
-    variants = [Variant(*key[:2], text, tuple(having[key])) for key, text in texts.items()]
-    return sorted(variants, key=lambda each: (each.start, each.end, -len(each.members), each.text))
+        collector.add(position, member, find_text_changes(kept, member, params))
+    return collector.variants()
 
 
-def _list_edits(a: LocatedText, b: LocatedText, params: ShingleParams) -> Iterator[_Edit]:
+def _list_edits(a: LocatedText, b: LocatedText, changes: list[Change]) -> Iterator[_Edit]:
     """Yield the passages of a that b has otherwise, each as far to the right as it can stand.
 
     Where a repeated word is added or removed there are several places to say so: one is chosen, so
     that equal edits of two documents look equal.
     """
     at_a = at_b = 0
-    alike = [change for change in find_text_changes(a, b, params) if change.kind == ALIKE]
-    for _, a_start, a_end, b_start, b_end in alike:
+    for kind, a_start, a_end, b_start, b_end in changes:
+        if kind != ALIKE:
+            continue
         shift = 0
         if at_a == a_start:
             shift = count_common(b.tokens[at_b:b_end], b.tokens[b_start:b_end])

@@ -8,9 +8,11 @@ which a random order needs O(log n) rounds (Fischer and Noever, SODA 2018). The 
 small rest. Connected components would join documents that only a chain of pairs connects.
 """
 
+from collections.abc import Callable
 from functools import cached_property, reduce
 from typing import TYPE_CHECKING, Self
 
+from lshdup.documents.preference import BACKUP
 from lshdup.errors import InputError, ParameterError
 from lshdup.spark import functions as f
 from lshdup.spark import tiles as spark_tiles
@@ -21,8 +23,14 @@ from lshdup.spark.tiles import Tiles
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-#: Rules of preference: most shingles, fewest shingles, or first by name, which also breaks ties.
-KEEP = ("longest", "shortest", "path-order")
+#: The rules of `params.KEEP` that Spark has, each as the rank of a document by its id and size; the
+#: smallest rank is preferred, then the first id.
+RULES: "dict[str, Callable[[Column, Column], Column]]" = {
+    "shortest-path": lambda document, _: _rank_path(document),
+    "longest": lambda _, size: -size,
+    "shortest": lambda _, size: size,
+    "path-order": lambda _, size: size * 0,
+}
 
 #: Undecided pairs that the driver takes, some hundred bytes a pair.
 FEW_PAIRS = 500_000
@@ -41,27 +49,39 @@ def lost(error: Exception) -> bool:
 
 
 def check_keep(keep: str) -> None:
-    """Raise ParameterError for a rule that is not one of KEEP."""
-    if keep not in KEEP:
-        message = f"--keep is {keep!r}, which on Spark nobody knows"
-        raise ParameterError(message, f"choose one of {', '.join(KEEP)}")
+    """Raise ParameterError for a rule that is not one of RULES."""
+    if keep not in RULES:
+        message = f"--keep is {keep!r}, which Spark does not have"
+        raise ParameterError(message, f"choose one of {', '.join(RULES)}")
+
+
+def _rank_path(document: "Column") -> "Column":
+    """Return the rank of a path: as `preference.rank_paths`, in one number."""
+    path = f.decode(document, f.lit("ISO-8859-1"))  # A character for each byte.
+    path = f.regexp_replace(path, "^\\./(?=-)|^/+", "")
+    components = f.size(f.split(path, "/+"))
+    last = f.element_at(f.split(path, "/"), -1)
+    characters = f.length(f.regexp_replace(last, "[\\x80-\\xbf]", ""))
+    is_backup = f.when(last.rlike(BACKUP), 1).otherwise(0)
+    rank = (components.cast("bigint") * 2 + is_backup) * (1 << 32) + characters
+    return f.when(f.length(path) == 0, 0).otherwise(rank)
 
 
 class Clusters:
     """The clusters of a comparison, over all its verified pairs; a context manager.
 
     comparison : stays open as long as the clusters.
-    keep : one of KEEP.
+    keep : one of RULES.
     rounds : number of rounds, after `covered` is evaluated.
 
     Rounds are checkpoints in the folder `spark.checkpoint.dir`. Without it executors keep them,
     and the loss of an executor is an error (`lost`), after which the clusters can be made again.
     """
 
-    def __init__(self, comparison: Comparison, keep: str = "longest") -> None:
+    def __init__(self, comparison: Comparison, keep: str = "shortest-path") -> None:
         check_keep(keep)
         self._comparison = comparison
-        self._keep = keep
+        self._rank = RULES[keep]
         self._checkpoints = Checkpoints()
         self.rounds = 0
 
@@ -73,19 +93,30 @@ class Clusters:
             self.tiles.close()
         self._checkpoints.close()
 
-    def _rank(self, size: str) -> "Column":
-        """The lowest rank is preferred."""
-        return f.col(size) * {"longest": -1, "shortest": 1, "path-order": 0}[self._keep]
+    @cached_property
+    def _preferred(self) -> "DataFrame":
+        """first, preferred: of sets with exact duplicates, the first and the preferred document."""
+        best = f.min(f.struct(self._rank(f.col("id"), f.lit(0)).alias("rank"), "id"))
+        copies = self._comparison.exact_duplicates.groupBy("first").agg(best.id.alias("preferred"))
+        return self._checkpoints.keep(copies)
+
+    def _with_rank(self, rows: "DataFrame", document: str, size: str, rank: str) -> "DataFrame":
+        """Add the rank of first documents of sets, as bytes: the smallest is preferred."""
+        rows = rows.join(self._preferred.withColumnRenamed("first", document), document, "left")
+        preferred = f.coalesce("preferred", document)
+        number = self._rank(preferred, f.col(size)) + (1 << 62)
+        key = f.concat(f.unhex(f.lpad(f.hex(number), 16, "0")), preferred)
+        return rows.withColumn(rank, key).drop("preferred")
 
     @cached_property
     def _buckets(self) -> "DataFrame":
-        return self._checkpoints.keep(self._comparison.compared)
+        ranked = self._with_rank(self._comparison.compared, "id", "size", "rank")
+        return self._checkpoints.keep(ranked)
 
     @cached_property
     def covered_early(self) -> "DataFrame | None":
         """id: documents that a representative covers, known before pairs; None if none is cut."""
-        rank = self._rank("size")
-        return _cover_cut_buckets(self._comparison, self._buckets, rank, self._checkpoints)
+        return _cover_cut_buckets(self._comparison, self._buckets, self._checkpoints)
 
     @cached_property
     def tiles(self) -> Tiles:
@@ -99,15 +130,15 @@ class Clusters:
     def edges(self) -> "DataFrame":
         """rank, better, worse, similarity: pairs, the preferred document first; it may represent.
 
-        The order is that of (rank, id).
+        The order is that of ranks.
         """
+        pairs = self.tiles.pairs
+        for side in "ab":
+            pairs = self._with_rank(pairs, side, f"size_{side}", f"rank_{side}")
         a, b = (
-            f.struct(self._rank(f"size_{side}").alias("rank"), f.col(side).alias("id"))
-            for side in "ab"
+            f.struct(f.col(f"rank_{side}").alias("rank"), f.col(side).alias("id")) for side in "ab"
         )
-        pairs = self.tiles.pairs.select(
-            f.least(a, b).alias("x"), f.greatest(a, b).alias("y"), "similarity"
-        )
+        pairs = pairs.select(f.least(a, b).alias("x"), f.greatest(a, b).alias("y"), "similarity")
         edges = pairs.selectExpr("x.rank as rank", "x.id as better", "y.id as worse", "similarity")
         if self.covered_early is not None:
             early = self.covered_early.withColumnRenamed("id", "better")
@@ -183,12 +214,14 @@ class Clusters:
         sets = sets.join(members, "own", "left")
         # A document without shingles has no digest.
         rows = comparison.sketches.select("id", "digest").join(sets, "digest")
-        # The first of exact duplicates by name represents: they are equal in all else.
+        rows = rows.withColumn("first", f.coalesce("leader", "own"))
+        rows = rows.join(self._preferred, "first", "left")
+        representative = f.coalesce("preferred", "first")
         documents = rows.select(
             "id",
-            f.coalesce("leader", "own").alias("representative"),
+            representative.alias("representative"),
             f.coalesce("similarity", f.lit(1.0)).alias("similarity"),
-            (f.col("leader").isNull() & (f.col("id") != f.col("own"))).alias("copy"),
+            (f.col("leader").isNull() & (f.col("id") != representative)).alias("copy"),
         )
         return self._checkpoints.keep(documents)
 
@@ -228,7 +261,7 @@ class Clusters:
 
 
 def _cover_cut_buckets(
-    comparison: Comparison, buckets: "DataFrame", rank: "Column", checkpoints: Checkpoints
+    comparison: Comparison, buckets: "DataFrame", checkpoints: Checkpoints
 ) -> "DataFrame | None":
     """Return ids in cut buckets that are known to be covered; None if no bucket is cut.
 
@@ -237,8 +270,7 @@ def _cover_cut_buckets(
     the others there, and the near ones are covered; then others are the preferred ones. That is one
     comparison a document and round. Rounds end when they cover few, and leave the rest to pairs.
 
-    buckets : `Comparison.compared`, kept.
-    rank : of `id` and `size`; the lowest is preferred, and the first id breaks ties.
+    buckets : `Comparison.compared` with ranks, kept.
     checkpoints : keeps the answer; results of rounds are dropped.
     """
     keep, drop = checkpoints.keep, checkpoints.drop
@@ -252,7 +284,7 @@ def _cover_cut_buckets(
     rows = buckets.join(near, "bucket", "left_semi").join(
         crowd.withColumn("crowd", f.lit(True)), "id", "left"
     )
-    order = f.struct(rank.alias("rank"), "id").alias("order")
+    order = f.col("rank").alias("order")
     alive = keep(rows.select("bucket", "id", order, f.col("crowd").isNotNull().alias("crowd")))
     sets = keep(spark_tiles.sets_of(comparison.sources, crowd, compared, comparison.recipe))
     parts: list[DataFrame] = []

@@ -12,7 +12,7 @@ from typing import Any
 
 from lshdup.collection.collection import Collection
 from lshdup.documents.records import RecordFields
-from lshdup.errors import ArtifactError
+from lshdup.errors import RERUN, ArtifactError
 from lshdup.params import ShingleParams, SketchParams
 from lshdup.shingling.shingle_filter import ShingleFilter
 from lshdup.store import npz
@@ -191,16 +191,15 @@ class Store:
         always : members that are verified in any case. A query looks up every shingle in the
             filter.
         """
-        remedy = f"run `lshdup {'shingle' if kind == 'shingles' else kind} DOCS`"
         path = self.path(kind)
-        artifact = npz.load(path, kind, remedy, verify=verify, always=always)
+        artifact = npz.load(path, kind, RERUN, verify=verify, always=always)
         if artifact is None:
             return None
-        with damage_explained(path, remedy):
+        with damage_explained(path, RERUN):
             made, present = artifact.header["unicode"], unicodedata.unidata_version
             if made != present:
                 message = f"{path} was made with Unicode {made}; this Python has {present}"
-                raise ArtifactError(message, remedy)
+                raise ArtifactError(message, RERUN)
             base = artifact.header["base"]
             refuse_if("\0" in base, "its names start from a folder that cannot be")
             home = Path(os.path.normpath(self.folder.resolve() / base))

@@ -109,6 +109,11 @@ class StringTable:
         sizes = np.fromiter(map(len, strings), np.int64, len(strings))
         return cls(np.frombuffer(b"".join(strings), np.uint8), offsets_of(sizes))
 
+    @property
+    def sizes(self) -> NDArray[np.int64]:
+        """The number of bytes of each string: int64 array of shape (n,)."""
+        return np.diff(self.offsets)
+
     @classmethod
     def concatenate(cls, tables: Iterable["StringTable"]) -> Self:
         """Return the strings of all tables, in order."""

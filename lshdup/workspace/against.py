@@ -14,7 +14,7 @@ import numpy as np
 
 from lshdup.collection.collection import Collection
 from lshdup.documents.missing import check_named
-from lshdup.errors import InputError, ParameterError
+from lshdup.errors import RERUN, ArtifactError, InputError, ParameterError
 from lshdup.lsh.band_plan import BandPlan, plan_bands
 from lshdup.params import BandParams, DocumentParams, PairParams, SketchParams
 from lshdup.shingling.shingle_filter import are_same_filters
@@ -199,8 +199,12 @@ def _load_store(
     workspace = Workspace(
         folder, lambda text: say(f"{folder}: {text}"), count, secret=secret, read_only=True
     )
-    stored = Request((), DocumentParams(), {}, request.jobs, command="")
-    collection = workspace.load_or_collect_signatures(stored)
+    stored = Request((), DocumentParams(), {}, request.jobs, is_other=True)
+    try:
+        collection = workspace.load_or_collect_signatures(stored)
+    except ArtifactError as error:
+        error.hint = error.hint.replace(RERUN, f"run `lshdup index OTHER --store {folder}`")
+        raise
     return Side(collection, workspace.set_source(collection, request.jobs))
 
 

@@ -87,6 +87,13 @@ class Sides:
         there = find_exact_duplicates(self.there.collection.fingerprints)
         return np.concatenate([here, there + self.split])
 
+    def is_one_document(self) -> bool:
+        """Return whether either side has one document with shingles, the same on both."""
+        here, there = (np.flatnonzero(side.collection.sizes) for side in (self.here, self.there))
+        return (len(here), len(there)) == (1, 1) and self.here.resolve_paths(
+            here
+        ) == self.there.resolve_paths(there)
+
     def build_band_keys(self, plan: BandPlan, jobs: int) -> NDArray[np.uint64]:
         """Return the keys of all documents in all bands: uint64 array of shape (bands, n)."""
         here = band_keys(self.here.signatures, plan, jobs)

@@ -2,16 +2,19 @@
 changed documents.
 """
 
+import os
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lshdup.collection.collection import Collection
 from lshdup.collection.set_source import set_source
 from lshdup.documents.document_list import DocumentList
-from lshdup.documents.preference import preference
+from lshdup.documents.preference import Preference, preference
+from lshdup.errors import ParameterError
+from lshdup.matching.centres import Comparisons
 from lshdup.matching.results import ClustersFound
 from lshdup.params import ClusterParams, PairParams
 from lshdup.pipeline import find_clusters, find_clusters_exactly
@@ -24,6 +27,9 @@ from lshdup.workspace.index import IndexedCollection
 from lshdup.workspace.pairs import say_large_bucket
 from lshdup.workspace.request import Request
 
+#: More similarities than this are announced: they take seconds.
+_MANY_COMPARISONS = 1 << 22
+
 
 def load_or_find_clusters(
     run: RunContext, indexed: IndexedCollection, params: ClusterParams, request: Request
@@ -35,15 +41,16 @@ def load_or_find_clusters(
     """
     collection, index, bands = indexed.collection, indexed.index, indexed.params
     store = run.store
-    if params.keep == "first" and not request.documents and store is not None:
-        # The order in which documents were named is not stored, but the clusters that it led to
-        # are.
-        found = results_io.load_clusters(store, collection, index, bands, params, None)
-        if found is not None:
-            return _drop_changed(run, found, collection.documents)
-    order = _order_documents(run, collection, params, indexed.last_clustering, request)
+    try:
+        order = _order_documents(run, collection, params, indexed.last_clustering, request)
+    except ParameterError:
+        # The store has not kept the order of many DOCS, but it has the clusters that it led to.
+        found = store and results_io.load_clusters(store, collection, index, bands, params, None)
+        if not found:
+            raise
+        return _drop_changed(run, found, collection.documents)
     found = (
-        results_io.load_clusters(store, collection, index, bands, params, order)
+        results_io.load_clusters(store, collection, index, bands, params, order.order)
         if store is not None
         else None
     )
@@ -64,13 +71,14 @@ def load_or_find_clusters(
             jobs=request.jobs,
             progress=run.progress,
             on_buckets=lambda buckets: say_large_bucket(run, indexed, buckets, clustering=True),
+            on_central=partial(_say_comparisons, run, collection.documents),
         )
         complete = found
         if store is not None and not len(found.lost):
             run.keep(
                 "clusters.npz",
                 lambda store: results_io.save_clusters(
-                    store, collection, index, bands, params, order, complete
+                    store, collection, index, bands, params, order.order, complete
                 ),
             )
     return _drop_changed(run, found, collection.documents)
@@ -112,8 +120,9 @@ def cluster_exactly(
         run.store.touch("clusters", 0)
     order = _order_documents(run, collection, params, last, request)
     found = find_clusters_exactly(
-        collection, sets, threshold, params, order, request.jobs, run.progress
-    )
+        collection, sets, threshold, params, order, request.jobs, run.progress,
+        on_central=partial(_say_comparisons, run, collection.documents),
+    )  # fmt: skip
     return _drop_changed(run, found, collection.documents), threshold, last
 
 
@@ -123,16 +132,26 @@ def _order_documents(
     params: ClusterParams,
     last: ClusterParams | None,
     request: Request,
-) -> NDArray[np.int64]:
-    """Return all documents, the most preferred one first; warn of unused --prefer."""
+) -> Preference:
+    """Return the order of documents; warn of unused --prefer."""
     documents = collection.documents
     if last is not None and params.prefer == last.prefer:
         # --prefer of the last run is meant for names as they were typed then.
         documents = replace(documents, home=b"")
-    order, unused = preference(documents, collection.sizes, params, request.documents)
-    for line in unused:
+    order = preference(documents, collection.sizes, params, request.documents)
+    for line in order.unused:
         run.warn(line)
     return order
+
+
+def _say_comparisons(run: RunContext, documents: DocumentList, work: Comparisons) -> None:
+    """Say what `--keep central` costs, if it takes more than moments."""
+    if work.pairs > _MANY_COMPARISONS:
+        name = os.fsdecode(documents.names[work.example])
+        run.say(
+            f"--keep central compares all documents of a group: {work.pairs:,} similarities; the "
+            f"largest group has {work.largest:,} different documents, one is {name}"
+        )
 
 
 def _drop_changed(run: RunContext, found: ClustersFound, documents: DocumentList) -> ClustersFound:

@@ -6,7 +6,7 @@ from typing import NoReturn
 from lshdup.collection.collect import sketch_collection
 from lshdup.collection.collection import Collection
 from lshdup.collection.filtering import FilterRequest, build_filter, filter_collection
-from lshdup.errors import ArtifactError
+from lshdup.errors import RERUN, ArtifactError
 from lshdup.params import DEFAULT_STORE, BandParams, FilterParams, SketchParams
 from lshdup.store import results_io
 from lshdup.store.store import Store
@@ -15,8 +15,7 @@ from lshdup.workspace.context import RunContext
 from lshdup.workspace.filter_request import read_filter_request
 from lshdup.workspace.request import Request, check_conflict, merge_params
 
-_NAME_AGAIN = "name the documents again"
-_SIGN_AGAIN = "run `lshdup signatures` with these options, or name the documents again"
+_SIGN_AGAIN = f"run `lshdup signatures` with these options, or {RERUN}"
 
 
 def load_shingles(run: RunContext, request: Request) -> Collection:
@@ -24,8 +23,7 @@ def load_shingles(run: RunContext, request: Request) -> Collection:
     shingles = run.store.load_collection("shingles") if run.store is not None else None
     if shingles is None:
         _refuse_nothing(run, "shingles", request)
-    remedy = "run `lshdup shingle DOCS` with these options"
-    check_conflict("shingles.npz", shingles.shingle, request.given, remedy)
+    check_conflict("shingles.npz", shingles.shingle, request.given, RERUN)
     return shingles
 
 
@@ -122,7 +120,7 @@ def _check_signatures(
         message = f"signatures.npz was made {was}"
         raise ArtifactError(message, _SIGN_AGAIN)
     assert signatures.sketch is not None
-    check_conflict("signatures.npz", signatures.shingle, request.given, _NAME_AGAIN)
+    check_conflict("signatures.npz", signatures.shingle, request.given, RERUN)
     check_conflict("signatures.npz", signatures.sketch, request.given, _SIGN_AGAIN)
 
 
@@ -138,7 +136,7 @@ def load_if_of_last_run(run: RunContext, shingles: Collection) -> Collection | N
         return signatures
     if not run.shingles_are_newer():
         message = f"shingles.npz in {run.store.folder} is not of the last run"
-        raise ArtifactError(message, "name DOCS, or run `lshdup shingle DOCS` first")
+        raise ArtifactError(message, RERUN)
     return None
 
 
@@ -178,15 +176,13 @@ def choose_threshold(run: RunContext, request: Request) -> float:
 def _refuse_nothing(run: RunContext, kind: str, request: Request) -> NoReturn:
     if run.store is None:
         message = "no documents were named, and --no-store leaves nothing to continue from"
-        raise ArtifactError(message, f"name files or folders: `lshdup {request.command} DOCS`")
+        raise ArtifactError(message, f"{RERUN} (files or folders)")
     store = run.store.folder
     message = f"there is no {kind}.npz in {store}"
-    if not request.command:
+    if request.is_other:
         raise ArtifactError(message, f"run `lshdup index DOCS --store {store}`")
     named = "a store elsewhere"
     if store == Path(DEFAULT_STORE):
         named = f"a store is looked for in the current folder, {Path.cwd()}: that of an earlier run"
-    raise ArtifactError(
-        message,
-        f"run `lshdup {request.command} DOCS` (files or folders); {named} is named by --store DIR",
-    )
+    hint = f"{RERUN} (files or folders); {named} is named by --store DIR"
+    raise ArtifactError(message, hint)

@@ -35,8 +35,7 @@ class Request:
     jobs : threads.
     check_content : read all documents, even if their size and time have not changed.
     templates : files and folders of the texts whose shingles are filtered.
-    command : command to suggest where the store holds nothing to continue from; empty: the user
-        named this store, which must hold an index.
+    is_other : whether the store is one that --against names, which must hold an index.
     accept : notified (documents, whether they have been read), when they are found and when they
         have been read; raises if the command cannot work with them.
     """
@@ -47,7 +46,7 @@ class Request:
     jobs: int
     check_content: bool = False
     templates: tuple[bytes, ...] = ()
-    command: str = "index"
+    is_other: bool = False
     accept: Callable[["DocumentList", bool], None] = lambda _documents, _read: None
 
 

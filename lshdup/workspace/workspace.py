@@ -14,7 +14,7 @@ import numpy as np
 from lshdup.collection.collection import Collection
 from lshdup.collection.filtering import build_filter, filter_collection
 from lshdup.collection.set_source import set_source
-from lshdup.errors import ArtifactError, InputError
+from lshdup.errors import RERUN, ArtifactError, InputError
 from lshdup.lsh.candidates import Buckets
 from lshdup.matching.results import ClustersFound, PairsFound
 from lshdup.params import ClusterParams, PairParams, ShingleParams, SketchParams
@@ -71,7 +71,7 @@ class Workspace:
         """`lshdup shingle`: save the sets of all documents, and return them as filtered."""
         if not request.documents:
             message = "no documents were named"
-            raise InputError(message, "name folders or files: `lshdup shingle DOCS`")
+            raise InputError(message, f"{RERUN} (files or folders)")
         run, shingle = self._run, merge_params(ShingleParams, request.given)
         with run.writing() as store, Spool(store.folder) as spool:
             wanted = read_filter_request(run, request, shingle)
@@ -220,7 +220,7 @@ class Workspace:
         shingles = from_store.load_shingles(self._run, request)
         if shingles.shingle != shingle:
             message = "shingles.npz was made with other options than are shown"
-            raise ArtifactError(message, "run `lshdup shingle DOCS` with these options")
+            raise ArtifactError(message, RERUN)
         return build_filter(shingles, wanted, request.jobs)
 
     def most_common_shingles(self, collection: Collection, most: int) -> list[tuple[int, int, int]]:

@@ -20,7 +20,7 @@ from lshdup.documents.finding import find_documents
 from lshdup.documents.records import field_names, no_field
 from lshdup.documents.rewriting import check_target
 from lshdup.errors import LshdupError, ParameterError
-from lshdup.params import DocumentParams
+from lshdup.params import KEEP, DocumentParams
 from lshdup.skipped import Reason, Skipped
 from lshdup.utils import atomic
 from lshdup.utils.atomic import JOURNAL, describe_kept, note_kept, replace_file
@@ -81,16 +81,17 @@ def test_without_documents_and_without_a_store(here):
     for (command, kind), err, elsewhere in zip(
         kinds.items(), errs, errs[len(kinds) :], strict=False
     ):
+        output = " -o out.html" * (command == "report")
         assert err == error(
             f"there is no {kind}.npz in .lshdup",
-            f"run `lshdup {command} DOCS` (files or folders); a store is looked for in the "
+            f"run `lshdup {command} DOCS{output}` (files or folders); a store is looked for in the "
             f"current folder, {os.path.realpath(here)}: "
             "that of an earlier run is named by --store DIR",
         )
         assert elsewhere == error(
             f"there is no {kind}.npz in {here}/gone",
-            f"run `lshdup {command} DOCS` (files or folders); a store elsewhere is named by "
-            "--store DIR",
+            f"run `lshdup {command} DOCS{output} --store {here}/gone` (files or folders); "
+            "a store elsewhere is named by --store DIR",
         )
     assert not os.path.lexists(".lshdup")
 
@@ -107,7 +108,7 @@ def test_what_cannot_take_documents_says_what_can(here):
     )
     assert none == error(
         "no documents were named, and --no-store leaves nothing to continue from",
-        "name files or folders: `lshdup pairs DOCS`",
+        "run `lshdup pairs DOCS --no-store` (files or folders)",
     )
 
 
@@ -292,8 +293,7 @@ def test_why_nothing_is_compared(here):
         "pairs blank": f"{none}, of 1 file in blank; 1 document without; -v names them; name "
         "files that hold text",
         "pairs docs odd --exclude *.txt -q": f"{none}, of 6 files in docs, odd; left out: 2 "
-        "binary, 3 excluded, 1 hidden; look at "
-        "--include and --exclude",
+        "binary, 3 excluded by --exclude, 1 hidden; look at --exclude",
         "pairs docs --template all.txt": f"{none}, of 4 files in docs; 3 documents without; left "
         "out: 1 hidden; a larger "
         "--ignore-common, or another --template, leaves more of them",
@@ -533,7 +533,7 @@ def test_clusters_continues_as_it_was_asked_last(here):
         "the newest, else as in the last run",
     ]
     assert rules[5:7] == ["the newest, preferring *1.txt, as in the last run"] * 2
-    assert rules[10] == "the longest"
+    assert rules[10] == KEEP["shortest-path"]
     assert rules[14] == "the first as DOCS were named, as in the last run"
     assert all("of similarity 0.6 or more" in each for each in err[:7])
     assert "of similarity 0.5 or more" in err[8]
@@ -551,7 +551,7 @@ def test_an_exact_run_is_not_taken_for_the_one_before(here):
     _, err = outputs(here, *map(str.split, commands))
     assert [re.search(r"kept: (.*)\n", each)[1] for each in err] == [
         "the newest", "the newest, as in the last run", "the newest, as in the last "
-"run", "the oldest", "the longest",
+"run", "the oldest", KEEP["shortest-path"],
     ]  # fmt: skip
 
 
@@ -599,7 +599,7 @@ def test_what_is_continued_and_replaced_is_said(here):
     for nothing_lost in (first, more, all_here, fewer, excluded):
         assert "the store" not in nothing_lost
     assert (
-        "the store .lshdup held 7 documents in docs, new, rows.jsonl; from now on it "
+        "the store .lshdup held 7 documents in docs, rows.jsonl, new; from now on it "
         "holds what is in docs, new (" in without
     )
     held = (
@@ -820,7 +820,8 @@ def test_hints_that_help(here):
     )
     assert elsewhere == error(
         "there is no signatures.npz in nostore",
-        "run `lshdup pairs DOCS` (files or folders); a store elsewhere is named by --store DIR",
+        "run `lshdup pairs DOCS --store nostore` (files or folders); "
+        "a store elsewhere is named by --store DIR",
     )
     assert begun
     assert "looked for in the current folder" not in of_json

@@ -33,9 +33,9 @@ def test_docs_are_said():
 
 def test_many_docs_are_summarized():
     many = [b"d/%d/%d" % (n % 3, n) for n in range(1000)]
-    assert summarize_docs([*many, b"/r/x", b"/r/y"]) == (b"/r", b"d")
-    assert summarize_docs([*many, b"e"]) == (b".",)
-    assert summarize_docs([b"\xff", b"b", b"b"]) == (b"b", b"\xff")
+    assert summarize_docs([*many, b"/r/x", b"/r/y"]) == (b"/r/", b"d/")
+    assert summarize_docs([*many, b"e"]) == (b"./",)
+    assert summarize_docs([b"\xff", b"b", b"b"]) == (b"\xff", b"b")
 
 
 def test_the_store_keeps_docs(run, tmp_path):

@@ -39,9 +39,9 @@ def package(tmp_path):
         "XDG_CACHE_HOME": str(tmp_path / "cache"),
     }
 
-    def run():
+    def run(before=""):
         return subprocess.run(
-            [sys.executable, "-c", SKETCH],
+            [sys.executable, "-c", before + SKETCH],
             cwd=tmp_path,
             env=environment,
             capture_output=True,
@@ -85,10 +85,25 @@ def test_the_cache_goes_where_it_can(package):
     (folder / "lshdup/kernels/__pycache__").write_text("in the way")
     assert run() == "compiling\n2 True\n"
     assert run() == "2 False\n"
-    assert list((folder / "cache/lshdup").glob("*.kernel"))
+    (cached,) = (folder / "cache/lshdup").glob("*.kernel")
+    assert cached.stat().st_mode & 0o777 == 0o644  # every user of an installation can load it
     shutil.rmtree(folder / "cache")
     (folder / "cache").write_text("in the way too")
     assert run() == run() == "compiling\n2 True\n"
+
+
+@pytest.mark.parametrize("what", ["get_host_cpu_name", "get_host_cpu_features"])
+def test_code_of_another_processor_is_not_loaded(package, what):
+    """A home folder may be on several machines, and an image may be moved to an older one."""
+    _, run = package
+    run()
+    other = f"import llvmlite.binding as b; b.{what} = lambda own=b.{what}: Other(own())\n"
+    class_ = """
+class Other(str):
+    def __new__(cls, own): return str.__new__(cls, "pentium")
+    def flatten(self): return ""
+"""
+    assert run(class_ + other) == "compiling\n2 True\n"
 
 
 def test_kernels_take_contiguous_arrays_only():

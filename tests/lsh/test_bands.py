@@ -137,6 +137,8 @@ def test_documents_that_are_no_members_are_in_no_bucket():
 def test_bands_do_not_share_buckets():
     table, _ = table_of([[1, 2], [2, 1]], 2, 1)
     assert met(table) == set()
+    table, _ = table_of([[1, 1], [2, 2]], 2, 1)
+    assert (table.keys[0] != table.keys[1]).all()
 
 
 @settings(deadline=None)
@@ -170,9 +172,22 @@ def test_large_buckets_are_left_out_and_counted(signatures, shape, limit):
     everything, _ = candidates.candidate_pairs(table)
     assert (everything.largest, everything.example) == (counts.largest, counts.example)
     assert everything.skipped == everything.documents == everything.pairs == 0
+    assert counts.example == first_of_largest(table)
     if large:
         assert counts.largest == max(map(len, large))
         assert counts.example in [bucket[0] for bucket in large if len(bucket) == counts.largest]
+
+
+def first_of_largest(table):
+    """The smallest document of the largest bucket; of equal ones, that of the first band, and in
+    a band that of the lowest key.
+    """
+    sizes = [
+        (-int((band == key).sum()), number, key, int((band == key).argmax()))
+        for number, band in enumerate(table.keys)
+        for key in band.tolist()
+    ]
+    return min(sizes)[3]
 
 
 def test_pairs_come_cluster_by_cluster(monkeypatch):

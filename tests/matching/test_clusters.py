@@ -4,6 +4,7 @@ import json
 import os
 import random
 from collections import defaultdict
+from dataclasses import replace
 from functools import cached_property
 from itertools import combinations
 
@@ -12,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lshdup.documents.document_list import typed_name
 from lshdup.documents.locations import Locations
 from lshdup.documents.preference import preference
 from lshdup.documents.records import Kind
@@ -38,6 +40,7 @@ from lshdup.workspace.request import Request
 from lshdup.workspace.workspace import Workspace
 from tests import reference
 from tests.conftest import ROOT
+from tests.reference import path_key
 
 # --- the stage against the obvious loop -----------------------------------------------------------
 
@@ -207,6 +210,19 @@ def test_groups_that_are_too_large_to_be_held(made, threshold):
     check(made, threshold)
 
 
+@pytest.mark.parametrize("limit", [0, 7, 8])
+def test_groups_where_documents_may_follow_several_leaders(limit):
+    """Windows over a row of numbers: neighbours are similar, and so are their neighbours."""
+    for seed in range(20):
+        rng = random.Random(seed)
+        starts = [rng.randrange(60) for _ in range(60)]
+        keys = [[start // 12 + rng.randrange(3) for start in starts] for _ in range(3)]
+        sets = [set(range(start, start + 20)) for start in starts]
+        first = [starts.index(start) for start in starts]  # exact duplicates have equal keys
+        keys = [[band[d] for d in first] for band in keys]
+        check(Made(sets, keys, rng.sample(range(60), 60), limit), 0.7)
+
+
 @pytest.fixture(scope="module")
 def large():
     """Return 1,500 documents around 300 centres, with copies; one component of buckets is large."""
@@ -335,11 +351,9 @@ def listed(names, sizes=None, mtimes=None, **lists):
 
 def preferred(names, keep="path-order", prefer=(), arguments=(b".",), **more):
     documents, sizes = listed(names, **more)
-    order, unused = preference(
-        documents, sizes, ClusterParams(keep=keep, prefer=tuple(prefer)), arguments
-    )
-    assert sorted(order.tolist()) == list(range(len(names)))
-    return [names[index] for index in order.tolist()], unused
+    found = preference(documents, sizes, ClusterParams(keep=keep, prefer=tuple(prefer)), arguments)
+    assert sorted(found.order.tolist()) == list(range(len(names)))
+    return [names[index] for index in found.order.tolist()], found.unused
 
 
 def test_every_rule_of_keep():
@@ -347,9 +361,36 @@ def test_every_rule_of_keep():
     more = {"sizes": [3, 9, 9, 1], "mtimes": [40, 20, 20, 30]}
     for keep, expected in {
         "longest": "bcad", "shortest": "dabc", "newest": "adbc", "oldest": "bcda",
-        "path-order": "abcd", "first": "abcd",
+        "path-order": "abcd", "first": "abcd", "shortest-path": "abcd", "central": "abcd",
     }.items():  # fmt: skip
         assert preferred(names, keep, **more)[0] == [bytes([c]) for c in expected.encode()], keep
+
+
+@pytest.mark.parametrize(
+    "in_order",
+    [
+        ["report.doc", "report (1).doc", "report - Copy.doc", "report.copy2", "report.doc.bak"],
+        ["a.txt", "a.txt (2)", "a.txt.copy1", "a.txt.copy9", "a.txt.copy10"],
+        ["x9", "x10", "x11", "x100"],
+        ["a.html", "a.bak", "a.old", "a.tmp3", "a.html~"],
+        ["z", "a/b", "a/bb", "a/b~", "a/b/c"],
+        ["Größe.doc", "groesse.doc", "groesse2.doc"],
+        ["/b", "aa", "../a", "/a/a", "c/a"],
+        ["./-a", "bcd", "a/b"],
+    ],
+)
+def test_the_original_has_the_shortest_path(in_order):
+    """Of files: fewest components, then no backup, then fewest characters, then byte order."""
+    names = list(map(os.fsencode, in_order))
+    assert preferred(sorted(names), "")[0] == names
+
+
+@given(st.lists(st.text("ab/.~1é", min_size=1, max_size=6), unique=True, min_size=1))
+def test_paths_are_ranked_as_the_obvious_key_does(drawn):
+    drawn = [name for name in drawn if name.strip("/.") and not name.endswith(("/", "/."))]
+    names = sorted({typed_name(os.fsencode(name)) for name in drawn})
+    expected = sorted(names, key=lambda name: (path_key(os.fsdecode(name)), name))
+    assert preferred(names, "shortest-path")[0] == expected
 
 
 def test_first_follows_the_arguments():
@@ -365,8 +406,13 @@ def test_first_follows_the_arguments():
         b"./-z",
         b"c",
     ]
-    with pytest.raises(ParameterError, match="--keep first has no meaning without DOCS"):
-        preferred(names, "first", arguments=())
+    assert preferred(names, "first", arguments=(), docs=(b"/t", b"a/b/3"))[0][:2] == [
+        b"/t/y",
+        b"a/b/3",
+    ]
+    for unknown in ((), (b"a", b"b/")):  # Of many DOCS the store keeps the folder above.
+        with pytest.raises(ParameterError, match="--keep first needs DOCS here"):
+            preferred(names, "first", arguments=(), docs=unknown)
     deep = b"/".join([b"d"] * 3000)
     assert preferred(sorted([deep, b"e"]), "first", arguments=(b"e", b"d"))[0] == [b"e", deep]
 
@@ -379,6 +425,14 @@ def test_first_of_the_lines_of_files():
     )
     made = preferred([b"a", b"b", b"c", b"d"], "first", arguments=(b"l", b"k"), locations=locations)
     assert made[0] == [b"c", b"b", b"a", b"d"]
+    # Records are kept by their places; among files they have the paths of their files.
+    names, docs = [b"a", b"b", b"c", b"d"], {"arguments": (b"l", b"k")}
+    assert preferred(names, "", locations=locations, **docs)[0] == [b"c", b"b", b"a", b"d"]
+    assert preferred(names, "shortest-path", locations=locations, **docs)[0] == [
+        b"d", b"c", b"b", b"a",
+    ]  # fmt: skip
+    mixed = replace(locations, kinds=np.array([Kind.IDS, Kind.IDS, Kind.FILE], np.uint8))
+    assert preferred(names, "", locations=mixed, **docs)[0] == [b"d", b"c", b"b", b"a"]
 
 
 def test_prefer_folders_and_patterns():
@@ -437,9 +491,18 @@ def sample_sets():
 
 
 @pytest.mark.parametrize(
-    ("threshold", "options"), [(0.5, ["--exact"]), (0.6, ["--recall", "0.9999", "--perms", "256"])]
+    ("threshold", "options"),
+    [
+        (0.5, ["--exact"]),
+        (0.5, ["--exact", "--keep", "longest"]),
+        (0.6, ["--recall", "0.9999", "--perms", "256", "--keep", "longest"]),
+    ],
 )
 def test_laws_on_the_sample_corpus(run, sample_sets, threshold, options):
+    def rank(name):
+        first = -len(sample_sets[name]) if "longest" in options else path_key(name)
+        return first, os.fsencode(name)
+
     def out(*more, **settings):
         return run(
             "clusters",
@@ -469,10 +532,7 @@ def test_laws_on_the_sample_corpus(run, sample_sets, threshold, options):
             assert score == reference.jaccard(sample_sets[keep], sample_sets[name]) >= threshold
             assert copy == ("yes" if sample_sets[keep] == sample_sets[name] else "no")
             assert smallest == min(row[3] for row in each)
-            assert (len(sample_sets[keep]), os.fsencode(name)) >= (
-                len(sample_sets[name]),
-                b"",
-            )  # --keep longest
+            assert rank(keep) < rank(name)
     assert [len(each) for each in groups.values()] == sorted(
         (len(each) for each in groups.values()), reverse=True
     )
@@ -489,9 +549,7 @@ def test_laws_on_the_sample_corpus(run, sample_sets, threshold, options):
     ]
     # Greedy over all pairs, in the order of preference.
     names = sorted(sample_sets, key=os.fsencode)
-    order = sorted(
-        range(len(names)), key=lambda i: (-len(sample_sets[names[i]]), os.fsencode(names[i]))
-    )
+    order = sorted(range(len(names)), key=lambda i: rank(names[i]))
     expected = obvious_groups(
         [sample_sets[name] for name in names], lambda *_: True, order, threshold
     )
@@ -505,9 +563,7 @@ def test_laws_on_the_sample_corpus(run, sample_sets, threshold, options):
 
 def test_single_linkage_is_what_pairs_connect(run, sample_sets):
     names = sorted(sample_sets, key=os.fsencode)
-    order = sorted(
-        range(len(names)), key=lambda i: (-len(sample_sets[names[i]]), os.fsencode(names[i]))
-    )
+    order = sorted(range(len(names)), key=lambda i: (path_key(names[i]), os.fsencode(names[i])))
     expected = obvious_components(
         [sample_sets[name] for name in names], lambda *_: True, order, 0.5
     )
@@ -565,6 +621,8 @@ def test_which_is_kept(run, folder):
     for age, name in enumerate(["old/a", "x", "new/b", "y", "old/c", "new/a"]):
         os.utime(folder / name, (10**9 + age, 10**9 + age))
     for options, expected in {
+        (): ["new/a", "x"],
+        ("--keep", "shortest-path"): ["new/a", "x"],
         ("--keep", "longest"): ["old/c", "x"],
         ("--keep", "shortest"): ["new/a", "x"],
         ("--keep", "newest"): ["new/a", "y"],
@@ -591,20 +649,20 @@ def test_which_is_kept(run, folder):
         "old/c",
         "y",
     ]
-    assert kept(run("clusters")) == [
-        "old/c",
-        "y",
-    ]  # in which order they were named is not known any more, but the answer is
-    assert "--keep first has no meaning without DOCS" in run("clusters", "-t", "0.97", code=2).err
-    run("clusters", "--keep", "longest")
-    assert (
-        "--keep first has no meaning without DOCS" in run("clusters", "--keep", "first", code=2).err
-    )
+    assert kept(run("clusters", "--keep", "first")) == ["old/c", "y"]
+    for number in range(200):
+        (folder / f"more{number}").write_text(f"another text {number}")
+    many = b"\n".join([b"d/old/c", b"d/old/a", *(b"d/more%d" % n for n in range(200))])
+    assert kept(run("clusters", "--files-from", "-", "--keep", "first", stdin=many)) == ["old/c"]
+    # Of so many names the order is not stored, but the answer is.
+    assert kept(run("clusters", "--keep", "first")) == ["old/c"]
+    unknown = run("clusters", "--keep", "first", "-t", "0.85", code=2)
+    assert "--keep first needs DOCS here" in unknown.err
     assert "--prefer nowhere matches no document" in run("clusters", "d", "--prefer", "nowhere").err
 
 
 def test_what_is_emitted(run, folder):
-    everything = run("clusters", "d")
+    everything = run("clusters", "d", "--keep", "longest")
     assert [(row[0], row[1], row[2], row[4]) for row in everything.rows] == [
         ("1", "keep", "d/old/c", "no"), ("1", "drop", "d/new/b", "no"), ("1", "drop", "d/new/a",
         "no"), ("1", "drop", "d/old/a", "no"),
@@ -617,9 +675,10 @@ def test_what_is_emitted(run, folder):
     size = sum((folder / name).stat().st_size for name in ("new/b", "new/a", "old/a", "y"))
     assert f"keep 3 documents, 1 alone; drop 4, 1 of them copies, {size:,} bytes" in everything.err
     assert "1 document without tokens" in everything.err
-    assert run("clusters", "--emit", "drop").lines == ["d/new/a", "d/new/b", "d/old/a", "d/y"]
-    assert run("clusters", "--emit", "keep", "-0").out == b"d/alone\0d/old/c\0d/x\0"
-    rows = json.loads(run("clusters", "--format", "json").out)
+    longest = ("clusters", "--keep", "longest")
+    assert run(*longest, "--emit", "drop").lines == ["d/new/a", "d/new/b", "d/old/a", "d/y"]
+    assert run(*longest, "--emit", "keep", "-0").out == b"d/alone\0d/old/c\0d/x\0"
+    rows = json.loads(run(*longest, "--format", "json").out)
     assert rows[0] == {
         "group": 1,
         "role": "keep",
@@ -657,7 +716,7 @@ def test_what_may_go_goes_safely(run, folder, tmp_path):
     assert after.out == b""
     assert sorted(
         path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()
-    ) == ["alone", "empty", "old/c", "x"]
+    ) == ["alone", "empty", "new/a", "x"]
 
 
 def test_order_of_input_and_threads_change_nothing(run, corpus, tmp_path):
@@ -703,14 +762,17 @@ def test_order_of_input_and_threads_change_nothing(run, corpus, tmp_path):
 def test_lines_of_id_lists(run, tmp_path):
     lines = ["p 1 2 3 4 5 6 7 8", "q 1 2 3 4 5 6 7 8 9", "r 20 21", "s 8 7 6 5 4 3 2 1", "t 21 20"]
     (tmp_path / "ids").write_text("\n".join(lines) + "\n")
-    rows = run("clusters", "ids", "--tokens", "ids", "--recall", "0.999").rows
+    ids = ("clusters", "ids", "--tokens", "ids", "--recall", "0.999")
+    rows = run(*ids, "--keep", "longest").rows
     assert [row[:3] + row[4:5] for row in rows] == [
         ["1", "keep", "q", "no"], ["1", "drop", "p", "no"], ["1", "drop", "s", "no"], ["2",
         "keep", "r", "no"], ["2", "drop", "t", "yes"],
     ]  # fmt: skip
-    assert kept(
-        run("clusters", "ids", "--tokens", "ids", "--recall", "0.999", "--keep", "first")
-    ) == ["p", "r"]
+    assert kept(run(*ids, "--keep", "first")) == ["p", "r"]
+    default = run(*ids)
+    assert kept(default) == ["p", "r"]
+    assert "kept: the first as DOCS were named" in default.err
+    assert "kept: the first as DOCS were named" in run("clusters").err
 
 
 def test_max_bucket(run, tmp_path):
@@ -842,7 +904,7 @@ def test_what_changed_since_is_never_dropped_nor_a_reason_to_drop(run, folder):
     run("index", "d")
     (folder / "old/c").unlink()  # it would be kept
     (folder / "y").write_text("now something else")  # it would be dropped
-    result = run("clusters", "--emit", "drop", code=2)
+    result = run("clusters", "--emit", "drop", "--keep", "longest", code=2)
     assert result.lines == []
     assert "d/old/c: changed while in use" in result.err
     assert run("clusters", "--emit", "keep", code=2).lines == [

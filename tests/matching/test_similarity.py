@@ -104,6 +104,24 @@ def test_the_exact_join_of_longer_sets():
         assert len(found) > 20
 
 
+def test_a_pair_exactly_at_the_threshold_is_found_by_every_way():
+    """0.55 * 20 is more than 11 as a double, and 11 / 20 is 0.55."""
+    for small, size in ((11, 20), (7, 10), (9, 10), (3, 5), (29, 100), (57, 100)):
+        threshold = small / size
+        for below, above in ((small, size), (size - 1, size + 1)):
+            sets = [set(range(below)), set(range(above))]
+            expected = [(0, 1, below / above)] if below / above >= threshold else []
+            ragged = RaggedSets.from_sets(sets)
+            joined = exact_pairs(ragged, np.arange(2), threshold)
+            pairs = (np.array([0], np.uint32), np.array([1], np.uint32))
+            verified = similarity.verify([pairs], ragged.sizes, ragged.take, threshold)
+            for found in (joined, verified):
+                rows = [
+                    tuple(column.tolist()[0] for column in each) for each in found if len(each[0])
+                ]
+                assert rows == expected
+
+
 def test_the_exact_join_where_counters_are_full(monkeypatch):
     """A counter that wrapped at 2^16 would take frequent elements for unique ones."""
     monkeypatch.setattr("lshdup.matching.exact_join._MOST", 1)

@@ -71,6 +71,16 @@ def test_what_is_left_is_the_set_difference(sets, template, too_many):
     assert shingle_filter.shingles.tolist() == sorted(template | too_many)
 
 
+def test_what_is_left_where_many_are_removed():
+    rng = np.random.default_rng(4)
+    removed = set(rng.integers(0, 10_000, 3000).tolist())
+    sets = [set(rng.integers(0, 10_000, 500).tolist()) for _ in range(20)]
+    left = ShingleFilter(FilterParams(), as_array(removed), NO_SHINGLES).apply(
+        RaggedSets.from_sets(sets)
+    )
+    assert as_sets(left) == [each - removed for each in sets]
+
+
 def test_what_is_left_of_some_of_many_sets():
     """Offsets need not begin at 0."""
     sets = RaggedSets.from_sets([{1, 2, 3}, {2}, {3, 4}])

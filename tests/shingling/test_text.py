@@ -11,6 +11,7 @@ from lshdup.documents.reading import TextBatch
 from lshdup.params import ShingleParams
 from lshdup.shingling.inspection import list_tokens
 from lshdup.shingling.shingler import Shingler, fingerprint_sets
+from lshdup.utils.ragged import RaggedSets
 from tests import reference
 
 # Characters that do something: marks of several classes, Maybe characters, jamo, expansions,
@@ -219,3 +220,6 @@ def test_fingerprints_tell_sets_apart():
     prints = fingerprint_sets(sets, ShingleParams())
     assert len(set(prints.tolist())) == len({tuple(each.tolist()) for each in sets})
     assert all(p == 0 for p, each in zip(prints.tolist(), sets, strict=True) if not len(each))
+    nothing = reference.PUBLIC[0]  # an id whose mixed form is 0: only the size of a set tells it
+    ids = RaggedSets.from_sets([{5}, {5, nothing}, {nothing}, set()])
+    assert len(set(fingerprint_sets(ids, ShingleParams(tokens="ids")).tolist())) == 4

@@ -34,6 +34,7 @@ from lshdup.spark.errors import one_line
 from lshdup.spark.recipe import make_recipe
 from lshdup.spark.sources import id_and_text
 from tests.conftest import DATA, ROOT, require
+from tests.reference import path_key
 
 pytestmark = pytest.mark.spark
 
@@ -725,9 +726,14 @@ def represented(texts, sizes, pairs, keep):
     near = {}
     for a, b, similarity in pairs:
         near[a, b] = near[b, a] = float(similarity)
-    sign = {"longest": -1, "shortest": 1, "path-order": 0}[keep]
+    rank = {
+        "longest": lambda name: -sizes[name],
+        "shortest": lambda name: sizes[name],
+        "path-order": lambda name: 0,
+        "shortest-path": path_key,
+    }[keep]
     leaders, found = [], {}
-    for name in sorted(texts, key=lambda name: (sign * sizes[name], name)):
+    for name in sorted(texts, key=lambda name: (rank(name), os.fsencode(name))):
         leader = next((each for each in leaders if (name, each) in near), name)
         if leader == name:
             leaders.append(name)
@@ -761,7 +767,13 @@ def test_a_failed_write_leaves_no_folder(session, tmp_path):
 
 @pytest.mark.parametrize(
     ("keep", "few", "block"),
-    [("longest", 25, 4096), ("path-order", 10**6, 4096), ("longest", 25, 3)],
+    [
+        ("longest", 25, 4096),
+        ("path-order", 10**6, 4096),
+        ("longest", 25, 3),
+        ("shortest-path", 25, 4096),
+        ("shortest-path", 25, 3),
+    ],
 )
 def test_representatives(session, monkeypatch, keep, few, block):
     """By rounds and the driver, by the driver alone, and with cut buckets."""
@@ -769,6 +781,9 @@ def test_representatives(session, monkeypatch, keep, few, block):
     chain = [f"c{i}" for i in range(60)]  # each like its neighbours, less like theirs
     texts = {f"t{i:02}": " ".join(chain[i : i + int(rng.integers(12, 16))]) for i in range(40)}
     texts |= {f"copy{i}": texts[f"t{i:02}"] for i in range(0, 40, 5)}
+    texts |= {f"t{i:02}.old": texts[f"t{i:02}"] for i in range(1, 40, 7)}
+    names = ["a", "b.bak", "ä", "./-a", "d/e", "/f", "d/ee/g~", "h.copy2", "漢字"]
+    texts |= dict(zip(names, (texts[f"t{i:02}"] for i in range(2, 40, 4)), strict=False))
     documents = session.createDataFrame(list(texts.items()), "id string, text string")
     monkeypatch.setattr(spark_clusters, "FEW_PAIRS", few)
     monkeypatch.setattr(spark_tiles, "BLOCK_DOCUMENTS", block)
@@ -801,15 +816,26 @@ def test_clusters_command(session, run, tmp_path, monkeypatch, capfdbinary):
     monkeypatch.chdir(ROOT)
     from lshdup.cli.main import lshdup
 
-    options = ["sample_corpus", "-t", "0.7", "--keep", "longest"]
-    for emit in ("all", "keep", "drop"):
+    for emit, keep in (
+        ("all", "longest"),
+        ("keep", "shortest-path"),
+        ("drop", None),
+        ("all", None),
+    ):
+        options = ["sample_corpus", "-t", "0.7", *(["--keep", keep] if keep else [])]
         expected = run("clusters", *options, "--emit", emit, "--no-store", cwd=ROOT)
         code = lshdup.main(
             ["clusters", *options, "--emit", emit, "--engine", "spark"], standalone_mode=False
         )
         out, err = capfdbinary.readouterr()
         assert (code or 0, out) == (0, expected.out)
-        assert expected.err.splitlines()[-1].partition(" copies")[0].encode() in err
+        for line in expected.err.splitlines()[-2:]:
+            assert line.partition(" copies")[0].encode() in err
+    with pytest.raises(ParameterError, match="'central', which Spark does not have"):
+        lshdup.main(
+            ["clusters", "sample_corpus", "--keep", "central", "--engine", "spark"],
+            standalone_mode=False,
+        )
 
 
 # --- errors -----------------------------------------------------------------------------------

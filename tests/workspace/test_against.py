@@ -393,14 +393,16 @@ def test_candidates_across_are_those_of_the_whole_table(data):
     )
     limit = data.draw(st.sampled_from([0, 0, 2, 4]))
     table = table_of(keys)
-    expected = set()
-    skipped = set()
+    expected, skipped, counted = set(), set(), []
+    tally = [0, 0]
     for row in keys:
-        for key in set(row):
+        for key in sorted(set(row)):
             bucket = [i for i in range(n) if row[i] == key]
             across = {(a, b) for a in bucket for b in bucket if a < split <= b}
+            counted += [(len(bucket), -len(counted), bucket[0])] if across else []
             if across and limit and len(bucket) > limit:
                 skipped |= set(bucket)
+                tally = [tally[0] + 1, tally[1] + len(across)]
             else:
                 expected |= across
     buckets, pieces = candidate_pairs(table, limit, split=split)
@@ -410,6 +412,9 @@ def test_candidates_across_are_those_of_the_whole_table(data):
     assert len(found) == len(set(found))
     assert set(found) == expected
     assert buckets.documents == len(skipped)
+    assert [buckets.skipped, buckets.pairs] == tally
+    largest, _, example = max(counted, default=(0, 0, 0))
+    assert (buckets.largest, buckets.example) == (largest, example)
 
 
 def test_a_template_on_one_side_costs_what_the_other_has_of_it(monkeypatch):

@@ -15,6 +15,7 @@ from lshdup.cli.console import Console
 from lshdup.cli.help import Command, plain_option
 from lshdup.cli.messages import say_buckets, say_collection, say_index
 from lshdup.cli.options import (
+    check_option,
     engine_options,
     exact_option,
     keep_options,
@@ -59,17 +60,17 @@ Examples:
 @exact_option
 @max_bucket_option
 @option("--linkage", type=click.Choice(params.LINKAGES), default=_DEFAULT.linkage,
-               help="Every member similar enough to the one that is kept; or all that chains of "
-                    "pairs connect.")  # fmt: skip
+               help="All similar enough to the one that is kept; or what chains of pairs "
+                    "connect.")  # fmt: skip
 @keep_options
 @plain_option("--emit", type=click.Choice(("all", "keep", "drop")), default="all",
               help="Groups of two or more with all that is known; or names only: what stays, also "
                    "what is alone; what may go.")  # fmt: skip
 @plain_option("--write", type=click.Path(path_type=Path), metavar="FILE",
-              help="Of rows of JSON Lines or Parquet: write the file they are in without those "
-                   "that may go, in the same order, all else as it is; of several files, FILE is a "
-                   "folder. No groups are printed then, unless --emit says so.")  # fmt: skip
-@option("--check", is_flag=True, help="Exit with 1 if there are groups.")
+              help="Write the file of JSON Lines or Parquet without the rows that may go, all else "
+                   "as it is; of several files, FILE is a folder. No groups are printed then, "
+                   "unless --emit says so.")  # fmt: skip
+@check_option("groups")
 @engine_options
 @run_options
 @output_options
@@ -80,16 +81,15 @@ def command(ctx: click.Context, /, **options: Any) -> int:
 
     Every document of a group is at least the threshold similar to the one that is kept; the
     similarity is exact, and to that one. A copy has the same set of shingles as it, though perhaps
-    other bytes. Each compared document is either kept or dropped; what has no tokens, or could not
-    be read, is neither. Nothing is moved or deleted.
+    other bytes. A document without tokens, or that could not be read, is neither kept nor dropped.
+    Nothing is moved or deleted.
 
     Without DOCS, the documents of the last run are grouped, and what is not given of --threshold,
     --keep, --prefer and --linkage is as the last `clusters` had it, unless an index has been made
-    since. What is kept, and by which rule, is said on stderr.
+    since.
 
-    With --engine spark (see `lshdup pairs`), -o OUT.parquet or OUT.jsonl has a row for each
-    compared document, in no order: id, representative (itself, if alone), similarity, copy (yes or
-    no); with --emit keep or drop: name.
+    With --engine spark (see `lshdup pairs`), OUT.parquet and OUT.jsonl have a row for each compared
+    document: id, representative (itself, if alone), similarity, copy; or name, with --emit.
     """
     if runs_on_spark(ctx, options):
         from lshdup.cli.commands import on_spark
@@ -128,13 +128,13 @@ def command(ctx: click.Context, /, **options: Any) -> int:
             collection.documents,
             threshold,
             took,
-            _describe_rule(rule, last, explicit | {**request.given}),
+            _describe_rule(rule, collection.documents, last, explicit | {**request.given}),
         )
         if options["write"] is not None:
             _write(console, result, collection.documents, options["write"])
         if options["write"] is None or is_set(ctx, "emit"):
             _print(console, target, result, collection.documents, options["emit"])
-        return console.exit_code_of(options["check"], result.clusters.count)
+        return console.exit_code_of(result.clusters.count)
 
 
 def _check_write(path: Path | None, documents: "DocumentList", read: bool) -> None:
@@ -203,22 +203,16 @@ def _merge(explicit: dict[str, Any], last: ClusterParams | None) -> ClusterParam
     return merge_params(ClusterParams, explicit, last)
 
 
-#: Wording of --keep.
-_KEPT = {
-    "longest": "the longest",
-    "shortest": "the shortest",
-    "newest": "the newest",
-    "oldest": "the oldest",
-    "first": "the first as DOCS were named",
-    "path-order": "the first in byte order of the names",
-}
-
-
 def _describe_rule(
-    rule: ClusterParams, last: ClusterParams | None, explicit: dict[str, Any]
+    rule: ClusterParams,
+    documents: "DocumentList",
+    last: ClusterParams | None,
+    explicit: dict[str, Any],
 ) -> str:
     """Return which document of a group is kept, and whether that rule is of the last run."""
-    parts = [_KEPT[rule.keep]]
+    from lshdup.documents.preference import default_keep
+
+    parts = [params.KEEP[rule.keep or default_keep(documents)]]
     if rule.prefer:
         parts.append(f"preferring {join_names(rule.prefer)}")
     if rule.linkage != _DEFAULT.linkage:

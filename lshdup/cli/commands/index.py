@@ -6,7 +6,7 @@ import click
 
 from lshdup.cli.help import Command
 from lshdup.cli.messages import say_index, say_largest
-from lshdup.cli.options import null_names_option, run_options, table_options
+from lshdup.cli.options import run_options, table_options
 from lshdup.cli.session import open_session
 
 
@@ -22,7 +22,6 @@ Examples:
 )
 @table_options
 @run_options
-@null_names_option
 @click.pass_context
 def command(ctx: click.Context, /, **options: Any) -> int:
     """Make the band table that `query` and `pairs` look candidates up in, and keep it in the store.

@@ -20,7 +20,7 @@ from lshdup.cli.messages import (
 from lshdup.cli.printing import group_layout, make_target, print_pieces, print_rows
 from lshdup.cli.session import read_parameters
 from lshdup.errors import ParameterError
-from lshdup.params import BandParams, PairParams, ShingleParams, SketchParams
+from lshdup.params import KEEP, BandParams, PairParams, ShingleParams, SketchParams
 from lshdup.spark.paths import check_output, format_of, has_scheme
 from lshdup.utils.messages import count_of, printable
 from lshdup.workspace.request import merge_params
@@ -58,7 +58,7 @@ def pairs(ctx: click.Context, options: dict[str, Any]) -> int:
             columns = column_names("pairs")
             target = make_target(options)
             print_pieces(console, target, columns, ordered_pairs(table))
-        return console.exit_code_of(options["check"], total)
+        return console.exit_code_of(total)
 
 
 def clusters(ctx: click.Context, options: dict[str, Any]) -> int:
@@ -71,6 +71,7 @@ def clusters(ctx: click.Context, options: dict[str, Any]) -> int:
         raise ParameterError(message, "leave it out")
     from lshdup.spark.clusters import check_keep, lost
 
+    options = {**options, "keep": options["keep"] or "shortest-path"}
     check_keep(options["keep"])
     with _comparison(ctx, options) as (console, comparison, answer):
         for left in reversed(range(_ATTEMPTS)):
@@ -112,6 +113,7 @@ def _clusters(
             documents = count_of(total + dropped, "document")
             groups, rounds = count_of(total, "group"), count_of(found.rounds, "round")
             console.say(f"{groups} {alike} with {documents}; {rounds}")
+            console.say(f"kept: {KEEP[options['keep']]}")
             console.say(
                 f"keep {count_of(kept, 'document')}, {kept - total:,} alone; "
                 f"drop {dropped:,}, {copies:,} of them copies{seconds}"
@@ -125,7 +127,7 @@ def _clusters(
         elif table is not None:
             names = ((name,) for name in sorted(table.column("id").to_pylist()))
             print_rows(console, make_target(options), column_names("clusters-names"), names)
-    return console.exit_code_of(options["check"], dropped)
+    return console.exit_code_of(dropped)
 
 
 @contextmanager
@@ -155,7 +157,7 @@ def _comparison(
         starting = spark_session.session(
             options["master"],
             settings,
-            loud=options["verbose"],
+            loud=console.is_verbose,
             progress=console.shows_progress,
             warn=console.warn,
         )

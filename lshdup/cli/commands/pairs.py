@@ -10,6 +10,7 @@ from lshdup.cli.find_pairs import find_pairs
 from lshdup.cli.help import Command
 from lshdup.cli.messages import warn_of_changes
 from lshdup.cli.options import (
+    check_option,
     engine_options,
     list_columns,
     option,
@@ -68,7 +69,7 @@ Examples:
     help="Pairs to show above each threshold of --histogram.",
 )
 @plot_option
-@option("--check", is_flag=True, help="Exit with 1 if there are pairs.")
+@check_option("pairs")
 @engine_options
 @run_options
 @output_options
@@ -115,4 +116,4 @@ def command(ctx: click.Context, /, **options: Any) -> int:
             print_pieces(console, target, column_names("pairs"), rows, len(pairs))
             named = pairs.documents()
         warn_of_changes(session, documents, named)
-        return console.exit_code_of(options["check"], len(pairs))
+        return console.exit_code_of(len(pairs))

@@ -45,9 +45,16 @@ def pairs_against(session: Session, options: dict[str, Any], target: "Target") -
     console.say(f"against {count_of(len(both.there.documents), 'document')} {where}")
     say_skipped(console, console.other_skipped_counts, " of OTHER")
     if not (both.there.sizes > 0).any():
-        console.warn(
-            "nothing to compare with: OTHER has no document with shingles; name another, or see "
-            "with -v what was left out"
+        console.report_nothing(
+            "nothing to compare with",
+            "OTHER has no document with shingles",
+            "name another, or see with -v what was left out",
+        )
+    elif both.sides.is_one_document():
+        console.report_nothing(
+            "nothing to compare with",
+            "DOCS and OTHER are one and the same document",
+            "name another on one of the sides",
         )
     if options["exact"]:
         across = both.find_pairs_exactly(jobs, console.progress)
@@ -70,7 +77,7 @@ def pairs_against(session: Session, options: dict[str, Any], target: "Target") -
             f"{count_of(changed, 'document')} of OTHER in this answer changed or vanished since "
             "OTHER was indexed"
         )
-    return console.exit_code_of(options["check"], len(pairs))
+    return console.exit_code_of(len(pairs))
 
 
 def _verified(estimated: Any) -> "list[Cell]":

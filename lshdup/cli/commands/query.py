@@ -1,6 +1,7 @@
 """`lshdup query`."""
 
 from collections.abc import Iterator
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from lshdup.collection.collection import Collection
     from lshdup.utils.json_cells import Cell
     from lshdup.workspace.index import IndexedCollection
 
@@ -47,6 +49,11 @@ Examples:
     show_default="all",
     help="At most N documents for each DOC: the most similar ones; of equally similar ones, the "
     "first names.",
+)
+@option(
+    "--check",
+    is_flag=True,
+    help="Exit with 1 if a DOC has a near-duplicate, with 2 if one could not be looked up.",
 )
 @store_options
 @output_options
@@ -78,8 +85,9 @@ def command(ctx: click.Context, /, **options: Any) -> int:
                     raise
                 session.console.error(error)
         rows = _rows(session, indexed, documents, options["top"], wide=wide)
-        print_rows(session.console, target, columns, rows)
-        return session.console.exit_code
+        first = list(islice(rows, 1))
+        print_rows(session.console, target, columns, chain(first, rows))
+        return session.console.exit_code_of(len(first))
 
 
 def _rows(
@@ -98,22 +106,33 @@ def _rows(
     for done, each in enumerate(documents):
         console.progress("queries", done, len(documents))
         shingles, keys = shingle_and_band(console, indexed, each)
+        shown = printable(each.name)
         if not len(shingles):
             filtered = "" if collection.shingle_filter is None else ", or only common shingles"
-            console.say(f"{printable(each.name)} has no tokens{filtered}: it is near nothing")
+            if console.is_check:
+                message = f"{shown} was not checked: it has no tokens{filtered}"
+                console.error(InputError(message, "name a document that holds text"))
+            else:
+                console.say(f"{shown} has no tokens{filtered}: it is near nothing")
             continue
+        if console.is_check and not _holds_another(collection, each.index):
+            message = f"{shown} was not checked: the store holds no other document with tokens"
+            console.error(InputError(message, "run `lshdup index DOCS` over more documents"))
         near = find_neighbours(
             indexed.index, source, threshold, keys=keys, shingles=shingles, itself=each.index
         ).take_top(top)
         if not len(near.documents):
             stored = count_of(len(collection.documents), "document")
-            console.say(
-                f"none of {stored} is {threshold:g} similar or more to {printable(each.name)}"
-            )
+            console.say(f"none of {stored} is {threshold:g} similar or more to {shown}")
         warn_of_changes(session, collection.documents, near.documents)
         names = collection.documents.typed_names(near.documents)
         for name, similarity in zip(names, near.similarity.tolist(), strict=True):
             yield (similarity, name, each.name) if wide else (similarity, name)
+
+
+def _holds_another(collection: "Collection", index: int) -> bool:
+    """Return whether a collection has a document with shingles beside the one at `index`, or -1."""
+    return any(at != index for at in collection.sizes.nonzero()[0][:2].tolist())
 
 
 def shingle_and_band(

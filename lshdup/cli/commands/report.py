@@ -3,12 +3,13 @@
 import os
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from lshdup.cli.conflicts import refuse_with_exact
+from lshdup.cli.conflicts import is_typed, refuse_with_exact
 from lshdup.cli.find_pairs import PairsListed, find_pairs
 from lshdup.cli.help import Command, plain_option
 from lshdup.cli.messages import warn_of_changes
@@ -16,15 +17,14 @@ from lshdup.cli.options import (
     exact_option,
     keep_options,
     max_bucket_option,
-    null_names_option,
     option,
     run_options,
     table_options,
 )
 from lshdup.cli.output import Target
 from lshdup.cli.session import Session, open_session
-from lshdup.errors import InputError
-from lshdup.params import ClusterParams
+from lshdup.errors import InputError, ParameterError
+from lshdup.params import KEEP, ClusterParams
 from lshdup.utils.messages import count_of, quote_command
 from lshdup.version import __version__
 from lshdup.workspace.lookup import NamedDocument
@@ -34,10 +34,15 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from lshdup.collection.collection import Collection
-    from lshdup.report.html import Segment, Selection
+    from lshdup.report.passages import Passages
+    from lshdup.report.selection import Selection
+    from lshdup.shingling.inspection import LocatedText
 
-#: Tokens around a difference that the page shows.
-_CONTEXT = {"word": 12, "symbols": 20, "char": 60, "terms": 12}
+#: The distance of two thresholds of the slider.
+_STEP = 0.005
+
+#: Bytes of a page that no option makes larger, and pairs whose passages are in it.
+_PAGE_BYTES, _PASSAGES = 7_800_000, 1_000
 
 #: Most bytes of a document whose passages are in the page; `lshdup show` takes seconds for more.
 _MOST_BYTES = 1 << 20
@@ -58,18 +63,19 @@ Examples:
 @exact_option
 @max_bucket_option
 @keep_options
-@option("--most", type=click.IntRange(1), default=10_000, metavar="N",
-               help="Pairs in the page, copies counted once: the most similar ones. The page says "
-                    "what is left out.")  # fmt: skip
-@option("--passages", type=click.IntRange(0), default=1_000, metavar="N",
-               help="Pairs whose differing passages are in the page: members of groups with the "
-                    "one that is kept, then the least alike. More: a larger page.")  # fmt: skip
+@option("--most", type=click.IntRange(1), metavar="N",
+        show_default="100,000, as far as they fit into 8 MB",
+        help="List N documents in groups and N pairs: the largest groups and the most similar "
+             "pairs. The page counts all, and says how many it lists.")  # fmt: skip
+@option("--passages", type=click.IntRange(0), metavar="N",
+        show_default="1,000, as far as they fit into 8 MB",
+        help="Show where N pairs differ: the members of groups and the one that is kept, then the "
+             "least similar pairs.")  # fmt: skip
 @run_options
 @plain_option("-o", "--output", type=click.Path(path_type=Path, allow_dash=True), metavar="FILE",
               default=Path("-"),
               show_default="standard output",
               help="Write the page there, all or nothing.")  # fmt: skip
-@null_names_option
 @click.pass_context
 def command(ctx: click.Context, /, **options: Any) -> int:
     """Make one HTML page of the near-duplicates: a histogram whose threshold can be moved, the
@@ -77,7 +83,8 @@ def command(ctx: click.Context, /, **options: Any) -> int:
 
     The page is whole in itself: it loads nothing, from a file or a server, and shows what stands in
     documents without obeying it. Its groups are those of `lshdup clusters` at the threshold that is
-    chosen there, from --threshold on. Without DOCS, of the last run.
+    chosen there, from --threshold on; it saves the names to keep or to drop as a text file. Without
+    DOCS, of the last run.
     """
     path = options["output"]
     _refuse_page_as_document(options["docs"], path)
@@ -87,57 +94,56 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         raise InputError(message, "name a file with -o, for instance -o report.html")
     if options["exact"]:
         refuse_with_exact(ctx)
+    if options["keep"] == "central":
+        message = "the page makes groups at every threshold, for which --keep central is too slow"
+        raise ParameterError(message, "use `lshdup clusters --keep central`, or another --keep")
     with open_session(ctx, options) as session:
         from lshdup.documents.preference import preference
+        from lshdup.evaluation.histogram import list_thresholds
         from lshdup.report import html
+        from lshdup.report.selection import select
 
         console = session.console
         answer = find_pairs(session, options)
-        collection, plan = answer.collection, answer.plan
-        rule = ClusterParams(keep=options["keep"], prefer=options["prefer"])
-        order, unused = preference(
-            collection.documents, collection.sizes, rule, session.request.documents
-        )
-        for line in unused:
+        collection, duplicate_of, plan = answer.collection, answer.duplicate_of, answer.plan
+        documents = collection.documents
+        rule = ClusterParams(keep=options["keep"] or "", prefer=options["prefer"])
+        preferred = preference(documents, collection.sizes, rule, session.request.documents)
+        order = preferred.order
+        for line in preferred.unused:
             console.warn(line)
-        promise = (
-            html.Promise(answer.threshold, plan.bands, plan.rows)
-            if plan
-            else html.Promise(answer.threshold, exact=True)
+        selection = select(
+            answer.distinct_pairs,
+            answer.pairs,
+            duplicate_of,
+            order,
+            documents.names.sizes,
+            list_thresholds(answer.threshold, _STEP),
+            options["most"] or 0,
         )
-        selection = html.select_pairs(
-            answer.distinct_pairs, answer.duplicate_of, promise, options["most"]
-        )
-        without: dict[int | str, str] = {"": f"more than --passages {options['passages']}"}
-        passages = dict(_passages(session, answer, selection, order, options["passages"], without))
-        skipped = dict(console.skipped_counts) if session.request.documents else None
         facts = html.Facts(
-            _describe_documents(session, options["store"]),
-            len(collection.documents),
-            _newest_day(collection),
-            skipped,
-            list(_parameters(answer)),
-            without,
+            what=_describe_documents(session, options["store"]),
+            documents=len(documents),
+            bands=plan.bands if plan else 0,
+            rows=plan.rows if plan else 0,
+            kept=KEEP[preferred.keep],
+            command=_clusters_command(ctx),
+            newest=_newest_day(collection),
+            skipped=dict(console.skipped_counts) if session.request.documents else None,
+            parameters=list(_parameters(answer)),
         )
         data = html.collect_data(
-            selection,
-            answer.duplicate_of,
-            collection.sizes,
-            order,
-            collection.documents.typed_names,
-            passages,
-            facts,
+            selection, duplicate_of, collection.sizes, order, documents.typed_names, facts
         )
+        room = _PAGE_BYTES - len(html.render_page(data))
+        passages = _find_passages(session, answer, selection, order, options["passages"], room)
+        html.add_passages(data, passages, selection, duplicate_of)
         page = html.render_page(data)
         target.write_raw([page])
-        if selection.omitted:
-            console.say(selection.omitted)
-        note = html.describe_missing_passages(len(selection.pairs), len(passages), without)
-        console.say(
-            f"the page has {len(page):,} bytes; "
-            f"{note or f'with the passages of all {len(passages):,} pairs'}"
-        )
-        warn_of_changes(session, collection.documents, answer.pairs.documents())
+        for line in filter(None, (selection.describe_omitted(), data["missing"])):
+            console.say(line)
+        console.say(f"the page has {len(page):,} bytes")
+        warn_of_changes(session, documents, answer.pairs.documents())
         return console.exit_code
 
 
@@ -221,84 +227,75 @@ def _parameters(answer: PairsListed) -> Iterator[tuple[str, str]]:
     yield "made by", f"lshdup {__version__}"
 
 
-def _passages(
+#: Options that the command line in the page does not repeat.
+_NOT_REPEATED = set("threshold output nul hash_key jobs verbose quiet progress color".split())
+
+
+def _clusters_command(ctx: click.Context) -> str:
+    """Return the beginning of a command line that lists the groups of the page.
+
+    It has the options that were typed and that `clusters` has too, but for the threshold, and no
+    secret.
+    """
+    from lshdup.cli.commands.clusters import command as clusters
+
+    known = {param.name for param in clusters.params} - _NOT_REPEATED
+    words = ["lshdup", "clusters", *map(os.fsdecode, ctx.params["docs"])]
+    for param in ctx.command.params:
+        name = param.name or ""
+        if not isinstance(param, click.Option) or name not in known or not is_typed(ctx, name):
+            continue
+        value = ctx.params[name]
+        flags = param.opts if value else param.secondary_opts
+        for each in value if param.multiple else [value]:
+            words.append(max(flags or param.opts, key=len))
+            words += (
+                []
+                if param.is_flag
+                else [os.fsdecode(each) if isinstance(each, bytes) else str(each)]
+            )
+    return quote_command(*words).strip("`")
+
+
+def _find_passages(
     session: Session,
     answer: PairsListed,
     selection: "Selection",
     order: "NDArray[np.int64]",
-    most: int,
-    without: dict[int | str, str],
-) -> "Iterator[tuple[int, list[Segment]]]":
-    """Yield the passages in which the documents of pairs differ, with the number of the pair.
+    most: int | None,
+    room: int,
+) -> "Passages":
+    """Return the passages in which documents differ.
 
     order : documents in the order in which one of a group is kept.
-    most : pairs that may have passages.
-    without : receives the reason why a pair has no passages.
+    most : pairs that have passages; None: some, as far as there is room.
+    room : bytes of the page that are left.
     """
-    from lshdup.report.comparison import compare
-    from lshdup.report.html import find_segments
+    from lshdup.matching.clusters import choose_representatives
+    from lshdup.report.passages import Passages, find_passages
+    from lshdup.shingling.inspection import locate_tokens
 
     collection = answer.collection
-    if collection.shingle.tokens == "ids":
-        without[""] = "ids are no text"
-        return
-    texts = _Texts(collection)
-    numbers = _order_pairs(answer, selection, order)[:most]
-    left, right = selection.pairs.left, selection.pairs.right
-    for done, at in enumerate(numbers, 1):
-        a, b = texts.of(int(left[at])), texts.of(int(right[at]))
-        if isinstance(a, str) or isinstance(b, str):
-            without[at] = a if isinstance(a, str) else str(b)
-        else:
-            yield (
-                at,
-                find_segments(
-                    compare(a, b, collection.shingle), _CONTEXT[collection.shingle.tokens]
-                ),
-            )
-        session.console.progress("passages", done, len(numbers))
+    shingle = collection.shingle
+    if shingle.tokens == "ids":
+        return Passages(without={None: "ids are no text"})
 
+    @lru_cache(16)
+    def read(document: int) -> "LocatedText | str":
+        name = collection.documents.names[document]
+        try:
+            text = NamedDocument(name, document, collection=collection).text(shingle.encoding)
+        except InputError:
+            return "a document cannot be read any more"
+        return _TOO_LONG if len(text) > _MOST_BYTES else locate_tokens(text, shingle)
 
-def _order_pairs(
-    answer: PairsListed, selection: "Selection", order: "NDArray[np.int64]"
-) -> list[int]:
-    """Return numbers of pairs: members of groups with the kept one, then the least alike."""
-    import numpy as np
-
-    from lshdup.matching import clusters
-    from lshdup.matching.pairs import pack_pairs
-
-    pairs, duplicate_of = selection.pairs, answer.duplicate_of
-    ranked = clusters.rank_documents(selection.representatives, duplicate_of, order)
-    groups = clusters.cluster_pairs(pairs, ranked, len(duplicate_of), selection.promise.threshold)
-    members = groups.dropped
-    leaders = groups.representative[members]
-    wanted = pack_pairs(np.minimum(members, leaders), np.maximum(members, leaders))
-    is_member = np.isin(pairs.keys, wanted)
-    at = np.arange(len(pairs))
-    return [*at[is_member].tolist(), *at[~is_member][::-1].tolist()]
-
-
-class _Texts:
-    """A cache of the texts of documents, as the documents are now."""
-
-    _MOST = 64
-
-    def __init__(self, collection: "Collection") -> None:
-        self._collection = collection
-        self._texts: dict[int, bytes | str] = {}
-
-    def of(self, document: int) -> bytes | str:
-        """Return the text of a document as UTF-8; or, as a str, why it cannot be compared."""
-        if document not in self._texts:
-            if len(self._texts) >= self._MOST:
-                del self._texts[next(iter(self._texts))]
-            named = NamedDocument(
-                self._collection.documents.names[document], document, collection=self._collection
-            )
-            try:
-                text = named.text(self._collection.shingle.encoding)
-                self._texts[document] = text if len(text) <= _MOST_BYTES else _TOO_LONG
-            except InputError:
-                self._texts[document] = "a document cannot be read any more"
-        return self._texts[document]
+    best = choose_representatives(answer.duplicate_of, order).tolist()
+    number, room = (_PASSAGES, room) if most is None else (most, 1 << 62)
+    groups = (
+        (best[kept], [best[member] for member in members])
+        for kept, members in selection.list_groups(number)
+    )
+    pairs = selection.pairs
+    rest = zip(pairs.left[::-1].tolist(), pairs.right[::-1].tolist(), strict=True)
+    others = ((best[a], best[b]) for a, b in rest)
+    return find_passages(groups, others, read, shingle, number, room, session.console.progress)

@@ -87,7 +87,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
                 "shingles.npz keeps the whole sets: give --template and --ignore-common to "
                 "`signatures` too"
             )
-            if options["verbose"]:
+            if session.console.is_verbose:
                 _say_most_common(session, collection)
         return session.console.exit_code
 

@@ -6,13 +6,7 @@ import click
 
 from lshdup.cli.help import Command
 from lshdup.cli.messages import say_collection
-from lshdup.cli.options import (
-    documents_options,
-    null_names_option,
-    run_options,
-    shingle_options,
-    sketch_options,
-)
+from lshdup.cli.options import documents_options, run_options, shingle_options, sketch_options
 from lshdup.cli.session import open_session
 
 
@@ -30,7 +24,6 @@ Examples:
 @shingle_options
 @sketch_options
 @run_options
-@null_names_option
 @click.pass_context
 def command(ctx: click.Context, /, **options: Any) -> int:
     """Make the signatures of all documents and keep them in the store.

@@ -1,70 +1,59 @@
 "use strict";
-// Everything below works on #data, which report.py describes. Texts and names reach the page through textContent only.
+// Everything below works on #data, which html.py describes. Texts and names reach the page through textContent only.
 const data = JSON.parse(document.getElementById("data").textContent);
-const { documents, kinds, counts, pairs, passages, without, plan } = data;  // documents are in byte order of names; kinds name at most some hundred copies; counts are of all
-const LOWEST = plan.threshold, STEP = 0.005, ROWS = 60;
+const { steps, documents, kinds, moves, pairs, passages, variants, without } = data;  // documents are in byte order of names
+const LOWEST = steps.threshold[0], LAST = steps.threshold.length - 1, ROWS = 60, MEMBERS = 200;
 const $ = (id) => document.getElementById(id);
 const number = new Intl.NumberFormat("en");
-const state = { threshold: LOWEST, view: "groups", search: "", which: "all", order: "size", shown: [], drawn: 0 };
+const state = { step: 0, view: "groups", search: "", which: "all", order: "size", found: [], drawn: 0 };
 
-// --- what is found at a threshold -------------------------------------------------------------------------------------------
+// --- what there is at a threshold ------------------------------------------------------------------------------------------
 
-const rankOf = kinds.map((kind) => documents.rank[kind[0]]);
-const kindsByRank = kinds.map((_, kind) => kind).sort((a, b) => rankOf[a] - rankOf[b]);
-const partners = kinds.map(() => []);
-pairs.similarity.forEach((similarity, at) => {
-  partners[pairs.left[at]].push({ kind: pairs.right[at], similarity, at });
-  partners[pairs.right[at]].push({ kind: pairs.left[at], similarity, at });
-});
+const names = documents.name.map((base, d) => documents.folders[documents.folder[d]] + base);
+const lower = names.map((name) => name.toLowerCase());
+const starts = [0];  // of the moves of each kind
+for (const count of moves.count) starts.push(starts.at(-1) + count);
+const similarities = pairs.values.flatMap((value, at) => new Array(pairs.counts[at]).fill(value));  // descending
 
-/** Pairs are by similarity, descending: how many of them are at least `threshold` similar. */
-function reaching(threshold) {
-  let low = 0, high = pairs.similarity.length;
+/** How many of the listed pairs reach the threshold of a step. */
+function reaching(step) {
+  let low = 0, high = similarities.length;
   while (low < high) {
     const middle = (low + high) >> 1;
-    if (pairs.similarity[middle] >= threshold) low = middle + 1; else high = middle;
+    if (similarities[middle] >= steps.threshold[step]) low = middle + 1; else high = middle;
   }
   return low;
 }
 
-const pairsOfCopies = counts.reduce((sum, count) => sum + count * (count - 1) / 2, 0);
-
-function countPairs(threshold) {
-  let count = pairsOfCopies;
-  for (let at = reaching(threshold) - 1; at >= 0; at--) count += counts[pairs.left[at]] * counts[pairs.right[at]];
-  return count;
-}
-
-/** As `lshdup clusters`: by preference, each document that nobody took takes all that are similar enough to it. */
-function groupsAt(threshold) {
-  const taken = new Uint8Array(kinds.length), groups = [];
-  for (const kind of kindsByRank) {
-    if (taken[kind]) continue;
-    taken[kind] = 1;
-    const members = [];
-    for (const partner of partners[kind]) {
-      if (partner.similarity < threshold || taken[partner.kind]) continue;
-      taken[partner.kind] = 1;
-      members.push(partner);
-    }
-    members.sort((a, b) => b.similarity - a.similarity || kinds[a.kind][0] - kinds[b.kind][0]);
-    const size = members.reduce((sum, each) => sum + counts[each.kind], counts[kind]);
-    if (size > 1) groups.push({ kind, first: kinds[kind][0], members, size, least: members.length ? members.at(-1).similarity : 1 });
+/** The groups of `lshdup clusters` at a step, as far as the page lists them: each kind is with the one it moved to last. */
+function groupsAt(step) {
+  const groups = new Map();
+  const groupOf = (kind) => {
+    if (!groups.has(kind)) groups.set(kind, { kind, first: kinds[kind][0], members: [], size: kinds[kind].length, least: 1 });
+    return groups.get(kind);
+  };
+  for (let kind = 0; kind < data.grouped; kind++) {
+    let at = starts[kind];
+    while (at < starts[kind + 1] && moves.step[at] <= step) at++;
+    const leader = at > starts[kind] ? moves.to[at - 1] : kind, group = groupOf(leader);
+    if (leader === kind) continue;
+    group.members.push({ kind, similarity: moves.similarity[at - 1] });
+    group.size += kinds[kind].length;
+    group.least = Math.min(group.least, moves.similarity[at - 1]);
   }
-  return groups;
+  const several = [...groups.values()].filter((group) => group.size > 1);
+  for (const { members } of several) members.sort((a, b) => b.similarity - a.similarity || kinds[a.kind][0] - kinds[b.kind][0]);
+  return several;
 }
+let groups = [];
 
-function groupDocuments(group) {
-  return [...kinds[group.kind], ...group.members.flatMap((each) => kinds[each.kind])];
-}
-
-const folderOf = (d) => documents.name[d].slice(0, documents.name[d].lastIndexOf("/") + 1);
-const lower = documents.name.map((name) => name.toLowerCase());
+const documentsOf = (group) => [...kinds[group.kind], ...group.members.flatMap((each) => kinds[each.kind])];
+const dropped = (group) => documentsOf(group).slice(1);
 
 /** Groups and pairs alike are filtered by the documents in them and by whether these are all copies of one another. */
 function fits(some, copies, near) {
   if (state.which === "near" && !near || state.which === "copies" && !copies) return false;
-  if (state.which === "apart" && some.every((d) => folderOf(d) === folderOf(some[0]))) return false;
+  if (state.which === "apart" && some.every((d) => documents.folder[d] === documents.folder[some[0]])) return false;
   return !state.search || some.some((d) => lower[d].includes(state.search));
 }
 
@@ -82,22 +71,26 @@ const ORDERS = {
   },
 };
 
-function found() {
-  const order = ORDERS[state.view][state.order][1];
+/** All rows of the list, and those of them that the filters let through. */
+function find() {
   if (state.view === "groups") {
-    return groupsAt(state.threshold)
-      .filter((group) => fits(groupDocuments(group), counts[group.kind] > 1 || group.members.some((each) => counts[each.kind] > 1), group.members.length > 0)).sort(order);
+    const has = (group) => [group, ...group.members].some(({ kind }) => kinds[kind].length > 1);
+    return [groups.length, groups.filter((group) => fits(documentsOf(group), has(group), group.members.length > 0))];
   }
   const rows = [];
-  kinds.forEach((some, kind) => {
-    if (some.length > 1 && fits(some, true, false)) rows.push({ kind, first: some[0], second: some[1], similarity: 1, at: -1 });
-  });
-  for (let at = reaching(state.threshold) - 1; at >= 0; at--) {
+  let all = reaching(state.step);
+  for (let at = 0; at < all; at++) {
     const left = kinds[pairs.left[at]], right = kinds[pairs.right[at]];
-    if (!fits([...left, ...right], false, true)) continue;
-    rows.push({ first: left[0], second: right[0], more: counts[pairs.left[at]] * counts[pairs.right[at]] - 1, similarity: pairs.similarity[at], at });
+    if (!fits(left.length + right.length > 2 ? [...left, ...right] : [left[0], right[0]], false, true)) continue;
+    rows.push({ first: left[0], second: right[0], more: left.length * right.length - 1, similarity: similarities[at], at });
   }
-  return rows.sort(order);
+  for (let kind = 0; kind < data.grouped; kind++) {
+    const some = kinds[kind];
+    if (some.length < 2) continue;
+    all++;
+    if (fits(some, true, false)) rows.push({ kind, first: some[0], second: some[1], similarity: 1, at: -1 });
+  }
+  return [all, rows];
 }
 
 // --- drawing ----------------------------------------------------------------------------------------------------------------
@@ -112,31 +105,53 @@ function element(tag, properties = {}, ...children) {
 }
 
 /** Four places as `lshdup` prints them: rounded, but what is not 1 does not look like it. */
-const shownScore = (similarity) => similarity === 1 ? "1" : Math.min(similarity, 0.9999).toFixed(4);
+const scoreText = (similarity) => similarity === 1 ? "1" : Math.min(similarity, 0.9999).toFixed(4);
 const plural = (count, noun) => `${number.format(count)} ${noun}${count === 1 ? "" : "s"}`;
 
+async function copy(text, button) {
+  try {
+    await navigator.clipboard.writeText(text);
+  } catch {  // no permission, or an old browser
+    const area = element("textarea", { value: text });
+    document.body.append(area);
+    area.select();
+    document.execCommand("copy");
+    area.remove();
+  }
+  const before = button.textContent;
+  button.textContent = "copied";
+  setTimeout(() => { button.textContent = before; }, 900);
+}
+
+/** The bytes of a name: it is shown with escapes if it is no text, or holds characters that cannot be seen. */
+function bytesOf(d) {
+  const raw = documents.raw[d];
+  return raw === undefined ? new TextEncoder().encode(names[d]) : Uint8Array.from(atob(raw), (c) => c.charCodeAt(0));
+}
+
 function nameOf(d) {
-  const folder = folderOf(d);
-  return element("bdi", { className: "name" },
-    element("span", { className: "folder", textContent: folder }), documents.name[d].slice(folder.length));
+  const folder = documents.folders[documents.folder[d]];
+  const button = element("button", { className: "copy", type: "button", textContent: "copy", title: "copy the name" });
+  button.addEventListener("click", () => copy(new TextDecoder().decode(bytesOf(d)), button));
+  return element("span", { className: "named" },
+    element("bdi", { className: "name" }, element("span", { className: "folder", textContent: folder }), names[d].slice(folder.length)), " ", button);
 }
 
 const sizeOf = (d) => plural(documents.shingles[d], "shingle");
 
-/** What differs, from the first of two documents to the second; `flipped`: the pair has them the other way round. */
-function passagesOf(at, flipped) {
+/** What differs from one document to another. */
+function passagesOf(from, to) {
   const box = element("div", { className: "passages", tabIndex: 0 });
-  const segments = passages[at], ends = [kinds[pairs.left[at]][0], kinds[pairs.right[at]][0]];
-  if (flipped) ends.reverse();
-  const [from, to] = ends.map((d) => documents.name[d]);
+  const key = `${from},${to}`, back = `${to},${from}`, flipped = back in passages, segments = passages[flipped ? back : key];
+  const ends = [from, to].map((kind) => names[kinds[kind][0]]);
   if (segments === undefined) {
-    const why = at in without ? without[at] : without[""];
-    box.append(element("p", { className: "note" }, `The passages of this pair are not in this page${why ? ` (${why})` : ""}: lshdup show `,
-      element("bdi", { textContent: from }), " ", element("bdi", { textContent: to })));
+    const why = without[key] ?? without[back] ?? without[""];
+    box.append(element("p", { className: "note" }, `The passages of this pair are not in this page (${why}): lshdup show `,
+      element("bdi", { textContent: ends[0] }), " ", element("bdi", { textContent: ends[1] })));
     return box;
   }
   const [minus, plus] = flipped ? ["+", "-"] : ["-", "+"], [away, here] = flipped ? [">", "<"] : ["<", ">"];
-  box.append(element("p", { className: "note text" }, element("del", { textContent: from }), " ", element("ins", { textContent: to })));
+  box.append(element("p", { className: "note text" }, element("del", { textContent: ends[0] }), " ", element("ins", { textContent: ends[1] })));
   const text = element("p", { className: "text" });
   for (const [sort, content] of segments) {
     if (sort === minus) text.append(element("del", { textContent: content }));
@@ -151,16 +166,17 @@ function passagesOf(at, flipped) {
   return box;
 }
 
-/** A row that opens: its inside is made when it is wanted first. */
+/** A row that opens: its inside is made when it is wanted first. Names in it can be selected. */
 function openable(score, label, note, inside) {
-  const row = element("button", { className: "row", type: "button" }, element("span", { className: "score", textContent: score }), label,
-    element("span", { className: "badge", textContent: note }));
-  row.setAttribute("aria-expanded", "false");
+  const toggle = element("button", { className: "toggle score", type: "button", textContent: score });
+  toggle.setAttribute("aria-expanded", "false");
+  const row = element("div", { className: "row opens" }, toggle, label, element("span", { className: "badge", textContent: note }));
   const item = element("li", {}, row);
   let made = null;
-  row.addEventListener("click", () => {
-    const open = row.getAttribute("aria-expanded") !== "true";
-    row.setAttribute("aria-expanded", String(open));
+  row.addEventListener("click", (event) => {
+    if (event.target.className === "copy" || event.target !== toggle && !getSelection().isCollapsed) return;
+    const open = toggle.getAttribute("aria-expanded") !== "true";
+    toggle.setAttribute("aria-expanded", String(open));
     if (open && !made) item.append(made = inside());
     if (made) made.hidden = !open;
   });
@@ -172,53 +188,107 @@ function plainRow(score, label, note) {
     element("span", { className: "badge", textContent: note })));
 }
 
+/** Append the rows that functions make: some hundred, and a button for as many more. */
+function appendSome(list, makers) {
+  list.append(...makers.slice(0, MEMBERS).map((make) => make()));
+  if (makers.length <= MEMBERS) return list;
+  const more = element("button", { type: "button", textContent: `${number.format(makers.length - MEMBERS)} more` }), item = element("li", {}, more);
+  more.addEventListener("click", () => {
+    item.remove();
+    appendSome(list, makers.slice(MEMBERS));
+  });
+  list.append(item);
+  return list;
+}
+
 /** The copies of a kind from the second on. */
-function copiesOf(kind, note) {
-  const rows = kinds[kind].slice(1).map((d) => plainRow("1", nameOf(d), note)), unnamed = counts[kind] - kinds[kind].length;
-  if (unnamed) rows.push(element("li", { className: "note", textContent: `and ${number.format(unnamed)} more` }));
-  return rows;
+const copiesOf = (kind, note) => kinds[kind].slice(1).map((d) => () => plainRow("1", nameOf(d), note));
+
+/** Each variant of the kept text once, with how many members of the group have it, and who. */
+function variantsOf(group) {
+  const here = new Set(group.members.map(({ kind }) => kind)), compared = group.members.filter(({ kind }) => `${group.kind},${kind}` in passages);
+  const rows = variants[group.kind].map(([before, passage, after, text, members]) => [before, passage, after, text, members.filter((kind) => here.has(kind))])
+    .filter((each) => each[4].length);
+  const note = compared.length < group.members.length
+    ? `${number.format(compared.length)} of ${number.format(group.members.length)} members are compared with the kept one here.`
+    : "What the members have instead of passages of the kept one.";
+  const list = element("ol", { className: "variants" });
+  appendSome(list, rows.map(([before, passage, after, text, members]) => () => openable(`${number.format(members.length)} ×`,
+    element("span", { className: "text" }, before, ...(passage ? [element("del", { textContent: passage })] : []),
+      ...(text ? [element("ins", { textContent: text })] : []), after), "",
+    () => appendSome(element("ul", { className: "inside" }), members.map((kind) => () => plainRow("", nameOf(kinds[kind][0]), ""))))));
+  return openable("", element("span", { className: "note", textContent: plural(rows.length, "variant") }), "",
+    () => element("div", {}, element("p", { className: "note", textContent: note }), list));
 }
 
 function drawGroup(group) {
-  const label = element("span", {}, nameOf(group.first));
-  const what = group.members.length ? `least ${shownScore(group.least)}` : "copies";
-  return openable(number.format(group.size), label, what, () => {
+  const what = group.members.length ? `least ${scoreText(group.least)}` : "copies";
+  return openable(number.format(group.size), nameOf(group.first), what, () => {
     const list = element("ul", { className: "inside" });
-    list.append(plainRow("", nameOf(group.first), `kept, ${sizeOf(group.first)}`), ...copiesOf(group.kind, "copy"));
-    for (const { kind, similarity, at } of group.members) {
-      const first = kinds[kind][0];
-      const flipped = pairs.left[at] === kind;
-      list.append(openable(shownScore(similarity), element("span", {}, nameOf(first)), sizeOf(first), () => passagesOf(at, flipped)));
-      list.append(...copiesOf(kind, "copy of the one above"));
-    }
-    return list;
+    if (group.kind in variants && group.members.length > 1) list.append(variantsOf(group));
+    list.append(plainRow("", nameOf(group.first), `kept, ${sizeOf(group.first)}`));
+    return appendSome(list, [...copiesOf(group.kind, "copy"), ...group.members.flatMap(({ kind, similarity }) => [
+      () => openable(scoreText(similarity), nameOf(kinds[kind][0]), sizeOf(kinds[kind][0]), () => passagesOf(group.kind, kind)),
+      ...copiesOf(kind, "copy of the one above"),
+    ])]);
   });
 }
 
 function drawPair(pair) {
+  const label = element("span", {}, nameOf(pair.first), nameOf(pair.second));
   if (pair.at < 0) {
-    return openable("1", element("span", {}, nameOf(pair.first), nameOf(pair.second)), `${number.format(counts[pair.kind])} copies`,
-      () => element("ul", { className: "inside" }, plainRow("1", nameOf(pair.first), ""), ...copiesOf(pair.kind, "")));
+    return openable("1", label, `${number.format(kinds[pair.kind].length)} copies`,
+      () => appendSome(element("ul", { className: "inside" }), [() => plainRow("1", nameOf(pair.first), ""), ...copiesOf(pair.kind, "")]));
   }
-  const note = pair.more ? `and ${plural(pair.more, "pair")} of copies` : "";
-  return openable(shownScore(pair.similarity), element("span", {}, nameOf(pair.first), nameOf(pair.second)), note,
-    () => element("div", { className: "inside" }, passagesOf(pair.at, false)));
+  return openable(scoreText(pair.similarity), label, pair.more ? `and ${plural(pair.more, "pair")} of copies` : "",
+    () => element("div", { className: "inside" }, passagesOf(pairs.left[pair.at], pairs.right[pair.at])));
 }
 
 function drawMore() {
   const draw = state.view === "groups" ? drawGroup : drawPair;
-  const some = state.shown.slice(state.drawn, state.drawn + ROWS);
+  const some = state.found.slice(state.drawn, state.drawn + ROWS);
   $("list").append(...some.map(draw));
   state.drawn += some.length;
 }
 
 function drawList() {
-  state.shown = found();
+  const [listed, found] = find(), isGroups = state.view === "groups", noun = isGroups ? "group" : "row";
+  const all = steps[isGroups ? "groups" : "rows"][state.step];
+  state.found = found.sort(ORDERS[state.view][state.order][1]);
   state.drawn = 0;
   $("list").replaceChildren();
-  $("none").hidden = state.shown.length > 0;
-  $("count").textContent = plural(state.shown.length, state.view === "groups" ? "group" : "row");
+  $("none").hidden = found.length > 0;
+  $("count").textContent = found.length < all ? `${number.format(found.length)} of ${plural(all, noun)}` : plural(all, noun);
+  $("cut").hidden = listed >= all;
+  $("cut").textContent = `Listed here: ${number.format(listed)} of ${plural(all, noun)}, the ${isGroups ? "largest" : "most similar"} first. ` +
+    `The numbers above count all; lshdup report --most ${Math.max(steps.rows[0], data.inGroups)} lists all.`;
   drawMore();
+}
+
+// --- names in files ---------------------------------------------------------------------------------------------------------
+
+/** Save the names of documents, a line each, byte for byte. */
+function save(file, some) {
+  const parts = some.map(bytesOf).filter((bytes) => !bytes.includes(10)).flatMap((bytes) => [bytes, "\n"]);
+  const link = element("a", { href: URL.createObjectURL(new Blob(parts, { type: "text/plain" })), download: file });
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
+}
+const SAVED = { drop: () => groups.flatMap(dropped), keep: () => groups.map((group) => group.first) };
+
+function drawFiles() {
+  const counts = { drop: steps.members[state.step] - steps.groups[state.step], keep: steps.groups[state.step] };
+  let missing = 0;
+  for (const [what, list] of Object.entries(SAVED)) {
+    const here = list().length;
+    missing += counts[what] - here;
+    $(`save-${what}`).disabled = !here;
+    $(`save-${what}`).textContent = `Save names to ${what} (${number.format(here)}${here < counts[what] ? ` of ${number.format(counts[what])}` : ""})`;
+  }
+  const broken = Object.values(documents.raw).filter((raw) => atob(raw).includes("\n")).length;
+  $("files").textContent = (missing ? "These files hold only the groups that are listed. " : "") +
+    (broken ? `They leave out ${plural(broken, "name")} with line breaks. ` : "") + "The same from the command line:";
+  $("command").textContent = `${data.command} -t ${steps.threshold[state.step]} --emit drop > drop.txt`;
 }
 
 // --- overview ---------------------------------------------------------------------------------------------------------------
@@ -227,81 +297,90 @@ function figure(id, label) {
   $("figures").append(element("div", {}, element("dt", { textContent: label }), element("dd", { id })));
 }
 
-const BINS = Math.max(1, Math.min(60, Math.round((1 - LOWEST) / 0.01)));
-const bars = [];
+const WIDTH = 100, LAST_BAR = 3, bars = [];  // similarities from LOWEST to 1, and the bar of exactly 1
+const placeOf = (similarity) => (similarity - LOWEST) / (1 - LOWEST || 1) * WIDTH;
+
+function shape(tag, properties) {
+  const made = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  for (const [name, value] of Object.entries(properties)) made.setAttribute(name, value);
+  $("histogram").append(made);
+  return made;
+}
 
 function drawHistogram() {
-  const heights = new Array(BINS).fill(0);
-  pairs.similarity.forEach((similarity, at) => {
-    const bin = Math.min(BINS - 1, Math.floor((similarity - LOWEST) / (1 - LOWEST || 1) * BINS));
-    heights[bin] += counts[pairs.left[at]] * counts[pairs.right[at]];
-  });
-  heights.push(pairsOfCopies);  // exactly 1
-  const most = Math.log1p(Math.max(1, ...heights)), svg = $("histogram"), SVG = "http://www.w3.org/2000/svg";
-  svg.setAttribute("viewBox", `0 0 ${BINS + 1} 100`);
-  heights.forEach((count, bin) => {
-    const bar = document.createElementNS(SVG, "rect"), height = 96 * Math.log1p(count) / most;
-    const from = LOWEST + (1 - LOWEST) * bin / BINS, to = LOWEST + (1 - LOWEST) * (bin + 1) / BINS;
-    for (const [name, value] of Object.entries({ x: bin + 0.05, y: 100 - height, width: 0.9, height })) bar.setAttribute(name, value);
-    const title = document.createElementNS(SVG, "title");
-    title.textContent = bin === BINS ? `copies: ${plural(count, "pair")}` : `${from.toFixed(2)} to ${to.toFixed(2)}: ${plural(count, "pair")}`;
-    bar.append(title);
-    svg.append(bar);
-    bars.push({ bar, from: bin === BINS ? 1 : to });
-  });
-  for (let count = 1; count <= Math.expm1(most) + 0.5; count *= 10) {  // so many pairs are so high
-    const y = 100 - 96 * Math.log1p(count) / most, rule = document.createElementNS(SVG, "line");
-    for (const [name, value] of Object.entries({ class: "rule", x1: 0, x2: BINS + 1, y1: y, y2: y })) rule.setAttribute(name, value);
-    svg.append(rule);
+  const heights = steps.pairs.map((count, step) => count - (step < LAST ? steps.pairs[step + 1] : 0));
+  const most = Math.log1p(Math.max(1, ...heights)), heightOf = (count) => 94 * Math.log1p(count) / most;
+  $("histogram").setAttribute("viewBox", `0 0 ${WIDTH + LAST_BAR} 100`);
+  const highest = Math.expm1(most) + 0.5, decades = [1, 10, 100, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10].filter((count) => count <= highest);
+  for (const count of highest < 500 ? decades.flatMap((count) => [count, 3 * count]).filter((count) => count <= highest) : decades) {  // so many pairs are so high
+    const y = 100 - heightOf(count);
+    shape("line", { class: "rule", x1: 0, x2: WIDTH + LAST_BAR, y1: y, y2: y });
     const mark = element("span", { textContent: number.format(count) });
     mark.style.top = `${y}%`;
     $("scale").append(mark);
   }
-  const line = document.createElementNS(SVG, "line");
-  for (const [name, value] of Object.entries({ id: "line", y1: 0, y2: 100 })) line.setAttribute(name, value);
-  svg.append(line);
-  for (const at of [0, 0.25, 0.5, 0.75, 1]) {  // 1 is where the last bar, that of copies, begins
-    const tick = element("span", { textContent: String(+(LOWEST + (1 - LOWEST) * at).toFixed(3)) });
-    tick.style.left = `${100 * at * BINS / (BINS + 1)}%`;
+  heights.forEach((count, step) => {
+    const from = steps.threshold[step], to = step < LAST ? steps.threshold[step + 1] : 1, height = heightOf(count);
+    const x = placeOf(from), width = step < LAST ? placeOf(to) - x : LAST_BAR, title = document.createElementNS("http://www.w3.org/2000/svg", "title");
+    const bar = shape("rect", { x: x + 0.06 * width, y: 100 - height, width: 0.88 * width, height });
+    title.textContent = step < LAST ? `${from} to ${to}: ${plural(count, "pair")}` : `exactly 1: ${plural(count, "pair")}`;
+    bar.append(title);
+    bars.push(bar);
+  });
+  shape("line", { id: "line", y1: 0, y2: 100 });
+  const ticks = LOWEST < 1 ? [0, 0.25, 0.5, 0.75, 1] : [1];
+  for (const at of ticks) {
+    const similarity = LOWEST + (1 - LOWEST) * at, tick = element("span", { textContent: String(+similarity.toFixed(3)) });
+    tick.style.left = `${100 * placeOf(similarity) / (WIDTH + LAST_BAR)}%`;
     $("axis").append(tick);
   }
 }
 
 function promise(threshold) {
-  if (plan.exact) return "All pairs were joined exactly: none is missed. Heights are pairs, on a logarithmic scale; the last bar is copies.";
-  const miss = (s) => (1 - s ** plan.rows) ** plan.bands;
+  const legend = " Heights are pairs, on a logarithmic scale; the last bar is pairs of similarity 1.";
+  if (!data.bands) return `All pairs were joined exactly: none is missed.${legend}`;
+  const miss = (s) => (1 - s ** data.rows) ** data.bands;
   const percent = (chance) => chance === 0 ? "0 %" : chance < 1e-9 ? "less than 1 in a billion"  // as `lshdup` says it
     : chance < 1e-4 ? `1 in ${number.format((1 / chance).toPrecision(2))}` : `${Number((100 * chance).toPrecision(2))} %`;
   const s = Math.min(1, threshold + 0.05);
   return `Every pair was verified exactly. The chance that a pair of similarity ${threshold.toFixed(3)} was missed is ${percent(miss(threshold))}` +
-    (s > threshold ? `; of ${s.toFixed(3)}, ${percent(miss(s))}.` : ".") + " Heights are pairs, on a logarithmic scale; the last bar is copies.";
+    (s > threshold ? `; of ${s.toFixed(3)}, ${percent(miss(s))}.` : ".") + legend;
 }
 
-function setThreshold(value) {
-  state.threshold = Math.min(1, Math.max(LOWEST, Math.round(value * 1e6) / 1e6));
-  $("threshold").value = state.threshold;
-  $("chosen").textContent = state.threshold.toFixed(3);
-  $("promise").textContent = promise(state.threshold);
-  const line = $("line"), x = (state.threshold - LOWEST) / (1 - LOWEST || 1) * BINS;
-  line.setAttribute("x1", x);
-  line.setAttribute("x2", x);
-  for (const { bar, from } of bars) bar.classList.toggle("in", from > state.threshold || from === 1);
-  const groups = groupsAt(state.threshold), inGroups = groups.reduce((sum, group) => sum + group.size, 0);
-  $("n-pairs").textContent = number.format(countPairs(state.threshold));
-  $("n-groups").textContent = number.format(groups.length);
-  $("n-members").textContent = number.format(inGroups);
-  $("n-beside").textContent = number.format(inGroups - groups.length);
+function setStep(step) {
+  state.step = Math.min(LAST, Math.max(0, step));
+  const threshold = steps.threshold[state.step], x = placeOf(threshold);
+  groups = groupsAt(state.step);
+  $("threshold").value = state.step;
+  $("threshold").setAttribute("aria-valuetext", threshold.toFixed(3));
+  $("chosen").textContent = threshold.toFixed(3);
+  $("promise").textContent = promise(threshold);
+  $("line").setAttribute("x1", x);
+  $("line").setAttribute("x2", x);
+  bars.forEach((bar, at) => bar.classList.toggle("in", at >= state.step));
+  $("n-pairs").textContent = number.format(steps.pairs[state.step]);
+  $("n-groups").textContent = number.format(steps.groups[state.step]);
+  $("n-members").textContent = number.format(steps.members[state.step]);
+  $("n-beside").textContent = number.format(steps.members[state.step] - steps.groups[state.step]);
+  drawFiles();
   drawList();
 }
 
+/** Choose the step that is nearest to a similarity. */
+function setThreshold(value) {
+  const above = steps.threshold.findIndex((each) => each >= value - 1e-9);
+  if (above < 1) return setStep(above < 0 ? LAST : 0);
+  return setStep(steps.threshold[above] - value > value - steps.threshold[above - 1] + 1e-9 ? above - 1 : above);
+}
+
 let frame = 0;
-function thresholdSoon(value) {  // a slider says more than a screen can show
+function soon(action) {  // a slider says more than a screen can show
   cancelAnimationFrame(frame);
-  frame = requestAnimationFrame(() => setThreshold(value));
+  frame = requestAnimationFrame(action);
 }
 
 /** What stands in the columns of the list. */
-const LEGENDS = { groups: ["size", "the one that is kept", "smallest similarity to it"], pairs: ["similarity", "documents", ""] };
+const LEGENDS = { groups: ["size", `the one that is kept: ${data.kept}`, "smallest similarity to it"], pairs: ["similarity", "documents", ""] };
 
 // --- what a person does -----------------------------------------------------------------------------------------------------
 
@@ -319,20 +398,21 @@ function setTheme(theme) {
   $("theme").textContent = theme === "dark" ? "☀" : "☾";
 }
 
-function step(by) {
-  const rows = [...document.querySelectorAll("#list button.row")].filter((row) => row.offsetParent !== null);
+function walk(by) {
+  const rows = [...document.querySelectorAll("#list .toggle")].filter((row) => row.offsetParent !== null);
   const at = rows.indexOf(document.activeElement) + by;
-  if (at >= rows.length && state.drawn < state.shown.length) {
+  if (at >= rows.length && state.drawn < state.found.length) {
     drawMore();
-    return step(by);
+    return walk(by);
   }
   const row = rows[Math.max(0, Math.min(rows.length - 1, at))];
   if (row) row.focus();
 }
 
 const KEYS = {
-  j: () => step(1), k: () => step(-1), "/": () => $("search").focus(), g: () => setView("groups"), p: () => setView("pairs"),
-  "[": () => setThreshold(state.threshold - STEP), "]": () => setThreshold(state.threshold + STEP),
+  j: () => walk(1), k: () => walk(-1), "/": () => $("search").focus(), g: () => setView("groups"), p: () => setView("pairs"),
+  "[": () => setStep(state.step - 1), "]": () => setStep(state.step + 1),
+  c: () => document.activeElement.closest(".row")?.querySelector(".copy")?.click(),
   d: () => setTheme(document.documentElement.dataset.theme === "dark" ? "light" : "dark"),
 };
 
@@ -347,10 +427,11 @@ document.addEventListener("keydown", (event) => {
   KEYS[event.key]();
 });
 
-$("threshold").addEventListener("input", (event) => thresholdSoon(Number(event.target.value)));
+$("threshold").addEventListener("input", (event) => soon(() => setStep(Number(event.target.value))));
 function drag(event) {
   const box = $("histogram").getBoundingClientRect();
-  thresholdSoon(LOWEST + (1 - LOWEST) * Math.max(0, event.clientX - box.left) / box.width * (BINS + 1) / BINS);
+  const at = Math.max(0, event.clientX - box.left) / box.width * (WIDTH + LAST_BAR) / WIDTH;
+  soon(() => setThreshold(LOWEST + (1 - LOWEST) * at));
 }
 $("histogram").addEventListener("pointerdown", (event) => {
   $("histogram").setPointerCapture(event.pointerId);
@@ -374,6 +455,8 @@ for (const id of ["which", "order"]) {
   });
 }
 for (const view of ["groups", "pairs"]) $(view).addEventListener("click", () => setView(view));
+for (const what of ["drop", "keep"]) $(`save-${what}`).addEventListener("click", () => save(`${what}.txt`, SAVED[what]()));
+$("copy-command").addEventListener("click", (event) => copy($("command").textContent, event.target));
 $("theme").addEventListener("click", KEYS.d);
 new IntersectionObserver((seen) => {
   if (seen.some((each) => each.isIntersecting)) drawMore();
@@ -389,21 +472,19 @@ figure("n-groups", "groups");
 figure("n-members", "documents in groups");
 figure("n-beside", "to drop");
 $("n-beside").title = "all documents of groups but the one of each that is kept";
-if (data.leftOut) figure("n-left", "files left out");
 $("n-documents").textContent = number.format(data.documentCount);
-if (data.leftOut) {
-  $("n-left").textContent = number.format(data.leftOut.reduce((sum, [, count]) => sum + count, 0));
-  $("n-left").title = data.leftOut.map(([reason, count]) => `${reason}: ${number.format(count)}`).join(", ");
+if (data.skipped) {
+  figure("n-left", "files left out");
+  $("n-left").textContent = number.format(data.skipped.reduce((sum, [, count]) => sum + count, 0));
+  $("n-left").title = data.skipped.map(([reason, count]) => `${reason}: ${number.format(count)}`).join(", ");
 }
-for (const [name, value] of [...data.parameters, ...(data.leftOut || []).map(([reason, count]) => [`left out: ${reason}`, number.format(count)])]) {
+for (const [name, value] of [...data.parameters, ...(data.skipped || []).map(([reason, count]) => [`left out: ${reason}`, number.format(count)])]) {
   $("parameters").append(element("dt", { textContent: name }), element("dd", { textContent: value }));
 }
-if (data.omitted) {
-  $("overview").after(element("p", { className: "note", id: "omitted", textContent: data.omitted }));
-}
-Object.assign($("threshold"), { min: LOWEST, max: 1, step: STEP });
+if (data.missing) $("parameters").append(element("dt", { textContent: "passages" }), element("dd", { textContent: data.missing }));
+Object.assign($("threshold"), { min: 0, max: LAST, step: 1 });
 setTheme(matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
 drawHistogram();
 setView("groups");
-setThreshold(LOWEST);
+setStep(0);
 document.documentElement.dataset.ready = "yes";
