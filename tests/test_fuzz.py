@@ -8,7 +8,6 @@ import random
 import re
 import subprocess
 import sys
-import time
 
 import numpy as np
 import pytest
@@ -134,36 +133,37 @@ def test_text_that_outgrows_its_room_by_a_hair():
 
 
 def test_rows_of_comments_are_read_once():
-    """Whether a page begins with `<html` took time exponential in the comments before it."""
-    started = time.perf_counter()
+    """Whether a page begins with `<html` took time exponential in the comments before it: no test
+    would end.
+    """
     assert decode(b"<!---->" * 500 + b"text", b"a.txt").utf8.startswith(b"<!---->")
     assert decode(b"<!----> \n" * 400 + b"<html>text", b"a.txt").utf8 == b"text"
-    assert time.perf_counter() - started < 2
 
 
-@pytest.mark.parametrize("secret", [b"", b"key"])
 @pytest.mark.parametrize(
-    "values",
+    ("values", "secret"),
     [
-        [i << 40 | 1 for i in range(3)],
-        [(1 << 63) + i for i in range(60_000)],
-        [i % 300 << 50 for i in range(60_000)],
+        ([i << 40 | 1 for i in range(3)], b""),
+        ([i % 300 << 50 for i in range(60_000)], b""),
+        ([(1 << 63) + i for i in range(60_000)], b"key"),
+        (range(1 << 63, (1 << 63) + 2_000_000), b""),
     ],
+    ids=["few", "repeated", "with a key", "very many"],
 )
 def test_many_ids_with_equal_leading_bits(values, secret):
-    """Adversarial sets cost n log n at worst, and are the same sets."""
+    """Adversarial sets cost n log n at worst, and are the same sets; sorting the last one by
+    insertion would take 10^12 steps.
+    """
     from lshdup.shingling.shingler import Shingler
 
     shuffled = [*values, 0, (1 << 64) - 1]
     random.Random(1).shuffle(shuffled)
-    started = time.perf_counter()
     (found,) = (
         Shingler(ShingleParams(tokens="ids", secret=secret))
         .shingle(TextBatch.of([0], [" ".join(map(str, shuffled)).encode()]))
         .sets
     )
     assert found.tolist() == sorted({*values, 0, (1 << 64) - 1})
-    assert time.perf_counter() - started < 5
 
 
 # --- found cases: artifacts -----------------------------------------------------------------------

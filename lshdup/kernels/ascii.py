@@ -24,11 +24,12 @@ _ONE, _TWO, _56, _63 = (np.uint64(i) for i in (1, 2, 56, 63))
 
 
 @inlined
-def _sort_bytes(document: U8, folded: U8, kinds: U8, symbols: bool) -> None:
-    """Lower-case a document into `folded`, and set the kinds of its bytes and 0 behind them.
+def _sort_bytes(document: U8, folded: U8, kinds: U8, keep_case: bool, symbols: bool) -> None:
+    """Fold a document into `folded`, and set the kinds of its bytes and 0 behind them.
 
     A kind is 1 in a word and 0 elsewhere; with `symbols`, 2 for any other visible character.
     """
+    shift = np.uint8(0) if keep_case else np.uint8(32)  # From "A" to "a".
     length = len(document)
     inside = kinds[:length]
     out = folded[:length]
@@ -41,15 +42,15 @@ def _sort_bytes(document: U8, folded: U8, kinds: U8, symbols: bool) -> None:
             visible = np.uint8(np.uint8(c - np.uint8(33)) < np.uint8(94))
             kind = np.uint8(visible + visible - kind)
         inside[i] = kind
-        out[i] = c + np.uint8(upper) * np.uint8(32)
+        out[i] = c + np.uint8(upper) * shift
     for i in range(length, length + PADDING):
         kinds[i] = 0
 
 
 @inlined
-def ascii_words(document: U8, folded: U8, edges: I32, work: U8) -> int:
+def ascii_words(document: U8, folded: U8, edges: I32, work: U8, keep_case: bool) -> int:
     """Fold a document, find its runs of [0-9A-Za-z_]; return how many."""
-    _sort_bytes(document, folded, work, False)
+    _sort_bytes(document, folded, work, keep_case, False)
     n = np.uint64(0)
     carry = np.uint64(0)
     for base in range(0, len(document) + 1, 64):
@@ -63,13 +64,13 @@ def ascii_words(document: U8, folded: U8, edges: I32, work: U8) -> int:
 
 
 @inlined
-def ascii_symbols(document: U8, folded: U8, edges: I32, work: U8) -> int:
+def ascii_symbols(document: U8, folded: U8, edges: I32, work: U8, keep_case: bool) -> int:
     """Fold a document, find its runs of [0-9A-Za-z_] and all other visible characters.
 
     A token may begin where another one ends, so starts and ends have bits of their own. Returns the
     number of tokens.
     """
-    _sort_bytes(document, folded, work, True)
+    _sort_bytes(document, folded, work, keep_case, True)
     starts = np.uint64(0)
     ends = np.uint64(1)
     last_word = np.uint64(0)

@@ -219,6 +219,7 @@ def shingle_batch(
     table: U32,
     classes: U8,
     take_ascii: bool,
+    keep_case: bool,
     rule: int,
     hash_kind: int,
     seed: np.uint64,
@@ -256,9 +257,9 @@ def shingle_batch(
             tokens, outcome = parse_ids(document, hashes)
         elif take_ascii and not flags[d] & HAS_HIGH:
             if rule == RULE_SYMBOLS:
-                tokens = ascii_symbols(document, folded, edges, work)
+                tokens = ascii_symbols(document, folded, edges, work, keep_case)
             else:
-                tokens = ascii_words(document, folded, edges, work)
+                tokens = ascii_words(document, folded, edges, work, keep_case)
         else:
             tokens, outcome = tokens_by_table(document, table, classes, folded, edges, False, edges)
         outcomes[d] = outcome

@@ -120,8 +120,7 @@ class Shingler:
     def __init__(self, params: ShingleParams) -> None:
         self.params = params
         self._hash = shingle_hash(params)
-        # The fast loops make tokens that are folded, composed and of 7 bits.
-        self._takes_ascii = params.tokens in ("word", "symbols") and not params.keep_case
+        self._takes_ascii = params.tokens in ("word", "symbols")
         self._scratch = ScratchArrays(1 << 16)
         self._values = np.empty(0, np.uint64)
 
@@ -264,7 +263,7 @@ class Shingler:
         total = kernels.shingle_batch(
             batch.text, batch.starts, batch.lengths, flags,
             table.entries, table.classes,
-            self._takes_ascii, TOKEN_RULES[params.tokens],
+            self._takes_ascii, params.keep_case, TOKEN_RULES[params.tokens],
             self._hash.kind, self._hash.seed, self._hash.factor, self._hash.step,
             params.k, params.bag,
             scratch.folded, scratch.edges, scratch.work, scratch.hashes, scratch.spare,

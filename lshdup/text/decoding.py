@@ -23,8 +23,9 @@ _BOMS = (
     (codecs.BOM_UTF8, "utf-8-sig"),
 )
 _MAGICS = (*(bom for bom, _ in _BOMS), *file_types.MAGICS, compression.GZIP, compression.ZSTD)
-_BEGINS_MAGIC = np.zeros(256, bool)
-_BEGINS_MAGIC[[magic[0] for magic in _MAGICS]] = True
+#: Whether two bytes, as a little-endian number, begin one of them.
+_BEGINS_MAGIC = np.zeros(1 << 16, bool)
+_BEGINS_MAGIC[[int.from_bytes(magic[:2], "little") for magic in _MAGICS]] = True
 
 
 @dataclass(frozen=True)
@@ -64,26 +65,16 @@ def may_need_decoding(
     Returns a bool array of shape (n,).
     """
     special: NDArray[np.bool_] = (flags & (kernels.HAS_NUL | kernels.STARTS_MARKUP)) != 0
-    perhaps = np.flatnonzero(_BEGINS_MAGIC[text[starts]])
-    if len(perhaps):
-        first = _first_words(text, starts[perhaps])
-        for magic in _MAGICS:
-            mask = np.uint64((1 << 8 * len(magic)) - 1)
-            special[perhaps] |= (first & mask == np.uint64(int.from_bytes(magic, "little"))) & (
-                lengths[perhaps] >= len(magic)
-            )
+    first_two = text[starts] | text[starts + 1].astype(np.uint16) << 8
+    for i in np.flatnonzero(_BEGINS_MAGIC[first_two]).tolist():
+        head = text[starts[i] : starts[i] + min(8, lengths[i])].tobytes()
+        special[i] |= head.startswith(_MAGICS)
     # One look at all names together is much faster than one look at each.
     all_names = b"\0".join(names).lower()
     if b"htm" in all_names or file_types.MAIL_ENDING in all_names:
         endings = (*html.ENDINGS, file_types.MAIL_ENDING)
         special |= [name.lower().endswith(endings) for name in names]
     return special
-
-
-def _first_words(text: NDArray[np.uint8], starts: NDArray[np.int64]) -> NDArray[np.uint64]:
-    """Return the first eight bytes of each document: little-endian uint64 array of shape (n,)."""
-    window = np.lib.stride_tricks.sliding_window_view(text, 8)
-    return np.ascontiguousarray(window[starts]).view("<u8").ravel()
 
 
 def decode(

@@ -415,7 +415,8 @@ def run(arguments, patience=PATIENCE):
     text = io.TextIOWrapper(out, "utf-8", "surrogateescape")
     try:
         with impatient(patience), redirect_stdout(text), redirect_stderr(io.StringIO()):
-            code = program.main(args=[*arguments, "--jobs", "1"], standalone_mode=False)
+            words = [*arguments, "--jobs", "1"]
+            code = program.main(args=words, standalone_mode=False, obj=words)
     except LshdupError as error:
         if not f"{error.message}{error.hint}".isprintable() or len(error.message) > 1000:
             return f"NOT ONE LINE {error.message[:1000]!r}"

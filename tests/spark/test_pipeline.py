@@ -165,6 +165,21 @@ def test_class_copies(session, run, tmp_path, monkeypatch):
     assert found == local(run, folder, "--tokens", "terms", "-t", "0.9", cwd=tmp_path)
 
 
+def test_symbols(session, run, tmp_path, monkeypatch):
+    """Program texts that differ in punctuation only are told apart by workers too."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "src").mkdir()
+    text = "int f(int a, int b) { if (a < b) return -1; return a - b; }\n"
+    for i, new in enumerate((text, text.replace("<", ">"), text.replace(" (", "("))):
+        (tmp_path / f"src/{i}.c").write_text(new)
+    with compared(
+        session, ["src"], BandParams(threshold=0.5), ShingleParams(tokens="symbols")
+    ) as comparison:
+        found = collected(comparison)
+    assert found == local(run, "src", "--tokens", "symbols", "-t", "0.5", cwd=tmp_path)
+    assert [similarity == "1.0" for _, _, similarity in found] == [False, True, False]
+
+
 def test_pages(session, run, pages):
     with compared(
         session, [str(pages[0])], BandParams(threshold=0.85), ShingleParams(tokens="ids")

@@ -316,6 +316,21 @@ def test_declared_encodings_are_what_browsers_take_them_for(label, codec, text):
     assert encodings.look_up_codec(label) == codec
 
 
+@pytest.mark.parametrize("before", [0, 600, 1100, 1900])
+def test_a_declaration_may_stand_behind_other_elements(before):
+    """Pages have scripts and long titles before it; it is looked for in the first 2,048 bytes."""
+    head = f"<html><head><title>{'x' * before}</title><meta charset=x-mac-cyrillic></head>"
+    page = f"{head}<body>Привет</body></html>".encode("mac_cyrillic")
+    text = decode(page, b"a.html")
+    assert text.utf8.decode().strip() == "Привет"
+    assert (text.codec, text.encoding) == ("mac_cyrillic", "")
+
+
+def test_a_declaration_within_the_text_is_none():
+    page = f"<html><body>{'x ' * 1024}<meta charset=x-mac-cyrillic>Привет</body></html>"
+    assert decode(page.encode("mac_cyrillic"), b"a.html").encoding  # it is detected
+
+
 def test_bytes_without_a_character_in_a_declared_western_encoding():
     page = '<html><head><meta charset="latin1"></head><body>caf\xe9 \x81</body></html>'.encode(
         "latin-1"

@@ -563,9 +563,7 @@ def test_processes_end_with_the_program(doubled, tmp_path):
             assert arguments == [] or children
             if arguments:
                 program.kill()
-        deadline = time.monotonic() + 20
-        while any(alive(child) for child in children):
-            assert time.monotonic() < deadline, children
+        while any(alive(child) for child in children):  # Else this test never ends.
             time.sleep(0.05)
 
 

@@ -1,0 +1,104 @@
+"""Faults of lshdup/text and lshdup/shingling, and of kernels that cut texts into tokens."""
+
+from tests.mutants import Mutant
+
+MUTANTS = [
+    Mutant(
+        "encodings: the charset of a page is looked for in 512 bytes",
+        "lshdup/text/decoding.py",
+        "html.CHARSET.search(data[:2048])",
+        "html.CHARSET.search(data[:512])",
+        "tests/text/test_encodings.py -k declaration",
+    ),
+    Mutant(
+        "encodings: the charset of a page is looked for in its text",
+        "lshdup/text/decoding.py",
+        "html.CHARSET.search(data[:2048])",
+        "html.CHARSET.search(data)",
+        "tests/text/test_encodings.py -k declaration",
+    ),
+    Mutant(
+        "encodings: the detected encoding is not reported",
+        "lshdup/text/decoding.py",
+        "return _decode_as(data, name, codec, detected=codec)",
+        "return _decode_as(data, name, codec)",
+        "tests/text/test_encodings.py tests/documents/test_documents.py -k 'declaration or detected'",
+    ),
+    Mutant(
+        "store: an artifact of another Unicode version is accepted",
+        "lshdup/store/store.py",
+        "if made != present:",
+        "if made == []:",
+        "tests/store/test_unicode_version.py",
+    ),
+    Mutant(
+        "collection: the identity is without the Unicode version",
+        "lshdup/collection/collection.py",
+        "definitions = [self.shingle.to_json(), unicodedata.unidata_version]",
+        "definitions = [self.shingle.to_json()]",
+        "tests/store/test_unicode_version.py",
+    ),
+    Mutant(
+        "office: a document may take as long as it likes",
+        "lshdup/text/office_processes.py",
+        "watch = threading.Timer(seconds, self._kill_late)",
+        "watch = threading.Timer(10 * seconds, self._kill_late)",
+        "tests/text/test_office.py -k 'matter and stops'",
+    ),
+    Mutant(
+        "office: a worker without memory serves the next document",
+        "lshdup/text/office_processes.py",
+        "self.is_well = status != office_worker.MEMORY and not self._is_late",
+        "self.is_well = not self._is_late",
+        "tests/text/test_office.py -k used_up",
+    ),
+    Mutant(
+        "symbols: format characters are tokens",
+        "lshdup/shingling/char_table.py",
+        '_INVISIBLE = frozenset(("Zs", "Zl", "Zp", "Cc", "Cf"))',
+        '_INVISIBLE = frozenset(("Zs", "Zl", "Zp", "Cc"))',
+        "tests/shingling/test_symbols.py",
+    ),
+    Mutant(
+        "symbols: a tilde in ASCII text is no token",
+        "lshdup/kernels/ascii.py",
+        "np.uint8(c - np.uint8(33)) < np.uint8(94)",
+        "np.uint8(c - np.uint8(33)) < np.uint8(93)",
+        "tests/shingling/test_symbols.py",
+    ),
+    Mutant(
+        "symbols: no token ends between two words of 64 bits",
+        "lshdup/kernels/ascii.py",
+        "last_symbol = symbols >> _63",
+        "last_symbol = symbols >> _63 >> _63",
+        "tests/shingling/test_symbols.py",
+    ),
+    Mutant(
+        "words: a run goes on over the border of 64 bytes",
+        "lshdup/kernels/ascii.py",
+        "carry = words >> _63",
+        "carry = words >> _63 >> _63",
+        "tests/shingling/test_text.py",
+    ),
+    Mutant(
+        "tokens: a character that becomes several stands for the first only",
+        "lshdup/kernels/text.py",
+        "for byte in range(o, end):",
+        "for byte in range(o, o + _ONE):",
+        "tests/report/test_show.py -k tokens_are_where tests/shingling/test_symbols.py",
+    ),
+    Mutant(
+        "tokens: a long run of marks is normalised without being sorted first",
+        "lshdup/shingling/normalization.py",
+        'points[np.argsort(classes[points], kind="stable")]',
+        "points",
+        "tests/test_bad_input.py -k flood",
+    ),
+    Mutant(
+        "filter: a shingle is common from one document fewer on",
+        "lshdup/shingling/shingle_filter.py",
+        "return max(2, math.floor(most) + 1)",
+        "return max(2, math.floor(most))",
+        "tests/shingling/test_shingle_filter.py",
+    ),
+]

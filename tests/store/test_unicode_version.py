@@ -1,0 +1,43 @@
+"""Sets depend on Python's Unicode tables: a store made with another version is not continued."""
+
+import unicodedata
+from pathlib import Path
+
+import pytest
+
+from lshdup.errors import ArtifactError
+from lshdup.params import DocumentParams
+from lshdup.workspace.request import Request
+from lshdup.workspace.workspace import Workspace
+
+DOCS = Request((b"d",), DocumentParams(), {}, 1)
+
+
+@pytest.fixture
+def made(tmp_path, monkeypatch):
+    """An index made with an older Python, and what it knows of its collection."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "d").mkdir()
+    for name in "ab":
+        (tmp_path / "d" / name).write_text(f"some words of text {name}")
+    with monkeypatch.context() as older:
+        older.setattr(unicodedata, "unidata_version", "3.2.0")
+        return workspace().load_or_build_index(DOCS, save=True).collection
+
+
+def workspace():
+    return Workspace(Path("s"), skipped=lambda _: None)
+
+
+@pytest.mark.usefixtures("made")
+def test_commands_without_documents_refuse_it():
+    present = unicodedata.unidata_version
+    with pytest.raises(ArtifactError, match=rf"with Unicode 3\.2\.0; this Python has {present}"):
+        workspace().load_or_build_index(Request((), DocumentParams(), {}, 1), save=False)
+
+
+def test_commands_with_documents_read_them_all_again(made):
+    again = workspace().load_or_build_index(DOCS, save=True).collection
+    assert again.read == 2
+    assert again.identity != made.identity
+    assert workspace().load_or_build_index(DOCS, save=True).collection.read == 0
