@@ -198,3 +198,84 @@ def test_long_lines_on_request(run, tmp_path):
     assert "{+word+}" in lines[7]
     refused = run("show", "p", "q", "--lines", "--shingles", code=2).err
     assert "--lines has no meaning with --shingles" in refused
+
+
+# --- a group --------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def group(run, tmp_path):
+    """A text, a copy of it, two documents with the same other word, and one with more."""
+    words = [f"w{i}" for i in range(60)]
+    (tmp_path / "d").mkdir()
+    for name, changes in {
+        "a": {},
+        "a copy": {},
+        "one": {30: "other"},
+        "two": {30: "OTHER,"},
+        "three": {30: "third", 50: ""},
+        "alone": dict.fromkeys(range(60), "x"),
+    }.items():
+        text = "\n".join(changes.get(i, word) for i, word in enumerate(words))
+        (tmp_path / "d" / name).write_text(text)
+    run("index", "d", "-t", "0.5")
+    return tmp_path
+
+
+def test_the_group_of_a_document(run, group):
+    """Each variant once, with its count and those who have it."""
+    shown = run("show", "d/three", "-t", "0.5", "--keep", "path-order", "-q")
+    assert shown.lines[:2] == ["group 1: d/", "  keep           a"]
+    assert shown.lines[2:6] == [
+        "  1.0000         a copy",
+        "  0.9016         one",
+        "  0.9016         two",
+        "  0.8095         three",
+    ] or [line.split()[-1] for line in shown.lines[2:6]] == ["copy", "one", "two", "three"]
+    assert shown.lines[6:] == [
+        "",
+        "line 31: w24 w25 w26 w27 w28 w29 [-w30-] w31 w32 w33 w34 w35 w36",
+        "  {+other+}  2 of 4: one, two",
+        "  {+third+}  1 of 4: three",
+        "",
+        "line 51: w44 w45 w46 w47 w48 w49 [-w50-] w51 w52 w53 w54 w55 w56",
+        "  without it  1 of 4: three",
+        "",
+        "no difference in words: 1 of 4: a copy",
+        "",
+    ]
+    rows = run("show", "one", "-t", "0.5", "--keep", "path-order", "-q", "--format", "tsv").rows
+    assert rows == [
+        ["1", "31", "w30", "other", "d/one"],
+        ["1", "31", "w30", "other", "d/two"],
+        ["2", "31", "w30", "third", "d/three"],
+        ["3", "51", "w50", "", "d/three"],
+    ]
+    code, out, err = in_terminal(["show", "one", "-t", "0.5", "--keep", "path-order"], 60, group)
+    assert code == 0, err
+    golden.check("show/group-60.txt", out)
+
+
+def test_a_document_without_a_group(run, group):
+    alone = run("show", "alone", "-t", "0.5")
+    assert alone.out == b""
+    assert "d/alone is alone: no document is 0.5 similar or more to it" in alone.err
+    (group / "new").write_text("something else")
+    assert "new is not in the store" in run("show", "new", code=2).err
+    (group / "d/one").unlink()
+    gone = run("show", "two", "-t", "0.5", "--keep", "path-order", code=2)
+    assert "1 of" in gone.out.decode() or "one" in gone.err
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (["a", "--lines"], "--lines has no meaning with one document"),
+        (["a", "--shingles"], "--shingles has no meaning with one document"),
+        (["a", "-k", "2"], "--shingle-size has no meaning with one document"),
+        (["a", "one", "-t", "0.5"], "--threshold has no meaning with two documents"),
+        (["a", "one", "--keep", "first"], "--keep has no meaning with two documents"),
+    ],
+)
+def test_options_of_two_documents_and_of_a_group(run, group, options, expected):
+    assert expected in run("show", *options, code=2).err

@@ -1,7 +1,7 @@
 """`lshdup show`."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -11,11 +11,18 @@ from lshdup.cli.completion import complete_document
 from lshdup.cli.conflicts import refuse
 from lshdup.cli.console import Console
 from lshdup.cli.help import Command, plain_option
-from lshdup.cli.options import list_columns, output_options, run_options, shingle_options
+from lshdup.cli.options import (
+    keep_options,
+    list_columns,
+    output_options,
+    run_options,
+    shingle_options,
+    threshold_option,
+)
 from lshdup.cli.printing import make_target, print_rows
 from lshdup.cli.session import open_session
 from lshdup.errors import InputError
-from lshdup.params import ShingleParams, SketchParams
+from lshdup.params import ClusterParams, ShingleParams, SketchParams
 from lshdup.utils.messages import count_of, decimal, printable
 from lshdup.workspace.lookup import NamedDocument, look_up, merge_shingle_params
 
@@ -28,7 +35,11 @@ if TYPE_CHECKING:
     from lshdup.utils.json_cells import Cell
 
 
-@list_columns("show", "show-shingles")
+#: Options that say how a collection is made, which the group of a document comes from.
+_DEFINE = (*(field.name for field in fields(ShingleParams)), "templates", "ignore_common")
+
+
+@list_columns("show", "show-group", "show-shingles")
 @click.command(
     "show",
     cls=Command,
@@ -48,7 +59,8 @@ Examples:
 @click.argument(
     "b",
     type=click.Path(allow_dash=True, path_type=bytes),
-    metavar="B",
+    metavar="[B]",
+    required=False,
     shell_complete=complete_document,
 )
 @plain_option(
@@ -79,20 +91,23 @@ Examples:
     is_flag=True,
     help="List the shingles instead: those of both, those of A only, those of B only.",
 )
+@threshold_option
+@keep_options
 @shingle_options
 @run_options
 @output_options
 @click.pass_context
 def command(ctx: click.Context, /, **options: Any) -> int:
-    """Show why two documents match: their similarity, what their shingle sets share, and the words
-    in which their texts differ.
+    """Show why two documents match: their similarity, what their shingle sets share, and where
+    their texts differ. Of one document, show the group: what the others have instead of passages of
+    the one that is kept, each variant once, with the documents that have it.
 
     A and B are names in the store or unique ends of names, files, or - for standard input. The
-    normal form is compared, without what --template and --ignore-common remove now, or did in the
-    last run. The texts are shown as they are written, so differences of case, punctuation and
-    layout alone are not marked. [-removed-] and {+added+} are words of A and of B only; [~moved~]
-    and {~moved~} are passages that stand elsewhere in the other. On a terminal with colours, those
-    say it.
+    similarity is without what --template and --ignore-common remove now, or did in the last run.
+    Texts with the same lines are compared by lines, as they are written: - is a line of A only, +
+    one of B only. Other texts are compared by words: differences of case, punctuation and layout
+    alone are not marked then. [-removed-] and {+added+} are words of A and of B only; [~moved~] and
+    {~moved~} stand elsewhere in the other. On a terminal, colours say it.
 
     With --format tsv, csv, json or jsonl: the differences as data (json: with all that is known of
     the two).
@@ -102,6 +117,15 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         refuse(ctx, ("header",), "without --shingles, -0, or --format tsv or csv")
     if options["shingles"]:
         refuse(ctx, ("layout", "context", "by_lines"), "with --shingles")
+    if options["b"] is None:
+        refuse(ctx, ("layout", "context", "by_lines", "shingles"), "with one document")
+        refuse(ctx, _DEFINE, "with one document, whose group is that of the last run")
+        ClusterParams(prefer=options["prefer"])  # is checked before anything is loaded
+        with open_session(ctx, options) as session:
+            from lshdup.cli.commands.show_group import show_group
+
+            return show_group(session, options, target)
+    refuse(ctx, ("threshold", "keep", "prefer"), "with two documents")
     if options["a"] == options["b"] == b"-":
         message = "A and B are both standard input"
         raise InputError(message, "name a file for one of them")
