@@ -109,7 +109,7 @@ def _picture(
 
     from lshdup.cli.tables import common_folder, fold_cell, groups
     from lshdup.report.comparison import extract_passage
-    from lshdup.report.terminal import MARKS, STYLES, to_ansi
+    from lshdup.report.terminal import MARKS, STYLES, fold_line, to_ansi
     from lshdup.report.token_diff import ADDED, REMOVED
 
     def mark(text: str, kind: str) -> Text:
@@ -120,8 +120,10 @@ def _picture(
         opening, closing = ("", "") if target.colored and text else MARKS[kind]
         return Text(f"{opening}{printable(text)}{closing}", STYLES[kind])
 
-    def paint(text: Text) -> str:
-        return to_ansi(text) if target.colored else text.plain
+    def paint(text: Text) -> Iterator[str]:
+        for line in fold_line(text, target.columns):
+            line.rstrip()
+            yield to_ansi(line) if target.colored else line.plain
 
     yield from groups(rows, target.columns, target.colored)
     folder = common_folder([row[2] for row in rows])
@@ -137,7 +139,7 @@ def _picture(
             before, after = (printable(" ".join(side.split())) for side in sides)
             passage = mark(extract_passage(kept, *place), REMOVED)
             yield ""
-            yield paint(
+            yield from paint(
                 Text.assemble(
                     (f"line {_line(kept, variant.start)}: ", "dim"),
                     f"{before} ".lstrip(),
@@ -149,7 +151,7 @@ def _picture(
         who = join_names([short[member] for member in variant.members], _NAMED)
         count = f"{len(variant.members):,} of {len(names):,}: {who}"
         text = mark(variant.text, ADDED) if variant.text else Text("without it")
-        yield paint(Text.assemble("  ", text, (f"  {count}", "dim")))
+        yield from paint(Text.assemble("  ", text, (f"  {count}", "dim")))
     unchanged = set(range(len(names))) - {at for variant in variants for at in variant.members}
     if unchanged:
         who = join_names([short[at] for at in sorted(unchanged)], _NAMED)
