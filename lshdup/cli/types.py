@@ -1,14 +1,24 @@
 """Types of option values: lists, lines, sizes and shares. params.py checks their domains."""
 
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from lshdup import params
 
+if TYPE_CHECKING:
+    from click import ParamType as ParamType
+else:
 
-class Listed(click.ParamType[tuple[Any, ...]]):
+    class ParamType(click.ParamType):
+        """A base that takes the type of its values, as Click's own does from 8.4 on."""
+
+        def __class_getitem__(cls, _: type) -> type:
+            return cls
+
+
+class Listed(ParamType[tuple[Any, ...]]):
     """A tuple of values separated by commas: ``400,600,800``."""
 
     name = "list"
@@ -35,7 +45,7 @@ class Lines(click.types.StringParamType):
     envvar_list_splitter = "\n"
 
 
-class Level(click.ParamType[int]):
+class Level(ParamType[int]):
     """How often a flag was typed; in a variable also yes or no."""
 
     name = "level"
@@ -46,7 +56,7 @@ class Level(click.ParamType[int]):
         return int(value) if value.isdecimal() else int(click.BOOL.convert(value, param, ctx))
 
 
-class Size(click.ParamType[int]):
+class Size(ParamType[int]):
     """A number of bytes, with or without a unit: KB (1,024 bytes), MB, GB or TB."""
 
     name = "size"
@@ -58,7 +68,7 @@ class Size(click.ParamType[int]):
         return int(match[1]) << 10 * " KMGT".index(match[2] or " ")
 
 
-class Share(click.ParamType[float]):
+class Share(ParamType[float]):
     """A share such as 0.9.
 
     or_number : whether a whole number is allowed too.

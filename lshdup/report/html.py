@@ -84,7 +84,7 @@ def collect_data(
         "bands": facts.bands,
         "rows": facts.rows,
         "kept": facts.kept,
-        "command": facts.command,
+        "command": printable(facts.command),
         "steps": asdict(steps),
         "documents": _describe_names(names(named)) | {"shingles": set_sizes[named].tolist()},
         "kinds": members,

@@ -57,7 +57,7 @@ def check_keep(keep: str) -> None:
 
 def _rank_path(document: "Column") -> "Column":
     """Return the rank of a path: as `preference.rank_paths`, in one number."""
-    path = f.decode(document, f.lit("ISO-8859-1"))  # A character for each byte.
+    path = f.decode(document, "ISO-8859-1")  # A character for each byte.
     path = f.regexp_replace(path, "^\\./(?=-)|^/+", "")
     components = f.size(f.split(path, "/+"))
     last = f.element_at(f.split(path, "/"), -1)

@@ -1,5 +1,6 @@
 """Finding and reading documents, and turning their bytes into text."""
 
+import gzip
 import os
 import socket
 
@@ -16,6 +17,7 @@ from lshdup.params import DocumentParams, ShingleParams
 from lshdup.shingling.shingler import Shingler
 from lshdup.skipped import Reason
 from lshdup.text.decoding import decode
+from lshdup.utils.compression import TooLongError, unpacked
 from lshdup.utils.ragged import StringTable
 from tests import reference
 
@@ -327,3 +329,64 @@ def test_a_text_that_speaks_of_markup_is_no_page():
     assert decode(text, b"notes.txt").utf8 == text
     made = shingled(text, names=[b"notes.txt"], k=1)
     assert made.sets[0].tolist() == sorted(set(reference.shingle_list(text.decode(), k=1)))
+
+
+# --- bounds and links, to the byte ----------------------------------------------------------------
+
+
+def test_a_file_of_max_bytes_is_taken_and_one_byte_more_is_not(tree):
+    os.makedirs("sizes")
+    for size in (9, 10, 11):
+        (tree / f"sizes/{size}").write_bytes(b"x" * size)
+        os.symlink(str(size), f"sizes/to-{size}")
+    exactly = [b"sizes/10", b"sizes/9"]
+    for arguments, params, names in (
+        (["sizes"], {}, exactly),
+        (["sizes/9", "sizes/10", "sizes/11"], {}, exactly),
+        (["sizes"], {"follow": True}, [*exactly, b"sizes/to-10", b"sizes/to-9"]),
+        (["sizes/to-10", "sizes/to-11"], {}, [b"sizes/to-10"]),
+        (["sizes"], {"text_field": "text"}, exactly),
+    ):
+        there, skipped = found(*arguments, max_bytes=10, **params)
+        assert there == names
+        assert Reason.TOO_LARGE in skipped.values()
+
+
+def test_max_bytes_of_what_is_read_is_exact_too(tree):
+    rows = b'{"text": "%s"}\n'
+    (tree / "rows.jsonl").write_bytes(rows % b"xx" + rows % b"xxx")
+    bound = len(rows % b"xx") - 1
+    documents = find_documents([b"rows.jsonl"], DocumentParams(max_bytes=bound))
+    assert list(documents.names) == [b"rows.jsonl:1"]
+    both = find_documents([b"rows.jsonl"], DocumentParams(max_bytes=bound + 1))
+    assert len(both) == 2
+    for size in (10, 11):
+        (tree / f"{size}.gz").write_bytes(gzip.compress(b"x " * (size // 2) + b"x" * (size % 2)))
+    packed = find_documents([b"10.gz", b"11.gz"], DocumentParams(max_bytes=10))
+    assert not len(packed)  # what is packed is larger than that
+    assert unpacked((tree / "10.gz").read_bytes(), 10) == b"x x x x x "
+    with pytest.raises(TooLongError):
+        unpacked((tree / "11.gz").read_bytes(), 10)
+    listed = find_documents([b"docs/b.txt"], DocumentParams(max_bytes=20))
+    for size, there in ((20, 1), (21, 0)):
+        (tree / "docs/b.txt").write_bytes(b"x" * size)
+        assert len(read_batch(listed, np.arange(1)).indices) == there
+
+
+def test_hard_links_are_files_of_their_own(tree):
+    """Two names of one file are two documents; two spellings of one name are one."""
+    os.link("docs/b.txt", "docs/b.link")
+    os.makedirs("other")
+    os.link("docs/b.txt", "other/b")
+    pair = [b"docs/b.link", b"docs/b.txt"]
+    assert found("docs/b.txt", "docs/b.link")[0] == pair
+    assert found("docs", include=("b.*",))[0] == pair
+    assert set(pair) < set(found("docs/b.txt", "docs")[0])
+    assert set(pair) < set(found("docs", "docs/b.link")[0])
+    assert (
+        found("docs/b.txt", "other")[0]
+        == found("other", "docs/b.txt")[0]
+        == [b"docs/b.txt", b"other/b"]
+    )
+    assert found("docs/b.txt", "docs/../docs/b.txt")[0] == [b"docs/b.txt"]
+    assert found("docs/b.txt", "docs/../docs")[0].count(b"docs/../docs/b.txt") == 0

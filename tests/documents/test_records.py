@@ -406,7 +406,12 @@ def test_parquet_rows_in_any_order_and_by_any_thread(here, monkeypatch, kept):
     "array",
     [
         pa.array(["a b c d", None, "é"], pa.large_string()),
-        pa.array(["a b c d", None, "é"], pa.string_view()),
+        pytest.param(
+            pa.array(["a b c d", None, "é"], pa.string_view()),
+            marks=pytest.mark.skipif(
+                int(pa.__version__.partition(".")[0]) < 21, reason="views cannot be written"
+            ),
+        ),
         pa.array(["a b c d", None, "é"]).dictionary_encode(),
         pa.array([b"a b c d", None, "é".encode()], pa.binary()),
     ],

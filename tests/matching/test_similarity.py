@@ -105,8 +105,8 @@ def test_the_exact_join_of_longer_sets():
 
 
 def test_a_pair_exactly_at_the_threshold_is_found_by_every_way():
-    """0.55 * 20 is more than 11 as a double, and 11 / 20 is 0.55."""
-    for small, size in ((11, 20), (7, 10), (9, 10), (3, 5), (29, 100), (57, 100)):
+    """0.28 * 25 is more than 7 as a double, and 7 / 25 is 0.28."""
+    for small, size in ((7, 25), (55, 100), (11, 20), (7, 10), (9, 10), (3, 5), (29, 100)):
         threshold = small / size
         for below, above in ((small, size), (size - 1, size + 1)):
             sets = [set(range(below)), set(range(above))]
@@ -220,6 +220,26 @@ def test_verification_in_blocks_of_any_size(monkeypatch, room, piece, cache, job
     )
     if piece > 80 * 79 // 2:
         assert (len(asked) == 1) == (room == 1 << 30)
+
+
+def test_memory_of_sets_is_bounded(monkeypatch):
+    """One cluster of sets that exceed the limit: half of it is for the sets of a block."""
+    ragged = RaggedSets.from_sets([set(range(d, d + 100)) for d in range(400)])
+    monkeypatch.setattr(similarity, "SET_BYTES", 8 * 100 * 80)  # eighty sets
+    monkeypatch.setattr(similarity, "BLOCK_BYTES", 8 * 100 * 400)
+    most = 0
+
+    def source(wanted):
+        nonlocal most
+        most = max(most, len(wanted))
+        return ragged.take(wanted)
+
+    left, right = (each.astype(np.uint32) for each in np.triu_indices(400, 1))
+    found = sum(
+        len(each[0]) for each in similarity.verify([(left, right)], ragged.sizes, source, 0.5)
+    )
+    assert found == sum(400 - step for step in range(1, 34))
+    assert most <= 40
 
 
 def test_sets_of_a_cluster_are_fetched_once(monkeypatch):

@@ -6,6 +6,7 @@ import base64
 import json
 import random
 import re
+import shlex
 import time
 from collections import defaultdict
 from html.parser import HTMLParser
@@ -644,6 +645,53 @@ def test_the_page_groups_as_clusters_does(chromium, run, corpus, tmp_path):
     assert chromium.get_log("browser") == []
     chromium.save_screenshot(str(tmp_path / "report.png"))
     assert (tmp_path / "report.png").stat().st_size > 20_000
+
+
+def test_the_command_line_in_the_page_makes_its_groups(run, corpus):
+    """With the options that were typed, but for the threshold, and without a secret."""
+    typed = ["--tokens", "char", "-k", "7", "--keep-case", "--prefer", "udhr", "--prefer", "x y"]
+    more = ["--keep", "shortest", "--jobs", "1", "--hash-key", "hush-2026", "--exclude", "*.html"]
+    page = run("report", "sample_corpus", "-t", "0.5", *typed, *more, "--no-store").out
+    known = known_of(page)
+    assert "hush-2026" not in page.decode()
+    assert known["command"] == (
+        "lshdup clusters sample_corpus --exclude '*.html' --tokens char --shingle-size 7 "
+        "--keep-case --keep shortest --prefer udhr --prefer 'x y' --no-store"
+    )
+    step = known["steps"]["threshold"].index(0.7)
+    _, *words = shlex.split(known["command"])
+    kept = {row[2] for row in run(*words, "-t", "0.7").rows if row[1] == "keep"}
+    names = full_names(known)
+    assert {names[first] for first in groups_of(known, step)} == kept
+    assert len(kept) == known["steps"]["groups"][step] > 5
+
+
+def test_variants_of_a_group_stand_once_with_those_who_have_them(run, tmp_path):
+    words = [f"word{i}" for i in range(60)]
+    texts = {"a": [], "b.1": [20], "c.12": [20, 40], "d.123": [40]}
+    (tmp_path / "d").mkdir()
+    for name, edits in texts.items():
+        text = [f"new{i}" if i in edits else word for i, word in enumerate(words)]
+        (tmp_path / "d" / name).write_text(" ".join(text))
+    known = known_of(run("report", "d", "-t", "0.5", "--no-store").out)
+    (kept,) = map(int, known["variants"])
+    names = [full_names(known)[kind[0]] for kind in known["kinds"]]
+    assert names[kept] == "d/a"
+    found = [
+        (passage.strip(), text.strip(), sorted(names[kind] for kind in members))
+        for _, passage, _, text, members in known["variants"][str(kept)]
+    ]
+    assert found == [
+        ("word20", "new20", ["d/b.1", "d/c.12"]),
+        ("word40", "new40", ["d/c.12", "d/d.123"]),
+    ]
+    before, passage, after, text, _ = known["variants"][str(kept)][0]
+    assert (before, passage, after) == (
+        "word14 word15 word16 word17 word18 word19 ",
+        "word20 ",
+        "word21 word22 word23 word24 word25 word26 ",
+    )
+    assert text == "new20 "
 
 
 def test_passages_are_for_the_most_wanted_pairs_and_the_page_is_the_same_each_time(

@@ -71,6 +71,16 @@ def test_what_is_left_is_the_set_difference(sets, template, too_many):
     assert shingle_filter.shingles.tolist() == sorted(template | too_many)
 
 
+@pytest.mark.parametrize("n", [1, 2, 5, 300])
+def test_consecutive_ids_are_removed(n):
+    """The filtered shingles are 0 … n - 1: no smaller number marks a free slot."""
+    shingles = np.arange(n, dtype=np.uint64)
+    sets = RaggedSets.from_sets([set(range(n + 2)), {0}, {n - 1, n}, set(), {n, n + 1}])
+    left = ShingleFilter(FilterParams(), shingles, shingles[:0]).apply(sets)
+    expected = [{n, n + 1}, set(), {n}, set(), {n, n + 1}]
+    assert [set(each.tolist()) for each in left] == expected
+
+
 def test_what_is_left_where_many_are_removed():
     rng = np.random.default_rng(4)
     removed = set(rng.integers(0, 10_000, 3000).tolist())

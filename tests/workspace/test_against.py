@@ -336,6 +336,17 @@ def test_a_copy_that_is_there_stands_in_for_one_that_is_gone(run, tmp_path):
     assert {row[3] for row in run(*options).rows} == {"estimate"}
 
 
+def test_a_changed_file_is_not_paired_with_itself_by_an_estimate(run, two_sides):
+    """The store knows its old signature only; neither the pair nor its estimate counts."""
+    stored(run)
+    os.remove("archive/shingles.npz")
+    for path in Path("old").iterdir():
+        path.write_text(path.read_text("utf-8", "replace") + " and more", "utf-8")
+    rows, _, _ = asked(0.6, (b"archive",), docs=(b"old",))
+    assert all(a != b for a, b, *_ in rows)
+    assert any(estimated for *_, estimated in rows)
+
+
 def test_the_store_of_other_is_not_overwritten(run, two_sides):
     run("index", "old", "--perms", "256")
     before = {path: path.read_bytes() for path in Path(".lshdup").iterdir()}

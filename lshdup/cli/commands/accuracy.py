@@ -22,7 +22,7 @@ from lshdup.cli.options import (
     shingle_options,
 )
 from lshdup.cli.session import Session
-from lshdup.cli.types import Listed, Share
+from lshdup.cli.types import Listed, ParamType, Share
 from lshdup.errors import InputError, ParameterError
 from lshdup.params import BandParams, SketchParams
 from lshdup.utils.messages import count_of
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from lshdup.lsh.band_plan import BandPlan
 
 
-class _Buckets(click.ParamType[str | int]):
+class _Buckets(ParamType[str | int]):
     """A number of buckets, or the word prime."""
 
     name = "buckets"

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 _STEP = 0.005
 
 #: Bytes of a page that no option makes larger, and pairs whose passages are in it.
-_PAGE_BYTES, _PASSAGES = 7_800_000, 1_000
+_PAGE_BYTES, _PASSAGES = 7_800_000, 5_000
 
 #: Most bytes of a document whose passages are in the page; `lshdup show` takes seconds for more.
 _MOST_BYTES = 1 << 20
@@ -68,7 +68,7 @@ Examples:
         help="List N documents in groups and N pairs: the largest groups and the most similar "
              "pairs. The page counts all, and says how many it lists.")  # fmt: skip
 @option("--passages", type=click.IntRange(0), metavar="N",
-        show_default="1,000, as far as they fit into 8 MB",
+        show_default="5,000, as far as they fit into 8 MB",
         help="Show where N pairs differ: the members of groups and the one that is kept, then the "
              "least similar pairs.")  # fmt: skip
 @run_options
