@@ -12,7 +12,9 @@ from lshdup.errors import ParameterError
 
 TOKENS = ("word", "symbols", "char", "terms", "ids")
 HASHES = ("mix64", "poly31")
+#: Schemes of signatures; "linear" is for experiments, not for a store.
 SCHEMES = ("fast", "classic", "linear")
+STORED_SCHEMES = SCHEMES[:2]
 VERIFY = ("exact", "estimate")
 LINKAGES = ("representative", "single")
 #: Rules of `--keep`, and what each keeps.
@@ -36,7 +38,7 @@ DEFAULT_STORE = ".lshdup"
 LEAST_MEMORY = 128 * 1024 * 1024
 #: Bytes of the longest text: positions are 32-bit numbers, and kernels read past the end.
 LONGEST = (1 << 31) - 1024
-MAX_PERMS = 1 << 16
+MAX_K, MAX_PERMS = 1000, 1 << 16
 
 
 def _check(condition: bool, message: str, hint: str = "") -> None:

@@ -38,7 +38,6 @@ from lshdup.utils.ragged import RaggedSets, SetSource, distinct
 
 if TYPE_CHECKING:
     from lshdup.matching.centres import Comparisons
-    from lshdup.matching.clusters import Clusters
 
 #: Bytes of shingle sets that may be kept in memory: all of them.
 EVERY_SET = 1 << 62
@@ -222,7 +221,7 @@ def find_pairs_exactly(
 
 def find_clusters(
     collection: Collection,
-    index: Index,
+    index: Index | None,
     source: SetSource,
     threshold: float,
     params: ClusterParams,
@@ -239,7 +238,7 @@ def find_clusters(
     Parameters
     ----------
     collection : documents and the sizes of their sets.
-    index : band table of the collection.
+    index : band table of the collection; None: all pairs are known.
     source : gives shingle sets.
     threshold : smallest similarity to the representative of a cluster.
     params : linkage, and the limit of buckets.
@@ -251,11 +250,14 @@ def find_clusters(
         before the work.
 
     """
-    from lshdup.matching import clusters, leaders  # Imported here to keep `query` fast.
+    from lshdup.matching import centres, clusters, leaders  # Imported here to keep `query` fast.
 
     progress("groups", 0, 0)
-    members = documents_to_compare(index.duplicate_of, collection.sizes)
-    ordered = clusters.rank_documents(members, index.duplicate_of, preference.order)
+    sizes, order = collection.sizes, preference.order
+    duplicate_of = index.duplicate_of if index else find_exact_duplicates(collection.fingerprints)
+    ordered = clusters.rank_documents(
+        documents_to_compare(duplicate_of, sizes), duplicate_of, order
+    )
     lost: list[NDArray[np.int64]] = [np.zeros(0, np.int64)]
 
     def watch(wanted: NDArray[np.int64]) -> RaggedSets:
@@ -263,28 +265,30 @@ def find_clusters(
         lost.append(wanted[sets.sizes == 0])
         return sets
 
+    def advance(done: int, total: int) -> None:
+        progress("groups", done, total)
+
+    compared, linkage = -1, params.linkage
     if known is not None:
-        groups, buckets, compared = (
-            clusters.cluster_pairs(
-                known.pairs, ordered, len(collection.sizes), threshold, params.linkage
-            ),
-            known.buckets,
-            -1,
-        )
+        buckets = known.buckets
+        groups = clusters.cluster_pairs(known.pairs, ordered, len(sizes), threshold, linkage)
     else:
+        assert index is not None
         groups, buckets, compared = leaders.cluster_buckets(
-            index.table, ordered, collection.sizes, watch, threshold, linkage=params.linkage,
-            max_bucket=params.max_bucket, jobs=jobs, on_buckets=on_buckets,
-            progress=lambda done, total: progress("groups", done, total),
+            index.table, ordered, sizes, watch, threshold, linkage=linkage,
+            max_bucket=params.max_bucket, jobs=jobs, on_buckets=on_buckets, progress=advance,
         )  # fmt: skip
-    groups = _choose_kept(
-        groups, ordered, index.duplicate_of, collection.sizes, watch, threshold, params.linkage,
-        preference, jobs, progress, on_central,
-    )  # fmt: skip
+    if preference.keep == "central":
+        best = clusters.choose_representatives(duplicate_of, order)
+        groups = centres.choose_centres(
+            groups, ordered, duplicate_of, sizes, watch, threshold,
+            level=preference.level[best[duplicate_of]], linkage=linkage, jobs=jobs,
+            on_work=on_central, progress=advance,
+        )  # fmt: skip
+    groups = clusters.complete_similarities(groups, sizes, watch, jobs)
+    groups = clusters.expand_clusters(groups, duplicate_of, order)
     unreadable = distinct(np.concatenate(lost))[0]
-    return ClustersFound(
-        groups.without(unreadable), index.duplicate_of, compared, buckets, unreadable
-    )
+    return ClustersFound(groups.without(unreadable), duplicate_of, compared, buckets, unreadable)
 
 
 def find_clusters_exactly(
@@ -298,58 +302,18 @@ def find_clusters_exactly(
     on_central: Callable[["Comparisons"], None] = lambda _: None,
 ) -> ClustersFound:
     """Cluster documents by all pairs, none missed, from the prefix-filter join of the sets."""
-    from lshdup.matching import clusters  # Imported here to keep `query` fast.
-
-    duplicate_of = find_exact_duplicates(collection.fingerprints)
     found = find_pairs_exactly(
         collection,
         sets,
-        duplicate_of,
+        find_exact_duplicates(collection.fingerprints),
         threshold,
         jobs,
         lambda _, done, n: progress("groups", done, n),
     )
-    members = documents_to_compare(duplicate_of, collection.sizes)
-    ordered = clusters.rank_documents(members, duplicate_of, preference.order)
-    groups = clusters.cluster_pairs(
-        found.pairs, ordered, len(duplicate_of), threshold, params.linkage
-    )
-    groups = _choose_kept(
-        groups, ordered, duplicate_of, collection.sizes, sets.take, threshold, params.linkage,
-        preference, jobs, progress, on_central,
+    return find_clusters(
+        collection, None, sets.take, threshold, params, preference, known=found, jobs=jobs,
+        progress=progress, on_central=on_central,
     )  # fmt: skip
-    return ClustersFound(groups, duplicate_of)
-
-
-def _choose_kept(
-    groups: "Clusters",
-    ordered: NDArray[np.int64],
-    duplicate_of: NDArray[np.int64],
-    sizes: NDArray[np.int64],
-    source: SetSource,
-    threshold: float,
-    linkage: str,
-    preference: Preference,
-    jobs: int,
-    progress: Progress,
-    on_central: Callable[["Comparisons"], None],
-) -> "Clusters":
-    """Return the clusters of all documents, with the documents that are kept as representatives.
-
-    groups : of one document a shingle set, by the order of preference.
-    """
-    from lshdup.matching import centres, clusters  # Imported here to keep `query` fast.
-
-    if preference.keep == "central":
-        best = clusters.choose_representatives(duplicate_of, preference.order)
-        level = preference.level[best[duplicate_of]]
-        groups = centres.choose_centres(
-            groups, ordered, duplicate_of, sizes, source, threshold, level=level, linkage=linkage,
-            jobs=jobs, on_work=on_central,
-            progress=lambda done, total: progress("groups", done, total),
-        )  # fmt: skip
-    groups = clusters.complete_similarities(groups, sizes, source, jobs)
-    return clusters.expand_clusters(groups, duplicate_of, preference.order)
 
 
 def find_neighbours(
@@ -360,6 +324,7 @@ def find_neighbours(
     keys: NDArray[np.uint64],
     shingles: NDArray[np.uint64],
     itself: int = -1,
+    is_candidate: Callable[[NDArray[np.int64]], NDArray[np.bool_]] | None = None,
 ) -> Neighbours:
     """Find the documents that are at least `threshold` similar to one document.
 
@@ -371,12 +336,15 @@ def find_neighbours(
     keys : uint64 array of shape (bands,), band keys of the document.
     shingles : uint64 array, shingle set of the document.
     itself : number of the document if it is in the collection: it is not in the answer; else -1.
+    is_candidate : returns which documents are candidates, where a table with more serves.
 
     """
     is_indexed = itself >= 0 and np.array_equal(keys, index.table.keys_of(itself))
     near = candidates.candidates_of(
         index.table, keys, int(index.duplicate_of[itself]) if is_indexed else -1
     )
+    if is_candidate is not None:
+        near = near[is_candidate(near)]
     pool = RaggedSets.concatenate(
         [RaggedSets.from_sizes(shingles, np.array([len(shingles)], np.int64)), source(near)]
     )

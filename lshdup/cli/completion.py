@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING
 import click
 from click.shell_completion import CompletionItem
 
-from lshdup import params
-
 if TYPE_CHECKING:
     from lshdup.documents.document_list import DocumentList
 
@@ -25,9 +23,10 @@ def complete_document(
     Names that are not UTF-8, or hold control characters, are left out: Click cannot pass them on.
     """
     from lshdup.errors import LshdupError
+    from lshdup.store.store import nearest_store
     from lshdup.workspace.workspace import Workspace
 
-    store = Path(ctx.params.get("store") or params.DEFAULT_STORE)
+    store = Path(ctx.params.get("store") or nearest_store())
     names: list[bytes] = []
     try:
         collection = Workspace(store, lambda _: None, read_only=True).load_last_collection()

@@ -44,7 +44,7 @@ def find_pairs(session: Session, options: dict[str, Any]) -> PairsListed:
 
     console, workspace, request = session.console, session.workspace, session.request
     if options["exact"]:
-        plan, threshold = None, workspace.choose_threshold(request)
+        plan, threshold = None, options["threshold"]
         collection, sets = workspace.load_or_collect_sets(request)
         say_collection(session, collection)
         duplicate_of = find_exact_duplicates(collection.fingerprints)

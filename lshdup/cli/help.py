@@ -21,6 +21,7 @@ OPTION_GROUPS = {
     "Documents": (
         "files_from", "files0_from", "include", "exclude", "hidden", "follow", "encoding",
         "text_field", "id_field", "max_bytes", "format_seconds", "format_memory", "check_content",
+        "check_files",
     ),
     "Shingles": ("tokens", "k", "bag", "keep_case", "no_normalize", "hash", "hash_key", "templates",
                  "ignore_common"),
@@ -29,8 +30,8 @@ OPTION_GROUPS = {
         "verify", "exact",
     ),
     "Output": ("format_", "header", "max_rows", "nul", "output", "plot"),
-    "Running": ("store", "no_store", "engine", "master", "spark_conf", "jobs", "verbose", "quiet",
-                "progress", "color"),
+    "Running": ("store", "no_store", "replace_store", "engine", "master", "spark_conf", "jobs",
+                "verbose", "quiet", "progress", "color"),
 }  # fmt: skip
 _GROUP_OF = {name: title for title, names in OPTION_GROUPS.items() for name in names}
 

@@ -64,7 +64,7 @@ def say_collection(
 def say_index(session: "Session", indexed: "IndexedCollection", least: int = 2) -> None:
     """Say what `say_collection` does, and what the bands promise."""
     say_collection(session, indexed.collection, least)
-    say_contract(session.console, indexed.index.plan, indexed.params)
+    say_contract(session.console, indexed.plan, indexed.params)
 
 
 def say_skipped(console: Console, counts: Counter[str], side: str = "") -> None:
@@ -78,16 +78,18 @@ def say_skipped(console: Console, counts: Counter[str], side: str = "") -> None:
 
 
 def _last_run(collection: "Collection") -> str:
-    """Return how many documents the last run had, and where."""
+    """Return how many documents the last run had, where, and the options that define their sets."""
     from lshdup.documents.arguments import describe_docs
+    from lshdup.workspace.request import list_definition
 
     where = describe_docs(collection.documents.typed_docs())
-    return f"the last run: {count_of(len(collection.documents), 'document')}{where}"
+    documents = count_of(len(collection.documents), "document")
+    return f"the last run: {documents}{where} ({' '.join(list_definition(collection))})"
 
 
 def say_last_run(console: Console, collection: "Collection") -> None:
-    """Say with -v which documents the last run had."""
-    console.detail(_last_run(collection))
+    """Say which documents the last run had, and how their sets are defined."""
+    console.say(_last_run(collection))
 
 
 #: What to type, by the reason for which most inputs were skipped.
@@ -333,15 +335,18 @@ def say_pairs(
 def warn_of_changes(
     session: "Session", documents: "DocumentList", named: "NDArray[np.int64]"
 ) -> None:
-    """Warn if an answer from the store alone names documents that have changed or vanished.
+    """Warn before an answer from the store alone of its documents that were deleted or changed.
 
     named : int64 array, the documents of the answer.
     """
-    if session.request.documents:
+    request, console = session.request, session.console
+    if request.documents or request.check_files:
         return
-    changed = len(documents.changed(named))
-    if changed:
-        session.console.warn(
-            f"{count_of(changed, 'document')} of this answer changed or vanished since the last "
-            "run; name DOCS to look again"
+    changed = documents.changed(named)
+    if len(changed):
+        console.warn(
+            f"{count_of(len(changed), 'document')} of this answer changed or vanished since the "
+            "last run; --check-files leaves such documents out, and DOCS are read again"
         )
+        for name in documents.typed_names(changed) if console.is_verbose else ():
+            console.detail(f"{printable(name)}: deleted or changed since the last run")

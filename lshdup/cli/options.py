@@ -63,7 +63,14 @@ documents_options = _stack(
            help="Field that holds the name of a row: a string or an integer, each once."),
     option("--check-content", is_flag=True,
            help="Read unchanged documents again too."),
+    plain_option("--replace-store", is_flag=True, help="Replace another collection in the store."),
 )  # fmt: skip
+
+check_files_option = plain_option(
+    "--check-files",
+    is_flag=True,
+    help="Without DOCS: leave out what was deleted or changed since, after a look at every file.",
+)
 
 shingle_options = _stack(
     option("--tokens", type=click.Choice(params.TOKENS), default=_SHINGLE.tokens,
@@ -102,7 +109,7 @@ perms_option = option(
 )
 
 sketch_options = _stack(
-    option("--scheme", type=click.Choice(("fast", "classic")), default=_SKETCH.scheme,
+    option("--scheme", type=click.Choice(params.STORED_SCHEMES), default=_SKETCH.scheme,
            help="How signatures are made: Fast Similarity Sketching, or K independent "
                 "permutations."),
     perms_option,
@@ -188,15 +195,14 @@ talk_options = _stack(
 )  # fmt: skip
 
 store_option = option("--store", type=click.Path(readable=False, path_type=Path),
-                      default=Path(params.DEFAULT_STORE),
-                      metavar="DIR", help="Folder of the artifacts.")  # fmt: skip
+                      show_default=params.DEFAULT_STORE, metavar="DIR",
+                      help="Folder of artifacts; without DOCS also one above.")  # fmt: skip
 
 store_options = _stack(
     store_option,
     option("--hash-key", metavar="KEY", show_default="none",
            help="A secret that changes the hash, so that nobody can prepare texts that collide; "
-                "best given by the variable, as others can see commands. A store is used with the "
-                "key it was made with."),
+                "best given by the variable, as others can see commands."),
     option("-j", "--jobs", type=click.IntRange(1), show_default="all processors", help="Threads."),
     option("-v", "--verbose", count=True, type=Level(), show_default=False,
            help="Name every file that is skipped, and why; -vv also those that --include and "
@@ -253,15 +259,15 @@ plot_option = plain_option(
     type=click.Path(readable=False, path_type=Path),
     metavar="FILE",
     callback=_check_plot,
-    help="Draw it too: FILE.png, .svg or .pdf (needs lshdup[plot]).",
+    help="Draw it too: FILE.png, .svg or .pdf.",
 )
 
 schemes_option = plain_option(
     "--scheme",
     "schemes",
     type=Listed(str),
-    default="fast",
-    help="Schemes, separated by commas: fast, classic, linear.",
+    default=_SKETCH.scheme,
+    help=f"Schemes, separated by commas: {', '.join(params.SCHEMES)}.",
 )
 
 

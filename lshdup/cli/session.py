@@ -16,6 +16,7 @@ from lshdup.cli.conflicts import is_set, refuse, refuse_without_documents
 from lshdup.cli.console import Console
 from lshdup.errors import InputError, ParameterError
 from lshdup.params import (
+    DEFAULT_STORE,
     BandParams,
     DocumentParams,
     FilterParams,
@@ -57,9 +58,13 @@ def open_session(
         explicit, documents, files = read_parameters(ctx, options, console)
 
         from lshdup.kernels.jit import on_first_compilation
+        from lshdup.store.store import nearest_store
         from lshdup.utils.parallel import count_processors
         from lshdup.workspace.workspace import Workspace
 
+        above = nearest_store() if options["store"] is None else None
+        if options["store"] is None:
+            options["store"] = Path(DEFAULT_STORE) if documents else above
         on_first_compilation(
             lambda: console.say(
                 "compiling kernels that no run on this machine has needed before; they are kept "
@@ -73,7 +78,11 @@ def open_session(
             console.progress,
             explicit.get("secret", b""),
             warn=console.warn,
+            detail=console.detail,
+            above=above,
         )
+        if above not in (None, Path(DEFAULT_STORE)) and not documents and workspace.store:
+            console.say(f"the store is {above}")
         request = Request(
             documents,
             files,
@@ -82,6 +91,8 @@ def open_session(
             options.get("check_content", False),
             tuple(options.get("templates", ())),
             accept=accept,
+            check_files=options.get("check_files", False),
+            replace_store=options.get("replace_store", False),
         )
         yield Session(console, workspace, request)
 
@@ -104,7 +115,9 @@ def read_parameters(
             "leave it out",
         )
     documents = _named_documents(options)
-    if not documents and "docs" in options:
+    if documents:
+        refuse(ctx, ("check_files",), "with DOCS, which are looked at again")
+    elif "docs" in options:
         refuse_without_documents(ctx)
         if _is_waiting_pipe():
             console.say(

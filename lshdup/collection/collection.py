@@ -171,6 +171,27 @@ class Collection:
             return replace(self, sets=sets)
         return replace(self, sets=None, unfiltered=replace(self.unfiltered, sets=sets))
 
+    def take(self, rows: NDArray[np.int64]) -> "Collection":
+        """Return the documents at ascending `rows` with everything that was made of them."""
+        notes, sets = self.notes, self.unfiltered_sets
+        known = np.isin(notes.guess_documents, rows)
+        office = notes.office_documents[np.isin(notes.office_documents, rows)]
+        taken = replace(
+            self,
+            documents=self.documents.take(rows),
+            columns={name: column[rows] for name, column in self.columns.items()},
+            sets=None,
+            signatures=self.signatures[rows] if self.signatures is not None else None,
+            notes=ReadingNotes(
+                np.searchsorted(rows, office),
+                notes.reader,
+                np.searchsorted(rows, notes.guess_documents[known]),
+                notes.guesses.take(np.flatnonzero(known)),
+            ),
+            saved_identity="",
+        )
+        return taken.with_unfiltered_sets(None if sets is None else sets.take(rows))
+
     def without_other_readers(self) -> "Collection":
         """Return the collection without the results of another reader of office formats."""
         if not self.notes.reader or self.notes.reader == current_reader():

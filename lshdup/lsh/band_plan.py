@@ -79,6 +79,27 @@ class BandPlan:
         """Return the probability to miss a pair of this similarity."""
         return 1.0 - collision_probability(similarity, self.bands, self.rows)
 
+    def has_shape_of(self, other: "BandPlan") -> bool:
+        """Return whether a table of one plan is a table of the other."""
+        mine, its = (self.bands, self.rows, self.buckets), (other.bands, other.rows, other.buckets)
+        return mine == its
+
+    def finds_all_of(self, other: "BandPlan") -> bool:
+        """Return whether each candidate of the other plan is one of this plan.
+
+        So it is if each band of the other plan holds a whole band of this one.
+
+        >>> BandPlan(42, 3, 0.5, 0.99).finds_all_of(BandPlan(21, 6, 0.8, 0.99))
+        True
+        >>> BandPlan(25, 5, 0.75, 0.99).finds_all_of(BandPlan(21, 6, 0.8, 0.99))
+        False
+        """
+        starts = range(0, other.bands * other.rows, other.rows)
+        within = ((-(-start // self.rows), start + other.rows) for start in starts)
+        return (self.buckets, other.buckets) == (0, 0) and all(
+            band < self.bands and (band + 1) * self.rows <= end for band, end in within
+        )
+
 
 def plan_bands(perms: int, params: BandParams) -> BandPlan:
     """Return the plan with the largest r that meets a pair at the threshold with the recall.

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from lshdup.errors import ParameterError
 from lshdup.kernels import sketch as kernels
-from lshdup.params import SketchParams
+from lshdup.params import STORED_SCHEMES, SketchParams
 from lshdup.utils.parallel import run_in_parts
 from lshdup.utils.ragged import RaggedSets
 
@@ -36,7 +36,9 @@ class Sketcher:
     """
 
     def __init__(self, params: SketchParams) -> None:
-        assert params.scheme != "linear"
+        if params.scheme not in STORED_SCHEMES:
+            message = f"the scheme {params.scheme} has no sketcher of single sets"
+            raise ParameterError(message, f"use {' or '.join(STORED_SCHEMES)}")
         self.params = params
         rng = np.random.Generator(np.random.PCG64(params.seed))
         self._salt = rng.integers(0, 1 << 64, dtype=np.uint64)

@@ -83,16 +83,6 @@ def load_index(
         return Index(plan, table, duplicate_of), params
 
 
-def load_threshold(store: Store) -> float | None:
-    """Return the threshold of bands.npz, of any collection; None if it is missing."""
-    path = store.path("bands")
-    artifact = npz.load(path, "bands", _INDEX_AGAIN, verify=False)
-    if artifact is None:
-        return None
-    with damage_explained(path, _INDEX_AGAIN):
-        return BandParams.from_json(artifact.header["bands"]).threshold
-
-
 # --- pairs.npz ----------------------------------------------------------------------------------
 
 
@@ -170,11 +160,11 @@ def load_clusters(
     index: Index,
     bands: BandParams,
     params: ClusterParams,
-    preference: NDArray[np.int64] | None,
+    preference: NDArray[np.int64],
 ) -> ClustersFound | None:
     """Load clusters.npz. Return None if it is missing, damaged, or was made otherwise.
 
-    preference : int64 array, the documents in order of preference; None: any order will do.
+    preference : int64 array, the documents in order of preference.
     """
     with contextlib.suppress(ArtifactError, *DAMAGED):
         artifact = npz.load(store.path("clusters"), "clusters", _CLUSTERS_AGAIN)
@@ -201,23 +191,6 @@ def load_clusters(
     return None
 
 
-def load_last_clustering(
-    store: Store, collection: Collection
-) -> tuple[BandParams, ClusterParams] | None:
-    """Return the parameters of the last `clusters` over these documents.
-
-    Return None if it was over other documents, or if an index has been saved since.
-    """
-    if store.modified("clusters") < store.modified("bands"):
-        return None
-    with contextlib.suppress(ArtifactError, *DAMAGED):
-        artifact = npz.load(store.path("clusters"), "clusters", _CLUSTERS_AGAIN, verify=False)
-        if artifact is not None and artifact.header["corpus"] == collection.identity:
-            bands = BandParams.from_json(artifact.header["bands"])
-            return bands, ClusterParams.from_json(artifact.header["clusters"])
-    return None
-
-
 # --- headers ------------------------------------------------------------------------------------
 
 
@@ -237,15 +210,14 @@ def _describe_clusters(
     index: Index,
     bands: BandParams,
     params: ClusterParams,
-    preference: NDArray[np.int64] | None,
+    preference: NDArray[np.int64],
 ) -> dict[str, Any]:
     header = _describe_index(store, collection, index, bands)
     header["clusters"] = json.loads(json.dumps(params.to_json()))
-    if preference is not None:
-        # The order may depend on times of files and on how DOCS were named, which are no part of
-        # the identity of a collection.
-        order = np.ascontiguousarray(preference).view(np.uint8).data
-        header["preference"] = hashlib.blake2b(order, digest_size=16).hexdigest()
+    # The order may depend on times of files and on how DOCS were named, which are no part of the
+    # identity of a collection.
+    order = np.ascontiguousarray(preference).view(np.uint8).data
+    header["preference"] = hashlib.blake2b(order, digest_size=16).hexdigest()
     return header
 
 

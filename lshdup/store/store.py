@@ -3,7 +3,6 @@
 import contextlib
 import errno
 import os
-import time
 import unicodedata
 from collections.abc import Iterator
 from dataclasses import asdict, replace
@@ -13,7 +12,7 @@ from typing import Any
 from lshdup.collection.collection import Collection
 from lshdup.documents.records import RecordFields
 from lshdup.errors import RERUN, ArtifactError
-from lshdup.params import ShingleParams, SketchParams
+from lshdup.params import DEFAULT_STORE, ShingleParams, SketchParams
 from lshdup.shingling.shingle_filter import ShingleFilter
 from lshdup.store import npz
 from lshdup.store.collection_io import collection_arrays, read_collection, would_save_the_same
@@ -24,6 +23,26 @@ from lshdup.utils.atomic import remove_temporary_files
 #: The first line of a store's .gitignore, by which it is known, and the whole of it.
 _MARK = "# Made by lshdup."
 _MARK_FILE = f"{_MARK}\n*\n".encode()
+
+#: Nanoseconds by which the coarsest file systems tell times apart.
+_TIME_STEP = 2 * 10**9
+
+
+def nearest_store() -> Path:
+    """Return the store of the current folder, else that of the nearest folder above.
+
+    Without any, return the one that a first run makes here. A store above that another user made
+    is ignored: its lists would be the word of a stranger.
+    """
+    for level, folder in enumerate([Path.cwd(), *Path.cwd().parents]):
+        with contextlib.suppress(OSError):
+            store = Path("../" * level) / DEFAULT_STORE
+            is_trusted = not level or os.getuid() in (0, store.stat().st_uid)
+            if is_trusted and Store(store).is_ours():
+                return store
+        if folder.is_mount():
+            break
+    return Path(DEFAULT_STORE)
 
 
 def _is_begun(entry: Path) -> bool:
@@ -104,14 +123,15 @@ class Store:
         except FileNotFoundError:
             return 0
 
-    def touch(self, kind: str, when: int | None = None) -> None:
-        """Set the time of an artifact to now, as if the last run had saved it; or to `when`.
+    def newest(self) -> str:
+        """Return which artifact the last run with DOCS made: "shingles" or "signatures"."""
+        is_newer = self.modified("shingles") > self.modified("signatures")
+        return "shingles" if is_newer else "signatures"
 
-        A store that cannot be written keeps its times.
-        """
-        with contextlib.suppress(OSError):
-            when = time.time_ns() if when is None else when
-            os.utime(self.path(kind), ns=(when, when))
+    def mark_as_derived(self) -> None:
+        """Set the time of signatures.npz before that of shingles.npz, which stays the newest."""
+        before = self.modified("shingles") - _TIME_STEP
+        os.utime(self.path("signatures"), ns=(before, before))
 
     def drop(self, kind: str) -> None:
         """Remove an artifact that cannot be used."""

@@ -29,6 +29,8 @@ from lshdup.workspace.against_pairs import (
     find_cross_pairs_exactly,
 )
 from lshdup.workspace.against_sides import Side, Sides
+from lshdup.workspace.context import RunContext
+from lshdup.workspace.from_documents import describe_other_collection
 from lshdup.workspace.request import Request, check_conflict, merge_params
 from lshdup.workspace.workspace import Workspace
 
@@ -109,6 +111,8 @@ def load_sides(
     skipped: Callable[[Skipped], None] = lambda _: None,
     progress: Progress = no_progress,
     skipped_there: Callable[[Skipped], None] = lambda _: None,
+    *,
+    exact: bool = False,
 ) -> Against:
     """Read or load both sides.
 
@@ -121,6 +125,7 @@ def load_sides(
     skipped : notified of each file of DOCS that is not compared.
     progress : notified (stage, steps done, steps in all).
     skipped_there : notified of each file of OTHER that is not compared.
+    exact : whether the exact join finds the pairs, which needs no bands.
 
     Errors: ParameterError or ArtifactError, which name the difference, if the sides cannot be
     compared.
@@ -145,12 +150,18 @@ def load_sides(
             raise InputError(message, "name DOCS, or another --store")
         say(f"what is made of DOCS is not kept: {store} is OTHER's; --store DIR keeps it elsewhere")
         beside = None
+    elif request.documents and not request.replace_store:
+        held = describe_other_collection(RunContext(store), request.documents)
+        if held:
+            say(
+                f"what is made of DOCS is not kept: the store {store} holds {held};"
+                " --store DIR keeps it elsewhere"
+            )
+            beside = None
     secret = request.given.get("secret", b"")
     workspace = Workspace(beside, say, skipped, progress, secret, apart=store)
-    params = merge_params(
-        BandParams, {**request.given, "threshold": workspace.choose_threshold(request)}
-    )
-    if request.documents:  # A promise that cannot be kept is refused before the work.
+    params = merge_params(BandParams, request.given)
+    if request.documents and not exact:  # A promise that cannot be kept is refused before the work.
         plan_bands(merge_params(SketchParams, request.given).perms, params)
     collection = workspace.load_or_collect_signatures(request)
     here = Side(collection, workspace.set_source(collection, request.jobs))

@@ -3,7 +3,6 @@ changed documents.
 """
 
 import os
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
@@ -13,7 +12,6 @@ from lshdup.collection.collection import Collection
 from lshdup.collection.set_source import set_source
 from lshdup.documents.document_list import DocumentList
 from lshdup.documents.preference import Preference, preference
-from lshdup.errors import ParameterError
 from lshdup.matching.centres import Comparisons
 from lshdup.matching.results import ClustersFound
 from lshdup.params import ClusterParams, PairParams
@@ -22,9 +20,8 @@ from lshdup.skipped import Reason, Skipped
 from lshdup.store import results_io
 from lshdup.utils.ragged import RaggedSets
 from lshdup.workspace.context import RunContext
-from lshdup.workspace.from_store import choose_threshold
 from lshdup.workspace.index import IndexedCollection
-from lshdup.workspace.pairs import say_large_bucket
+from lshdup.workspace.pairs import load_or_find_pairs, say_large_bucket
 from lshdup.workspace.request import Request
 
 #: More similarities than this are announced: they take seconds.
@@ -40,26 +37,19 @@ def load_or_find_clusters(
     representative is one of them is alone, so that it is not dropped.
     """
     collection, index, bands = indexed.collection, indexed.index, indexed.params
-    store = run.store
-    try:
-        order = _order_documents(run, collection, params, indexed.last_clustering, request)
-    except ParameterError:
-        # The store has not kept the order of many DOCS, but it has the clusters that it led to.
-        found = store and results_io.load_clusters(store, collection, index, bands, params, None)
-        if not found:
-            raise
-        return _drop_changed(run, found, collection.documents)
-    found = (
-        results_io.load_clusters(store, collection, index, bands, params, order.order)
-        if store is not None
-        else None
-    )
-    if found is not None and store is not None and not run.read_only:
-        store.touch("clusters")
-    if found is None:
-        earlier = results_io.load_pairs(store, collection) if store is not None else None
+    order = _order_documents(run, collection, params, request)
+    store, found, known = run.store, None, None
+    if store is not None:
+        found = results_io.load_clusters(store, collection, index, bands, params, order.order)
+        earlier = results_io.load_pairs(store, collection) if found is None else None
         pair_params = PairParams(max_bucket=params.max_bucket)
-        covers = earlier is not None and earlier.covers(index.plan, bands, pair_params)
+        if earlier is None:
+            pass
+        elif earlier.covers(index.plan, bands, pair_params):
+            known = earlier.at_least(bands.threshold)
+        elif not indexed.from_documents and earlier.has_verified_all(bands.threshold):
+            known = load_or_find_pairs(run, indexed, pair_params, request.jobs)
+    if found is None:
         found = find_clusters(
             collection,
             index,
@@ -67,14 +57,14 @@ def load_or_find_clusters(
             bands.threshold,
             params,
             order,
-            known=earlier.at_least(bands.threshold) if earlier is not None and covers else None,
+            known=known,
             jobs=request.jobs,
             progress=run.progress,
             on_buckets=lambda buckets: say_large_bucket(run, indexed, buckets, clustering=True),
             on_central=partial(_say_comparisons, run, collection.documents),
         )
         complete = found
-        if store is not None and not len(found.lost):
+        if not len(found.lost):
             run.keep(
                 "clusters.npz",
                 lambda store: results_io.save_clusters(
@@ -88,57 +78,24 @@ def cluster_exactly(
     run: RunContext,
     collection: Collection,
     sets: RaggedSets,
+    threshold: float,
+    params: ClusterParams,
     request: Request,
-    choose_params: Callable[[ClusterParams | None], ClusterParams],
-) -> tuple[ClustersFound, float, ClusterParams | None]:
-    """Cluster all documents by all pairs, none missed. Nothing is saved.
-
-    Parameters
-    ----------
-    run : state of the run.
-    collection, sets : documents, and all their sets.
-    request : names the documents; without, the last `clusters` gives what is not set explicitly.
-    choose_params : returns the parameters of this run, given the parameters of the last `clusters`,
-        or None.
-
-    Returns the clusters, the threshold, and the parameters of the last `clusters` if it is
-    continued.
-
-    """
-    known = (
-        results_io.load_last_clustering(run.store, collection) if run.store is not None else None
-    )
-    last = known[1] if known is not None and not request.documents else None
-    params = choose_params(last)
-    if known is not None and last is not None:
-        threshold: float = request.given.get("threshold", known[0].threshold)
-    else:
-        threshold = choose_threshold(run, request)
-    if known is not None and (known[0].threshold, known[1]) != (threshold, params):
-        assert run.store is not None
-        # These clusters are not saved, but they replace the saved ones as the last run.
-        run.store.touch("clusters", 0)
-    order = _order_documents(run, collection, params, last, request)
+) -> ClustersFound:
+    """Cluster all documents by all pairs of their sets, none missed. Nothing is saved."""
+    order = _order_documents(run, collection, params, request)
     found = find_clusters_exactly(
         collection, sets, threshold, params, order, request.jobs, run.progress,
         on_central=partial(_say_comparisons, run, collection.documents),
     )  # fmt: skip
-    return _drop_changed(run, found, collection.documents), threshold, last
+    return _drop_changed(run, found, collection.documents)
 
 
 def _order_documents(
-    run: RunContext,
-    collection: Collection,
-    params: ClusterParams,
-    last: ClusterParams | None,
-    request: Request,
+    run: RunContext, collection: Collection, params: ClusterParams, request: Request
 ) -> Preference:
     """Return the order of documents; warn of unused --prefer."""
-    documents = collection.documents
-    if last is not None and params.prefer == last.prefer:
-        # --prefer of the last run is meant for names as they were typed then.
-        documents = replace(documents, home=b"")
-    order = preference(documents, collection.sizes, params, request.documents)
+    order = preference(collection.documents, collection.sizes, params, request.documents)
     for line in order.unused:
         run.warn(line)
     return order

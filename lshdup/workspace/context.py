@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -12,33 +11,52 @@ from lshdup.errors import ArtifactError, ParameterError
 from lshdup.lsh.signatures import in_memory
 from lshdup.skipped import Skipped
 from lshdup.store.store import Store
-from lshdup.utils.parallel import Progress
+from lshdup.utils.parallel import Progress, no_progress
 from lshdup.utils.scratch import mapped_signatures
 
 #: Signatures of more bytes than this are in a file during the run, if there is a store.
 MOST_IN_MEMORY = 256 << 20
 
 
-@dataclass(frozen=True)
 class RunContext:
     """The state of one run.
 
-    store : the store; None with --no-store.
-    apart : folder in which no documents are looked for: the folder of the store.
-    read_only : whether nothing is saved for the next run.
-    say, warn : notified of a line for the user.
+    Parameters
+    ----------
+    folder : the store; None: nothing is kept.
+    say : notified of a line for the user, such as that an artifact was rebuilt.
     skipped : notified of each file that is not compared.
     progress : notified (stage, steps done, steps in all).
+    secret : hash key, for stores that were made with it; requests have it as a parameter too.
+    read_only : nothing is written.
+    apart : folder in which no documents are looked for, if there is no store.
+    warn : notified of a probable mistake; default: `say`.
+    detail : notified of a line that is printed with -v only.
+    above : store that commands without DOCS use here until this folder has one of its own.
+
     """
 
-    store: Store | None
-    apart: Path | None
-    read_only: bool
-    say: Callable[[str], None]
-    warn: Callable[[str], None]
-    skipped: Callable[[Skipped], None]
-    progress: Progress
-    _said: set[str] = field(default_factory=set)
+    def __init__(
+        self,
+        folder: Path | None,
+        say: Callable[[str], None] = lambda _: None,
+        skipped: Callable[[Skipped], None] = lambda _: None,
+        progress: Progress = no_progress,
+        secret: bytes = b"",
+        *,
+        read_only: bool = False,
+        apart: Path | None = None,
+        warn: Callable[[str], None] | None = None,
+        detail: Callable[[str], None] = lambda _: None,
+        above: Path | None = None,
+    ) -> None:
+        self.store = Store(folder, secret) if folder is not None else None
+        self.apart = folder or apart
+        self.read_only = read_only
+        self.say, self.warn, self.detail = say, warn or say, detail
+        self.skipped, self.progress = skipped, progress
+        self._above = above
+        self._said: set[str] = set()
 
     def say_once(self, line: str) -> None:
         """Say a line that several steps would say."""
@@ -52,21 +70,25 @@ class RunContext:
         if self.store is None:
             message = "this step writes an artifact, which --no-store forbids"
             raise ParameterError(message, "leave --no-store out")
+        if self._above not in (None, self.store.folder) and not self.store.folder.exists():
+            self.say(
+                f"a new store, {self.store.folder}, for this folder; {self._above} stays as it is"
+            )
         with self.store.writing():
             yield self.store
 
     @contextmanager
-    def continuing(self) -> Iterator[None]:
-        """Lock the store if its folder exists; a step without DOCS creates no store."""
-        if self.store is not None and self.store.folder.is_dir():
-            with self.store.writing():
+    def locking(self, *, create: bool) -> Iterator[None]:
+        """Lock the store, if there is one. create : make its folder, as a step with DOCS does."""
+        if self.store is not None and (create or self.store.folder.is_dir()):
+            with self.writing():
                 yield
         else:
             yield
 
     def keep(self, name: str, save: Callable[[Store], None]) -> None:
         """Save an artifact that spares the next run work; say so if the store cannot be written."""
-        if self.read_only:
+        if self.read_only or self.store is None:
             return
         try:
             with self.writing() as store:
@@ -79,8 +101,3 @@ class RunContext:
         if self.store is None or self.read_only or 4 * shape[0] * shape[1] <= MOST_IN_MEMORY:
             return in_memory(shape)
         return mapped_signatures(self.store.folder, shape)
-
-    def shingles_are_newer(self) -> bool:
-        """Return whether shingles.npz was saved after signatures.npz. There must be a store."""
-        assert self.store is not None
-        return self.store.modified("shingles") > self.store.modified("signatures")

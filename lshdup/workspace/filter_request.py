@@ -12,7 +12,7 @@ from lshdup.collection.collection import Collection
 from lshdup.collection.filtering import FilterRequest
 from lshdup.documents.finding import find_documents
 from lshdup.documents.missing import check_named
-from lshdup.errors import ArtifactError, InputError
+from lshdup.errors import InputError
 from lshdup.params import DocumentParams, ShingleParams
 from lshdup.pipeline import EVERY_SET
 from lshdup.shingling.shingle_filter import NO_SHINGLES
@@ -31,23 +31,17 @@ def read_filter_request(
     run : notified of template files that are skipped.
     request : templates and limit, as far as they were set explicitly.
     shingle : parameters of the sets to be filtered.
-    last : collection of the last run, whose filter is the default; None: the default is no filter.
+    last : collection with sets of these parameters, whose filter is the default; None: the default
+        is no filter.
 
-    Errors: InputError if no template holds text; ArtifactError if the last run read its template
-    with other parameters.
+    Errors: InputError if no template holds text.
 
     """
     made = last.shingle_filter if last is not None else None
     limit = request.given.get("ignore_common", made.params.ignore_common if made else 0.0)
+    template = made.template.copy() if made is not None else NO_SHINGLES
     if request.templates:
         template = _read_template(run, request, shingle)
-    elif last is not None and made is not None and len(made.template):
-        if last.shingle != shingle:
-            message = "the last run had a --template, read by other options than these"
-            raise ArtifactError(message, "give --template again, or name DOCS")
-        template = made.template.copy()
-    else:
-        template = NO_SHINGLES
     return FilterRequest(template, limit) if len(template) or limit else None
 
 

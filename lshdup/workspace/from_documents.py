@@ -1,6 +1,7 @@
 """Collections from documents: what has not changed comes from the store or a journal."""
 
 import os
+from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -16,7 +17,7 @@ from lshdup.documents.document_list import DocumentList, typed_name
 from lshdup.documents.expansion import KnownRecords
 from lshdup.documents.finding import find_documents
 from lshdup.documents.records import by_number
-from lshdup.errors import ArtifactError
+from lshdup.errors import ArtifactError, InputError
 from lshdup.matching.similarity import SET_BYTES
 from lshdup.params import ShingleParams, SketchParams
 from lshdup.pipeline import EVERY_SET
@@ -24,10 +25,11 @@ from lshdup.shingling.shingle_filter import ShingleFilter, are_same_filters
 from lshdup.skipped import Reason
 from lshdup.store.collection_io import LOCATION_MEMBERS
 from lshdup.utils.compression import PIP, is_lacking
-from lshdup.utils.messages import count_of, join_names
+from lshdup.utils.messages import count_of
 from lshdup.utils.scratch import Spool, open_optional_spool
 from lshdup.workspace.context import RunContext
 from lshdup.workspace.filter_request import read_filter_request
+from lshdup.workspace.from_store import is_made_from, load_last_collection
 from lshdup.workspace.request import Request, merge_params
 from lshdup.workspace.unchanged import (
     count_known,
@@ -107,7 +109,7 @@ def _collect_in_two_passes(
             return filter_collection(collection, shingle_filter, sketch, request.jobs)
         _save(run, collection, ("shingles",), journal)
         stored = _load_for_reuse(run, "signatures")
-        if stored is not None and _is_made_from(stored, collection, wanted, sketch):
+        if stored is not None and is_made_from(stored, collection, wanted, sketch):
             collection = replace(
                 stored,
                 documents=collection.documents,
@@ -126,16 +128,6 @@ def _collect_in_two_passes(
         # The spool ends here, and shingles.npz holds its sets now. The sets of an unchanged folder
         # are those of shingles.npz already.
         return collection.with_unfiltered_sets(None) if collection.read else collection
-
-
-def _is_made_from(
-    stored: Collection, unfiltered: Collection, wanted: FilterRequest, sketch: SketchParams
-) -> bool:
-    """Return whether signatures were made from these sets with this filter."""
-    made = stored.shingle_filter.params if stored.shingle_filter is not None else None
-    same = made == wanted.params and stored.sketch == sketch
-    same = same and stored.shingle == unfiltered.shingle
-    return same and stored.unfiltered_identity == unfiltered.identity
 
 
 def _open_journal(
@@ -186,7 +178,7 @@ def _find(run: RunContext, request: Request, shingle: ShingleParams) -> Document
     docs = summarize_docs(map(typed_name, request.documents))
     documents = replace(documents, docs=docs)
     request.accept(documents, False)
-    _say_replaced_documents(run, request)
+    _refuse_other_collection(run, request)
     run.progress("documents", 0, len(documents))
     return documents
 
@@ -195,34 +187,50 @@ def _load_known_records(run: RunContext, request: Request) -> KnownRecords:
     """Load where the records of files were in the last run."""
     if run.store is None:
         return {}
-    kind = "shingles" if run.shingles_are_newer() else "signatures"
     try:
-        old = run.store.load_collection(kind, here=True, verify=False, always=LOCATION_MEMBERS)
+        old = run.store.load_collection(
+            run.store.newest(), here=True, verify=False, always=LOCATION_MEMBERS
+        )
         return {} if old is None else find_known_records(old, request.files)
     except (ArtifactError, IndexError):  # A damaged artifact is rebuilt, and that is said then.
         return {}
 
 
-def _say_replaced_documents(run: RunContext, request: Request) -> None:
-    """Say so if the store holds documents of other DOCS, which this run drops from it."""
-    if run.store is None or not run.store.is_held:
-        return
+def describe_other_collection(run: RunContext, documents: Sequence[bytes]) -> str:
+    """Return what the store holds, if it holds documents that a run with these DOCS drops; else "".
+
+    Files that were deleted since do not count.
+    """
     try:
-        kind = "shingles" if run.shingles_are_newer() else "signatures"
-        old = run.store.load_collection(kind, verify=False)
-        if old is None:
-            return
-        docs = old.documents.typed_docs()
-        wanted = {typed_name(argument) for argument in request.documents}
-        if not (are_below(docs, wanted) or are_below(old.documents.typed_files(), wanted)):
-            held = count_of(len(old.documents), "document") + describe_docs(docs)
-            now = join_names(map(os.fsdecode, request.documents), 3)
-            run.say(
-                f"the store {run.store.folder} held {held}; from now on it holds what is in {now} "
-                "(--store DIR keeps both)"
-            )
+        old = load_last_collection(run)
+        wanted = set(_locate(documents))
+        docs = old.documents.typed_docs() if old is not None else []
+        if old is None or are_below(_locate(docs), wanted):
+            return ""
+        files = _locate(old.documents.typed_files())
+        if not any(os.path.lexists(name) for name in files if not are_below([name], wanted)):
+            return ""
+        return count_of(len(old.documents), "document") + describe_docs(docs)
     except (ArtifactError, IndexError):  # A damaged artifact is rebuilt, and that is said then.
+        return ""
+
+
+def _locate(paths: Iterable[bytes]) -> list[bytes]:
+    return [os.path.abspath(path) for path in paths]  # noqa: PTH100 (bytes path)
+
+
+def _refuse_other_collection(run: RunContext, request: Request) -> None:
+    """Raise InputError if the store holds another collection, which this run would replace."""
+    if run.store is None or not run.store.is_held or request.replace_store:
         return
+    held = describe_other_collection(run, request.documents)
+    if held:
+        message = f"the store {run.store.folder} holds another collection: {held}"
+        raise InputError(
+            message,
+            "keep these documents in a store of their own with --store DIR, or keep nothing with"
+            " --no-store; --replace-store replaces what the store holds",
+        )
 
 
 def _collect(

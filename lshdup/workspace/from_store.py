@@ -1,15 +1,21 @@
-"""Collections from the store, as the last run left them; stale artifacts are rebuilt."""
+"""Collections from the store, as the last run with DOCS left them; stale artifacts are rebuilt.
+
+The newest collection in the store is the one that a command without DOCS continues with. If that is
+shingles.npz, signatures are made by explicit and default parameters, and signatures.npz is a cache.
+"""
 
 from pathlib import Path
 from typing import NoReturn
+
+import numpy as np
 
 from lshdup.collection.collect import sketch_collection
 from lshdup.collection.collection import Collection
 from lshdup.collection.filtering import FilterRequest, build_filter, filter_collection
 from lshdup.errors import RERUN, ArtifactError
-from lshdup.params import DEFAULT_STORE, BandParams, FilterParams, SketchParams
-from lshdup.store import results_io
+from lshdup.params import DEFAULT_STORE, FilterParams, SketchParams
 from lshdup.store.store import Store
+from lshdup.utils.messages import count_of, printable
 from lshdup.utils.ragged import RaggedSets
 from lshdup.workspace.context import RunContext
 from lshdup.workspace.filter_request import read_filter_request
@@ -30,45 +36,46 @@ def load_shingles(run: RunContext, request: Request) -> Collection:
 def load_or_sketch_signatures(
     run: RunContext, request: Request, *, verify: bool, save: bool
 ) -> Collection:
-    """Load signatures.npz; or sketch shingles.npz, if that is newer and of other documents.
+    """Load signatures.npz; or sketch shingles.npz, if that is newer.
 
     Parameters
     ----------
     run : state of the run.
     request : explicit parameters must be those of the artifact.
     verify : check every byte of signatures.npz, or only the bytes that are read.
-    save : whether it is an error if new signatures cannot be saved.
+    save : whether new signatures are those that later commands continue with; it is an error then
+        if they cannot be saved.
 
     """
-    signatures, shingles = _load_current(run, request, verify=verify)
-    current = signatures if shingles is None else shingles
-    assert current is not None
-    wanted = read_filter_request(run, request, current.shingle, signatures)
-    if shingles is None:
-        _check_signatures(current, request, wanted)
-        return current
-    base = signatures.sketch if signatures is not None else None
-    run.say(f"signatures.npz is made from shingles.npz{', which is newer' if base else ''}")
-    sketch = merge_params(SketchParams, request.given, base)
-    return sketch_shingles(run, shingles, sketch, wanted, request.jobs, save=save)
-
-
-def _load_current(
-    run: RunContext, request: Request, *, verify: bool
-) -> tuple[Collection | None, Collection | None]:
-    """Load signatures.npz; and shingles.npz, if signatures must be made from it."""
     if run.store is None:
         _refuse_nothing(run, "signatures", request)
     signatures = run.store.load_collection("signatures", verify=verify)
-    shingles = run.store.load_collection("shingles", verify=False)
-    if signatures is not None and signatures.sketch is not None:
-        is_newer = shingles is not None and run.shingles_are_newer()
-        is_same = shingles is not None and shingles.identity == signatures.unfiltered_identity
-        if not is_newer or is_same:
-            return signatures, None
-    if shingles is None:
-        _refuse_nothing(run, "signatures", request)
-    return signatures, load_shingles(run, request)
+    if run.store.newest() == "signatures":
+        if signatures is None:
+            _refuse_nothing(run, "signatures", request)
+        wanted = read_filter_request(run, request, signatures.shingle, signatures)
+        _check_signatures(signatures, request, wanted)
+        return signatures
+    shingles = load_shingles(run, request)
+    sketch = merge_params(SketchParams, request.given)
+    wanted = read_filter_request(run, request, shingles.shingle)
+    if signatures is not None and is_made_from(signatures, shingles, wanted, sketch):
+        return signatures
+    run.say(f"signatures.npz is made from shingles.npz{', which is newer' if signatures else ''}")
+    return sketch_shingles(run, shingles, sketch, wanted, request.jobs, save=save)
+
+
+def is_made_from(
+    signatures: Collection,
+    unfiltered: Collection,
+    wanted: FilterRequest | None,
+    sketch: SketchParams,
+) -> bool:
+    """Return whether signatures were made from these sets with this filter."""
+    made = signatures.shingle_filter.params if signatures.shingle_filter is not None else None
+    same = made == (wanted.params if wanted is not None else None) and signatures.sketch == sketch
+    same = same and signatures.shingle == unfiltered.shingle
+    return same and signatures.unfiltered_identity == unfiltered.identity
 
 
 def sketch_shingles(
@@ -82,7 +89,7 @@ def sketch_shingles(
 ) -> Collection:
     """Filter and sketch the sets of shingles.npz, and save signatures.npz.
 
-    save : whether it is an error if they cannot be saved.
+    save : whether later commands continue with them, or with shingles.npz.
     """
     if wanted is None:
         collection = sketch_collection(shingles, sketch, jobs, run.room)
@@ -95,6 +102,8 @@ def sketch_shingles(
         # Another run may have replaced shingles.npz in between.
         if stored is not None and stored.identity == shingles.identity:
             store.save_collection("signatures", collection)
+            if not save:
+                store.mark_as_derived()
 
     if save:
         assert run.store is not None
@@ -124,20 +133,31 @@ def _check_signatures(
     check_conflict("signatures.npz", signatures.sketch, request.given, _SIGN_AGAIN)
 
 
-def load_if_of_last_run(run: RunContext, shingles: Collection) -> Collection | None:
-    """Load signatures.npz beside shingles.npz, if they are of the same collection.
+def load_last_collection(run: RunContext, *, verify: bool = False) -> Collection | None:
+    """Load the newest collection of the store, to look names up in; None if there is none."""
+    if run.store is None:
+        return None
+    newest = run.store.newest()
+    other = "shingles" if newest == "signatures" else "signatures"
+    return run.store.load_collection(newest, verify=verify) or run.store.load_collection(
+        other, verify=verify
+    )
+
+
+def load_signatures_of(run: RunContext, shingles: Collection) -> Collection | None:
+    """Load signatures.npz beside shingles.npz, if the last run with DOCS made both.
 
     Errors: ArtifactError if signatures.npz is newer and of another collection: the last run kept no
     sets.
     """
     assert run.store is not None
     signatures = run.store.load_collection("signatures", verify=False)
-    if signatures is None or signatures.unfiltered_identity == shingles.identity:
-        return signatures
-    if not run.shingles_are_newer():
+    if signatures is None or run.store.newest() == "shingles":
+        return None
+    if signatures.unfiltered_identity != shingles.identity:
         message = f"shingles.npz in {run.store.folder} is not of the last run"
         raise ArtifactError(message, RERUN)
-    return None
+    return signatures
 
 
 def load_sets(
@@ -160,17 +180,25 @@ def attach_sets(run: RunContext, collection: Collection) -> Collection:
     return collection if sets is None else collection.with_unfiltered_sets(sets)
 
 
-def load_last_threshold(run: RunContext) -> float:
-    """Return the threshold of the last index; the default without one."""
-    known = results_io.load_threshold(run.store) if run.store is not None else None
-    return BandParams().threshold if known is None else known
+def leave_out_changed(run: RunContext, collection: Collection, request: Request) -> Collection:
+    """Return the collection without documents that were deleted or changed since, if requested.
 
-
-def choose_threshold(run: RunContext, request: Request) -> float:
-    """Return the threshold: explicit, else of the last index (without DOCS), else the default."""
-    default = BandParams().threshold if request.documents else load_last_threshold(run)
-    wanted: float = request.given.get("threshold", default)
-    return wanted
+    No file is opened. What follows from fewer documents is not kept in the store.
+    """
+    if not request.check_files:
+        return collection
+    n = len(collection.documents)
+    changed = collection.documents.changed(np.arange(n))
+    if not len(changed):
+        return collection
+    for name in collection.documents.typed_names(changed):
+        run.detail(f"{printable(name)}: deleted or changed since the last run")
+    run.say(
+        f"left out {count_of(len(changed), 'document')} deleted or changed since the last"
+        " run (-v names them)"
+    )
+    run.read_only = True
+    return collection.take(np.setdiff1d(np.arange(n), changed))
 
 
 def _refuse_nothing(run: RunContext, kind: str, request: Request) -> NoReturn:
@@ -183,6 +211,6 @@ def _refuse_nothing(run: RunContext, kind: str, request: Request) -> NoReturn:
         raise ArtifactError(message, f"run `lshdup index DOCS --store {store}`")
     named = "a store elsewhere"
     if store == Path(DEFAULT_STORE):
-        named = f"a store is looked for in the current folder, {Path.cwd()}: that of an earlier run"
+        named = f"a store is looked for in {Path.cwd()} and above: that of an earlier run"
     hint = f"{RERUN} (files or folders); {named} is named by --store DIR"
     raise ArtifactError(message, hint)

@@ -1,19 +1,23 @@
 """The index of a collection: loaded from the store, or built from signatures."""
 
+from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
 
 from lshdup.collection.collection import Collection
 from lshdup.errors import ArtifactError
-from lshdup.lsh.band_plan import plan_bands
+from lshdup.lsh.band_plan import BandPlan, plan_bands
 from lshdup.matching.results import Index
-from lshdup.params import BandParams, ClusterParams, SketchParams
+from lshdup.params import BandParams, SketchParams
 from lshdup.pipeline import build_index
 from lshdup.store import results_io
 from lshdup.workspace.context import RunContext
 from lshdup.workspace.from_documents import collect_signatures
-from lshdup.workspace.from_store import attach_sets, load_or_sketch_signatures
-from lshdup.workspace.request import Request, merge_params, reset_bands
+from lshdup.workspace.from_store import attach_sets, leave_out_changed, load_or_sketch_signatures
+from lshdup.workspace.request import Request, merge_params
 
 
 @dataclass(frozen=True)
@@ -23,81 +27,94 @@ class IndexedCollection:
     collection : documents and signatures, with their sets if memory or the store holds them.
     index : band table.
     params : parameters of the bands.
+    plan : bands that decide which documents are candidates. The table of a `query` may have been
+        planned for more candidates.
     from_documents : whether the documents were named: then artifacts are saved as by a first run.
-    last_clustering : parameters of the last `clusters`, if this run continues it.
     """
 
     collection: Collection
     index: Index
     params: BandParams
+    plan: BandPlan
     from_documents: bool = True
-    last_clustering: ClusterParams | None = None
+
+    def is_candidate(
+        self, signature: NDArray[np.uint32]
+    ) -> Callable[[NDArray[np.int64]], NDArray[np.bool_]] | None:
+        """Return the function that tells which documents meet a signature in a band of the plan.
+
+        Return None if the table holds no other ones.
+        """
+        if self.index.plan == self.plan:
+            return None
+        plan, signatures = self.plan, self.collection.signatures
+        assert signatures is not None
+        width = plan.bands * plan.rows
+
+        def agree(documents: NDArray[np.int64]) -> NDArray[np.bool_]:
+            same = signatures[documents, :width] == signature[:width]
+            bands = same.reshape(len(documents), plan.bands, plan.rows)
+            agreeing: NDArray[np.bool_] = bands.all(axis=2).any(axis=1)
+            return agreeing
+
+        return agree
 
 
-def index_documents(run: RunContext, request: Request) -> IndexedCollection:
-    """Index the documents that a request names; load the band table if nothing has changed."""
-    params = merge_params(BandParams, request.given)
-    # A promise that cannot be kept is refused before the work.
-    plan_bands(merge_params(SketchParams, request.given).perms, params)
-    with run.writing() if run.store is not None else nullcontext():
-        collection = attach_sets(run, collect_signatures(run, request))
-        stored = None
-        if run.store is not None:
-            try:
-                stored = results_io.load_index(run.store, collection)
-            except ArtifactError as error:
-                run.say(f"{error.message}; it is made anew")
-        if stored is not None and stored[1] == params:
-            return IndexedCollection(collection, stored[0], params)
-        index = _build(run, collection, params, request.jobs)
-        if run.store is not None:
-            results_io.save_index(run.store, collection, index, params)
-        return IndexedCollection(collection, index, params)
-
-
-def load_or_rebuild_index(
-    run: RunContext, request: Request, *, save: bool, verify: bool, clustering: bool
+def load_or_build_index(
+    run: RunContext, request: Request, *, save: bool, verify: bool = True
 ) -> IndexedCollection:
-    """Load the index of the last run; rebuild it from signatures if it does not serve the request.
+    """Load the band table, or build it from signatures, of the documents that a request names.
+
+    The bands are those that the request plans, whatever another command planned.
 
     Parameters
     ----------
     run : state of the run.
-    request : explicit parameters; all others are those of the stored index.
-    save : whether a rebuilt index is saved, or only used.
-    verify : check every byte of the artifacts, or only the bytes that are read.
-    clustering : take all other parameters from the last `clusters`, if it used this index.
+    request : names documents, or continues with the collection of the store.
+    save : whether a table is saved that is built without DOCS.
+    verify : check every byte of the artifacts; or only the bytes that are read, and use a stored
+        table with more candidates too.
 
     """
-    with run.continuing() if save else nullcontext():
-        signatures = load_or_sketch_signatures(run, request, verify=verify, save=save)
-        collection = attach_sets(run, signatures)
-        assert run.store is not None
-        stored = results_io.load_index(run.store, collection, verify=verify)
-        last = results_io.load_last_clustering(run.store, collection) if clustering else None
-        last_clustering = last[1] if last is not None else None
-        base = last[0] if last is not None else stored[1] if stored is not None else None
-        given = request.given if base is None else reset_bands(request.given)
-        wanted = merge_params(BandParams, given, base)
-        if stored is not None and _serves(stored[1], wanted, exactly=save):
-            index = stored[0]
+    params = merge_params(BandParams, request.given)
+    if request.documents:  # A promise that cannot be kept is refused before the work.
+        plan_bands(merge_params(SketchParams, request.given).perms, params)
+        save = True
+    with run.locking(create=bool(request.documents)) if save else nullcontext():
+        if request.documents:
+            collection = collect_signatures(run, request)
         else:
-            index = _build(run, collection, wanted, request.jobs)
-            if save:
-                results_io.save_index(run.store, collection, index, wanted)
-            elif stored is not None:
-                planned = f"the stored ones were planned for {stored[1].threshold:g}"
-                run.say(f"bands made anew from signatures.npz; {planned}")
-        return IndexedCollection(collection, index, wanted, False, last_clustering)
+            collection = load_or_sketch_signatures(run, request, verify=verify, save=save)
+        collection = leave_out_changed(run, attach_sets(run, collection), request)
+        assert collection.sketch is not None
+        plan = plan_bands(collection.sketch.perms, params)
+        stored = _load(run, collection, request, verify=verify)
+        index = stored[0] if stored is not None else None
+        if index is not None and index.plan.has_shape_of(plan):
+            index = Index(plan, index.table, index.duplicate_of)
+        elif index is None or verify or not index.plan.finds_all_of(plan):
+            run.progress("bands", 0, 0)
+            if index is not None and not verify:
+                run.say(
+                    f"bands rebuilt from signatures.npz, as the stored ones were planned for"
+                    f" {index.plan.threshold:g}; `lshdup index` with the same options keeps them"
+                )
+            index = build_index(collection, params, request.jobs)
+        if save and run.store is not None and (stored is None or stored[1] != params):
+            results_io.save_index(run.store, collection, index, params)
+        return IndexedCollection(collection, index, params, plan, bool(request.documents))
 
 
-def _serves(stored: BandParams, wanted: BandParams, *, exactly: bool) -> bool:
-    """Return whether stored bands serve a request: bands for t serve every higher threshold."""
-    if exactly or wanted.threshold < stored.threshold:
-        return wanted == stored
-    return replace(wanted, threshold=stored.threshold) == stored
-
-
-def _build(run: RunContext, collection: Collection, params: BandParams, jobs: int) -> Index:
-    run.progress("bands", 0, 0)
-    return build_index(collection, params, jobs)
+def _load(
+    run: RunContext, collection: Collection, request: Request, *, verify: bool
+) -> tuple[Index, BandParams] | None:
+    """Load bands.npz. A damaged one is rebuilt by a command with DOCS, and refused by others."""
+    if run.store is None:
+        return None
+    try:
+        return results_io.load_index(run.store, collection, verify=verify)
+    except ArtifactError as error:
+        if not request.documents:
+            raise
+        run.say(f"{error.message}; it is made anew")
+        return None

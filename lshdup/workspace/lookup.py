@@ -13,7 +13,7 @@ from lshdup.utils.messages import did_you_mean, printable
 from lshdup.workspace.request import merge_params
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from lshdup.collection.collection import Collection
     from lshdup.text.decoding import Text
@@ -234,9 +234,19 @@ def _suggest(word: bytes, collection: "Collection") -> str:
     return did_you_mean(wanted, known, lambda stem: printable(known[stem]), 0.75)
 
 
+def of_documents(
+    collection: "Collection | None", documents: "Sequence[NamedDocument]"
+) -> "Collection | None":
+    """Return the collection if it holds any of the documents; else None.
+
+    The parameters of a store hold for its own documents, not for files elsewhere.
+    """
+    return collection if any(each.index >= 0 for each in documents) else None
+
+
 def merge_shingle_params(
     collection: "Collection | None", given: "Mapping[str, Any]"
 ) -> ShingleParams:
     """Return the parameters to show a document with: explicit ones over those of the store."""
-    base = collection.shingle if collection is not None and "tokens" not in given else None
-    return merge_params(ShingleParams, given, base)
+    base = collection.shingle.to_json() if collection is not None and "tokens" not in given else {}
+    return merge_params(ShingleParams, base | {**given})

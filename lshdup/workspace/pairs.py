@@ -59,7 +59,10 @@ def load_or_find_pairs(
     )
     for each in skipped:
         run.skipped(each)
-    if not skipped:
+    # Without DOCS, pairs of a lower threshold are not replaced: they spare later runs more work.
+    if not skipped and (
+        indexed.from_documents or earlier is None or not earlier.has_verified_all(bands.threshold)
+    ):
         _save(run, indexed, params, found)
     return found
 
@@ -67,12 +70,11 @@ def load_or_find_pairs(
 def _save(
     run: RunContext, indexed: IndexedCollection, params: PairParams, found: PairsFound
 ) -> None:
-    if run.store is not None:
-        collection, index, bands = indexed.collection, indexed.index, indexed.params
-        run.keep(
-            "pairs.npz",
-            lambda store: results_io.save_pairs(store, collection, index, bands, params, found),
-        )
+    collection, index, bands = indexed.collection, indexed.index, indexed.params
+    run.keep(
+        "pairs.npz",
+        lambda store: results_io.save_pairs(store, collection, index, bands, params, found),
+    )
 
 
 def say_large_bucket(

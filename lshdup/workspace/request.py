@@ -1,6 +1,6 @@
 """What a command requests, and the parameters of each stage that follow from it."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -15,6 +15,7 @@ from lshdup.params import (
 )
 
 if TYPE_CHECKING:
+    from lshdup.collection.collection import Collection
     from lshdup.documents.document_list import DocumentList
 
 P = TypeVar(
@@ -23,6 +24,9 @@ P = TypeVar(
 
 #: Options whose name is not that of their parameter.
 _OPTIONS = {"k": "-k", "keep_case": "--keep-case", "normalize": "normalization"}
+
+#: Options whose value is a secret, a fingerprint, or said by the option itself.
+_UNQUOTED = {"key": "--hash-key …", "template": "--template …", "normalize": "--no-normalize"}
 
 
 @dataclass(frozen=True)
@@ -34,6 +38,8 @@ class Request:
     given : parameters that were set explicitly, by field name.
     jobs : threads.
     check_content : read all documents, even if their size and time have not changed.
+    check_files : leave out documents of the store that were deleted or changed since.
+    replace_store : replace a store that holds another collection.
     templates : files and folders of the texts whose shingles are filtered.
     is_other : whether the store is one that --against names, which must hold an index.
     accept : notified (documents, whether they have been read), when they are found and when they
@@ -48,18 +54,14 @@ class Request:
     templates: tuple[bytes, ...] = ()
     is_other: bool = False
     accept: Callable[["DocumentList", bool], None] = lambda _documents, _read: None
+    check_files: bool = False
+    replace_store: bool = False
 
 
-def merge_params(kind: type[P], given: Mapping[str, Any], base: P | None = None) -> P:
-    """Return the parameters of one stage: explicit values, over `base`, over the defaults."""
+def merge_params(kind: type[P], given: Mapping[str, Any]) -> P:
+    """Return the parameters of one stage: explicit values, and defaults for all others."""
     known = {field.name for field in fields(kind)}
-    values = base.to_json() if base is not None else {}
-    return kind(**(values | {name: value for name, value in given.items() if name in known}))
-
-
-def reset_bands(given: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return explicit parameters in which bands or rows replace both stored numbers."""
-    return {"bands": 0, "rows": 0, **given} if "bands" in given or "rows" in given else given
+    return kind(**{name: value for name, value in given.items() if name in known})
 
 
 def check_conflict(
@@ -75,3 +77,21 @@ def check_conflict(
             option = _OPTIONS.get(field.name, f"--{field.name}")
             message = f"{name} was made with {option} {actual}, not {given[field.name]}"
             raise ArtifactError(message, remedy)
+
+
+def list_definition(collection: "Collection") -> Iterator[str]:
+    """Yield the options that define the sets and signatures of a collection, as typed.
+
+    Those that have their default are left out, but for --tokens and -k.
+    """
+    yield f"--tokens {collection.shingle.tokens} -k {collection.shingle.k}"
+    sketch, shingle_filter = collection.sketch, collection.shingle_filter
+    filter_params = shingle_filter.params if shingle_filter is not None else FilterParams()
+    for params in (collection.shingle, sketch or SketchParams(), filter_params):
+        default = type(params)()
+        for name, value in params.to_json().items():
+            if name in ("tokens", "k") or value == getattr(default, name):
+                continue
+            flag = f"--{name.replace('_', '-')}"
+            written = f"{value:g}" if isinstance(value, float) else value
+            yield _UNQUOTED.get(name, flag if value is True else f"{flag} {written}")

@@ -252,7 +252,7 @@ def test_step_by_step_gives_the_same_answers(run, corpus, tmp_path):
     assert sorted(os.listdir(tmp_path / ".lshdup")) == [".gitignore", ".lock", "shingles.npz"]
     run("signatures")
     run("index", "-t", "0.7")
-    assert run("pairs").out == at_once
+    assert run("pairs", "-t", "0.7").out == at_once
     query = run("query", "sample_corpus/udhr/eng.txt").out
     import numpy as np
 
@@ -318,12 +318,13 @@ def test_a_stale_signature_file_is_made_anew(run, corpus):
     with (corpus / "udhr/fra.txt").open("a") as file:
         file.write("encore du texte\n")
     run("shingle", "sample_corpus")
-    result = run("pairs", "-t", "0.9")
-    assert "signatures.npz is made from shingles.npz" in result.err
-    assert "K = 64" in result.err
-    assert (
-        result.out == run("pairs", "sample_corpus", "-t", "0.9", "--perms", "64", "--no-store").out
-    )
+    for perms in ("64", "128"):  # `shingle` has not said it: what was typed before does not count
+        result = run("pairs", "-t", "0.9", *(["--perms", perms] if perms == "64" else []))
+        assert "signatures.npz is made from shingles.npz" in result.err
+        assert f"K = {perms}" in result.err
+        fresh = run("pairs", "sample_corpus", "-t", "0.9", "--perms", perms, "--no-store")
+        assert result.out == fresh.out
+    assert "is made from shingles.npz" not in run("pairs", "-t", "0.9").err
 
 
 def test_nothing_depends_on_threads_and_batches(corpus, tmp_path):
@@ -408,7 +409,7 @@ main()"""
     (tmp_path / ".lshdup/pairs.npz").write_bytes(b"junk")
     with (corpus / "udhr/fra.txt").open("a") as file:
         file.write("encore du texte\n")
-    changed = small("pairs")
+    changed = small("pairs", "-t", "0.9")
     assert changed.returncode == 2
     assert b"udhr/fra.txt: changed while in use" in changed.stderr
     expected = [line for line in first.stdout.splitlines() if b"fra.txt\t" not in line]
@@ -417,11 +418,16 @@ main()"""
 
 def test_bands_of_a_lower_threshold_are_made_anew(run, corpus):
     run("index", "sample_corpus", "-t", "0.9")
-    higher = run("pairs", "-t", "0.95")
-    assert "anew" not in higher.err
-    lower = run("pairs", "-t", "0.5")
-    assert "bands made anew" in lower.err
-    assert lower.out == run("pairs", "sample_corpus", "-t", "0.5", "--no-store").out
+    for threshold in ("0.95", "0.5"):
+        found = run("pairs", "-t", threshold).out
+        assert found == run("pairs", "sample_corpus", "-t", threshold, "--no-store").out
+    query = ("query", "sample_corpus/licences/MIT.txt")
+    lower = run(*query, "-t", "0.5")
+    assert "bands rebuilt from signatures.npz, as the stored ones were planned for 0.9" in lower.err
+    run("index", "-t", "0.5")
+    again = run(*query, "-t", "0.5")
+    assert "rebuilt" not in again.err
+    assert again.out == lower.out
 
 
 def test_the_store_works_from_another_folder(run, corpus, tmp_path):
@@ -442,27 +448,24 @@ def test_the_last_run_is_continued_whichever_it_was(run, corpus):
         run("pairs", "sample_corpus/udhr", "-t", "0.9", "--no-store").rows,
     )
     assert a != b
-    run("shingle", "sample_corpus/udhr")
+    run("shingle", "sample_corpus/udhr", "--replace-store")
     assert run("pairs", "-t", "0.9").rows == b
-    run("index", "sample_corpus/licences", "-t", "0.9")
-    assert run("pairs").rows == a
-    run("shingle", "sample_corpus/udhr")
-    run(
-        "index", "sample_corpus/licences", "-t", "0.9"
-    )  # nothing changed there, and yet it is the last run now
-    assert run("pairs").rows == a
+    run("index", "sample_corpus/licences", "--replace-store")
+    assert run("pairs", "-t", "0.9").rows == a
+    run("shingle", "sample_corpus/udhr", "--replace-store")
+    # Nothing changed there, and yet it is the last run now.
+    run("index", "sample_corpus/licences", "--replace-store")
+    assert run("pairs", "-t", "0.9").rows == a
     assert (
         "is not of the last run" in run("pairs", "--exact", code=2).err
     )  # shingles.npz still is of the others
 
 
-def test_the_exact_join_continues_with_the_threshold_and_refuses_older_sets(run, corpus, tmp_path):
+def test_the_exact_join_refuses_older_sets(run, corpus, tmp_path):
     run("index", "sample_corpus", "-t", "0.6")
-    assert (
-        run("pairs", "--exact").rows == run("pairs", "sample_corpus", "--exact", "-t", "0.6").rows
-    )
+    assert run("pairs", "--exact").rows == run("pairs", "sample_corpus", "--exact").rows
     (tmp_path / ".lshdup/shingles.npz").unlink()
-    run("shingle", "sample_corpus/udhr")
+    run("shingle", "sample_corpus/udhr", "--replace-store")
     shingles = tmp_path / ".lshdup/shingles.npz"
     os.utime(shingles, ns=(0, 0))  # as if a run too large to keep its sets had come later
     assert "is not of the last run" in run("pairs", "--exact", code=2).err
@@ -493,7 +496,7 @@ def test_id_lists_of_the_same_shape_are_told_apart(run, tmp_path):
         (tmp_path / name).write_text(text)
         os.utime(tmp_path / name, ns=(0, 0))
     assert run("pairs", "a", "--tokens", "ids").rows == []
-    assert run("pairs", "b", "--tokens", "ids").rows == [["d1", "d2", "1.0"]]
+    assert run("pairs", "b", "--tokens", "ids", "--replace-store").rows == [["d1", "d2", "1.0"]]
 
 
 # --- query ----------------------------------------------------------------------------------------
@@ -527,7 +530,7 @@ def test_query_agrees_with_pairs(run, corpus):
     pairs = run("pairs", "sample_corpus", "-t", "0.6").rows
     for name in {pair[0] for pair in pairs[::7]}:
         expected = {(s, b if a == name else a) for a, b, s in pairs if name in (a, b)}
-        assert set(map(tuple, run("query", name).rows)) == expected
+        assert set(map(tuple, run("query", name, "-t", "0.6").rows)) == expected
 
 
 def test_query_of_a_changed_document_looks_up_its_present_text(run, corpus):
@@ -571,8 +574,9 @@ def test_id_lists_through_the_store(run, tmp_path):
     assert run("pairs", "ids", "--tokens", "ids", "-t", "0.5", "--recall", "0.99999").rows == [
         ["x", "y", "0.6"]
     ]
-    assert run("query", "y").rows == [["0.6", "x"]]
-    assert run("query", "-", stdin=b"new 7 8 9 10").rows == [["0.75", "z"]]
+    near = ("-t", "0.5", "--recall", "0.99999")
+    assert run("query", "y", *near).rows == [["0.6", "x"]]
+    assert run("query", "-", *near, stdin=b"new 7 8 9 10").rows == [["0.75", "z"]]
     bad = run("pairs", "ids", "README", "--tokens", "ids", code=2)
     assert "README" in bad.err
     (tmp_path / "ids").write_text("x 1 2 3 4\ny 1 2 3 5\nz 7 eight 9\n")
@@ -637,13 +641,13 @@ def test_formats(run, tmp_path):
     assert json.loads(run("pairs", "a", "b", "--format", "json").out) == [
         {"a": "a", "b": "b", "similarity": 1.0}
     ]
-    assert run("pairs", "a", "--format", "json").out == b"[]\n"
+    assert run("pairs", "a", "--format", "json", "--no-store").out == b"[]\n"
     assert json.loads(run("pairs", "a", "b", "--format", "jsonl").out) == {
         "a": "a",
         "b": "b",
         "similarity": 1.0,
     }
-    assert run("pairs", "a", "--format", "jsonl").out == b""
+    assert run("pairs", "a", "--format", "jsonl", "--no-store").out == b""
     assert run("pairs", "a", "b", "--format", "csv").out == b"a,b,similarity\na,b,1.0\n"
     assert run("pairs", "a", "b", "-o", "out.tsv").out == b""
     assert (tmp_path / "out.tsv").read_bytes() == b"a\tb\t1.0\n"

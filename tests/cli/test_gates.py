@@ -36,6 +36,7 @@ def folders(tmp_path):
 
 @pytest.mark.parametrize("command", ["pairs", "clusters", "pairs --exact", "clusters --exact"])
 def test_check_answers_yes_no_or_not_at_all(run, folders, command):
+    command += " --no-store"
     check = [*command.split(), "--check", "-q"]
     assert run(*check, "docs", code=1).out
     assert not run(*check, "far", code=0).out
@@ -100,7 +101,7 @@ def test_check_of_a_query(run, folders):
 
 def test_check_of_a_query_with_nothing_to_compare_with(run, folders):
     for docs, code in (("blank", 2), ("one", 1)):
-        run("index", docs, "-q")
+        run("index", docs, "-q", "--replace-store")
         run("query", "docs/a", "--check", "-q", code=code)
     alone = run("query", "one/a", "--check", "-q", code=2).err
     assert "the store holds no other document with tokens" in alone

@@ -20,7 +20,7 @@ from lshdup.documents.finding import find_documents
 from lshdup.documents.records import field_names, no_field
 from lshdup.documents.rewriting import check_target
 from lshdup.errors import LshdupError, ParameterError
-from lshdup.params import KEEP, DocumentParams
+from lshdup.params import DocumentParams
 from lshdup.skipped import Reason, Skipped
 from lshdup.utils import atomic
 from lshdup.utils.atomic import JOURNAL, describe_kept, note_kept, replace_file
@@ -84,8 +84,8 @@ def test_without_documents_and_without_a_store(here):
         output = " -o out.html" * (command == "report")
         assert err == error(
             f"there is no {kind}.npz in .lshdup",
-            f"run `lshdup {command} DOCS{output}` (files or folders); a store is looked for in the "
-            f"current folder, {os.path.realpath(here)}: "
+            f"run `lshdup {command} DOCS{output}` (files or folders); a store is looked for in "
+            f"{os.path.realpath(here)} and above: "
             "that of an earlier run is named by --store DIR",
         )
         assert elsewhere == error(
@@ -303,7 +303,11 @@ def test_why_nothing_is_compared(here):
     }
     *few, enough, _, continued = said(
         here,
-        *(words.split() for words in [*expected, "pairs docs", "index docs/1.txt", "pairs"]),
+        *(
+            f"{words} {'' if '--no-store' in words else '--replace-store'}".split()
+            for words in [*expected, "pairs docs", "index docs/1.txt"]
+        ),
+        ["pairs"],
         code=0,
     )
     for err, why in zip(few, expected.values(), strict=True):
@@ -502,116 +506,65 @@ def outputs(here, *commands):
     return [out.decode() for _, out, _ in results], [err.decode() for _, _, err in results]
 
 
-def test_clusters_continues_as_it_was_asked_last(here):
+def test_clusters_are_as_they_are_asked_for(here):
+    """Without DOCS the rule is what was typed, or the default, whatever was asked before."""
     for number in range(3):
         os.utime(f"docs/{number}.txt", (10**9 - number,) * 2)  # the last one is the oldest
     Path("docs/0.txt").write_text(f"{TEXT} 0 and more")
     os.utime("docs/0.txt", (10**9,) * 2)
-    asked = ["clusters", "docs", "-t", "0.6", "--keep", "oldest"]
-    drop = ["clusters", "--emit", "drop"]
+    usual = ["clusters", "--emit", "drop"]
+    asked = ["clusters", "docs", "-t", "0.6", "--keep", "oldest", "--emit", "drop"]
+    older = [*usual, "-t", "0.6", "--keep", "oldest"]
+    middle = [*usual, "-t", "0.6", "--prefer", "*1.txt"]
     listed, err = outputs(
-        here, [*asked, "--emit", "drop"], drop, [*drop, "--keep", "newest"], drop, [*drop,
-        "--prefer", "*1.txt"], drop,
-        [*drop, "--exact"], [*drop, "-t", "0.5", "--keep", "oldest"], drop, ["index", "docs",
-        "-q"], drop, asked, drop,
-        ["clusters", "docs", "-t", "0.6", "--keep", "first", "--emit", "drop"], drop,
+        here, asked, usual, older, usual, middle, [*middle, "--exact"], ["index", "-t", "0.5"],
+        usual, older,
     )  # fmt: skip
-    oldest, newest, middle = (
-        "docs/0.txt\ndocs/1.txt\n",
-        "docs/1.txt\ndocs/2.txt\n",
-        "docs/0.txt\ndocs/2.txt\n",
-    )
-    assert listed[:7] == [oldest, oldest, newest, newest, middle, middle, middle]
-    assert listed[7:10] == [middle, middle, ""]  # what is preferred, too
-    assert listed[10] == "docs/2.txt\n"  # another index: nothing is known but the defaults
-    assert listed[12] == oldest
-    assert listed[14] == listed[13]
-    rules = [re.search(r"kept: (.*)\n", each)[1] if "kept" in each else "" for each in err]
-    assert rules[:3] == [
-        "the oldest",
-        "the oldest, as in the last run",
-        "the newest, else as in the last run",
-    ]
-    assert rules[5:7] == ["the newest, preferring *1.txt, as in the last run"] * 2
-    assert rules[10] == KEEP["shortest-path"]
-    assert rules[14] == "the first as DOCS were named, as in the last run"
-    assert all("of similarity 0.6 or more" in each for each in err[:7])
-    assert "of similarity 0.5 or more" in err[8]
-    assert "of similarity 0.8 or more" in err[10]
+    assert listed[0] == listed[2] == listed[8] == "docs/0.txt\ndocs/1.txt\n"
+    assert listed[1] == listed[3] == listed[7] == "docs/2.txt\n"
+    assert listed[4] == listed[5] == "docs/0.txt\ndocs/2.txt\n"
+    assert "kept: the oldest\n" in err[2]
+    assert "of similarity 0.8 or more" in err[1]
 
 
-def test_an_exact_run_is_not_taken_for_the_one_before(here):
-    commands = [
-        "clusters docs -t 0.6 --keep newest",
-        "clusters --exact",
-        "clusters --exact",
-        "clusters docs --exact --keep oldest",
-        "clusters",
-    ]
-    _, err = outputs(here, *map(str.split, commands))
-    assert [re.search(r"kept: (.*)\n", each)[1] for each in err] == [
-        "the newest", "the newest, as in the last run", "the newest, as in the last "
-"run", "the oldest", KEEP["shortest-path"],
-    ]  # fmt: skip
-
-
-def test_groups_that_were_found_before_are_those_of_the_last_run(here):
-    commands = [
-        "clusters docs -t 0.6 --keep newest",
-        "index docs -t 0.5",
-        "clusters docs -t 0.6 --keep newest",
-        "clusters",
-    ]
-    _, err = outputs(here, *map(str.split, commands))
-    assert "kept: the newest, as in the last run" in err[-1]
-
-
-def test_what_is_continued_and_replaced_is_said(here):
+def test_what_is_continued_is_said_and_what_would_be_replaced_is_refused(here):
     Path("new").mkdir()
     Path("new/a.txt").write_text(TEXT)
-    commands = [
-        "pairs docs", "pairs", "query docs/0.txt", "query docs/0.txt "
-"-v", "pairs -q", "pairs docs new", "pairs .",
-        "pairs ./docs/ rows.jsonl new --text-field content",
-        "pairs docs new", "pairs new -q", "pairs docs", "pairs docs --exclude "
-"1.txt", "pairs rows.jsonl --text-field content", "pairs",
-    ]  # fmt: skip
-    _, err = outputs(here, *map(str.split, commands))
-    (
-        first,
-        again,
-        query,
-        verbose,
-        quiet,
-        more,
-        all_here,
-        fewer,
-        without,
-        _,
-        other,
-        excluded,
-        rows,
-        of_rows,
-    ) = err
-    assert again.startswith("lshdup: the last run: 3 documents in docs -> ")
-    assert "the last run: 3 documents in docs\n" in verbose
-    assert "the last run" not in first + query + quiet
-    for nothing_lost in (first, more, all_here, fewer, excluded):
-        assert "the store" not in nothing_lost
-    assert (
-        "the store .lshdup held 7 documents in docs, rows.jsonl, new; from now on it "
-        "holds what is in docs, new (" in without
+    refused = (
+        "lshdup: error: the store .lshdup holds another collection: {}\n"
+        "  keep these documents in a store of their own with --store DIR, or keep nothing with"
+        " --no-store; --replace-store replaces what the store holds\n"
     )
-    held = (
-        "the store .lshdup held 1 document in new; from now on it holds what is in "
-        "docs (--store DIR keeps both)\n"
-    )
-    assert held in other
-    assert (
-        "the store .lshdup held 2 documents in docs; from now on it holds what is in rows.jsonl"
-        in rows
-    )
-    assert of_rows.startswith("lshdup: the last run: 3 documents in rows.jsonl -> ")
+    rows = "rows.jsonl --text-field content"
+    runs = {
+        "pairs docs": "",
+        "pairs new": refused.format("3 documents in docs"),
+        "pairs": "the last run: 3 documents in docs (--tokens word -k 3) -> ",
+        "query docs/0.txt": "lshdup: the last run: 3 documents in docs (--tokens word -k 3)\n",
+        "pairs new --no-store": "",
+        "pairs new --store elsewhere": "",
+        "pairs new --exact": "",  # keeps nothing
+        "pairs docs new": "",  # more documents
+        f"pairs ./docs/ new {rows}": "",
+        f"pairs docs --exclude 1.txt new {rows}": "",  # the same DOCS
+        "pairs docs new -k 2": refused.format("6 documents in docs, new, rows.jsonl"),
+        f"pairs {here} -k 2 -q": "",  # all of them, named otherwise
+        "pairs docs --replace-store --seed 3 --keep-case": "",
+        "clusters": "the last run: 3 documents in docs (--tokens word -k 3 --keep-case --seed 3)",
+        "clusters docs/0.txt docs/1.txt": refused.format("3 documents in docs"),
+        "index docs/0.txt": refused.format("3 documents in docs"),
+        "report new -o page.html": refused.format("3 documents in docs"),
+    }
+    listed = run_many([(each.split(), None) for each in runs], here)
+    for (code, out, err), (typed, expected) in zip(listed, runs.items(), strict=True):
+        err = err.decode()
+        assert code == (2 if "error" in expected else 0), (typed, err)
+        assert expected in err, typed
+        assert expected or "the last run" not in err, typed
+        assert not (code and out), typed
+    # A file that is gone is no document that would be lost.
+    Path("docs/2.txt").unlink()
+    assert said(here, ["pairs", "docs/0.txt", "docs/1.txt"], code=0)
 
 
 def test_a_pipe_that_is_not_read(here):
@@ -824,7 +777,7 @@ def test_hints_that_help(here):
         "a store elsewhere is named by --store DIR",
     )
     assert begun
-    assert "looked for in the current folder" not in of_json
+    assert "is looked for in " not in of_json
 
 
 # --- what a file is to hold -----------------------------------------------------------------------

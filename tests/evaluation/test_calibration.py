@@ -62,30 +62,18 @@ def test_thresholds(lowest, step, expected):
 
 
 def test_the_histogram_is_what_runs_of_their_own_say(run, corpus):
-    result = run(
-        "pairs",
-        "sample_corpus",
-        "-t",
-        "0.5",
-        "--recall",
-        "0.9999",
-        "--perms",
-        "256",
-        "--histogram",
-        "--step",
-        "0.1",
-        "--examples",
-        "2",
-    )
+    low, sure = ("pairs", "-t", "0.5", "--recall", "0.9999"), ("--recall", "0.9999")
+    steps = ("--histogram", "--step", "0.1")
+    result = run(*low, "sample_corpus", "--perms", "256", *steps, "--examples", "2")
     by_threshold = {}
     for t, *row in result.rows:
         by_threshold.setdefault(float(t), []).append(row)
     assert list(by_threshold) == [0.5, 0.6, 0.7, 0.8, 0.9, 1.0]
-    everything = run("pairs", "-t", "0.5").rows
+    everything = run(*low).rows
     levels = [*by_threshold, np.inf]
     for t, above in itertools.pairwise(levels):
         own = [(float(s), a, b) for a, b, s in everything if float(s) >= t]
-        groups = {row[0] for row in run("clusters", "-t", str(t)).rows} if t < 1 else None
+        groups = {row[0] for row in run("clusters", "-t", str(t), *sure).rows} if t < 1 else None
         for pairs, documents, count, s, a, b in by_threshold[t]:
             assert int(pairs) == len(own)
             assert int(documents) == len({name for _, *names in own for name in names})
@@ -94,11 +82,10 @@ def test_the_histogram_is_what_runs_of_their_own_say(run, corpus):
             assert (float(s), a, b) in own
         assert float(by_threshold[t][0][3]) == min(own)[0]
         assert len(by_threshold[t]) == 2
-    short = run("pairs", "--histogram", "--examples", "0", "--step", "0.1").rows
+    short = run(*low, *steps, "--examples", "0").rows
     assert short == [[str(t), *lines[0][:3]] for t, lines in by_threshold.items()]
-    parsed = json.loads(
-        run("pairs", "--histogram", "--step", "0.1", "--format", "json", "--exact").out
-    )
+    exact = run("pairs", "-t", "0.5", *steps, "--format", "json", "--exact")
+    parsed = json.loads(exact.out)
     assert [[row["pairs"], row["documents"], row["groups"]] for row in parsed] == [
         [int(x) for x in row[1:]] for row in short
     ]
@@ -135,17 +122,18 @@ def test_histogram_options(run, corpus, tmp_path):
 
 def test_query_top(run, corpus, tmp_path):
     run("index", "sample_corpus", "-t", "0.5")
-    everything = run("query", "BSD-3-Clause.txt").rows
+    query = ("query", "BSD-3-Clause.txt", "-t", "0.5")
+    everything = run(*query).rows
     assert len(everything) > 5
     for top in (1, 3, len(everything), 1000):
-        assert run("query", "BSD-3-Clause.txt", "--top", str(top)).rows == everything[:top]
-    several = run("query", "BSD-3-Clause.txt", "MIT.txt", "--top", "2").rows
+        assert run(*query, "--top", str(top)).rows == everything[:top]
+    several = run(*query, "MIT.txt", "--top", "2").rows
     assert several[:2] == [
         [*row, "sample_corpus/licences/BSD-3-Clause.txt"] for row in everything[:2]
     ]
     assert [row[2] for row in several[2:]] == ["sample_corpus/licences/MIT.txt"] * 2
     lower = run("query", "MIT.txt", "--top", "30", "-t", "0.3")
-    assert "bands made anew" in lower.err
+    assert "bands rebuilt" in lower.err
     assert lower.rows == run("query", "MIT.txt", "-t", "0.3").rows[:30]
     assert "--top" in run("query", "MIT.txt", "--top", "0", code=2).err
     for i in "cab":

@@ -208,3 +208,9 @@ def test_linear_is_biased_where_the_others_are_not():
     assert -0.055 < bias("linear") < -0.02
     assert abs(bias("fast")) < 4 * standard_error
     assert abs(bias("classic")) < 4 * standard_error
+
+
+def test_a_sketcher_knows_its_schemes():
+    """A scheme that it does not know is an error, and never signatures of another scheme."""
+    with pytest.raises(ParameterError, match="the scheme linear has no sketcher"):
+        Sketcher(SketchParams("linear"))

@@ -557,16 +557,16 @@ def test_a_query_is_of_what_is_left(run, here):
     Path("outside").write_text(Path("d/002").read_text() + " too")
     whole = run("query", "outside", "--store", "none", code=2)
     assert "there is no signatures.npz" in whole.err
-    assert [name for _, name in run("query", "outside").rows] == ["d/002"]
-    assert [name for _, name in run("query", "d/001").rows] == ["d/near"]
+    assert [name for _, name in run("query", "outside", "-t", "0.4").rows] == ["d/002"]
+    assert [name for _, name in run("query", "d/001", "-t", "0.4").rows] == ["d/near"]
     for name in ("d/form", "form.txt", "d/empty"):
-        result = run("query", name)
+        result = run("query", name, "-t", "0.4")
         assert result.rows == []
         assert "no tokens, or only common shingles: it is near nothing" in result.err
     run("index", "d", "--ignore-common", "0.5", "-t", "0.4")
-    assert [name for _, name in run("query", "outside").rows] == ["d/002"]
+    assert [name for _, name in run("query", "outside", "-t", "0.4").rows] == ["d/002"]
     run("index", "d", "-t", "0.4")
-    assert len(run("query", "outside").rows) > 15
+    assert len(run("query", "outside", "-t", "0.4").rows) > 15
 
 
 def test_a_damaged_list_of_what_was_removed_is_refused(run, here):
@@ -626,9 +626,10 @@ def test_steps_that_continue(run, here):
     assert re.search(r"in 22 different documents: 'dear sir or' \([0-9a-f]+\)", said)
     by_steps = run("index", "--ignore-common", "5", "-t", "0.4").err
     assert "signatures.npz is made from shingles.npz" in by_steps
-    first = run("pairs")
+    first = run("pairs", "-t", "0.4")
     assert [row[:2] for row in first.rows] == [["d/000", "d/copy"], ["d/001", "d/near"]]
-    assert run("pairs", "--exact").out == run("pairs", "--ignore-common", "5").out == first.out
+    for same in ("--exact", "--ignore-common=5"):
+        assert run("pairs", "-t", "0.4", same).out == first.out
     assert (
         "made with --ignore-common 5, not with 6"
         in run("pairs", "--ignore-common", "6", code=2).err
@@ -645,13 +646,13 @@ def test_steps_that_continue(run, here):
         ["d/000", "d/copy"],
         ["d/001", "d/near"],
     ]
-    # New sets of other definitions: the number is taken over, but the old template cannot be.
+    # New sets have no filter but one that is typed again.
     run("shingle", "d", "-k", "2")
-    assert "the last run had a --template, read by other options" in run("pairs", code=2).err
+    assert "removed shingles" not in run("pairs", "-t", "0.4").err
     assert "24 of templates" not in run("index", "--template", "form.txt", "-t", "0.4").err
     assert "removed shingles" not in run("signatures").err  # makes what its options say
     assert "removed shingles" not in run("index", "-t", "0.4").err
-    assert len(run("pairs").rows) > 100
+    assert len(run("pairs", "-t", "0.4").rows) > 100
 
 
 def test_show_marks_what_is_removed(run, here):

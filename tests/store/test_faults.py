@@ -786,7 +786,7 @@ def test_a_document_that_is_not_in_its_own_bucket_is_noticed(here, monkeypatch):
 
 def queried(name=b"d/00000.txt", **given):
     """What `lshdup query` prints of a document of the store."""
-    from lshdup.cli.commands.query import shingle_and_band
+    from lshdup.cli.commands.query import shingle_and_sketch
     from lshdup.cli.console import Console
     from lshdup.workspace.lookup import look_up
 
@@ -799,7 +799,7 @@ def queried(name=b"d/00000.txt", **given):
     if asked.index < 0:
         message = "a file that is not in the store"
         raise InputError(message)
-    own, keys = shingle_and_band(Console(quiet=True), indexed, asked)
+    own, keys, _ = shingle_and_sketch(Console(quiet=True), indexed, asked)
     missing = []
     source = lshdup.collection.set_source.set_source(collection, 1, missing.append)
     near = pipeline.find_neighbours(

@@ -89,15 +89,14 @@ def test_the_second_run_says_the_same_of_each_document(run, here):
     assert again.out == first.out
     assert line in run("pairs", "d", "-t", "0.9").err
 
-    stored = run(
-        "pairs", "-v"
-    )  # of what is in the store, in another order: nothing is left out now
+    # Of what is in the store, in another order: nothing is left out now.
+    stored = run("pairs", "-v", "-t", "0.9")
     assert {
         each.replace("left out when DOCS were read", "left out")
         for each in OF_DOCUMENTS.findall(stored.err)
     } == set(said)
     assert stored.out == first.out
-    exactly = run("pairs", "-v", "--exact")
+    exactly = run("pairs", "-v", "--exact", "-t", "0.9")
     assert set(OF_DOCUMENTS.findall(exactly.err)) == set(OF_DOCUMENTS.findall(stored.err))
     assert OF_DOCUMENTS.findall(run("pairs").err) == [
         "lshdup: 1 document without tokens: near nothing, not compared (-v names them)"

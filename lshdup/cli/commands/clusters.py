@@ -1,7 +1,6 @@
 """`lshdup clusters`."""
 
 from collections.abc import Iterator
-from dataclasses import fields
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +14,7 @@ from lshdup.cli.console import Console
 from lshdup.cli.help import Command, plain_option
 from lshdup.cli.messages import say_buckets, say_collection, say_index
 from lshdup.cli.options import (
+    check_files_option,
     check_option,
     engine_options,
     exact_option,
@@ -71,6 +71,7 @@ Examples:
                    "as it is; of several files, FILE is a folder. No groups are printed then, "
                    "unless --emit says so.")  # fmt: skip
 @check_option("groups")
+@check_files_option
 @engine_options
 @run_options
 @output_options
@@ -84,9 +85,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     other bytes. A document without tokens, or that could not be read, is neither kept nor dropped.
     Nothing is moved or deleted.
 
-    Without DOCS, the documents of the last run are grouped, and what is not given of --threshold,
-    --keep, --prefer and --linkage is as the last `clusters` had it, unless an index has been made
-    since.
+    Without DOCS, the documents of the last run are grouped.
 
     With --engine spark (see `lshdup pairs`), OUT.parquet and OUT.jsonl have a row for each compared
     document: id, representative (itself, if alone), similarity, copy; or name, with --emit.
@@ -100,36 +99,25 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         check_writable(options["write"])
     if options["exact"]:
         refuse_with_exact(ctx)
-    explicit = _explicit_parameters(ctx, options)
-    merged = partial(_merge, explicit)
-    merged(None)  # Errors in parameters are raised before anything is loaded.
+    rule = ClusterParams(
+        options["linkage"], options["keep"] or "", options["prefer"], options["max_bucket"] or 0
+    )
     with open_session(ctx, options, partial(_check_write, options["write"])) as session:
         console, workspace, request = session.console, session.workspace, session.request
         if options["exact"]:
-            collection, result, threshold, last = workspace.find_clusters_exactly(request, merged)
-            rule = merged(last)
+            collection, sets = workspace.load_or_collect_sets(request)
             say_collection(session, collection)
+            result = workspace.find_clusters_exactly(collection, sets, rule, request)
         else:
-            indexed = workspace.load_or_build_index(request, save=False, clustering=True)
-            collection, threshold, last = (
-                indexed.collection,
-                indexed.params.threshold,
-                indexed.last_clustering,
-            )
-            rule = merged(last)
+            indexed = workspace.load_or_build_index(request, save=False)
+            collection = indexed.collection
             say_index(session, indexed)
             result = workspace.find_clusters(indexed, rule, request)
             names = collection.documents.names.strings_at
             say_buckets(console, result.buckets, names, rule.max_bucket, indexed.index.table)
         took = console.duration_of("groups")
-        _say_groups(
-            console,
-            result,
-            collection.documents,
-            threshold,
-            took,
-            _describe_rule(rule, collection.documents, last, explicit | {**request.given}),
-        )
+        described = _describe_rule(rule, collection.documents)
+        _say_groups(console, result, collection.documents, options["threshold"], took, described)
         if options["write"] is not None:
             _write(console, result, collection.documents, options["write"])
         if options["write"] is None or is_set(ctx, "emit"):
@@ -191,25 +179,8 @@ def _names(chosen: "NDArray[np.int64]", documents: "DocumentList") -> "Iterator[
         yield (documents.typed_names(chosen[start : start + PIECE_ROWS]),)
 
 
-def _explicit_parameters(ctx: click.Context, options: dict[str, Any]) -> dict[str, Any]:
-    """Return the parameters of clusters that were set explicitly."""
-    known = {field.name: options[field.name] for field in fields(ClusterParams)}
-    return {name: value for name, value in known.items() if value is not None and is_set(ctx, name)}
-
-
-def _merge(explicit: dict[str, Any], last: ClusterParams | None) -> ClusterParams:
-    from lshdup.workspace.request import merge_params
-
-    return merge_params(ClusterParams, explicit, last)
-
-
-def _describe_rule(
-    rule: ClusterParams,
-    documents: "DocumentList",
-    last: ClusterParams | None,
-    explicit: dict[str, Any],
-) -> str:
-    """Return which document of a group is kept, and whether that rule is of the last run."""
+def _describe_rule(rule: ClusterParams, documents: "DocumentList") -> str:
+    """Return which document of a group is kept."""
     from lshdup.documents.preference import default_keep
 
     parts = [params.KEEP[rule.keep or default_keep(documents)]]
@@ -217,12 +188,6 @@ def _describe_rule(
         parts.append(f"preferring {join_names(rule.prefer)}")
     if rule.linkage != _DEFAULT.linkage:
         parts.append(f"linkage {rule.linkage}")
-    if last is not None and not {"linkage", "keep", "prefer", "threshold"} <= set(explicit):
-        parts.append(
-            "as in the last run"
-            if not explicit.keys() & {"linkage", "keep", "prefer"}
-            else "else as in the last run"
-        )
     return ", ".join(parts)
 
 

@@ -10,6 +10,7 @@ from lshdup.cli.find_pairs import find_pairs
 from lshdup.cli.help import Command
 from lshdup.cli.messages import warn_of_changes
 from lshdup.cli.options import (
+    check_files_option,
     check_option,
     engine_options,
     list_columns,
@@ -46,13 +47,12 @@ Examples:
     type=click.Path(path_type=bytes),
     metavar="OTHER",
     help="Only pairs of DOCS with documents of OTHER: a folder, a file, or the store of an earlier "
-    "run, whose documents need not be there any more; repeatable for folders and files.",
+    "run, whose documents may be gone; repeatable for folders and files.",
 )
 @option(
     "--histogram",
     is_flag=True,
-    help="Instead of the pairs: how many pairs, documents in pairs, and groups there are at each "
-    "threshold, with examples.",
+    help="Instead of the pairs: how many there are at each threshold, with examples.",
 )
 @option(
     "--step",
@@ -70,6 +70,7 @@ Examples:
 )
 @plot_option
 @check_option("pairs")
+@check_files_option
 @engine_options
 @run_options
 @output_options
@@ -84,8 +85,8 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     says whether the similarity is exact or, where a document of OTHER is gone, an estimate.
 
     With --engine spark the same pairs come from Apache Spark: DOCS are on any path that it reads,
-    and -o OUT.parquet or OUT.jsonl is a folder that it writes (names are bytes in Parquet if one of
-    them is not UTF-8); other answers go through this machine. Nothing is kept for the next run.
+    and -o OUT.parquet or OUT.jsonl is a folder that it writes; other answers go through this
+    machine. Nothing is kept for the next run.
     """
     if runs_on_spark(ctx, options):
         from lshdup.cli.commands import on_spark
@@ -109,11 +110,10 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         if options["histogram"]:
             from lshdup.cli.commands.pairs_histogram import print_histogram
 
-            named = print_histogram(session, answer, options, target)
+            print_histogram(session, answer, options, target)
         else:
+            warn_of_changes(session, documents, pairs.documents())
             names = DocumentNames(len(documents), documents.typed_names)
             rows = name_pairs(pairs.pieces(), names)
             print_pieces(console, target, column_names("pairs"), rows, len(pairs))
-            named = pairs.documents()
-        warn_of_changes(session, documents, named)
         return console.exit_code_of(len(pairs))

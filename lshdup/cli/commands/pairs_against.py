@@ -38,6 +38,7 @@ def pairs_against(session: Session, options: dict[str, Any], target: "Target") -
         console.report_skipped,
         console.progress,
         console.report_skipped_of_other,
+        exact=options["exact"],
     )
     params = PairParams(options["verify"], options["max_bucket"] or 0)
     say_collection(session, both.here, 1, " of DOCS")
@@ -66,10 +67,6 @@ def pairs_against(session: Session, options: dict[str, Any], target: "Target") -
     _say_estimates(session, both, pairs, across.by_estimate)
     candidates = None if options["exact"] else across.found.candidates
     say_pairs(console, len(pairs), both.params.threshold, candidates, len(pairs))
-    names = DocumentNames(len(both.sides.sizes), both.sides.names)
-    print_pieces(
-        console, target, column_names("pairs-against"), name_pairs(pairs.pieces(), names, _verified)
-    )
     warn_of_changes(session, both.here.documents, both.sides.separate(pairs.documents)[0])
     changed = both.count_changed(pairs)
     if changed:
@@ -77,6 +74,10 @@ def pairs_against(session: Session, options: dict[str, Any], target: "Target") -
             f"{count_of(changed, 'document')} of OTHER in this answer changed or vanished since "
             "OTHER was indexed"
         )
+    names = DocumentNames(len(both.sides.sizes), both.sides.names)
+    print_pieces(
+        console, target, column_names("pairs-against"), name_pairs(pairs.pieces(), names, _verified)
+    )
     return console.exit_code_of(len(pairs))
 
 

@@ -4,13 +4,11 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lshdup.cli.columns import column_names
+from lshdup.cli.messages import warn_of_changes
 from lshdup.cli.printing import print_rows
 from lshdup.cli.session import Session
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from lshdup.cli.find_pairs import PairsListed
     from lshdup.cli.output import Target
     from lshdup.documents.document_list import DocumentList
@@ -20,8 +18,8 @@ if TYPE_CHECKING:
 
 def print_histogram(
     session: Session, answer: "PairsListed", options: dict[str, Any], target: "Target"
-) -> "NDArray[np.int64]":
-    """Print the histogram, draw it with --plot, and return the documents that are named in it."""
+) -> None:
+    """Print the histogram, and draw it with --plot."""
     import numpy as np
 
     from lshdup.evaluation.histogram import list_thresholds, make_histogram
@@ -36,6 +34,8 @@ def print_histogram(
         levels,
         options["examples"],
     )
+    named = distinct(np.concatenate([each for step in steps for each in step.examples[:2]]))[0]
+    warn_of_changes(session, answer.collection.documents, named.astype(np.int64))
     columns = column_names("pairs-histogram", optional=options["examples"] > 0)
     print_rows(
         session.console,
@@ -47,9 +47,6 @@ def print_histogram(
         from lshdup.evaluation.plots import draw_histogram
 
         draw_histogram(options["plot"], steps)
-    return distinct(np.concatenate([each for step in steps for each in step.examples[:2]]))[
-        0
-    ].astype(np.int64)
 
 
 def _rows(

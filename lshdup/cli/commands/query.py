@@ -11,7 +11,14 @@ from lshdup.cli.completion import complete_document
 from lshdup.cli.console import Console
 from lshdup.cli.help import Command
 from lshdup.cli.messages import say_contract, say_last_run, warn_of_changes
-from lshdup.cli.options import band_options, list_columns, option, output_options, store_options
+from lshdup.cli.options import (
+    band_options,
+    check_files_option,
+    list_columns,
+    option,
+    output_options,
+    store_options,
+)
 from lshdup.cli.printing import make_target, print_rows
 from lshdup.cli.session import Session, open_session
 from lshdup.errors import InputError
@@ -50,6 +57,7 @@ Examples:
     help="At most N documents for each DOC: the most similar ones; of equally similar ones, the "
     "first names.",
 )
+@check_files_option
 @option(
     "--check",
     is_flag=True,
@@ -63,14 +71,14 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     if several are given).
 
     DOC is a name in the store or its unique end, any other file, or - for standard input. The
-    answer comes from the last `lshdup index` (or `pairs`); the similarity is exact.
+    store is that of the last run with DOCS; the similarity is exact.
     """
     target = make_target(options)
     words = options.pop("docs")
     with open_session(ctx, options) as session:
         indexed = session.workspace.load_or_build_index(session.request, save=False, verify=False)
         say_last_run(session.console, indexed.collection)
-        say_contract(session.console, indexed.index.plan, indexed.params)
+        say_contract(session.console, indexed.plan, indexed.params)
         several = len(words) > 1
         wide = several or options["format_"] in ("json", "jsonl")
         columns = column_names("query")[: 3 if wide else 2]
@@ -105,7 +113,7 @@ def _rows(
     threshold = indexed.params.threshold
     for done, each in enumerate(documents):
         console.progress("queries", done, len(documents))
-        shingles, keys = shingle_and_band(console, indexed, each)
+        shingles, keys, signature = shingle_and_sketch(console, indexed, each)
         shown = printable(each.name)
         if not len(shingles):
             filtered = "" if collection.shingle_filter is None else ", or only common shingles"
@@ -119,7 +127,13 @@ def _rows(
             message = f"{shown} was not checked: the store holds no other document with tokens"
             console.error(InputError(message, "run `lshdup index DOCS` over more documents"))
         near = find_neighbours(
-            indexed.index, source, threshold, keys=keys, shingles=shingles, itself=each.index
+            indexed.index,
+            source,
+            threshold,
+            keys=keys,
+            shingles=shingles,
+            itself=each.index,
+            is_candidate=indexed.is_candidate(signature),
         ).take_top(top)
         if not len(near.documents):
             stored = count_of(len(collection.documents), "document")
@@ -135,10 +149,10 @@ def _holds_another(collection: "Collection", index: int) -> bool:
     return any(at != index for at in collection.sizes.nonzero()[0][:2].tolist())
 
 
-def shingle_and_band(
+def shingle_and_sketch(
     console: Console, indexed: "IndexedCollection", document: NamedDocument
-) -> "tuple[NDArray[np.uint64], NDArray[np.uint64]]":
-    """Return the shingle set of a document and its band keys, which `query` looks up."""
+) -> "tuple[NDArray[np.uint64], NDArray[np.uint64], NDArray[np.uint32]]":
+    """Return the shingle set of a document, its band keys and its signature."""
     import numpy as np
 
     from lshdup.lsh import band_table
@@ -152,10 +166,13 @@ def shingle_and_band(
         sets = collection.shingle_filter.apply(sets)
     if document.index >= 0:
         if fingerprint_sets(sets, collection.shingle)[0] == collection.fingerprints[document.index]:
-            return sets[0], indexed.index.table.keys_of(document.index)
+            assert collection.signatures is not None
+            keys = indexed.index.table.keys_of(document.index)
+            return sets[0], keys, collection.signatures[document.index]
         console.warn(
             f"{printable(document.name)} has changed since it was indexed; "
             "its present text is looked up"
         )
     signature = Sketcher(collection.sketch).sketch(sets)
-    return sets[0], np.ascontiguousarray(band_table.band_keys(signature, indexed.index.plan)[:, 0])
+    keys = np.ascontiguousarray(band_table.band_keys(signature, indexed.index.plan)[:, 0])
+    return sets[0], keys, signature[0]

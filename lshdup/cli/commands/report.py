@@ -14,6 +14,7 @@ from lshdup.cli.find_pairs import PairsListed, find_pairs
 from lshdup.cli.help import Command, plain_option
 from lshdup.cli.messages import warn_of_changes
 from lshdup.cli.options import (
+    check_files_option,
     exact_option,
     keep_options,
     max_bucket_option,
@@ -71,6 +72,7 @@ Examples:
         show_default="5,000, as far as they fit into 8 MB",
         help="Show where N pairs differ: the members of groups and the one that is kept, then the "
              "least similar pairs.")  # fmt: skip
+@check_files_option
 @run_options
 @plain_option("-o", "--output", type=click.Path(path_type=Path, allow_dash=True), metavar="FILE",
               default=Path("-"),
@@ -107,6 +109,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         answer = find_pairs(session, options)
         collection, duplicate_of, plan = answer.collection, answer.duplicate_of, answer.plan
         documents = collection.documents
+        warn_of_changes(session, documents, answer.pairs.documents())
         rule = ClusterParams(keep=options["keep"] or "", prefer=options["prefer"])
         preferred = preference(documents, collection.sizes, rule, session.request.documents)
         order = preferred.order
@@ -143,7 +146,6 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         for line in filter(None, (selection.describe_omitted(), data["missing"])):
             console.say(line)
         console.say(f"the page has {len(page):,} bytes")
-        warn_of_changes(session, documents, answer.pairs.documents())
         return console.exit_code
 
 

@@ -10,7 +10,7 @@ from lshdup.cli.columns import column_names
 from lshdup.cli.completion import complete_document
 from lshdup.cli.conflicts import refuse
 from lshdup.cli.help import Command, plain_option
-from lshdup.cli.messages import say_collection
+from lshdup.cli.messages import say_collection, say_last_run
 from lshdup.cli.options import (
     documents_options,
     list_columns,
@@ -22,7 +22,7 @@ from lshdup.cli.printing import make_target, print_rows
 from lshdup.cli.session import Session, open_session
 from lshdup.errors import InputError
 from lshdup.params import ShingleParams
-from lshdup.workspace.lookup import NamedDocument, look_up, merge_shingle_params
+from lshdup.workspace.lookup import NamedDocument, look_up, merge_shingle_params, of_documents
 
 if TYPE_CHECKING:
     from lshdup.collection.collection import Collection
@@ -70,8 +70,11 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         refuse(ctx, ("format_", "header", "output"), "without --show")
     with open_session(ctx, options) as session:
         if options["show"] is not None:
-            stored = session.workspace.load_last_collection()
-            document = look_up(options["show"], stored)
+            last = session.workspace.load_last_collection()
+            document = look_up(options["show"], last)
+            stored = of_documents(last, [document])
+            if stored is not None:
+                say_last_run(session.console, stored)
             if document.note:
                 session.console.say(document.note)
             params = merge_shingle_params(stored, session.request.given)

@@ -11,6 +11,7 @@ from lshdup.cli.completion import complete_document
 from lshdup.cli.conflicts import refuse
 from lshdup.cli.console import Console
 from lshdup.cli.help import Command, plain_option
+from lshdup.cli.messages import say_last_run
 from lshdup.cli.options import (
     keep_options,
     list_columns,
@@ -24,7 +25,7 @@ from lshdup.cli.session import open_session
 from lshdup.errors import InputError
 from lshdup.params import ClusterParams, ShingleParams, SketchParams
 from lshdup.utils.messages import count_of, decimal, printable
-from lshdup.workspace.lookup import NamedDocument, look_up, merge_shingle_params
+from lshdup.workspace.lookup import NamedDocument, look_up, merge_shingle_params, of_documents
 
 if TYPE_CHECKING:
     from lshdup.cli.output import Target
@@ -130,9 +131,13 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         message = "A and B are both standard input"
         raise InputError(message, "name a file for one of them")
     with open_session(ctx, options) as session:
-        stored = session.workspace.load_last_collection()
+        last = session.workspace.load_last_collection()
+        named = [look_up(options[name], last) for name in "ab"]
+        stored = of_documents(last, named)
+        if stored is not None:
+            say_last_run(session.console, stored)
         params = merge_shingle_params(stored, session.request.given)
-        a, b = (_read(look_up(options[name], stored), params) for name in "ab")
+        a, b = (_read(each, params) for each in named)
         for each in (a, b):
             if each.named.note:
                 session.console.say(each.named.note)

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lshdup.cli.columns import column_names
+from lshdup.cli.messages import say_last_run
 from lshdup.cli.output import Target
 from lshdup.cli.printing import print_rows
 from lshdup.cli.session import Session
@@ -33,6 +34,7 @@ def show_group(session: Session, options: dict[str, Any], target: Target) -> int
 
     console, word = session.console, options["a"]
     indexed = session.workspace.load_or_build_index(session.request, save=False)
+    say_last_run(console, indexed.collection)
     collection, params = indexed.collection, indexed.collection.shingle
     named = look_up(word, collection)
     if named.note:
@@ -40,7 +42,7 @@ def show_group(session: Session, options: dict[str, Any], target: Target) -> int
     if named.index < 0:
         message = f"{printable(named.name)} is not in the store: its group is not known"
         raise InputError(message, "run `lshdup index DOCS` with it, or name two documents")
-    rule = ClusterParams(keep=options["keep"] or ClusterParams().keep, prefer=options["prefer"])
+    rule = ClusterParams(keep=options["keep"] or "", prefer=options["prefer"])
     clusters = session.workspace.find_clusters(indexed, rule, session.request).clusters
     kept = int(clusters.representative[named.index])
     members = np.flatnonzero((clusters.representative == kept) & (kept >= 0))

@@ -1,0 +1,191 @@
+"""Which store a command uses, from which folder, and what it says of documents that are gone."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+TEXT = "one of several texts that are nearly the same but for a word or a number at the end"
+
+
+@pytest.fixture
+def here(tmp_path):
+    """Three near-duplicates, and a text of its own, below docs."""
+    (tmp_path / "docs/sub").mkdir(parents=True)
+    for name in ("docs/a", "docs/b", "docs/sub/c"):
+        (tmp_path / name).write_text(f"{TEXT} {name[-1]}")
+    (tmp_path / "docs/own").write_text("nothing that any other of these documents says as well")
+    return tmp_path
+
+
+# --- stores in folders above ----------------------------------------------------------------------
+
+
+def test_a_command_without_docs_uses_the_store_of_a_folder_above(run, here):
+    run("pairs", "docs", "-q")
+    sub = here / "docs/sub"
+    listed = run("pairs", cwd=sub)
+    assert listed.rows == [
+        ["../a", "../b", listed.rows[0][2]],
+        ["../a", "c", listed.rows[1][2]],
+        ["../b", "c", listed.rows[2][2]],
+    ]
+    assert "lshdup: the store is ../../.lshdup\n" in listed.err
+    assert "the last run: 4 documents in .. (" in listed.err
+    assert {row[0] for row in run("pairs", "--exact", cwd=sub).rows} == {"../a", "../b"}
+    for name in ("c", "sub/c", "./c", str(sub / "c")):
+        near = {cell for row in run("query", name, cwd=sub).rows for cell in row if "." in cell[:1]}
+        assert near == {"../a", "../b"}, name
+    assert {row[2] for row in run("clusters", cwd=sub).rows} == {"../a", "../b", "c"}
+    shown = run("show", "../a", "c", cwd=sub, code=0)
+    assert shown.lines[0].startswith("A  ../a: ")
+    assert "the store is ../../.lshdup" in run("report", cwd=sub).err
+    assert run("pairs", "--store", "../../.lshdup", cwd=sub).out == listed.out
+    assert not (sub / ".lshdup").exists()
+    dropped = run("clusters", "--emit", "drop", "-0", cwd=sub).out.split(b"\0")[:-1]
+    assert len(dropped) == 2
+    assert all((sub / os.fsdecode(name)).is_file() for name in dropped)
+
+
+def test_the_nearest_store_is_used_and_a_run_with_docs_makes_one_here(run, here):
+    run("pairs", "docs", "-q")
+    before = {path: path.read_bytes() for path in (here / ".lshdup").glob("*.npz")}
+    sub = here / "docs/sub"
+    made = run("pairs", ".", "-q", cwd=sub).err
+    assert "nothing to compare" in made
+    assert not run("pairs", "..", "-q", cwd=sub).err  # more documents of the same collection
+    made = run("pairs", ".", cwd=here / "docs")
+    assert "a new store, .lshdup, for this folder; ../.lshdup stays as it is\n" in made.err
+    assert made.rows[0][:2] == ["a", "b"]
+    nearest = run("pairs", cwd=here / "docs")
+    assert "the store is" not in nearest.err
+    assert nearest.out == made.out
+    assert {path: path.read_bytes() for path in before} == before
+
+
+def test_without_a_store_anywhere_it_says_where_it_looked(run, here):
+    for command in ("pairs", "clusters", "index", "signatures"):
+        err = run(command, cwd=here / "docs", code=2).err
+        assert f"is looked for in {here / 'docs'} and above" in err
+    assert "no document of the store and no file" in run("show", "x", "y", code=2).err
+    (here / ".lshdup").mkdir()
+    (here / ".lshdup/own.txt").write_text("a folder of that name which lshdup has not made")
+    assert "there is no signatures.npz" in run("pairs", cwd=here / "docs", code=2).err
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can give files away")
+def test_a_store_of_another_user_is_not_taken_from_above(run, here, monkeypatch):
+    from lshdup.store.store import nearest_store
+
+    run("pairs", "docs", "-q")
+    monkeypatch.chdir(here / "docs")
+    assert nearest_store() == Path("../.lshdup")
+    monkeypatch.setattr("os.getuid", lambda: 12345)
+    assert nearest_store() == Path(".lshdup")
+    monkeypatch.chdir(here)
+    assert nearest_store() == Path(".lshdup")
+
+
+# --- documents that are gone or changed -----------------------------------------------------------
+
+
+@pytest.fixture
+def changed(run, here):
+    """A store of which one document is gone, one has changed, and one has come since."""
+    run("pairs", "docs", "-t", "0.5", "-q")
+    (here / "docs/b").unlink()
+    (here / "docs/own").write_text("it says something else now")
+    (here / "docs/new").write_text(TEXT)
+    return here
+
+
+@pytest.mark.parametrize(
+    "command", ["pairs", "pairs --exact", "pairs --collapse-copies", "query docs/a", "report"]
+)
+def test_documents_of_the_answer_that_are_gone_are_said_before_it(run, changed, command):
+    result = run(*command.split(), "-v")
+    is_page = command == "report"  # which packs the names
+    assert is_page or b"docs/b" in result.out
+    said = "1 document of this answer changed or vanished since the last run; --check-files leaves"
+    assert f"lshdup: warning: {said}" in result.err
+    assert "lshdup: docs/b: deleted or changed since the last run\n" in result.err
+    checked = run(*command.split(), "--check-files", "-v")
+    assert b"docs/b" not in checked.out
+    assert is_page or b"docs/sub/c" in checked.out
+    assert "left out 2 documents deleted or changed since the last run (-v names" in checked.err
+    for name in ("docs/b", "docs/own"):
+        assert f"lshdup: {name}: deleted or changed since the last run\n" in checked.err
+    assert "warning" not in checked.err
+
+
+def test_what_is_left_out_was_never_there(run, changed):
+    """The answer is that of the remaining documents alone."""
+    rest = ["docs/a", "docs/sub/c"]
+    before = {path: path.read_bytes() for path in (changed / ".lshdup").glob("*.npz")}
+    for command in (
+        ["pairs", "-t", "0.5"],
+        ["pairs", "-t", "0.5", "--exact"],
+        ["clusters", "-t", "0.5"],
+        ["clusters", "-t", "0.5", "--exact", "--emit", "keep"],
+        ["pairs", "-t", "0.5", "--against", "docs/new"],
+    ):
+        name, *options = command
+        alone = run(name, *rest, *options, "--no-store").out
+        assert alone
+        assert run(*command, "--check-files").out == alone, command
+    assert {path: path.read_bytes() for path in before} == before
+    assert "no meaning with DOCS" in run("pairs", "docs", "--check-files", code=2).err
+
+
+def test_nothing_is_dropped_for_a_document_that_is_gone(run, here):
+    """`clusters` leaves documents of its groups that changed out in any case, and ends with 2."""
+    run("clusters", "docs", "-q")
+    (here / "docs/a").unlink()
+    unsafe = run("clusters", "--emit", "drop", code=2)
+    assert unsafe.out == b""
+    checked = run("clusters", "--emit", "drop", "--check-files")
+    assert checked.lines == ["docs/sub/c"]
+    kept = json.loads(run("clusters", "--check-files", "--format", "json").out)
+    assert [row["name"] for row in kept] == ["docs/b", "docs/sub/c"]
+
+
+# --- replacing a store ----------------------------------------------------------------------------
+
+
+def test_a_store_of_another_collection_stays(run, here):
+    run("index", "docs", "-q")
+    before = {path: path.read_bytes() for path in (here / ".lshdup").glob("*.npz")}
+    (here / "other").mkdir()
+    (here / "other/x").write_text(TEXT)
+    for command in ("shingle", "signatures", "index", "pairs", "clusters", "report"):
+        err = run(command, "other", code=2).err
+        assert "the store .lshdup holds another collection: 4 documents in docs\n" in err
+        assert all(option in err for option in ("--store DIR", "--no-store", "--replace-store"))
+    for command in ("accuracy", "timing"):  # they keep nothing
+        run(command, "docs/a", "docs/b", "--perms", "16", "--runs", "1", "-q")
+    run("pairs", "other", "--no-store", "-q")
+    run("pairs", "other", "--store", "elsewhere", "-q")
+    assert {path: path.read_bytes() for path in before} == before
+    run("pairs", "other", "--replace-store", "-q")
+    assert "1 document in other" in run("pairs").err
+
+
+def test_docs_that_are_compared_with_others_are_not_kept_in_a_store_of_others(run, here):
+    run("index", "docs", "-q")
+    (here / "new").write_text(TEXT)
+    before = {path: path.read_bytes() for path in (here / ".lshdup").glob("*.npz")}
+    result = run("pairs", "new", "--against", "docs/sub")
+    assert [row[:2] for row in result.rows] == [["new", "docs/sub/c"]]
+    assert "what is made of DOCS is not kept: the store .lshdup holds 4 documents" in result.err
+    assert {path: path.read_bytes() for path in before} == before
+
+
+def test_exact_pairs_across_need_no_bands(run, here):
+    """At 0.02 no bands of 128 rows keep the recall, which the exact join does not need."""
+    arguments = ("pairs", "docs/a", "docs/own", "--against", "docs/sub", "-t", "0.02")
+    assert run(*arguments, "--exact", "--no-store").rows[0][:2] == ["docs/a", "docs/sub/c"]
+    err = run(*arguments, "--no-store", code=2).err
+    assert "128 rows cannot meet a pair of similarity 0.02" in err
+    assert "use --perms 228" in err
+    assert run(*arguments, "--no-store", "--perms", "228").rows
