@@ -1,8 +1,7 @@
-"""Options that a run would ignore are refused, each of them; and when there are colours."""
+"""Options that a run would ignore are refused, each of them."""
 
 import pytest
 
-from lshdup.cli.console import use_color
 from tests.running import run_many, run_program
 
 #: An option and its value, for every option that the run of the second line ignores.
@@ -48,24 +47,6 @@ def test_each_option_that_would_be_ignored_is_refused(command, options, where, t
         name = "--output" if option == "-o=x" else option.partition("=")[0]
         assert f"{name} has no meaning {where}" in err.decode().replace("\n  ", " "), option
     assert not (tmp_path / ".lshdup").exists()
-
-
-@pytest.mark.parametrize(
-    ("choice", "is_terminal", "variables", "expected"),
-    [
-        (None, True, {}, True),
-        (None, False, {}, False),
-        (None, True, {"TERM": "dumb"}, False),
-        (None, True, {"NO_COLOR": "1"}, False),
-        (None, True, {"NO_COLOR": ""}, True),
-        (True, False, {"TERM": "dumb", "NO_COLOR": "1"}, True),
-        (False, True, {}, False),
-    ],
-)
-def test_when_there_are_colours(monkeypatch, choice, is_terminal, variables, expected):
-    for name, value in ({"TERM": "xterm", "NO_COLOR": ""} | variables).items():
-        monkeypatch.setenv(name, value)
-    assert use_color(choice, is_terminal) is expected
 
 
 def test_a_dumb_terminal_gets_no_colours(tmp_path):

@@ -102,13 +102,6 @@ MUTANTS = [
         "tests/cli/test_conflicts.py -k ignored",
     ),
     Mutant(
-        "a dumb terminal gets colours",
-        "lshdup/cli/console.py",
-        ' and os.environ.get("TERM") != "dumb"',
-        "",
-        "tests/cli/test_conflicts.py -k colours",
-    ),
-    Mutant(
         "--max-rows cuts a listing in a pipe without a word",
         "lshdup/cli/printing.py",
         'if target.style != "table" and',
