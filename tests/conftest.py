@@ -12,15 +12,16 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from tests.running import ROOT, clean_environment, run_program
 
 # In CI the same examples every time, so that a landing does not depend on luck; elsewhere new ones
 # every time.
-settings.register_profile("ci", derandomize=True)
-if os.environ.get("CI"):
-    settings.load_profile("ci")
+_NO_CLOCK = [HealthCheck.too_slow]  # A loaded machine is no fault of a test.
+settings.register_profile("ci", derandomize=True, suppress_health_check=_NO_CLOCK)
+settings.register_profile("own", suppress_health_check=_NO_CLOCK)
+settings.load_profile("ci" if os.environ.get("CI") else "own")
 
 DATA = ROOT.parent / "shared" / "data"
 
