@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from lshdup.cli.commands import COMMANDS
-from lshdup.cli.console import Console
+from lshdup.cli.console import Console, use_color
 from lshdup.cli.help import OPTION_GROUPS
 from lshdup.documents.finding import find_documents
 from lshdup.documents.records import field_names, no_field
@@ -912,6 +912,23 @@ def test_what_an_interrupt_leaves_is_said(tmp_path, monkeypatch):
     assert "the same command goes on from there" in describe_kept()
     note_kept(JOURNAL, kept=False)
     assert "journal" not in describe_kept()
+
+
+def test_when_there_are_colours(monkeypatch):
+    for variables, expected in (
+        ({}, True),
+        ({"NO_COLOR": "1"}, False),
+        ({"NO_COLOR": ""}, True),
+        ({"TERM": "dumb"}, False),
+    ):
+        for name in ("NO_COLOR", "TERM"):
+            monkeypatch.delenv(name, raising=False)
+        for name, value in variables.items():
+            monkeypatch.setenv(name, value)
+        assert use_color(None, is_terminal=True) == expected
+        assert not use_color(None, is_terminal=False)
+        assert use_color(True, is_terminal=False)
+        assert not use_color(False, is_terminal=True)
 
 
 def test_lines_are_folded_between_words_on_a_terminal(monkeypatch):
