@@ -722,7 +722,7 @@ def test_which_document_is_meant(here):
 
 def test_what_click_says_is_said_as_all_else(here):
     commands = [
-        ["show", "a"],
+        ["show"],
         ["pairs", "--format", "xml"],
         ["show", "a", "b", "c"],
         ["pairs", "-k", "0"],
@@ -730,7 +730,7 @@ def test_what_click_says_is_said_as_all_else(here):
     ]
     missing, choice, extra, small, value = said(here, *commands)
     formats = "'table', 'tsv', 'csv', 'json', 'jsonl'"
-    assert missing == error("missing argument 'B'", "run `lshdup show --help`")
+    assert missing == error("missing argument 'A'", "run `lshdup show --help`")
     assert choice == error(
         f"invalid value for '--format': 'xml' is not one of {formats}", "run `lshdup pairs --help`"
     )
