@@ -118,6 +118,8 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         refuse(ctx, ("header",), "without --shingles, -0, or --format tsv or csv")
     if options["shingles"]:
         refuse(ctx, ("layout", "context", "by_lines"), "with --shingles")
+    else:
+        refuse(ctx, ("max_rows",), "without --shingles")
     if options["b"] is None:
         refuse(ctx, ("layout", "context", "by_lines", "shingles"), "with one document")
         refuse(ctx, _DEFINE, "with one document, whose group is that of the last run")
