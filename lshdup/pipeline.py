@@ -46,7 +46,7 @@ _DEFAULTS = Params()
 
 
 @dataclass(frozen=True)
-class Answer:
+class DuplicatesFound:
     """The near-duplicate pairs of a collection.
 
     collection : documents, with their sets and signatures.
@@ -67,7 +67,7 @@ def find_near_duplicates(
     *,
     jobs: int = 1,
     progress: Progress = no_progress,
-) -> Answer:
+) -> DuplicatesFound:
     """Find all near-duplicate pairs among documents: the program in six calls.
 
     Parameters
@@ -107,7 +107,7 @@ def find_near_duplicates(
         method=params.pairs.verify,
         jobs=jobs,
     )
-    return Answer(collection, index, found, expand_copies(found.pairs, index.duplicate_of))
+    return DuplicatesFound(collection, index, found, expand_copies(found.pairs, index.duplicate_of))
 
 
 def build_index(collection: Collection, params: BandParams, jobs: int = 1) -> Index:

@@ -230,11 +230,11 @@ class _Reader:
         self, rows: list[Any], schema: str, read: Callable[[Batches], Batches], size: int
     ) -> _Sized:
         """Return a source of files or pieces, in tasks with a limited number of bytes to read."""
-        kinds = {"binary": pa.binary(), "int": pa.int32(), "bigint": pa.int64()}
+        arrow = {"binary": pa.binary(), "int": pa.int32(), "bigint": pa.int64()}
         names, types = zip(*(field.split() for field in schema.split(", ")), strict=True)
         columns = list(zip(*rows, strict=True)) or [()] * len(names)
         arrays = [
-            pa.array(column, kinds[kind]) for column, kind in zip(columns, types, strict=True)
+            pa.array(column, arrow[name]) for column, name in zip(columns, types, strict=True)
         ]
         tasks = max(2 * self._spark.sparkContext.defaultParallelism, -(-size // TASK_BYTES))
         table = self._spark.createDataFrame(pa.table(arrays, names=names), schema)

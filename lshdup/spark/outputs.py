@@ -22,19 +22,19 @@ _PART = 1 << 13
 
 
 def write(
-    answer: "DataFrame", path: str, kind: str, ids: "DataFrame", *, overwrite: bool = False
+    answer: "DataFrame", path: str, form: str, ids: "DataFrame", *, overwrite: bool = False
 ) -> None:
     """Let Spark write an answer, in which names are columns of bytes; errors are those of Spark.
 
     Parquet has strings of the names, or their bytes if a name is not UTF-8.
 
-    kind : format, of `format_of`.
+    form : of `paths.format_of`.
     ids : all names, in a column `id`.
     overwrite : replace the folder of a first try.
     """
     mode = "overwrite" if overwrite else "errorifexists"
     with unfinished(*paths.located(answer.sparkSession, path)):
-        if kind == "json":
+        if form == "json":
             answer.mapInArrow(json_lines, "value string").write.mode(mode).text(path)
             return
         names = [name for name, of_column in answer.dtypes if of_column == "binary"]

@@ -86,7 +86,7 @@ def format_of(name: str) -> str:
     ('json', '', 'parquet')
     """
     typed = name.rstrip("/").lower()
-    return next((kind for ending, kind in _FORMATS.items() if typed.endswith(ending)), "")
+    return next((form for ending, form in _FORMATS.items() if typed.endswith(ending)), "")
 
 
 def check_output(spark: "SparkSession", name: str) -> str:

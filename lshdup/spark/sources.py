@@ -35,8 +35,10 @@ class Source:
         columns = (field.split() for field in DOCUMENTS.split(", "))
         return self.rows.select(
             *(
-                (f.col(name) if name in self.rows.columns else f.lit(None)).cast(kind).alias(name)
-                for name, kind in columns
+                (f.col(name) if name in self.rows.columns else f.lit(None))
+                .cast(of_type)
+                .alias(name)
+                for name, of_type in columns
             )
         )
 
@@ -91,27 +93,27 @@ def id_and_text(rows: "DataFrame", name: str, text: str) -> "DataFrame":
     # Spark takes names that differ only by case for one name, so columns are called by number.
     numbered = rows.toDF(*(f"c{number}" for number in range(len(rows.columns))))
     columns = []
-    for option, field, kinds in (
+    for option, field, allowed in (
         ("--id-field", name, (types.StringType, types.BinaryType, types.IntegralType)),
         ("--text-field", text, (types.StringType, types.BinaryType)),
     ):
         way = [field] if field in rows.columns else field.split(".")
         found: list[types.DataType] = [rows.schema]
         for step in way:
-            structs = (kind for kind in found if isinstance(kind, types.StructType))
+            structs = (each for each in found if isinstance(each, types.StructType))
             found = [part.dataType for struct in structs for part in struct if part.name == step]
         if len(found) != 1:
             message = f"there is no column {field!r}, but {join_names(rows.columns)}"
             if found:
                 message = f"there are {len(found)} columns {field!r}"
             raise InputError(message, f"{option} names another")
-        kind = found[0]
-        if not isinstance(kind, kinds):
-            message = f"the column {field!r} is of type {kind.simpleString()}"
+        found_type = found[0]
+        if not isinstance(found_type, allowed):
+            message = f"the column {field!r} is of type {found_type.simpleString()}"
             raise InputError(message, f"{option} names another")
         within = (".`" + part.replace("`", "``") + "`" for part in way[1:])
         column = f.col("".join([f"c{rows.columns.index(way[0])}", *within]))
-        if option == "--id-field" and not isinstance(kind, types.BinaryType):
+        if option == "--id-field" and not isinstance(found_type, types.BinaryType):
             column = column.cast("string").cast("binary")  # a text is not cast, to save a copy
         columns.append(column.alias(option[2:-6]))
     return numbered.select(*columns)

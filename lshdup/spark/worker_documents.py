@@ -260,8 +260,8 @@ def _batches(rows: Iterable[_Row], *, plain: bool = False) -> Batches:
 
 
 def _batch(rows: list[_Row], *, plain: bool) -> Any:
-    kinds = (pa.binary(), pa.binary(), pa.string(), pa.string())
+    types = (pa.binary(), pa.binary(), pa.string(), pa.string())
     columns = [
-        pa.array(column, kind) for column, kind in zip(zip(*rows, strict=True), kinds, strict=True)
+        pa.array(column, each) for column, each in zip(zip(*rows, strict=True), types, strict=True)
     ]
     return batch_of(DOCUMENTS, [*columns, pa.array([plain] * len(rows))])

@@ -91,8 +91,8 @@ def verified_rows(recipe: Recipe, rows: Batches) -> Batches:
             counts = np.zeros(max(len(keep), 1), np.int64)
             counts[0] = n
             if not len(keep):
-                kinds = (pa.binary(), pa.binary(), pa.float64(), pa.int64(), pa.int64())
-                nulls = [pa.nulls(1, kind) for kind in kinds]
+                types = (pa.binary(), pa.binary(), pa.float64(), pa.int64(), pa.int64())
+                nulls = [pa.nulls(1, each) for each in types]
                 yield batch_of(PAIRS_FOUND, [*nulls, pa.array(counts)])
             columns = (found[keep], sizes[a], sizes[b], counts)
             for start in range(0, len(keep), PAIRS_GIVEN):

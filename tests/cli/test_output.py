@@ -48,6 +48,7 @@ COMMANDS = {
     "shingle": ["shingle", "--show", "d/two words.txt"],
     "shingle-removed": ["shingle", "--show", "d/two words.txt", "--template", "d/one.txt"],
     "show": ["show", "one.txt", "two words.txt"],
+    "show-group": ["show", "one.txt", "-t", "0.5"],
     "show-shingles": ["show", "one.txt", "two words.txt", "--shingles"],
     "show-shingles-removed": [
         "show",

@@ -91,6 +91,9 @@ def test_the_last_pattern_decides_also_if_it_is_a_repeated_one():
 
 
 def test_hidden_include_exclude(tree):
+    names, skipped = found("docs")
+    assert not [name for name in names if b"/." in name]
+    assert skipped[b"docs/.hidden"] == skipped[b"docs/.git"] == Reason.HIDDEN
     assert {b"docs/.hidden", b"docs/.git/x"} <= set(found("docs", hidden=True)[0])
     assert found("docs", include=("*.txt",))[0] == [b"docs/b.txt"]
     names, skipped = found("docs", exclude=("docs/sub/*", "*copy3"))
@@ -129,6 +132,16 @@ def test_large_files_are_reported_not_cut(tree):
     assert skipped[b"docs/a.txt.copy3"] == Reason.TOO_LARGE
     assert skipped[b"docs/a.txt.copy3"].is_error
     assert b"docs/not-utf8-\xff" in names
+    size = os.stat("docs/a.txt.copy3").st_size
+    assert b"docs/a.txt.copy3" in found("docs", max_bytes=size)[0]
+    assert b"docs/a.txt.copy3" not in found("docs", max_bytes=size - 1)[0]
+
+
+def test_hard_links_are_documents_of_their_own(tree):
+    os.link("docs/b.txt", "docs/same")
+    for arguments in (["docs"], ["docs/b.txt", "docs"], ["docs/b.txt", "docs/same"]):
+        names, _ = found(*arguments)
+        assert {b"docs/b.txt", b"docs/same"} <= set(names), arguments
 
 
 def test_a_missing_argument_is_an_error(tree):
@@ -234,6 +247,25 @@ def test_byte_order_marks(codec):
     assert (
         made.sets[0].tolist() == made.sets[1].tolist() == sorted(set(reference.shingle_list(TEXT)))
     )
+
+
+def test_a_mark_is_no_text_where_the_encoding_is_forced_either():
+    marked = ("\ufeff" + TEXT).encode()
+    assert decode(marked, b"a", encoding="utf-8").utf8 == TEXT.encode()
+    assert decode(("\ufeff" + TEXT).encode("utf-16-le"), b"a", "utf-16-le").utf8 == TEXT.encode()
+
+
+def test_nul_far_behind_the_beginning_makes_no_binary_page():
+    page = b"<html><body>" + b"word " * 2000 + b"%send</body></html>"
+    assert decode(page % b"\0", b"a.html").reason is None
+    assert decode(b"<html>\0" + page % b"", b"a.html").reason == Reason.BINARY
+
+
+def test_a_charset_is_looked_for_in_two_kilobytes():
+    page = "<html><head><!--{}--><meta charset=iso-8859-4></head><body>Zaļa māja kūp</body>"
+    for comment, declared in ((100, True), (1900, True), (2100, False)):
+        data = page.format("x" * comment).encode("iso-8859-4")
+        assert (decode(data, b"a.html").codec == "iso8859_4") == declared, comment
 
 
 def test_binary_and_foreign_formats_are_left_out():

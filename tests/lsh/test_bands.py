@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lshdup.errors import ParameterError
+from lshdup.errors import ArtifactError, ParameterError
 from lshdup.kernels import ordering
 from lshdup.lsh import band_plan, band_table, candidates
 from lshdup.lsh.signatures import Sketcher
@@ -188,6 +188,26 @@ def first_of_largest(table):
         for key in band.tolist()
     ]
     return min(sizes)[3]
+
+
+def test_forged_tables_are_noticed():
+    keys = np.array([[5, 3, 9, 3]], np.uint64)
+
+    def forged(*order):
+        return band_table.BandTable(keys, np.array([order], np.uint32))
+
+    assert forged(1, 3, 0, 2).is_in_order()
+    for order in ((3, 1, 0, 2), (1, 1, 0, 2), (0, 1, 3, 2)):
+        assert not forged(*order).is_in_order()
+    assert candidates.candidates_of(forged(1, 3, 0, 2), keys[:, 3], 3).tolist() == [1, 3]
+    with pytest.raises(ArtifactError, match="not in order"):
+        candidates.candidates_of(forged(1, 0, 3, 2), keys[:, 3], 3)
+    with pytest.raises(ArtifactError, match="not in order"):
+        candidates.candidates_of(forged(7, 7, 7, 7), keys[:, 3])
+    equal, order = np.full((1, 16), 5, np.uint64), np.arange(16, dtype=np.uint32)
+    order[5] = 99  # The search of the bucket does not meet this one.
+    with pytest.raises(ArtifactError, match="not in order"):
+        candidates.candidates_of(band_table.BandTable(equal, order[None]), equal[:, 0])
 
 
 def test_pairs_come_cluster_by_cluster(monkeypatch):

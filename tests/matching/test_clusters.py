@@ -334,7 +334,7 @@ def test_listing_is_in_order(rows):
     n = len(rows)
     own = {}
     for d, (group, _) in enumerate(rows):
-        own.setdefault(group, d)
+        own[group] = own.get(group, d) if group % 2 else d  # the first, or the last
     representative = np.array([own[group] if group else -1 for group, _ in rows], np.int64)
     score = np.array([1.0 if representative[d] == d else s for d, (_, s) in enumerate(rows)])
     made = list_clusters(Clusters(representative, score))

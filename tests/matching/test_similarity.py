@@ -106,7 +106,16 @@ def test_the_exact_join_of_longer_sets():
 
 def test_a_pair_exactly_at_the_threshold_is_found_by_every_way():
     """0.28 * 25 is more than 7 as a double, and 7 / 25 is 0.28."""
-    for small, size in ((7, 25), (55, 100), (11, 20), (7, 10), (9, 10), (3, 5), (29, 100)):
+    for small, size in (
+        (7, 25),
+        (28, 50),
+        (55, 100),
+        (11, 20),
+        (7, 10),
+        (9, 10),
+        (3, 5),
+        (29, 100),
+    ):
         threshold = small / size
         for below, above in ((small, size), (size - 1, size + 1)):
             sets = [set(range(below)), set(range(above))]
@@ -284,6 +293,14 @@ def test_string_tables(strings, tail):
     for i, s in enumerate(ordered):
         assert StringTable.from_strings(ordered).find(s) == i
     assert StringTable.from_strings(ordered).find(b"not there") is None
+    assert StringTable.from_strings([b"ab", b"c"]).ending_with(b"bc") == []
+
+
+def test_offsets_that_wrap_are_outside_the_values():
+    """As a damaged file may hold them: the sum of start and size is negative."""
+    table = StringTable(np.zeros(9, np.uint8), np.array([1, -(1 << 63)]))
+    with pytest.raises(IndexError, match="outside"):
+        table.take(np.array([0]))
 
 
 @given(collections)

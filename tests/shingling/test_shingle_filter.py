@@ -83,8 +83,9 @@ def test_consecutive_ids_are_removed(n):
 
 def test_what_is_left_where_many_are_removed():
     rng = np.random.default_rng(4)
-    removed = set(rng.integers(0, 10_000, 3000).tolist())
-    sets = [set(rng.integers(0, 10_000, 500).tolist()) for _ in range(20)]
+    elements = rng.integers(0, 1 << 63, 10_000)
+    removed = set(elements[:3000].tolist())
+    sets = [set(rng.choice(elements, 500).tolist()) for _ in range(20)]
     left = ShingleFilter(FilterParams(), as_array(removed), NO_SHINGLES).apply(
         RaggedSets.from_sets(sets)
     )

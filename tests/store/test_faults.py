@@ -411,6 +411,14 @@ def test_resumed(here, monkeypatch, small_batches, room):
         shutil.rmtree(".lshdup")
 
 
+def test_a_journal_of_other_parameters_is_ignored(here, monkeypatch, small_batches):
+    make_documents(here / "d", 300)
+    interrupted_after(monkeypatch, 8)
+    said = []
+    assert steps(".lshdup", said, perms=64) == steps("undisturbed", perms=64)
+    assert not [line for line in said if "resumed" in line]
+
+
 def test_a_journal_of_more_parts_than_a_process_may_open(here, monkeypatch, small_batches):
     """Each mapped part holds a file descriptor."""
     make_documents(here / "d", 300)

@@ -13,6 +13,7 @@ import pytest
 from lshdup.errors import ArtifactError
 from lshdup.store import npz
 from lshdup.store.checksums import is_lazy
+from lshdup.store.members import are_offsets
 from lshdup.utils import scratch
 from tests.conftest import ROOT
 
@@ -62,6 +63,57 @@ def test_an_array_that_is_checked_as_it_is_read_has_the_same_items(path, monkeyp
     assert np.array_equal(np.asarray(lazy) + lazy[0], table + table[0])
     with pytest.raises(TypeError, match="cannot be written"):
         np.add(lazy, 1, out=lazy)
+
+
+OF_ROWS = {
+    "a row": lambda array, row: array[row],
+    "a row from the end": lambda array, row: array[row - len(array)],
+    "a slice": lambda array, row: array[row - 1 : row + 1],
+    "some rows": lambda array, row: array[[0, row]],
+    "rows by mask": lambda array, row: array[np.arange(len(array)) == row],
+    "runs": lambda array, row: array.verified_runs(np.array([1, row]), np.array([0, 1])),
+}
+OF_ALL = {
+    "a slice over two blocks": lambda array, row: array[row // 2 : row + 1],
+    "a column": lambda array, row: array[row : row + 1, 0],
+    "every second row": lambda array, row: array[row % 2 :: 2],
+    "all": lambda array, _: np.asarray(array),
+    "a sum": lambda array, row: array + 1,
+    "a method": lambda array, row: array.max(),
+}
+
+
+@pytest.mark.parametrize("way", OF_ROWS | OF_ALL)
+@pytest.mark.parametrize("n", [1, 2])
+def test_a_damaged_row_is_refused_whichever_way_it_is_read(path, monkeypatch, way, n):
+    """And rows of other blocks are read: four blocks of 2,048 words."""
+    monkeypatch.setattr(npz, "_ALWAYS_VERIFIED", 0)
+    words = np.arange(8192, dtype=np.uint64)
+    words = words.reshape(-1, n) if n > 1 else words
+    npz.save(path, "things", {}, {"words": words})
+    whole = path.read_bytes()
+    row = 5000 // n
+    at = whole.index(words[row].tobytes())
+    path.write_bytes(whole[:at] + b"\xff" + whole[at + 1 :])
+
+    def lazy():
+        return npz.load(path, "things", "mend", verify=False).arrays["words"]
+
+    if n == 1 and way == "a column":
+        pytest.skip("it is one column")
+    with pytest.raises(ArtifactError, match="damaged"):
+        np.asarray((OF_ROWS | OF_ALL)[way](lazy(), row))
+    if way in OF_ROWS:
+        for other in (10 // n, 3000 // n, 8191 // n):
+            OF_ROWS[way](lazy(), other)
+
+
+def test_offsets_that_are_none():
+    """Forged ones, with checksums that are right: kernels rely on them."""
+    assert are_offsets(np.array([0, 2, 2, 7]), 7)
+    for wrong in ([1, 7], [0, 5, 3, 7], [0, 2], [], [[0, 7]]):
+        assert not are_offsets(np.array(wrong, np.int64), 7)
+    assert not are_offsets(np.array([0, 7], np.int32), 7)
 
 
 def test_members_are_aligned_and_mapped_not_written_back(path):

@@ -33,6 +33,19 @@ def test_replaced_when_complete(tmp_path):
         assert os.listdir(tmp_path) == ["out"]
 
 
+def test_what_is_renamed_is_on_the_disk_before_and_its_name_after(tmp_path, monkeypatch):
+    path, synced, fsync = tmp_path / "out", [], os.fsync
+
+    def sync(descriptor):
+        fsync(descriptor)
+        synced.append((os.fstat(descriptor).st_ino, path.exists()))
+
+    monkeypatch.setattr(os, "fsync", sync)
+    with replace_file(path) as file:
+        file.write(b"content")
+    assert synced == [(path.stat().st_ino, False), (tmp_path.stat().st_ino, True)]
+
+
 def test_permissions_and_links_stay(tmp_path):
     path, link = tmp_path / "out", tmp_path / "link"
     old = os.umask(0o027)

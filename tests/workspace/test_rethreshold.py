@@ -4,15 +4,20 @@ being read.
 
 import os
 import shutil
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+from lshdup import pipeline
 from lshdup.kernels.banding import agree_in_a_band
+from lshdup.lsh.band_plan import plan_bands
 from lshdup.matching import similarity
 from lshdup.matching.pairs import Pairs
-from lshdup.params import DocumentParams, PairParams
+from lshdup.matching.results import PairsFound, StoredPairs
+from lshdup.params import BandParams, DocumentParams, PairParams
 from lshdup.skipped import Skipped
 from lshdup.workspace.request import Request
 from lshdup.workspace.workspace import Workspace
@@ -192,6 +197,14 @@ def test_estimates_too(tmp_path, monkeypatch):
     assert "answer this" in said[-1]
 
 
+def test_an_estimate_exactly_at_the_threshold_is_found():
+    signatures = np.array([[1, 2, 3, 4], [1, 2, 8, 9], [1, 7, 8, 9]], np.uint32)
+    pieces = [(np.array([0, 0], np.uint32), np.array([1, 2], np.uint32))]
+    collection = SimpleNamespace(signatures=signatures)
+    found = pipeline.verify(pieces, collection, None, 0.5, method="estimate")
+    assert (found.pairs.right.tolist(), found.pairs.similarity.tolist()) == ([1], [0.5])
+
+
 def test_pairs_at_least():
     made = Pairs.of(np.array([0, 1, 2]), np.array([1, 2, 3]), np.array([0.5, 1.0, 0.5]))
     for t, n in ((0.4, 3), (0.5, 3), (0.50001, 1), (1.0, 1)):
@@ -200,6 +213,14 @@ def test_pairs_at_least():
         assert part.similarity.tolist() == [1.0, 0.5, 0.5][:n]
     assert len(made.at_least(1.1)) == 0
     assert len(Pairs.of(np.zeros(0, int), np.zeros(0, int), np.zeros(0)).at_least(0.5)) == 0
+
+
+def test_bands_that_are_chosen_say_nothing_of_the_threshold_of_saved_pairs():
+    params = BandParams(0.9, bands=20, rows=5)
+    stored = StoredPairs(PairsFound(Pairs.of(*[np.zeros(0)] * 3), 0), params, PairParams(), 20, 5)
+    for threshold, covered in ((0.9, True), (0.95, True), (0.89, False)):
+        other = replace(params, threshold=threshold)
+        assert stored.covers(plan_bands(100, other), other, PairParams()) == covered
 
 
 def test_agreement_in_a_band():

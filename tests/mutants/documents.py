@@ -1,0 +1,71 @@
+"""Faults of lshdup/documents."""
+
+from tests.mutants import Mutant
+
+FINDING = "tests/documents/test_documents.py"
+
+MUTANTS = [
+    Mutant(
+        "finding: hidden files are documents",
+        "lshdup/documents/finding.py",
+        'if entry.name.startswith(b".") and not self.params.hidden:',
+        'if entry.name.startswith(b"..") and not self.params.hidden:',
+        f"{FINDING}::test_hidden_include_exclude",
+    ),
+    Mutant(
+        "finding: links are followed without --follow",
+        "lshdup/documents/finding.py",
+        "elif link and not self.params.follow:",
+        "elif link and is_folder:",
+        f"{FINDING} -k links",
+    ),
+    Mutant(
+        "finding: loops of links do not end",
+        "lshdup/documents/finding.py",
+        "                if identity in self._folders:\n                    continue\n",
+        "",
+        f"{FINDING} -k links",
+    ),
+    Mutant(
+        "finding: a file as large as --max-bytes is too large",
+        "lshdup/documents/finding.py",
+        "np.flatnonzero(stats.sizes > params.max_bytes)",
+        "np.flatnonzero(stats.sizes >= params.max_bytes)",
+        f"{FINDING}::test_large_files_are_reported_not_cut",
+    ),
+    Mutant(
+        "finding: hard links are one document",
+        "lshdup/documents/finding.py",
+        "            and os.path.realpath(named) == os.path.realpath(path)\n",
+        "",
+        FINDING,
+    ),
+    Mutant(
+        "finding: the store is a folder like others",
+        "lshdup/documents/finding.py",
+        "_identity(name) == self._store:\n",
+        "_identity(name) != _identity(name):\n",
+        f"{FINDING}::test_pipes_sockets_and_the_store_are_left_out",
+    ),
+    Mutant(
+        "finding: names with a dash look like options",
+        "lshdup/documents/finding.py",
+        'name = b"./" + name if name[0] == dash else name',
+        "name = name if dash else name",
+        FINDING,
+    ),
+    Mutant(
+        "id lists: a name that stands twice is taken twice",
+        "lshdup/documents/finding.py",
+        "                    if name in found:",
+        "                    if name in found and number < 0:",
+        f"{FINDING}::test_id_lists",
+    ),
+    Mutant(
+        "finding: arguments that are missing are no error",
+        "lshdup/documents/finding.py",
+        "if missing and not self._found:",
+        "if missing and self._found:",
+        FINDING,
+    ),
+]

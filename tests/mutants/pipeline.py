@@ -1,0 +1,106 @@
+"""Faults of the files at the top: pipeline, params, api."""
+
+from tests.mutants import Mutant
+
+QUERY = "tests/cli/test_commands.py -k 'query or exactly_at'"
+
+MUTANTS = [
+    Mutant(
+        "query: a document is its own neighbour",
+        "lshdup/pipeline.py",
+        "    answer = answer[answer != itself]\n",
+        "",
+        QUERY,
+    ),
+    Mutant(
+        "query: equal similarities are in any order",
+        "lshdup/pipeline.py",
+        "order = np.lexsort((answer, -score))",
+        "order = np.lexsort((-answer, -score))",
+        QUERY,
+    ),
+    Mutant(
+        "query: a neighbour at the threshold is none",
+        "lshdup/pipeline.py",
+        "    keep = score >= threshold\n    near, score",
+        "    keep = score > threshold\n    near, score",
+        QUERY,
+    ),
+    Mutant(
+        "pairs by estimate: one at the threshold is none",
+        "lshdup/pipeline.py",
+        "        keep = found >= threshold\n",
+        "        keep = found > threshold\n",
+        "tests/workspace/test_rethreshold.py::test_an_estimate_exactly_at_the_threshold_is_found",
+    ),
+    Mutant(
+        "clusters: documents whose sets are lost stay in their groups",
+        "lshdup/pipeline.py",
+        "groups.without(unreadable), duplicate_of",
+        "groups, duplicate_of",
+        "tests/matching/test_clusters.py",
+    ),
+    Mutant(
+        "params: a threshold of 0",
+        "lshdup/params.py",
+        "0.0 < self.threshold <= 1.0",
+        "0.0 <= self.threshold <= 1.0",
+        "tests/cli/test_commands.py::test_usage_errors",
+    ),
+    Mutant(
+        "params: a threshold of 1 is refused",
+        "lshdup/params.py",
+        "0.0 < self.threshold <= 1.0",
+        "0.0 < self.threshold < 1.0",
+        "tests/matching/test_clusters.py tests/lsh/test_bands.py",
+    ),
+    Mutant(
+        "params: words are in shingles of four",
+        "lshdup/params.py",
+        '"word": 3',
+        '"word": 4',
+        "tests/shingling/test_text.py -k known_answers",
+    ),
+    Mutant(
+        "params: the seed has another default",
+        "lshdup/params.py",
+        "    seed: int = 1\n",
+        "    seed: int = 2\n",
+        "tests/cli/test_reference.py",
+    ),
+    Mutant(
+        "params: recall 1 is promised",
+        "lshdup/params.py",
+        "0.0 < self.recall < 1.0",
+        "0.0 < self.recall <= 1.0",
+        "tests/cli/test_commands.py::test_usage_errors",
+    ),
+    Mutant(
+        "params: max_bytes of 0",
+        "lshdup/params.py",
+        "1 <= self.max_bytes <= LONGEST",
+        "0 <= self.max_bytes <= LONGEST",
+        "tests/cli/test_commands.py::test_usage_errors",
+    ),
+    Mutant(
+        "api: the columns are rows",
+        "lshdup/api.py",
+        "np.ascontiguousarray(self.signatures.T)",
+        "np.ascontiguousarray(self.signatures)",
+        "tests/test_api.py",
+    ),
+    Mutant(
+        "api: documents without tokens are alike",
+        "lshdup/api.py",
+        "        if not self.collection.sizes[left] or not self.collection.sizes[right]:\n            return 0.0\n",
+        "",
+        "tests/test_api.py",
+    ),
+    Mutant(
+        "api: empty columns share a bucket",
+        "lshdup/api.py",
+        "(signatures != 0xFFFFFFFF).any(axis=1)",
+        "(signatures >= 0).any(axis=1)",
+        "tests/test_api.py",
+    ),
+]
