@@ -117,10 +117,17 @@ sketch_options = _stack(
            help="Makes all randomness."),
 )  # fmt: skip
 
+threshold_option = option(
+    "-t",
+    "--threshold",
+    type=Share(),
+    default=_BANDS.threshold,
+    metavar="T",
+    help="Similarity of near-duplicates: above 0, at most 1.",
+)
+
 shape_options = _stack(
-    option("-t", "--threshold", type=Share(), default=_BANDS.threshold,
-           metavar="T",
-           help="Similarity of near-duplicates: above 0, at most 1."),
+    threshold_option,
     option("--recall", type=Share(), default=_BANDS.recall, metavar="P",
            help="Smallest chance to find a pair of exactly that similarity. More: more candidates, "
                 "longer time."),

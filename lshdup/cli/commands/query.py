@@ -75,7 +75,8 @@ def command(ctx: click.Context, /, **options: Any) -> int:
 
     DOC is a name in the store or its unique end, any other file, or - for standard input. The
     store is that of the last run with DOCS; the similarity is exact. Same is bytes for equal files,
-    text for the same words in the same order, else empty.
+    text for the same words in the same order, else empty. Of the documents of the answer those that
+    were deleted or changed since are counted; all others are not looked at.
     """
     target = make_target(options)
     words = options.pop("docs")
