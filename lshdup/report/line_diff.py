@@ -33,8 +33,8 @@ Span = tuple[int, int]
 
 
 def split_lines(text: bytes) -> list[str]:
-    """Return the lines of a text without their ends; text is valid UTF-8."""
-    lines = text.decode("utf-8").split("\n")
+    """Return the lines of a text without their ends, of Windows too; text is valid UTF-8."""
+    lines = text.decode("utf-8").replace("\r\n", "\n").split("\n")
     return lines if lines[-1] else lines[:-1]
 
 

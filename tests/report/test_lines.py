@@ -134,7 +134,7 @@ def test_marks_of_a_changed_line():
     assert mark_pieces(["  x = 1"], ["    x = 1"]) == ([[(0, 2)]], [[(0, 4)]])
     assert mark_pieces(["漢字を読む"], ["漢字を書く"]) == ([[(3, 5)]], [[(3, 5)]])
     assert split_lines(b"a\n\nb") == ["a", "", "b"]
-    assert split_lines(b"a\n") == ["a"]
+    assert split_lines(b"a\n") == split_lines(b"a\r\n") == ["a"]
 
 
 @pytest.fixture
