@@ -5,6 +5,7 @@ only these classes. Pure Python, no NumPy.
 """
 
 import re
+from collections.abc import Collection
 from dataclasses import dataclass, field, fields
 from typing import Any, Self
 
@@ -16,6 +17,7 @@ HASHES = ("mix64", "poly31")
 SCHEMES = ("fast", "classic", "linear")
 STORED_SCHEMES = SCHEMES[:2]
 VERIFY = ("exact", "estimate")
+SAME = ("bytes", "text")
 LINKAGES = ("representative", "single")
 #: Rules of `--keep`, and what each keeps.
 KEEP = {
@@ -44,6 +46,10 @@ MAX_K, MAX_PERMS = 1000, 1 << 16
 def _check(condition: bool, message: str, hint: str = "") -> None:
     if not condition:
         raise ParameterError(message, hint)
+
+
+def _check_choice(option: str, value: str, choices: Collection[str]) -> None:
+    _check(value in choices, f"{option} is {value!r}; it must be one of {', '.join(choices)}")
 
 
 def read_share(text: str, option: str, *, or_number: bool = False) -> float:
@@ -203,13 +209,8 @@ class ShingleParams(_Params):
             "--hash poly31 takes no key",
             "leave --hash-key out",
         )
-        _check(
-            self.tokens in TOKENS,
-            f"--tokens is {self.tokens!r}; it must be one of {', '.join(TOKENS)}",
-        )
-        _check(
-            self.hash in HASHES, f"--hash is {self.hash!r}; it must be one of {', '.join(HASHES)}"
-        )
+        _check_choice("--tokens", self.tokens, TOKENS)
+        _check_choice("--hash", self.hash, HASHES)
         if self.k == 0:
             object.__setattr__(self, "k", DEFAULT_K[self.tokens])
         _check(1 <= self.k <= MAX_K, f"-k is {self.k}; it must be from 1 to {MAX_K} tokens")
@@ -281,10 +282,7 @@ class SketchParams(_Params):
     seed: int = 1
 
     def __post_init__(self) -> None:
-        _check(
-            self.scheme in SCHEMES,
-            f"--scheme is {self.scheme!r}; it must be one of {', '.join(SCHEMES)}",
-        )
+        _check_choice("--scheme", self.scheme, SCHEMES)
         _check(
             1 <= self.perms <= MAX_PERMS,
             f"--perms is {self.perms}; it must be from 1 to {MAX_PERMS}",
@@ -333,10 +331,7 @@ class PairParams(_Params):
     max_bucket: int = 0
 
     def __post_init__(self) -> None:
-        _check(
-            self.verify in VERIFY,
-            f"--verify is {self.verify!r}; it must be one of {', '.join(VERIFY)}",
-        )
+        _check_choice("--verify", self.verify, VERIFY)
         _check(self.max_bucket >= 0, f"--max-bucket is {self.max_bucket}; it must be at least 1")
 
 
@@ -363,14 +358,9 @@ class ClusterParams(_Params):
     max_bucket: int = 0
 
     def __post_init__(self) -> None:
-        _check(
-            self.linkage in LINKAGES,
-            f"--linkage is {self.linkage!r}; it must be one of {', '.join(LINKAGES)}",
-        )
-        _check(
-            self.keep in ("", *KEEP),
-            f"--keep is {self.keep!r}; it must be one of {', '.join(KEEP)}",
-        )
+        _check_choice("--linkage", self.linkage, LINKAGES)
+        if self.keep:
+            _check_choice("--keep", self.keep, KEEP)
         _check(self.max_bucket >= 0, f"--max-bucket is {self.max_bucket}; it must be at least 1")
         _check(all(self.prefer), "--prefer is empty", "name a folder or a pattern")
 

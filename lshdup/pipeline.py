@@ -316,6 +316,26 @@ def find_clusters_exactly(
     )  # fmt: skip
 
 
+def find_same_clusters(
+    collection: Collection, same: str, preference: NDArray[np.int64]
+) -> ClustersFound:
+    """Group all documents that are the same in text, or in bytes as well.
+
+    same : "text" or "bytes".
+    preference : int64 array of shape (n,), all documents, the most preferred one first.
+
+    Cost: a sort of the documents. No shingle set is needed.
+    """
+    from lshdup.matching import clusters  # Imported here to keep `query` fast.
+
+    duplicate_of = collection.prints.find_duplicates(same, collection.sizes)
+    compared = np.asarray(collection.sizes) > 0
+    groups = clusters.Clusters(
+        np.where(compared, duplicate_of, -1), np.where(compared, 1.0, np.nan)
+    )
+    return ClustersFound(clusters.expand_clusters(groups, duplicate_of, preference), duplicate_of)
+
+
 def find_neighbours(
     index: Index,
     source: SetSource,

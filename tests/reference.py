@@ -159,6 +159,33 @@ def shingle_list(
     return shingles
 
 
+def sequence_fingerprint(words, length, seed, factor, rounds):
+    """Four lanes take words in turn, as long as there are four; the first takes the rest."""
+    lane = 0x9E3779B97F4A7C15
+    lanes = [seed, (seed + lane) & MASK, (seed - lane) & MASK, seed ^ MASK]
+    for at, word in enumerate(words):
+        which = at % 4 if at < 4 * rounds else 0
+        x = lanes[which] ^ word
+        lanes[which] = ((x << 29 | x >> 35) & MASK) * factor & MASK
+    h = lanes[0] ^ length
+    for other in lanes[1:]:
+        h = mix64(h) ^ other
+    return max(mix64(h), 1)
+
+
+def text_fingerprint(text, tokens="word", normalize=True, keep_case=False, secret=b""):
+    seed, factor, _ = hash_numbers(secret)
+    hashes = [token_hash(t, seed) for t in TOKENS[tokens](normal_form(text, normalize, keep_case))]
+    n = len(hashes)
+    return sequence_fingerprint(hashes, n, seed, factor, n // 4) if n else 0
+
+
+def byte_fingerprint(data, secret=b""):
+    words = [int.from_bytes(data[at : at + 8], "little") for at in range(0, len(data), 8)]
+    seed, factor, _ = hash_numbers(secret)
+    return sequence_fingerprint(words, len(data), seed, factor, rounds=len(data) // 32)
+
+
 def as_bag(shingles, secret=b""):
     seen, elements, step = defaultdict(int), set(), hash_numbers(secret)[2]
     for s in shingles:

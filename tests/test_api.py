@@ -99,7 +99,7 @@ def test_folders_give_what_the_command_line_gives(run, monkeypatch):
     found = lshdup.NearDuplicates("sample_corpus", threshold=0.8)
     printed = [
         (a, b, float(s))
-        for a, b, s in run("pairs", "sample_corpus", "-t", "0.8", "--no-store", cwd=ROOT).rows
+        for a, b, s, _ in run("pairs", "sample_corpus", "-t", "0.8", "--no-store", cwd=ROOT).rows
     ]
     assert found.pairs() == printed
     for name in {a for a, _, _ in printed}:

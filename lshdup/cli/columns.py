@@ -24,7 +24,7 @@ class Type:
 
 NAME, TEXT = Type("name", str), Type("text", str)
 COUNT, NUMBER, SHARE = Type("count", int), Type("number", float), Type("share", float)
-FLAG = Type("true or false", bool)
+FLAG = Type("`yes` or `no`; in JSON true or false", bool)
 
 #: The meaning of the types, for docs/columns.md.
 TYPES = {
@@ -39,6 +39,10 @@ TYPES = {
 
 def _or_empty(column: Type) -> Type:
     return replace(column, words=f"{column.words}, or empty", nullable=True)
+
+
+#: How much two documents are the same.
+SAME = Type("`bytes`, `text`, or empty", str, ("bytes", "text"), nullable=True)
 
 
 def _one_of(*values: str) -> Type:
@@ -57,17 +61,18 @@ _BAND_NUMBERS = (
 
 #: The columns of each listing, in order.
 LISTINGS: dict[str, dict[str, Type]] = {
-    "pairs": _PAIR,
-    "pairs-against": _PAIR | {"verified": _one_of("exact", "estimate")},
+    "pairs": _PAIR | {"same": SAME},
+    "pairs-against": _PAIR | {"verified": _one_of("exact", "estimate"), "same": SAME},
     "pairs-histogram": {"threshold": SHARE, "pairs": COUNT, "documents": COUNT, "groups": COUNT},
     "clusters": {"group": COUNT, "role": _one_of("keep", "drop"), "name": NAME, "similarity": SHARE,
-                 "copy": _one_of("yes", "no"), "smallest": SHARE},
+                 "copy": FLAG, "smallest": SHARE, "same": SAME},
     "clusters-names": {"name": NAME},
-    "query": {"similarity": SHARE, "name": NAME, "query": NAME},
+    "query": {"name": NAME, "similarity": SHARE, "same": SAME, "query": NAME},
     "shingle": {"shingle": TEXT, "text": TEXT},
     "show": {"kind": _one_of("alike", "removed", "added", "moved away", "moved here"),
              "tokens": COUNT, "a_start": COUNT,
              "b_start": COUNT, "a": _or_empty(TEXT), "b": _or_empty(TEXT)},
+    "show-group": {"variant": COUNT, "line": COUNT, "kept": TEXT, "text": TEXT, "name": NAME},
     "show-shingles": {"in": _one_of("both", "a", "b"), "shingle": TEXT, "text": TEXT},
     "accuracy": {"scheme": TEXT, "perms": COUNT, "epsilon": SHARE, "runs": COUNT, "pairs": COUNT,
                  "off": NUMBER,
@@ -103,6 +108,7 @@ COMMANDS = {
     "pairs-histogram": "pairs --histogram",
     "clusters-names": "clusters --emit keep, drop",
     "shingle": "shingle --show",
+    "show-group": "show NAME",
     "show-shingles": "show --shingles",
     "accuracy-bands": "accuracy --bands",
     "accuracy-found": "accuracy --found",
@@ -151,7 +157,7 @@ def column_names(listing: str, *, optional: bool = False) -> tuple[str, ...]:
     optional : with the columns that an option adds.
 
     >>> column_names("pairs"), column_names("shingle", optional=True)
-    (('a', 'b', 'similarity'), ('shingle', 'text', 'removed'))
+    (('a', 'b', 'similarity', 'same'), ('shingle', 'text', 'removed'))
     """
     return (*LISTINGS[listing], *(OPTIONAL.get(listing, ()) if optional else ()))
 
@@ -160,9 +166,9 @@ def describe(listing: str) -> str:
     """Return the names of all columns with a note on when they are printed.
 
     >>> describe("pairs-against")
-    'a, b, similarity, verified'
+    'a, b, similarity, verified, same'
     >>> describe("query")
-    'similarity, name, query (query if several DOC are asked for, or in json)'
+    'name, similarity, same, query (query if several DOC are asked for, or in json)'
     """
     note = f" ({_NOTES[listing]})" if listing in _NOTES else ""
     return f"{', '.join(column_names(listing, optional=True))}{note}"

@@ -23,6 +23,9 @@ against histogram step examples plot prefer write
 #: Options that the exact join ignores: it uses neither signatures nor bands.
 _NOT_EXACT = "scheme perms seed recall bands rows buckets verify max_bucket".split()
 
+#: Options that --same ignores: it compares fingerprints of whole documents.
+_NOT_WITH_SAME = "exact verify max_bucket linkage histogram step examples plot".split()
+
 
 def is_set(ctx: click.Context, name: str) -> bool:
     """Return whether an option has a value of the command line or of its variable."""
@@ -49,6 +52,12 @@ def refuse(ctx: click.Context, names: Iterable[str], where: str) -> None:
 def refuse_with_exact(ctx: click.Context) -> None:
     """Raise ParameterError if an option was typed that the exact join ignores."""
     refuse(ctx, _NOT_EXACT, "with --exact")
+
+
+def refuse_with_same(ctx: click.Context, same: str | None) -> None:
+    """Raise ParameterError if an option was typed that --same, if it was typed, ignores."""
+    if same is not None:
+        refuse(ctx, _NOT_WITH_SAME, f"with --same {same}, which compares whole documents")
 
 
 def refuse_without_documents(ctx: click.Context) -> None:

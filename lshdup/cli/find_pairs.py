@@ -40,6 +40,7 @@ class PairsListed:
 def find_pairs(session: Session, options: dict[str, Any]) -> PairsListed:
     """Find the pairs that the options of `pairs` request, and say on stderr what was done."""
     from lshdup.lsh.candidates import find_exact_duplicates
+    from lshdup.matching.results import NO_PAIRS_FOUND
     from lshdup.pipeline import expand_copies, find_pairs_exactly
 
     console, workspace, request = session.console, session.workspace, session.request
@@ -51,6 +52,12 @@ def find_pairs(session: Session, options: dict[str, Any]) -> PairsListed:
         found = find_pairs_exactly(
             collection, sets, duplicate_of, threshold, request.jobs, console.progress
         )
+    elif options.get("same"):
+        plan, threshold = None, 1.0
+        collection = workspace.load_or_build_index(request, save=False).collection
+        say_collection(session, collection)
+        duplicate_of = collection.prints.find_duplicates(options["same"], collection.sizes)
+        found = NO_PAIRS_FOUND
     else:
         params = PairParams(options.get("verify", PairParams().verify), options["max_bucket"] or 0)
         indexed = workspace.load_or_build_index(request, save=False)
@@ -62,6 +69,7 @@ def find_pairs(session: Session, options: dict[str, Any]) -> PairsListed:
         say_buckets(console, found.buckets, names, params.max_bucket, indexed.index.table)
     collapse = options.get("collapse_copies", False)
     pairs = expand_copies(found.pairs, duplicate_of, collapse=collapse)
-    candidates = None if options["exact"] else found.candidates
-    say_pairs(console, len(pairs), threshold, candidates, len(found.pairs))
+    candidates = found.candidates if found.candidates >= 0 else None
+    same = options.get("same")
+    say_pairs(console, len(pairs), threshold, candidates, len(found.pairs), same)
     return PairsListed(collection, found.pairs, duplicate_of, pairs, threshold, plan)

@@ -90,7 +90,7 @@ def _with_documents(ctx: click.Context) -> str:
 
     For a command that takes no DOCS, return the one that indexes them.
     """
-    given, words = ctx.params, list(ctx.find_root().obj)
+    given, words = ctx.params, list(ctx.find_root().obj or [ctx.info_name])
     if "files_from" not in given:
         store = ["--store", str(given["store"])] if is_typed(ctx, "store") else []
         return quote_command("lshdup", "index", "DOCS", *store)

@@ -117,10 +117,17 @@ sketch_options = _stack(
            help="Makes all randomness."),
 )  # fmt: skip
 
+threshold_option = option(
+    "-t",
+    "--threshold",
+    type=Share(),
+    default=_BANDS.threshold,
+    metavar="T",
+    help="Similarity of near-duplicates: above 0, at most 1.",
+)
+
 shape_options = _stack(
-    option("-t", "--threshold", type=Share(), default=_BANDS.threshold,
-           metavar="T",
-           help="Similarity of near-duplicates: above 0, at most 1."),
+    threshold_option,
     option("--recall", type=Share(), default=_BANDS.recall, metavar="P",
            help="Smallest chance to find a pair of exactly that similarity. More: more candidates, "
                 "longer time."),
@@ -160,6 +167,13 @@ max_bucket_option = option(
     help="Look nothing up in buckets of more than N documents (copies count once).",
 )
 
+same_option = plain_option(
+    "--same",
+    type=click.Choice(params.SAME),
+    metavar="bytes|text",
+    help="Only equal files, or equal sequences of words.",
+)
+
 pair_options = _stack(
     exact_option,
     plain_option("--verify", type=click.Choice(params.VERIFY), default=_PAIRS.verify,
@@ -167,7 +181,7 @@ pair_options = _stack(
                       "signatures estimate it."),
     max_bucket_option,
     option("--collapse-copies", is_flag=True,
-           help="Each document with an identical shingle set once, beside the first of its kind."),
+           help="Each exact duplicate once, beside the first one."),
 )  # fmt: skip
 
 keep_options = _stack(

@@ -212,7 +212,9 @@ class Target:
                 next((cell for cell in column if cell is not None), None)
                 for column in zip(*first, strict=True)
             )
-            numbers = [isinstance(cell, int | float) for cell in cells]
+            numbers = [
+                isinstance(cell, int | float) and not isinstance(cell, bool) for cell in cells
+            ]
             shows_head = self.header is not False
             yield from table(
                 columns, shown, numbers, self.columns, color=self.colored, header=shows_head
@@ -232,6 +234,9 @@ class _Stdout(io.RawIOBase):
         return os.write(sys.stdout.fileno(), data)  # type: ignore[arg-type]
 
 
+_YES_NO = {True: "yes", False: "no"}
+
+
 def _escape(cell: Cell) -> Cell:
     return printable(cell) if isinstance(cell, bytes | str) else cell
 
@@ -241,6 +246,8 @@ def _for_people(cell: Cell) -> str:
         return printable(cell)
     if isinstance(cell, float):
         return decimal(cell)
+    if isinstance(cell, bool):
+        return _YES_NO[cell]
     return "" if cell is None else f"{cell:,}" if isinstance(cell, int) else cell
 
 
@@ -249,6 +256,8 @@ def _exactly(cell: Cell) -> bytes:
         return cell
     if isinstance(cell, str):
         return cell.encode()
+    if isinstance(cell, bool):
+        return _YES_NO[cell].encode()
     return b"" if cell is None else repr(cell).encode()
 
 

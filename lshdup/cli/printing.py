@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from lshdup.matching.sameness import Prints
+
 
 def make_target(options: dict[str, Any]) -> Target:
     """Return the file or stream that the output options of a command name, and its format.
@@ -114,16 +116,20 @@ class DocumentNames:
 def name_pairs(
     pieces: "Iterable[tuple[Any, ...]]",
     names: DocumentNames,
+    prints: "Prints",
     shown: "Callable[[Any], list[Cell]] | None" = None,
 ) -> "Iterator[Piece]":
-    """Yield pieces of pairs with names instead of numbers of documents.
+    """Yield pieces of pairs with names instead of numbers of documents, and how much they are the
+    same.
 
     pieces : arrays left, right, similarity, and perhaps a fourth one.
+    prints : fingerprints of the documents.
     shown : cells for the fourth array.
     """
     for left, right, similarity, *more in pieces:
         a, b = names.of(left), names.of(right)
         for start in range(0, len(left), PIECE_ROWS):
             part = slice(start, start + PIECE_ROWS)
-            last = [shown(each[part]) for each in more] if shown is not None else []
-            yield [a[part].tolist(), b[part].tolist(), similarity[part].tolist(), *last]
+            extra = [shown(each[part]) for each in more] if shown is not None else []
+            same = prints.words(left[part], right[part])
+            yield [a[part].tolist(), b[part].tolist(), similarity[part].tolist(), *extra, same]

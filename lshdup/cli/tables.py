@@ -117,17 +117,27 @@ def groups(rows: Iterable[Row], width: int | None, color: bool) -> Iterator[str]
     for number, group in groupby(rows, itemgetter(0)):
         members = list(group)
         names = [row[2] for row in members]
-        folder = commonprefix(names).rpartition("/")[0]  # noqa: RUF071
-        head = f"group {number}{': ' if folder else ''}{folder}{'/' if folder else ''}"
+        folder = common_folder(names)
+        head = f"group {number}{': ' if folder else ''}{folder}"
         yield from [] if number == "1" else [""]
         yield from map(_bold, fold_cell(head, width)) if color and width else [head]
         for row, name in zip(members, names, strict=True):
             role = "keep" if row[1] == "keep" else row[3]
-            name = name[len(folder) + 1 if folder else 0 :]
+            name = name.removeprefix(folder)
             room = width and max(_LEAST, width - _INDENT)
             for at, line in enumerate(fold_cell(name, room) if room else [name]):
                 start = f"  {role:<6}  {''.join(row[6:]):<5}  " if not at else " " * _INDENT
                 yield _bold(start + line) if color and role == "keep" else start + line
+
+
+def common_folder(names: Sequence[str]) -> str:
+    """Return the folder that all names are below, with its slash; "" if there is none.
+
+    >>> common_folder(["a/b/c", "a/bd"]), common_folder(["a", "b"])
+    ('a/', '')
+    """
+    folder = commonprefix(names).rpartition("/")[0]  # noqa: RUF071
+    return f"{folder}/" if folder else ""
 
 
 def _lines(row: Row, widths: Sequence[int], numbers: Sequence[bool], gap: int) -> Iterator[str]:

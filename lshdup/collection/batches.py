@@ -23,9 +23,6 @@ from lshdup.utils.ragged import RaggedSets
 #: A document of more bytes is read, shingled and sketched alone, at any number of threads.
 BYTES_AT_ONCE = 64 << 20
 
-#: The sets of a batch whose sets are not kept.
-NO_SETS = RaggedSets.from_sets([])
-
 
 @dataclass
 class FinishedBatch:
@@ -97,6 +94,7 @@ def process_batches(
                 filtered = shingle_filter.apply(made.sets, workers.room(len(made.sets.values)))
             signatures = sketcher.sketch(filtered) if sketcher is not None else None
             columns = set_columns(filtered, workers.shingle, unfiltered)
+            columns |= {"byte_prints": made.byte_prints, "text_prints": made.text_prints}
             kept = replace(made, sets=keep(made, filtered, columns["fingerprints"]))
             return FinishedBatch(kept, columns, signatures)
         except MemoryError:
@@ -107,7 +105,7 @@ def process_batches(
                 " a smaller --max-bytes leaves it out"
             )
             skipped = [(int(indices[0]), Reason.TOO_LARGE, detail)]
-            return FinishedBatch(ShingleBatch(indices[:0], NO_SETS, skipped), {})
+            return FinishedBatch(ShingleBatch.empty(skipped), {})
 
     room = max(BYTES_AT_ONCE, (2 * workers.jobs + 1) * BATCH_BYTES)
     under_way: deque[tuple[Future[FinishedBatch], int]] = deque()

@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.collection.batches import NO_SETS, FinishedBatch, Workers, process_batches
+from lshdup.collection.batches import FinishedBatch, Workers, process_batches
 from lshdup.collection.collection import (
     COLUMNS,
     WHOLE,
@@ -24,7 +24,7 @@ from lshdup.documents.document_list import DocumentList
 from lshdup.lsh.signatures import Allocate, Sketcher, in_memory, make_signatures
 from lshdup.params import ShingleParams, SketchParams
 from lshdup.shingling.shingle_filter import ShingleFilter
-from lshdup.shingling.shingler import ShingleBatch
+from lshdup.shingling.shingler import NO_SETS, ShingleBatch
 from lshdup.skipped import Reason, Skipped, SkippedFile
 from lshdup.utils.parallel import Progress, no_progress
 from lshdup.utils.ragged import RaggedSets, StringTable

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.documents.document_list import DocumentList
+from lshdup.matching.sameness import Prints
 from lshdup.params import ShingleParams, SketchParams
 from lshdup.shingling.shingle_filter import ShingleFilter
 from lshdup.shingling.shingler import fingerprint_sets
@@ -23,9 +24,12 @@ _NO_STRINGS = StringTable.from_strings([])
 #: Arrays of shape (n,) by name: what is known of each of n documents.
 Columns = dict[str, NDArray[Any]]
 
-#: The columns that a collection may have, and their types: size and fingerprint of the shingle set,
-#: and of the set before a filter.
+#: The columns of a collection and their types: fingerprints of the bytes and of the sequence of
+#: tokens (0 without tokens); size and fingerprint of the shingle set, and of the set before a
+#: filter.
 COLUMNS = {
+    "byte_prints": np.uint64,
+    "text_prints": np.uint64,
     "set_sizes": np.int64,
     "fingerprints": np.uint64,
     "whole_sizes": np.int64,
@@ -112,6 +116,11 @@ class Collection:
     def fingerprints(self) -> NDArray[np.uint64]:
         """The fingerprints of the shingle sets: uint64 array of shape (n,)."""
         return self.columns["fingerprints"]
+
+    @property
+    def prints(self) -> Prints:
+        """The fingerprints of the bytes and of the token sequences."""
+        return Prints(self.columns["byte_prints"], self.columns["text_prints"])
 
     @property
     def unfiltered_sizes(self) -> NDArray[np.int64]:

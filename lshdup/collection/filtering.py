@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.collection.batches import NO_SETS
 from lshdup.collection.collection import WHOLE, Collection, Columns, Unfiltered, set_columns
 from lshdup.lsh.candidates import documents_to_compare, find_exact_duplicates
 from lshdup.lsh.signatures import Allocate, Sketcher, in_memory
@@ -18,6 +17,7 @@ from lshdup.shingling.shingle_filter import (
     find_least_count,
     fingerprint,
 )
+from lshdup.shingling.shingler import NO_SETS
 from lshdup.utils.ragged import RaggedSets
 
 #: Sets that a thread filters together.

@@ -5,9 +5,8 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.collection.batches import NO_SETS
 from lshdup.errors import ArtifactError
-from lshdup.shingling.shingler import ShingleBatch
+from lshdup.shingling.shingler import NO_SETS, ShingleBatch
 from lshdup.utils.ragged import RaggedSets
 from lshdup.utils.scratch import Spool
 

@@ -5,13 +5,13 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.collection.batches import NO_SETS, Workers, process_batches
+from lshdup.collection.batches import Workers, process_batches
 from lshdup.collection.collection import Collection
 from lshdup.collection.set_keeper import SetKeeper
 from lshdup.documents.reading import runs
 from lshdup.errors import RERUN, ArtifactError
 from lshdup.params import LONGEST
-from lshdup.shingling.shingler import ShingleBatch, shingle_hash
+from lshdup.shingling.shingler import NO_SETS, ShingleBatch, shingle_hash
 from lshdup.skipped import Reason, Skipped
 from lshdup.utils.ragged import RaggedSets, SetSource
 from lshdup.utils.scratch import open_optional_spool

@@ -1,7 +1,7 @@
 """The DOCS of a run: the folders and files that were named, as an artifact's header keeps them."""
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from lshdup.utils.messages import join_names
 
@@ -30,16 +30,16 @@ def describe_docs(docs: Sequence[bytes]) -> str:
     return f" in {join_names(map(os.fsdecode, docs), 3)}" if docs else ""
 
 
-def are_below(names: Iterable[bytes], arguments: Iterable[bytes]) -> bool:
-    """Return whether each of some paths is one of the arguments or below one of them, by name.
+def list_outside(names: Iterable[bytes], arguments: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield the paths that are neither one of the arguments nor below one of them, by name.
 
     names, arguments : paths as `typed_name` writes them.
 
-    >>> are_below([b"a/b", b"c"], [b"a", b"c"]), are_below([b"../y"], [b"."])
-    (True, False)
+    >>> list(list_outside([b"a/b", b"c"], [b"a", b"c"])), list(list_outside([b"../y"], [b"."]))
+    ([], [b'../y'])
     """
     folders = set(arguments)
-    return all(not folders.isdisjoint(_folders_of(name)) for name in names)
+    return (name for name in names if folders.isdisjoint(_folders_of(name)))
 
 
 def _folders_of(name: bytes) -> list[bytes]:

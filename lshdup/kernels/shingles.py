@@ -10,6 +10,7 @@ from lshdup.kernels.ascii import ascii_symbols, ascii_words
 from lshdup.kernels.helpers import I32, I64, U8, U32, U64, inlined, load64, mix64, scatter_by
 from lshdup.kernels.jit import kernel
 from lshdup.kernels.ordering import heap_sort
+from lshdup.kernels.sequences import sequence_fingerprint
 from lshdup.kernels.text import (
     DONE,
     HAS_HIGH,
@@ -235,12 +236,14 @@ def shingle_batch(
     counts: I32,
     values: U64,
     sizes: I64,
+    text_prints: U64,
     outcomes: U8,
 ) -> int:
     """Write the shingle sets of a batch to `values`, one after the other, each sorted.
 
     values : with room for one value a byte of text.
-    sizes, outcomes : of each document; if the outcome is not DONE, the size is 0.
+    sizes, text_prints, outcomes : of each document; if the outcome is not DONE, the first are 0.
+        text_prints : fingerprints of the sequence of tokens, 0 without tokens.
     folded : scratch, for twice the longest document and padding; edges, work, hashes, spare and
         counts : scratch, for the longest document and padding.
 
@@ -264,11 +267,14 @@ def shingle_batch(
             tokens, outcome = tokens_by_table(document, table, classes, folded, edges, False, edges)
         outcomes[d] = outcome
         sizes[d] = 0
+        text_prints[d] = 0
         if outcome != DONE:
             continue
         if rule == RULE_TERMS:
             tokens = keep_terms(folded, edges, tokens)
         n = _shingles_of(folded, edges, tokens, rule, hash_kind, seed, factor, k, hashes, room)
+        if tokens:
+            text_prints[d] = sequence_fingerprint(hashes, tokens, seed, factor)
         if n > 1:
             _sort(room, n, spare, counts, uniform)
             if bag:

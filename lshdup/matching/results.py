@@ -11,7 +11,7 @@ from lshdup.kernels import banding
 from lshdup.lsh.band_plan import BandPlan
 from lshdup.lsh.band_table import BandTable
 from lshdup.lsh.candidates import NO_BUCKETS, Buckets, PairArrays
-from lshdup.matching.pairs import Columns, Pairs, pack_pairs
+from lshdup.matching.pairs import Columns, Pairs, gather_pairs, pack_pairs
 from lshdup.params import BandParams, PairParams
 
 if TYPE_CHECKING:
@@ -45,6 +45,10 @@ class PairsFound:
     pairs: Pairs
     candidates: int
     buckets: Buckets = NO_BUCKETS
+
+
+#: No pairs, of none that were compared.
+NO_PAIRS_FOUND = PairsFound(gather_pairs([]), -1)
 
 
 @dataclass(frozen=True)
@@ -153,6 +157,6 @@ class Neighbours:
     documents: NDArray[np.int64]
     similarity: NDArray[np.float64]
 
-    def take_top(self, top: int | None) -> "Neighbours":
-        """Return the `top` most similar documents; all of them for None."""
-        return Neighbours(self.documents[:top], self.similarity[:top])
+    def take(self, rows: NDArray[np.int64]) -> "Neighbours":
+        """Return some of the documents."""
+        return Neighbours(self.documents[rows], self.similarity[rows])

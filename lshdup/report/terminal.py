@@ -23,13 +23,13 @@ from lshdup.utils.messages import count_of, printable
 WIDE = 120
 
 #: The marks of each kind of change, which are those of wdiff, and its colour.
-_MARKS = {
+MARKS = {
     REMOVED: ("[-", "-]"),
     ADDED: ("{+", "+}"),
     MOVED_AWAY: ("[~", "~]"),
     MOVED_HERE: ("{~", "~}"),
 }
-_STYLES = {REMOVED: "red", ADDED: "green", MOVED_AWAY: "magenta", MOVED_HERE: "cyan"}
+STYLES = {REMOVED: "red", ADDED: "green", MOVED_AWAY: "magenta", MOVED_HERE: "cyan"}
 
 NOUNS = {"word": "word", "symbols": "token", "char": "character", "terms": "term", "ids": "id"}
 #: Differences that are in no token, where they are not just those of case and layout.
@@ -88,10 +88,11 @@ def render(comparison: Comparison, layout: Layout) -> Iterator[str]:
             flow = chain.from_iterable(_find_fragments(comparison, each, layout) for each in hunk)
             lines = _wrap(flow, layout.width)
         for line in lines:
-            yield _to_ansi(line) if layout.color else line.plain
+            yield to_ansi(line) if layout.color else line.plain
 
 
-def _to_ansi(line: Text) -> str:
+def to_ansi(line: Text) -> str:
+    """Return a line with the escapes of its colours."""
     return "".join(
         style.render(text, color_system=ColorSystem.STANDARD) if style else text
         for text, style, _ in Segment.simplify(line.render(_CONSOLE))
@@ -135,7 +136,7 @@ def _find_fragments(
     if end == len(located.starts):
         text += "\n"  # The next change has the text of the other document.
     kind = change.kind
-    opening, closing = ("", "") if layout.color else _MARKS.get(kind, ("", ""))
+    opening, closing = ("", "") if layout.color else MARKS.get(kind, ("", ""))
     parts = _SPACE.split(text)  # Alternately text and white space, beginning and ending with text.
     words = [i for i in range(0, len(parts), 2) if parts[i]]
     if not words:
@@ -164,11 +165,15 @@ def _shorten(part: str) -> str:
 def _wrap(fragments: Iterable[Fragment], width: int | None) -> Iterator[Text]:
     """Yield lines of at most `width` cells; a longer word is broken wherever the line ends."""
     for paragraph in _join(fragments):
-        lines = paragraph.wrap(_CONSOLE, width, overflow="fold") if width else [paragraph]
-        for line in lines:
+        for line in fold_line(paragraph, width):
             line.rstrip()
             if line:  # The blank behind a broken word may stand on the next line, even alone.
                 yield line[1:] if line.plain.startswith(" ") else line
+
+
+def fold_line(line: Text, width: int | None) -> Iterable[Text]:
+    """Return a line as lines of at most `width` cells, broken between words if that can be."""
+    return line.wrap(_CONSOLE, width, overflow="fold") if width and line else [line]
 
 
 def _join(fragments: Iterable[Fragment]) -> Iterator[Text]:
@@ -181,8 +186,8 @@ def _join(fragments: Iterable[Fragment]) -> Iterator[Text]:
         kind, text = fragment
         if kind:
             if blank and paragraph:
-                paragraph.append(" ", _STYLES.get(kind) if kind == last else None)
-            paragraph.append(text, _STYLES.get(kind))
+                paragraph.append(" ", STYLES.get(kind) if kind == last else None)
+            paragraph.append(text, STYLES.get(kind))
             last, blank = kind, False
         elif fragment == _BLANK:
             blank = True

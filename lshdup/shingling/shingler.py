@@ -14,6 +14,7 @@ from lshdup.errors import InputError, ParameterError
 from lshdup.kernels import shingles as kernels
 from lshdup.kernels import text as text_kernels
 from lshdup.kernels.helpers import PADDING
+from lshdup.kernels.sequences import byte_fingerprints
 from lshdup.params import DEFAULT_FORMATS, LONGEST, FormatLimits, ShingleParams
 from lshdup.shingling.char_table import NO_TABLE, CharTable, char_table
 from lshdup.shingling.normalization import normal_form
@@ -71,12 +72,18 @@ def shingle_hash(params: ShingleParams) -> ShingleHash:
     return ShingleHash(kernels.HASH_KEYED, seed, factor | one, step | one, set_seed)
 
 
+#: The sets of a batch whose sets are not kept.
+NO_SETS = RaggedSets.from_sets([])
+
+
 @dataclass(frozen=True)
 class ShingleBatch:
     """The shingle sets of a batch of documents, in the order of the batch.
 
     indices : int64 array of shape (m,), the numbers of the documents in their list.
     sets : m shingle sets.
+    byte_prints, text_prints : uint64 arrays of shape (m,), fingerprints of the bytes as they were
+        read, and of the sequence of tokens (0 without tokens).
     skipped : number, reason and detail of each document that has no set.
     guesses : number and encoding of each document whose encoding was detected.
     office_documents : numbers of the office documents.
@@ -84,9 +91,17 @@ class ShingleBatch:
 
     indices: NDArray[np.int64]
     sets: RaggedSets
+    byte_prints: NDArray[np.uint64]
+    text_prints: NDArray[np.uint64]
     skipped: list[tuple[int, Reason, str]] = field(default_factory=list)
     guesses: list[tuple[int, str]] = field(default_factory=list)
     office_documents: list[int] = field(default_factory=list)
+
+    @classmethod
+    def empty(cls, skipped: list[tuple[int, Reason, str]]) -> "ShingleBatch":
+        """Return a batch without documents, but for those that were skipped."""
+        none = np.zeros(0, np.int64)
+        return cls(none, NO_SETS, none.view(np.uint64), none.view(np.uint64), skipped)
 
 
 class ScratchArrays:
@@ -135,12 +150,14 @@ class Shingler:
         limits : bounds for reading one office document.
         """
         count = len(batch.indices)
+        byte_prints = fingerprint_bytes(batch, self.params)
         if self.params.tokens == "ids":
-            sets, outcomes = self._run(batch, np.zeros(count, np.uint8))
+            sets, text_prints, outcomes = self._run(batch, np.zeros(count, np.uint8))
             bad = np.flatnonzero(outcomes != text_kernels.DONE)
             detail = "ids are integers from 0 to 2^64 - 1"
             skipped = [(int(index), Reason.NOT_IDS, detail) for index in batch.indices[bad]]
-            return _drop(ShingleBatch(batch.indices, sets, [*batch.skipped, *skipped]), bad)
+            skipped = [*batch.skipped, *skipped]
+            return _drop(ShingleBatch(batch.indices, sets, byte_prints, text_prints, skipped), bad)
         flags = np.zeros(count, np.uint8)
         text_kernels.inspect(batch.text, batch.starts, batch.lengths, flags)
         special = np.ones(count, bool)
@@ -148,20 +165,25 @@ class Shingler:
             special = may_need_decoding(batch.names, batch.text, batch.starts, batch.lengths, flags)
         # An empty text costs nothing and has an empty set.
         lengths = np.where(special, 0, batch.lengths)
-        sets, outcomes = self._run(replace(batch, lengths=lengths), flags)
+        sets, text_prints, outcomes = self._run(replace(batch, lengths=lengths), flags)
+        result = ShingleBatch(
+            batch.indices, sets, byte_prints, text_prints, skipped=list(batch.skipped)
+        )
         slow = np.flatnonzero(special | (outcomes != text_kernels.DONE))
         if not len(slow):
-            return ShingleBatch(batch.indices, sets, list(batch.skipped))
-        return self._shingle_decoded(batch, sets.copy(), slow.tolist(), limits)
+            return result
+        return self._shingle_decoded(
+            batch, replace(result, sets=sets.copy()), slow.tolist(), limits
+        )
 
     def _shingle_decoded(
-        self, batch: TextBatch, sets: RaggedSets, positions: list[int], limits: FormatLimits
+        self, batch: TextBatch, result: ShingleBatch, positions: list[int], limits: FormatLimits
     ) -> ShingleBatch:
         """Complete the sets of a batch by those of the documents at these positions."""
-        result = ShingleBatch(batch.indices, sets, list(batch.skipped))
         decoded: list[int] = []  # Positions of the documents that are texts.
         bad: list[int] = []
         new_sets: list[RaggedSets] = []
+        new_prints = [np.zeros(0, np.uint64)]
         waiting: list[bytes] = []
         size = 0
         for position in positions:
@@ -182,14 +204,16 @@ class Shingler:
             if waiting and (position == positions[-1] or size > _DECODED_TOGETHER):
                 large = len(waiting[-1]) > _LARGE_TEXT
                 with _large_text_lock if large else contextlib.nullcontext():
-                    part, too_long = self._shingle_texts(waiting)
+                    part, prints, too_long = self._shingle_texts(waiting)
                 for at in too_long:
                     bad.append(decoded[at - len(waiting)])
                     index = int(batch.indices[bad[-1]])
                     result.skipped.append((index, Reason.TOO_LARGE, _TOO_LONG))
                 new_sets.append(part)
+                new_prints.append(prints)
                 waiting, size = [], 0
-        sets = _replace_sets(sets, decoded, RaggedSets.concatenate(new_sets))
+        sets = _replace_sets(result.sets, decoded, RaggedSets.concatenate(new_sets))
+        result.text_prints[decoded] = np.concatenate(new_prints)
         return _drop(replace(result, sets=sets), np.array(bad, np.int64))
 
     def _decode(self, batch: TextBatch, position: int, limits: FormatLimits) -> Text:
@@ -201,13 +225,23 @@ class Shingler:
 
     def shingle_texts(self, texts: list[bytes]) -> RaggedSets:
         """Return the shingle sets of texts in valid UTF-8. Raise InputError if one is too long."""
-        sets, too_long = self._shingle_texts(texts)
+        return self.shingle_decoded(texts)[0]
+
+    def shingle_decoded(self, texts: list[bytes]) -> tuple[RaggedSets, NDArray[np.uint64]]:
+        """Return the shingle sets of texts in valid UTF-8, and their `text_prints`.
+
+        Raise InputError if one is too long.
+        """
+        sets, text_prints, too_long = self._shingle_texts(texts)
         if too_long:
             raise too_long_error(texts[too_long[0]])
-        return sets
+        return sets, text_prints
 
-    def _shingle_texts(self, texts: list[bytes]) -> tuple[RaggedSets, list[int]]:
-        """Return the sets in memory of their own, and which texts are too long and have empty sets.
+    def _shingle_texts(
+        self, texts: list[bytes]
+    ) -> tuple[RaggedSets, NDArray[np.uint64], list[int]]:
+        """Return sets and `text_prints` in memory of their own, and which texts are too long and
+        have empty sets.
 
         texts : valid UTF-8.
         """
@@ -217,11 +251,11 @@ class Shingler:
         batch = TextBatch.of(range(len(texts)), texts)
         flags = np.zeros(len(texts), np.uint8)
         text_kernels.inspect(batch.text, batch.starts, batch.lengths, flags)
-        sets, outcomes = self._run(batch, flags)
+        sets, text_prints, outcomes = self._run(batch, flags)
         sets = sets.copy()
         denormal = np.flatnonzero(outcomes == text_kernels.NEEDS_NORMALIZING).tolist()
         if not denormal:
-            return sets, too_long
+            return sets, text_prints, too_long
         normal = []
         for i in denormal:
             text = normal_form(texts[i], self.params)
@@ -233,13 +267,15 @@ class Shingler:
         # With this flag the kernel uses the table, which leaves characters as they are.
         flags = np.full(len(normal), text_kernels.HAS_HIGH, np.uint8)
         table = char_table(self.params.tokens, normalize=False, keep_case=True)
-        normal_sets, _ = self._run(batch, flags, table)
-        return _replace_sets(sets, denormal, normal_sets.copy()), too_long
+        normal_sets, text_prints[denormal], _ = self._run(batch, flags, table)
+        return _replace_sets(sets, denormal, normal_sets.copy()), text_prints, too_long
 
     def _run(
         self, batch: TextBatch, flags: NDArray[np.uint8], table: CharTable | None = None
-    ) -> tuple[RaggedSets, NDArray[np.uint8]]:
-        """Return the sets, valid until the next run, and the kernel's outcome for each document."""
+    ) -> tuple[RaggedSets, NDArray[np.uint64], NDArray[np.uint8]]:
+        """Return the sets, valid until the next run, and of each document the fingerprint of its
+        tokens and the kernel's outcome.
+        """
         params = self.params
         if table is None:
             has_high = bool((flags & text_kernels.HAS_HIGH).any())
@@ -259,6 +295,7 @@ class Shingler:
         if room > LARGE:  # A thread does not hold what it seldom needs.
             self._scratch, self._values = ScratchArrays(1 << 16), np.empty(0, np.uint64)
         sizes = np.empty(len(batch.indices), np.int64)
+        text_prints = np.empty(len(batch.indices), np.uint64)
         outcomes = np.empty(len(batch.indices), np.uint8)
         total = kernels.shingle_batch(
             batch.text, batch.starts, batch.lengths, flags,
@@ -267,9 +304,9 @@ class Shingler:
             self._hash.kind, self._hash.seed, self._hash.factor, self._hash.step,
             params.k, params.bag,
             scratch.folded, scratch.edges, scratch.work, scratch.hashes, scratch.spare,
-            scratch.counts, values, sizes, outcomes,
+            scratch.counts, values, sizes, text_prints, outcomes,
         )  # fmt: skip
-        return RaggedSets.from_sizes(values[:total], sizes), outcomes
+        return RaggedSets.from_sizes(values[:total], sizes), text_prints, outcomes
 
 
 def too_long_error(text: bytes) -> InputError:
@@ -288,6 +325,14 @@ def fingerprint_sets(sets: RaggedSets, params: ShingleParams) -> NDArray[np.uint
     return out
 
 
+def fingerprint_bytes(batch: TextBatch, params: ShingleParams) -> NDArray[np.uint64]:
+    """Return a fingerprint of the bytes of each document: uint64 array of shape (m,), never 0."""
+    out = np.empty(len(batch.indices), np.uint64)
+    used = shingle_hash(params)
+    byte_fingerprints(batch.text, batch.starts, batch.lengths, used.seed, used.factor, out)
+    return out
+
+
 def _replace_sets(sets: RaggedSets, positions: list[int], others: RaggedSets) -> RaggedSets:
     """Return `sets` with `others` at these positions, which ascend."""
     if len(positions) == len(sets):
@@ -303,4 +348,10 @@ def _replace_sets(sets: RaggedSets, positions: list[int], others: RaggedSets) ->
 def _drop(batch: ShingleBatch, bad: NDArray[np.int64]) -> ShingleBatch:
     """Return a batch without the documents at positions `bad`, whose sets are empty."""
     sets = RaggedSets.from_sizes(batch.sets.values, np.delete(batch.sets.sizes, bad))
-    return replace(batch, indices=np.delete(batch.indices, bad), sets=sets)
+    return replace(
+        batch,
+        indices=np.delete(batch.indices, bad),
+        sets=sets,
+        byte_prints=np.delete(batch.byte_prints, bad),
+        text_prints=np.delete(batch.text_prints, bad),
+    )

@@ -4,7 +4,7 @@ import json
 import os
 from collections.abc import Sequence
 
-Cell = bytes | float | int | str | None
+Cell = bytes | bool | float | int | str | None
 
 
 def json_cell(cell: Cell) -> object:

@@ -27,6 +27,7 @@ from lshdup.workspace.against_pairs import (
     ExpandedCrossPairs,
     find_cross_pairs,
     find_cross_pairs_exactly,
+    find_same_pairs,
 )
 from lshdup.workspace.against_sides import Side, Sides
 from lshdup.workspace.context import RunContext
@@ -91,6 +92,10 @@ class Against:
                 message, "leave --exact out: signatures decide where documents are gone"
             )
         return find_cross_pairs_exactly(self.sides, sets, self.params.threshold, jobs, progress)
+
+    def find_same(self, same: str) -> CrossPairs:
+        """Find all pairs that are the same in text, or in bytes as well."""
+        return find_same_pairs(self.sides, same)
 
     def expand_copies(self, pairs: CrossPairs, *, collapse: bool) -> ExpandedCrossPairs:
         """Expand to pairs of all documents."""

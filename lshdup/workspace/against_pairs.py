@@ -18,6 +18,7 @@ from lshdup.lsh.candidates import (
     PairArrays,
     candidate_pairs,
     documents_to_compare,
+    find_exact_duplicates,
 )
 from lshdup.lsh.signatures import estimate
 from lshdup.matching import exact_join, similarity
@@ -99,6 +100,23 @@ def find_cross_pairs_exactly(
         sets, members, threshold, jobs, sides.split, lambda done, n: progress("candidates", done, n)
     )
     return CrossPairs(PairsFound(gather_pairs(joined), -1), duplicate_of, np.zeros(0, np.uint64))
+
+
+def find_same_pairs(sides: Sides, same: str) -> CrossPairs:
+    """Find all pairs across the sides that are the same in text, or in bytes as well."""
+    keys = sides.prints.keys(same, sides.sizes)
+    here, there = keys[: sides.split], keys[sides.split :]
+    duplicate_of = np.concatenate(
+        [find_exact_duplicates(here), find_exact_duplicates(there) + sides.split]
+    )
+    firsts = documents_to_compare(duplicate_of, sides.sizes)
+    left, right = sides.separate(firsts)
+    _, at_left, at_right = np.intersect1d(
+        here[left], there[right], assume_unique=True, return_indices=True
+    )
+    a, b = left[at_left].astype(np.uint32), (right[at_right] + sides.split).astype(np.uint32)
+    pairs = gather_pairs([(a, b, np.ones(len(a)))])
+    return CrossPairs(PairsFound(pairs, -1), duplicate_of, np.zeros(0, np.uint64))
 
 
 class _Verifier:

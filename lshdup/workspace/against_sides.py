@@ -11,6 +11,7 @@ from lshdup.documents.document_list import DocumentList
 from lshdup.lsh.band_plan import BandPlan
 from lshdup.lsh.band_table import band_keys
 from lshdup.lsh.candidates import find_exact_duplicates
+from lshdup.matching.sameness import Prints
 from lshdup.utils.ragged import RaggedSets, SetSource
 
 
@@ -80,6 +81,11 @@ class Sides:
         return np.concatenate(
             [self.here.collection.fingerprints, self.there.collection.fingerprints]
         )
+
+    @property
+    def prints(self) -> Prints:
+        """The fingerprints of the bytes and of the token sequences of all documents."""
+        return Prints.concatenate([self.here.collection.prints, self.there.collection.prints])
 
     def find_exact_duplicates(self) -> NDArray[np.int64]:
         """Return for each document the first one of its side with the same set: int64 array."""

@@ -15,7 +15,7 @@ from lshdup.documents.preference import Preference, preference
 from lshdup.matching.centres import Comparisons
 from lshdup.matching.results import ClustersFound
 from lshdup.params import ClusterParams, PairParams
-from lshdup.pipeline import find_clusters, find_clusters_exactly
+from lshdup.pipeline import find_clusters, find_clusters_exactly, find_same_clusters
 from lshdup.skipped import Reason, Skipped
 from lshdup.store import results_io
 from lshdup.utils.ragged import RaggedSets
@@ -88,6 +88,15 @@ def cluster_exactly(
         collection, sets, threshold, params, order, request.jobs, run.progress,
         on_central=partial(_say_comparisons, run, collection.documents),
     )  # fmt: skip
+    return _drop_changed(run, found, collection.documents)
+
+
+def cluster_same(
+    run: RunContext, collection: Collection, same: str, params: ClusterParams, request: Request
+) -> ClustersFound:
+    """Group the documents that are the same in text, or in bytes as well. Nothing is saved."""
+    order = _order_documents(run, collection, params, request)
+    found = find_same_clusters(collection, same, order.order)
     return _drop_changed(run, found, collection.documents)
 
 

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterable, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -12,7 +12,7 @@ from lshdup.collection.collect import Previous, collect, sketch_collection
 from lshdup.collection.collection import Collection
 from lshdup.collection.filtering import FilterRequest, build_filter, filter_collection
 from lshdup.collection.joining import join_collections
-from lshdup.documents.arguments import are_below, describe_docs, summarize_docs
+from lshdup.documents.arguments import describe_docs, list_outside, summarize_docs
 from lshdup.documents.document_list import DocumentList, typed_name
 from lshdup.documents.expansion import KnownRecords
 from lshdup.documents.finding import find_documents
@@ -30,7 +30,7 @@ from lshdup.utils.scratch import Spool, open_optional_spool
 from lshdup.workspace.context import RunContext
 from lshdup.workspace.filter_request import read_filter_request
 from lshdup.workspace.from_store import is_made_from, load_last_collection
-from lshdup.workspace.request import Request, merge_params
+from lshdup.workspace.request import Request, list_definition, merge_params
 from lshdup.workspace.unchanged import (
     count_known,
     find_known_records,
@@ -178,7 +178,7 @@ def _find(run: RunContext, request: Request, shingle: ShingleParams) -> Document
     docs = summarize_docs(map(typed_name, request.documents))
     documents = replace(documents, docs=docs)
     request.accept(documents, False)
-    _refuse_other_collection(run, request)
+    _check_store(run, request, shingle)
     run.progress("documents", 0, len(documents))
     return documents
 
@@ -201,29 +201,35 @@ def describe_other_collection(run: RunContext, documents: Sequence[bytes]) -> st
 
     Files that were deleted since do not count.
     """
-    try:
-        old = load_last_collection(run)
-        wanted = set(_locate(documents))
+    old = _load_held(run)
+    with suppress(ArtifactError, IndexError):  # A damaged artifact is rebuilt, and said then.
         docs = old.documents.typed_docs() if old is not None else []
-        if old is None or are_below(_locate(docs), wanted):
-            return ""
-        files = _locate(old.documents.typed_files())
-        if not any(os.path.lexists(name) for name in files if not are_below([name], wanted)):
-            return ""
-        return count_of(len(old.documents), "document") + describe_docs(docs)
-    except (ArtifactError, IndexError):  # A damaged artifact is rebuilt, and that is said then.
-        return ""
+        wanted = _locate(documents)
+        if old is not None and any(list_outside(_locate(docs), wanted)):
+            lost = list_outside(_locate(old.documents.typed_files()), wanted)
+            if any(map(os.path.lexists, lost)):
+                return count_of(len(old.documents), "document") + describe_docs(docs)
+    return ""
+
+
+def _load_held(run: RunContext) -> Collection | None:
+    with suppress(ArtifactError, IndexError):
+        return load_last_collection(run)
+    return None
 
 
 def _locate(paths: Iterable[bytes]) -> list[bytes]:
     return [os.path.abspath(path) for path in paths]  # noqa: PTH100 (bytes path)
 
 
-def _refuse_other_collection(run: RunContext, request: Request) -> None:
-    """Raise InputError if the store holds another collection, which this run would replace."""
-    if run.store is None or not run.store.is_held or request.replace_store:
+def _check_store(run: RunContext, request: Request, shingle: ShingleParams) -> None:
+    """Raise InputError if the store holds another collection, which this run would replace.
+
+    Say so if it holds the same one, made with other parameters.
+    """
+    if run.store is None or not run.store.is_held:
         return
-    held = describe_other_collection(run, request.documents)
+    held = "" if request.replace_store else describe_other_collection(run, request.documents)
     if held:
         message = f"the store {run.store.folder} holds another collection: {held}"
         raise InputError(
@@ -231,6 +237,9 @@ def _refuse_other_collection(run: RunContext, request: Request) -> None:
             "keep these documents in a store of their own with --store DIR, or keep nothing with"
             " --no-store; --replace-store replaces what the store holds",
         )
+    old = _load_held(run)
+    if old is not None and old.shingle != shingle:
+        run.say(f"the store was made with {' '.join(list_definition(old))}; it is rebuilt")
 
 
 def _collect(

@@ -88,6 +88,14 @@ class Workspace(RunContext):
 
         return clustering.load_or_find_clusters(self, indexed, params, request)
 
+    def find_same(
+        self, collection: Collection, same: str, params: ClusterParams, request: Request
+    ) -> ClustersFound:
+        """`lshdup clusters --same`: the groups of documents that are the same."""
+        from lshdup.workspace import clustering  # Imported here to keep `query` fast.
+
+        return clustering.cluster_same(self, collection, same, params, request)
+
     def find_clusters_exactly(
         self, collection: Collection, sets: RaggedSets, params: ClusterParams, request: Request
     ) -> ClustersFound:

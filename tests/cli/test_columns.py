@@ -69,14 +69,14 @@ def test_header(run, corpus, tmp_path):
         one,
         two,
     ) = (out for _, out, _ in results)
-    assert (named, bare) == (b"a\tb\tsimilarity\n" + plain, plain)
-    assert nul_named == b"a\0b\0similarity\0" + nul
-    assert (csv_named, b"a,b,similarity\n" + csv_bare) == (csv, csv)
+    assert (named, bare) == (b"a\tb\tsimilarity\tsame\n" + plain, plain)
+    assert nul_named == b"a\0b\0similarity\0same\0" + nul
+    assert (csv_named, b"a,b,similarity,same\n" + csv_bare) == (csv, csv)
     assert shown_named == shown
     assert [line.split() for line in shown_bare.splitlines()] == [
         line.split() for line in shown.splitlines()[2:]
     ]
-    assert one.splitlines()[0] == b"similarity\tname"
+    assert one.splitlines()[0] == b"name\tsimilarity\tsame"
     assert two.splitlines()[0].decode().split("\t") == list(column_names("query"))
 
 

@@ -57,7 +57,7 @@ def test_pairs_are_those_of_brute_force(run, sample_pairs, threshold):
     ):
         found = [
             (a, b, float(s))
-            for a, b, s in run(
+            for a, b, s, _ in run(
                 "pairs", "sample_corpus", "-t", str(threshold), *options, "--no-store", cwd=ROOT
             ).rows
         ]
@@ -71,7 +71,7 @@ def test_pairs_are_those_of_brute_force(run, sample_pairs, threshold):
 def test_the_exact_join_prints_the_same_at_any_number_of_jobs(run, sample_pairs):
     command = ["pairs", "sample_corpus", "-t", "0.5", "--exact", "--no-store", "--jobs"]
     one, *others = [run(*command, jobs, cwd=ROOT, env={"PYTHONHASHSEED": jobs}) for jobs in "124"]
-    assert [(a, b, float(s)) for a, b, s in one.rows] == sample_pairs[0.5]
+    assert [(a, b, float(s)) for a, b, s, _ in one.rows] == sample_pairs[0.5]
     assert all(other.out == one.out for other in others)
 
 
@@ -137,10 +137,11 @@ def test_every_scheme(run, corpus, scheme):
 def test_estimates_instead_of_exact_similarities(run, corpus):
     rows = run("pairs", "sample_corpus", "-t", "0.8", "--verify", "estimate", "--perms", "400").rows
     exact = {
-        (a, b): float(s) for a, b, s in run("pairs", "sample_corpus", "-t", "0.1", "--exact").rows
+        (a, b): float(s)
+        for a, b, s, _ in run("pairs", "sample_corpus", "-t", "0.1", "--exact").rows
     }
     assert len(rows) > 20
-    for a, b, s in rows:
+    for a, b, s, _ in rows:
         assert float(s) * 400 == pytest.approx(round(float(s) * 400))
         assert abs(float(s) - exact[a, b]) < 0.12
 
@@ -153,11 +154,11 @@ def test_collapse_copies(run, tmp_path):
     everything = run("pairs", "d", "-t", "0.5").rows
     assert len(everything) == 6 * 5 // 2 + 6
     collapsed = run("pairs", "d", "-t", "0.5", "--collapse-copies").rows
-    assert collapsed == [["d/0", f"d/{i}", "1.0"] for i in range(1, 6)] + [
-        ["d/0", "d/near", everything[-1][2]]
+    assert collapsed == [["d/0", f"d/{i}", "1.0", "bytes"] for i in range(1, 6)] + [
+        ["d/0", "d/near", everything[-1][2], ""]
     ]
-    assert run("query", "d/3").rows == [["1.0", f"d/{i}"] for i in (0, 1, 2, 4, 5)] + [
-        [everything[-1][2], "d/near"]
+    assert run("query", "d/3").rows == [[f"d/{i}", "1.0", "bytes"] for i in (0, 1, 2, 4, 5)] + [
+        ["d/near", everything[-1][2], ""]
     ]
 
 
@@ -190,7 +191,7 @@ def test_a_reader_that_leaves_ends_millions_of_pairs_at_once(run, tmp_path):
     program = f"PYTHONPATH={ROOT} {sys.executable} counting.py pairs"
     head = shell(f"{program} | head -2; exit ${{PIPESTATUS[0]}}", tmp_path)
     assert head.returncode == 0, head.stderr
-    assert head.stdout == b"d/00000\td/00001\t1.0\nd/00000\td/00002\t1.0\n"
+    assert head.stdout == b"d/00000\td/00001\t1.0\tbytes\nd/00000\td/00002\t1.0\tbytes\n"
     assert b"199,990,000 pairs" in head.stderr
     assert head.stderr.count(b"a piece") < 100  # of 24,000
 
@@ -240,7 +241,7 @@ def test_check(run, tmp_path):
     (tmp_path / "b").write_text("another thing altogether")
     run("pairs", "a", "b", "--check", code=0)
     (tmp_path / "b").write_text("one text here and now")
-    assert run("pairs", "a", "b", "--check", code=1).rows == [["a", "b", "1.0"]]
+    assert run("pairs", "a", "b", "--check", code=1).rows == [["a", "b", "1.0", "bytes"]]
 
 
 # --- step by step ---------------------------------------------------------------------------------
@@ -432,13 +433,13 @@ def test_bands_of_a_lower_threshold_are_made_anew(run, corpus):
 
 def test_the_store_works_from_another_folder(run, corpus, tmp_path):
     run("index", "sample_corpus", "-t", "0.9", "--store", "st")
-    expected = [[s, f"../{name}"] for s, name in run("query", "eng.txt", "--store", "st").rows]
+    expected = [[f"../{row[0]}", *row[1:]] for row in run("query", "eng.txt", "--store", "st").rows]
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     assert run("query", "eng.txt", "--store", "../st", cwd=elsewhere).rows == expected
     os.remove(tmp_path / "st/shingles.npz")  # now the documents themselves must be found
     assert run("query", "eng.txt", "--store", "../st", cwd=elsewhere).rows == expected
-    here = [[f"../{a}", f"../{b}", s] for a, b, s in run("pairs", "--store", "st").rows]
+    here = [[f"../{a}", f"../{b}", *c] for a, b, *c in run("pairs", "--store", "st").rows]
     assert run("pairs", "--store", str(tmp_path / "st"), cwd=elsewhere).rows == here
 
 
@@ -476,15 +477,15 @@ def test_steps_from_another_folder_leave_the_store_right(run, corpus, tmp_path):
     inner = tmp_path / "sample_corpus/udhr"
     run("index", "-t", "0.9", "--store", "../../.lshdup", cwd=inner)
     expected = run("query", "sample_corpus/udhr/eng.html").rows
-    assert expected[0] == ["1.0", "sample_corpus/udhr/eng.txt"]
+    assert expected[0] == ["sample_corpus/udhr/eng.txt", "1.0", "text"]
     assert run("query", "eng.html", "--store", "../../.lshdup", cwd=inner).rows == [
-        [s, n.removeprefix("sample_corpus/udhr/")] for s, n in expected
+        [name.removeprefix("sample_corpus/udhr/"), *rest] for name, *rest in expected
     ]
     (tmp_path / ".lshdup/shingles.npz").unlink()
     assert run("query", "sample_corpus/udhr/eng.html").rows == expected
     names = {
         name
-        for a, b, _ in run("pairs", "--store", "../../.lshdup", cwd=inner).rows
+        for a, b, *_ in run("pairs", "--store", "../../.lshdup", cwd=inner).rows
         for name in (a, b)
     }
     assert names
@@ -496,7 +497,8 @@ def test_id_lists_of_the_same_shape_are_told_apart(run, tmp_path):
         (tmp_path / name).write_text(text)
         os.utime(tmp_path / name, ns=(0, 0))
     assert run("pairs", "a", "--tokens", "ids").rows == []
-    assert run("pairs", "b", "--tokens", "ids", "--replace-store").rows == [["d1", "d2", "1.0"]]
+    rows = run("pairs", "b", "--tokens", "ids", "--replace-store").rows
+    assert rows == [["d1", "d2", "1.0", "bytes"]]
 
 
 # --- query ----------------------------------------------------------------------------------------
@@ -505,20 +507,22 @@ def test_id_lists_of_the_same_shape_are_told_apart(run, tmp_path):
 def test_query_by_name_tail_file_and_standard_input(run, corpus, tmp_path):
     run("index", "sample_corpus", "-t", "0.7")
     by_name = run("query", "sample_corpus/licences/Apache-1.1.txt").rows
-    assert [name for _, name in by_name][:1] == ["sample_corpus/licences/Apache-1.1.txt.copy1"]
+    assert [name for name, *_ in by_name][:1] == ["sample_corpus/licences/Apache-1.1.txt.copy1"]
     assert run("query", "Apache-1.1.txt").rows == by_name
     assert run("query", "e-1.1.txt").rows == by_name
     text = (corpus / "licences/Apache-1.1.txt").read_bytes()
     (tmp_path / "outside.txt").write_bytes(text)
-    itself = [["1.0", "sample_corpus/licences/Apache-1.1.txt"]]
+    itself = [["sample_corpus/licences/Apache-1.1.txt", "1.0", "bytes"]]
     assert sorted(run("query", "outside.txt").rows) == sorted(itself + by_name)
     assert sorted(run("query", "-", stdin=text).rows) == sorted(itself + by_name)
-    assert sorted(run("query", "-", stdin=text.decode().encode("utf-16")).rows) == sorted(
-        itself + by_name
-    )
+    recoded = [
+        [name, similarity, "text" if same else ""] for name, similarity, same in itself + by_name
+    ]
+    found = run("query", "-", stdin=text.decode().encode("utf-16")).rows
+    assert sorted(found) == sorted(recoded)
     several = run("query", "Apache-1.1.txt", "-", stdin=text).rows
     assert len(several) == 2 * len(by_name) + 1
-    assert {row[2] for row in several} == {"sample_corpus/licences/Apache-1.1.txt", "-"}
+    assert {row[3] for row in several} == {"sample_corpus/licences/Apache-1.1.txt", "-"}
     assert run("query", "-", stdin=b"").out == b""
     assert "is the end of 5 names" in run("query", "copy1", code=2).err
     assert "no document of the store" in run("query", "nothing-like-it", code=2).err
@@ -549,7 +553,7 @@ def test_a_pair_exactly_at_the_threshold_is_in_every_answer(run, tmp_path):
 def test_query_agrees_with_pairs(run, corpus):
     pairs = run("pairs", "sample_corpus", "-t", "0.6").rows
     for name in {pair[0] for pair in pairs[::7]}:
-        expected = {(s, b if a == name else a) for a, b, s in pairs if name in (a, b)}
+        expected = {(b if a == name else a, *rest) for a, b, *rest in pairs if name in (a, b)}
         assert set(map(tuple, run("query", name, "-t", "0.6").rows)) == expected
 
 
@@ -558,7 +562,7 @@ def test_query_of_a_changed_document_looks_up_its_present_text(run, corpus):
     (corpus / "udhr/eng.html").write_bytes((corpus / "licences/ISC.txt").read_bytes())
     result = run("query", "udhr/eng.html")
     assert "has changed since it was indexed" in result.err
-    assert [name for _, name in result.rows] == [
+    assert [name for name, *_ in result.rows] == [
         "sample_corpus/licences/ISC.txt",
         "sample_corpus/licences/ISC.txt.exact",
     ]
@@ -572,7 +576,7 @@ def test_query_of_neighbours_that_vanished(run, corpus):
     os.remove(corpus.parent / ".lshdup/shingles.npz")
     result = run("query", "udhr/eng.html", code=2)
     assert "eng.txt.copy1: vanished" in result.err
-    assert result.rows == [row for row in before if not row[1].endswith("eng.txt.copy1")]
+    assert result.rows == [row for row in before if not row[0].endswith("eng.txt.copy1")]
 
 
 # --- the published collection ---------------------------------------------------------------------
@@ -592,16 +596,16 @@ def test_r5_hand_out(run, pages):
 def test_id_lists_through_the_store(run, tmp_path):
     (tmp_path / "ids").write_text("x 1 2 3 4\ny 1 2 3 5\nz 7 8 9\nempty\n")
     assert run("pairs", "ids", "--tokens", "ids", "-t", "0.5", "--recall", "0.99999").rows == [
-        ["x", "y", "0.6"]
+        ["x", "y", "0.6", ""]
     ]
     near = ("-t", "0.5", "--recall", "0.99999")
-    assert run("query", "y", *near).rows == [["0.6", "x"]]
-    assert run("query", "-", *near, stdin=b"new 7 8 9 10").rows == [["0.75", "z"]]
+    assert run("query", "y", *near).rows == [["x", "0.6", ""]]
+    assert run("query", "-", *near, stdin=b"new 7 8 9 10").rows == [["z", "0.75", ""]]
     bad = run("pairs", "ids", "README", "--tokens", "ids", code=2)
     assert "README" in bad.err
     (tmp_path / "ids").write_text("x 1 2 3 4\ny 1 2 3 5\nz 7 eight 9\n")
     result = run("pairs", "ids", "--tokens", "ids", "-t", "0.5", "--recall", "0.99999", code=2)
-    assert result.rows == [["x", "y", "0.6"]]
+    assert result.rows == [["x", "y", "0.6", ""]]
     assert "z: not integers" in result.err
 
 
@@ -631,9 +635,9 @@ def test_odd_names_byte_for_byte(run, odd_names, tmp_path):
     pairs = [(a, b) for i, a in enumerate(odd_names) for b in odd_names[i + 1 :]]
     assert "some names hold tabs or newlines" in run("pairs", "odd").err
     assert "some names" not in run("pairs", "odd", "-0").err
-    assert run("pairs", "odd").out == b"".join(a + b"\t" + b + b"\t1.0\n" for a, b in pairs)
+    assert run("pairs", "odd").out == b"".join(a + b"\t" + b + b"\t1.0\tbytes\n" for a, b in pairs)
     assert run("pairs", "odd", "-0").out == b"".join(
-        a + b"\0" + b + b"\0" + b"1.0\0" for a, b in pairs
+        a + b"\0" + b + b"\0" + b"1.0\0bytes\0" for a, b in pairs
     )
     parsed = json.loads(run("pairs", "odd", "--format", "json").out)
     assert [
@@ -651,26 +655,27 @@ def test_odd_names_byte_for_byte(run, odd_names, tmp_path):
 def test_dash_names_in_the_current_folder_are_safe(run, tmp_path):
     for name in ("-n", "-e"):
         (tmp_path / name).write_text("one and the same text")
-    assert run("pairs", ".").rows == [["./-e", "./-n", "1.0"]]
-    assert run("query", "./-n").rows == [["1.0", "./-e"]]
+    assert run("pairs", ".").rows == [["./-e", "./-n", "1.0", "bytes"]]
+    assert run("query", "./-n").rows == [["./-e", "1.0", "bytes"]]
 
 
 def test_formats(run, tmp_path):
     for name in ("a", "b"):
         (tmp_path / name).write_text("one and the same text")
     assert json.loads(run("pairs", "a", "b", "--format", "json").out) == [
-        {"a": "a", "b": "b", "similarity": 1.0}
+        {"a": "a", "b": "b", "similarity": 1.0, "same": "bytes"}
     ]
     assert run("pairs", "a", "--format", "json", "--no-store").out == b"[]\n"
     assert json.loads(run("pairs", "a", "b", "--format", "jsonl").out) == {
         "a": "a",
         "b": "b",
         "similarity": 1.0,
+        "same": "bytes",
     }
     assert run("pairs", "a", "--format", "jsonl", "--no-store").out == b""
-    assert run("pairs", "a", "b", "--format", "csv").out == b"a,b,similarity\na,b,1.0\n"
+    assert run("pairs", "a", "b", "--format", "csv").out == b"a,b,similarity,same\na,b,1.0,bytes\n"
     assert run("pairs", "a", "b", "-o", "out.tsv").out == b""
-    assert (tmp_path / "out.tsv").read_bytes() == b"a\tb\t1.0\n"
+    assert (tmp_path / "out.tsv").read_bytes() == b"a\tb\t1.0\tbytes\n"
     assert "exclude each other" in run("pairs", "a", "b", "-0", "--format", "csv", code=2).err
     assert "cannot be written" in run("pairs", "a", "b", "-o", "no/such/file", code=2).err
     assert not run("pairs", "a", "b", "-q").err
@@ -684,14 +689,14 @@ def test_output_goes_where_it_is_sent(run, tmp_path):
     (tmp_path / "link").symlink_to("target")
     run("pairs", "a", "b", "-o", "link")
     assert (tmp_path / "link").is_symlink()
-    assert (tmp_path / "target").read_text() == "a\tb\t1.0\n"
+    assert (tmp_path / "target").read_text() == "a\tb\t1.0\tbytes\n"
     assert (tmp_path / "target").stat().st_mode & 0o777 == 0o600
     run("pairs", "a", "b", "-o", "/dev/null")
     assert not os.path.isfile("/dev/null")
     os.mkfifo(tmp_path / "pipe")
     with subprocess.Popen(["cat", tmp_path / "pipe"], stdout=subprocess.PIPE) as reader:
         run("pairs", "a", "b", "-o", "pipe")
-        assert reader.communicate(timeout=10)[0] == b"a\tb\t1.0\n"
+        assert reader.communicate(timeout=10)[0] == b"a\tb\t1.0\tbytes\n"
 
 
 def test_an_answer_is_printed_even_if_it_cannot_be_kept(run, tmp_path):
@@ -700,7 +705,7 @@ def test_an_answer_is_printed_even_if_it_cannot_be_kept(run, tmp_path):
     run("index", "a", "b")
     (tmp_path / ".lshdup/pairs.npz").mkdir()
     result = run("pairs")
-    assert result.rows == [["a", "b", "1.0"]]
+    assert result.rows == [["a", "b", "1.0", "bytes"]]
     assert "cannot be written" in result.err
 
 
@@ -708,7 +713,7 @@ def test_one_missing_document_does_not_stop_the_others(run, tmp_path):
     for name in ("a", "b"):
         (tmp_path / name).write_text("one and the same text")
     result = run("pairs", "--files-from", "-", stdin=b"a\ngone\nb\n", code=2)
-    assert result.rows == [["a", "b", "1.0"]]
+    assert result.rows == [["a", "b", "1.0", "bytes"]]
     assert "gone: missing" in result.err
 
 
@@ -726,7 +731,7 @@ def test_options_that_would_be_ignored_are_refused(run, tmp_path):
         in run("shingle", "a", "--format", "json", code=2).err
     )
     assert run("pairs", ".", "--include", "*.md").rows == []
-    assert run("pairs", "a", "b.md", "--include", "*.md").rows == [["a", "b.md", "1.0"]]
+    assert run("pairs", "a", "b.md", "--include", "*.md").rows == [["a", "b.md", "1.0", "bytes"]]
 
 
 def test_one_file_under_several_spellings_is_one_document(run, corpus, tmp_path):
@@ -744,7 +749,7 @@ def test_one_file_under_several_spellings_is_one_document(run, corpus, tmp_path)
     assert (
         run("query", str(tmp_path / name)).rows
         == run("query", name).rows
-        == [["1.0", "sample_corpus/licences/ISC.txt.exact"]]
+        == [["sample_corpus/licences/ISC.txt.exact", "1.0", "bytes"]]
     )
 
 
@@ -819,7 +824,7 @@ def test_pipes(run, corpus, tmp_path):
     assert head.stdout.count(b"\n") == 1
     assert b"Traceback" not in head.stderr
     assert b"BrokenPipe" not in head.stderr
-    echoed = shell("lshdup pairs sample_corpus -t 0.9 -0 | xargs -0 -n3 echo", tmp_path)
+    echoed = shell("lshdup pairs sample_corpus -t 0.9 -0 | xargs -0 -n4 echo", tmp_path)
     assert echoed.stdout.decode().splitlines() == [
         " ".join(row) for row in run("pairs", "sample_corpus", "-t", "0.9").rows
     ]
@@ -998,7 +1003,7 @@ def test_environment_variables(run, tmp_path):
     assert run("pairs", "a", "b").out == b""
     assert run(
         "pairs", "a", "b", env={"LSHDUP_THRESHOLD": "0.5", "LSHDUP_RECALL": "0.9999"}
-    ).rows == [["a", "b", "0.5"]]
+    ).rows == [["a", "b", "0.5", ""]]
     run("pairs", "a", "b", env={"LSHDUP_STORE": "elsewhere"})
     assert (tmp_path / "elsewhere/bands.npz").exists()
 

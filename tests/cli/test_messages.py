@@ -391,7 +391,7 @@ def test_names_of_fields_are_bounded_and_can_be_printed(run, tmp_path):
         '{"\\ud800": 1, "\\u001b[31m": 2}\n{"text": "a b c"}\n{"text": "a b c"}\n'
     )
     result = run("pairs", "a.jsonl", code=2)  # what was left out, and why, is kept in the store
-    assert result.rows == [["a.jsonl:2", "a.jsonl:3", "1.0"]]
+    assert result.rows == [["a.jsonl:2", "a.jsonl:3", "1.0", "bytes"]]
     assert "no field 'text', but \\ud800, \\x1b[31m" in result.err
 
 
@@ -548,7 +548,8 @@ def test_what_is_continued_is_said_and_what_would_be_replaced_is_refused(here):
         f"pairs ./docs/ new {rows}": "",
         f"pairs docs --exclude 1.txt new {rows}": "",  # the same DOCS
         "pairs docs new -k 2": refused.format("6 documents in docs, new, rows.jsonl"),
-        f"pairs {here} -k 2 -q": "",  # all of them, named otherwise
+        # All of them, named otherwise.
+        f"pairs {here} -k 2": "the store was made with --tokens word -k 3; it is rebuilt\n",
         "pairs docs --replace-store --seed 3 --keep-case": "",
         "clusters": "the last run: 3 documents in docs (--tokens word -k 3 --keep-case --seed 3)",
         "clusters docs/0.txt docs/1.txt": refused.format("3 documents in docs"),
@@ -561,6 +562,7 @@ def test_what_is_continued_is_said_and_what_would_be_replaced_is_refused(here):
         assert code == (2 if "error" in expected else 0), (typed, err)
         assert expected in err, typed
         assert expected or "the last run" not in err, typed
+        assert ("it is rebuilt" in err) == (" -k 2" in typed or "--seed" in typed) or "error" in err
         assert not (code and out), typed
     # A file that is gone is no document that would be lost.
     Path("docs/2.txt").unlink()
@@ -720,7 +722,7 @@ def test_which_document_is_meant(here):
 
 def test_what_click_says_is_said_as_all_else(here):
     commands = [
-        ["show", "a"],
+        ["show"],
         ["pairs", "--format", "xml"],
         ["show", "a", "b", "c"],
         ["pairs", "-k", "0"],
@@ -728,7 +730,7 @@ def test_what_click_says_is_said_as_all_else(here):
     ]
     missing, choice, extra, small, value = said(here, *commands)
     formats = "'table', 'tsv', 'csv', 'json', 'jsonl'"
-    assert missing == error("missing argument 'B'", "run `lshdup show --help`")
+    assert missing == error("missing argument 'A'", "run `lshdup show --help`")
     assert choice == error(
         f"invalid value for '--format': 'xml' is not one of {formats}", "run `lshdup pairs --help`"
     )
@@ -785,7 +787,7 @@ def test_hints_that_help(here):
 
 def test_the_ending_of_a_file_names_its_format(here):
     endings = {
-        ".csv": b"a,b,similarity\n",
+        ".csv": b"a,b,similarity,same\n",
         ".tsv": b"docs/0.txt\tdocs",
         ".json": b"[\n {",
         ".ndjson": b'{"a": ',

@@ -48,6 +48,7 @@ COMMANDS = {
     "shingle": ["shingle", "--show", "d/two words.txt"],
     "shingle-removed": ["shingle", "--show", "d/two words.txt", "--template", "d/one.txt"],
     "show": ["show", "one.txt", "two words.txt"],
+    "show-group": ["show", "one.txt", "-t", "0.5"],
     "show-shingles": ["show", "one.txt", "two words.txt", "--shingles"],
     "show-shingles-removed": [
         "show",
@@ -255,6 +256,27 @@ def test_a_table_fills_ten_screens_and_says_how_many_rows_are_left(copies):
             assert last == f"… {left} more; use -o FILE, or --max-rows 0", options
         else:
             assert "more" not in last
+
+
+@pytest.mark.parametrize("columns", [50, 80, 160])
+def test_listings_for_eyes(columns, corpus, tmp_path):
+    """Tables and groups of real names, with colours and without, whole and cut."""
+    prepare = run_many([(["index", "sample_corpus", "-t", "0.6"], None)], tmp_path)
+    assert prepare[0][0] == 0
+    commands = {
+        "pairs": ["pairs", "-t", "0.6", "--max-rows", "12"],
+        "clusters": ["clusters", "-t", "0.6", "--max-rows", "40"],
+        "columns": ["clusters", "-t", "0.6", "--max-rows", "5", "--header"],
+        "group": ["show", "BSD-2-Clause.txt", "-t", "0.6"],
+    }
+    for name, command in commands.items():
+        for color in ("--color", "--no-color"):
+            ((code, out, err),) = run_many([([*command, "-q", color], columns)], tmp_path)
+            assert code == 0, err
+            golden.check(f"eyes/{name}-{columns}{color.removeprefix('-')}.txt", out)
+            lines = re.sub(rb"\x1b\[[\d;]*m", b"", out).decode().splitlines()
+            assert all(len(line) <= columns for line in lines)
+            assert (b"\x1b" in out) == (color == "--color")
 
 
 def test_rows_of_a_listing_that_are_not_counted_are(copies):

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from lshdup.documents.arguments import are_below, describe_docs, summarize_docs
+from lshdup.documents.arguments import describe_docs, list_outside, summarize_docs
 
 DOCS = [b"a/1", b"a/b/1", b"a-b", b"/r/x", b"../y"]
 
@@ -19,10 +19,11 @@ DOCS = [b"a/1", b"a/b/1", b"a-b", b"/r/x", b"../y"]
         ([b"a/b", b"/", b"..", b"a-b"], False),
     ],
 )
-def test_are_below(arguments, below):
-    assert are_below(DOCS, arguments) == below
-    assert are_below(DOCS, [*arguments, *(b"none/%d" % n for n in range(200))]) == below
-    assert are_below([], arguments)
+def test_what_is_outside(arguments, below):
+    more = [*arguments, *(b"none/%d" % n for n in range(200))]
+    assert list(list_outside(DOCS, arguments)) == list(list_outside(DOCS, more))
+    assert (not list(list_outside(DOCS, arguments))) == below
+    assert not list(list_outside([], arguments))
 
 
 def test_docs_are_said():

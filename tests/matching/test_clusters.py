@@ -495,7 +495,8 @@ def test_prefer_folders_and_patterns():
 def parsed(result):
     """Return rows as (group, role, name, similarity, copy, smallest)."""
     return [
-        (int(g), role, name, float(s), copy, float(m)) for g, role, name, s, copy, m in result.rows
+        (int(g), role, name, float(s), copy, float(m))
+        for g, role, name, s, copy, m, _ in result.rows
     ]
 
 
@@ -699,8 +700,9 @@ def test_what_is_emitted(run, folder):
         "role": "keep",
         "name": "d/old/c",
         "similarity": 1.0,
-        "copy": "no",
+        "copy": False,
         "smallest": rows[3]["similarity"],
+        "same": None,
     }
     run("clusters", "--check", code=1)
     nothing = run("clusters", "d/x", "d/alone", "d/empty", "--check", "--no-store", code=0)

@@ -658,7 +658,7 @@ def test_the_page_has_the_pairs_and_groups_of_the_other_commands(run, corpus, tm
     found |= {
         (names[a], names[b], 1.0) for kind in known["kinds"] for a in kind for b in kind if a != b
     }
-    expected = {(a, b, float(s)) for a, b, s in run("pairs", "-t", "0.5").rows}
+    expected = {(a, b, float(s)) for a, b, s, _ in run("pairs", "-t", "0.5").rows}
     assert {(*sorted(pair[:2]), pair[2]) for pair in found} == expected
     representatives = {
         row[2]

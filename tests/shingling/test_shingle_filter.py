@@ -460,7 +460,7 @@ def test_without_the_options_artifacts_know_nothing_of_them(here):
         assert "common" not in json.loads(file["header"].tobytes())  # whole sets
     with np.load("store/signatures.npz") as file:
         header = json.loads(file["header"].tobytes())
-        assert header["format"] == 4  # who does not know of removal must not compare with these
+        assert header["format"] == 5  # who does not know of removal must not compare with these
         assert header["common"]["ignore_common"] == 5
         assert len(file["template"]) == 24
         assert len(file["common"]) > 5
@@ -558,14 +558,14 @@ def test_a_query_is_of_what_is_left(run, here):
     Path("outside").write_text(Path("d/002").read_text() + " too")
     whole = run("query", "outside", "--store", "none", code=2)
     assert "there is no signatures.npz" in whole.err
-    assert [name for _, name in run("query", "outside", "-t", "0.4").rows] == ["d/002"]
-    assert [name for _, name in run("query", "d/001", "-t", "0.4").rows] == ["d/near"]
+    assert [name for name, *_ in run("query", "outside", "-t", "0.4").rows] == ["d/002"]
+    assert [name for name, *_ in run("query", "d/001", "-t", "0.4").rows] == ["d/near"]
     for name in ("d/form", "form.txt", "d/empty"):
         result = run("query", name, "-t", "0.4")
         assert result.rows == []
         assert "no tokens, or only common shingles: it is near nothing" in result.err
     run("index", "d", "--ignore-common", "0.5", "-t", "0.4")
-    assert [name for _, name in run("query", "outside", "-t", "0.4").rows] == ["d/002"]
+    assert [name for name, *_ in run("query", "outside", "-t", "0.4").rows] == ["d/002"]
     run("index", "d", "-t", "0.4")
     assert len(run("query", "outside", "-t", "0.4").rows) > 15
 

@@ -692,6 +692,8 @@ def test_what_spark_writes(session, run, tmp_path, monkeypatch, capfdbinary):
         )
 
     assert command("pairs", "-o", "x.jsonl", "--check") == 1
+    assert command("pairs", "--check", cwd="docs/a.txt") == 2
+    assert b"nothing was checked: 1 document with shingles" in capfdbinary.readouterr().err
     expected = run(
         "pairs", "docs", "-t", "0.9", "--no-store", "--format", "jsonl", cwd=tmp_path
     ).out.decode()

@@ -807,7 +807,7 @@ def queried(name=b"d/00000.txt", **given):
     if asked.index < 0:
         message = "a file that is not in the store"
         raise InputError(message)
-    own, keys, _ = shingle_and_sketch(Console(quiet=True), indexed, asked)
+    own, keys, *_ = shingle_and_sketch(Console(quiet=True), indexed, asked)
     missing = []
     source = lshdup.collection.set_source.set_source(collection, 1, missing.append)
     near = pipeline.find_neighbours(

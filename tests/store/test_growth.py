@@ -142,7 +142,7 @@ def test_check_content(run, tmp_path):
     for name in ("a", "b"):
         (tmp_path / name).write_text("one and the same text of some words")
     first = run("pairs", "a", "b")
-    assert first.rows == [["a", "b", "1.0"]]
+    assert first.rows == [["a", "b", "1.0", "bytes"]]
     status = os.stat(tmp_path / "b")
     (tmp_path / "b").write_text("something else entirely, as long...")
     os.utime(tmp_path / "b", ns=(status.st_atime_ns, status.st_mtime_ns))

@@ -96,6 +96,7 @@ def test_id_lists_that_collide(run, tmp_path):
         "a",
         "b",
         "1.0",
+        "",
     ]  # not promised either
     found = run(
         "pairs", "ids", "--tokens", "ids", "--no-store", "-t", "0.1", "--hash-key", KEY

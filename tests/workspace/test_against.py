@@ -194,7 +194,7 @@ def stored(run, **options):
 
 def printed(result):
     return [
-        (os.fsencode(a), os.fsencode(b), float(s), verified) for a, b, s, verified in result.rows
+        (os.fsencode(a), os.fsencode(b), float(s), verified) for a, b, s, verified, _ in result.rows
     ]
 
 
@@ -283,7 +283,7 @@ def test_an_index_whose_documents_are_gone(run, two_sides):
     # All of them by force, and in other formats.
     shutil.move("elsewhere", "old")
     forced = run("pairs", "new", *options, "--verify", "estimate", "--format", "csv")
-    assert forced.lines[0] == "a,b,similarity,verified"
+    assert forced.lines[0] == "a,b,similarity,verified,same"
     assert {line.split(",")[3] for line in forced.lines[1:]} == {"exact", "estimate"}
     assert [line.split(",") for line in forced.lines[1:]] == result.rows
     exactly_again = run("pairs", "new", *options)

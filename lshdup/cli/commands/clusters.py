@@ -9,10 +9,10 @@ import click
 
 from lshdup import params
 from lshdup.cli.columns import column_names
-from lshdup.cli.conflicts import is_set, refuse_with_exact, runs_on_spark
+from lshdup.cli.conflicts import is_set, refuse_with_exact, refuse_with_same, runs_on_spark
 from lshdup.cli.console import Console
 from lshdup.cli.help import Command, plain_option
-from lshdup.cli.messages import say_buckets, say_collection, say_index
+from lshdup.cli.messages import describe_likeness, say_buckets, say_collection, say_index
 from lshdup.cli.options import (
     check_files_option,
     check_option,
@@ -24,6 +24,7 @@ from lshdup.cli.options import (
     option,
     output_options,
     run_options,
+    same_option,
     table_options,
 )
 from lshdup.cli.output import PIECE_ROWS, Target
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from lshdup.cli.output import Piece
+    from lshdup.collection.collection import Collection
     from lshdup.documents.document_list import DocumentList
     from lshdup.matching.clusters import ClusterListing
     from lshdup.matching.results import ClustersFound
@@ -62,6 +64,7 @@ Examples:
 @option("--linkage", type=click.Choice(params.LINKAGES), default=_DEFAULT.linkage,
                help="All similar enough to the one that is kept; or what chains of pairs "
                     "connect.")  # fmt: skip
+@same_option
 @keep_options
 @plain_option("--emit", type=click.Choice(("all", "keep", "drop")), default="all",
               help="Groups of two or more with all that is known; or names only: what stays, also "
@@ -78,12 +81,11 @@ Examples:
 @click.pass_context
 def command(ctx: click.Context, /, **options: Any) -> int:
     """Print groups of near-duplicates: group, keep or drop, name, similarity, copy, smallest
-    similarity of the group.
+    similarity of the group, same.
 
-    Every document of a group is at least the threshold similar to the one that is kept; the
-    similarity is exact, and to that one. A copy has the same set of shingles as it, though perhaps
-    other bytes. A document without tokens, or that could not be read, is neither kept nor dropped.
-    Nothing is moved or deleted.
+    Every document of a group is at least the threshold similar to the one that is kept, exactly. It
+    is a copy if it has the same shingles, and the same in bytes, or in text (words in their order).
+    What has no tokens, or could not be read, is neither. Nothing is moved or deleted.
 
     Without DOCS, the documents of the last run are grouped.
 
@@ -99,6 +101,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         check_writable(options["write"])
     if options["exact"]:
         refuse_with_exact(ctx)
+    refuse_with_same(ctx, options["same"])
     rule = ClusterParams(
         options["linkage"], options["keep"] or "", options["prefer"], options["max_bucket"] or 0
     )
@@ -111,17 +114,22 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         else:
             indexed = workspace.load_or_build_index(request, save=False)
             collection = indexed.collection
-            say_index(session, indexed)
-            result = workspace.find_clusters(indexed, rule, request)
-            names = collection.documents.names.strings_at
-            say_buckets(console, result.buckets, names, rule.max_bucket, indexed.index.table)
+            if options["same"]:
+                say_collection(session, collection)
+                result = workspace.find_same(collection, options["same"], rule, request)
+            else:
+                say_index(session, indexed)
+                result = workspace.find_clusters(indexed, rule, request)
+                names = collection.documents.names.strings_at
+                say_buckets(console, result.buckets, names, rule.max_bucket, indexed.index.table)
         took = console.duration_of("groups")
         described = _describe_rule(rule, collection.documents)
-        _say_groups(console, result, collection.documents, options["threshold"], took, described)
+        likeness = describe_likeness(options["threshold"], options["same"])
+        _say_groups(console, result, collection.documents, likeness, took, described)
         if options["write"] is not None:
             _write(console, result, collection.documents, options["write"])
         if options["write"] is None or is_set(ctx, "emit"):
-            _print(console, target, result, collection.documents, options["emit"])
+            _print(console, target, result, collection, options["emit"])
         return console.exit_code_of(result.clusters.count)
 
 
@@ -144,33 +152,37 @@ def _write(
 
 
 def _print(
-    console: Console, target: Target, result: "ClustersFound", documents: "DocumentList", what: str
+    console: Console, target: Target, result: "ClustersFound", collection: "Collection", what: str
 ) -> None:
     from lshdup.matching.clusters import list_clusters
 
     if what == "all":
         listed, columns = list_clusters(result.clusters), column_names("clusters")
-        rows, total = _rows(result, listed, documents), len(listed.documents)
+        rows, total = _rows(result, listed, collection), len(listed.documents)
         print_pieces(console, target, columns, rows, total, group_layout(target))
     else:
         chosen = result.clusters.kept if what == "keep" else result.clusters.dropped
-        print_pieces(console, target, column_names("clusters-names"), _names(chosen, documents))
+        names = _names(chosen, collection.documents)
+        print_pieces(console, target, column_names("clusters-names"), names)
 
 
 def _rows(
-    result: "ClustersFound", clusters: "ClusterListing", documents: "DocumentList"
+    result: "ClustersFound", clusters: "ClusterListing", collection: "Collection"
 ) -> "Iterator[Piece]":
     copies, own = result.copies, result.clusters.representative
     for start in range(0, len(clusters.documents), PIECE_ROWS):
         part = slice(start, start + PIECE_ROWS)
         rows = clusters.documents[part]
+        kept = (own[rows] == rows).tolist()
+        same = collection.prints.words(rows, own[rows])
         yield (
             clusters.numbers[part].tolist(),
-            ["keep" if kept else "drop" for kept in (own[rows] == rows).tolist()],
-            documents.typed_names(rows),
+            ["keep" if is_kept else "drop" for is_kept in kept],
+            collection.documents.typed_names(rows),
             result.clusters.similarity[rows].tolist(),
-            ["yes" if copy else "no" for copy in copies[rows].tolist()],
+            copies[rows].tolist(),
             clusters.smallest[part].tolist(),
+            [None if is_kept else word for is_kept, word in zip(kept, same, strict=True)],
         )
 
 
@@ -195,7 +207,7 @@ def _say_groups(
     console: Console,
     result: "ClustersFound",
     documents: "DocumentList",
-    threshold: float,
+    likeness: str,
     took: str,
     rule: str,
 ) -> None:
@@ -205,15 +217,12 @@ def _say_groups(
     if result.compared >= 0:
         console.detail(f"{result.compared:,} similarities of candidates looked at")
     if not len(dropped):
-        console.say(
-            f"no groups of similarity {threshold:g} or more: {count_of(len(kept), 'document')} "
-            f"alone{seconds}"
-        )
+        console.say(f"no groups {likeness}: {count_of(len(kept), 'document')} alone{seconds}")
         return
     sizes, n = groups.sizes, groups.count
     largest = int(sizes.argmax())
     console.say(
-        f"{count_of(n, 'group')} of similarity {threshold:g} or more with "
+        f"{count_of(n, 'group')} {likeness} with "
         f"{count_of(n + len(dropped), 'document')}; "
         f"the largest has {sizes[largest]:,}, with {printable(documents.names[largest])}"
     )

@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from lshdup.cli.columns import column_names
-from lshdup.cli.conflicts import refuse, refuse_with_exact, runs_on_spark
+from lshdup.cli.conflicts import refuse, refuse_with_exact, refuse_with_same, runs_on_spark
 from lshdup.cli.find_pairs import find_pairs
 from lshdup.cli.help import Command
 from lshdup.cli.messages import warn_of_changes
@@ -19,6 +19,7 @@ from lshdup.cli.options import (
     pair_options,
     plot_option,
     run_options,
+    same_option,
     table_options,
 )
 from lshdup.cli.printing import DocumentNames, make_target, name_pairs, print_pieces
@@ -34,13 +35,13 @@ from lshdup.cli.types import Share
     epilog="""\b
 Examples:
   lshdup pairs sample_corpus --threshold 0.9
-  lshdup pairs sample_corpus --format jsonl | python -m json.tool --json-lines
   lshdup pairs sample_corpus --threshold 0.5 --histogram && lshdup pairs --threshold 0.8
   lshdup pairs sample_corpus/udhr --against sample_corpus/licences --threshold 0.6
 """,
 )
 @table_options
 @pair_options
+@same_option
 @option(
     "--against",
     multiple=True,
@@ -77,12 +78,13 @@ Examples:
 @click.pass_context
 def command(ctx: click.Context, /, **options: Any) -> int:
     """Print all pairs of documents whose similarity is at least the threshold: name, name,
-    similarity.
+    similarity, same.
 
-    The similarity is the exact Jaccard similarity of the shingle sets. Pairs are found through the
-    band table; the chance to miss one is said on stderr. Without DOCS, the documents of the last
-    run are compared. With --against, a is of DOCS and b of OTHER, and a fourth column, verified,
-    says whether the similarity is exact or, where a document of OTHER is gone, an estimate.
+    The similarity is the exact Jaccard similarity of the shingle sets. Same is bytes for equal
+    files, text for the same words in the same order, else empty. Pairs are found through the band
+    table; the chance to miss one is said on stderr. Without DOCS, the documents of the last run are
+    compared. With --against, a is of DOCS and b of OTHER; verified is exact, or estimate where a
+    document of OTHER is gone.
 
     With --engine spark the same pairs come from Apache Spark: DOCS are on any path that it reads,
     and -o OUT.parquet or OUT.jsonl is a folder that it writes; other answers go through this
@@ -99,6 +101,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         refuse(ctx, ("against",), "with --histogram")
     else:
         refuse(ctx, ("step", "examples", "plot"), "without --histogram")
+    refuse_with_same(ctx, options["same"])
     with open_session(ctx, options) as session:
         console = session.console
         if options["against"]:
@@ -114,6 +117,6 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         else:
             warn_of_changes(session, documents, pairs.documents())
             names = DocumentNames(len(documents), documents.typed_names)
-            rows = name_pairs(pairs.pieces(), names)
+            rows = name_pairs(pairs.pieces(), names, answer.collection.prints)
             print_pieces(console, target, column_names("pairs"), rows, len(pairs))
         return console.exit_code_of(len(pairs))

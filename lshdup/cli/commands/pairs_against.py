@@ -57,7 +57,10 @@ def pairs_against(session: Session, options: dict[str, Any], target: "Target") -
             "DOCS and OTHER are one and the same document",
             "name another on one of the sides",
         )
-    if options["exact"]:
+    same = options["same"]
+    if same is not None:
+        across = both.find_same(same)
+    elif options["exact"]:
         across = both.find_pairs_exactly(jobs, console.progress)
     else:
         say_contract(console, both.plan(), both.params)
@@ -65,8 +68,8 @@ def pairs_against(session: Session, options: dict[str, Any], target: "Target") -
         say_buckets(console, across.found.buckets, both.sides.names, params.max_bucket)
     pairs = both.expand_copies(across, collapse=options["collapse_copies"])
     _say_estimates(session, both, pairs, across.by_estimate)
-    candidates = None if options["exact"] else across.found.candidates
-    say_pairs(console, len(pairs), both.params.threshold, candidates, len(pairs))
+    candidates = across.found.candidates if across.found.candidates >= 0 else None
+    say_pairs(console, len(pairs), both.params.threshold, candidates, len(pairs), same)
     warn_of_changes(session, both.here.documents, both.sides.separate(pairs.documents)[0])
     changed = both.count_changed(pairs)
     if changed:
@@ -75,9 +78,8 @@ def pairs_against(session: Session, options: dict[str, Any], target: "Target") -
             "OTHER was indexed"
         )
     names = DocumentNames(len(both.sides.sizes), both.sides.names)
-    print_pieces(
-        console, target, column_names("pairs-against"), name_pairs(pairs.pieces(), names, _verified)
-    )
+    pieces = name_pairs(pairs.pieces(), names, both.sides.prints, _verified)
+    print_pieces(console, target, column_names("pairs-against"), pieces)
     return console.exit_code_of(len(pairs))
 
 

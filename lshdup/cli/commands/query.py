@@ -17,6 +17,7 @@ from lshdup.cli.options import (
     list_columns,
     option,
     output_options,
+    same_option,
     store_options,
 )
 from lshdup.cli.printing import make_target, print_rows
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from lshdup.collection.collection import Collection
+    from lshdup.matching.sameness import Prints
     from lshdup.utils.json_cells import Cell
     from lshdup.workspace.index import IndexedCollection
 
@@ -57,6 +59,7 @@ Examples:
     help="At most N documents for each DOC: the most similar ones; of equally similar ones, the "
     "first names.",
 )
+@same_option
 @check_files_option
 @option(
     "--check",
@@ -67,11 +70,13 @@ Examples:
 @output_options
 @click.pass_context
 def command(ctx: click.Context, /, **options: Any) -> int:
-    """Print the documents of the store that are near-duplicates of DOC: similarity, name (and DOC,
-    if several are given).
+    """Print the documents of the store that are near-duplicates of DOC: name, similarity, same (and
+    DOC, if several are given).
 
     DOC is a name in the store or its unique end, any other file, or - for standard input. The
-    store is that of the last run with DOCS; the similarity is exact.
+    store is that of the last run with DOCS; the similarity is exact. Same is bytes for equal files,
+    text for the same words in the same order, else empty. Of the documents of the answer those that
+    were deleted or changed since are counted; all others are not looked at.
     """
     target = make_target(options)
     words = options.pop("docs")
@@ -81,7 +86,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         say_contract(session.console, indexed.plan, indexed.params)
         several = len(words) > 1
         wide = several or options["format_"] in ("json", "jsonl")
-        columns = column_names("query")[: 3 if wide else 2]
+        columns = column_names("query")[: 4 if wide else 3]
         documents = []
         for word in words:
             try:
@@ -92,7 +97,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
                 if not several:
                     raise
                 session.console.error(error)
-        rows = _rows(session, indexed, documents, options["top"], wide=wide)
+        rows = _rows(session, indexed, documents, options["top"], options["same"], wide=wide)
         first = list(islice(rows, 1))
         print_rows(session.console, target, columns, chain(first, rows))
         return session.console.exit_code_of(len(first))
@@ -103,9 +108,13 @@ def _rows(
     indexed: "IndexedCollection",
     documents: list[NamedDocument],
     top: int | None,
+    same: str | None,
     *,
     wide: bool,
 ) -> "Iterator[tuple[Cell, ...]]":
+    import numpy as np
+
+    from lshdup.matching.sameness import LEVELS
     from lshdup.pipeline import find_neighbours
 
     console, collection = session.console, indexed.collection
@@ -113,7 +122,7 @@ def _rows(
     threshold = indexed.params.threshold
     for done, each in enumerate(documents):
         console.progress("queries", done, len(documents))
-        shingles, keys, signature = shingle_and_sketch(console, indexed, each)
+        shingles, keys, signature, prints = shingle_and_sketch(console, indexed, each)
         shown = printable(each.name)
         if not len(shingles):
             filtered = "" if collection.shingle_filter is None else ", or only common shingles"
@@ -134,14 +143,19 @@ def _rows(
             shingles=shingles,
             itself=each.index,
             is_candidate=indexed.is_candidate(signature),
-        ).take_top(top)
+        )
+        levels = prints.compare_to(collection.prints, near.documents)
+        chosen = np.flatnonzero(levels >= LEVELS.index(same))[:top]
+        near, levels = near.take(chosen), levels[chosen]
         if not len(near.documents):
             stored = count_of(len(collection.documents), "document")
-            console.say(f"none of {stored} is {threshold:g} similar or more to {shown}")
+            likeness = f"has the same {same} as" if same else f"is {threshold:g} similar or more to"
+            console.say(f"none of {stored} {likeness} {shown}")
         warn_of_changes(session, collection.documents, near.documents)
         names = collection.documents.typed_names(near.documents)
-        for name, similarity in zip(names, near.similarity.tolist(), strict=True):
-            yield (similarity, name, each.name) if wide else (similarity, name)
+        words = (LEVELS[level] for level in levels.tolist())
+        for row in zip(names, near.similarity.tolist(), words, strict=True):
+            yield (*row, each.name) if wide else row
 
 
 def _holds_another(collection: "Collection", index: int) -> bool:
@@ -151,28 +165,33 @@ def _holds_another(collection: "Collection", index: int) -> bool:
 
 def shingle_and_sketch(
     console: Console, indexed: "IndexedCollection", document: NamedDocument
-) -> "tuple[NDArray[np.uint64], NDArray[np.uint64], NDArray[np.uint32]]":
-    """Return the shingle set of a document, its band keys and its signature."""
+) -> "tuple[NDArray[np.uint64], NDArray[np.uint64], NDArray[np.uint32], Prints]":
+    """Return the shingle set of a document, its band keys, its signature and its fingerprints."""
     import numpy as np
 
+    from lshdup.documents.reading import TextBatch
     from lshdup.lsh import band_table
     from lshdup.lsh.signatures import Sketcher
-    from lshdup.shingling.shingler import Shingler, fingerprint_sets
+    from lshdup.matching.sameness import Prints
+    from lshdup.shingling.shingler import Shingler, fingerprint_bytes, fingerprint_sets
 
     collection = indexed.collection
     assert collection.sketch is not None
-    sets = Shingler(collection.shingle).shingle_texts([document.utf8(collection.shingle)])
+    params, text = collection.shingle, document.utf8(collection.shingle)
+    sets, text_prints = Shingler(params).shingle_decoded([text])
+    raw = text if params.tokens == "ids" else document.content()[0]
+    prints = Prints(fingerprint_bytes(TextBatch.of([0], [raw]), params), text_prints)
     if collection.shingle_filter is not None:
         sets = collection.shingle_filter.apply(sets)
     if document.index >= 0:
-        if fingerprint_sets(sets, collection.shingle)[0] == collection.fingerprints[document.index]:
+        if fingerprint_sets(sets, params)[0] == collection.fingerprints[document.index]:
             assert collection.signatures is not None
             keys = indexed.index.table.keys_of(document.index)
-            return sets[0], keys, collection.signatures[document.index]
+            return sets[0], keys, collection.signatures[document.index], prints
         console.warn(
             f"{printable(document.name)} has changed since it was indexed; "
             "its present text is looked up"
         )
     signature = Sketcher(collection.sketch).sketch(sets)
     keys = np.ascontiguousarray(band_table.band_keys(signature, indexed.index.plan)[:, 0])
-    return sets[0], keys, signature[0]
+    return sets[0], keys, signature[0], prints

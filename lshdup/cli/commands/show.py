@@ -1,7 +1,7 @@
 """`lshdup show`."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,11 +12,18 @@ from lshdup.cli.conflicts import refuse
 from lshdup.cli.console import Console
 from lshdup.cli.help import Command, plain_option
 from lshdup.cli.messages import say_last_run
-from lshdup.cli.options import list_columns, output_options, run_options, shingle_options
+from lshdup.cli.options import (
+    keep_options,
+    list_columns,
+    output_options,
+    run_options,
+    shingle_options,
+    threshold_option,
+)
 from lshdup.cli.printing import make_target, print_rows
 from lshdup.cli.session import open_session
 from lshdup.errors import InputError
-from lshdup.params import ShingleParams, SketchParams
+from lshdup.params import ClusterParams, ShingleParams, SketchParams
 from lshdup.utils.messages import count_of, decimal, printable
 from lshdup.workspace.lookup import NamedDocument, look_up, merge_shingle_params, of_documents
 
@@ -29,7 +36,11 @@ if TYPE_CHECKING:
     from lshdup.utils.json_cells import Cell
 
 
-@list_columns("show", "show-shingles")
+#: Options that say how a collection is made, which the group of a document comes from.
+_DEFINE = (*(field.name for field in fields(ShingleParams)), "templates", "ignore_common")
+
+
+@list_columns("show", "show-group", "show-shingles")
 @click.command(
     "show",
     cls=Command,
@@ -49,7 +60,8 @@ Examples:
 @click.argument(
     "b",
     type=click.Path(allow_dash=True, path_type=bytes),
-    metavar="B",
+    metavar="[B]",
+    required=False,
     shell_complete=complete_document,
 )
 @plain_option(
@@ -62,31 +74,41 @@ Examples:
     "--side-by-side",
     "layout",
     flag_value="side",
-    help="Two columns.  [default: on terminals of 120 columns and more]",
+    help="Two columns.  [default: of words, on terminals of 120 columns and more]",
+)
+@plain_option(
+    "--lines/--words",
+    "by_lines",
+    default=None,
+    help="Differences by lines, with line numbers, or by words in running text.  [default: by "
+    "lines if both texts have lines that end at the same words]",
 )
 @plain_option("--context", type=click.IntRange(0), metavar="N",
-              show_default="12 words, 60 characters",
-              help="Words (or other tokens) to show around each difference; what is alike beyond "
-                   "them is folded.")  # fmt: skip
+              show_default="3 lines, 12 words, 60 characters",
+              help="Lines, or words (or other tokens), to show around each difference; what is "
+                   "alike beyond them is folded.")  # fmt: skip
 @plain_option(
     "--shingles",
     is_flag=True,
     help="List the shingles instead: those of both, those of A only, those of B only.",
 )
+@threshold_option
+@keep_options
 @shingle_options
 @run_options
 @output_options
 @click.pass_context
 def command(ctx: click.Context, /, **options: Any) -> int:
-    """Show why two documents match: their similarity, what their shingle sets share, and the words
-    in which their texts differ.
+    """Show why two documents match: their similarity, what their shingle sets share, and where
+    their texts differ. Of one document, show the group: what the others have instead of passages of
+    the one that is kept, each variant once, with the documents that have it.
 
     A and B are names in the store or unique ends of names, files, or - for standard input. The
-    normal form is compared, without what --template and --ignore-common remove now, or did in the
-    last run. The texts are shown as they are written, so differences of case, punctuation and
-    layout alone are not marked. [-removed-] and {+added+} are words of A and of B only; [~moved~]
-    and {~moved~} are passages that stand elsewhere in the other. On a terminal with colours, those
-    say it.
+    similarity is without what --template and --ignore-common remove now, or did in the last run.
+    Texts with the same lines are compared by lines, as they are written: - is a line of A only, +
+    one of B only. Other texts are compared by words: differences of case, punctuation and layout
+    alone are not marked then. [-removed-] and {+added+} are words of A and of B only; [~moved~] and
+    {~moved~} stand elsewhere in the other. On a terminal, colours say it.
 
     With --format tsv, csv, json or jsonl: the differences as data (json: with all that is known of
     the two).
@@ -95,7 +117,18 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     if target.format in ("", "table") and not options["shingles"] and not options["nul"]:
         refuse(ctx, ("header",), "without --shingles, -0, or --format tsv or csv")
     if options["shingles"]:
-        refuse(ctx, ("layout", "context"), "with --shingles")
+        refuse(ctx, ("layout", "context", "by_lines"), "with --shingles")
+    else:
+        refuse(ctx, ("max_rows",), "without --shingles")
+    if options["b"] is None:
+        refuse(ctx, ("layout", "context", "by_lines", "shingles"), "with one document")
+        refuse(ctx, _DEFINE, "with one document, whose group is that of the last run")
+        ClusterParams(prefer=options["prefer"])  # is checked before anything is loaded
+        with open_session(ctx, options) as session:
+            from lshdup.cli.commands.show_group import show_group
+
+            return show_group(session, options, target)
+    refuse(ctx, ("threshold", "keep", "prefer"), "with two documents")
     if options["a"] == options["b"] == b"-":
         message = "A and B are both standard input"
         raise InputError(message, "name a file for one of them")
@@ -264,6 +297,8 @@ def _picture(
     options: dict[str, Any],
     sketch: SketchParams | None,
 ) -> Iterator[str]:
+    from lshdup.report.line_diff import have_same_lines
+    from lshdup.report.line_view import LINES, render_lines
     from lshdup.report.terminal import CONTEXT, NOUNS, UNSEEN, WIDE, Layout, render, summarize
 
     noun = NOUNS[params.tokens]
@@ -305,20 +340,26 @@ def _picture(
             f"{sketch.scheme}, K = {sketch.perms}"
         )
     yield summarize(comparison, noun)
+    by_lines = options["by_lines"]
+    if by_lines is None:
+        by_lines = have_same_lines(comparison.a, comparison.b, comparison.changes)
     if len(comparison.changes) == 1 and comparison.similarity == 1.0:
-        same = (
-            "the texts are equal byte for byte"
-            if a.text.utf8 == b.text.utf8
-            else f"they differ in no {noun}, only in {UNSEEN.get(params.tokens, 'case or layout')}"
-        )
-        yield from (same, "")
-        return
+        is_equal, unseen = a.text.utf8 == b.text.utf8, UNSEEN.get(params.tokens, "case or layout")
+        same = f"they differ in no {noun}, only in {unseen}"
+        yield "the texts are equal byte for byte" if is_equal else same
+        if is_equal or not by_lines:
+            yield ""
+            return
     yield ""
-    wide = target.columns is not None and target.columns >= WIDE
+    wide = target.columns is not None and target.columns >= WIDE and not by_lines
     side = options["layout"] == "side" or (options["layout"] is None and wide)
-    context = CONTEXT[params.tokens] if options["context"] is None else options["context"]
-    width = target.columns or (160 if side else None)
-    yield from render(comparison, Layout(side, width, target.colored, context, noun))
+    context = LINES if by_lines else CONTEXT[params.tokens]
+    context = context if options["context"] is None else options["context"]
+    layout = Layout(side, target.columns or (160 if side else None), target.colored, context, noun)
+    if by_lines:
+        yield from render_lines(comparison.a.text, comparison.b.text, layout)
+    else:
+        yield from render(comparison, layout)
     yield ""  # It separates the outputs of several runs, as of xargs.
 
 
