@@ -64,7 +64,7 @@ def ordered_pairs(table: Any) -> Iterator[tuple[list[bytes], list[bytes], list[f
         yield objects[a].tolist(), objects[b].tolist(), similarity.tolist()
 
 
-def ordered_clusters(table: Any) -> Iterator[tuple[int, str, bytes, float, str, float]]:
+def ordered_clusters(table: Any) -> Iterator[tuple[int, str, bytes, float, bool, float]]:
     """Yield the rows that `lshdup clusters` lists: number, fate, name, similarity, copy, smallest.
 
     Clusters are in the order of size, descending, then of the representative. A cluster begins with
@@ -81,4 +81,4 @@ def ordered_clusters(table: Any) -> Iterator[tuple[int, str, bytes, float, str, 
         smallest = -members[-1][1]
         for dropped, score, name, copy in members:
             fate = "drop" if dropped else "keep"
-            yield number, fate, name, -score, "yes" if copy else "no", smallest
+            yield number, fate, name, -score, copy, smallest

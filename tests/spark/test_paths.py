@@ -245,4 +245,5 @@ def test_json_lines_of_any_name(run, tmp_path):
         [pa.array([a]), pa.array([b]), pa.array([1.0])], names=["a", "b", "similarity"]
     )
     (made,) = outputs.json_lines(iter([batch]))
-    assert made.column(0).to_pylist() == expected.decode("ascii").splitlines()
+    expected = re.sub(', "same": [^}]*', "", expected.decode("ascii"))
+    assert made.column(0).to_pylist() == expected.splitlines()

@@ -322,7 +322,7 @@ def test_without_java_or_pyspark(run, tmp_path):
     said, hint = process.stderr.splitlines()[-2:]
     assert said.startswith("lshdup: error: --engine spark needs pyspark")
     assert hint == "  pip install 'lshdup[spark]'"
-    for arguments in (["--exact"], ["--no-store"], ["--verify", "estimate"]):
+    for arguments in (["--exact"], ["--no-store"], ["--same", "text"], ["--verify", "estimate"]):
         assert (
             "has no meaning with --engine spark"
             in run("pairs", "a.txt", "--engine", "spark", *arguments, code=2).err

@@ -55,7 +55,7 @@ def pairs(ctx: click.Context, options: dict[str, Any]) -> int:
         different = min(verified["pairs"], total)
         say_pairs(console, total, comparison.recipe.threshold, verified["candidates"], different)
         if table is not None:
-            columns = column_names("pairs")
+            columns = column_names("pairs")[:3]  # Workers make no fingerprints of texts.
             target = make_target(options)
             print_pieces(console, target, columns, ordered_pairs(table))
         return console.exit_code_of(total)
@@ -122,7 +122,7 @@ def _clusters(
             console.say(f"no groups {alike}: {count_of(kept, 'document')} alone{seconds}")
         if table is not None and emit == "all":
             rows, target = ordered_clusters(table), make_target(options)
-            columns = column_names("clusters")
+            columns = column_names("clusters")[:6]
             print_rows(console, target, columns, rows, group_layout(target))
         elif table is not None:
             names = ((name,) for name in sorted(table.column("id").to_pylist()))
