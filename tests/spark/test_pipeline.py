@@ -83,7 +83,7 @@ def local(run, *arguments, cwd=ROOT):
 
 
 def bare(listing):
-    """Return the lines of a listing without their last column, `same`, which Spark does not make."""
+    """Return a listing without its last column, `same`, which Spark does not make."""
     return b"".join(line.rpartition(b"\t")[0] + b"\n" for line in listing.splitlines())
 
 
