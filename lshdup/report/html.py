@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lshdup.matching.clusters import choose_representatives
 from lshdup.report.passages import Passages
 from lshdup.report.selection import Selection
 from lshdup.utils.messages import printable
@@ -53,6 +54,7 @@ def collect_data(
     preference: NDArray[np.int64],
     names: Callable[[NDArray[np.int64]], list[bytes]],
     facts: Facts,
+    compare: Callable[[NDArray[np.int64], NDArray[np.int64]], NDArray[np.int64]],
 ) -> dict[str, Any]:
     """Return all data of the page but the passages, as JSON has it.
 
@@ -60,11 +62,13 @@ def collect_data(
     set_sizes : int64 array of shape (n,), number of shingles.
     preference : int64 array of shape (n,), all documents, the most preferred first.
     names : returns the names of documents.
+    compare : returns how much pairs of documents are the same, as `Prints.compare`.
 
-    In the result, `documents` has the columns of the named documents, in byte order of their names,
-    and `raw` the bytes of names that are not what `name` shows. `kinds` has for each representative
-    the documents with its shingle set, the most preferred first; the first `grouped` of them have
-    groups. `moves` and `pairs` have columns of positions in `kinds`.
+    In the result, `documents` has the columns of the named documents, in byte order of their names:
+    `raw` has the bytes of names that are not what `name` shows, `same` how much a document is the
+    same as the first of its kind. `kinds` has for each representative the documents with its
+    shingle set, the most preferred first; the first `grouped` of them have groups. `moves` and
+    `pairs` have columns of positions in `kinds`.
     """
     kinds = selection.kinds
     position = _number_kinds(selection, duplicate_of)
@@ -74,6 +78,8 @@ def collect_data(
     places = np.searchsorted(named, in_order).tolist()
     for kind, place in zip(position[duplicate_of[in_order]].tolist(), places, strict=True):
         members[kind].append(place)
+    first = choose_representatives(duplicate_of, preference)[duplicate_of[named]]
+    columns = {"shingles": set_sizes[named].tolist(), "same": compare(named, first).tolist()}
     steps, moves, pairs = selection.steps, selection.moves, selection.pairs
     return {
         "what": printable(facts.what),
@@ -86,7 +92,7 @@ def collect_data(
         "kept": facts.kept,
         "command": printable(facts.command),
         "steps": asdict(steps),
-        "documents": _describe_names(names(named)) | {"shingles": set_sizes[named].tolist()},
+        "documents": _describe_names(names(named)) | columns,
         "kinds": members,
         "grouped": len(selection.grouped),
         "inGroups": selection.document_count,

@@ -42,9 +42,19 @@ HOSTILE = [
 
 
 def page_of(
-    names, triples, passages=None, duplicate_of=None, threshold=0.5, most=0, preference=None
+    names,
+    triples,
+    passages=None,
+    duplicate_of=None,
+    threshold=0.5,
+    most=0,
+    preference=None,
+    same=None,
 ):
-    """A page of these names, with pairs (left, right, similarity) of first copies."""
+    """A page of these names, with pairs (left, right, similarity) of first copies.
+
+    same : how much each document is the same as the first of its copies.
+    """
     n = len(names)
     left, right, similarity = (
         (np.array(column) for column in zip(*triples, strict=True))
@@ -79,6 +89,7 @@ def page_of(
         order,
         lambda some: [names[i] for i in some.tolist()],
         facts,
+        lambda left, _: np.array(same or [2] * n)[left],
     )
     html.add_passages(known, passages or Passages(without={None: "none"}), selection, duplicate_of)
     return known, html.render_page(known)
@@ -468,6 +479,38 @@ def test_names_are_saved_byte_for_byte(chromium, tmp_path):
     assert chromium.get_log("browser") == []
 
 
+def test_what_is_the_same_is_said(chromium, tmp_path):
+    names = [b"a", b"a.copy", b"b", b"b.HTML", b"c", b"c.sorted", b"c.copy"]
+    duplicate_of, same = [0, 0, 2, 2, 4, 4, 4], [2, 2, 2, 1, 2, 0, 2]
+    page = page_of(names, [(0, 2, 0.9)], duplicate_of=duplicate_of, same=same)[1]
+    opened(chromium, tmp_path, page)
+    set_threshold(chromium, 1)
+    assert texts(chromium, "#list > li > .row > .badge") == [
+        "the same shingles, another text",
+        "same bytes",
+        "same text",
+    ]
+    click(chromium, "#list .toggle")
+    badges = texts(chromium, ".inside .badge")
+    assert badges == ["kept, 10 shingles", "the same shingles, another text", "same bytes"]
+    set_threshold(chromium, 0.5)
+    click(chromium, "#list .toggle")
+    assert texts(chromium, ".inside .badge")[1:] == [
+        "same bytes",
+        "10 shingles",
+        "same text as the one above",
+    ]
+    set_threshold(chromium, 1)
+    chromium.execute_script(
+        "const s = document.getElementById('which'); s.value = 'bytes'; "
+        "s.dispatchEvent(new Event('change'))"
+    )
+    assert texts(chromium, "#list .name") == ["a"]
+    click(chromium, "#pairs")
+    assert texts(chromium, "#list .name") == ["a", "a.copy"]
+    assert chromium.get_log("browser") == []
+
+
 def test_a_cut_list_says_so_and_its_files_too(chromium, tmp_path):
     names = [f"{i:02}".encode() for i in range(20)]
     triples = [(i, i + 1, 0.9) for i in range(0, 20, 2)]
@@ -664,6 +707,20 @@ def test_the_command_line_in_the_page_makes_its_groups(run, corpus):
     names = full_names(known)
     assert {names[first] for first in groups_of(known, step)} == kept
     assert len(kept) == known["steps"]["groups"][step] > 5
+
+
+def test_the_page_says_what_is_the_same_as_clusters_does(run, tmp_path):
+    text = "one two three four five six seven eight nine ten one two three"
+    texts = [text, text, text.upper() + "!", "three four five six seven eight nine ten " + text]
+    (tmp_path / "d").mkdir()
+    for i, each in enumerate(texts):
+        (tmp_path / f"d/{'x' * (i + 1)}").write_text(each)
+    known = known_of(run("report", "d", "-t", "0.5", "--no-store").out)
+    words = dict(zip(full_names(known), known["documents"]["same"], strict=True))
+    assert words == {"d/x": 2, "d/xx": 2, "d/xxx": 1, "d/xxxx": 0}
+    rows = run("clusters", "d", "-t", "0.5", "--format", "jsonl").lines
+    same = {row["name"]: row["same"] for row in map(json.loads, rows) if row["role"] == "drop"}
+    assert same == {"d/xx": "bytes", "d/xxx": "text", "d/xxxx": None}
 
 
 def test_variants_of_a_group_stand_once_with_those_who_have_them(run, tmp_path):

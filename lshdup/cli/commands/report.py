@@ -136,7 +136,13 @@ def command(ctx: click.Context, /, **options: Any) -> int:
             parameters=list(_parameters(answer)),
         )
         data = html.collect_data(
-            selection, duplicate_of, collection.sizes, order, documents.typed_names, facts
+            selection,
+            duplicate_of,
+            collection.sizes,
+            order,
+            documents.typed_names,
+            facts,
+            collection.prints.compare,
         )
         room = _PAGE_BYTES - len(html.render_page(data))
         passages = _find_passages(session, answer, selection, order, options["passages"], room)

@@ -53,6 +53,7 @@ const dropped = (group) => documentsOf(group).slice(1);
 /** Groups and pairs alike are filtered by the documents in them and by whether these are all copies of one another. */
 function fits(some, copies, near) {
   if (state.which === "near" && !near || state.which === "copies" && !copies) return false;
+  if (state.which === "bytes" && (near || some.some((d) => documents.same[d] < 2))) return false;
   if (state.which === "apart" && some.every((d) => documents.folder[d] === documents.folder[some[0]])) return false;
   return !state.search || some.some((d) => lower[d].includes(state.search));
 }
@@ -201,8 +202,13 @@ function appendSome(list, makers) {
   return list;
 }
 
-/** The copies of a kind from the second on. */
-const copiesOf = (kind, note) => kinds[kind].slice(1).map((d) => () => plainRow("1", nameOf(d), note));
+const SAME = ["the same shingles, another text", "same text", "same bytes"];
+
+/** The copies of a kind from the second on, and how much they are the same as the first. */
+const copiesOf = (kind, above = "") => kinds[kind].slice(1).map((d) => () => plainRow("1", nameOf(d), SAME[documents.same[d]] + above));
+
+/** What is the same of all documents of a kind, in a word. */
+const sameOf = (kind) => SAME[Math.min(...kinds[kind].slice(1).map((d) => documents.same[d]))];
 
 /** Each variant of the kept text once, with how many members of the group have it, and who. */
 function variantsOf(group) {
@@ -222,14 +228,14 @@ function variantsOf(group) {
 }
 
 function drawGroup(group) {
-  const what = group.members.length ? `least ${scoreText(group.least)}` : "copies";
+  const what = group.members.length ? `least ${scoreText(group.least)}` : sameOf(group.kind);
   return openable(number.format(group.size), nameOf(group.first), what, () => {
     const list = element("ul", { className: "inside" });
     if (group.kind in variants && group.members.length > 1) list.append(variantsOf(group));
     list.append(plainRow("", nameOf(group.first), `kept, ${sizeOf(group.first)}`));
-    return appendSome(list, [...copiesOf(group.kind, "copy"), ...group.members.flatMap(({ kind, similarity }) => [
+    return appendSome(list, [...copiesOf(group.kind), ...group.members.flatMap(({ kind, similarity }) => [
       () => openable(scoreText(similarity), nameOf(kinds[kind][0]), sizeOf(kinds[kind][0]), () => passagesOf(group.kind, kind)),
-      ...copiesOf(kind, "copy of the one above"),
+      ...copiesOf(kind, " as the one above"),
     ])]);
   });
 }
@@ -237,8 +243,8 @@ function drawGroup(group) {
 function drawPair(pair) {
   const label = element("span", {}, nameOf(pair.first), nameOf(pair.second));
   if (pair.at < 0) {
-    return openable("1", label, `${number.format(kinds[pair.kind].length)} copies`,
-      () => appendSome(element("ul", { className: "inside" }), [() => plainRow("1", nameOf(pair.first), ""), ...copiesOf(pair.kind, "")]));
+    return openable("1", label, `${number.format(kinds[pair.kind].length)} documents, ${sameOf(pair.kind)}`,
+      () => appendSome(element("ul", { className: "inside" }), [() => plainRow("1", nameOf(pair.first), ""), ...copiesOf(pair.kind)]));
   }
   return openable(scoreText(pair.similarity), label, pair.more ? `and ${plural(pair.more, "pair")} of copies` : "",
     () => element("div", { className: "inside" }, passagesOf(pairs.left[pair.at], pairs.right[pair.at])));
