@@ -126,7 +126,7 @@ def groups(rows: Iterable[Row], width: int | None, color: bool) -> Iterator[str]
             name = name.removeprefix(folder)
             room = width and max(_LEAST, width - _INDENT)
             for at, line in enumerate(fold_cell(name, room) if room else [name]):
-                start = f"  {role:<6}  {''.join(row[6:]):<5}  " if not at else " " * _INDENT
+                start = f"  {role:<6}  {row[6]:<5}  " if not at else " " * _INDENT
                 yield _bold(start + line) if color and role == "keep" else start + line
 
 

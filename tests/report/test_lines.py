@@ -227,7 +227,7 @@ def test_the_group_of_a_document(run, group):
     shown = run("show", "d/three", "-t", "0.5", "--keep", "path-order", "-q")
     assert shown.lines[:2] == ["group 1: d/", "  keep           a"]
     assert shown.lines[2:6] == [
-        "  1.0000         a copy",
+        "  1.0000  bytes  a copy",
         "  0.9016         one",
         "  0.9016         two",
         "  0.8254         three",

@@ -69,9 +69,11 @@ def show_group(session: Session, options: dict[str, Any], target: Target) -> int
     variants = find_variants(texts[0], texts[1:], params)
     having = [names[at] for at in read[1:]]
     if target.style == "table" or (not target.format and not target.nul):
+        same = ["", *collection.prints.words(members[1:], np.full(len(members) - 1, kept))]
+        roles = ["keep"] + ["drop"] * (len(names) - 1)
         rows = [
-            ("1", "drop" if at else "keep", printable(name), decimal(similarity[at]), "", "")
-            for at, name in enumerate(names)
+            ("1", role, printable(name), decimal(each), "", "", word or "")
+            for role, name, each, word in zip(roles, names, similarity, same, strict=True)
         ]
         target.write_lines(_picture(rows, texts[0], variants, having, target))
     else:
