@@ -56,8 +56,18 @@ def mapped_signatures(folder: Path, shape: tuple[int, int]) -> NDArray[np.uint32
     hint = f"{_OTHER_STORE}, or use fewer --perms"
     with _explained(message, hint), temporary_file(folder) as file:
         # Allocated now: a mapped file that meets a full disk later kills the process.
-        os.posix_fallocate(file.fileno(), 0, size)
+        _allocate(file, size)
         return np.memmap(file, np.uint32, "r+", shape=shape)
+
+
+def _allocate(file: IO[bytes], size: int) -> None:
+    """Take the room for a file, by writing zeros where the system has no call for it."""
+    if hasattr(os, "posix_fallocate"):
+        os.posix_fallocate(file.fileno(), 0, size)
+        return
+    for start in range(0, size, CHUNK):
+        file.write(bytes(min(CHUNK, size - start)))
+    file.flush()
 
 
 class Spool:

@@ -1,0 +1,149 @@
+"""Checks of the store that a small fault would remove without a trace: each has its test here."""
+
+import contextlib
+import io
+import os
+import stat
+import unicodedata
+import zipfile
+
+import numpy as np
+import pytest
+
+from lshdup.collection.collection import Collection, ReadingNotes
+from lshdup.documents.document_list import DocumentList
+from lshdup.errors import ArtifactError
+from lshdup.params import ShingleParams
+from lshdup.store import npz
+from lshdup.store import store as store_module
+from lshdup.store.collection_io import would_save_the_same
+from lshdup.store.store import Store
+from lshdup.utils.atomic import replace_file
+from lshdup.utils.ragged import StringTable
+from lshdup.utils.scratch import mapped_signatures
+
+
+def collection_of(names, **changes):
+    n = len(names)
+    numbers = np.arange(1, n + 1)
+    documents = DocumentList(StringTable.from_strings(names), numbers, numbers)
+    columns = {
+        name: numbers.astype(np.uint64) for name in ("byte_prints", "text_prints", "fingerprints")
+    }
+    return Collection(documents, ShingleParams(), {**columns, "set_sizes": numbers}, **changes)
+
+
+def test_members_that_are_always_verified_are(tmp_path, monkeypatch):
+    """However large they are, and although nothing of them has been read."""
+    monkeypatch.setattr(npz, "_ALWAYS_VERIFIED", 0)
+    path = tmp_path / "a.npz"
+    npz.save(path, "things", {}, {"few": np.arange(10), "many": np.arange(100_000)})
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+    assert npz.load(path, "things", "mend", verify=False) is not None
+    assert npz.load(path, "things", "mend", verify=False, always=("few",)) is not None
+    with pytest.raises(ArtifactError, match="wrong checksum"):
+        npz.load(path, "things", "mend", verify=False, always=("many",))
+
+
+def test_members_that_overlap_are_refused(tmp_path):
+    """A member within another one: each checksum is right, and yet the file was not written so."""
+    inner_file, path = io.BytesIO(), tmp_path / "a.npz"
+    npz.write(inner_file, "things", {}, {"inner": np.arange(1000)})
+    (inner,) = (
+        info for info in zipfile.ZipFile(inner_file).infolist() if info.filename == "inner.npy"
+    )
+    outer = np.frombuffer(inner_file.getvalue(), np.uint8)
+    npz.save(path, "things", {}, {"outer": outer})
+    with zipfile.ZipFile(path, "a") as archive:
+        start = path.read_bytes().index(inner_file.getvalue())
+        inner.header_offset += start
+        archive.filelist.append(inner)
+        archive._didModify = True
+    with zipfile.ZipFile(path) as archive:
+        assert len(archive.infolist()) == 4
+    with pytest.raises(ArtifactError, match="its members overlap"):
+        npz.load(path, "things", "mend")
+
+
+def test_a_store_of_another_unicode_version_is_refused(run, tmp_path, monkeypatch):
+    (tmp_path / "a").write_text("a few words of text")
+    run("index", "a")
+    store = Store(tmp_path / ".lshdup")
+    assert store.load_collection("signatures") is not None
+
+    class Other:
+        unidata_version = "1.0"
+
+    monkeypatch.setattr(store_module, "unicodedata", Other)
+    with pytest.raises(ArtifactError, match=rf"Unicode {unicodedata.unidata_version}.*has 1\.0"):
+        store.load_collection("signatures")
+
+
+@pytest.mark.parametrize("held", [True, False])
+def test_what_killed_runs_left_is_removed_under_a_lock_only(tmp_path, monkeypatch, held):
+    @contextlib.contextmanager
+    def locked(path, folder):
+        yield held
+
+    monkeypatch.setattr(store_module, "locked", locked)
+    store = Store(tmp_path / "s")
+    store.make_writable()
+    left = tmp_path / "s/.lshdup-01234567.tmp"
+    left.write_bytes(b"of a run that may be alive")
+    with store.writing():
+        assert left.exists() != held
+
+
+def test_identity_is_of_the_names_and_of_how_sets_were_made(monkeypatch):
+    one = collection_of([b"ab", b"c"])
+    assert one.identity == collection_of([b"ab", b"c"]).identity
+    assert one.identity != collection_of([b"a", b"bc"]).identity  # the same bytes, cut elsewhere
+    other = collection_of([b"ab", b"c"])
+    monkeypatch.setattr(unicodedata, "unidata_version", "1.0")
+    assert other.identity != one.identity
+
+
+def test_an_artifact_of_another_reader_is_written_again():
+    documents = np.array([1])
+    one, two = (
+        collection_of([b"a", b"b"], notes=ReadingNotes(documents, reader)) for reader in "12"
+    )
+    assert would_save_the_same(one, one, "signatures")
+    assert not would_save_the_same(one, two, "signatures")
+
+
+def test_the_source_that_knows_more_documents_is_taken(run, tmp_path):
+    """After `shingle` shingles.npz knows what signatures.npz does not: nothing is read again."""
+    (tmp_path / "d").mkdir()
+    for i in range(20):
+        (tmp_path / f"d/{i}").write_text(f"document {i} of some with words of their own {i * i}")
+        if i in (14, 19):
+            said = run(("index", "shingle")[i == 19], "d").err
+    assert "5 documents read, 15 unchanged" in said
+    assert "0 documents read, 20 unchanged" in run("index", "d").err
+
+
+def test_the_folder_is_synced_after_a_file_was_replaced(tmp_path, monkeypatch):
+    synced, fsync = [], os.fsync
+
+    def noted(descriptor):
+        is_folder = stat.S_ISDIR(os.fstat(descriptor).st_mode)
+        synced.append((is_folder, (tmp_path / "a").exists()))
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", noted)
+    with replace_file(tmp_path / "a") as file:
+        file.write(b"all of it")
+    assert synced == [(False, False), (True, True)]
+
+
+def test_signatures_are_mapped_where_the_system_cannot_allocate(tmp_path, monkeypatch):
+    """macOS has no `posix_fallocate`; the room is taken all the same, before the work."""
+    monkeypatch.delattr(os, "posix_fallocate")
+    mapped = mapped_signatures(tmp_path, (1000, 300))
+    assert mapped.shape == (1000, 300)
+    assert not mapped.any()
+    mapped[:] = 7
+    assert int(mapped.sum()) == 2_100_000
