@@ -41,13 +41,6 @@ MUTANTS = [
         f"{CHECKS} -k identity",
     ),
     Mutant(
-        "collection: the identity is without the Unicode version",
-        "lshdup/collection/collection.py",
-        "[self.shingle.to_json(), unicodedata.unidata_version]",
-        "[self.shingle.to_json()]",
-        f"{CHECKS} -k identity",
-    ),
-    Mutant(
         "artifacts: another reader of office documents is no difference",
         "lshdup/store/collection_io.py",
         'arrays["reader"] = np.frombuffer(notes.reader.encode(), np.uint8)',
