@@ -4,6 +4,8 @@ from typing import Any
 
 
 def __getattr__(name: str) -> Any:
-    from pyspark.sql import functions
-
+    try:
+        from pyspark.sql import functions
+    except ModuleNotFoundError as error:  # Doctest looks for names in every module.
+        raise AttributeError(name) from error
     return getattr(functions, name)
