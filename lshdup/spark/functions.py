@@ -4,8 +4,8 @@ from typing import Any
 
 
 def __getattr__(name: str) -> Any:
-    if name.startswith("__"):  # Doctest and inspect look such names up in every module.
-        raise AttributeError(name)
-    from pyspark.sql import functions
-
+    try:
+        from pyspark.sql import functions
+    except ModuleNotFoundError as error:  # Doctest looks for names in every module.
+        raise AttributeError(name) from error
     return getattr(functions, name)

@@ -589,15 +589,17 @@ def test_a_hundred_thousand_pairs(chromium, run, tmp_path):
     page = (tmp_path / "report.html").read_bytes()
     assert len(page) < 8_000_000
     opened(chromium, tmp_path, page)
+    _, *words = shlex.split(known_of(page)["command"])
+    assert words[-4:] == ["--bands", "21", "--rows", "6"]
     loaded = "return performance.getEntriesByType('navigation')[0].domContentLoadedEventEnd"
     print(f"{len(page):,} bytes, {chromium.execute_script(loaded):.0f} ms")  # noqa: T201
     for threshold in ("0.8", "0.9"):
         set_threshold(chromium, float(threshold))
-        rows = run("clusters", "-t", threshold).rows
+        rows = run(*words, "-t", threshold).rows
         shown = texts(chromium, "#n-pairs, #n-groups, #n-members, #n-beside")
         dropped = {row[2] for row in rows if row[1] == "drop"}
         assert [int(each.replace(",", "")) for each in shown] == [
-            len(run("pairs", "-t", threshold).rows),
+            len(run("pairs", *words[1:], "-t", threshold).rows),
             len({row[0] for row in rows}),
             len(rows),
             len(dropped),
@@ -699,7 +701,7 @@ def test_the_command_line_in_the_page_makes_its_groups(run, corpus):
     assert "hush-2026" not in page.decode()
     assert known["command"] == (
         "lshdup clusters sample_corpus --exclude '*.html' --tokens char --shingle-size 7 "
-        "--keep-case --keep shortest --prefer udhr --prefer 'x y' --no-store"
+        "--keep-case --keep shortest --prefer udhr --prefer 'x y' --no-store --bands 42 --rows 3"
     )
     step = known["steps"]["threshold"].index(0.7)
     _, *words = shlex.split(known["command"])

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from lshdup.collection.collection import Collection
+    from lshdup.lsh.band_plan import BandPlan
     from lshdup.report.passages import Passages
     from lshdup.report.selection import Selection
     from lshdup.shingling.inspection import LocatedText
@@ -85,8 +86,8 @@ def command(ctx: click.Context, /, **options: Any) -> int:
 
     The page is whole in itself: it loads nothing, from a file or a server, and shows what stands in
     documents without obeying it. Its groups are those of `lshdup clusters` at the threshold that is
-    chosen there, from --threshold on; it saves the names to keep or to drop as a text file. Without
-    DOCS, of the last run.
+    chosen there, with the bands of --threshold; it saves the names to keep or to drop as a text
+    file. Without DOCS, of the last run.
     """
     path = options["output"]
     _refuse_page_as_document(options["docs"], path)
@@ -130,7 +131,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
             bands=plan.bands if plan else 0,
             rows=plan.rows if plan else 0,
             kept=KEEP[preferred.keep],
-            command=_clusters_command(ctx),
+            command=_clusters_command(ctx, plan),
             newest=_newest_day(collection),
             skipped=dict(console.skipped_counts) if session.request.documents else None,
             parameters=list(_parameters(answer)),
@@ -236,14 +237,17 @@ def _parameters(answer: PairsListed) -> Iterator[tuple[str, str]]:
 
 
 #: Options that the command line in the page does not repeat.
-_NOT_REPEATED = set("threshold output nul hash_key jobs verbose quiet progress color".split())
+_NOT_REPEATED = set(
+    "threshold recall bands rows output nul hash_key jobs verbose quiet progress color".split()
+)
 
 
-def _clusters_command(ctx: click.Context) -> str:
+def _clusters_command(ctx: click.Context, plan: "BandPlan | None") -> str:
     """Return the beginning of a command line that lists the groups of the page.
 
     It has the options that were typed and that `clusters` has too, but for the threshold, and no
-    secret.
+    secret. The bands are those of the page: bands that are planned for a higher threshold may miss
+    pairs that the page has.
     """
     from lshdup.cli.commands.clusters import command as clusters
 
@@ -262,6 +266,8 @@ def _clusters_command(ctx: click.Context) -> str:
                 if param.is_flag
                 else [os.fsdecode(each) if isinstance(each, bytes) else str(each)]
             )
+    if plan is not None:
+        words += ["--bands", str(plan.bands), "--rows", str(plan.rows)]
     return quote_command(*words).strip("`")
 
 
