@@ -63,8 +63,11 @@ documents_options = _stack(
            help="Field that holds the name of a row: a string or an integer, each once."),
     option("--check-content", is_flag=True,
            help="Read unchanged documents again too."),
-    plain_option("--replace-store", is_flag=True, help="Replace another collection in the store."),
 )  # fmt: skip
+
+replace_store_option = plain_option(
+    "--replace-store", is_flag=True, help="Replace another collection in the store."
+)
 
 check_files_option = plain_option(
     "--check-files",
@@ -144,7 +147,9 @@ band_options = _stack(
 )  # fmt: skip
 
 #: All parameters of a band table.
-table_options = _stack(documents_options, shingle_options, sketch_options, band_options)
+table_options = _stack(
+    documents_options, replace_store_option, shingle_options, sketch_options, band_options
+)
 
 exact_option = option(
     "--exact",

@@ -15,6 +15,7 @@ from lshdup.cli.options import (
     documents_options,
     list_columns,
     output_options,
+    replace_store_option,
     run_options,
     shingle_options,
 )
@@ -45,6 +46,7 @@ Examples:
 """,
 )
 @documents_options
+@replace_store_option
 @shingle_options
 @plain_option(
     "--show",

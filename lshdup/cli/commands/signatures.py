@@ -6,7 +6,13 @@ import click
 
 from lshdup.cli.help import Command
 from lshdup.cli.messages import say_collection
-from lshdup.cli.options import documents_options, run_options, shingle_options, sketch_options
+from lshdup.cli.options import (
+    documents_options,
+    replace_store_option,
+    run_options,
+    shingle_options,
+    sketch_options,
+)
 from lshdup.cli.session import open_session
 
 
@@ -21,6 +27,7 @@ Examples:
 """,
 )
 @documents_options
+@replace_store_option
 @shingle_options
 @sketch_options
 @run_options
