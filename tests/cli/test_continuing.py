@@ -27,9 +27,9 @@ def test_a_command_without_docs_uses_the_store_of_a_folder_above(run, here):
     sub = here / "docs/sub"
     listed = run("pairs", cwd=sub)
     assert listed.rows == [
-        ["../a", "../b", listed.rows[0][2]],
-        ["../a", "c", listed.rows[1][2]],
-        ["../b", "c", listed.rows[2][2]],
+        ["../a", "../b", listed.rows[0][2], ""],
+        ["../a", "c", listed.rows[1][2], ""],
+        ["../b", "c", listed.rows[2][2], ""],
     ]
     assert "lshdup: the store is ../../.lshdup\n" in listed.err
     assert "the last run: 4 documents in .. (" in listed.err
