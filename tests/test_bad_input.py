@@ -204,7 +204,7 @@ def test_a_folder_of_everything(run, tmp_path):
     cells = result.out.split(b"\0")[:-1]
     found = {
         (names.index(cells[i]), names.index(cells[i + 1])): float(cells[i + 2])
-        for i in range(0, len(cells), 3)
+        for i in range(0, len(cells), 4)
     }
     assert found == {(i, j): s for i, j, s in expected}
     skipped = {name: str(text) for name, (_, text) in contents.items() if isinstance(text, Reason)}

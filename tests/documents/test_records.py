@@ -463,7 +463,7 @@ def test_bad_parquet_files_and_the_rest(here, run):
         "cut.jsonl.gz",
     ]
     made = run("pairs", "good.jsonl", *names, "-v", code=2)
-    assert made.rows[0] == ["good.jsonl:1", "good.jsonl:2", "1.0"]
+    assert made.rows[0] == ["good.jsonl:1", "good.jsonl:2", "1.0", "bytes"]
     rest = [
         name.partition(":") for row in made.rows[1:] for name in row[:2]
     ]  # of its first row group, of 37, nothing can be read
@@ -501,7 +501,7 @@ def test_broken_rows_are_said_and_the_rest_goes_on(here, run):
     (here / "a.jsonl").write_text("\n".join([*lines, lines[0]]))
     for _ in range(2):  # the second time from the store
         made = run("pairs", "a.jsonl", "-v", code=2)
-        assert made.rows == [["a.jsonl:1", "a.jsonl:9", "1.0"]]
+        assert made.rows == [["a.jsonl:1", "a.jsonl:9", "1.0", "bytes"]]
         assert (
             "left out: 2 rows that are no JSON objects, 1 row whose text is no string, 2 rows "
             "without text, 1 undecodable" in made.err
@@ -518,16 +518,18 @@ def test_query_of_rows(here, run):
         id=["x", "y", "x/z"],
     )
     run("index", "a.jsonl")
-    assert run("query", "a.jsonl:3").rows == [["1.0", "a.jsonl:1"]]
-    assert run("query", "jsonl:3").rows == [["1.0", "a.jsonl:1"]]
+    assert run("query", "a.jsonl:3").rows == [["a.jsonl:1", "1.0", "bytes"]]
+    assert run("query", "jsonl:3").rows == [["a.jsonl:1", "1.0", "bytes"]]
     assert "was indexed row by row" in run("query", "a.jsonl", code=2).err
     (here / "sub").mkdir()
     assert run("query", "../a.jsonl:3", "--store", "../.lshdup", cwd=here / "sub").rows == [
-        ["1.0", "../a.jsonl:1"]
+        ["../a.jsonl:1", "1.0", "bytes"]
     ]
     run("index", "a.jsonl", "--id-field", "id")
-    assert run("query", "x/z").rows == [["1.0", "x"]]
-    assert run("query", "x", "--store", "../.lshdup", cwd=here / "sub").rows == [["1.0", "x/z"]]
+    assert run("query", "x/z").rows == [["x", "1.0", "bytes"]]
+    assert run("query", "x", "--store", "../.lshdup", cwd=here / "sub").rows == [
+        ["x/z", "1.0", "bytes"]
+    ]
     assert "has no meaning without DOCS" in run("pairs", "--id-field", "id", code=2).err
     assert (
         "has no meaning with --tokens ids"

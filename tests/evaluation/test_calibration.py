@@ -72,7 +72,7 @@ def test_the_histogram_is_what_runs_of_their_own_say(run, corpus):
     everything = run(*low).rows
     levels = [*by_threshold, np.inf]
     for t, above in itertools.pairwise(levels):
-        own = [(float(s), a, b) for a, b, s in everything if float(s) >= t]
+        own = [(float(s), a, b) for a, b, s, _ in everything if float(s) >= t]
         groups = {row[0] for row in run("clusters", "-t", str(t), *sure).rows} if t < 1 else None
         for pairs, documents, count, s, a, b in by_threshold[t]:
             assert int(pairs) == len(own)
@@ -131,7 +131,7 @@ def test_query_top(run, corpus, tmp_path):
     assert several[:2] == [
         [*row, "sample_corpus/licences/BSD-3-Clause.txt"] for row in everything[:2]
     ]
-    assert [row[2] for row in several[2:]] == ["sample_corpus/licences/MIT.txt"] * 2
+    assert [row[3] for row in several[2:]] == ["sample_corpus/licences/MIT.txt"] * 2
     lower = run("query", "MIT.txt", "--top", "30", "-t", "0.3")
     assert "bands rebuilt" in lower.err
     assert lower.rows == run("query", "MIT.txt", "-t", "0.3").rows[:30]
@@ -147,5 +147,5 @@ def test_query_top(run, corpus, tmp_path):
         "--top",
         "2",
         stdin=b"a few words that are the same in each",
-    ).rows == [["1.0", "samea"], ["1.0", "sameb"]]
+    ).rows == [["samea", "1.0", "bytes"], ["sameb", "1.0", "bytes"]]
     assert os.path.exists(tmp_path / "ties/bands.npz")

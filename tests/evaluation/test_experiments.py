@@ -386,7 +386,9 @@ def test_accuracy_found_is_what_pairs_finds(run, corpus):
         for row in rows:
             low, high = row["similarity_from"], row["similarity_to"]
             assert (
-                sum(low <= float(s) < high for _, _, s in different) == row["found"] <= row["pairs"]
+                sum(low <= float(s) < high for _, _, s, _ in different)
+                == row["found"]
+                <= row["pairs"]
             )
     assert (given[0]["bands"], given[0]["rows"]) == (5, 12)
     assert given[-1]["found"] < planned[-1]["found"]
@@ -528,7 +530,7 @@ def test_r4_and_r5_settings(run, pages):
     expected = {tuple(line.split(",")) for line in duplicates.read_text().split()}
     exact = {
         (a, b)
-        for a, b, _ in run(
+        for a, b, *_ in run(
             "pairs", str(shingles), "--tokens", "ids", "-t", "0.9", "--exact", "--no-store"
         ).rows
     }
@@ -545,7 +547,7 @@ def test_r4_and_r5_settings(run, pages):
         "60",
         "--no-store",
     ).rows
-    assert {(a, b) for a, b, _ in found} == exact
+    assert {(a, b) for a, b, *_ in found} == exact
     found = run(
         "pairs",
         str(shingles),

@@ -272,7 +272,7 @@ def test_one_text_in_every_format_and_encoding_is_one_cluster(run, tmp_path, kre
     for threshold in ("0.8", "0.9"):
         rows = run("pairs", "same", "-t", threshold).ok().rows
         assert len(rows) == count * (count - 1) // 2, rows
-        assert {name for a, b, _ in rows for name in (a, b)} == {
+        assert {name for a, b, *_ in rows for name in (a, b)} == {
             f"same/{path.name}" for path in folder.iterdir()
         } - {"same/other.txt"}
 
@@ -283,8 +283,8 @@ def test_query_and_show_take_office_documents(run, tmp_path, kreuzberg):
     (tmp_path / "report.pdf").write_bytes(office.pdf(TEXT))
     (tmp_path / "x.docx").write_bytes(office.docx("Only three words"))
     run("index", "d")
-    assert run("query", "report.pdf").ok().rows == [["1.0", "d/a.txt"]]
-    assert run("query", "-", stdin=office.odt(TEXT)).ok().rows == [["1.0", "d/a.txt"]]
+    assert run("query", "report.pdf").ok().rows == [["d/a.txt", "1.0", "text"]]
+    assert run("query", "-", stdin=office.odt(TEXT)).ok().rows == [["d/a.txt", "1.0", "text"]]
     assert [row[1] for row in run("shingle", "--show", "x.docx").ok().rows] == ["only three words"]
     (tmp_path / "secret.pdf").write_bytes(office.pdf(TEXT, password="x"))
     assert "secret.pdf is no text: encrypted" in run("query", "secret.pdf", code=2).err
