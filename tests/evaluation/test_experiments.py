@@ -561,4 +561,4 @@ def test_r4_and_r5_settings(run, pages):
         "500",
         "--no-store",
     ).rows
-    assert {(str(int(a[5:])), str(int(b[5:]))) for a, b, _ in found} == expected
+    assert {(str(int(a[5:])), str(int(b[5:]))) for a, b, *_ in found} == expected
