@@ -45,8 +45,8 @@ def find_documents(
     folders if the field of the text is set.
 
     Errors: InputError if no argument exists, or if a package for records is missing.
-    Determinism: the order depends on names only. Of a folder that is reached by two ways, the first
-    in the order of arguments and names counts.
+    Determinism: the order depends on names only. A file or folder that is reached by two ways is
+    taken once: by a way without symbolic links, else by the first in byte order of the names.
 
     Parameters
     ----------
@@ -97,6 +97,8 @@ class Finder:
         self._named: dict[int, bytes] = {}  # files that were named themselves, by number
         self._selection = Selection(self.params.include, self.params.exclude)
         self._excluded: list[tuple[bytes, Reason]] = []
+        self._linked_files: list[bytes] = []  # links that are followed, after all else
+        self._linked_folders: list[bytes] = []
         store = self.store
         self._store = _identity(store) if store is not None and os.path.isdir(store) else None
 
@@ -106,6 +108,7 @@ class Finder:
         Raises as `find_documents` does.
         """
         missing = [missed for argument in arguments if (missed := self._add(argument)) is not None]
+        self._follow_links()
         if missing and not self._found:
             raise not_there(missing[0], "", "name folders or files that exist")
         for at, each in enumerate(missing):
@@ -176,9 +179,32 @@ class Finder:
             return True
         if not self._folders:
             return False
+        is_link = os.path.islink(path)  # noqa: PTH114 (bytes path)
+        return self._was_walked(os.path.realpath(path) if is_link else path)
+
+    def _was_walked(self, path: bytes) -> bool:
+        """Return whether a file was found in a folder that was walked."""
         parent, base = os.path.split(path)
         walked = self._folders.get(_identity(parent or b"."))
         return walked is not None and typed_name(walked + b"/" + base) in self._found
+
+    def _follow_links(self) -> None:
+        """Take what only symbolic links lead to: a link and its target are one document."""
+        while self._linked_folders:
+            batch = sorted(self._linked_folders)
+            self._linked_folders.clear()
+            for folder in batch:
+                self._walk(folder)
+        targets: set[bytes] = set()
+        for name in sorted(self._linked_files):
+            try:
+                status, target = os.stat(name), os.path.realpath(name)
+                if target not in targets and not self._was_walked(target):
+                    targets.add(target)
+                    if not self._was_named(name, self._named.get(status.st_ino)):
+                        self._found[name] = status
+            except OSError as error:
+                self.on_skipped(Skipped.because(name, error))
 
     @staticmethod
     def _was_named(path: bytes, named: bytes | None) -> bool:
@@ -202,12 +228,7 @@ class Finder:
                 self._folders[identity] = folder
                 prefix = b"" if folder == b"." else folder.rstrip(b"/") + b"/"
                 with os.scandir(folder) as entries:
-                    # With links, the name of a folder depends on the order of its names.
-                    for entry in (
-                        sorted(entries, key=lambda entry: entry.name)
-                        if self.params.follow
-                        else entries
-                    ):
+                    for entry in entries:
                         name = prefix + entry.name
                         name = b"./" + name if name[0] == dash else name
                         if simple and entry.name[0] != dot and entry.is_file(follow_symlinks=False):
@@ -231,13 +252,13 @@ class Finder:
             elif excluded is not None:
                 self._excluded.append((name, excluded))
             elif is_folder:
-                folders.append(name)
+                (self._linked_folders if link else folders).append(name)
             elif self._was_named(name, self._named.get(entry.inode())):
                 return
             elif entry.is_file(follow_symlinks=False):
                 self._found[name] = None
-            elif entry.is_file():  # a link that is followed
-                self._found[name] = entry.stat()
+            elif entry.is_file():
+                self._linked_files.append(name)
             elif link and not os.path.exists(name):  # noqa: PTH110 (bytes path)
                 self._skip(name, Reason.VANISHED, "a symbolic link to nothing")
             else:

@@ -102,7 +102,8 @@ def test_hidden_include_exclude(tree):
 
 
 def test_links_are_followed_only_when_asked_and_loops_end(tree):
-    os.symlink("b.txt", "docs/link")
+    (tree / "elsewhere.txt").write_text("elsewhere")
+    os.symlink("../elsewhere.txt", "docs/link")
     os.symlink(".", "docs/loop")
     os.symlink("nowhere", "docs/broken")
     names, skipped = found("docs")
@@ -114,6 +115,29 @@ def test_links_are_followed_only_when_asked_and_loops_end(tree):
     assert skipped[b"docs/broken"] == Reason.VANISHED
     os.symlink("docs", "named")
     assert b"named/b.txt" in found("named")[0]
+
+
+def test_a_link_and_its_target_are_one_document_by_the_name_of_the_target(tmp_path, monkeypatch):
+    """A list to drop would hold the only real file, in favour of a link to it."""
+    monkeypatch.chdir(tmp_path)
+    for folder in ("n/x", "n/z", "other"):
+        (tmp_path / folder).mkdir(parents=True)
+    for name in ("n/orig", "n/x/a", "other/far", "outside"):
+        (tmp_path / name).write_text(name)
+    links = {
+        "n/a": "orig", "n/zz": "orig", "n/b": "../other/far",
+        "n/o1": "../outside", "n/o2": "o1", "n/a-folder": "x", "n/z/folder": "../x",
+    }  # fmt: skip
+    for name, target in links.items():
+        os.symlink(target, name)
+    real = [b"n/o1", b"n/orig", b"n/x/a", b"other/far"]
+    assert found("n", "other", follow=True)[0] == real
+    assert found("other", "n", follow=True)[0] == real
+    assert found("n", follow=True)[0] == [b"n/b", *real[:3]]
+    assert found("n", "n/a", follow=True)[0] == [b"n/b", *real[:3]]
+    assert found("n", "n/a")[0] == [b"n/orig", b"n/x/a"]
+    assert found("n/a", "n", follow=True)[0] == [b"n/a", b"n/b", b"n/o1", b"n/x/a"]
+    assert found("n/z", follow=True)[0] == [b"n/z/folder/a"]
 
 
 def test_pipes_sockets_and_the_store_are_left_out(tree):
