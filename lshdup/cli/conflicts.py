@@ -23,8 +23,11 @@ against histogram step examples plot prefer write same
 #: Options that the exact join ignores: it uses neither signatures nor bands.
 _NOT_EXACT = "scheme perms seed recall bands rows buckets verify max_bucket".split()
 
-#: Options that --same ignores: it compares fingerprints of whole documents.
-_NOT_WITH_SAME = "exact verify max_bucket linkage histogram step examples plot".split()
+#: Options that --same ignores: it compares fingerprints of whole documents. A threshold is taken
+#: and ignored, as every two documents that are the same reach it.
+_NOT_WITH_SAME = """
+exact verify max_bucket linkage histogram step examples plot recall bands rows buckets
+""".split()
 
 
 def is_set(ctx: click.Context, name: str) -> bool:

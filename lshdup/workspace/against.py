@@ -117,7 +117,7 @@ def load_sides(
     progress: Progress = no_progress,
     skipped_there: Callable[[Skipped], None] = lambda _: None,
     *,
-    exact: bool = False,
+    bands: bool = True,
 ) -> Against:
     """Read or load both sides.
 
@@ -130,7 +130,7 @@ def load_sides(
     skipped : notified of each file of DOCS that is not compared.
     progress : notified (stage, steps done, steps in all).
     skipped_there : notified of each file of OTHER that is not compared.
-    exact : whether the exact join finds the pairs, which needs no bands.
+    bands : whether bands find the pairs: neither the exact join nor --same needs them.
 
     Errors: ParameterError or ArtifactError, which name the difference, if the sides cannot be
     compared.
@@ -166,7 +166,7 @@ def load_sides(
     secret = request.given.get("secret", b"")
     workspace = Workspace(beside, say, skipped, progress, secret, apart=store)
     params = merge_params(BandParams, request.given)
-    if request.documents and not exact:  # A promise that cannot be kept is refused before the work.
+    if request.documents and bands:  # A promise that cannot be kept is refused before the work.
         plan_bands(merge_params(SketchParams, request.given).perms, params)
     collection = workspace.load_or_collect_signatures(request)
     here = Side(collection, workspace.set_source(collection, request.jobs))

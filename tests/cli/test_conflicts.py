@@ -13,6 +13,12 @@ WITH_SPARK = """
 --exact --verify=exact --store=s --no-store --check-content --jobs=1 --ignore-common=2 --template=t
 --against=e --histogram --step=0.1 --examples=2 --plot=p.png
 """.split()
+WITH_SAME = """
+--exact --verify=exact --max-bucket=3 --histogram --recall=0.9 --bands=3 --rows=2 --buckets=5
+""".split()
+CLUSTERS_WITH_SAME = """
+--exact --linkage=single --max-bucket=3 --recall=0.9 --bands=3 --rows=2 --buckets=5
+""".split()
 CLUSTERS_WITH_SPARK = "--exact --prefer=d --write=w --jobs=1 --template=t".split()
 WITHOUT_DOCUMENTS = """
 --include=x --exclude=x --hidden --follow --max-bytes=1000 --format-seconds=3 --format-memory=1GB
@@ -26,6 +32,8 @@ WITHOUT_DOCUMENTS = """
         (["pairs", "d", "--exact"], WITH_EXACT, "with --exact"),
         (["clusters", "--exact"], [o for o in WITH_EXACT if "verify" not in o], "with --exact"),
         (["report", "--exact"], [o for o in WITH_EXACT if "verify" not in o], "with --exact"),
+        (["pairs", "d", "--same", "text"], WITH_SAME, "with --same text"),
+        (["clusters", "--same", "bytes"], CLUSTERS_WITH_SAME, "with --same bytes"),
         (["pairs", "d", "--engine", "spark"], WITH_SPARK, "with --engine spark"),
         (["clusters", "d", "--engine", "spark"], CLUSTERS_WITH_SPARK, "with --engine spark"),
         (["pairs"], WITHOUT_DOCUMENTS, "without DOCS"),

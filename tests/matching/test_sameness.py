@@ -292,6 +292,21 @@ def test_what_same_ignores_is_refused(run, folder):
         assert "with --same text" in run(command, "d", "--same", "text", *options, code=2).err
 
 
+def test_same_is_not_refused_because_of_bands_and_makes_none(run, folder):
+    """128 rows cannot meet a pair of similarity 0.02; equal documents need no rows at all."""
+    low = ("-t", "0.02")
+    assert "cannot meet" in run("pairs", "d", *low, code=2).err
+    for documents in (["d"], []):
+        for same in ("text", "bytes"):
+            rows = run("pairs", *documents, "--same", same).rows
+            assert rows == run("pairs", *documents, "--same", same, *low).rows != []
+            groups = run("clusters", *documents, "--same", same).rows
+            assert groups == run("clusters", *documents, "--same", same, *low).rows != []
+    assert run("pairs", "d/ten.txt", "--against", "d", "--same", "bytes", "--no-store", *low).rows
+    assert (folder.parent / ".lshdup/signatures.npz").exists()
+    assert not (folder.parent / ".lshdup/bands.npz").exists()
+
+
 # --- what is a document, and what its bytes and its text are --------------------------------------
 
 

@@ -111,17 +111,17 @@ def command(ctx: click.Context, /, **options: Any) -> int:
             collection, sets = workspace.load_or_collect_sets(request)
             say_collection(session, collection)
             result = workspace.find_clusters_exactly(collection, sets, rule, request)
+        elif options["same"]:
+            collection = workspace.load_or_collect_signatures(request)
+            say_collection(session, collection)
+            result = workspace.find_same(collection, options["same"], rule, request)
         else:
             indexed = workspace.load_or_build_index(request, save=False)
             collection = indexed.collection
-            if options["same"]:
-                say_collection(session, collection)
-                result = workspace.find_same(collection, options["same"], rule, request)
-            else:
-                say_index(session, indexed)
-                result = workspace.find_clusters(indexed, rule, request)
-                names = collection.documents.names.strings_at
-                say_buckets(console, result.buckets, names, rule.max_bucket, indexed.index.table)
+            say_index(session, indexed)
+            result = workspace.find_clusters(indexed, rule, request)
+            names = collection.documents.names.strings_at
+            say_buckets(console, result.buckets, names, rule.max_bucket, indexed.index.table)
         took = console.duration_of("groups")
         described = _describe_rule(rule, collection.documents)
         likeness = describe_likeness(options["threshold"], options["same"])

@@ -38,7 +38,7 @@ def pairs_against(session: Session, options: dict[str, Any], target: "Target") -
         console.report_skipped,
         console.progress,
         console.report_skipped_of_other,
-        exact=options["exact"],
+        bands=not options["exact"] and options["same"] is None,
     )
     params = PairParams(options["verify"], options["max_bucket"] or 0)
     say_collection(session, both.here, 1, " of DOCS")
