@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lshdup import params
-from lshdup.cli.conflicts import is_set, refuse, refuse_without_documents
+from lshdup.cli.conflicts import is_set, refuse, refuse_without_documents, refuse_without_store
 from lshdup.cli.console import Console
 from lshdup.errors import InputError, ParameterError
 from lshdup.params import (
@@ -114,6 +114,7 @@ def read_parameters(
             "give a share of the documents, above 0 and below 1, or a whole number of them; or "
             "leave it out",
         )
+    refuse_without_store(ctx)
     documents = _named_documents(options)
     if documents:
         refuse(ctx, ("check_files",), "with DOCS, which are looked at again")
