@@ -165,7 +165,8 @@ def sequence_fingerprint(words, length, seed, factor, rounds):
     lanes = [seed, (seed + lane) & MASK, (seed - lane) & MASK, seed ^ MASK]
     for at, word in enumerate(words):
         which = at % 4 if at < 4 * rounds else 0
-        x = lanes[which] ^ word
+        product = (word ^ seed) * factor
+        x = lanes[which] ^ (product - (product >> 64)) & MASK
         lanes[which] = ((x << 29 | x >> 35) & MASK) * factor & MASK
     h = lanes[0] ^ length
     for other in lanes[1:]:

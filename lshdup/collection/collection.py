@@ -129,9 +129,10 @@ class Collection:
 
     @cached_property
     def identity(self) -> str:
-        """32 hexadecimal digits of the names, the sets, and how the sets were made.
+        """32 hexadecimal digits of the names, sets and texts, and how the sets were made.
 
-        Two collections with the same identity have the same shingle sets.
+        Two collections with the same identity have the same shingle sets, and documents of the
+        same bytes and tokens: a set can stay as it is when its document changes.
         """
         if self.saved_identity:
             return self.saved_identity
@@ -141,7 +142,8 @@ class Collection:
             definitions.append(self.shingle_filter.to_json())
         digest.update(json.dumps(definitions, sort_keys=True).encode())
         names = self.documents.names
-        for array in (names.offsets, names.blob, self.fingerprints):
+        prints = (self.prints.byte_prints, self.prints.text_prints)
+        for array in (names.offsets, names.blob, self.fingerprints, *prints):
             digest.update(np.ascontiguousarray(array).view(np.uint8).data)
         return digest.hexdigest()
 

@@ -73,6 +73,15 @@ def count_ones(word: Any) -> Any:
     raise NotImplementedError
 
 
+@instruction
+def folded_product(a: Any, b: Any) -> Any:
+    """Return the low half of the 128-bit product of two uint64 minus the high half, as a uint64.
+
+    This is the product modulo 2^64 + 1, but for the wrap below 0.
+    """
+    raise NotImplementedError
+
+
 #: Stafford's variant 13 of the MurmurHash3 finaliser; both are odd, so each step is a bijection.
 _MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
 _MIX_2 = np.uint64(0x94D049BB133111EB)

@@ -1,13 +1,16 @@
 """Fingerprints of sequences: of the bytes of documents, and of the hashes of their tokens.
 
 Four lanes take a word in turn, so that the processor multiplies four words at a time. Each step is
-a bijection of its lane for a given word, and of the word for a given lane. The length is mixed in
-last. References in the tests: `sequence_fingerprint` and `byte_fingerprint` of tests/reference.py.
+a bijection of its lane for a given word. The word is multiplied modulo 2^64 + 1 before: a bit of a
+lane that is changed by one word, and changed back by the next of the lane, would make a collision
+that needs no key. How a product changes with its word depends on all bits of the factor, which is
+secret with a key. The length is mixed in last. References in the tests: `sequence_fingerprint` and
+`byte_fingerprint` of tests/reference.py.
 """
 
 import numpy as np
 
-from lshdup.kernels.helpers import I64, U8, U64, inlined, load64, mix64
+from lshdup.kernels.helpers import I64, U8, U64, folded_product, inlined, load64, mix64
 from lshdup.kernels.jit import kernel
 
 _LANE = np.uint64(0x9E3779B97F4A7C15)
@@ -17,8 +20,8 @@ _ONES = np.uint64(0xFFFFFFFFFFFFFFFF)
 
 
 @inlined
-def _turn(lane: np.uint64, word: np.uint64, factor: np.uint64) -> np.uint64:
-    lane ^= word
+def _turn(lane: np.uint64, word: np.uint64, seed: np.uint64, factor: np.uint64) -> np.uint64:
+    lane ^= folded_product(word ^ seed, factor)
     return ((lane << _LEFT) | (lane >> _RIGHT)) * factor
 
 
@@ -38,12 +41,12 @@ def sequence_fingerprint(words: U64, n: int, seed: np.uint64, factor: np.uint64)
     rounds = n // 4
     for i in range(rounds):
         at = np.uint64(4 * i)
-        a = _turn(a, words[at], factor)
-        b = _turn(b, words[at + np.uint64(1)], factor)
-        c = _turn(c, words[at + np.uint64(2)], factor)
-        d = _turn(d, words[at + np.uint64(3)], factor)
+        a = _turn(a, words[at], seed, factor)
+        b = _turn(b, words[at + np.uint64(1)], seed, factor)
+        c = _turn(c, words[at + np.uint64(2)], seed, factor)
+        d = _turn(d, words[at + np.uint64(3)], seed, factor)
     for i in range(4 * rounds, n):
-        a = _turn(a, words[i], factor)
+        a = _turn(a, words[i], seed, factor)
     return _finish(a, b, c, d, n)
 
 
@@ -61,15 +64,15 @@ def byte_fingerprints(
         at = np.uint64(starts[i])
         left = lengths[i]
         while left >= 32:
-            a = _turn(a, load64(text, at), factor)
-            b = _turn(b, load64(text, at + _WORD), factor)
-            c = _turn(c, load64(text, at + _WORD + _WORD), factor)
-            d = _turn(d, load64(text, at + _WORD + _WORD + _WORD), factor)
+            a = _turn(a, load64(text, at), seed, factor)
+            b = _turn(b, load64(text, at + _WORD), seed, factor)
+            c = _turn(c, load64(text, at + _WORD + _WORD), seed, factor)
+            d = _turn(d, load64(text, at + _WORD + _WORD + _WORD), seed, factor)
             at += _ROUND
             left -= 32
         while left > 0:
             size = min(left, 8)
-            a = _turn(a, load64(text, at) & (_ONES >> np.uint64(64 - 8 * size)), factor)
+            a = _turn(a, load64(text, at) & (_ONES >> np.uint64(64 - 8 * size)), seed, factor)
             at += _WORD
             left -= 8
         fingerprints[i] = _finish(a, b, c, d, lengths[i])

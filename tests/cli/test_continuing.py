@@ -213,3 +213,40 @@ def test_exact_pairs_across_need_no_bands(run, here):
     assert "128 rows cannot meet a pair of similarity 0.02" in err
     assert "use --perms 228" in err
     assert run(*arguments, "--no-store", "--perms", "228").rows
+
+
+# --- documents that change while their shingle sets stay ------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "again"),
+    [
+        (("--ignore-common", "0.5"), ("clusters", "d", "--ignore-common", "0.5")),
+        ((), ("clusters", "d")),
+        (("--check-content",), ("clusters",)),
+        ((), ("pairs",)),
+    ],
+)
+@pytest.mark.parametrize("same", ["bytes", "text"])
+def test_a_text_that_changed_but_for_its_set_is_the_same_no_longer(
+    run, tmp_path, options, again, same
+):
+    """Fingerprints of an earlier run listed the changed file for removal."""
+    (tmp_path / "d").mkdir()
+    line = "if alpha < beta return gamma delta now\n"
+    for name in "ab":
+        (tmp_path / "d" / name).write_text(line * 3)
+    for number in range(6):
+        own = " ".join(f"{word}{number}" for word in "xyzw")
+        (tmp_path / f"d/q{number}").write_text(f"header words are common here {own}")
+    changing = [option for option in options if option != "--check-content"]
+    assert run("pairs", "d", "--same", same, "-q", *changing).rows
+    before = (tmp_path / "d/b").stat()
+    (tmp_path / "d/b").write_text(line.replace("<", ">") * (4 if same == "text" else 3))
+    if "--check-content" in options and same == "bytes":  # The same size and time.
+        os.utime(tmp_path / "d/b", ns=(before.st_atime_ns, before.st_mtime_ns))
+    if again == ("pairs",):
+        run("shingle", "d")
+    elif not again[1:]:
+        run("pairs", "d", "--same", same, *options)
+    assert not run(*again, "--same", same).rows

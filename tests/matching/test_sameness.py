@@ -95,6 +95,43 @@ def test_no_two_texts_of_few_words_have_one_fingerprint():
     assert len(set(made_of(texts).text_prints.tolist())) == len(texts) == 3 * (3**8 - 1) // 2
 
 
+@pytest.mark.parametrize("secret", [b"", b"key"])
+def test_a_changed_bit_of_a_lane_is_not_changed_back_by_its_next_word(secret):
+    """Bit 34 of a word is turned to bit 63, which no odd factor moves."""
+    text = b"a word. of text. " * 8
+    for length in (40, 48, 72, 96, 100):
+        for word in range(0, length - 39, 8):
+            first = bytearray(text[:length])
+            first[word + 4], first[word + 39] = b". "
+            second = bytearray(first)
+            second[word + 4], second[word + 39] = ord("*"), 0xA0
+            batch = TextBatch.of(range(2), [bytes(first), bytes(second)])
+            prints = fingerprint_bytes(batch, ShingleParams(secret=secret))
+            assert prints[0] != prints[1]
+
+    ids = list(range(5, 14))
+    changed = list(ids)
+    changed[1] ^= 1 << 34
+    changed[5] ^= 1 << 63
+    texts = [" ".join(map(str, each)).encode() for each in (ids, changed)]
+    prints = made_of(texts, tokens="ids", k=1, secret=secret).text_prints
+    assert prints[0] != prints[1] != 0
+
+
+@pytest.mark.parametrize("secret", [b"", b"key"])
+def test_bits_changed_in_two_words_of_a_lane_are_told_apart(secret):
+    """All pairs of one bit of a word and one of the next in its lane, or either alone."""
+    documents = [bytes(40)]
+    for first in range(65):
+        for second in range(65):
+            if first < 64 or second < 64:
+                words = [(1 << first) % (1 << 64), 0, 0, 0, (1 << second) % (1 << 64)]
+                documents.append(b"".join(word.to_bytes(8, "little") for word in words))
+    batch = TextBatch.of(range(len(documents)), documents)
+    prints = fingerprint_bytes(batch, ShingleParams(secret=secret))
+    assert len(set(prints.tolist())) == len(documents) == 65 * 65
+
+
 def test_equal_words_in_all_places_are_told_apart():
     """Swaps and shifts over the four lanes, with words that are all alike but one."""
     texts = set()

@@ -76,6 +76,13 @@ MUTANTS = [
         f"{SAME} -k slow_program",
     ),
     Mutant(
+        "same: words enter their lanes as they are",
+        "lshdup/kernels/sequences.py",
+        "lane ^= folded_product(word ^ seed, factor)",
+        "lane ^= word",
+        f"{SAME} -k 'changed_back or changed_in_two'",
+    ),
+    Mutant(
         "same: the last bytes of a document do not count",
         "lshdup/kernels/sequences.py",
         "while left > 0:",
