@@ -250,3 +250,30 @@ def test_a_text_that_changed_but_for_its_set_is_the_same_no_longer(
     elif not again[1:]:
         run("pairs", "d", "--same", same, *options)
     assert not run(*again, "--same", same).rows
+
+
+def test_sets_that_were_read_again_have_the_times_of_their_files(run, here):
+    run("index", "docs", "-q")
+    os.utime(here / "docs/b", ns=(1, 1))
+    run("shingle", "docs", "-q")
+    assert {row[2] for row in run("clusters", code=0).rows} == {"docs/a", "docs/b", "docs/sub/c"}
+
+
+# --- documents are never written ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["pairs docs", "pairs", "clusters docs", "clusters", "query docs/b", "report docs",
+     "show docs/a docs/b", "show docs/b docs/a", "show a b", "shingle --show docs/a"],
+)  # fmt: skip
+def test_no_output_replaces_a_document(run, here, words):
+    run("index", "docs", "-q")
+    os.link(here / "docs/a", here / "hard")
+    os.symlink("docs/a", here / "soft")
+    for output in ("docs/a", "./docs/a", "hard", "soft", str(here / "docs/a")):
+        result = run(*words.split(), "-o", output, code=2)
+        assert f"-o {output} is one of the documents that are compared" in result.err.replace(
+            "-o docs/a is", f"-o {output} is"
+        )
+        assert (here / "docs/a").read_text() == f"{TEXT} a"

@@ -133,7 +133,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         message = "A and B are both standard input"
         raise InputError(message, "name a file for one of them")
     with open_session(ctx, options) as session:
-        last = session.workspace.load_last_collection()
+        last = session.load_last_collection()
         named = [look_up(options[name], last) for name in "ab"]
         stored = of_documents(last, named)
         if stored is not None:
